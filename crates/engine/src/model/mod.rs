@@ -299,7 +299,7 @@ impl ModelSource {
     /// Returns the source of the chat template, without compiling it.
     ///
     /// # Errors
-    /// `Error::NoTemplate` when the model has none, `Error::Template` when it is too long to compile.
+    /// `Error::NoTemplate` if the model has none; `Error::Template` if it is too long to compile.
     pub fn template_source(&self) -> Result<String> {
         let source = self.stored_template()?.ok_or_else(|| Error::NoTemplate { path: self.path.clone() })?;
         template::check_length(&self.path, &source)?;

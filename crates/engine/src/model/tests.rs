@@ -1,4 +1,4 @@
-//! Opening models: the whole ones, and everything that can be wrong with a file.
+//! Tests of opening models: complete ones, and files with every kind of defect.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -31,7 +31,7 @@ fn message(result: Result<ModelSource>) -> String {
     message
 }
 
-/// What opening these bytes as a file says.
+/// Error message of opening a file with these bytes.
 fn message_of_bytes(bytes: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.gguf");
@@ -121,9 +121,9 @@ fn a_model_goes_by_its_metadata_unless_that_is_nonsense() {
     let finetune = ("general.finetune", text("Instruct-GGUF"));
     assert_eq!(described(&[basename.clone(), size, finetune]), "Tiny Talker 19k Instruct 18K · F16");
     assert_eq!(described(&[("general.file_type", Value::U32(1))]), "Tiny 18K · F16");
-    // Q4_K_M, said of a file without such a tensor.
+    // The file type claims Q4_K_M, but no tensor has such a type.
     assert_eq!(described(&[("general.file_type", Value::U32(15))]), "Tiny 18K · F16");
-    // Values of the wrong type are as good as none.
+    // Values of the wrong type count as missing.
     let wrong = ["general.name", "general.basename", "general.size_label", "general.finetune"];
     let wrong: Vec<_> = wrong.map(|key| (key, Value::U32(7))).into_iter().collect();
     assert!(described(&wrong).ends_with(" 18K · F16"), "{}", described(&wrong));
@@ -181,7 +181,7 @@ fn a_missing_file_is_named() {
 #[test]
 fn a_file_cut_anywhere_is_refused() {
     let whole = tiny_bytes();
-    // The last bytes are padding; every tensor byte counts.
+    // The last bytes are padding; all other truncations cut a tensor.
     let ends = (0..whole.len() - 64).step_by(97);
     for end in ends {
         message_of_bytes(&whole[..end]);
@@ -199,7 +199,7 @@ fn patched(offset: usize, bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn absurd_counts_are_refused_before_anything_is_allocated() {
-    // The number of tensors stands at byte 8, that of values at 16, the first key's length at 24.
+    // Offsets of the number of tensors, the number of values and the length of the first key.
     for offset in [8, 16, 24] {
         for count in [u64::MAX, 1 << 62, 1 << 40, 1 << 30] {
             let message = message_of_bytes(&patched(offset, &count.to_le_bytes()));
@@ -233,7 +233,7 @@ fn an_alignment_of_nothing_is_refused() {
     assert!(message(open(&gguf)).contains("an alignment above 0"));
     gguf.set("general.alignment", Value::U32(32));
     assert!(open(&gguf).is_ok());
-    // After a list in a list, and under a name that some writers end with a zero.
+    // A nested list, and a key that some writers end with a zero.
     gguf.set("a.list", Value::Array(vec![Value::Array(vec![text("deep")])]));
     gguf.values.remove("general.alignment");
     gguf.set("general.alignment\0", Value::U8(0));
@@ -249,7 +249,7 @@ fn another_architecture_is_refused_by_name() {
         gguf.set("general.architecture", text(name));
         assert_refused(open(&gguf), name);
     }
-    // A mixture of experts goes by the name of what its experts are.
+    // Mixtral declares the architecture of its experts.
     gguf.set("general.architecture", text("llama"));
     gguf.set("llama.expert_count", Value::U32(8));
     assert_refused(open(&gguf), "llama, a mixture of 8 experts");
@@ -345,7 +345,8 @@ fn gguf_scaling_slows_the_rotation() {
     assert!(message(open(&gguf)).contains("4 values in rope_freqs.weight"));
 }
 
-/// The tiny model as one of another family: its keys under that name, and what the family has besides.
+/// The tiny model as a model of another family: its keys under that name, and the family's
+/// additional tensors.
 fn as_family(name: &str) -> Gguf {
     let mut gguf = Gguf::tiny();
     let renamed = |key: String| key.replacen("llama.", &format!("{name}."), 1);
@@ -354,7 +355,7 @@ fn as_family(name: &str) -> Gguf {
     gguf
 }
 
-/// Gemma 3 of so many layers.
+/// Gemma 3 with `layers` layers.
 fn gemma(layers: usize) -> Gguf {
     let mut gguf = as_family("gemma3");
     gguf.set("gemma3.block_count", Value::U32(layers as u32));
@@ -425,7 +426,7 @@ fn layers_of_a_gemma_that_see_a_window_turn_by_a_base_of_their_own() {
 fn the_largest_gemma_alone_scales_queries_by_its_width() {
     let scale = |layers| {
         let mut gguf = gemma(layers);
-        // Heads that are together wider than the state.
+        // Heads that together are wider than the hidden state.
         gguf.set("gemma3.attention.head_count", Value::U32(8));
         gguf.set("gemma3.attention.key_length", Value::U32(8));
         for layer in 0..layers {
@@ -474,7 +475,7 @@ fn the_factors_of_longrope_are_among_the_tensors() {
     assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight, found 0"));
 }
 
-/// A folder in Hugging Face form with the tiny model's sizes.
+/// A Hugging Face folder with the tiny model's sizes.
 struct HuggingFace {
     config: Json,
     tensors: BTreeMap<String, Tensor>,
@@ -571,7 +572,7 @@ fn tensors_that_lie_unaligned_are_read_alike() {
         source.weights(&Device::Cpu).unwrap().vector("output_norm.weight").unwrap().to_vec1().unwrap()
     };
     let expected = read();
-    // One more space at the header's end moves every tensor by a byte.
+    // One more space at the end of the header shifts every tensor by a byte.
     let file = fs::read(&path).unwrap();
     let length = u64::from_le_bytes(file[..8].try_into().unwrap());
     let header_end = 8 + length as usize;
@@ -608,9 +609,9 @@ fn hugging_face_scaling_slows_the_rotation() {
     let plain = HuggingFace::tiny().frequencies();
     let linear = HuggingFace::tiny().with("rope_scaling", json!({"type": "linear", "factor": 2.0}));
     assert_eq!(linear.frequencies(), plain.iter().map(|f| f / 2.0).collect::<Vec<_>>());
-    // The waves are 2 pi times 1, 10, 100 and 1000 long and turn 159, 15.9155, 1.59155 and 0.159
-    // times in 1000 tokens. More than 20 turns stay, fewer than 1 become 8 times slower; between,
-    // (15.9155 - 1) / 19 = 0.78503 and (1.59155 - 1) / 19 = 0.03113 of the frequency stays.
+    // Wavelengths are 2 pi times 1, 10, 100 and 1000 tokens: 159, 15.9155, 1.59155 and 0.159
+    // rotations in 1000 tokens. More than 20 rotations keep the frequency, fewer than 1 divide it
+    // by 8; between, (15.9155 - 1) / 19 = 0.78503 and (1.59155 - 1) / 19 = 0.03113 of it stays.
     let llama3 = HuggingFace::tiny().with(
         "rope_scaling",
         json!({
@@ -701,7 +702,7 @@ fn a_folder_without_its_files_says_which() {
     let file = fs::read(&weights).unwrap();
     fs::write(&weights, &file[..file.len() - 1]).unwrap();
     assert!(message(ModelSource::open(folder.path())).contains("is incomplete ("));
-    // Windows may list a removed file for as long as it is open.
+    // Windows may list a removed file as long as it is open.
     drop(source);
     fs::remove_file(&weights).unwrap();
     assert!(message(ModelSource::open(folder.path())).contains("found neither"));

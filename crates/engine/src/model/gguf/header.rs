@@ -1,5 +1,5 @@
-//! The keys and values at the head of a GGUF file. They stay as they are written and are looked at when somebody
-//! asks; what a key means is for `config/` and the tokenizer.
+//! Keys and values of a GGUF header. Values stay encoded until they are read; what a key means is
+//! up to `config/` and the tokenizer.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use super::reader::{Kind, Place, Read, Reader};
 use crate::error::{Error, Result};
 
-/// The values of one file.
+/// Keys and values of one file.
 pub(in crate::model) struct Header {
     path: PathBuf,
-    /// From the beginning of the file.
+    /// Bytes of the header, from the beginning of the file.
     bytes: Vec<u8>,
     values: Values,
 }
 
-/// Where the value of each key lies.
+/// Location of each key's value.
 pub(super) type Values = BTreeMap<String, Place>;
 
 /// A list of values of one type.
@@ -28,7 +28,7 @@ pub(in crate::model) struct List<'a> {
 }
 
 impl Header {
-    /// `values` are those in `bytes`, the beginning of a file.
+    /// Wraps `bytes`, the beginning of a file, in which `values` lie.
     pub(super) fn new(path: &Path, bytes: Vec<u8>, values: Values) -> Self {
         Self { path: path.to_owned(), bytes, values }
     }
@@ -74,7 +74,7 @@ impl Header {
         self.typed(key, "a list", |place, bytes| Some(List { kind: place.kind, len: place.elements?, bytes }))
     }
 
-    /// A damaged or unusable header.
+    /// Returns an error for a damaged or unusable header.
     pub fn bad(&self, expected: String, found: String) -> Error {
         Error::BadModel { path: self.path.clone(), expected, found, hint: "Choose another file." }
     }
@@ -99,7 +99,7 @@ impl Header {
     }
 }
 
-/// Notes where `count` values lie.
+/// Locates `count` values.
 pub(super) fn read_values(reader: &mut Reader<'_>, count: u64) -> Read<Values> {
     let mut values = Values::new();
     for _ in 0..count {
@@ -118,24 +118,24 @@ impl<'a> List<'a> {
         self.len
     }
 
-    /// The texts; bytes that are no UTF-8 become U+FFFD. `None` for a list of something else.
+    /// Returns the texts, with U+FFFD for bytes that are not UTF-8; `None` for other elements.
     pub fn texts(&self) -> Option<Vec<Cow<'a, str>>> {
         self.read(Kind::Text, |reader| Some(String::from_utf8_lossy(reader.text().ok()?)))
     }
 
-    /// The whole numbers. `None` for a list of something else.
+    /// Returns the integers; `None` for other elements.
     pub fn integers(&self) -> Option<Vec<i64>> {
         let size = self.kind.size().unwrap_or(0);
         self.read(self.kind, |reader| i64::try_from(integer(self.kind, reader.take(size).ok()?)?).ok())
     }
 
-    /// The numbers with a fraction. `None` for a list of something else.
+    /// Returns the floating-point numbers; `None` for other elements.
     pub fn numbers(&self) -> Option<Vec<f64>> {
         let size = self.kind.size().unwrap_or(0);
         self.read(self.kind, |reader| number(self.kind, reader.take(size).ok()?))
     }
 
-    /// `None` for a list of something else than true and false.
+    /// Returns the booleans; `None` for other elements.
     pub fn booleans(&self) -> Option<Vec<bool>> {
         self.read(Kind::Bool, |reader| match reader.take(1).ok()? {
             [0] => Some(false),
@@ -144,7 +144,7 @@ impl<'a> List<'a> {
         })
     }
 
-    /// An empty list is one of every type: writers have to give it some.
+    /// Reads elements of type `kind`. An empty list has any type, because writers must declare one.
     fn read<T>(&self, kind: Kind, read: impl Fn(&mut Reader<'a>) -> Option<T>) -> Option<Vec<T>> {
         if self.len > 0 && self.kind != kind {
             return None;
@@ -154,7 +154,7 @@ impl<'a> List<'a> {
     }
 }
 
-/// A whole number of any width.
+/// Decodes an integer of any width.
 fn integer(kind: Kind, bytes: &[u8]) -> Option<i128> {
     let signed = match kind {
         Kind::U8 | Kind::U16 | Kind::U32 | Kind::U64 => false,

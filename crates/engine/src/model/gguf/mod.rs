@@ -1,5 +1,5 @@
-//! GGUF files: a header read once, and tensors located and checked against the length of their file. A
-//! model may be split into several files. Interprets no key; that is for `config/` and the tokenizer.
+//! GGUF files: reads the header once, and locates tensors and checks them against the file's
+//! length. A model may be split into several files. Interprets no keys.
 
 mod header;
 mod reader;
@@ -20,25 +20,27 @@ pub(super) use header::{Header, List};
 use header::{Values, read_values};
 use reader::{Read, Reader};
 
-/// Headers hold a vocabulary, some megabytes. Reading no further bounds the time a hostile one can take.
+/// Longest header that is read, in bytes. Headers contain a vocabulary of some megabytes; the limit
+/// bounds the time for an untrusted file.
 const LARGEST_HEADER: usize = 64 << 20;
 
-/// Bytes of a header that are read at first: more than those of most models without their vocabulary.
+/// Bytes of the first read of a header: more than most headers have without their vocabulary.
 const FIRST_READ: usize = 1 << 20;
 
 const MAX_DIMENSIONS: u32 = 4;
 
-/// Where tensors begin, unless the header says otherwise: at a multiple of so many bytes.
+/// Default of `general.alignment`, in bytes.
 const ALIGNMENT: u64 = 32;
 
 const CHOOSE_GGUF: &str = "Choose a .gguf file, or a folder with config.json and safetensors.";
 const CHOOSE_ANOTHER: &str = "Choose another file of this model.";
 
-/// Reads the header and locates every tensor. Any part of a split model opens the whole.
+/// Reads the header and locates every tensor. The path may be any part of a split model.
 ///
 /// # Errors
-/// `Error::Io`; `Error::Empty`; `Error::Incomplete` when the file ends before its tensors do; `Error::BadModel` when
-/// it is no GGUF, has a damaged header or a type that cannot be read, and when a part is missing.
+/// `Error::Io`; `Error::Empty`; `Error::Incomplete` if the file ends before its tensors do;
+/// `Error::BadModel` for another format, a damaged header, an unsupported tensor type or a missing
+/// part.
 pub(super) fn open(path: &Path) -> Result<(Header, Tensors)> {
     let mut tensors = Tensors::none(path);
     let header = open_file(path, &mut tensors)?;
@@ -95,7 +97,7 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     Ok(header)
 }
 
-/// Where a list of tokens lies that begins at `start`, of numbers of `width` bytes.
+/// Returns the byte range of a list of tokens that begins at `start`, with `width` bytes per token.
 fn token_table(
     header: &Header,
     (name, shape): (&str, &[usize]),
@@ -148,7 +150,7 @@ fn open_parts(any: &Header, count: u64) -> Result<(Header, Tensors)> {
     }
 }
 
-/// What stands before `-00002-of-00003.gguf`.
+/// Returns the part of a name before `-00002-of-00003.gguf`.
 fn stem_of_part(name: &str, count: u64) -> Option<&str> {
     let numbered = name.strip_suffix(&format!("-of-{count:05}.gguf"))?;
     let (stem, number) = numbered.rsplit_once('-')?;
@@ -179,22 +181,22 @@ fn check_magic(path: &Path, file: &[u8]) -> Result<()> {
     }
 }
 
-/// A tensor as the header lists it.
+/// A tensor's entry in the header.
 struct Info {
     name: String,
     /// Outermost dimension first.
     shape: Vec<usize>,
-    /// The number of its type.
+    /// GGML's number of its type.
     kind: u32,
-    /// From where tensors begin.
+    /// Offset from the start of the tensor data.
     offset: u64,
 }
 
-/// What a header says.
+/// Contents of a header.
 struct Head {
     values: Values,
     infos: Vec<Info>,
-    /// Its bytes.
+    /// Length in bytes.
     end: usize,
 }
 
@@ -253,7 +255,7 @@ fn read_info(reader: &mut Reader<'_>) -> Read<Info> {
     Ok(Info { name, shape, kind, offset })
 }
 
-/// Where the data of the tensors begins in a file whose header ends at `end`.
+/// Returns the offset of the tensor data in a file whose header ends at `end`.
 fn data_offset(header: &Header, end: usize) -> Result<u64> {
     let alignment = header.integer("general.alignment")?.unwrap_or(ALIGNMENT);
     if alignment == 0 {

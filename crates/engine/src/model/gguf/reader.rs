@@ -1,12 +1,12 @@
-//! The bytes of a GGUF header, one after the other. Knows how values are written and not what they mean;
-//! allocates nothing, so that a hostile header cannot make it.
+//! Cursor over the bytes of a GGUF header. Knows how values are encoded, not what they mean; does
+//! not allocate, so that an untrusted header cannot exhaust memory.
 
 use std::ops::Range;
 
-/// Lists within lists.
+/// Deepest nesting of lists.
 const DEEPEST_LIST: usize = 64;
 
-/// What is wrong with a header, to stand after "found".
+/// Description of a defect in a header, to follow "found".
 pub(super) type Damage = String;
 
 pub(super) type Read<T> = std::result::Result<T, Damage>;
@@ -15,7 +15,7 @@ fn ends() -> Damage {
     "one that is cut short".into()
 }
 
-/// The type of a value.
+/// Type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     U8,
@@ -34,7 +34,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// In the order of GGUF's numbers.
+    /// Types by GGUF's numbers.
     const ALL: [Self; 13] = [
         Self::U8,
         Self::I8,
@@ -51,7 +51,7 @@ impl Kind {
         Self::F64,
     ];
 
-    /// Bytes of a value; `None` where they differ from value to value.
+    /// Bytes of a value; `None` for types of variable length.
     pub fn size(self) -> Option<u64> {
         match self {
             Self::U8 | Self::I8 | Self::Bool => Some(1),
@@ -63,17 +63,17 @@ impl Kind {
     }
 }
 
-/// Where a value lies.
+/// Location of a value.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
-    /// Of the value, or of each element of a list.
+    /// Type of the value, or of a list's elements.
     pub kind: Kind,
-    /// Elements of a list; `None` for a value that is none.
+    /// Number of elements of a list; `None` for a scalar.
     pub elements: Option<usize>,
     pub bytes: Range<usize>,
 }
 
-/// A header, read up to `at`.
+/// Cursor over a header; bytes before `at` have been read.
 pub(super) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -85,12 +85,12 @@ impl<'a> Reader<'a> {
         Self { bytes, at: 0, missed: None }
     }
 
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// How many bytes there would have to be, where there were too few.
+    /// Number of bytes that the last failed read would have needed, if there were too few.
     pub fn missed(&self) -> Option<usize> {
         self.missed
     }
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    /// The bytes of a text. Some writers end it with zeros, which are no part of it.
+    /// Reads the bytes of a text. Strips trailing zeros, which some writers add.
     pub fn text(&mut self) -> Read<&'a [u8]> {
         let length = self.u64()?;
         let mut text = self.take(length)?;
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
         Ok(text)
     }
 
-    /// Passes over a value and says where it lies.
+    /// Skips a value and returns its location.
     pub fn value(&mut self) -> Read<Place> {
         let kind = self.kind()?;
         let (kind, elements) = match kind {
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         };
         let start = self.at;
         self.pass(kind, elements.unwrap_or(1), 0)?;
-        // Every element took a byte at least, so their number is one of bytes in memory.
+        // Every element takes at least a byte, so the number of elements fits a usize.
         Ok(Place { kind, elements: elements.map(|n| n as usize), bytes: start..self.at })
     }
 

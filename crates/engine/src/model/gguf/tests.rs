@@ -1,4 +1,4 @@
-//! Versions, types of tensors, models in several files, and how long opening takes.
+//! Tests of versions, tensor types, split models and the time to open a file.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -93,10 +93,10 @@ fn every_type_is_read() {
     }
 }
 
-/// Changes the type of a tensor of so many dimensions in a file.
+/// Changes the type of a tensor with `dimensions` dimensions in a file.
 fn set_type(file: &mut [u8], name: &[u8], dimensions: usize, number: u32) {
     let at = file.windows(name.len()).position(|window| window == name).unwrap() + name.len();
-    // After the name: how many dimensions and their sizes, then the type.
+    // The name is followed by the number of dimensions, their sizes and the type.
     let at = at + 4 + 8 * dimensions;
     file[at..at + 4].copy_from_slice(&number.to_le_bytes());
 }

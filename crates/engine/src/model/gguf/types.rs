@@ -1,8 +1,8 @@
-//! The types of tensors in GGUF files by number: those that can be read, and the names of the others.
+//! Tensor types of GGUF files by number: supported types, and the names of the others.
 
 use crate::format::Format;
 
-/// Types that cannot be read.
+/// Types that are not supported.
 const OTHERS: &[(u32, &str)] = &[
     (4, "Q4_2"),
     (5, "Q4_3"),
@@ -22,11 +22,11 @@ const OTHERS: &[(u32, &str)] = &[
     (40, "NVFP4"),
 ];
 
-/// The types of whole numbers that lists of tokens have.
+/// Integer types of token lists.
 const I32: u32 = 26;
 const I64: u32 = 27;
 
-/// Bytes of a whole number of this type; `None` for one that lists of tokens do not have.
+/// Returns the bytes of an integer of this type; `None` for types that token lists do not have.
 pub(super) fn whole(number: u32) -> Option<usize> {
     match number {
         I32 => Some(size_of::<i32>()),
@@ -35,10 +35,10 @@ pub(super) fn whole(number: u32) -> Option<usize> {
     }
 }
 
-/// The format of this number.
+/// Returns the format with GGML's number.
 ///
 /// # Errors
-/// Its name, or what stands for one, when it cannot be read.
+/// The name of an unsupported type, or its number.
 pub(super) fn format(number: u32) -> Result<Format, String> {
     if let Some(format) = Format::ALL.into_iter().find(|format| format.number() == number) {
         return Ok(format);
@@ -47,7 +47,7 @@ pub(super) fn format(number: u32) -> Result<Format, String> {
     Err(other.map_or_else(|| format!("unknown type {number}"), |(_, name)| (*name).into()))
 }
 
-/// The types that can be read, for messages.
+/// Names of the supported types, for messages.
 pub(super) fn readable() -> String {
     Format::ALL.map(Format::name).join(", ")
 }

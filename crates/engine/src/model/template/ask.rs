@@ -1,4 +1,4 @@
-//! What a program and the process that renders for it say to each other: a line of JSON each.
+//! Messages between a program and the process that renders templates for it, a line of JSON each.
 
 use std::borrow::Cow;
 
@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize};
 
 use super::message::ChatMessage;
 
-/// The argument with which a program is started as a renderer.
+/// Command-line argument that starts a program as a renderer.
 pub(super) const ARGUMENT: &str = "--render-chat-templates";
 
-/// Bytes of the longest answer. A conversation of a million tokens has four to five million.
+/// Longest answer in bytes. A conversation of a million tokens has 4 to 5 MB.
 pub(super) const LONGEST: u64 = 64 << 20;
 
-/// Why a template failed that does not come to an end.
+/// Reason of a failure: the template does not terminate in time.
 pub(super) const TOO_LONG: &str = "it takes too long";
 
-/// Why one failed of which no more is known than that it could not be carried out.
+/// Reason of a failure without a known cause, such as a panic or a crash.
 pub(super) const TOO_MUCH: &str = "it needs more than this program allows";
 
-/// What is compiled: a template, and the texts of the tokens that begin and end a text, where the model has them.
+/// A template to compile, and the texts of BOS and EOS, if the model has them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
     pub(super) text: String,
@@ -26,14 +26,14 @@ pub(super) struct Source {
     pub(super) eos: Option<String>,
 }
 
-/// What is asked of a renderer: to compile a template, and to render a prompt with it where there is one.
+/// A request: compile a template, and render a prompt with it if one is given.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ask<'a> {
     pub(super) source: Cow<'a, Source>,
     pub(super) prompt: Option<Prompt<'a>>,
 }
 
-/// See [`super::ChatTemplate::render_with`].
+/// Arguments of [`super::ChatTemplate::render_with`].
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prompt<'a> {
     pub(super) messages: Cow<'a, [ChatMessage]>,
@@ -41,5 +41,6 @@ pub(super) struct Prompt<'a> {
     pub(super) thinking: Option<bool>,
 }
 
-/// The rendered text, empty where none was asked for, or why there is none: a part of a sentence.
+/// The rendered text, empty if none was requested, or the reason of a failure as part of a
+/// sentence.
 pub(super) type Answer = Result<String, String>;

@@ -1,4 +1,4 @@
-//! The process that renders templates, as this one sees it: started when it is needed, asked again and again, ended
+//! Parent's side of the child process that renders templates: started on demand, reused, killed
 //! when it takes too long, and replaced when it has ended.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,26 +12,26 @@ use std::time::Duration;
 use super::ask::{ARGUMENT, Answer, Ask, LONGEST, TOO_LONG, TOO_MUCH};
 use super::memory::OUT_OF_MEMORY;
 
-/// What compiling and rendering may take.
+/// Time limit for compiling and rendering.
 const TIME: Duration = Duration::from_secs(5);
 
-/// What starting the process may take beside that.
+/// Additional time for starting the process.
 const START: Duration = Duration::from_secs(10);
 
-/// What is started.
+/// Executable of the child process.
 pub(super) enum Program {
     This,
     At(PathBuf),
 }
 
-/// See the module.
+/// Client of the child process.
 pub(super) struct Child {
     program: Program,
-    /// One that can be asked, unless none was yet or the last has ended.
+    /// A process that is ready; `None` before the first start and after one has ended.
     running: Mutex<Option<Running>>,
 }
 
-/// A process that waits to be asked, and a thread that talks with it. It ends when it is dropped.
+/// A process that waits for requests, and the thread that talks to it. Dropping kills it.
 struct Running {
     process: std::process::Child,
     ask: Sender<Vec<u8>>,
@@ -57,7 +57,7 @@ impl Child {
                 )
             }
         };
-        // What has ended answers nothing.
+        // If the process has ended, receiving fails below.
         let _ = child.ask.send(line);
         match child.answers.recv_timeout(time) {
             Ok(answer) => {
@@ -77,7 +77,7 @@ impl Program {
             Self::At(path) => path.clone(),
         });
         command.arg(ARGUMENT).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        // Ctrl-C in a terminal is meant for this process.
+        // Ctrl-C in a terminal must not reach the child.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut process = command.spawn()?;
@@ -91,13 +91,12 @@ impl Program {
     }
 }
 
-/// The file of this program; where the system can say so, the very one that runs, also after an update.
+/// Path of this executable. On Linux it refers to the running file itself, even after an update.
 fn this_program() -> io::Result<PathBuf> {
     if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() }
 }
 
-/// Passes on what is asked for and what is answered, until either side has ended. An answer that is too long is the
-/// end, too.
+/// Forwards requests and answers until either side ends. An answer that is too long ends it, too.
 fn talk(mut stdin: ChildStdin, stdout: ChildStdout, asked: &Receiver<Vec<u8>>, answers: &Sender<Vec<u8>>) {
     let mut stdout = BufReader::new(stdout);
     for ask in asked {
@@ -113,12 +112,12 @@ fn talk(mut stdin: ChildStdin, stdout: ChildStdout, asked: &Receiver<Vec<u8>>, a
 }
 
 impl Running {
-    /// This, if it has not ended in the meantime.
+    /// Returns the process if it is still running.
     fn still(mut self) -> Option<Self> {
         matches!(self.process.try_wait(), Ok(None)).then_some(self)
     }
 
-    /// Why it did not answer.
+    /// Kills the process and returns why it did not answer.
     fn why_ended(&mut self) -> &'static str {
         match self.end() {
             Some(OUT_OF_MEMORY) => "it takes too much memory",
@@ -126,7 +125,7 @@ impl Running {
         }
     }
 
-    /// Ends it, unless it has ended, and returns its exit code, where it has one.
+    /// Kills the process and returns its exit code, if it has one.
     fn end(&mut self) -> Option<i32> {
         let _ = self.process.kill();
         self.process.wait().ok()?.code()

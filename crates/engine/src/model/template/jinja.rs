@@ -1,6 +1,6 @@
-//! A chat template compiled and rendered as Hugging Face renders it, in this process: for the child that `child`
-//! starts, and for tests. A template that loops, recurses or refuses is an error in its own words. What it takes of
-//! memory and stack is not bounded here.
+//! Compiles and renders chat templates as Hugging Face does, within this process: for the child
+//! that `child` starts, and for tests. Templates that loop, recurse or raise an exception return
+//! errors. Does not bound memory and stack.
 
 use std::fmt::Write;
 
@@ -12,13 +12,13 @@ use serde::Serialize;
 use super::ask::{Answer, Ask, Prompt, Source, TOO_LONG};
 use super::thinking;
 
-/// Instructions a rendering may take: a long conversation needs some thousands, an endless loop is
-/// stopped within a second.
+/// Instructions per rendering. A long conversation needs some thousands; an endless loop stops
+/// within a second.
 const FUEL: u64 = 20_000_000;
 
 const NAME: &str = "chat";
 
-/// Compiles and renders, and keeps what it compiled last.
+/// Compiles and renders templates; caches the last one compiled.
 #[derive(Default)]
 pub(super) struct Jinja {
     last: Option<Compiled>,
@@ -31,7 +31,7 @@ pub(super) struct Compiled {
 }
 
 impl Jinja {
-    /// Does what is asked for.
+    /// Answers a request.
     pub(super) fn answer(&mut self, ask: &Ask<'_>) -> Answer {
         let compiled = match self.last.take().filter(|last| last.source == *ask.source) {
             Some(same) => same,
@@ -61,17 +61,17 @@ impl Compiled {
         let messages: Vec<Value> =
             messages.map(|m| context! { role => m.role.as_str(), content => m.content.as_str() }).collect();
         let add_generation_prompt = prompt.add_generation_prompt;
-        // Hugging Face's renderer passes these on, none where there are none.
+        // Hugging Face's renderer passes `tools` and `documents`, None by default.
         let (tools, documents) = ((), ());
         let given = context! { messages, add_generation_prompt, tools, documents };
-        // Undefined where nothing was said, so that the template's default holds.
+        // Left undefined if unset, so that the template's default applies.
         let said = prompt.thinking.into_iter();
         let said = Value::from_pairs(said.flat_map(|thinks| thinking::SWITCHES.map(|name| (name, thinks))));
         self.environment.get_template(NAME)?.render(context! { ..given, ..said })
     }
 }
 
-/// What every template finds.
+/// Builds the environment with the functions and filters that Hugging Face provides.
 fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
@@ -84,7 +84,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     Ok(environment)
 }
 
-/// One line: what went wrong and where, or the template's own words alone.
+/// Describes an error in one line: cause and position, or the template's own message alone.
 pub(super) fn describe(error: &minijinja::Error) -> String {
     let detail = error.detail().unwrap_or_default();
     match error.kind() {
@@ -98,15 +98,15 @@ pub(super) fn describe(error: &minijinja::Error) -> String {
     }
 }
 
-/// The kind of error that `raise_exception` makes; the engine itself raises none of it here, as
-/// nothing is included from elsewhere.
+/// Kind of error for `raise_exception`. The engine itself never raises it here, as no template
+/// includes another.
 const RAISED: ErrorKind = ErrorKind::BadInclude;
 
 fn raise_exception(message: String) -> Result<Value, minijinja::Error> {
     Err(minijinja::Error::new(RAISED, message))
 }
 
-/// The local time, in the form that `format` describes.
+/// Formats the local time.
 fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
     let mut text = String::new();
     // An unknown directive is a formatting error.
@@ -116,7 +116,7 @@ fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
     Ok(text)
 }
 
-/// A template without the marks of what the assistant wrote, which only training asks for.
+/// Replaces `{% generation %}` blocks, which mark the assistant's text for training.
 fn without_marks(source: &str) -> String {
     let mut whole = String::with_capacity(source.len());
     let mut rest = source;
@@ -136,19 +136,20 @@ fn without_marks(source: &str) -> String {
     whole
 }
 
-/// As in Python, where nothing can be taken from none; MiniJinja finds it empty.
+/// Returns whether a value can be iterated as in Python, where None cannot; MiniJinja treats it as
+/// empty.
 fn is_iterable(value: &Value) -> bool {
     !value.is_none() && value.try_iter().is_ok()
 }
 
-/// JSON as Python writes it: a space after commas and colons, nothing escaped for HTML.
+/// Formats JSON as Python does: a space after commas and colons, no HTML escapes.
 fn to_json(value: &Value, options: Kwargs) -> Result<String, minijinja::Error> {
     let indent: Option<usize> = options.get("indent")?;
     let ascii = options.get::<Option<bool>>("ensure_ascii")?.unwrap_or(false);
     let sorted = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
     options.assert_all_used()?;
     let text = if sorted {
-        // serde_json keeps its maps sorted.
+        // serde_json sorts the keys of its maps.
         serde_json::to_value(value).and_then(|value| written(&value, indent))
     } else {
         written(value, indent)
@@ -170,7 +171,7 @@ fn written(value: &impl Serialize, indent: Option<usize>) -> serde_json::Result<
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// JSON with the characters beyond ASCII, which stand in its texts alone, as UTF-16 escapes.
+/// Escapes characters beyond ASCII as UTF-16; in JSON they occur only in strings.
 fn in_ascii(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -186,7 +187,7 @@ fn in_ascii(json: &str) -> String {
     text
 }
 
-/// Python's separators, ", " and ": ".
+/// Formatter with Python's separators, ", " and ": ".
 struct OneLine;
 
 impl serde_json::ser::Formatter for OneLine {

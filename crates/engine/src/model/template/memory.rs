@@ -1,23 +1,23 @@
-//! The allocator of a program that renders strangers' templates: the system's, with a bound that the process which
-//! renders sets on itself.
+//! Allocator of programs that render untrusted templates: the system's, with a limit that the
+//! rendering process sets for itself.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The exit code of a process that asked for more than its bound.
+/// Exit code of a process that exceeded its limit.
 pub(super) const OUT_OF_MEMORY: i32 = 86;
 
-/// Bytes that may be allocated beside those at the time the bound was set; 0 for no bound.
+/// Limit in bytes, on top of allocations at the time it was set; 0 for none.
 static BOUND: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes allocated since then less those freed; below zero, it wraps, where more were freed.
+/// Bytes allocated minus bytes freed since the limit was set; wraps below zero.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator. In a process that set itself a bound, an allocation beyond it ends the process; in all
-/// others it costs a look at a variable that never changes.
+/// The system's allocator with an optional limit. Exceeding the limit ends the process; without
+/// one, an allocation costs a read of a variable that never changes.
 pub struct Bounded;
 
-/// Bounds what this process may allocate from now on. Returns whether [`Bounded`] is what it allocates by.
+/// Limits the memory of this process from now on. Returns whether [`Bounded`] is its allocator.
 pub(super) fn bound(bytes: usize) -> bool {
     BOUND.store(bytes, Ordering::Relaxed);
     let before = HELD.load(Ordering::Relaxed);
@@ -33,7 +33,7 @@ fn take(bytes: usize) {
         return;
     }
     let before = HELD.fetch_add(bytes, Ordering::Relaxed) as isize;
-    // A layout has no more bytes than an isize.
+    // A layout has at most isize::MAX bytes.
     if before.saturating_add(bytes as isize) > bound as isize {
         std::process::exit(OUT_OF_MEMORY);
     }
@@ -45,12 +45,12 @@ fn give(bytes: usize) {
     }
 }
 
-// SAFETY: every call is passed on as it is to the system's allocator. Counting neither allocates nor unwinds; where
-// the bound is passed, nothing is returned at all.
+// SAFETY: every call is forwarded unchanged to the system's allocator. Counting neither allocates
+// nor unwinds; if the limit is exceeded, the call does not return.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());
-        // SAFETY: the caller's promises are those that the system's allocator asks for.
+        // SAFETY: the caller upholds what the system's allocator requires.
         unsafe { System.alloc(layout) }
     }
 

@@ -1,4 +1,4 @@
-//! What is said in a conversation.
+//! Messages of a conversation.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ pub struct ChatMessage {
     pub content: String,
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Role {
     System,
@@ -18,7 +18,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// The name templates know it by.
+    /// Returns the role's name in templates.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::System => "system",

@@ -1,10 +1,10 @@
-//! A model's own chat template, with which a conversation becomes a prompt. Knows nothing of tokens. A template is
-//! a program from a stranger: it is compiled and rendered in a process of its own, in which memory, stack and time
-//! are bounded.
+//! Chat templates, which turn a conversation into a prompt. Knows nothing of tokens. A template is
+//! a program from an untrusted file: it is compiled and rendered in a child process with bounded
+//! memory, stack and time.
 //!
-//! - [`Renderer`]: who compiles and renders; `child`: the process, as this one sees it
-//! - [`serve_if_asked`], [`Bounded`]: what a program does and has that is started as the process
-//! - `ask`: what the two say to each other; `jinja`: compiling and rendering itself
+//! - [`Renderer`]: compiles and renders; `child`: the parent's side of the child process
+//! - [`serve_if_asked`], [`Bounded`]: entry point and allocator of the child process
+//! - `ask`: messages between the two; `jinja`: compilation and rendering
 
 mod ask;
 mod child;
@@ -31,10 +31,10 @@ pub use thinking::Thinking;
 
 use crate::error::{Error, Result};
 
-/// Bytes of the longest source that is compiled; those of well-known models have up to 20,000.
+/// Longest source that is compiled, in bytes; well-known models have up to 20,000.
 pub const MAX_SOURCE: usize = 1 << 18;
 
-/// A template that is valid, and who renders it.
+/// A valid chat template, with its renderer.
 pub struct ChatTemplate {
     path: PathBuf,
     source: Source,
@@ -42,11 +42,11 @@ pub struct ChatTemplate {
 }
 
 impl ChatTemplate {
-    /// Has `renderer` compile `source`. `bos` and `eos` are the texts of those tokens, where the model has them;
-    /// `path` is for messages.
+    /// Compiles `source` with `renderer`. `bos` and `eos` are the texts of those tokens, if the
+    /// model has them; `path` is for error messages.
     ///
     /// # Errors
-    /// `Error::Template` when the source is not valid Jinja, or more than is compiled.
+    /// `Error::Template` if the source is not valid Jinja or too long.
     pub fn new(
         path: PathBuf,
         source: String,
@@ -61,15 +61,15 @@ impl ChatTemplate {
         Ok(template)
     }
 
-    /// The tags between which the model thinks before it answers; `None` for one that does not.
+    /// Returns the tags around the model's reasoning; `None` if it does not reason.
     pub fn thinking(&self) -> Option<Thinking> {
         Thinking::of(&self.source.text)
     }
 
-    /// Whether the model thinks when nothing is said about it; `None` where the template has no switch for it. Renders
-    /// a question with the switch on, off and untouched.
+    /// Returns whether the model reasons by default; `None` if the template has no switch for it.
+    /// Renders a question with the switch on, off and unset.
     pub fn thinks(&self) -> Option<bool> {
-        // Who shall not think there begins with the other channel.
+        // With channels, a reply without reasoning begins in the other channel.
         if self.has_channels() {
             return Some(true);
         }
@@ -83,20 +83,22 @@ impl ChatTemplate {
         differs.then(|| rendered(None).is_some_and(|untouched| untouched != off))
     }
 
-    /// Whether what a model thinks and what it says are messages of their own.
+    /// Returns whether reasoning and answer are separate messages in channels.
     pub(crate) fn has_channels(&self) -> bool {
         self.source.text.contains(IN_A_CHANNEL)
     }
 
-    /// The text the model is to continue. `add_generation_prompt` opens the assistant's next turn.
+    /// Renders the prompt for `messages`. `add_generation_prompt` opens the assistant's next turn.
     ///
     /// # Errors
-    /// `Error::Template` with the template's own words when it refuses, or with what went wrong.
+    /// `Error::Template` with the template's own message if it rejects the conversation, or with
+    /// the cause of a failure.
     pub fn render(&self, messages: &[ChatMessage], add_generation_prompt: bool) -> Result<String> {
         self.render_with(messages, add_generation_prompt, None)
     }
 
-    /// The same, with the switch for `thinking` on or off, where the template has one; see [`Self::thinks`].
+    /// Renders the prompt with the template's switch for reasoning on or off, if it has one; see
+    /// [`Self::thinks`].
     ///
     /// # Errors
     /// As [`Self::render`].
@@ -116,10 +118,10 @@ impl ChatTemplate {
     }
 }
 
-/// Whether a template is short enough to be compiled.
+/// Checks that a template is short enough to be compiled.
 ///
 /// # Errors
-/// `Error::Template` when it is not.
+/// `Error::Template` if it is not.
 pub(super) fn check_length(path: &Path, source: &str) -> Result<()> {
     if source.len() <= MAX_SOURCE {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Who compiles and renders chat templates.
+//! Renderer of chat templates, in a child process or in this one.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,29 +7,29 @@ use super::ask::{Answer, Ask};
 use super::child::{Child, Program};
 use super::jinja::Jinja;
 
-/// Compiles and renders chat templates, one after the other.
+/// Compiles and renders chat templates, one at a time.
 pub struct Renderer(Place);
 
-/// Where it does so.
+/// Process that renders.
 enum Place {
     Child(Child),
     Here(Box<Mutex<Jinja>>),
 }
 
 impl Renderer {
-    /// A child process of this program, started when it is first needed. The program has to begin with
-    /// [`super::serve_if_asked`] and to allocate by [`super::Bounded`].
+    /// Renders in a child process of this program, started on demand. The program must begin with
+    /// [`super::serve_if_asked`] and use the allocator [`super::Bounded`].
     pub fn this_program() -> Arc<Self> {
         Arc::new(Self(Place::Child(Child::of(Program::This))))
     }
 
-    /// A child process of another such program.
+    /// Renders in a child process of another such program.
     pub fn program(path: PathBuf) -> Arc<Self> {
         Arc::new(Self(Place::Child(Child::of(Program::At(path)))))
     }
 
-    /// This process: for tests with templates of their own. A stranger's can take all memory, overflow the stack and
-    /// keep it busy for hours.
+    /// Renders in this process, for tests with their own templates. An untrusted template could
+    /// take all memory, overflow the stack or run for hours.
     pub fn in_this_process() -> Arc<Self> {
         Arc::new(Self(Place::Here(Box::default())))
     }

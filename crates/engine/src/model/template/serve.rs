@@ -1,5 +1,5 @@
-//! What a program does that was started as a renderer: reads what it is asked for, a line of JSON each, and answers
-//! with a line each, until its input ends.
+//! Child's side of template rendering: reads requests, a line of JSON each, and answers with a line
+//! each until its input ends.
 
 use std::io::{BufRead, Write, stdin, stdout};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,14 +10,16 @@ use super::ask::{ARGUMENT, Answer, Ask, LONGEST, TOO_MUCH};
 use super::jinja::Jinja;
 use super::memory::bound;
 
-/// Bytes that compiling and rendering may take: a conversation of a million tokens is four of its megabytes.
+/// Memory limit for compiling and rendering, in bytes. A conversation of a million tokens takes
+/// about 4 MB.
 const MEMORY: usize = 256 << 20;
 
-/// Bytes of stack.
+/// Stack size in bytes.
 const STACK: usize = 8 << 20;
 
-/// Renders templates until the input ends, where this process was started for that, and says whether it was. To be
-/// the first call of a program that has a [`super::Renderer::this_program`]; it ends when it was one.
+/// Renders templates until the input ends if this process was started for that, and returns whether
+/// it was. Programs with [`super::Renderer::this_program`] call this first and exit if it returns
+/// true.
 pub fn serve_if_asked() -> bool {
     let mut arguments = std::env::args_os().skip(1);
     let asked = arguments.next().is_some_and(|argument| argument == ARGUMENT) && arguments.next().is_none();
@@ -28,7 +30,7 @@ pub fn serve_if_asked() -> bool {
     asked
 }
 
-/// Reads beside the rendering: however long that takes, this process ends when nobody can ask any more.
+/// Reads in parallel with rendering, so that the process ends as soon as its input does.
 fn serve() {
     let (ask, asked) = mpsc::channel();
     let renderer = thread::Builder::new().stack_size(STACK).spawn(move || answer_all(&asked));
@@ -46,7 +48,7 @@ fn serve() {
 fn answer_all(asked: &Receiver<Vec<u8>>) {
     let mut jinja = Jinja::default();
     for line in asked {
-        // After a panic nothing is left of what was compiled.
+        // A panic discards the compiled template.
         let answer = catch_unwind(AssertUnwindSafe(|| answer(&mut jinja, &line)));
         if write(answer.unwrap_or_else(|_| Err(TOO_MUCH.to_owned()))).is_err() {
             return;
@@ -70,12 +72,12 @@ fn write(answer: Answer) -> std::io::Result<()> {
     out.flush()
 }
 
-/// A template that ends this process shall not fill the disk.
+/// Disables core dumps, so that a template that crashes the process cannot fill the disk.
 fn leave_no_core() {
     #[cfg(unix)]
     {
         use rustix::process::{Resource, Rlimit, setrlimit};
-        // Where the system does not allow it, a core may be left.
+        // Best effort: without permission, a core dump is possible.
         let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     }
 }

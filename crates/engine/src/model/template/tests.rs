@@ -67,7 +67,7 @@ fn ministral_3_takes_turns_between_its_tags() {
     let plain = ministral.render(&conversation(false), true).unwrap();
     assert!(plain.starts_with("<s>[SYSTEM_PROMPT]# HOW YOU SHOULD THINK AND ANSWER\n\n"), "{plain}");
     assert!(plain.ends_with(turns), "{plain}");
-    // It thinks because its own system prompt says so, which is no switch.
+    // Its own system prompt asks for reasoning, which is not a switch.
     let tags = Thinking { open: "[THINK]", close: "[/THINK]" };
     assert_eq!((ministral.thinks(), ministral.thinking()), (None, Some(tags)));
     let twice = [message(Role::User, "Hello"), message(Role::User, "Hello?")];
@@ -101,7 +101,7 @@ fn a_conversation_takes_the_form_of_chatml() {
     assert_eq!(with_system, format!("{system}{turns}<|im_start|>assistant\n"));
 }
 
-/// A well-known template.
+/// Source of a well-known template.
 fn source(name: &str) -> String {
     std::fs::read_to_string(data(&format!("templates/{name}.jinja"))).unwrap()
 }
@@ -339,7 +339,7 @@ fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
         ("Qwen-Qwen3-0.6B", Some(true)),
         ("Qwen3.5-4B", Some(true)),
         ("HuggingFaceTB-SmolLM3-3B", Some(true)),
-        // Thinks only when it is told to.
+        // Reasons only if asked to.
         ("deepseek-ai-DeepSeek-R1-Distill-Qwen-32B", Some(false)),
         ("Qwen-Qwen2.5-7B-Instruct", None),
         ("ibm-granite-granite-4.0", None),
@@ -349,11 +349,12 @@ fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
     ] {
         assert_eq!(template(&source(name)).thinks(), thinks, "{name}");
     }
-    // As DeepSeek V3.1 and Granite have it, and a word that is no switch.
+    // The form of DeepSeek V3.1 and Granite, and a variable that is not a switch.
     let off_at_first = "{% if thinking is defined and thinking %}<think>{% else %}</think>{% endif %}";
     assert_eq!(template(off_at_first).thinks(), Some(false));
     assert_eq!(template("{# no thinking #}{{ messages[0].content }}").thinks(), None);
-    // As LFM2.5 has it: what is kept of earlier turns is no switch, and neither is what a message holds.
+    // The form of LFM2.5: keeping earlier reasoning is not a switch, and neither is a message's
+    // field.
     let kept = "{% set preserve_thinking = preserve_thinking | default(false) %}{% for m in messages %}{{ m.content }}\
                 {% if m.thinking is defined and preserve_thinking %}<think>{{ m.thinking }}</think>{% endif %}\
                 {% endfor %}";
@@ -433,7 +434,7 @@ fn a_program_that_is_not_there_is_said() {
 
 #[test]
 fn a_program_that_does_not_answer_is_said() {
-    // Test programs know no such argument, and end.
+    // The test program does not know the argument and exits.
     let renderer = Renderer::program(std::env::current_exe().unwrap());
     match ChatTemplate::new("model".into(), CHATML.into(), None, None, &renderer) {
         Err(Error::Template { reason, .. }) => assert_eq!(reason, "it needs more than this program allows"),

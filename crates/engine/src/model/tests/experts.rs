@@ -1,8 +1,8 @@
-//! What GGUF files say of gpt-oss and Gemma 4, and what of it is refused.
+//! Tests of GGUF headers of gpt-oss and Gemma 4, valid and rejected.
 
 use super::*;
 
-/// A tiny file of the family with numbers of experts, whose tensors are a Llama's.
+/// A tiny file of a family with experts, with Llama's tensors.
 fn experts(name: &str) -> Gguf {
     let mut gguf = as_family(name);
     for (key, number) in [("expert_count", 4), ("expert_used_count", 2), ("expert_feed_forward_length", 32)] {
@@ -11,7 +11,7 @@ fn experts(name: &str) -> Gguf {
     gguf
 }
 
-/// What is said of a file in which one key is another.
+/// Error message for a file with one key changed.
 fn refused(name: &str, key: &str, value: Value) -> String {
     let mut gguf = experts(name);
     gguf.set(&format!("{name}.{key}"), value);

@@ -1,4 +1,4 @@
-//! What GGUF files say of attention to latents, and what of it is refused.
+//! Tests of GGUF headers of models with latent attention, valid and rejected.
 
 use super::*;
 use crate::model::latent_tensors::{of_keys, of_values};
@@ -11,7 +11,7 @@ const QUERIES: usize = 24;
 const EXPERTS: usize = 4;
 const WIDTH: usize = 16;
 
-/// A tiny GLM-4.7-Flash: a layer without experts, and one with.
+/// A tiny GLM-4.7-Flash: a dense layer and a layer with experts.
 fn glm() -> Gguf {
     let mut gguf = as_family("deepseek2");
     for (key, number) in [
@@ -68,7 +68,7 @@ fn glm() -> Gguf {
     gguf
 }
 
-/// The same with queries made of the state, as DeepSeek-V2-Lite's.
+/// A tiny model with queries projected from the hidden state, as in DeepSeek-V2-Lite.
 fn without_query_rank() -> Gguf {
     let mut gguf = glm();
     gguf.values.remove("deepseek2.attention.q_lora_rank");
@@ -86,7 +86,7 @@ fn the_sizes_of_latents_are_among_the_keys() {
     let latent = config.latent.unwrap();
     let sizes = (latent.size, latent.turned, latent.plain, latent.value, latent.queries);
     assert_eq!(sizes, (LATENT, TURNED, PLAIN, VALUE, Some(QUERIES)));
-    // Heads see one key, which holds their value.
+    // All heads share one key, which contains their value.
     let keys = config.attention(0).keys;
     assert_eq!((keys.count, keys.size, keys.hold_values), (1, LATENT + TURNED, Some(LATENT)));
     assert_eq!(config.attention_kinds[0].rotary.layout, RotaryLayout::Interleaved);
@@ -119,7 +119,7 @@ fn every_head_has_matrices_of_its_own() {
 fn a_token_takes_the_memory_of_a_latent_and_what_turns() {
     let source = open(&glm()).unwrap();
     let more = source.memory_bytes(48).unwrap() - source.memory_bytes(16).unwrap();
-    // Of two layers, in half precision.
+    // Two layers in 16 bits.
     assert_eq!(more, 32 * 2 * (LATENT as u64 + TURNED as u64) * 2);
 }
 
@@ -132,11 +132,12 @@ fn deepseeks_first_files_of_latents_have_yarns_weight_a_tenth_as_large() {
         gguf.set(&format!("deepseek2.rope.scaling.{key}"), Value::F32(number));
     }
     let config = open(&gguf).unwrap().config().unwrap().clone();
-    // DeepSeek-V2-Lite: (0.1 * 0.707 * ln 40 + 1)^2 of the usual; cosines and sines stay.
+    // DeepSeek-V2-Lite scales scores by (0.1 * 0.707 * ln 40 + 1)^2; cosines and sines stay
+    // unscaled.
     let expected = (0.0707 * 40f32.ln() + 1.0).powi(2) / 12f32.sqrt();
     assert!((config.query_scale - expected).abs() < 1e-6, "{} {expected}", config.query_scale);
     assert_eq!(config.attention_kinds[0].rotary.scale, 1.0);
-    // Without stretched positions it has no meaning.
+    // The multiplier applies only with YaRN.
     gguf.set("deepseek2.rope.scaling.type", text("none"));
     let config = open(&gguf).unwrap().config().unwrap().clone();
     assert!((config.query_scale - 1.0 / 12f32.sqrt()).abs() < 1e-7);
@@ -215,7 +216,7 @@ fn files_of_before_matrices_were_split_are_told_from_newer_ones() {
     let said = message(open(&old));
     assert!(said.contains("its matrices split in attn_k_b and attn_v_b"), "{said}");
     assert!(said.contains("Choose a newer GGUF file of this model"), "{said}");
-    // What they have together is taken apart where it is numbers.
+    // The combined matrix is split if it is not quantised.
     assert!(open(&whole(GgmlDType::F32)).is_ok());
     let said = message(open(&whole(GgmlDType::Q8_0)));
     assert!(
@@ -240,7 +241,7 @@ fn tensors_of_latents_that_are_missing_or_too_many_are_named() {
         let said = message(open(&gguf));
         assert!(said.contains(&format!("the tensor blk.1.{first}.weight")), "{said}");
     }
-    // Without a bias of choice shares are of the softmax, unless the file says otherwise, and it says sigmoids.
+    // Without a selection bias the gating function is softmax, unless the file declares sigmoid.
     let mut gguf = glm();
     gguf.tensors.remove("blk.1.exp_probs_b.bias");
     assert!(

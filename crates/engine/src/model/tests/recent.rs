@@ -1,9 +1,9 @@
-//! What GGUF files say of the families of late 2026, and what of it is refused.
+//! Tests of GGUF headers of the families of late 2026, valid and rejected.
 
 use super::*;
 use crate::model::config::Growth;
 
-/// A tiny Granite, whose file has numbers to multiply with.
+/// A tiny Granite, whose file has multipliers.
 fn granite() -> Gguf {
     let mut gguf = as_family("granite");
     for (name, number) in
@@ -21,7 +21,7 @@ fn states_that_are_divided_by_what_branches_are_multiplied_with_need_no_multipli
     assert_eq!((config.embedding_scale, config.state_scale, config.query_scale), (24.0, 0.5, 0.25));
     assert_eq!(config.scoring, Scoring { scale: 0.125, cap: None });
     assert!((config.norm_epsilon - 4e-5).abs() < 1e-9, "{}", config.norm_epsilon);
-    // 0 is as good as none.
+    // A multiplier of 0 counts as missing.
     let mut gguf = granite();
     gguf.set("granite.attention.scale", Value::F32(0.0));
     let source = open(&gguf).unwrap();
@@ -62,7 +62,7 @@ fn key_value_heads_may_be_listed_if_all_layers_have_as_many() {
     );
 }
 
-/// A tiny Ministral, which stretches positions by YaRN and lets queries grow with them.
+/// A tiny Ministral, with YaRN and query scaling by position.
 fn ministral() -> Gguf {
     let mut gguf = as_family("mistral3");
     gguf.set("mistral3.rope.scaling.type", text("yarn"));
@@ -82,7 +82,7 @@ fn what_ministral_does_to_positions_is_among_the_keys() {
     let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().attention_kinds[0].rotary.clone();
     let found = rotary(&ministral());
     assert_eq!((found.scale, found.growth), (1.0, Some(Growth { beta: 0.1, period: 16 })));
-    // None of its components turns more than thirty-two times in sixteen tokens, and the last less than once.
+    // No component makes more than 32 rotations in 16 tokens, and the last makes less than one.
     let (first, last) = (found.inverse_frequencies[0], found.inverse_frequencies[HEAD_SIZE / 2 - 1]);
     let plain = 1e6_f32.powf(-((HEAD_SIZE - 2) as f32) / HEAD_SIZE as f32);
     assert!(first <= 1.0 && (last / (plain / 4.0) - 1.0).abs() < 1e-6, "{first} {last}");

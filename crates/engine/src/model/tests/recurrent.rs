@@ -1,11 +1,11 @@
-//! What GGUF files say of layers that keep a state, and of blocks beyond the layers, and what of it is refused.
+//! Tests of GGUF headers of models with recurrent layers and MTP blocks, valid and rejected.
 
 use super::*;
 use crate::model::{Heads, Mixer};
 
 const CHANNELS: usize = 2 * 32 + 64;
 
-/// A tiny Qwen3.5: a recurrent layer, and one with attention.
+/// A tiny Qwen3.5: a recurrent layer and a layer with attention.
 fn qwen35() -> Gguf {
     let mut gguf = as_family("qwen35");
     for (key, number) in [
@@ -55,7 +55,7 @@ fn qwen35() -> Gguf {
     gguf
 }
 
-/// The same with a block that predicts another token, after the layers.
+/// Adds an MTP block as block number `block`.
 fn with_block(gguf: &mut Gguf, block: usize) {
     gguf.set("qwen35.nextn_predict_layers", Value::U32(1));
     gguf.add(&format!("blk.{block}.nextn.eh_proj.weight"), &[HIDDEN, 2 * HIDDEN], GgmlDType::F32);
@@ -89,7 +89,7 @@ fn the_layers_of_a_recurrent_model_are_among_the_keys() {
     let heads = Heads { keys: 1, values: 2, key_size: 32, value_size: 32, grouped: false };
     assert_eq!(recurrence.heads, heads);
     assert_eq!([0, 1].map(|layer| config.cached_heads(layer)), [0, KV_HEADS]);
-    // The matrix of queries has their gates between its heads.
+    // The query matrix contains the gates between its heads.
     let weights = source.weights(&candle_core::Device::Cpu).unwrap();
     let rows = |name: &str| -> Vec<Vec<f32>> {
         let matrix = weights.matrix(name).unwrap().dequantize(&candle_core::Device::Cpu).unwrap();
@@ -138,7 +138,7 @@ fn blocks_that_predict_further_tokens_are_no_layers_whether_they_are_counted_or_
     with_block(&mut counted, 2);
     counted.set("qwen35.block_count", Value::U32(3));
     assert_eq!(layers(&counted), (2, 0, head));
-    // They may have been left out.
+    // The file may lack the blocks that it declares.
     let mut stripped = qwen35();
     stripped.set("qwen35.nextn_predict_layers", Value::U32(1));
     assert_eq!(layers(&stripped), (2, 0, None));
@@ -149,7 +149,7 @@ fn blocks_that_predict_further_tokens_are_no_layers_whether_they_are_counted_or_
     several.set("qwen35.block_count", Value::U32(4));
     several.set("qwen35.nextn_predict_layers", Value::U32(2));
     assert!(message(open(&several).and_then(|source| source.mtp_head())).contains("one block for MTP"));
-    // One that nobody told of is no tensor of the model.
+    // An undeclared block is an unexpected tensor.
     let mut untold = qwen35();
     with_block(&mut untold, 2);
     untold.set("qwen35.nextn_predict_layers", Value::U32(0));
@@ -168,7 +168,7 @@ fn a_block_alone_is_a_draft_head_whether_it_is_counted_among_the_layers_or_not()
         let head = source.for_target(&open(&qwen35()).unwrap()).unwrap();
         assert_eq!(head.config().unwrap().layers, 1);
         assert!(head.tensors.stored.contains_key("output.weight"));
-        // A part of it is none, and neither is a part of the layers.
+        // Neither an incomplete block nor an incomplete model is accepted.
         alone.tensors.retain(|name, _| !name.ends_with("nextn.hnorm.weight"));
         assert!(message(open(&alone)).contains("nextn.hnorm.weight in the block for MTP, found none"));
         alone.add("blk.0.attn_norm.weight", &[HIDDEN], GgmlDType::F32);

@@ -1,5 +1,5 @@
-//! Byte-pair encoding from the vocabulary and merges of a GGUF file, on the `tokenizers` library: over bytes, as most have
-//! it, and over characters, as Gemma 4 has it. How a text is cut into words for the first is known to `pre_tokenizer.rs`.
+//! Byte-pair encoding with a GGUF file's vocabulary and merges, on the `tokenizers` library: over
+//! bytes, as in most models, and over characters, as in Gemma 4.
 
 use tokenizers::AddedToken;
 use tokenizers::models::bpe::{BPE, BpeBuilder, Merges, Vocab};
@@ -10,13 +10,13 @@ use super::pre_tokenizer::PreTokenizer;
 use super::table::{Kind, SPACE};
 use super::words::Words;
 
-/// What is between lines.
+/// Separators of lines.
 const LINES: &str = r"\n+";
 
-/// The tokenizer over bytes. `merges` are in order of rank, two spellings with a space between.
+/// Builds byte-level BPE. `merges` are ordered by rank, each two spellings separated by a space.
 ///
 /// # Errors
-/// A reason when the merges do not fit the vocabulary.
+/// A reason if the merges do not fit the vocabulary.
 pub(super) fn over_bytes<'a>(
     pre: &PreTokenizer,
     tokens: &[(&str, Kind)],
@@ -26,24 +26,25 @@ pub(super) fn over_bytes<'a>(
     build(model, pre.words()?, tokens, merges, |_| false)
 }
 
-/// The tokenizer over characters: spaces are spelled ▁, lines are joined by merges within themselves, and what no token
-/// spells becomes bytes. `merges` as above.
+/// Builds BPE over characters: spaces are spelled ▁, merges stay within lines, and characters
+/// without a token become bytes. `merges` as in [`over_bytes`].
 ///
 /// # Errors
-/// A reason when the merges do not fit the vocabulary.
+/// A reason if the merges do not fit the vocabulary.
 pub(super) fn over_characters<'a>(
     tokens: &[(&str, Kind)],
     merges: impl Iterator<Item = &'a str>,
 ) -> Result<Built, String> {
-    // Spells spaces, and cuts nothing.
+    // Maps spaces to ▁ and splits nothing.
     let spaces = Metaspace::new(SPACE, PrependScheme::Never, false);
     let words = Words::isolated(&[LINES], spaces)?;
-    // Runs of line breaks are taken whole.
+    // Tokens of several line breaks are matched whole.
     let whole = |text: &str| text.bytes().all(|byte| byte == b'\n');
     build(BPE::builder().byte_fallback(true), words, tokens, merges, whole)
 }
 
-/// Of these tokens, of which added ones and those that are `whole` are found before words are cut.
+/// Builds a tokenizer. Added tokens, and normal tokens accepted by `whole`, are matched before the
+/// text is split into words.
 fn build<'a>(
     model: BpeBuilder,
     words: Words,
@@ -66,10 +67,10 @@ fn build<'a>(
     Ok(tokenizer)
 }
 
-/// A vocabulary and its merges as the library takes them.
+/// Returns the vocabulary and its merges in the library's form.
 ///
 /// # Errors
-/// A reason when a merge is none, or makes no token.
+/// A reason if a merge is malformed or produces no token.
 fn merged<'a>(
     tokens: &[(&str, Kind)],
     merges: impl Iterator<Item = &'a str>,
@@ -82,7 +83,7 @@ fn merged<'a>(
             let (left, right) = merge
                 .split_once(' ')
                 .ok_or_else(|| format!("expected two parts in the merge '{merge}', found one"))?;
-            // The library panics at a merge that is longer than every token.
+            // The library panics on a merge that is longer than every token.
             if left.len() + right.len() > longest {
                 return Err(format!("expected a token for the merge '{merge}', found none"));
             }

@@ -1,5 +1,5 @@
-//! The tokenizer of a folder in Hugging Face form: tokenizer.json, with the roles of its tokens from
-//! the documents beside it.
+//! Tokenizers of Hugging Face folders: tokenizer.json, and special tokens from the documents beside
+//! it.
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,15 +19,16 @@ use crate::error::{Error, Result};
 use crate::model::folder::{Folder, read_document};
 use crate::token::TokenId;
 
-/// Bytes of a piece of a vocabulary whose pieces have scores: all of them are looked for at every place of a text.
+/// Longest piece of a Unigram vocabulary, in bytes; the library looks for all pieces at every
+/// position of a text.
 const LONGEST_PIECE: usize = 1024;
-/// The kind of vocabulary whose pieces have scores.
+/// Type of a vocabulary whose pieces have scores.
 const UNIGRAM: &str = "Unigram";
-/// Numbers that may be left out in a vocabulary, beside as many as are taken.
+/// Unused token ids that are allowed in a vocabulary, beside as many as it has tokens.
 const LARGEST_GAP: usize = 4096;
 
-/// The parts of tokenizer.json that say what the library does not tell. The vocabulary, most of the
-/// document, is skipped.
+/// Parts of tokenizer.json that the library does not expose. Skips the vocabulary, most of the
+/// document.
 #[derive(Deserialize)]
 struct Document {
     #[serde(default)]
@@ -42,10 +43,10 @@ struct Document {
     decoder: Json,
 }
 
-/// How a word is put into tokens.
+/// The `model` part of tokenizer.json.
 #[derive(Deserialize, Default)]
 struct Model {
-    /// Left out by some old documents.
+    /// Missing in some old documents.
     #[serde(rename = "type")]
     kind: Option<String>,
     merges: Option<IgnoredAny>,
@@ -54,7 +55,7 @@ struct Model {
 
 #[derive(Deserialize)]
 struct Added {
-    /// In the tokenizer's config the token's key.
+    /// In tokenizer_config.json, the token's key.
     #[serde(default)]
     id: TokenId,
     content: String,
@@ -72,7 +73,8 @@ struct Added {
 /// Builds the tokenizer.
 ///
 /// # Errors
-/// `Error::Tokenizer` when tokenizer.json is missing, damaged or of a kind that does not keep bytes.
+/// `Error::Tokenizer` if tokenizer.json is missing, damaged, or of a kind that does not preserve
+/// bytes.
 pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let path = tokenizer_path(folder);
     let failed = |reason: String| Error::Tokenizer { path: path.clone(), reason };
@@ -100,11 +102,11 @@ pub(in crate::model) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     Ok(Tokenizer::new(path, encoder, table, special, strips))
 }
 
-/// Checks that a document asks for nothing but what language models need, which takes time and memory in
-/// proportion to a text. How it cuts words is checked where that is read.
+/// Checks that a document uses only what language models need and takes time and memory
+/// proportional to a text. [`Words`](super::words::Words) checks the pre-tokenizer.
 ///
 /// # Errors
-/// A reason to use it not.
+/// The reason to reject the document.
 fn checked(document: &Document) -> std::result::Result<(), String> {
     let Model { kind, merges, dropout } = &document.model;
     match kind.as_deref() {
@@ -123,10 +125,11 @@ fn checked(document: &Document) -> std::result::Result<(), String> {
     normalizer::check(&document.normalizer)
 }
 
-/// Checks the pieces of a vocabulary with scores. The library looks for one without text for ever.
+/// Checks the pieces of a Unigram vocabulary. An empty piece would send the library into an endless
+/// loop.
 ///
 /// # Errors
-/// A reason to use them not.
+/// The reason to reject the pieces.
 fn pieces(texts: &[Option<String>]) -> std::result::Result<(), String> {
     let lengths = texts.iter().flatten().map(String::len);
     match lengths.into_iter().find(|&length| length == 0 || length > LONGEST_PIECE) {
@@ -135,10 +138,10 @@ fn pieces(texts: &[Option<String>]) -> std::result::Result<(), String> {
     }
 }
 
-/// One more than the greatest number of a token.
+/// Returns the largest token id plus one.
 ///
 /// # Errors
-/// A reason when the numbers have large gaps, for which no model has rows.
+/// A reason if ids have large gaps, for which no model has rows.
 fn size(library: &Built) -> std::result::Result<u32, String> {
     let vocabulary = library.get_vocab(true);
     let greatest = vocabulary.values().max().copied().unwrap_or(0);
@@ -151,13 +154,14 @@ fn size(library: &Built) -> std::result::Result<u32, String> {
     Ok(greatest + 1)
 }
 
-/// The library's tokenizer, with the tokens that only the tokenizer's config adds, and without what it would do to
-/// a text's tokens afterwards.
+/// Builds the library's tokenizer, adds the tokens that only tokenizer_config.json lists, and
+/// disables post-processing.
 ///
 /// # Errors
-/// A reason when the library refuses the document.
+/// The library's reason to reject the document.
 fn build(text: &[u8], document: &Document) -> std::result::Result<Built, String> {
-    // The library panics at some damaged documents, such as one with a merge longer than every token.
+    // The library panics on some damaged documents, such as one with a merge longer than every
+    // token.
     let built = catch_unwind(AssertUnwindSafe(|| {
         let mut library = Built::from_bytes(text).map_err(|error| error.to_string())?;
         library.with_truncation(None).map_err(|error| error.to_string())?;
@@ -170,7 +174,7 @@ fn build(text: &[u8], document: &Document) -> std::result::Result<Built, String>
     })
 }
 
-/// Adds the tokens that only the tokenizer's config lists, and checks the numbers of all.
+/// Adds the tokens that only tokenizer_config.json lists, and checks the ids of all added tokens.
 fn add(library: &mut Built, document: &Document) -> std::result::Result<(), String> {
     for added in &document.added_tokens {
         if library.token_to_id(&added.content).is_none() {
@@ -195,7 +199,7 @@ fn add(library: &mut Built, document: &Document) -> std::result::Result<(), Stri
     Ok(())
 }
 
-/// The kind of tokenizer, for a person.
+/// Returns the kind of tokenizer for display.
 ///
 /// # Errors
 /// As [`from_folder`].
@@ -204,7 +208,7 @@ pub(in crate::model) fn kind(folder: &Folder) -> Result<String> {
     Ok(known_spelling(folder, &document)?.name().into())
 }
 
-/// The tokens with a role, without building the tokenizer.
+/// Returns the special tokens without building the tokenizer.
 ///
 /// # Errors
 /// As [`from_folder`].
@@ -235,7 +239,7 @@ fn parse(folder: &Folder, text: &[u8]) -> Result<Document> {
     Ok(document)
 }
 
-/// The tokens that the tokenizer's config lists, by number.
+/// Reads the tokens in tokenizer_config.json, ordered by id.
 fn added_by_config(folder: &Folder) -> Result<Vec<Added>> {
     const KEY: &str = "added_tokens_decoder";
     let listed = folder.tokenizer_config[KEY].as_object().into_iter().flatten();
@@ -262,7 +266,7 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
         let added = document.added_tokens.iter().find(|added| u64::from(added.id) == id)?;
         Some(SpecialToken { id: added.id, text: added.content.clone() })
     };
-    // A token is named by its text, or by an object with the text in `content`.
+    // A token is given as its text, or as an object with the text in `content`.
     let named = |key: &str| {
         [&folder.tokenizer_config, &folder.special_tokens_map].into_iter().find_map(|document| {
             let value = &document[key];
@@ -283,7 +287,7 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
             id => std::slice::from_ref(id),
         };
         for id in ids.iter().filter_map(Json::as_u64) {
-            // A token that ends a reply counts even when it is not among the added ones.
+            // A token that ends a reply counts even if it is not an added token.
             let unnamed = || SpecialToken { id: id as TokenId, text: format!("token {id}") };
             special.add_end(by_id(id).unwrap_or_else(unnamed));
         }
@@ -293,7 +297,7 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
     special
 }
 
-/// Whether a post-processor puts the special token `bos` before a text.
+/// Returns whether a post-processor prepends the special token `bos`.
 fn begins_with(post_processor: &Json, bos: &str) -> bool {
     match post_processor["type"].as_str() {
         Some("TemplateProcessing") => post_processor["single"][0]["SpecialToken"]["id"] == bos,
@@ -331,7 +335,7 @@ fn steps<'a>(sequence: &'a Json, key: &str) -> impl Iterator<Item = &'a Json> {
     sequence[key].as_array().into_iter().flatten()
 }
 
-/// The kind of a token that is not among the added ones.
+/// Returns the kind of a token that is not an added token.
 fn token_kind(text: Option<&str>, spelling: Spelling) -> Kind {
     match text {
         None => Kind::Unused,

@@ -1,4 +1,4 @@
-//! The tokenizer that a GGUF header describes.
+//! Tokenizers of GGUF files.
 
 use std::borrow::Cow;
 
@@ -18,14 +18,14 @@ const PRE: &str = "tokenizer.ggml.pre";
 const TOKENS: &str = "tokenizer.ggml.tokens";
 const TOKEN_TYPES: &str = "tokenizer.ggml.token_type";
 
-/// Phi-3's special tokens take the white space behind them along, as its tokenizer.json says and GGUF does
-/// not; these do not.
+/// Phi-3 tokens that do not absorb the white space after them. Its other special tokens do,
+/// according to its tokenizer.json; GGUF has no key for it.
 const PHI3_KEEPS_SPACE: [&str; 3] = ["<unk>", "<s>", "<|endoftext|>"];
 
 /// Builds the tokenizer.
 ///
 /// # Errors
-/// `Error::Tokenizer` for a kind that is not known or lists that do not fit together.
+/// `Error::Tokenizer` for an unsupported kind or inconsistent lists.
 pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
     let failed = |reason| Error::Tokenizer { path: header.path().to_owned(), reason };
     let spelled = texts(header, TOKENS)?;
@@ -56,7 +56,7 @@ pub(in crate::model) fn from_gguf(header: &Header) -> Result<Tokenizer> {
     Ok(Tokenizer::new(header.path().to_owned(), encoder, table, special, adds_space))
 }
 
-/// The kind of tokenizer, for a person.
+/// Returns the kind of tokenizer for display.
 ///
 /// # Errors
 /// As [`from_gguf`].
@@ -71,15 +71,15 @@ pub(in crate::model) fn kind(header: &Header) -> Result<String> {
     Ok(format!("{name}, {pre}"))
 }
 
-/// Tokens the header lists.
+/// Returns the number of tokens in the header.
 pub(in crate::model) fn vocabulary_size(header: &Header) -> Result<usize> {
     Ok(header.list(TOKENS)?.map_or(0, |tokens| tokens.len()))
 }
 
-/// The tokens with a role.
+/// Returns the special tokens.
 ///
 /// # Errors
-/// `Error::BadModel` for values of a wrong type, `Error::Tokenizer` for ids outside the vocabulary.
+/// `Error::BadModel` for values of a wrong type; `Error::Tokenizer` for an unsupported kind.
 pub(in crate::model) fn special_tokens(header: &Header) -> Result<SpecialTokens> {
     let spelled = texts(header, TOKENS)?;
     let tokens = tokens(header, &spelled)?;
@@ -107,14 +107,14 @@ pub(in crate::model) fn special_tokens(header: &Header) -> Result<SpecialTokens>
     Ok(special)
 }
 
-/// How tokens are found in a text.
+/// Encoding algorithm.
 #[derive(Clone, Copy)]
 enum Method {
-    /// By merges of bytes within words.
+    /// Byte-level BPE.
     Bytes,
-    /// By scores of pieces.
+    /// SentencePiece BPE by scores.
     Pieces,
-    /// By merges of characters within lines.
+    /// BPE over characters within lines.
     Characters,
 }
 
@@ -148,7 +148,7 @@ fn pre_tokenizer(header: &Header) -> Result<&'static PreTokenizer> {
     PreTokenizer::named(name).map_err(|reason| Error::Tokenizer { path: header.path().to_owned(), reason })
 }
 
-/// Spelling and kind of every token.
+/// Returns the spelling and kind of each token.
 fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str, Kind)>> {
     let texts = texts.iter().map(Cow::as_ref);
     let Some(types) = header.list(TOKEN_TYPES)? else {
@@ -160,12 +160,12 @@ fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str
     Ok(texts.zip(types).map(|(text, number)| (text, token_kind(text, number))).collect())
 }
 
-/// A token's kind; the numbers are GGUF's.
+/// Maps GGUF's token type to a kind.
 fn token_kind(text: &str, number: i64) -> Kind {
     match number {
         2 | 3 if SHOWN.contains(&text) => Kind::Added,
         2 | 3 => Kind::Control,
-        // Some writers list what ends a turn as text. Nobody may end a turn by writing it.
+        // Some writers list end-of-turn tokens as user-defined; user input must not end a turn.
         4 if ENDS.contains(&text) => Kind::Control,
         4 => Kind::Added,
         5 => Kind::Unused,
@@ -183,7 +183,7 @@ fn scores(header: &Header, tokens: usize) -> Result<Vec<f32>> {
     Ok(scores.into_iter().map(|score| score as f32).collect())
 }
 
-/// A list that must have an entry for every token.
+/// Returns a list that must have an entry per token.
 fn as_long<'a>(header: &Header, key: &str, list: List<'a>, tokens: usize) -> Result<List<'a>> {
     if list.len() == tokens {
         return Ok(list);

@@ -1,5 +1,5 @@
-//! Encoding by the `tokenizers` library: byte-level BPE, and what tokenizer.json files describe. What a stranger's
-//! document makes it do ends in a reason and never in a panic.
+//! Encoding with the `tokenizers` library: byte-level BPE, and tokenizer.json files. Panics that an
+//! untrusted document provokes become errors.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,13 +17,13 @@ use super::whole::{Mark, Whole, is_read};
 use super::words::Words;
 use crate::token::TokenId;
 
-/// The library's tokenizer; nothing is done by it after a text is encoded, and it decodes nothing.
+/// The library's tokenizer, without post-processor and decoder.
 pub(super) type Built = TokenizerImpl<ModelWrapper, NormalizerWrapper, Words, Unused, Unused>;
 
-/// See the module.
+/// Encoder on the `tokenizers` library.
 pub(super) struct Library {
-    /// The library keeps "are special tokens text?" as a setting of the whole tokenizer, hence the
-    /// lock: set and encode belong together.
+    /// Locked, because whether special tokens are text is a setting of the library's tokenizer:
+    /// setting it and encoding belong together.
     tokenizer: Mutex<Built>,
     whole: Whole,
 }
@@ -39,7 +39,7 @@ impl Library {
         Self { tokenizer: Mutex::new(tokenizer), whole }
     }
 
-    /// Its tokens that are matched whole.
+    /// Returns the tokens that are matched whole.
     pub fn whole(&self) -> &Whole {
         &self.whole
     }
@@ -48,18 +48,18 @@ impl Library {
         self.tokenizer().token_to_id(text)
     }
 
-    /// `special`: control tokens are read as such.
+    /// Encodes `text`; `special` selects whether control tokens are recognised.
     ///
     /// # Errors
-    /// A reason when the text has a character the vocabulary cannot express, or cutting it takes too long.
+    /// A reason if the vocabulary cannot express a character, or splitting takes too long.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<TokenId>, String> {
         let mut tokenizer = self.tokenizer();
         tokenizer.set_encode_special_tokens(!special);
         unharmed(|| tokenizer.encode_fast(text, false))
     }
 
-    /// The same with special and added tokens read as such where that is not in `plain`, ranges in order: the
-    /// library's own steps, behind another first one.
+    /// Encodes `text` with special and added tokens, except where they overlap `plain`, ascending
+    /// ranges. Repeats the library's steps after another first one.
     ///
     /// # Errors
     /// As [`Self::encode`].
@@ -101,16 +101,17 @@ impl Library {
     }
 }
 
-/// The tokens that the library finds. It panics at some texts where a document contradicts itself.
+/// Runs `encode` and catches panics, which the library raises on some texts for inconsistent
+/// documents.
 fn unharmed(encode: impl FnOnce() -> tokenizers::Result<Encoding>) -> Result<Vec<TokenId>, String> {
-    // What a panic leaves behind is a cache of words, which is right or locked for ever.
+    // A panic may leave only the word cache behind, which stays valid or locked.
     match catch_unwind(AssertUnwindSafe(encode)) {
         Ok(encoded) => encoded.map(|encoding| encoding.get_ids().to_vec()).map_err(|error| error.to_string()),
         Err(_) => Err("it contradicts itself and cannot encode this text".to_owned()),
     }
 }
 
-/// A part of a document that does nothing here.
+/// A part of tokenizer.json that is ignored.
 pub(super) struct Unused;
 
 impl<'de> Deserialize<'de> for Unused {

@@ -1,5 +1,5 @@
-//! Text to tokens and back, for every kind of tokenizer Foretoken reads. Adds nothing on its own:
-//! whether a prompt starts with a BOS is the caller's decision.
+//! Tokenizers of all supported kinds: text to tokens and back. Adds no tokens by itself; the caller
+//! decides whether a prompt starts with BOS.
 
 mod bpe;
 mod from_folder;
@@ -33,24 +33,24 @@ pub use special::{SpecialToken, SpecialTokens};
 use table::Table;
 use whole::{Whole, is_read};
 
-/// What to do with the text of a special token inside a text to encode.
+/// Treatment of special tokens' texts inside a text to encode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Special {
-    /// It is plain text like any other: for what a person wrote.
+    /// Plain text like any other, for user input.
     Ignore,
-    /// It is that token: for a rendered chat template.
+    /// The special token, for a rendered chat template.
     Parse,
 }
 
 /// A model's tokenizer.
 pub struct Tokenizer {
-    /// For messages.
+    /// Path of the model, for error messages.
     path: PathBuf,
     encoder: Encoder,
     table: Table,
     special: SpecialTokens,
     ends: Vec<TokenId>,
-    /// The encoder puts a space before a text, so decoding takes it off again.
+    /// True if encoding prepends a space, which decoding removes.
     strips_leading_space: bool,
 }
 
@@ -71,10 +71,10 @@ impl Tokenizer {
         Self { path, encoder, table, special, ends, strips_leading_space }
     }
 
-    /// The tokens of `text`; nothing is added.
+    /// Encodes `text`, without adding tokens.
     ///
     /// # Errors
-    /// `Error::Tokenizer` when the text has a character the vocabulary cannot express.
+    /// `Error::Tokenizer` if the vocabulary cannot express a character.
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>> {
         match &self.encoder {
             Encoder::SentencePiece(pieces) => pieces.encode(text, special),
@@ -83,8 +83,8 @@ impl Tokenizer {
         .map_err(|reason| Error::Tokenizer { path: self.path.clone(), reason })
     }
 
-    /// The tokens of `text`, special and added tokens read as such except where they reach into `plain`, ranges in
-    /// order: there they are text like any other. What is between the tokens read is encoded as one.
+    /// Encodes `text` with special and added tokens, except where they overlap `plain`, ascending
+    /// ranges of plain text. Text between recognised tokens is encoded as one piece.
     ///
     /// # Errors
     /// As [`Self::encode`].
@@ -107,9 +107,9 @@ impl Tokenizer {
         .map_err(|reason| Error::Tokenizer { path: self.path.clone(), reason })
     }
 
-    /// Where `text` spells special or added tokens, or a part of one at either end, so that it could pass for one
-    /// beside other text: ranges in order. `controls`: of control tokens alone. Added tokens that are words, white
-    /// space or HTML are left out: they are no more than that.
+    /// Returns the ranges of `text` that spell special or added tokens, or a part of one at either
+    /// end that could complete with adjacent text; ascending. With `controls`, considers control
+    /// tokens only. Skips added tokens that are words, white space or HTML.
     pub fn spelled(&self, text: &str, controls: bool) -> Vec<Range<usize>> {
         self.whole().spelled(text, controls)
     }
@@ -121,8 +121,8 @@ impl Tokenizer {
         }
     }
 
-    /// The text of `tokens` from its beginning. Bytes that are no UTF-8 become U+FFFD; control tokens
-    /// have no text.
+    /// Decodes `tokens` from the beginning of a text. Bytes that are not UTF-8 become U+FFFD;
+    /// control tokens have no text.
     pub fn decode(&self, tokens: &[TokenId]) -> String {
         let mut bytes = Vec::new();
         let mut drops_space = self.strips_leading_space;
@@ -132,28 +132,28 @@ impl Tokenizer {
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
-    /// The exact bytes a token stands for; none for control tokens and unknown ids.
+    /// Returns the bytes of a token; none for control tokens and unknown ids.
     pub fn decode_bytes(&self, token: TokenId) -> &[u8] {
         self.table.bytes(token)
     }
 
-    /// A token for a person to read: special tokens by name, bytes that are no text as `<0xE2>`.
+    /// Returns a token for display: special tokens by name, bytes that are not text as `<0xE2>`.
     pub fn piece(&self, token: TokenId) -> String {
         self.table.piece(token)
     }
 
-    /// Special tokens carry no text.
+    /// Returns whether this is a control token, which has no text.
     pub fn is_control(&self, token: TokenId) -> bool {
         self.table.is_control(token)
     }
 
-    /// Control tokens, text matched whole, and placeholders: what a newer release adds.
+    /// Returns whether this is a control token, an added token or an unused one.
     pub fn is_special(&self, token: TokenId) -> bool {
         self.table.is_special(token)
     }
 
-    /// The token that the vocabulary lists under exactly this text (for byte-level and SentencePiece
-    /// vocabularies that is their spelling, `Ġthe` or `▁the`).
+    /// Returns the id of the token with this spelling in the vocabulary. Byte-level and
+    /// SentencePiece vocabularies spell a space as in `Ġthe` and `▁the`.
     pub fn id_of(&self, text: &str) -> Option<TokenId> {
         match &self.encoder {
             Encoder::SentencePiece(pieces) => pieces.id_of(text),
@@ -161,38 +161,38 @@ impl Tokenizer {
         }
     }
 
-    /// The token that starts a text, where the model has one.
+    /// Returns the token that starts a text, if the model has one.
     pub fn bos(&self) -> Option<TokenId> {
         self.special.bos.as_ref().map(|token| token.id)
     }
 
-    /// Whether a raw prompt starts with [`Self::bos`].
+    /// Returns whether a raw prompt starts with [`Self::bos`].
     pub fn adds_bos(&self) -> bool {
         self.special.adds_bos
     }
 
-    /// Every token that ends a reply.
+    /// Returns all tokens that end a reply.
     pub fn ends(&self) -> &[TokenId] {
         &self.ends
     }
 
-    /// The named tokens with their texts.
+    /// Returns the special tokens with their texts.
     pub fn special(&self) -> &SpecialTokens {
         &self.special
     }
 
-    /// Tokens in the vocabulary; ids are below this.
+    /// Number of tokens; ids are below it.
     pub fn vocabulary(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether decoding a text drops the space that encoding put before it.
+    /// Returns whether decoding removes the space that encoding prepends.
     pub(super) fn strips_leading_space(&self) -> bool {
         self.strips_leading_space
     }
 
-    /// The bytes a token adds to a text. `drops_space`: nothing has been added yet and the text's
-    /// leading space is not its own.
+    /// Returns the bytes that a token adds to a text. `drops_space` is true until the first bytes,
+    /// whose leading space was prepended by encoding.
     pub(super) fn next_bytes(&self, token: TokenId, drops_space: &mut bool) -> &[u8] {
         let bytes = self.decode_bytes(token);
         let drops = !bytes.is_empty() && std::mem::take(drops_space);

@@ -1,23 +1,23 @@
-//! What a tokenizer.json may do to a text before it is cut into words: the kinds of steps that language models
-//! use, and no text that becomes much longer by them.
+//! Checks the `normalizer` of a tokenizer.json: accepts the steps that language models use, if they
+//! do not make a text much longer.
 
 use serde_json::Value as Json;
 
-/// Steps that are run; models have up to five.
+/// Largest number of steps; real models have up to five.
 const MOST_STEPS: usize = 16;
-/// Sequences within sequences.
+/// Deepest nesting of sequences.
 const DEEPEST: usize = 4;
-/// Times longer that a text may become: those of NFKC and of a space of three bytes.
+/// Largest growth of a text: that of NFKC together with a space of three bytes.
 const GROWTH: usize = 40;
-/// Bytes of a replacement.
+/// Longest replacement in bytes.
 const LONGEST: usize = 64;
-/// Patterns of replacements that are run.
+/// Patterns of replacements that are supported.
 const PATTERNS: &[&str] = &[" {2,}", r"\s+", r"\s{2,}", r"\n", r"\r\n"];
 
 /// Checks a document's normalizer.
 ///
 /// # Errors
-/// A reason to run it not.
+/// The reason to reject it.
 pub(super) fn check(normalizer: &Json) -> Result<(), String> {
     let mut steps = Vec::new();
     collect(normalizer, "normalizers", DEEPEST, &mut steps)?;
@@ -33,7 +33,7 @@ pub(super) fn check(normalizer: &Json) -> Result<(), String> {
     Ok(())
 }
 
-/// The steps of sequences within sequences, in order; none of a document that has none.
+/// Appends the steps of nested sequences to `steps`, in order.
 fn collect<'a>(step: &'a Json, list: &str, depth: usize, steps: &mut Vec<&'a Json>) -> Result<(), String> {
     if step.is_null() {
         return Ok(());
@@ -46,7 +46,7 @@ fn collect<'a>(step: &'a Json, list: &str, depth: usize, steps: &mut Vec<&'a Jso
     step[list].as_array().into_iter().flatten().try_for_each(|step| collect(step, list, depth, steps))
 }
 
-/// Times longer that a text may become by a step.
+/// Returns the factor by which a step may lengthen a text.
 fn grows(step: &Json) -> Result<usize, String> {
     let added = |key: &str| match step[key].as_str().map_or(0, str::len) {
         length if length > LONGEST => Err(format!("it makes a text longer by {length} bytes in one place")),
@@ -54,7 +54,7 @@ fn grows(step: &Json) -> Result<usize, String> {
     };
     match step["type"].as_str().unwrap_or("none") {
         "NFC" | "NFD" | "Lowercase" | "ByteLevel" => Ok(3),
-        // U+FDFA is eighteen letters, of two bytes instead of three.
+        // U+FDFA becomes eighteen letters of two bytes instead of one of three.
         "NFKC" | "NFKD" => Ok(12),
         "Strip" | "StripAccents" => Ok(1),
         "Prepend" => added("prepend").map(|_| 1),

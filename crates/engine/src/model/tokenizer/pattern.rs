@@ -1,32 +1,32 @@
-//! Regular expressions of strangers: which are run, and how long. They cut a text into words before merges; what
-//! is done with the words is known to `words.rs`.
+//! Regular expressions from untrusted model files, which split a text into words before merges
+//! (`words.rs`).
 //!
-//! A search goes back at most [`RETREATS`] times, and repetitions within repetitions are refused, so that a
-//! search takes a time in proportion to the text. All searches in a text together end at a deadline.
+//! Backtracking is limited to [`RETREATS`] steps and nested unbounded repetitions are rejected, so
+//! that a search takes time proportional to the text. A deadline covers all searches in a text.
 
 use std::time::Instant;
 
 use fancy_regex::{Expr, RegexBuilder};
 use tokenizers::tokenizer::pattern;
 
-/// Bytes of a pattern. The longest in use, which lists letters by their numbers, has 1,200.
+/// Longest pattern in bytes. The longest in real tokenizers, with lists of letters, has 1,200.
 const LONGEST: usize = 8192;
-/// Times a part may be repeated where a pattern counts. Those in use count to three.
+/// Largest product of counted repetitions. Real patterns count to three.
 const REPEATS: usize = 64;
-/// Times a search may try another way. Those in use need one for each alternative.
+/// Backtracking steps of a search. Real patterns need one for each alternative.
 const RETREATS: usize = 50_000;
-/// Bytes of a compiled part.
+/// Largest size of a compiled part, in bytes.
 const COMPILED: usize = 4 << 20;
 
-/// A pattern that may be run.
+/// A compiled pattern within the limits.
 pub(super) struct Pattern(fancy_regex::Regex);
 
 impl Pattern {
-    /// Compiles `text`, in which a line's beginning and end are meant by `^` and `$`, as by Oniguruma, for which
-    /// tokenizer.json files are written.
+    /// Compiles `text`. As in Oniguruma, for which tokenizer.json files are written, `^` and `$`
+    /// match at the boundaries of lines.
     ///
     /// # Errors
-    /// A reason to run it not: it is damaged, or may take too long.
+    /// The reason to reject a pattern: it is invalid or might take too long.
     pub fn new(text: &str) -> Result<Self, String> {
         if text.len() > LONGEST {
             return Err(format!("a pattern has {} bytes, and at most {LONGEST} are run", text.len()));
@@ -43,14 +43,14 @@ impl Pattern {
         compiled.map(Self).map_err(|error| refused(error.to_string()))
     }
 
-    /// Its matches in a text, for the library; it fails after `deadline`.
+    /// Returns a search for the library, which fails after `deadline`.
     pub fn until(&self, deadline: Instant) -> Search<'_> {
         Search { pattern: self, deadline }
     }
 }
 
-/// Checks that nothing in a pattern takes a time out of proportion. `room`: how often it may be repeated;
-/// `endless`: it is in a repetition without end.
+/// Rejects parts of a pattern that take disproportionate time. `room` is the remaining product of
+/// repetitions; `endless` is true inside an unbounded repetition.
 fn sober(part: &Expr, room: usize, endless: bool) -> Result<(), String> {
     match part {
         Expr::Concat(parts) | Expr::Alt(parts) => {
@@ -79,7 +79,7 @@ fn sober(part: &Expr, room: usize, endless: bool) -> Result<(), String> {
     }
 }
 
-/// A pattern with the time by which all of a text has been searched.
+/// A pattern with the deadline for all searches in a text.
 pub(super) struct Search<'a> {
     pattern: &'a Pattern,
     deadline: Instant,

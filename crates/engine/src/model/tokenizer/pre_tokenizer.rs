@@ -1,37 +1,39 @@
-//! How families cut a text into words before byte-level BPE joins bytes within each: the one table of
-//! pre-tokenizers. An unknown one is refused, for any other would split words wrongly.
+//! Table of pre-tokenizers: how byte-level BPE vocabularies split a text into words, within which
+//! bytes are merged. Unknown pre-tokenizers are rejected, because any other would split words
+//! wrongly.
 //!
-//! The patterns are those that the families' own tokenizer.json gives; the names are GGUF's.
+//! Names are GGUF's; patterns come from the models' own tokenizer.json files.
 
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 
 use super::words::Words;
 
-/// How a family cuts a text into words before the merges.
+/// Splitting of a text into words before merges.
 pub(super) struct PreTokenizer {
     /// Values of `tokenizer.ggml.pre`.
     names: &'static [&'static str],
-    /// Applied in turn; each isolates its matches in what the one before left.
+    /// Patterns, applied in order; each isolates its matches in the pieces that the previous one
+    /// left.
     patterns: &'static [&'static str],
-    /// A word that is a token as it stands is not put together from merges.
+    /// True if a word that is a token is not assembled by merges (`ignore_merges`).
     pub whole_words: bool,
-    /// Whether a raw prompt starts with a BOS where the file does not say.
+    /// Default of `tokenizer.ggml.add_bos_token`.
     pub adds_bos: bool,
 }
 
 const GPT2: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 const LLAMA3: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const QWEN2: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
-/// The same with marks among the letters.
+/// Qwen 2's pattern with combining marks among the letters.
 const QWEN35: &str = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const TEKKEN: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const GPT4O: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const DEEPSEEK_V3: &str = r##"[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"##;
-/// Chinese, Korean and other characters that are words together.
+/// Chinese, Korean and other characters, which form words together.
 const DEEPSEEK_CHARACTERS: &str = r"[\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+";
 const DEEPSEEK_PUNCTUATION: &str =
     r"\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+";
-/// Letters with a case, as Unicode had them then, after at most one space.
+/// Cased letters of an older version of Unicode, after at most one space.
 const DEEPSEEK_LETTERS: &str = concat!(
     r"\s?[",
     r"\x{41}-\x{5A}\x{61}-\x{7A}\x{B5}\x{C0}-\x{D6}\x{D8}-\x{F6}\x{F8}-\x{1BA}\x{1BC}-\x{1BF}",
@@ -121,8 +123,10 @@ const PRE_TOKENIZERS: &[PreTokenizer] = &[
 ];
 
 impl PreTokenizer {
+    /// Finds a pre-tokenizer by GGUF's name.
+    ///
     /// # Errors
-    /// A reason naming the kinds there are.
+    /// A reason with the supported names.
     pub fn named(name: &str) -> Result<&'static Self, String> {
         PRE_TOKENIZERS.iter().find(|p| p.names.contains(&name)).ok_or_else(|| {
             let known: Vec<&str> = PRE_TOKENIZERS.iter().flat_map(|p| p.names).copied().collect();
@@ -130,10 +134,10 @@ impl PreTokenizer {
         })
     }
 
-    /// The steps; the last spells bytes as printable characters.
+    /// Returns the steps; the last one maps bytes to printable characters.
     ///
     /// # Errors
-    /// What stands against a pattern.
+    /// The reason to reject a pattern.
     pub fn words(&self) -> Result<Words, String> {
         Words::isolated(self.patterns, ByteLevel::new(false, true, false))
     }
@@ -149,7 +153,8 @@ mod tests {
 
     const TEXT: &str = "I'LL pay $12345.67, naïveÜber!\n\n  日本語 x=y/\tहिन्दी 7zIP <b>  ";
 
-    /// The words of [`TEXT`], a bar between; made of the same patterns by Python's regex library.
+    /// The words of [`TEXT`], separated by bars, split with the same patterns by Python's `regex`
+    /// module.
     const WORDS: &[(&str, &str)] = &[
         (
             "gpt-2",

@@ -1,6 +1,6 @@
-//! SentencePiece's BPE as GGUF files describe it: pieces with scores instead of ranked merges, and
-//! single bytes for what no piece covers. Own code, because ranked merges cannot express equal scores
-//! ("the leftmost pair first").
+//! SentencePiece BPE as GGUF files describe it: pieces with scores instead of ranked merges, and
+//! single bytes for characters without a piece. Implemented here because ranked merges cannot
+//! express equal scores ("the leftmost pair first").
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -11,41 +11,41 @@ use super::table::{Kind, SPACE, byte_token};
 use super::whole::{Mark, Whole, is_read};
 use crate::token::TokenId;
 
-/// The pieces of a vocabulary.
+/// Pieces of a vocabulary.
 pub(super) struct SentencePiece {
-    /// All tokens by spelling.
+    /// Token ids by spelling.
     ids: HashMap<String, TokenId>,
     scores: Vec<f32>,
     kinds: Vec<Kind>,
-    /// The token of each byte.
+    /// Token of each byte.
     bytes: [Option<TokenId>; 256],
     unknown: Option<TokenId>,
     whole: Whole,
     adds_space: bool,
 }
 
-/// A run of characters: a part of the text that is, or may become, one piece. Runs form a list, so
-/// that joining two is cheap.
+/// A run of characters that is, or may become, one piece. Runs form a linked list, so that merging
+/// two is cheap.
 #[derive(Clone, Copy)]
 struct Run {
     start: usize,
-    /// 0 when the run was joined to the one before.
+    /// 0 once the run is merged into the previous one.
     len: usize,
     previous: Option<usize>,
     next: Option<usize>,
 }
 
-/// Two neighbouring runs that together spell a piece.
+/// Two adjacent runs that together spell a piece.
 struct Pair {
     score: f32,
     left: usize,
     right: usize,
-    /// Of both; stale when the runs have grown since.
+    /// Length of both; stale if a run has grown since.
     len: usize,
 }
 
 impl Ord for Pair {
-    /// The greatest is joined first: the best score, then the leftmost.
+    /// Orders pairs for merging: the best score first, then the leftmost.
     fn cmp(&self, other: &Self) -> Ordering {
         self.score.total_cmp(&other.score).then(other.left.cmp(&self.left))
     }
@@ -66,8 +66,8 @@ impl PartialEq for Pair {
 impl Eq for Pair {}
 
 impl SentencePiece {
-    /// From spellings, kinds and scores in the order of ids. `adds_space` puts a space before a text,
-    /// so that its first word is spelled like any other.
+    /// Builds the encoder from spellings, kinds and scores, ordered by id. With `adds_space` a
+    /// space is prepended to a text, so that its first word is spelled like any other.
     pub fn new(
         tokens: &[(&str, Kind)],
         scores: Vec<f32>,
@@ -86,7 +86,8 @@ impl SentencePiece {
                     }
                 }
                 Kind::Added | Kind::Control => {
-                    // Matched in the text, where a space is a space: Gemma has tokens for runs of them.
+                    // Matched in the text, in which spaces are unspelled: Gemma has tokens for runs
+                    // of them.
                     whole.push(Mark::new(text.replace(SPACE, " "), id, kind));
                 }
                 Kind::Normal | Kind::Unused => {}
@@ -96,14 +97,14 @@ impl SentencePiece {
         Self { ids, scores, kinds, bytes, unknown, whole: Whole::new(whole.into_iter()), adds_space }
     }
 
-    /// White space behind the tokens matched whole that `which` chooses by their texts is part of them.
+    /// Makes the whole-matched tokens that `which` selects by text absorb white space after them.
     pub fn drop_space_after(&mut self, which: impl Fn(&str) -> bool) {
         for mark in self.whole.iter_mut() {
             mark.takes_behind = which(&mark.text);
         }
     }
 
-    /// Its tokens that are matched whole.
+    /// Returns the tokens that are matched whole.
     pub fn whole(&self) -> &Whole {
         &self.whole
     }
@@ -112,13 +113,15 @@ impl SentencePiece {
         self.ids.get(text).copied()
     }
 
+    /// Encodes `text`.
+    ///
     /// # Errors
-    /// A reason when a character has no piece, no bytes and no unknown token to stand for it.
+    /// A reason if a character has no piece, no bytes and no unknown token.
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>, String> {
         self.encode_where(text, |_, mark| special == Special::Parse || !mark.control)
     }
 
-    /// The same with special tokens read as such where that is not in `plain`, ranges in order.
+    /// Encodes `text` with special tokens, except where they overlap `plain`, ascending ranges.
     ///
     /// # Errors
     /// As [`Self::encode`].
@@ -132,7 +135,7 @@ impl SentencePiece {
         allowed: impl Fn(Range<usize>, &Mark) -> bool,
     ) -> Result<Vec<TokenId>, String> {
         let mut tokens = Vec::new();
-        // Every plain stretch counts as the beginning of a text: after a special token, too.
+        // Every plain stretch starts a text, also after a special token.
         for (range, whole) in self.whole.stretches(text, allowed) {
             match whole {
                 Some(id) => tokens.push(id),
@@ -160,7 +163,7 @@ impl SentencePiece {
         Ok(())
     }
 
-    /// Joins neighbouring characters, best score first, until no two spell a piece.
+    /// Merges adjacent characters, best score first, until no two runs spell a piece.
     fn joined<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'t> {
         let count = text.chars().count();
         let mut runs: Vec<Run> = text
@@ -202,8 +205,8 @@ impl SentencePiece {
         Some(Pair { score, left, right, len })
     }
 
-    /// A token that plain text may become. Control tokens and bytes are not: the text `</s>` must
-    /// never end a reply, nor `<0x0A>` break a line.
+    /// Returns the token for a piece of plain text. Excludes control tokens and bytes: the text
+    /// `</s>` must never end a reply, nor `<0x0A>` break a line.
     fn piece(&self, text: &str) -> Option<TokenId> {
         let id = self.id_of(text)?;
         matches!(self.kinds[id as usize], Kind::Normal | Kind::Added).then_some(id)

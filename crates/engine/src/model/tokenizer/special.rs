@@ -1,12 +1,11 @@
-//! The tokens with a role: where a text begins and what ends a reply. Found without building a
-//! tokenizer, so that a list of models is quick.
+//! Special tokens: BOS and the tokens that end a reply. Found without building a tokenizer, so that
+//! lists of models are fast.
 
 use serde::Serialize;
 
 use crate::token::TokenId;
 
-/// Control tokens that end a turn or a text in some family; writers of model files often name only
-/// one of theirs.
+/// Control tokens that end a turn or a text in some family. Files often name only one of theirs.
 pub(super) const ENDS: &[&str] = &[
     "<|im_end|>",
     "<|eot_id|>",
@@ -23,11 +22,11 @@ pub(super) const ENDS: &[&str] = &[
     "<|call|>",
 ];
 
-/// Where this ends a reply, [`MESSAGE_END`] ends a message of several that it may have.
+/// gpt-oss's end of a reply. In its vocabulary, [`MESSAGE_END`] ends one of several messages.
 const RETURN: &str = "<|return|>";
 const MESSAGE_END: &str = "<|end|>";
 
-/// Control tokens that are text all the same: between them a model thinks.
+/// Control tokens that remain in the text: they enclose reasoning.
 pub(super) const SHOWN: &[&str] = &["<|channel>", "<channel|>"];
 
 /// A token by id and text.
@@ -37,14 +36,14 @@ pub struct SpecialToken {
     pub text: String,
 }
 
-/// The tokens with a role.
+/// Special tokens of a tokenizer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SpecialTokens {
     pub bos: Option<SpecialToken>,
-    /// Whether a raw prompt starts with `bos`.
+    /// True if a raw prompt starts with `bos`.
     pub adds_bos: bool,
     pub eos: Option<SpecialToken>,
-    /// Every token that ends a reply, `eos` first.
+    /// Tokens that end a reply, `eos` first.
     pub ends: Vec<SpecialToken>,
 }
 
@@ -56,7 +55,7 @@ impl SpecialTokens {
         }
     }
 
-    /// Adds those of all control tokens that are known to end replies.
+    /// Adds the control tokens that are known to end replies.
     pub(super) fn add_known_ends(&mut self, controls: impl Iterator<Item = SpecialToken>) {
         let known: Vec<SpecialToken> = controls.filter(|token| ENDS.contains(&token.text.as_str())).collect();
         let returns = known.iter().any(|token| token.text == RETURN);

@@ -1,35 +1,34 @@
-//! The bytes of every token, in one block. How a vocabulary spells bytes is known here and nowhere
-//! else.
+//! Bytes of every token, in one block. The only place that knows how vocabularies spell bytes.
 
 use std::fmt::Write;
 
 use crate::token::TokenId;
 
-/// What a token is to the tokenizer.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Normal,
-    /// Text, matched whole before anything else.
+    /// Text matched whole before anything else.
     Added,
     /// A single byte.
     Byte,
-    /// No text: begins, ends, separates, or stands for the unknown.
+    /// No text: start, end, separator or unknown token.
     Control,
-    /// A placeholder that never occurs.
+    /// Placeholder that never occurs.
     Unused,
 }
 
-/// How a vocabulary spells its tokens.
+/// Spelling of tokens in a vocabulary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// Every byte as one printable character (GPT-2's alphabet).
+    /// Each byte as one printable character (GPT-2's alphabet).
     ByteLevel,
-    /// Text with `▁` for the space, single bytes as `<0x0A>`.
+    /// Text with `▁` for a space, single bytes as `<0x0A>`.
     SentencePiece,
 }
 
 impl Spelling {
-    /// For a person.
+    /// Returns the name for display.
     pub fn name(self) -> &'static str {
         match self {
             Self::ByteLevel => "byte-level BPE",
@@ -41,7 +40,7 @@ impl Spelling {
 /// Bytes and kinds of all tokens.
 pub(super) struct Table {
     bytes: Vec<u8>,
-    /// Token `i` has `bytes[ends[i - 1]..ends[i]]`.
+    /// End of each token: token `i` has `bytes[ends[i - 1]..ends[i]]`.
     ends: Vec<u32>,
     kinds: Vec<Kind>,
     /// Names of control tokens, which have no bytes.
@@ -49,7 +48,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// From each token's spelling and kind, in the order of their ids.
+    /// Builds the table from each token's spelling and kind, ordered by id.
     pub fn new<'a>(spelling: Spelling, tokens: impl Iterator<Item = (&'a str, Kind)>) -> Self {
         let mut table = Self { bytes: Vec::new(), ends: Vec::new(), kinds: Vec::new(), names: Vec::new() };
         for (text, kind) in tokens {
@@ -82,7 +81,7 @@ impl Table {
         self.kinds.get(token as usize) == Some(&Kind::Control)
     }
 
-    /// Whether a token is none that merges or scores lead to.
+    /// Returns whether neither merges nor scores produce the token.
     pub fn is_special(&self, token: TokenId) -> bool {
         let kind = self.kinds.get(token as usize);
         matches!(kind, Some(Kind::Control | Kind::Added | Kind::Unused))
@@ -103,8 +102,8 @@ impl Table {
     }
 }
 
-/// The byte that a character of GPT-2's alphabet stands for: printable Latin-1 characters stand for
-/// themselves, the other 68 bytes in order for U+0100 and on.
+/// Returns the byte for a character of GPT-2's alphabet. Printable Latin-1 characters map to
+/// themselves; the other 68 bytes follow, in order, from U+0100.
 fn byte_of(character: char) -> Option<u8> {
     let printable = |c: u32| matches!(c, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     match u32::from(character) {
@@ -116,7 +115,8 @@ fn byte_of(character: char) -> Option<u8> {
     }
 }
 
-/// A token with a character outside of the alphabet is plain text.
+/// Appends the bytes of a byte-level token; one with a character outside the alphabet is plain
+/// text.
 fn push_byte_level(bytes: &mut Vec<u8>, text: &str) {
     match text.chars().map(byte_of).collect::<Option<Vec<u8>>>() {
         Some(decoded) => bytes.extend(decoded),
@@ -135,10 +135,10 @@ fn push_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(text.replace(SPACE, " ").as_bytes());
 }
 
-/// SentencePiece's spelling of the space.
+/// SentencePiece's spelling of a space.
 pub(super) const SPACE: char = '\u{2581}';
 
-/// The byte of a token spelled `<0x0A>`.
+/// Returns the byte of a token spelled like `<0x0A>`.
 pub(super) fn byte_token(text: &str) -> Option<u8> {
     let digits = text.strip_prefix("<0x")?.strip_suffix('>')?;
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()

@@ -33,7 +33,7 @@ fn error(gguf: &Gguf) -> Error {
     ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().err().unwrap()
 }
 
-/// A text and the tokens it should become.
+/// A text and its expected tokens.
 type Vector = (String, Vec<TokenId>);
 
 /// The tokenizer of a test vocabulary and its test vectors.
@@ -240,7 +240,7 @@ fn damaged_vocabularies_are_refused() {
 
 #[test]
 fn pre_tokenizers_split_digits_as_their_families_do() {
-    // The split shows only where merges could cross it: here digits would merge four at a time.
+    // The split shows only where merges could cross it: here merges join four digits.
     let cases =
         [("gpt-2", vec![257, 53]), ("llama-bpe", vec![256, 51, 52, 53]), ("qwen2", vec![49, 50, 51, 52, 53])];
     for (pre, expected) in cases {
@@ -278,7 +278,7 @@ fn equal_scores_join_the_leftmost_pair_first() {
 #[test]
 fn a_better_score_wins_over_a_pair_further_left() {
     let tokenizer = built(&Gguf::sentence_piece(PIECES));
-    // "▁a" stands first but "ab" scores higher.
+    // "▁a" comes first, but "ab" scores higher.
     assert_eq!(tokenizer.encode("ab", Special::Ignore).unwrap(), [259, 263]);
 }
 
@@ -342,8 +342,8 @@ fn characters_are_merged_within_lines_and_others_are_bytes() {
     assert!(error(&gguf).to_string().contains("two parts in the merge"));
 }
 
-/// A tokenizer.json as Llama 2's: pieces with a mark for the space before them, other characters as bytes. 1
-/// begins a text, 2 ends it; 3 to 258 are bytes.
+/// A tokenizer.json like Llama 2's: pieces with a mark for a preceding space, other characters as
+/// bytes. Token 1 starts a text, 2 ends it; 3 to 258 are bytes.
 fn sentence_piece_folder() -> tempfile::TempDir {
     let special = ["<unk>", "<s>", "</s>"].map(str::to_owned);
     let bytes = (0..=255).map(|byte| format!("<0x{byte:02X}>"));
@@ -404,7 +404,7 @@ fn a_hugging_face_tokenizer_of_pieces_encodes_and_decodes() {
     assert!(!tokenizer.encode("</s>", Special::Ignore).unwrap().contains(&2));
 }
 
-/// A folder whose tokenizer.json spells bytes as GPT-2 does; 256 and 257 are special.
+/// A folder whose tokenizer.json spells bytes as GPT-2 does; 256 and 257 are special tokens.
 fn folder() -> tempfile::TempDir {
     let vocabulary: serde_json::Map<String, Json> =
         alphabet().into_iter().zip(0..).map(|(text, id)| (text, json!(id))).collect();
@@ -476,7 +476,7 @@ fn a_decoder_that_loses_bytes_is_refused() {
 }
 
 fn any_text() -> impl Strategy<Value = String> {
-    // SentencePiece's own sign for the space is the one character it cannot keep.
+    // SentencePiece's own mark for a space is the one character that does not survive.
     prop::collection::vec(
         prop_oneof![
             any::<char>().prop_map(String::from),
@@ -500,7 +500,7 @@ fn a_merge_longer_than_every_token_is_refused() {
 #[test]
 fn an_empty_list_is_one_of_texts_too() {
     let mut gguf = Gguf::tiny();
-    // Written as a list of numbers.
+    // An empty list whose declared element type is a number.
     gguf.set("tokenizer.ggml.merges", Value::Array(Vec::new()));
     assert_eq!(built(&gguf).encode("he", Special::Ignore).unwrap(), [104, 101]);
 }
@@ -530,7 +530,8 @@ fn what_ends_a_turn_is_no_text_even_where_the_header_says_so() {
     assert_eq!(tokenizer.encode("<end_of_turn>", Special::Parse).unwrap(), [260]);
 }
 
-/// As Gemma's: no space before a text, and tokens for runs of spaces and line breaks, spelled either way.
+/// A vocabulary like Gemma's: no space before a text, and tokens for runs of spaces and line
+/// breaks, in either spelling.
 fn gemma() -> Gguf {
     let mut gguf = Gguf::sentence_piece(&[
         ("▁", -9.0),
@@ -571,7 +572,7 @@ fn phi_3s_special_tokens_take_the_space_behind_them_along() {
     let tokenizer = open(&data("vocab/ggml-vocab-phi-3.gguf"));
     let text = "<|user|>\nHello<|end|>\n<|assistant|>\n";
     assert_eq!(tokenizer.encode(text, Special::Parse).unwrap(), [32010, 15043, 32007, 32001]);
-    // <s> does not.
+    // White space after <s> is kept.
     let begun = tokenizer.encode("<s> Hello", Special::Parse).unwrap();
     assert_eq!((begun[0], begun.len() > 2), (1, true), "{begun:?}");
 }

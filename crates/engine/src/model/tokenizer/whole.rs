@@ -1,5 +1,5 @@
-//! Tokens that are matched whole in a text, before merges or scores: control tokens and added text. Where a text
-//! spells them, and which of them a person may spell without meaning them.
+//! Tokens that are matched whole before merges or scores: control tokens and added tokens. Finds
+//! where a text spells them, and where user input does so by accident.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,7 +7,8 @@ use std::ops::Range;
 use super::table::Kind;
 use crate::token::TokenId;
 
-/// Added tokens that are ordinary text: Gemma's HTML. White space, words and single characters are too.
+/// Names of HTML tags among Gemma's added tokens. These count as ordinary text, like white space,
+/// words and single characters.
 const MARKUP: &[&str] = &[
     "table",
     "caption",
@@ -47,10 +48,10 @@ pub(super) struct Mark {
     pub text: String,
     pub id: TokenId,
     pub control: bool,
-    /// White space before or behind it in a text belongs to it.
+    /// True if the token absorbs white space before or after it in a text.
     pub takes_before: bool,
     pub takes_behind: bool,
-    /// It is no more than the text it spells.
+    /// True if the token means no more than its text.
     pub ordinary: bool,
 }
 
@@ -70,9 +71,9 @@ impl Mark {
 /// All tokens of a vocabulary that are matched whole.
 #[derive(Debug, Default)]
 pub(super) struct Whole {
-    /// By their first byte, longest first.
+    /// Tokens by first byte, longest first.
     marks: HashMap<u8, Vec<Mark>>,
-    /// Bytes of the longest.
+    /// Length of the longest token in bytes.
     longest: usize,
 }
 
@@ -98,20 +99,20 @@ impl Whole {
         self.marks.values_mut().flatten()
     }
 
-    /// The longest token that `text` begins with, of those that are `allowed`.
+    /// Returns the longest `allowed` token that `text` begins with.
     fn at(&self, text: &str, allowed: impl Fn(&Mark) -> bool) -> Option<&Mark> {
         let marks = self.marks.get(text.as_bytes().first()?)?;
         marks.iter().find(|mark| text.starts_with(&mark.text) && allowed(mark))
     }
 
-    /// `text` in stretches: tokens matched whole where that is `allowed`, and what is between them.
+    /// Splits `text` into `allowed` tokens matched whole and the text between them.
     pub fn stretches(
         &self,
         text: &str,
         allowed: impl Fn(Range<usize>, &Mark) -> bool,
     ) -> Vec<(Range<usize>, Option<TokenId>)> {
         let mut stretches = Vec::new();
-        // Where the stretch under way began.
+        // Start of the current stretch of text.
         let mut plain = 0;
         let mut at = 0;
         while at < text.len() {
@@ -137,9 +138,9 @@ impl Whole {
         stretches
     }
 
-    /// Where `text` spells tokens that are more than text, in letters of either case, and where it begins with the
-    /// end of one or ends with the beginning of one: ranges in order, none touching the next. `controls`: of
-    /// control tokens alone.
+    /// Returns the ranges of `text` that spell tokens with a meaning, ignoring ASCII case, or a
+    /// part of one at either end; ascending and disjoint. With `controls`, considers control tokens
+    /// only.
     pub fn spelled(&self, text: &str, controls: bool) -> Vec<Range<usize>> {
         let counts = |mark: &&Mark| mark.control || !controls && !mark.ordinary;
         let marks: Vec<&[u8]> = self.iter().filter(counts).map(|mark| mark.text.as_bytes()).collect();
@@ -167,18 +168,19 @@ impl Whole {
     }
 }
 
-/// Whether a token is read as such where `plain`, ranges in order, is text.
+/// Returns whether the token at `range` is recognised, given `plain`, ascending ranges of plain
+/// text.
 pub(super) fn is_read(plain: &[Range<usize>], range: &Range<usize>, mark: &Mark) -> bool {
     let next = plain.partition_point(|plain| plain.end <= range.start);
     mark.ordinary || plain.get(next).is_none_or(|plain| plain.start >= range.end)
 }
 
-/// Whether `text` begins so, in letters of either case.
+/// Returns whether `text` begins with `so`, ignoring ASCII case.
 fn begins(text: &[u8], so: &[u8]) -> bool {
     text.get(..so.len()).is_some_and(|start| start.eq_ignore_ascii_case(so))
 }
 
-/// The longest beginning of `text`, white space aside, that is the end of a token but not all of it.
+/// Returns the longest prefix of `text`, ignoring white space, that is a proper suffix of a token.
 fn ends_of(marks: &[&[u8]], text: &str) -> Option<Range<usize>> {
     let start = text.len() - text.trim_start().len();
     let rest = &text.as_bytes()[start..];
@@ -190,7 +192,7 @@ fn ends_of(marks: &[&[u8]], text: &str) -> Option<Range<usize>> {
     text.is_char_boundary(start + length).then_some(start..start + length)
 }
 
-/// Ranges in order, those that overlap or touch as one.
+/// Sorts ranges and merges those that overlap or touch.
 fn joined(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.sort_by_key(|range| range.start);
     let mut all: Vec<Range<usize>> = Vec::new();

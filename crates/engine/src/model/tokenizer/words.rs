@@ -1,4 +1,4 @@
-//! How a text is cut into words before merges or scores: the steps of a `pre_tokenizer`, of those kinds that
+//! Splitting of a text into words before merges or scores: the steps of a `pre_tokenizer` that
 //! language models use, with patterns that are safe to run (`pattern.rs`).
 
 use std::time::{Duration, Instant};
@@ -12,14 +12,14 @@ use tokenizers::{PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
 
 use super::pattern::Pattern;
 
-/// For all patterns in a text. The patterns in use search a megabyte in less than a second.
+/// Time for all patterns in a text. Real patterns search a megabyte in less than a second.
 const LIMIT: Duration = Duration::from_secs(20);
-/// Steps that are run; models have up to seven.
+/// Largest number of steps; real models have up to seven.
 const MOST_STEPS: usize = 32;
-/// Kinds of steps that the library does without a pattern of the file's.
+/// Steps of the library that contain no pattern.
 const PLAIN: &[&str] = &["ByteLevel", "Digits", "Metaspace", "Punctuation", "Whitespace", "WhitespaceSplit"];
 
-/// The steps in their order.
+/// Steps in order.
 pub(super) struct Words(Vec<Step>);
 
 enum Step {
@@ -27,7 +27,7 @@ enum Step {
     Library(PreTokenizerWrapper),
 }
 
-/// A step by a pattern, as tokenizer.json has it.
+/// A `Split` step of tokenizer.json.
 #[derive(Deserialize)]
 struct Split {
     pattern: SplitPattern,
@@ -42,10 +42,10 @@ enum SplitPattern {
 }
 
 impl Words {
-    /// Isolates the matches of each pattern in what the one before left, then takes the step `last`.
+    /// Builds steps that isolate the matches of each pattern in turn, followed by `last`.
     ///
     /// # Errors
-    /// What stands against a pattern.
+    /// The reason to reject a pattern.
     pub fn isolated(patterns: &[&str], last: impl Into<PreTokenizerWrapper>) -> Result<Self, String> {
         let cut = |pattern: &&str| {
             let behavior = SplitDelimiterBehavior::Isolated;

@@ -1,4 +1,4 @@
-//! Documents that strangers made to harm: each is refused in a sentence, or does no more than another document.
+//! Tests of malicious tokenizer documents: each is rejected with a message or harmless.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use tokenizers::tokenizer::pattern::Pattern as _;
 use super::super::pattern::Pattern;
 use super::*;
 
-/// What a tokenizer.json changed so is refused with.
+/// Error message for a tokenizer.json changed by `bend`.
 fn refusal(bend: impl FnOnce(&mut Json)) -> String {
     let folder = folder();
     change(&folder, "tokenizer.json", bend);
@@ -18,7 +18,7 @@ fn refusal(bend: impl FnOnce(&mut Json)) -> String {
     }
 }
 
-/// The tokens of `text` by a tokenizer.json changed so.
+/// Tokens of `text` with a tokenizer.json changed by `bend`.
 fn encoded(text: &str, bend: impl FnOnce(&mut Json)) -> Result<Vec<TokenId>, Error> {
     let folder = folder();
     change(&folder, "tokenizer.json", bend);
@@ -29,7 +29,7 @@ fn split(pattern: &str) -> Json {
     json!({"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": false})
 }
 
-/// Cut by a pattern, then spelled in bytes.
+/// Splits by a pattern, then spells bytes.
 fn cut_by(pattern: &str) -> impl FnOnce(&mut Json) {
     let steps = [
         split(pattern),
@@ -74,7 +74,7 @@ fn a_pattern_that_is_too_long_is_refused() {
 
 #[test]
 fn a_pattern_that_takes_too_much_memory_is_refused() {
-    // Each a table of all letters for every time.
+    // Each repetition compiles to a table of all letters.
     let reason = refusal(cut_by(&r"\w{64}|".repeat(100)));
     assert!(reason.contains("is not run"), "{reason}");
 }
@@ -211,7 +211,7 @@ fn added_tokens_without_text_are_refused() {
     };
     let reason = refusal(|document| document["added_tokens"].as_array_mut().unwrap().push(added("", false)));
     assert!(reason.contains("the added token ''"), "{reason}");
-    // One that the normalizer leaves nothing of.
+    // The normalizer removes the whole token.
     let reason = refusal(|document| {
         document["normalizer"] = replace("x", "");
         document["added_tokens"].as_array_mut().unwrap().push(added("x", true));
@@ -236,7 +236,7 @@ fn a_vocabulary_that_chooses_by_chance_is_refused() {
     assert!(reason.contains("dropout"), "{reason}");
 }
 
-/// Pieces with scores, found by the best sum of them.
+/// A Unigram vocabulary, which maximises the sum of the pieces' scores.
 fn pieces(pieces: Json) -> impl FnOnce(&mut Json) {
     move |document| {
         document["added_tokens"] = json!([]);
@@ -254,7 +254,7 @@ fn pieces_without_end_or_text_are_refused() {
 
 #[test]
 fn a_panic_while_a_text_is_encoded_is_a_sentence() {
-    // The library expects the token for the unknown to be there when it meets one.
+    // The library expects the unknown token to exist when it needs one.
     let error = encoded("ab", |document| {
         document["added_tokens"] = json!([]);
         document["model"] = json!({"type": "BPE", "vocab": {"a": 0}, "merges": [], "unk_token": "[UNK]"});
