@@ -293,11 +293,12 @@ impl CpuModel {
         self.workspace.experts_read.store(0, Relaxed);
         self.workspace.table.clear();
         // The table's row may have more layers than the model runs.
-        let told = self.network.per_layer.as_ref().map(|told| (&told.table, told.projection.rows()));
+        let per_layer = self.network.per_layer.as_ref();
+        let per_layer = per_layer.map(|inputs| (&inputs.table, inputs.projection.rows()));
         let own = matches!(want.carried, Some(Carried::Own(_)));
         let embedded = self.network.assistant.as_ref().filter(|_| own);
         let embedded = embedded.map(|assistant| (&assistant.embedding, assistant.embedding.columns()));
-        if let Some((table, columns)) = told.or(embedded) {
+        if let Some((table, columns)) = per_layer.or(embedded) {
             for token in tree.tokens().skip(first) {
                 self.workspace.table.extend(&table.row(token as usize)?[..columns]);
             }

@@ -24,7 +24,7 @@ pub struct Network {
     pub embedding: Option<Arc<Panels>>, // [vocabulary, hidden]
     /// Norm of embeddings in families that have one; its weight is all 1.
     pub embedding_norm: Option<Vec<f32>>, // [hidden]
-    pub per_layer: Option<PerLayer>,
+    pub per_layer: Option<PerLayerInputs>,
     pub layers: Vec<Layer>,
     pub output_norm: Vec<f32>, // [hidden]
     /// Output matrix. For an assistant with token clusters its rows are in the clusters' order,
@@ -38,7 +38,7 @@ pub struct Network {
 
 /// Weights that compute the per-layer inputs of all layers (Gemma 4).
 #[derive(Debug)]
-pub struct PerLayer {
+pub struct PerLayerInputs {
     pub table: StoredRows, // [tokens, layers * width]
     /// Projection of the embedding.
     pub projection: Panels, // [layers * width, hidden]
@@ -77,7 +77,7 @@ pub struct Layer {
     pub feed_forward: FeedForward,
     /// Norm of the feed-forward network's output.
     pub feed_forward_post_norm: Option<Vec<f32>>,
-    pub told: Option<Told>,
+    pub per_layer_input: Option<PerLayerInput>,
     /// Factor of the layer's output.
     pub scale: f32,
     /// Convolutions around the mixer and around the feed-forward network (DFlash 2).
@@ -87,7 +87,7 @@ pub struct Layer {
 /// A layer's part of per-layer inputs: `projection * (activation(gate * state) * input)`, added to
 /// the state after a norm.
 #[derive(Debug)]
-pub struct Told {
+pub struct PerLayerInput {
     pub gate: Panels,       // [width, hidden]
     pub projection: Panels, // [hidden, width]
     pub norm: Vec<f32>,     // [hidden]
@@ -167,7 +167,7 @@ impl Network {
         let mtp = head.filter(|head| head.mtp).map(|_| Mtp::load(weights));
         Ok(Self {
             layers,
-            per_layer: config.per_layer.map(|_| PerLayer::load(weights)).transpose()?,
+            per_layer: config.per_layer.map(|_| PerLayerInputs::load(weights)).transpose()?,
             embedding_norm: config.family.normed_embeddings.then(|| ones(config.hidden)),
             output_norm: vector(weights, "output_norm.weight")?,
             embedding,
@@ -182,16 +182,19 @@ impl Network {
     /// Matrices that a pass over one row reads. Counts as many experts as a row uses, and of
     /// clustered output matrices the centroids alone.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
-        let told = self.per_layer.iter().map(|per_layer| &per_layer.projection);
+        let per_layer = self.per_layer.iter().map(|per_layer| &per_layer.projection);
         let join = self.mtp.iter().map(|mtp| &mtp.join);
         let around = self.assistant.iter().flat_map(|of| [&of.pre_projection, &of.post_projection]);
         let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
         let output = clusters.map_or(self.output.as_ref(), |clusters| &clusters.centroids);
-        join.chain(around).chain(told).chain(self.layers.iter().flat_map(Layer::matrices)).chain([output])
+        join.chain(around)
+            .chain(per_layer)
+            .chain(self.layers.iter().flat_map(Layer::matrices))
+            .chain([output])
     }
 }
 
-impl PerLayer {
+impl PerLayerInputs {
     fn load(weights: &Weights) -> Result<Self> {
         Ok(Self {
             table: weights.rows(PER_LAYER_EMBEDDING)?,
@@ -239,7 +242,7 @@ impl Layer {
             feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: FeedForward::load(weights, config, index)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
-            told: config.per_layer.map(|_| Told::load(weights, index)).transpose()?,
+            per_layer_input: config.per_layer.map(|_| PerLayerInput::load(weights, index)).transpose()?,
             scale: match config.family.layer_scales {
                 true => norm("layer_output_scale")?[0],
                 false => 1.0,
@@ -249,12 +252,12 @@ impl Layer {
     }
 
     fn matrices(&self) -> impl Iterator<Item = &Panels> {
-        let told = self.told.iter().flat_map(|told| [&told.gate, &told.projection]);
-        self.mixer.matrices().chain(self.feed_forward.matrices()).chain(told)
+        let per_layer = self.per_layer_input.iter().flat_map(|input| [&input.gate, &input.projection]);
+        self.mixer.matrices().chain(self.feed_forward.matrices()).chain(per_layer)
     }
 }
 
-impl Told {
+impl PerLayerInput {
     fn load(weights: &Weights, index: usize) -> Result<Self> {
         let name = |part: &str| format!("blk.{index}.{part}.weight");
         Ok(Self {

@@ -140,7 +140,7 @@ pub struct Workspace {
     pub states: Inputs, // states
     pub joined: Inputs,      // 2 * hidden
     pub mixed: ByWidth,      // heads * head_size of every kind
-    pub gated: ByWidth,      // intermediate of every layer, and what a layer is told
+    pub gated: ByWidth,      // intermediate of every layer, and width of per-layer inputs
     pub scored: Inputs,      // hidden, of the rows asked for
     /// Buffers of a draft head that fills a block: indices of its rows, kernels of the dynamic
     /// convolutions, and their output.
@@ -166,7 +166,7 @@ pub struct Workspace {
     pub ranked: Inputs, // hidden
     pub beside: Buffer<f32>, // as the state
     /// Per-layer inputs of all layers, and the table rows they are computed from.
-    pub told: Buffer<f32>, // [rows, layers * width padded to LANES]
+    pub per_layer_inputs: Buffer<f32>, // [rows, layers * width padded to LANES]
     pub table: Vec<f32>,     // [rows, layers * width]
     pub recurrent: Scratch,
     /// Output of a mixer or feed-forward network, before its norm.
@@ -265,7 +265,7 @@ impl Workspace {
         }
         if let Some(width) = config.per_layer {
             // Kernels read whole vectors, beyond the last input.
-            self.told.reserve(rows * whole(config.layers * width) + LANES);
+            self.per_layer_inputs.reserve(rows * whole(config.layers * width) + LANES);
         }
         if let Some(recurrence) = &config.recurrence {
             self.recurrent.prepare(recurrence, rows, members, tile);

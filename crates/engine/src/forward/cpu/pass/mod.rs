@@ -136,7 +136,7 @@ impl Phases<'_> {
         if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer) {
             let first =
                 self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
-            self.tell(member, per_layer, width, first);
+            self.compute_per_layer_inputs(member, per_layer, width, first);
         }
         let mut pending = Pending::default();
         for (index, layer) in self.network.layers.iter().enumerate() {
@@ -184,7 +184,7 @@ impl Phases<'_> {
                 Pending { norm: layer.feed_forward_post_norm.as_deref(), bias: None, scale: layer.scale };
             let aside = pending.norm.is_some() || around_feed.is_some();
             let normed = convolve(around_feed, normed, layer.feed_forward.first());
-            let then = layer.told.as_ref().map_or(next, |told| &told.gate);
+            let then = layer.per_layer_input.as_ref().map_or(next, |input| &input.gate);
             match &layer.feed_forward {
                 FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, aside, then),
                 FeedForward::Experts(experts) => self.route(member, experts, (normed, normed), aside, then),
@@ -192,8 +192,8 @@ impl Phases<'_> {
                 FeedForward::Shared(shared) => self.feed_shared(member, shared, normed, then),
             }
             around_feed.inspect(|around| self.convolve_branch(member, around));
-            if let Some(told) = &layer.told {
-                pending = self.make_of_told(member, told, index, pending, next);
+            if let Some(input) = &layer.per_layer_input {
+                pending = self.apply_per_layer_input(member, input, index, pending, next);
             }
         }
         if self.taps.is_some_and(|taps| !taps.is_early(self.config.layers)) {

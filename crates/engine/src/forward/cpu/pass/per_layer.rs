@@ -2,7 +2,7 @@
 //! and a projection of the token's embedding.
 
 use super::{Arriving, Pending, Phases};
-use crate::forward::cpu::network::{PerLayer, Told};
+use crate::forward::cpu::network::{PerLayerInput, PerLayerInputs};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
@@ -12,27 +12,33 @@ impl<'a> Phases<'a> {
     /// Computes the inputs of all layers for all rows:
     /// `(norm(projection * embedding) + sqrt(width) * table) / sqrt(2)`, by parts of `width`.
     /// `then`: weights read next, as in the other products.
-    pub fn tell(&self, member: &Member<'_>, per_layer: &PerLayer, width: usize, then: &Panels) {
+    pub fn compute_per_layer_inputs(
+        &self,
+        member: &Member<'_>,
+        per_layer: &PerLayerInputs,
+        width: usize,
+        then: &Panels,
+    ) {
         let workspace = self.workspace;
         let normed = self.normalise(member, None, Arriving::default(), 0..self.nodes, self.normed);
-        let task = self.task(&per_layer.projection, normed, workspace.told.at(0), false);
+        let task = self.task(&per_layer.projection, normed, workspace.per_layer_inputs.at(0), false);
         self.products(member, &[task], then);
         // Folds the factor 1 / sqrt(hidden) before the norm into its epsilon.
         let epsilon = (self.config.norm_epsilon * self.config.hidden as f64) as f32;
         let scale = (width as f32).sqrt();
-        let (stride, columns) = (self.told_stride(per_layer), per_layer.projection.rows());
+        let (stride, columns) = (self.input_stride(per_layer), per_layer.projection.rows());
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's, and there are as many numbers in both.
                 unsafe {
-                    let told = workspace.told.at(row * stride);
+                    let inputs = workspace.per_layer_inputs.at(row * stride);
                     for at in (0..columns).step_by(width) {
-                        let part = told.add(at);
+                        let part = inputs.add(at);
                         (self.kernels.rms_norm)(part, per_layer.norm.as_ptr(), part, width, epsilon);
                     }
                     let table = &workspace.table[row * columns..][..columns];
-                    let told = std::slice::from_raw_parts_mut(told, columns);
-                    for (number, table) in told.iter_mut().zip(table) {
+                    let inputs = std::slice::from_raw_parts_mut(inputs, columns);
+                    for (number, table) in inputs.iter_mut().zip(table) {
                         *number = (*number + table * scale) * std::f32::consts::FRAC_1_SQRT_2;
                     }
                 }
@@ -42,40 +48,40 @@ impl<'a> Phases<'a> {
     }
 
     /// Applies layer `index`'s per-layer input; the result is added with the next norm.
-    pub(super) fn make_of_told(
+    pub(super) fn apply_per_layer_input(
         &self,
         member: &Member<'_>,
-        told: &'a Told,
+        input: &'a PerLayerInput,
         index: usize,
         pending: Pending<'a>,
         then: &Panels,
     ) -> Pending<'a> {
-        let (workspace, width) = (self.workspace, told.gate.rows());
+        let (workspace, width) = (self.workspace, input.gate.rows());
         let Some(per_layer) = &self.network.per_layer else { return pending };
         let arriving = Arriving { pending: Pending { scale: 1.0, ..pending }, tap: None };
         let normed = self.normalise(member, None, arriving, 0..self.nodes, self.normed);
         let gated = workspace.gated.of(width);
-        let (stride, told_stride) = (width.next_multiple_of(LANES), self.told_stride(per_layer));
+        let (stride, input_stride) = (width.next_multiple_of(LANES), self.input_stride(per_layer));
         debug_assert_eq!(gated.width, stride);
-        self.products(member, &[self.task(&told.gate, normed, gated.row(0), false)], &told.projection);
+        self.products(member, &[self.task(&input.gate, normed, gated.row(0), false)], &input.projection);
         let times = self.kernels.times(self.config.family.activation);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let own = gated.row(row);
                 // SAFETY: the row is this unit's; behind both there is room for whole vectors.
                 unsafe {
-                    times(own, workspace.told.at(row * told_stride + index * width), stride);
+                    times(own, workspace.per_layer_inputs.at(row * input_stride + index * width), stride);
                     self.round(gated, row, 0..width, own);
                 }
             }
         });
         member.meet();
-        self.add_product(member, &told.projection, gated, true, then);
-        Pending { norm: Some(&told.norm), ..pending }
+        self.add_product(member, &input.projection, gated, true, then);
+        Pending { norm: Some(&input.norm), ..pending }
     }
 
     /// Numbers from one row's per-layer inputs to the next row's.
-    fn told_stride(&self, per_layer: &PerLayer) -> usize {
+    fn input_stride(&self, per_layer: &PerLayerInputs) -> usize {
         per_layer.projection.rows().next_multiple_of(LANES)
     }
 }
