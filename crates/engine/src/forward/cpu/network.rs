@@ -59,8 +59,8 @@ pub struct DraftHead {
 /// Weights that compute the input of an MTP block.
 #[derive(Debug)]
 pub struct Mtp {
-    /// Projection of the normed embedding and the normed state to one state (`eh_proj`).
-    pub join: Panels, // [hidden, 2 * hidden]
+    /// Projection of the normed embedding and the normed state to one state.
+    pub eh_proj: Panels, // [hidden, 2 * hidden]
     pub embedding_norm: Vec<f32>, // [hidden]
     pub state_norm: Vec<f32>,     // [hidden]
 }
@@ -183,14 +183,11 @@ impl Network {
     /// clustered output matrices the centroids alone.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let per_layer = self.per_layer.iter().map(|per_layer| &per_layer.projection);
-        let join = self.mtp.iter().map(|mtp| &mtp.join);
+        let mtp = self.mtp.iter().map(|mtp| &mtp.eh_proj);
         let around = self.assistant.iter().flat_map(|of| [&of.pre_projection, &of.post_projection]);
         let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
         let output = clusters.map_or(self.output.as_ref(), |clusters| &clusters.centroids);
-        join.chain(around)
-            .chain(per_layer)
-            .chain(self.layers.iter().flat_map(Layer::matrices))
-            .chain([output])
+        mtp.chain(around).chain(per_layer).chain(self.layers.iter().flat_map(Layer::matrices)).chain([output])
     }
 }
 
@@ -219,7 +216,7 @@ impl DraftHead {
 impl Mtp {
     fn load(weights: &Weights) -> Result<Self> {
         Ok(Self {
-            join: panels(weights, JOIN)?,
+            eh_proj: panels(weights, JOIN)?,
             embedding_norm: vector(weights, JOINED_EMBEDDING_NORM)?,
             state_norm: vector(weights, JOINED_STATE_NORM)?,
         })

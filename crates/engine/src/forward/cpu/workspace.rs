@@ -138,7 +138,7 @@ pub struct Workspace {
     /// Inputs of a draft head: states of the target, and the norms of embedding and state side by
     /// side.
     pub states: Inputs, // states
-    pub joined: Inputs,      // 2 * hidden
+    pub head_input: Inputs,  // 2 * hidden
     pub mixed: ByWidth,      // heads * head_size of every kind
     pub gated: ByWidth,      // intermediate of every layer, and width of per-layer inputs
     pub scored: Inputs,      // hidden, of the rows asked for
@@ -239,7 +239,7 @@ impl Workspace {
             let states = if head.assistant.is_some() { config.carried() } else { head.states() };
             self.states.prepare(rows, states, tile);
             match &head.block {
-                None => self.joined.prepare(rows, 2 * config.carried(), tile),
+                None => self.head_input.prepare(rows, 2 * config.carried(), tile),
                 Some(block) => self.prepare_block(block, config, (rows, scored), tile),
             }
         }

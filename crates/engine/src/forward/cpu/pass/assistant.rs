@@ -10,16 +10,16 @@ use crate::model::KeyHeads;
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
     /// Caches the target's keys and values, which follow its hidden states in `rows`.
-    pub fn remember_seen(&self, member: &Member<'_>, rows: Features<'_>) {
+    pub fn cache_target_kv(&self, member: &Member<'_>, rows: Features<'_>) {
         let caches = self.config.attention_kinds.iter().enumerate().map(|(kind, of)| {
             let layer = self.config.attention_kind_of.iter().position(|&other| other == kind);
             (&self.caches[layer.unwrap_or_default()], of.keys)
         });
         member.share(self.nodes, 1, |units| {
             for row in units {
-                let mut seen = &rows.row(row)[self.config.carried()..];
+                let mut kv = &rows.row(row)[self.config.carried()..];
                 for (cache, KeyHeads { count, size, .. }) in caches.clone() {
-                    let (keys, rest) = seen.split_at(count * size);
+                    let (keys, rest) = kv.split_at(count * size);
                     let (values, rest) = rest.split_at(count * size);
                     let position = self.at + self.first + row;
                     for (kv_head, (key, value)) in keys.chunks(size).zip(values.chunks(size)).enumerate() {
@@ -27,7 +27,7 @@ impl Phases<'_> {
                         // SAFETY: the position is this unit's.
                         unsafe { (self.kernels.remember)(cache, kv_head, position, size, key, value) };
                     }
-                    seen = rest;
+                    kv = rest;
                 }
             }
         });
@@ -35,31 +35,31 @@ impl Phases<'_> {
     }
 
     /// Computes the states that enter the first layer from the target's embeddings and `states`.
-    pub fn join_carried(&self, member: &Member<'_>, assistant: &Assistant, states: Features<'_>) {
-        let (joined, carried) = (&self.workspace.joined, self.config.carried());
+    pub fn assistant_input(&self, member: &Member<'_>, assistant: &Assistant, states: Features<'_>) {
+        let (input, carried) = (&self.workspace.head_input, self.config.carried());
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's, and has room for both.
                 unsafe {
-                    let out = std::slice::from_raw_parts_mut(joined.row(row), 2 * carried);
+                    let out = std::slice::from_raw_parts_mut(input.row(row), 2 * carried);
                     let (embedding, state) = out.split_at_mut(carried);
                     let table = &self.workspace.table[row * carried..][..carried];
                     for (to, number) in embedding.iter_mut().zip(table) {
                         *to = number * self.config.embedding_scale;
                     }
                     state.copy_from_slice(states.row(row));
-                    self.round(joined, row, 0..2 * carried, joined.row(row));
+                    self.round(input, row, 0..2 * carried, input.row(row));
                 }
             }
         });
         member.meet();
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
-        self.products(member, &[self.task(&assistant.pre_projection, joined, self.hidden(0), false)], first);
+        self.products(member, &[self.task(&assistant.pre_projection, input, self.hidden(0), false)], first);
     }
 
     /// Completes the states after the last layer and projects them to the hidden states for the
     /// next step.
-    pub(super) fn carry_on(&self, member: &Member<'_>, assistant: &Assistant, pending: Pending<'_>) {
+    pub(super) fn output_states(&self, member: &Member<'_>, assistant: &Assistant, pending: Pending<'_>) {
         let arriving = Arriving { pending, tap: None };
         let norm = Some(&*self.network.output_norm);
         let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);

@@ -14,7 +14,7 @@ use crate::forward::cpu::workspace::Inputs;
 impl<'a> Phases<'a> {
     /// Caches keys and values of every layer for rows of the target's `states`, computed from
     /// `c = rms(fuse * states)`.
-    pub fn remember_states(&self, member: &Member<'_>, head: &BlockHead, states: Features<'_>) {
+    pub fn cache_states(&self, member: &Member<'_>, head: &BlockHead, states: Features<'_>) {
         let attention = |index: usize| {
             let layer = self.network.layers.get(index)?;
             match &layer.mixer {

@@ -1,7 +1,7 @@
 //! One pass of a model: which kernel runs on which rows, phase by phase. This file has the hidden
 //! states and their norms.
 //!
-//! - `joined`: inputs of EAGLE and MTP heads
+//! - `head_input`: inputs of EAGLE and MTP heads
 //! - `block`: draft heads that fill a block in one pass (DFlash)
 //! - `assistant`, `clusters`: Gemma 4's assistant, which attends to its target's cache
 //! - `products`: matrix products
@@ -20,8 +20,8 @@ mod block;
 mod clusters;
 mod delta;
 mod experts;
+mod head_input;
 mod heads;
-mod joined;
 mod latent;
 mod mamba;
 mod matrices;
@@ -120,16 +120,16 @@ struct Arriving<'a> {
 impl Phases<'_> {
     pub fn run(&self, member: &Member<'_>) {
         if let Some((head, carried)) = self.network.block_head.as_ref().zip(self.carried) {
-            return self.remember_states(member, head, carried.features());
+            return self.cache_states(member, head, carried.features());
         }
         let head = self.network.draft_head.as_ref().zip(self.carried);
         match (&self.network.assistant, self.network.mtp.as_ref().zip(self.carried)) {
             (Some(assistant), _) => match self.carried {
-                Some(Carried::Target(rows)) => return self.remember_seen(member, rows),
-                Some(Carried::Own(states)) => self.join_carried(member, assistant, states),
+                Some(Carried::Target(rows)) => return self.cache_target_kv(member, rows),
+                Some(Carried::Own(states)) => self.assistant_input(member, assistant, states),
                 None => {}
             },
-            (None, Some((mtp, carried))) => self.join_first(member, mtp, carried.features()),
+            (None, Some((mtp, carried))) => self.mtp_input(member, mtp, carried.features()),
             (None, None) if head.is_none() => self.embed(member),
             (None, None) => {}
         }
@@ -146,7 +146,7 @@ impl Phases<'_> {
             let arriving = Arriving { pending, tap: self.tap_of(index) };
             let normed = match head {
                 Some((head, carried)) => {
-                    self.join(member, head, carried, layer.mixer_norm.as_deref().unwrap_or_default())
+                    self.eagle_input(member, head, carried, layer.mixer_norm.as_deref().unwrap_or_default())
                 }
                 None => {
                     self.normalise(member, layer.mixer_norm.as_deref(), arriving, 0..self.nodes, self.normed)
@@ -198,7 +198,7 @@ impl Phases<'_> {
         }
         if self.taps.is_some_and(|taps| !taps.is_early(self.config.layers)) {
             match &self.network.assistant {
-                Some(assistant) => self.carry_on(member, assistant, pending),
+                Some(assistant) => self.output_states(member, assistant, pending),
                 None => self.tap_end(member, pending),
             }
             pending = Pending::default();

@@ -13,40 +13,40 @@ use crate::forward::{Carried, Features};
 impl<'a> Phases<'a> {
     /// Builds the attention input of all rows of an EAGLE head: the norms of embedding and state,
     /// side by side. The residual is the state, or its norm.
-    pub fn join(
+    pub fn eagle_input(
         &self,
         member: &Member<'_>,
         head: &DraftHead,
         carried: Carried<'_>,
         embedding_norm: &[f32],
     ) -> &'a Inputs {
-        self.carry(member, head, carried);
+        self.load_states(member, head, carried);
         let normed_residual = self.config.draft_head.as_ref().is_some_and(|head| head.normed_residual);
-        self.join_norms(member, (embedding_norm, &head.state_norm), normed_residual)
+        self.concat_norms(member, (embedding_norm, &head.state_norm), normed_residual)
     }
 
     /// Computes the states that enter the layer of an MTP block from `states`.
-    pub fn join_first(&self, member: &Member<'_>, mtp: &Mtp, states: Features<'_>) {
-        self.take(member, states);
-        let joined = self.join_norms(member, (&mtp.embedding_norm, &mtp.state_norm), false);
-        let task = self.task(&mtp.join, joined, self.hidden(0), false);
+    pub fn mtp_input(&self, member: &Member<'_>, mtp: &Mtp, states: Features<'_>) {
+        self.copy_states(member, states);
+        let input = self.concat_norms(member, (&mtp.embedding_norm, &mtp.state_norm), false);
+        let task = self.task(&mtp.eh_proj, input, self.hidden(0), false);
         self.products(member, &[task], self.network.layers[0].mixer.first());
     }
 
     /// Writes the norms of embedding and state of all rows side by side. With `replaced`, the norm
     /// also replaces the state.
-    fn join_norms(
+    fn concat_norms(
         &self,
         member: &Member<'_>,
         (embedding_norm, state_norm): (&[f32], &[f32]),
         replaced: bool,
     ) -> &'a Inputs {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
-        let joined = &self.workspace.joined;
-        let Some(table) = &self.network.embedding else { return joined };
+        let input = &self.workspace.head_input;
+        let Some(table) = &self.network.embedding else { return input };
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                let (out, state) = (joined.row(row), self.hidden(row));
+                let (out, state) = (input.row(row), self.hidden(row));
                 // SAFETY: the row is this unit's, and has room for both.
                 unsafe {
                     let embedding = std::slice::from_raw_parts_mut(out, hidden);
@@ -57,18 +57,18 @@ impl<'a> Phases<'a> {
                     if replaced {
                         std::ptr::copy_nonoverlapping(half, state, hidden);
                     }
-                    self.round(joined, row, 0..2 * hidden, out);
+                    self.round(input, row, 0..2 * hidden, out);
                 }
             }
         });
         member.meet();
-        joined
+        input
     }
 
     /// Loads the head's input states: its own as they are, the target's fused.
-    fn carry(&self, member: &Member<'_>, head: &DraftHead, carried: Carried<'_>) {
+    fn load_states(&self, member: &Member<'_>, head: &DraftHead, carried: Carried<'_>) {
         match carried {
-            Carried::Own(states) => self.take(member, states),
+            Carried::Own(states) => self.copy_states(member, states),
             Carried::Target(states) => {
                 let first = self.network.layers[0].mixer.first();
                 self.fuse(member, (&head.fuse, &head.fused_norms), states, first);
@@ -77,7 +77,7 @@ impl<'a> Phases<'a> {
     }
 
     /// Copies `states` to the hidden states.
-    fn take(&self, member: &Member<'_>, states: Features<'_>) {
+    fn copy_states(&self, member: &Member<'_>, states: Features<'_>) {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let state = states.row(row).as_ptr();
@@ -97,7 +97,8 @@ impl<'a> Phases<'a> {
         states: Features<'_>,
         then: &Panels,
     ) {
-        member.share(self.nodes, 1, |rows| rows.for_each(|row| self.lay_out(norms, row, states.row(row))));
+        member
+            .share(self.nodes, 1, |rows| rows.for_each(|row| self.norm_states(norms, row, states.row(row))));
         member.meet();
         let task = self.task(fuse, &self.workspace.states, self.hidden(0), false);
         self.products(member, &[task], then);
@@ -105,7 +106,7 @@ impl<'a> Phases<'a> {
 
     /// Copies a row of the target's states to the input of `fuse`, normed where the head norms
     /// them.
-    fn lay_out(&self, norms: &[Vec<f32>], row: usize, state: &[f32]) {
+    fn norm_states(&self, norms: &[Vec<f32>], row: usize, state: &[f32]) {
         let (states, epsilon) = (&self.workspace.states, self.config.norm_epsilon as f32);
         let out = states.row(row);
         // SAFETY: the row is this unit's, and as wide as the head's input.
