@@ -15,7 +15,7 @@
 //! - [`pass`], [`model`]: a forward pass, and the model with its cache
 //! - [`team`], [`reading`]: threads, and how panels are shared out among them
 //! - [`cores`], [`worth`]: how many threads a pass uses
-//! - [`alone`]: single kernels, for comparison with other devices
+//! - [`reference`]: single kernels, for comparison with other devices
 
 #![allow(
     clippy::needless_range_loop,
@@ -23,7 +23,6 @@
 )]
 
 pub(super) mod activations;
-pub(super) mod alone;
 mod assistant;
 mod attention;
 pub(super) mod block_head;
@@ -47,6 +46,7 @@ mod pass;
 mod product;
 mod reading;
 mod recurrent;
+pub(super) mod reference;
 mod scratch;
 pub(super) mod simd;
 mod step;

@@ -12,8 +12,8 @@ use super::promises::Promises;
 use super::state::Rows;
 use super::step::{Quantise, Step};
 use crate::error::Result;
-use crate::forward::cpu::alone;
 use crate::forward::cpu::panels::{Format, Panels};
+use crate::forward::cpu::reference;
 use crate::model::Activation;
 
 /// Of the made-up rows.
@@ -70,10 +70,10 @@ pub fn measure(device: &GpuDevice) -> Result<Promises> {
     ];
     let each = |row: &dyn Fn(&[f32]) -> Vec<f32>| rows.chunks(INPUTS).flat_map(row).collect::<Vec<_>>();
     let theirs = [
-        each(&|row| alone::rms_norm(row, &weight, 1e-6)),
-        each(&|row| alone::activate(Activation::Silu, row, &weight)),
-        each(&|row| alone::product(&numbers, row)),
-        each(&|row| alone::product(&quants, row)),
+        each(&|row| reference::rms_norm(row, &weight, 1e-6)),
+        each(&|row| reference::activate(Activation::Silu, row, &weight)),
+        each(&|row| reference::product(&numbers, row)),
+        each(&|row| reference::product(&quants, row)),
     ];
     let near = |(ours, theirs): (&Vec<f32>, &Vec<f32>)| {
         let size = theirs.iter().map(|number| number.abs()).fold(0.0, f32::max);

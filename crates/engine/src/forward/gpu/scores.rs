@@ -13,7 +13,7 @@ use super::recording::Recording;
 use super::state::{ROWS, SCORED};
 use super::step::Step;
 use crate::error::Result;
-use crate::forward::cpu::alone::peak;
+use crate::forward::cpu::reference::peak;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::sketch::{Away, Known, Sketch};
 use crate::forward::slices::{SLICE, STRETCH, sum_of_parts};

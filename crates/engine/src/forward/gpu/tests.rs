@@ -19,8 +19,8 @@ use super::scores::{Asked, Scorer, Scores};
 use super::state::Rows;
 use super::step::Quantise;
 use crate::error::Error;
-use crate::forward::cpu::alone;
 use crate::forward::cpu::panels::{Format, Panels};
+use crate::forward::cpu::reference;
 use crate::forward::{Interest, Logits, Model, Row, Want};
 use crate::model::fixture::Gguf;
 use crate::model::{Activation, ModelSource};
@@ -86,7 +86,8 @@ fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
         let inputs = if format.quantised() { 256 * 3 } else { 80 };
         let panels = matrix(&mut random, format, 40, inputs);
         let rows = numbers(&mut random, 8 * inputs);
-        let expected: Vec<f32> = rows.chunks(inputs).flat_map(|row| alone::product(&panels, row)).collect();
+        let expected: Vec<f32> =
+            rows.chunks(inputs).flat_map(|row| reference::product(&panels, row)).collect();
         let found = products(gpu(), &panels, &rows, &TILES).unwrap();
         assert_eq!(found.len(), TILES.len());
         for (tile, found) in TILES.iter().zip(found) {
@@ -133,7 +134,11 @@ fn gates_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
         let rows = numbers(&mut random, 8 * inputs);
         for (device, activation) in [(&**gpu(), Activation::Silu), (&small, Activation::Gelu)] {
             let row = |row: &[f32]| {
-                alone::activate(activation, &alone::product(&gate, row), &alone::product(&up, row))
+                reference::activate(
+                    activation,
+                    &reference::product(&gate, row),
+                    &reference::product(&up, row),
+                )
             };
             let expected: Vec<f32> = rows.chunks(inputs).flat_map(row).collect();
             let rounded = Rows::new(gpu(), 8, 96).unwrap();
@@ -155,12 +160,12 @@ fn norms_and_activations_have_the_cpus_bits() {
     for length in [16, 320, 1536] {
         let (rows, weight) = (numbers(&mut random, 5 * length), numbers(&mut random, length));
         let expected: Vec<f32> =
-            rows.chunks(length).flat_map(|row| alone::rms_norm(row, &weight, 1e-5)).collect();
+            rows.chunks(length).flat_map(|row| reference::rms_norm(row, &weight, 1e-5)).collect();
         assert_bits(&norm(gpu(), &rows, &weight, 1e-5).unwrap(), &expected, &format!("norms of {length}"));
     }
     let (gate, up) = (numbers(&mut random, 4999), numbers(&mut random, 4999));
     for activation in [Activation::Silu, Activation::Gelu] {
-        let expected = alone::activate(activation, &gate, &up);
+        let expected = reference::activate(activation, &gate, &up);
         assert_bits(&activate(gpu(), activation, &gate, &up).unwrap(), &expected, &format!("{activation:?}"));
     }
 }
@@ -196,7 +201,7 @@ fn a_sketch_answers_as_the_row_does_on_the_cpu() {
         for (index, row) in rows.chunks(stride).enumerate() {
             let mut padded = row.to_vec();
             padded.truncate(vocabulary.next_multiple_of(16));
-            let peak = alone::peak(&mut padded, vocabulary);
+            let peak = reference::peak(&mut padded, vocabulary);
             let peaks = [peak];
             let expected = Logits::new(&row[..vocabulary], vocabulary, vocabulary, &peaks).row(0);
             let found = found.row(index);
