@@ -31,18 +31,18 @@ pub struct Pass {
     /// Duration in milliseconds.
     pub ms: f64,
     /// Milliseconds of it that members waited for a delayed one.
-    pub held: f64,
+    pub delay: f64,
 }
 
 /// Number of members that a team uses.
 #[derive(Debug)]
 pub struct Cores {
-    most: usize,
-    used: usize,
+    max: usize,
+    size: usize,
     /// Average share of time lost to delays.
-    held: f64,
+    delay: f64,
     /// Statistics since the number changed or a trial ended.
-    since: Stretch,
+    period: Period,
     /// Consecutive changes in the same direction, positive for added members. Each is twice as
     /// large as the one before.
     run: i32,
@@ -52,12 +52,12 @@ pub struct Cores {
 }
 
 #[derive(Debug, Default)]
-struct Stretch {
+struct Period {
     /// Start in milliseconds; `None` before the first change.
     start: Option<f64>,
     /// Milliseconds of passes by several members, and of delays in them.
     ms: f64,
-    held: f64,
+    delay: f64,
     /// Milliseconds from the start to the next trial.
     wait: f64,
 }
@@ -67,49 +67,49 @@ struct Trial {
     size: usize,
     passes: u32,
     ms: f64,
-    held: f64,
+    delay: f64,
 }
 
 impl Cores {
     /// Starts with all of `most` members.
-    pub fn new(most: usize) -> Self {
-        Self { most, used: most, held: 0.0, since: Stretch::default(), run: 0, failed: 0, trial: None }
+    pub fn new(max: usize) -> Self {
+        Self { max, size: max, delay: 0.0, period: Period::default(), run: 0, failed: 0, trial: None }
     }
 
     /// Returns the number of members for the next pass.
     pub fn members(&self) -> usize {
-        self.trial.as_ref().map_or(self.used, |trial| trial.size)
+        self.trial.as_ref().map_or(self.size, |trial| trial.size)
     }
 
     /// Records a pass that ended at `now`, in milliseconds of a clock that also runs between
     /// passes. After a pause other programs may have come or gone.
-    pub fn learn(&mut self, now: f64, pass: Pass) {
+    pub fn record(&mut self, now: f64, pass: Pass) {
         match self.trial.take() {
-            Some(trial) if trial.size == pass.size => self.judge_trial(now, trial.and(pass)),
+            Some(trial) if trial.size == pass.size => self.evaluate_trial(now, trial.and(pass)),
             trial => {
                 self.trial = trial;
-                self.judge(now, pass);
+                self.evaluate(now, pass);
             }
         }
-        let waited = self.since.start.is_none_or(|start| now - start >= self.since.wait);
-        if self.trial.is_none() && self.used < self.most && waited {
-            let size = self.most.min(self.used + step(self.run));
+        let waited = self.period.start.is_none_or(|start| now - start >= self.period.wait);
+        if self.trial.is_none() && self.size < self.max && waited {
+            let size = self.max.min(self.size + step(self.run));
             self.trial = Some(Trial { size, ..Trial::default() });
         }
     }
 
-    fn judge(&mut self, now: f64, pass: Pass) {
+    fn evaluate(&mut self, now: f64, pass: Pass) {
         if pass.size == 1 {
             return;
         }
         let weight = (pass.ms / (pass.ms + MEMORY)).min(MAX_WEIGHT);
-        self.held += weight * (pass.held / pass.ms - self.held);
-        self.since.ms += pass.ms;
-        self.since.held += pass.held;
-        if self.held > bearable(pass.size) {
+        self.delay += weight * (pass.delay / pass.ms - self.delay);
+        self.period.ms += pass.ms;
+        self.period.delay += pass.delay;
+        if self.delay > tolerable_delay(pass.size) {
             // Members were added too early: the cost of that sets the wait.
-            let soon = self.since.start.is_some_and(|start| now - start < WAIT.1);
-            let price = if soon { PRICE * lost(pass.size, self.since.ms, self.since.held) } else { 0.0 };
+            let soon = self.period.start.is_some_and(|start| now - start < WAIT.1);
+            let price = if soon { PRICE * lost(pass.size, self.period.ms, self.period.delay) } else { 0.0 };
             self.run = if soon { self.run.min(0) - 1 } else { -1 };
             let fewer = pass.size.saturating_sub(step(-1 - self.run)).max(1);
             self.change(now, fewer, price.clamp(WAIT.0, WAIT.1));
@@ -117,13 +117,13 @@ impl Cores {
     }
 
     /// Decides a trial, or continues it.
-    fn judge_trial(&mut self, now: f64, trial: Trial) {
+    fn evaluate_trial(&mut self, now: f64, trial: Trial) {
         let (long, passes) = TRIAL;
-        if trial.held > bearable(trial.size) * trial.ms.max(long) {
+        if trial.delay > tolerable_delay(trial.size) * trial.ms.max(long) {
             let soon = WAIT.0 * f64::from(1 << self.failed.min(BURSTS));
-            let price = PRICE * lost(trial.size, trial.ms, trial.held);
+            let price = PRICE * lost(trial.size, trial.ms, trial.delay);
             (self.run, self.failed) = (0, self.failed + 1);
-            self.change(now, self.used, price.clamp(WAIT.0, WAIT.1.min(soon)));
+            self.change(now, self.size, price.clamp(WAIT.0, WAIT.1.min(soon)));
         } else if trial.ms >= long && trial.passes >= passes {
             (self.run, self.failed) = (self.run.max(0) + 1, 0);
             self.change(now, trial.size, 0.0);
@@ -132,28 +132,28 @@ impl Cores {
         }
     }
 
-    fn change(&mut self, now: f64, used: usize, wait: f64) {
-        (self.used, self.held, self.trial) = (used, 0.0, None);
-        self.since = Stretch { start: Some(now), wait, ..Stretch::default() };
+    fn change(&mut self, now: f64, size: usize, wait: f64) {
+        (self.size, self.delay, self.trial) = (size, 0.0, None);
+        self.period = Period { start: Some(now), wait, ..Period::default() };
     }
 }
 
 impl Trial {
-    fn and(self, Pass { size, ms, held }: Pass) -> Self {
-        Self { size, passes: self.passes + 1, ms: self.ms + ms, held: self.held + held }
+    fn and(self, Pass { size, ms, delay }: Pass) -> Self {
+        Self { size, passes: self.passes + 1, ms: self.ms + ms, delay: self.delay + delay }
     }
 }
 
 /// Share of time that `size` members may lose to delays. One of them contributes at most 1 / size
 /// of the speed, and less than that since memory does not get faster.
-fn bearable(size: usize) -> f64 {
+fn tolerable_delay(size: usize) -> f64 {
     1.0 / (size + 1) as f64
 }
 
 /// Milliseconds that passes of `ms` by `size` members lost against one member fewer, with delays of
 /// `held`.
-fn lost(size: usize, ms: f64, held: f64) -> f64 {
-    (held - bearable(size) * ms).max(0.0)
+fn lost(size: usize, ms: f64, delay: f64) -> f64 {
+    (delay - tolerable_delay(size) * ms).max(0.0)
 }
 
 /// Members of the next change after `changes` in the same direction.
@@ -184,9 +184,9 @@ mod tests {
             let size = cores.members();
             let work = self.ms / size as f64;
             let crowded = size > 1 && size + self.busy > self.cores;
-            let held = if crowded { 3.0 * (work / 3.0).max(1.0).ceil() } else { 0.0 };
-            self.now += work + held;
-            cores.learn(self.now, Pass { size, ms: work + held, held });
+            let delay = if crowded { 3.0 * (work / 3.0).max(1.0).ceil() } else { 0.0 };
+            self.now += work + delay;
+            cores.record(self.now, Pass { size, ms: work + delay, delay });
             size
         }
 
@@ -199,16 +199,16 @@ mod tests {
                 self.pass(cores);
                 work += self.ms;
             }
-            (work / (self.now - start), cores.used)
+            (work / (self.now - start), cores.size)
         }
     }
 
     #[test]
     fn all_members_are_used_without_delays() {
-        for most in [1, 2, 16] {
-            let (mut cores, mut computer) = (Cores::new(most), Computer::new(most, 5.0));
+        for max in [1, 2, 16] {
+            let (mut cores, mut computer) = (Cores::new(max), Computer::new(max, 5.0));
             for _ in 0..10_000 {
-                assert_eq!(computer.pass(&mut cores), most);
+                assert_eq!(computer.pass(&mut cores), max);
             }
         }
     }
@@ -236,12 +236,12 @@ mod tests {
 
     #[test]
     fn members_return_within_seconds_once_their_cores_are_free() {
-        for (most, ms) in [(2, 0.3), (2, 5.0), (2, 50.0), (16, 10.0)] {
-            let (mut cores, mut computer) = (Cores::new(most), Computer::new(most, ms));
-            computer.busy = most;
+        for (max, ms) in [(2, 0.3), (2, 5.0), (2, 50.0), (16, 10.0)] {
+            let (mut cores, mut computer) = (Cores::new(max), Computer::new(max, ms));
+            computer.busy = max;
             assert_eq!(computer.run(&mut cores, 5000.0).1, 1);
             computer.busy = 0;
-            assert_eq!(computer.run(&mut cores, 5000.0).1, most, "passes of {ms} ms");
+            assert_eq!(computer.run(&mut cores, 5000.0).1, max, "passes of {ms} ms");
         }
     }
 
@@ -267,13 +267,13 @@ mod tests {
     #[test]
     fn occasional_interruptions_drop_no_member() {
         // Passes of 4 ms between delays, and the length of these.
-        for (passes, held) in [(1, 1.0), (20, 20.0), (200, 150.0), (1000, 2000.0)] {
+        for (passes, delay) in [(1, 1.0), (20, 20.0), (200, 150.0), (1000, 2000.0)] {
             let (mut cores, mut now) = (Cores::new(2), 0.0);
             for pass in 1..10_000 {
-                let held = if pass % passes == 0 { held } else { 0.0 };
-                now += 4.0 + held;
-                cores.learn(now, Pass { size: cores.members(), ms: 4.0 + held, held });
-                assert_eq!(cores.members(), 2, "{held} ms every {passes} passes, after {pass}");
+                let delay = if pass % passes == 0 { delay } else { 0.0 };
+                now += 4.0 + delay;
+                cores.record(now, Pass { size: cores.members(), ms: 4.0 + delay, delay });
+                assert_eq!(cores.members(), 2, "{delay} ms every {passes} passes, after {pass}");
             }
         }
     }
@@ -285,9 +285,9 @@ mod tests {
         for burst in [20.0, 50.0, 80.0] {
             let (mut cores, mut now) = (Cores::new(2), 0.0);
             while now < 20_000.0 {
-                let (ms, held) = if now % 250.0 < burst { (20.0, 14.0) } else { (6.0, 0.0) };
+                let (ms, delay) = if now % 250.0 < burst { (20.0, 14.0) } else { (6.0, 0.0) };
                 now += ms;
-                cores.learn(now, Pass { size: cores.members(), ms, held });
+                cores.record(now, Pass { size: cores.members(), ms, delay });
                 assert_eq!(cores.members(), 2, "bursts of {burst} ms, after {now}");
             }
         }
@@ -301,7 +301,7 @@ mod tests {
         while now < 60_000.0 {
             let size = cores.members();
             let beside = now % 2000.0 < 300.0 || now % 150.0 < 30.0;
-            let (ms, held) = if size == 1 {
+            let (ms, delay) = if size == 1 {
                 (10.0, 0.0)
             } else if beside {
                 (20.0, 14.0)
@@ -310,7 +310,7 @@ mod tests {
             };
             missing += if size == 1 && !beside { ms } else { 0.0 };
             now += ms;
-            cores.learn(now, Pass { size, ms, held });
+            cores.record(now, Pass { size, ms, delay });
         }
         assert!(missing < 0.1 * now, "{missing} of {now} ms with one member");
     }
@@ -321,9 +321,9 @@ mod tests {
         for pass in 0..200 {
             // A model too small for more than two members.
             let size = cores.members().min(2);
-            let held = if size == 2 { 3.0 } else { 0.0 };
-            cores.learn(f64::from(pass), Pass { size, ms: 1.0 + held, held });
+            let delay = if size == 2 { 3.0 } else { 0.0 };
+            cores.record(f64::from(pass), Pass { size, ms: 1.0 + delay, delay });
         }
-        assert_eq!(cores.used, 1);
+        assert_eq!(cores.size, 1);
     }
 }

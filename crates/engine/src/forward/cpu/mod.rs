@@ -13,8 +13,8 @@
 //! - [`network`], [`workspace`], [`cache`]: weights, buffers and keys and values
 //! - [`memory`], [`step`], [`walk`]: state of recurrent layers in a text and in a tree
 //! - [`pass`], [`model`]: a forward pass, and the model with its cache
-//! - [`team`], [`reading`]: threads, and how panels are shared out among them
-//! - [`cores`], [`worth`]: how many threads a pass uses
+//! - [`team`], [`prefetch`]: threads, and how panels are shared out among them
+//! - [`cores`], [`team_size`]: how many threads a pass uses
 //! - [`reference`]: single kernels, for comparison with other devices
 
 #![allow(
@@ -43,20 +43,20 @@ mod numbers;
 mod packing;
 pub(super) mod panels;
 mod pass;
+mod prefetch;
 mod product;
-mod reading;
 mod recurrent;
 pub(super) mod reference;
 mod scratch;
 pub(super) mod simd;
 mod step;
 mod team;
+mod team_size;
 #[cfg(test)]
 mod tests;
 pub(super) mod transition;
 mod walk;
 mod workspace;
-mod worth;
 
 use super::slices::{STRETCH, largest_of, sum_of_parts};
 

@@ -12,11 +12,11 @@ use super::memory::{Layout, Memory};
 use super::network::Network;
 use super::panels::Panels;
 use super::pass::{Phases, copies_of_norms};
-use super::reading::run;
+use super::prefetch::run_length;
 use super::team::Team;
+use super::team_size::TeamSizes;
 use super::walk::Walk;
 use super::workspace::Workspace;
-use super::worth::Worth;
 use crate::device;
 use crate::error::{Error, Result};
 use crate::forward::past::Past;
@@ -35,7 +35,7 @@ pub struct CpuModel {
     pub(super) team: Arc<Team>,
     /// Measured number of threads that pays for a pass. `None` for a fixed number that depends on
     /// sizes alone.
-    worth: Option<Worth>,
+    team_sizes: Option<TeamSizes>,
     /// Keys and values by layer; empty for recurrent layers.
     caches: Vec<Cache>,
     /// States by layer; empty for attention layers.
@@ -53,7 +53,7 @@ pub struct CpuModel {
 }
 
 /// Bytes of weights per thread from which another thread pays, until measurements replace this.
-const WORTH_SHARING: usize = 1 << 20;
+const BYTES_PER_MEMBER: usize = 1 << 20;
 
 /// Memory for states of recurrent layers that are kept for going back, in bytes.
 const LASTING: usize = 512 << 20;
@@ -73,7 +73,7 @@ impl CpuModel {
         let mut model = Self::with(source, Isa::choose()?, device::threads())?;
         if device::adapts() {
             let members = |rows| model.members(rows);
-            model.worth = Some(Worth::new(model.team.threads(), members));
+            model.team_sizes = Some(TeamSizes::new(model.team.threads(), members));
         }
         Ok(model)
     }
@@ -113,7 +113,7 @@ impl CpuModel {
             network,
             kernels: isa.kernels(),
             team: Team::shared(threads),
-            worth: None,
+            team_sizes: None,
             workspace: Workspace::default(),
             vocabulary: config.vocabulary,
             cached: Vec::new(),
@@ -169,10 +169,10 @@ impl CpuModel {
 
     /// Returns the number of threads for a pass over `rows`, within what the team may use.
     pub(super) fn members(&self, rows: usize) -> usize {
-        let sharing = || self.bytes.saturating_mul(rows) / WORTH_SHARING;
-        match &self.worth {
+        let sharing = || self.bytes.saturating_mul(rows) / BYTES_PER_MEMBER;
+        match &self.team_sizes {
             None => sharing().clamp(1, self.team.threads()),
-            Some(worth) => worth.members(rows).unwrap_or_else(sharing).clamp(1, self.team.members()),
+            Some(sizes) => sizes.members(rows).unwrap_or_else(sharing).clamp(1, self.team.members()),
         }
     }
 }
@@ -193,13 +193,13 @@ impl Model for CpuModel {
     fn read_weights(&self) -> usize {
         self.team.run(self.members(1), &|member| {
             for matrix in self.network.matrices() {
-                member.share(matrix.panels(), run(matrix.panels(), member), |panels| {
+                member.share(matrix.panels(), run_length(matrix.panels(), member), |panels| {
                     // SAFETY: the processor has the kernels' instructions.
                     panels.for_each(|panel| unsafe {
                         black_box((self.kernels.read)(matrix.panel(panel)));
                     });
                 });
-                member.meet();
+                member.barrier();
             }
         });
         self.bytes
@@ -316,8 +316,8 @@ impl CpuModel {
             };
             let taken = self.team.run(threads, &|member| phases.run(member));
             // Measured passes are comparable if all rows get logits.
-            if let Some(worth) = self.worth.as_mut().filter(|_| rows.len() == nodes) {
-                worth.learn(nodes, taken);
+            if let Some(sizes) = self.team_sizes.as_mut().filter(|_| rows.len() == nodes) {
+                sizes.record(nodes, taken);
             }
         }
         self.workspace.find_peaks(self.vocabulary, rows.len());

@@ -19,20 +19,20 @@ use std::time::{Duration, Instant};
 use super::cores::{Cores, Pass};
 
 /// Spin time between passes, longer than the gap between two passes of a reply.
-const BETWEEN_PASSES: Duration = Duration::from_millis(3);
+const SPIN_BETWEEN_PASSES: Duration = Duration::from_millis(3);
 
 /// Spin time at a barrier.
-const WITHIN_A_PASS: Duration = Duration::from_millis(1);
+const SPIN_WITHIN_PASS: Duration = Duration::from_millis(1);
 
 /// Sleep between two checks after that.
 const NAP: Duration = Duration::from_micros(20);
 
 /// Delay from which a member counts as held up, if it also exceeds the time that the others worked
 /// before. Several times a wake-up, and less than a time slice of the system.
-const HELD_UP: Duration = Duration::from_micros(500);
+const MIN_DELAY: Duration = Duration::from_micros(500);
 
 /// Time in one pass after which a waiting member reduces the team, if it is also half of the pass.
-const TOO_LONG: Duration = Duration::from_millis(10);
+const MAX_DELAY: Duration = Duration::from_millis(10);
 
 type Work = dyn Fn(&Member<'_>) + Sync;
 type WorkOf<'a> = dyn Fn(&Member<'_>) + Sync + 'a;
@@ -65,7 +65,7 @@ struct Shared {
     busy: AtomicUsize,
     asleep: Vec<AtomicBool>,
     /// Nanoseconds that members of this pass waited for delayed ones, summed.
-    held: AtomicU64,
+    delay: AtomicU64,
     /// Members that run the rest of the pass: those with the lowest indices. Only the last member
     /// at a barrier changes this, and only downwards.
     present: AtomicUsize,
@@ -96,8 +96,8 @@ const MEMBER_BITS: u32 = 12;
 const MAX_MEMBERS: usize = (1 << MEMBER_BITS) - 1;
 
 /// One thread's part in a pass. A member may have to leave the pass at a barrier. From then on
-/// `share`, `for_itself` and `meet` do nothing, so that it runs through to the end. Code that
-/// accesses shared data belongs in `share` or `for_itself`.
+/// `share`, `on_every_member` and `barrier` do nothing, so that it runs through to the end. Code that
+/// accesses shared data belongs in `share` or `on_every_member`.
 #[derive(Debug)]
 pub struct Member<'a> {
     index: usize,
@@ -109,8 +109,8 @@ pub struct Member<'a> {
     /// wait that was long enough to be measured.
     since: Cell<Instant>,
     /// All members had work in this phase. Otherwise waiting is normal and not counted.
-    for_all: Cell<bool>,
-    held: Cell<Duration>,
+    all_busy: Cell<bool>,
+    delay: Cell<Duration>,
 }
 
 impl Team {
@@ -123,7 +123,7 @@ impl Team {
             work: UnsafeCell::new(None),
             busy: AtomicUsize::new(0),
             asleep: (0..threads).map(|_| AtomicBool::new(false)).collect(),
-            held: AtomicU64::new(0),
+            delay: AtomicU64::new(0),
             present: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
             next: AtomicUsize::new(0),
@@ -135,7 +135,7 @@ impl Team {
         let start = |index| {
             let shared = Arc::clone(&shared);
             let builder = thread::Builder::new().name(format!("foretoken-{index}"));
-            let handle = builder.spawn(move || serve(&shared, index)).ok()?;
+            let handle = builder.spawn(move || work_until_closed(&shared, index)).ok()?;
             Some(Worker { thread: handle.thread().clone(), handle: Some(handle) })
         };
         let workers: Vec<Worker> = (1..threads).map_while(start).collect();
@@ -148,7 +148,7 @@ impl Team {
     pub fn shared(threads: usize) -> Arc<Self> {
         static TEAMS: Mutex<Vec<Arc<Team>>> = Mutex::new(Vec::new());
         let mut teams = TEAMS.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(team) = teams.iter().find(|team| team.asked() == threads) {
+        if let Some(team) = teams.iter().find(|team| team.requested() == threads) {
             return Arc::clone(team);
         }
         let team = Arc::new(Self::new(threads));
@@ -156,7 +156,7 @@ impl Team {
         team
     }
 
-    fn asked(&self) -> usize {
+    fn requested(&self) -> usize {
         self.shared.asleep.len()
     }
 
@@ -180,7 +180,7 @@ impl Team {
         if size == 1 {
             let start = Instant::now();
             work(&Member::new(0, 1, start, &self.shared));
-            return self.learn(self.cores.try_lock().ok(), 1, start, 0.0);
+            return self.record(self.cores.try_lock().ok(), 1, start, 0.0);
         }
         let cores = self.cores.lock().unwrap_or_else(PoisonError::into_inner);
         let start = Instant::now();
@@ -190,7 +190,7 @@ impl Team {
         unsafe {
             *shared.work.get() = Some(std::mem::transmute::<*const WorkOf<'_>, *const Work>(work));
         }
-        shared.held.store(0, Ordering::Relaxed);
+        shared.delay.store(0, Ordering::Relaxed);
         shared.present.store(size, Ordering::Relaxed);
         shared.wanted.store(size, Ordering::Relaxed);
         shared.next.store(0, Ordering::Relaxed);
@@ -206,28 +206,28 @@ impl Team {
             }
         }
         let first = Member::new(0, size, start, shared);
-        guarded(work, &first);
+        run_and_catch(work, &first);
         first.wait(|| shared.busy.load(Ordering::Acquire) == 0);
-        first.report();
+        first.add_delay();
         if let Some(panic) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
             resume_unwind(panic);
         }
         // All other members wait for a delayed one.
-        let held = Duration::from_nanos(shared.held.load(Ordering::Relaxed)) / (size - 1) as u32;
+        let delay = Duration::from_nanos(shared.delay.load(Ordering::Relaxed)) / (size - 1) as u32;
         // Without members leaving, half of the remaining time would have been lost, too.
         let left = shared.present.load(Ordering::Relaxed) < size;
-        let held = if left { held.max(start.elapsed() / 2) } else { held };
-        self.learn(Some(cores), size, start, held.as_secs_f64() * 1e3)
+        let delay = if left { delay.max(start.elapsed() / 2) } else { delay };
+        self.record(Some(cores), size, start, delay.as_secs_f64() * 1e3)
     }
 
-    /// Records a pass that began at `start` and lost `held` milliseconds. A pass of one member
+    /// Records a pass that began at `start` and lost `delay` milliseconds. A pass of one member
     /// beside another pass has no `cores`.
-    fn learn(&self, cores: Option<MutexGuard<'_, Cores>>, size: usize, start: Instant, held: f64) -> Pass {
+    fn record(&self, cores: Option<MutexGuard<'_, Cores>>, size: usize, start: Instant, delay: f64) -> Pass {
         let now = Instant::now();
         let ms = |start: Instant| (now - start).as_secs_f64() * 1e3;
-        let pass = Pass { size, ms: ms(start), held };
+        let pass = Pass { size, ms: ms(start), delay };
         if let Some(mut cores) = cores {
-            cores.learn(ms(self.start), pass);
+            cores.record(ms(self.start), pass);
             let members = cores.members();
             if self.members.swap(members, Ordering::Relaxed) != members {
                 tracing::debug!("{members} of {} threads compute", self.threads());
@@ -243,7 +243,7 @@ impl Drop for Team {
         for worker in &mut self.workers {
             worker.thread.unpark();
             if let Some(handle) = worker.handle.take() {
-                // Panics do not leave `serve`.
+                // Panics do not leave `work_until_closed`.
                 let _ = handle.join();
             }
         }
@@ -251,10 +251,10 @@ impl Drop for Team {
 }
 
 /// Main loop of a worker.
-fn serve(shared: &Shared, index: usize) {
+fn work_until_closed(shared: &Shared, index: usize) {
     // Not the current value: a call may precede the start of the thread.
     let mut seen = NO_CALL;
-    let mut patience = BETWEEN_PASSES;
+    let mut patience = SPIN_BETWEEN_PASSES;
     loop {
         seen = next_call(shared, index, seen, patience);
         let size = seen & MAX_MEMBERS;
@@ -262,15 +262,15 @@ fn serve(shared: &Shared, index: usize) {
             return;
         }
         // Members that are not needed free their core at once.
-        patience = if index < size { BETWEEN_PASSES } else { Duration::ZERO };
+        patience = if index < size { SPIN_BETWEEN_PASSES } else { Duration::ZERO };
         if index < size {
             // SAFETY: the acquired call was stored after `work`, and `run` does not return before
             // `busy` shows that all members are done.
             if let Some(work) = unsafe { *shared.work.get() } {
                 let member = Member::new(index, size, Instant::now(), shared);
                 // SAFETY: as above.
-                guarded(unsafe { &*work }, &member);
-                member.report();
+                run_and_catch(unsafe { &*work }, &member);
+                member.add_delay();
             }
             shared.busy.fetch_sub(1, Ordering::Release);
         }
@@ -313,7 +313,7 @@ fn spin(time: Duration, done: impl Fn() -> bool) -> (bool, Option<Instant>) {
 }
 
 /// Runs a member's part of the pass and catches its panic, which breaks the pass for all.
-fn guarded(work: &WorkOf<'_>, member: &Member<'_>) {
+fn run_and_catch(work: &WorkOf<'_>, member: &Member<'_>) {
     // Partial results are not used, since `run` panics as well.
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(member))) {
         let shared = member.shared;
@@ -332,8 +332,8 @@ impl<'a> Member<'a> {
             shared,
             start,
             since: Cell::new(start),
-            for_all: Cell::new(true),
-            held: Cell::default(),
+            all_busy: Cell::new(true),
+            delay: Cell::default(),
         }
     }
 
@@ -355,7 +355,7 @@ impl<'a> Member<'a> {
         if self.size() == 1 {
             return work(0..total);
         }
-        self.for_all.set(total.div_ceil(run) >= self.size());
+        self.all_busy.set(total.div_ceil(run) >= self.size());
         loop {
             let start = self.shared.next.fetch_add(run, Ordering::Relaxed);
             if start >= total {
@@ -366,14 +366,14 @@ impl<'a> Member<'a> {
     }
 
     /// Does work that each member does for itself, in memory of its own.
-    pub fn for_itself(&self, work: impl FnOnce()) {
+    pub fn on_every_member(&self, work: impl FnOnce()) {
         if !self.left.get() {
             work();
         }
     }
 
     /// Barrier: waits for all members. What they wrote before can be read after it.
-    pub fn meet(&self) {
+    pub fn barrier(&self) {
         let size = self.size();
         if size == 1 || self.left.get() {
             return;
@@ -401,7 +401,7 @@ impl<'a> Member<'a> {
 
     /// Waits for other members, which are expected at any moment.
     fn wait(&self, done: impl Fn() -> bool) {
-        let (mut over, start) = spin(WITHIN_A_PASS, &done);
+        let (mut over, start) = spin(SPIN_WITHIN_PASS, &done);
         while !over {
             thread::sleep(NAP);
             over = done();
@@ -409,24 +409,24 @@ impl<'a> Member<'a> {
         if let Some(start) = start {
             let worked = start.saturating_duration_since(self.since.replace(Instant::now()));
             let waited = self.since.get() - start;
-            if self.for_all.get() && waited > HELD_UP.max(worked) {
-                self.held.set(self.held.get() + waited);
-                self.complain();
+            if self.all_busy.get() && waited > MIN_DELAY.max(worked) {
+                self.delay.set(self.delay.get() + waited);
+                self.request_fewer_members();
             }
         }
     }
 
     /// Requests a smaller team if this member has waited too long.
-    fn complain(&self) {
-        let held = self.held.get();
-        if held > TOO_LONG.max((self.since.get() - self.start) / 2) {
+    fn request_fewer_members(&self) {
+        let delay = self.delay.get();
+        if delay > MAX_DELAY.max((self.since.get() - self.start) / 2) {
             self.shared.wanted.fetch_min((self.size() / 2).max(1), Ordering::Relaxed);
         }
     }
 
     /// Adds this member's waits to the team's sum.
-    fn report(&self) {
-        self.shared.held.fetch_add(self.held.get().as_nanos() as u64, Ordering::Relaxed);
+    fn add_delay(&self) {
+        self.shared.delay.fetch_add(self.delay.get().as_nanos() as u64, Ordering::Relaxed);
     }
 }
 

@@ -31,7 +31,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Computes the states that enter the first layer from the target's embeddings and `states`.
@@ -52,7 +52,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
         self.products(member, &[self.task(&assistant.pre_projection, input, self.hidden(0), false)], first);
     }
@@ -75,6 +75,6 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 }

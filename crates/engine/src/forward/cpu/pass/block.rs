@@ -41,7 +41,7 @@ impl<'a> Phases<'a> {
                     unsafe { self.complete_key(attention, cache, row, kv_head) };
                 }
             });
-            member.meet();
+            member.barrier();
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Phases<'a> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         to
     }
 
@@ -80,7 +80,7 @@ impl<'a> Phases<'a> {
                 unsafe { self.convolve(around, 1, row, |from| self.branch(from), self.hidden(row)) };
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Computes `to += sum over taps t of (base[t] + dynamic[t]) * from(row - t)`; rows before the

@@ -22,7 +22,7 @@ impl Phases<'_> {
                 unsafe { self.multiply_row((centroids, panel), scored, row, out) };
             }
         });
-        member.meet();
+        member.barrier();
         member.share(rows, 1, |rows| {
             for row in rows {
                 // SAFETY: the row is this unit's.
@@ -36,7 +36,7 @@ impl Phases<'_> {
                 highest(scores, to);
             }
         });
-        member.meet();
+        member.barrier();
         let panels = clusters.panels();
         member.share(rows * nearest * panels, 1, |units| {
             for (place, panel) in units.map(|unit| (unit / panels, unit % panels)) {
@@ -50,12 +50,12 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         member.share(rows, 1, |rows| {
             // SAFETY: a row's logits are this unit's.
             rows.for_each(|row| unsafe { self.lay_out_near(clusters, row) });
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Scatters a row's cluster scores to the logits of their tokens.

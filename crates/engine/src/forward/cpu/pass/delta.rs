@@ -45,12 +45,12 @@ impl Phases<'_> {
             // SAFETY: a head of queries, keys or values is this unit's.
             units.for_each(|head| unsafe { self.prepare_head(delta, memory, heads, head) });
         });
-        member.meet();
+        member.barrier();
         member.share(heads.values, 1, |units| {
             // SAFETY: a value head is this unit's.
             units.for_each(|head| unsafe { self.mix_head((member, memory), delta, of, head) });
         });
-        member.meet();
+        member.barrier();
         self.add_product(member, &delta.output, &scratch.mixed, aside, then);
     }
 

@@ -98,7 +98,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         self.route(member, &shared.experts, (normed, normed), false, then);
     }
 
@@ -113,7 +113,7 @@ impl Phases<'_> {
                 then(row, branch);
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Runs every row through its experts and adds their output as [`Self::add_product`] does.
@@ -132,7 +132,7 @@ impl Phases<'_> {
         self.products(member, &[router], experts.experts.first().map_or(then, |expert| &expert.gate));
         self.rank(member, config, experts);
         let mut routes = Routes::default();
-        member.for_itself(|| routes = self.routes(config.used));
+        member.on_every_member(|| routes = self.routes(config.used));
         if member.index() == 0 {
             self.workspace.experts_read.fetch_add(routes.groups.len(), Relaxed);
         }
@@ -171,7 +171,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Reads the experts that all rows selected.
@@ -198,7 +198,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Sums the outputs of a row's experts by their weights, highest first, and adds the sum to the
@@ -231,7 +231,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 }
 

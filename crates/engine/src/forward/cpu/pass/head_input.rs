@@ -61,7 +61,7 @@ impl<'a> Phases<'a> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         input
     }
 
@@ -85,7 +85,7 @@ impl<'a> Phases<'a> {
                 unsafe { std::ptr::copy_nonoverlapping(state, self.hidden(row), self.config.hidden) };
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Fuses the target's states of several layers into one state, by `norms` and the matrix
@@ -99,7 +99,7 @@ impl<'a> Phases<'a> {
     ) {
         member
             .share(self.nodes, 1, |rows| rows.for_each(|row| self.norm_states(norms, row, states.row(row))));
-        member.meet();
+        member.barrier();
         let task = self.task(fuse, &self.workspace.states, self.hidden(0), false);
         self.products(member, &[task], then);
     }

@@ -60,7 +60,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Completes queries, keys and values of all rows by [`Self::complete_heads`].
@@ -72,7 +72,7 @@ impl Phases<'_> {
                 unsafe { self.complete_heads(attention, cache, row, kv_head) };
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Adds biases to the queries, key and value of one key head's group, norms them, applies
@@ -218,7 +218,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         if !blocks {
             let width = heads * head_size;
             member.share(rows, 1, |rows| {
@@ -227,7 +227,7 @@ impl Phases<'_> {
                     self.round(mixed, row, 0..width, mixed.row(row));
                 });
             });
-            member.meet();
+            member.barrier();
         }
     }
 }

@@ -51,7 +51,7 @@ impl Phases<'_> {
             // SAFETY: a row is this unit's.
             rows.for_each(|row| unsafe { self.round(mixed, row, 0..latent.output.inputs(), mixed.row(row)) });
         });
-        member.meet();
+        member.barrier();
         self.add_product(member, &latent.output, mixed, aside, then);
     }
 
@@ -76,7 +76,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         let query = self.task(&latent.query, &room.down, room.queries.at(0), false);
         self.products(member, &[query], &latent.keys[0]);
     }
@@ -116,7 +116,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Attends to latents, some heads of a row at a time.
@@ -154,6 +154,6 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 }

@@ -38,17 +38,17 @@ impl Phases<'_> {
             // SAFETY: a head of keys, queries or values is this unit's.
             units.for_each(|head| unsafe { self.begin_head(mamba, memory, of, head) });
         });
-        member.meet();
+        member.barrier();
         member.share(heads.values, 1, |units| {
             // SAFETY: a value head is this unit's.
             units.for_each(|head| unsafe { self.read_head((member, memory), mamba, of, head) });
         });
-        member.meet();
+        member.barrier();
         member.share(self.nodes * heads.keys, 1, |units| {
             // SAFETY: a row's heads of one key are this unit's.
             units.for_each(|unit| unsafe { self.gate_group(mamba, of, unit) });
         });
-        member.meet();
+        member.barrier();
         self.add_product(member, &mamba.output, &scratch.mixed, aside, then);
     }
 

@@ -240,7 +240,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Returns the RMS norm of the states of `rows`, or the states without a weight, as rows from 0
@@ -272,11 +272,11 @@ impl Phases<'_> {
         };
         if let [shared] = to {
             member.share(rows.len(), 1, |units| normalise(units, shared));
-            member.meet();
+            member.barrier();
             return shared;
         }
         let own = &to[member.index()];
-        member.for_itself(|| normalise(0..rows.len(), own));
+        member.on_every_member(|| normalise(0..rows.len(), own));
         own
     }
 
@@ -347,7 +347,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Quantises numbers `range` of a row to 8 bits, if the row is whole blocks.

@@ -44,7 +44,7 @@ impl<'a> Phases<'a> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Applies layer `index`'s per-layer input; the result is added with the next norm.
@@ -75,7 +75,7 @@ impl<'a> Phases<'a> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         self.add_product(member, &input.projection, gated, true, then);
         Pending { norm: Some(&input.norm), ..pending }
     }

@@ -8,8 +8,8 @@ use crate::forward::cpu::buffer::Buffer;
 use crate::forward::cpu::feed_forward::Dense;
 use crate::forward::cpu::network::Attention;
 use crate::forward::cpu::panels::Panels;
+use crate::forward::cpu::prefetch::{first_address, share_with_prefetch};
 use crate::forward::cpu::product::Product;
-use crate::forward::cpu::reading::{opening, share_reading};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
@@ -88,12 +88,12 @@ impl Phases<'_> {
         };
         let at =
             |unit| find(unit).map_or(std::ptr::null(), |(task, panel)| task.weights.panel(panel).as_ptr());
-        share_reading(member, total, at, opening(then, member), |unit, next| {
+        share_with_prefetch(member, total, at, first_address(then, member), |unit, next| {
             if let Some((task, panel)) = find(unit) {
                 self.product(task, panel, next);
             }
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Multiplies one panel with all rows, tile by tile. `next`: address of the weights read
@@ -171,11 +171,11 @@ impl Phases<'_> {
     ) {
         let units = networks.first().map_or(1, |(dense, _)| dense.gate.panels().div_ceil(2));
         let at = |unit: usize| networks[unit / units].0.gate.panel(2 * (unit % units)).as_ptr();
-        share_reading(member, networks.len() * units, at, opening(then, member), |unit, next| {
+        share_with_prefetch(member, networks.len() * units, at, first_address(then, member), |unit, next| {
             let (dense, rows) = &networks[unit / units];
             self.gate_block(dense, rows.clone(), (from, to), (2 * (unit % units), next));
         });
-        member.meet();
+        member.barrier();
     }
 
     /// Computes one block of `down`'s inputs: two panels from `first_panel` on. `next`: address of

@@ -58,6 +58,6 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
     }
 }

@@ -34,7 +34,7 @@ impl Phases<'_> {
                 }
             }
         });
-        member.meet();
+        member.barrier();
         self.add_product(member, &conv.output, &scratch.mixed, aside, then);
     }
 

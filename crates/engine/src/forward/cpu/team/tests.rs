@@ -17,7 +17,7 @@ fn every_unit_is_done_once_in_every_phase() {
                             phase[unit].fetch_add(1, Ordering::Relaxed);
                         });
                     });
-                    member.meet();
+                    member.barrier();
                 }
             });
         }
@@ -32,7 +32,7 @@ fn writes_of_one_phase_are_visible_in_the_next() {
     let sums: Vec<AtomicU64> = (0..64).map(|_| AtomicU64::new(0)).collect();
     team.run(3, &|member| {
         member.share(64, 1, |units| units.for_each(|unit| numbers[unit].store(2, Ordering::Relaxed)));
-        member.meet();
+        member.barrier();
         member.share(64, 1, |units| {
             let sum = numbers.iter().map(|number| number.load(Ordering::Relaxed)).sum();
             units.for_each(|unit| sums[unit].store(sum, Ordering::Relaxed));
@@ -66,7 +66,7 @@ fn concurrent_callers_run_one_after_another() {
                         if member.index() == 0 {
                             assert_eq!(running.fetch_add(1, Ordering::SeqCst), 0);
                         }
-                        member.meet();
+                        member.barrier();
                         if member.index() == 0 {
                             running.fetch_sub(1, Ordering::SeqCst);
                         }
@@ -80,19 +80,19 @@ fn concurrent_callers_run_one_after_another() {
 #[test]
 fn an_idle_team_sleeps_and_wakes_up_again() {
     let team = Team::new(2);
-    team.run(2, &|member| member.meet());
+    team.run(2, &|member| member.barrier());
     let asleep = || team.shared.asleep[1].load(Ordering::SeqCst);
-    assert!(comes(asleep), "still awake");
+    assert!(eventually(asleep), "still awake");
     let members = AtomicUsize::new(0);
     team.run(2, &|member| {
         members.fetch_add(1, Ordering::SeqCst);
-        member.meet();
+        member.barrier();
     });
     assert_eq!(members.load(Ordering::SeqCst), 2);
 }
 
 /// Waits up to ten seconds for `happened`. Returns whether it did.
-fn comes(happened: impl Fn() -> bool) -> bool {
+fn eventually(happened: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     while !happened() && start.elapsed() < Duration::from_secs(10) {
         thread::sleep(Duration::from_millis(1));
@@ -124,7 +124,7 @@ fn with_late_members_every_unit_is_done_once_and_before_the_next_phase() {
                         }
                     });
                     delay(20);
-                    member.meet();
+                    member.barrier();
                 }
             });
             assert!(units.iter().all(|unit| unit.load(Ordering::Relaxed) == 8), "{size} members");
@@ -136,11 +136,11 @@ fn with_late_members_every_unit_is_done_once_and_before_the_next_phase() {
 fn a_member_that_is_always_late_leaves_the_pass_and_half_of_it_counts_as_delay() {
     let team = Team::new(2);
     let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let for_itself = [AtomicUsize::new(0), AtomicUsize::new(0)];
+    let on_every_member = [AtomicUsize::new(0), AtomicUsize::new(0)];
     let pass = team.run(2, &|member| {
         for _ in 0..50 {
-            member.for_itself(|| {
-                for_itself[member.index()].fetch_add(1, Ordering::Relaxed);
+            member.on_every_member(|| {
+                on_every_member[member.index()].fetch_add(1, Ordering::Relaxed);
             });
             if member.index() == 1 && member.size() == 2 {
                 thread::sleep(Duration::from_millis(20));
@@ -151,14 +151,14 @@ fn a_member_that_is_always_late_leaves_the_pass_and_half_of_it_counts_as_delay()
                     thread::sleep(Duration::from_millis(2));
                 }
             });
-            member.meet();
+            member.barrier();
         }
         left.store(2 - member.size(), Ordering::Relaxed);
     });
     assert_eq!((left.into_inner(), done.into_inner()), (1, 100));
-    let [stayed, went] = for_itself.map(AtomicUsize::into_inner);
+    let [stayed, went] = on_every_member.map(AtomicUsize::into_inner);
     assert!(stayed == 50 && went < 50, "who has left goes on by itself: {went} times");
-    assert!(pass.held > 0.45 * pass.ms, "{pass:?}");
+    assert!(pass.delay > 0.45 * pass.ms, "{pass:?}");
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_member_that_is_late_in_every_pass_is_dropped() {
                 thread::sleep(Duration::from_millis(20));
             }
             member.share(2, 1, |_| {});
-            member.meet();
+            member.barrier();
         });
         team.members() == 2
     });
@@ -180,12 +180,12 @@ fn a_member_that_is_late_in_every_pass_is_dropped() {
 #[test]
 fn an_unneeded_member_sleeps_while_the_others_work() {
     let team = Team::new(3);
-    team.run(3, &|member| member.meet());
+    team.run(3, &|member| member.barrier());
     let asleep = || {
-        team.run(2, &|member| member.meet());
+        team.run(2, &|member| member.barrier());
         team.shared.asleep[2].load(Ordering::SeqCst)
     };
-    assert!(comes(asleep), "still awake");
+    assert!(eventually(asleep), "still awake");
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn a_panic_on_any_member_ends_that_pass_only() {
                     if (member.index(), at) == (culprit, phase) {
                         resume_unwind(Box::new(Arc::clone(&payload)));
                     }
-                    member.meet();
+                    member.barrier();
                 }
             })
         }));
@@ -218,7 +218,7 @@ fn a_panic_on_any_member_ends_that_pass_only() {
                 member.share(30, 1, |units| {
                     done.fetch_add(units.len() as u64, Ordering::Relaxed);
                 });
-                member.meet();
+                member.barrier();
             }
             members.fetch_add(1, Ordering::Relaxed);
         });
@@ -235,11 +235,11 @@ fn no_work_is_done_after_the_barrier_at_which_a_pass_broke() {
             if member.index() == 1 {
                 resume_unwind(Box::new("broken"));
             }
-            member.meet();
+            member.barrier();
             member.share(10, 1, |_| {
                 after.fetch_add(1, Ordering::Relaxed);
             });
-            member.for_itself(|| {
+            member.on_every_member(|| {
                 after.fetch_add(1, Ordering::Relaxed);
             });
         })

@@ -20,12 +20,12 @@ const CLEARLY: f64 = 1.03;
 
 /// Best numbers of members of one model, by rows from 1.
 #[derive(Debug)]
-pub struct Worth(Vec<Rows>);
+pub struct TeamSizes(Vec<Rows>);
 
 /// Statistics of passes over one number of rows.
 #[derive(Debug, Clone)]
 struct Rows {
-    most: usize,
+    max: usize,
     /// Best number of members so far.
     size: usize,
     /// Direction of the next trial: fewer members instead of more.
@@ -47,10 +47,10 @@ struct Trial {
     other: Vec<f64>,
 }
 
-impl Worth {
+impl TeamSizes {
     /// Starts from `first(rows)` members of a team of `most`.
-    pub fn new(most: usize, first: impl Fn(usize) -> usize) -> Self {
-        Self((1..=MAX_ROWS).map(|rows| Rows::new(most, first(rows).clamp(1, most))).collect())
+    pub fn new(max: usize, first: impl Fn(usize) -> usize) -> Self {
+        Self((1..=MAX_ROWS).map(|rows| Rows::new(max, first(rows).clamp(1, max))).collect())
     }
 
     /// Returns the number of members for a pass over `rows`; `None` for all.
@@ -59,22 +59,22 @@ impl Worth {
     }
 
     /// Records a pass over `rows`.
-    pub fn learn(&mut self, rows: usize, pass: Pass) {
+    pub fn record(&mut self, rows: usize, pass: Pass) {
         // Disturbances by other programs say nothing about the model.
-        if let Some(known) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.held == 0.0) {
+        if let Some(known) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.delay == 0.0) {
             let before = known.size;
-            known.learn(pass);
+            known.record(pass);
             if known.size != before {
-                tracing::debug!("passes over {rows} rows are worth {} threads", known.size);
+                tracing::debug!("passes over {rows} rows use {} threads", known.size);
             }
         }
     }
 }
 
 impl Rows {
-    fn new(most: usize, size: usize) -> Self {
+    fn new(max: usize, size: usize) -> Self {
         Self {
-            most,
+            max,
             size,
             fewer: size > 1,
             saved: 0.0,
@@ -94,10 +94,10 @@ impl Rows {
 
     /// Returns the number of members to try.
     fn other(&self) -> usize {
-        if self.fewer { (self.size / 2).max(1) } else { (self.size * 2).min(self.most) }
+        if self.fewer { (self.size / 2).max(1) } else { (self.size * 2).min(self.max) }
     }
 
-    fn learn(&mut self, pass: Pass) {
+    fn record(&mut self, pass: Pass) {
         let (size, other) = (self.size, self.other());
         match &mut self.trial {
             Some(trial) if pass.size == size => trial.known.push(pass.ms),
@@ -114,11 +114,11 @@ impl Rows {
             _ => {}
         }
         if let Some(Trial { known, other }) = self.trial.take_if(|trial| trial.other.len() == TURNS) {
-            self.judge(middle(known), middle(other));
+            self.decide(median(known), median(other));
         }
     }
 
-    fn judge(&mut self, known: f64, other: f64) {
+    fn decide(&mut self, known: f64, other: f64) {
         let pays = if self.fewer { other < known * CLEARLY } else { other * CLEARLY < known };
         if pays {
             (self.size, self.wait, self.price) = (self.other(), WAIT.0, 0.0);
@@ -128,12 +128,12 @@ impl Rows {
             // If the other direction has nothing to try, the same one is tried again.
             self.fewer = !self.fewer;
         }
-        self.fewer = if self.size == 1 { false } else { self.fewer || self.size == self.most };
+        self.fewer = if self.size == 1 { false } else { self.fewer || self.size == self.max };
         (self.saved, self.passes) = (0.0, 0);
     }
 }
 
-fn middle(mut values: Vec<f64>) -> f64 {
+fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }
@@ -144,22 +144,22 @@ mod tests {
 
     /// Runs passes over `rows` that take `ms(size)`. Returns the best number of members, and the
     /// total time relative to that number.
-    fn run(worth: &mut Worth, rows: usize, passes: usize, ms: impl Fn(usize) -> f64) -> (usize, f64) {
+    fn run(sizes: &mut TeamSizes, rows: usize, passes: usize, ms: impl Fn(usize) -> f64) -> (usize, f64) {
         let mut total = 0.0;
         for _ in 0..passes {
-            let size = worth.members(rows).unwrap();
+            let size = sizes.members(rows).unwrap();
             total += ms(size);
-            worth.learn(rows, Pass { size, ms: ms(size), held: 0.0 });
+            sizes.record(rows, Pass { size, ms: ms(size), delay: 0.0 });
         }
-        let best = worth.0[rows - 1].size;
+        let best = sizes.0[rows - 1].size;
         (best, total / (passes as f64 * ms(best)))
     }
 
     #[test]
     fn two_faster_members_stay_and_trials_cost_one_percent_at_most() {
         for slower in [1.1, 1.4, 2.0] {
-            let mut worth = Worth::new(2, |_| 2);
-            let (size, cost) = run(&mut worth, 1, 5000, |size| if size == 2 { 4.0 } else { 4.0 * slower });
+            let mut sizes = TeamSizes::new(2, |_| 2);
+            let (size, cost) = run(&mut sizes, 1, 5000, |size| if size == 2 { 4.0 } else { 4.0 * slower });
             assert!(size == 2 && cost < 1.01, "{slower}: {size}, {cost}");
         }
     }
@@ -167,54 +167,54 @@ mod tests {
     #[test]
     fn one_member_is_chosen_if_two_are_not_clearly_faster() {
         for two in [0.98, 1.0, 1.5] {
-            let mut worth = Worth::new(2, |_| 2);
-            assert_eq!(run(&mut worth, 1, 150, |size| if size == 2 { two } else { 1.0 }).0, 1, "{two}");
+            let mut sizes = TeamSizes::new(2, |_| 2);
+            assert_eq!(run(&mut sizes, 1, 150, |size| if size == 2 { two } else { 1.0 }).0, 1, "{two}");
         }
     }
 
     #[test]
     fn the_best_of_sixteen_is_found_from_either_side() {
         for first in [1, 16] {
-            let mut worth = Worth::new(16, |_| first);
+            let mut sizes = TeamSizes::new(16, |_| first);
             // Four members are best; more spend longer at barriers.
             let ms = |size: usize| 4.0 / size as f64 + 0.2 * size as f64;
-            assert_eq!(run(&mut worth, 1, 10_000, ms).0, 4, "from {first}");
+            assert_eq!(run(&mut sizes, 1, 10_000, ms).0, 4, "from {first}");
         }
     }
 
     #[test]
     fn every_number_of_rows_is_measured_by_itself_and_large_ones_use_all_members() {
-        let mut worth = Worth::new(2, |_| 2);
-        run(&mut worth, 1, 2000, |_| 1.0);
-        run(&mut worth, 8, 2000, |size| 1.0 / size as f64);
-        assert_eq!((worth.0[0].size, worth.0[7].size), (1, 2));
-        assert_eq!((worth.members(MAX_ROWS + 1), worth.members(0)), (None, None));
+        let mut sizes = TeamSizes::new(2, |_| 2);
+        run(&mut sizes, 1, 2000, |_| 1.0);
+        run(&mut sizes, 8, 2000, |size| 1.0 / size as f64);
+        assert_eq!((sizes.0[0].size, sizes.0[7].size), (1, 2));
+        assert_eq!((sizes.members(MAX_ROWS + 1), sizes.members(0)), (None, None));
     }
 
     #[test]
     fn passes_with_fewer_members_than_requested_decide_nothing() {
-        let mut worth = Worth::new(2, |_| 2);
+        let mut sizes = TeamSizes::new(2, |_| 2);
         // The team sometimes has one member only, whatever is requested.
         for pass in 0..2000 {
-            let asked = worth.members(1).unwrap();
+            let asked = sizes.members(1).unwrap();
             let size = if pass % 200 < 100 { asked } else { 1 };
-            worth.learn(1, Pass { size, ms: 1.0 / size as f64, held: 0.0 });
+            sizes.record(1, Pass { size, ms: 1.0 / size as f64, delay: 0.0 });
         }
-        assert_eq!(worth.0[0].size, 2);
+        assert_eq!(sizes.0[0].size, 2);
     }
 
     #[test]
     fn passes_slowed_down_by_other_programs_decide_nothing() {
-        let mut worth = Worth::new(2, |_| 2);
+        let mut sizes = TeamSizes::new(2, |_| 2);
         for pass in 0..5000 {
-            let size = worth.members(1).unwrap();
+            let size = sizes.members(1).unwrap();
             let ms = 1.0 / size as f64;
-            let held = if size == 2 { 3.0 } else { 0.0 };
-            worth.learn(1, Pass { size, ms: ms + held, held });
+            let delay = if size == 2 { 3.0 } else { 0.0 };
+            sizes.record(1, Pass { size, ms: ms + delay, delay });
             // Interruptions of all members at once look like work.
             let ms = if pass % 4 == 0 { 10.0 * ms } else { ms };
-            worth.learn(1, Pass { size, ms, held: 0.0 });
+            sizes.record(1, Pass { size, ms, delay: 0.0 });
         }
-        assert_eq!(worth.0[0].size, 2);
+        assert_eq!(sizes.0[0].size, 2);
     }
 }
