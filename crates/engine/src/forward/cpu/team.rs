@@ -96,8 +96,8 @@ const MEMBER_BITS: u32 = 12;
 const MAX_MEMBERS: usize = (1 << MEMBER_BITS) - 1;
 
 /// One thread's part in a pass. A member may have to leave the pass at a barrier. From then on
-/// `share`, `on_every_member` and `barrier` do nothing, so that it runs through to the end. Code that
-/// accesses shared data belongs in `share` or `on_every_member`.
+/// `share`, `on_every_member` and `barrier` do nothing, so that it runs through to the end. Code
+/// that accesses shared data belongs in `share` or `on_every_member`.
 #[derive(Debug)]
 pub struct Member<'a> {
     index: usize,

@@ -52,10 +52,10 @@ impl<'a> Phases<'a> {
         member: &Member<'_>,
         around: &Convolution,
         normed: &Inputs,
-        then: &Panels,
+        prefetch: &Panels,
     ) -> &'a Inputs {
         let task = self.task(&around.projection, normed, self.workspace.dynamic.at(0), false);
-        self.products(member, &[task], then);
+        self.products(member, &[task], prefetch);
         let to = &self.workspace.convolved;
         member.share(self.nodes, 1, |rows| {
             for row in rows {

@@ -28,8 +28,8 @@ impl Phases<'_> {
         member: &Member<'_>,
         (delta, memory): (&Delta, &Memory),
         normed: &Inputs,
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
         let Some(of) = &self.config.recurrence else { return };
         let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
@@ -51,7 +51,7 @@ impl Phases<'_> {
             units.for_each(|head| unsafe { self.mix_head((member, memory), delta, of, head) });
         });
         member.barrier();
-        self.add_product(member, &delta.output, &scratch.mixed, aside, then);
+        self.add_product(member, &delta.output, &scratch.mixed, to_branch, prefetch);
     }
 
     /// Convolves the queries, keys or values of a head, and norms queries and keys. For a value

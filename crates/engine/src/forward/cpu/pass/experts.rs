@@ -50,7 +50,7 @@ impl Routes {
 impl Phases<'_> {
     /// Computes the branch of a layer with a dense network beside its experts: the sum of both
     /// outputs, each normed. `normed`: inputs of the dense network.
-    pub fn feed_both(&self, member: &Member<'_>, both: &Both, normed: &Inputs, then: &Panels) {
+    pub fn feed_both(&self, member: &Member<'_>, both: &Both, normed: &Inputs, prefetch: &Panels) {
         let (workspace, hidden) = (self.workspace, self.config.hidden);
         self.feed_forward(member, &both.dense, normed, true, &both.experts.router);
         self.norm_branch(member, &both.dense_post_norm, |row, branch| {
@@ -62,7 +62,7 @@ impl Phases<'_> {
         };
         let ranked = norm(&both.router_norm, &workspace.ranked);
         let routed = norm(&both.experts_norm, &workspace.normed[0]);
-        self.route(member, &both.experts, (ranked, routed), true, then);
+        self.route(member, &both.experts, (ranked, routed), true, prefetch);
         self.norm_branch(member, &both.experts_post_norm, |row, branch| {
             // SAFETY: as above.
             unsafe {
@@ -78,12 +78,12 @@ impl Phases<'_> {
         member: &Member<'_>,
         shared: &'a Shared,
         normed: &Inputs,
-        then: &Panels,
+        prefetch: &Panels,
     ) {
         let (gates, hidden) = (&self.workspace.routed.gates, self.config.hidden);
         let Some(gate) = &shared.gate else {
             self.feed_forward(member, &shared.dense, normed, false, &shared.experts.router);
-            return self.route(member, &shared.experts, (normed, normed), false, then);
+            return self.route(member, &shared.experts, (normed, normed), false, prefetch);
         };
         self.feed_forward(member, &shared.dense, normed, true, gate);
         self.products(member, &[self.task(gate, normed, gates.at(0), false)], &shared.experts.router);
@@ -99,7 +99,7 @@ impl Phases<'_> {
             }
         });
         member.barrier();
-        self.route(member, &shared.experts, (normed, normed), false, then);
+        self.route(member, &shared.experts, (normed, normed), false, prefetch);
     }
 
     /// Norms every row's branch in place and calls `then` with it.
@@ -123,13 +123,13 @@ impl Phases<'_> {
         member: &Member<'_>,
         experts: &'a Experts,
         (ranked, normed): (&Inputs, &Inputs),
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
         let Some(config) = &self.config.experts else { return };
         let routed = &self.workspace.routed;
         let router = self.task(&experts.router, ranked, routed.scores.at(0), false);
-        self.products(member, &[router], experts.experts.first().map_or(then, |expert| &expert.gate));
+        self.products(member, &[router], experts.experts.first().map_or(prefetch, |expert| &expert.gate));
         self.rank(member, config, experts);
         let mut routes = Routes::default();
         member.on_every_member(|| routes = self.routes(config.used));
@@ -139,15 +139,15 @@ impl Phases<'_> {
         self.gather(member, &routes, normed);
         let of = |(expert, slots): &(usize, Range<usize>)| (&experts.experts[*expert], slots.clone());
         let networks: Vec<(&Dense, Range<usize>)> = routes.groups.iter().map(of).collect();
-        let first = networks.first().map_or(then, |(dense, _)| &dense.down);
+        let first = networks.first().map_or(prefetch, |(dense, _)| &dense.down);
         self.gate(member, &networks, (&routed.inputs, &routed.gated), first);
         let down = |&(dense, ref rows): &(&'a Dense, Range<usize>)| Task {
             rows: rows.clone(),
             ..self.task(&dense.down, &routed.gated, routed.outputs.at(0), false)
         };
         let tasks: Vec<Task<'_>> = networks.iter().map(down).collect();
-        self.products(member, &tasks, then);
-        self.add_shares(member, experts, &routes, aside);
+        self.products(member, &tasks, prefetch);
+        self.add_shares(member, experts, &routes, to_branch);
     }
 
     /// Selects the experts of every row by the router's scores.
@@ -202,8 +202,8 @@ impl Phases<'_> {
     }
 
     /// Sums the outputs of a row's experts by their weights, highest first, and adds the sum to the
-    /// state, or writes it to the branch if `aside`.
-    fn add_shares(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, aside: bool) {
+    /// state, or writes it to the branch if `to_branch`.
+    fn add_shares(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, to_branch: bool) {
         let (hidden, routed, used) = (self.config.hidden, &self.workspace.routed, experts.used);
         member.share(self.nodes, 1, |rows| {
             let mut sum = vec![0f32; hidden];
@@ -223,7 +223,7 @@ impl Phases<'_> {
                 }
                 // SAFETY: as above.
                 unsafe {
-                    if aside {
+                    if to_branch {
                         std::ptr::copy_nonoverlapping(sum.as_ptr(), self.branch(row), hidden);
                     } else {
                         add(self.hidden(row), &sum);

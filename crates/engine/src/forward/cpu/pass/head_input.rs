@@ -95,13 +95,13 @@ impl<'a> Phases<'a> {
         member: &Member<'_>,
         (fuse, norms): (&Panels, &[Vec<f32>]),
         states: Features<'_>,
-        then: &Panels,
+        prefetch: &Panels,
     ) {
         member
             .share(self.nodes, 1, |rows| rows.for_each(|row| self.norm_states(norms, row, states.row(row))));
         member.barrier();
         let task = self.task(fuse, &self.workspace.states, self.hidden(0), false);
-        self.products(member, &[task], then);
+        self.products(member, &[task], prefetch);
     }
 
     /// Copies a row of the target's states to the input of `fuse`, normed where the head norms

@@ -15,14 +15,14 @@ use crate::model::{KeyHeads, ModelConfig, Turns};
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
     /// Adds attention over the states in `normed` to the hidden states, or writes it to the branch
-    /// if `aside`. `then`: weights read next, for prefetching.
+    /// if `to_branch`. `prefetch`: weights read next.
     pub fn mix_by_attention(
         &self,
         member: &Member<'_>,
         (attention, cache): (&Attention, &Cache),
         normed: &Inputs,
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
         self.project(member, attention, normed, &attention.output);
         if let Some(norms) = attention.head_norms.as_ref().filter(|norms| norms.together) {
@@ -32,7 +32,7 @@ impl Phases<'_> {
             self.complete(member, attention, cache);
         }
         self.attend(member, attention, cache);
-        self.add_product(member, &attention.output, self.mixed(attention), aside, then);
+        self.add_product(member, &attention.output, self.mixed(attention), to_branch, prefetch);
     }
 
     /// Buffer for the output of a layer's attention heads.

@@ -20,8 +20,8 @@ impl Phases<'_> {
         member: &Member<'_>,
         (latent, cache): (&Latent, &Cache),
         normed: &Inputs,
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
         self.make_queries(member, latent, normed);
         self.complete_latents(member, (latent, cache));
@@ -52,7 +52,7 @@ impl Phases<'_> {
             rows.for_each(|row| unsafe { self.round(mixed, row, 0..latent.output.inputs(), mixed.row(row)) });
         });
         member.barrier();
-        self.add_product(member, &latent.output, mixed, aside, then);
+        self.add_product(member, &latent.output, mixed, to_branch, prefetch);
     }
 
     /// Computes queries, and latents before their norm.

@@ -23,8 +23,8 @@ impl Phases<'_> {
         member: &Member<'_>,
         (mamba, memory): (&Mamba, &Memory),
         normed: &Inputs,
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
         let Some(of) = &self.config.recurrence else { return };
         let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
@@ -49,7 +49,7 @@ impl Phases<'_> {
             units.for_each(|unit| unsafe { self.gate_group(mamba, of, unit) });
         });
         member.barrier();
-        self.add_product(member, &mamba.output, &scratch.mixed, aside, then);
+        self.add_product(member, &mamba.output, &scratch.mixed, to_branch, prefetch);
     }
 
     /// Convolves the keys, queries or values of a head. For a value head also computes decay and

@@ -159,22 +159,28 @@ impl Phases<'_> {
             };
             let [around, around_feed] =
                 layer.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
-            let convolve = |around: Option<&Convolution>, normed, then| {
-                around.map_or(normed, |around| self.convolve_inputs(member, around, normed, then))
+            let convolve = |around: Option<&Convolution>, normed, prefetch| {
+                around.map_or(normed, |around| self.convolve_inputs(member, around, normed, prefetch))
             };
-            let aside = pending.norm.is_some() || around.is_some();
+            let to_branch = pending.norm.is_some() || around.is_some();
             let normed = convolve(around, normed, layer.mixer.first());
-            let (memory, then) = (&self.memories[index], layer.feed_forward.first());
+            let (memory, prefetch) = (&self.memories[index], layer.feed_forward.first());
             match &layer.mixer {
                 Mixer::Attention(attention) => {
-                    self.mix_by_attention(member, (&**attention, cache), normed, aside, then);
+                    self.mix_by_attention(member, (&**attention, cache), normed, to_branch, prefetch);
                 }
-                Mixer::Latent(latent) => self.mix_by_latents(member, (latent, cache), normed, aside, then),
+                Mixer::Latent(latent) => {
+                    self.mix_by_latents(member, (latent, cache), normed, to_branch, prefetch)
+                }
                 Mixer::ShortConv(conv) => {
-                    self.mix_by_convolution(member, (conv, memory), normed, aside, then);
+                    self.mix_by_convolution(member, (conv, memory), normed, to_branch, prefetch);
                 }
-                Mixer::Delta(delta) => self.mix_by_delta(member, (delta, memory), normed, aside, then),
-                Mixer::Mamba(mamba) => self.mix_by_mamba(member, (mamba, memory), normed, aside, then),
+                Mixer::Delta(delta) => {
+                    self.mix_by_delta(member, (delta, memory), normed, to_branch, prefetch)
+                }
+                Mixer::Mamba(mamba) => {
+                    self.mix_by_mamba(member, (mamba, memory), normed, to_branch, prefetch)
+                }
             }
             around.inspect(|around| self.convolve_branch(member, around));
             let arriving = Arriving { pending, tap: None };
@@ -182,14 +188,16 @@ impl Phases<'_> {
             let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);
             pending =
                 Pending { norm: layer.feed_forward_post_norm.as_deref(), bias: None, scale: layer.scale };
-            let aside = pending.norm.is_some() || around_feed.is_some();
+            let to_branch = pending.norm.is_some() || around_feed.is_some();
             let normed = convolve(around_feed, normed, layer.feed_forward.first());
-            let then = layer.per_layer_input.as_ref().map_or(next, |input| &input.gate);
+            let prefetch = layer.per_layer_input.as_ref().map_or(next, |input| &input.gate);
             match &layer.feed_forward {
-                FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, aside, then),
-                FeedForward::Experts(experts) => self.route(member, experts, (normed, normed), aside, then),
-                FeedForward::Both(both) => self.feed_both(member, both, normed, then),
-                FeedForward::Shared(shared) => self.feed_shared(member, shared, normed, then),
+                FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, to_branch, prefetch),
+                FeedForward::Experts(experts) => {
+                    self.route(member, experts, (normed, normed), to_branch, prefetch)
+                }
+                FeedForward::Both(both) => self.feed_both(member, both, normed, prefetch),
+                FeedForward::Shared(shared) => self.feed_shared(member, shared, normed, prefetch),
             }
             around_feed.inspect(|around| self.convolve_branch(member, around));
             if let Some(input) = &layer.per_layer_input {

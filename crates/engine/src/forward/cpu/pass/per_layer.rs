@@ -11,18 +11,18 @@ use crate::forward::cpu::team::Member;
 impl<'a> Phases<'a> {
     /// Computes the inputs of all layers for all rows:
     /// `(norm(projection * embedding) + sqrt(width) * table) / sqrt(2)`, by parts of `width`.
-    /// `then`: weights read next, as in the other products.
+    /// `prefetch`: weights read next, as in the other products.
     pub fn compute_per_layer_inputs(
         &self,
         member: &Member<'_>,
         per_layer: &PerLayerInputs,
         width: usize,
-        then: &Panels,
+        prefetch: &Panels,
     ) {
         let workspace = self.workspace;
         let normed = self.normalise(member, None, Arriving::default(), 0..self.nodes, self.normed);
         let task = self.task(&per_layer.projection, normed, workspace.per_layer_inputs.at(0), false);
-        self.products(member, &[task], then);
+        self.products(member, &[task], prefetch);
         // Folds the factor 1 / sqrt(hidden) before the norm into its epsilon.
         let epsilon = (self.config.norm_epsilon * self.config.hidden as f64) as f32;
         let scale = (width as f32).sqrt();
@@ -54,7 +54,7 @@ impl<'a> Phases<'a> {
         input: &'a PerLayerInput,
         index: usize,
         pending: Pending<'a>,
-        then: &Panels,
+        prefetch: &Panels,
     ) -> Pending<'a> {
         let (workspace, width) = (self.workspace, input.gate.rows());
         let Some(per_layer) = &self.network.per_layer else { return pending };
@@ -76,7 +76,7 @@ impl<'a> Phases<'a> {
             }
         });
         member.barrier();
-        self.add_product(member, &input.projection, gated, true, then);
+        self.add_product(member, &input.projection, gated, true, prefetch);
         Pending { norm: Some(&input.norm), ..pending }
     }
 

@@ -34,9 +34,9 @@ pub struct Task<'a> {
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// Computes queries, keys, values and gates. `then`: weights read next, for prefetching, as in
+    /// Computes queries, keys, values and gates. `prefetch`: weights read next, as in
     /// the other products.
-    pub fn project(&self, member: &Member<'_>, attention: &Attention, normed: &Inputs, then: &Panels) {
+    pub fn project(&self, member: &Member<'_>, attention: &Attention, normed: &Inputs, prefetch: &Panels) {
         let workspace = self.workspace;
         let task = |weights, out: &Buffer<f32>| self.task(weights, normed, out.at(0), false);
         let mut tasks = [(); 4].map(|()| task(&attention.query, &workspace.queries));
@@ -51,7 +51,7 @@ impl Phases<'_> {
                 count += 1;
             }
         }
-        self.products(member, &tasks[..count], then);
+        self.products(member, &tasks[..count], prefetch);
     }
 
     /// Builds a task over all rows and all panels of `weights`.
@@ -60,24 +60,24 @@ impl Phases<'_> {
         Task { weights, panels: weights.panels(), inputs, rows: 0..self.nodes, out, stride, add }
     }
 
-    /// Computes `state += weights * inputs`, or `branch = weights * inputs` if `aside`.
+    /// Computes `state += weights * inputs`, or `branch = weights * inputs` if `to_branch`.
     pub fn add_product(
         &self,
         member: &Member<'_>,
         weights: &Panels,
         inputs: &Inputs,
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
-        let task = match aside {
+        let task = match to_branch {
             false => self.task(weights, inputs, self.hidden(0), true),
             true => self.task(weights, inputs, self.branch(0), false),
         };
-        self.products(member, &[task], then);
+        self.products(member, &[task], prefetch);
     }
 
     /// Computes all tasks, their panels shared out among the members together.
-    pub fn products(&self, member: &Member<'_>, tasks: &[Task<'_>], then: &Panels) {
+    pub fn products(&self, member: &Member<'_>, tasks: &[Task<'_>], prefetch: &Panels) {
         let total = tasks.iter().map(|task| task.panels).sum();
         let find = |mut panel: usize| {
             tasks.iter().find_map(|task| {
@@ -88,7 +88,7 @@ impl Phases<'_> {
         };
         let at =
             |unit| find(unit).map_or(std::ptr::null(), |(task, panel)| task.weights.panel(panel).as_ptr());
-        share_with_prefetch(member, total, at, first_address(then, member), |unit, next| {
+        share_with_prefetch(member, total, at, first_address(prefetch, member), |unit, next| {
             if let Some((task, panel)) = find(unit) {
                 self.product(task, panel, next);
             }
@@ -152,12 +152,12 @@ impl Phases<'_> {
         member: &Member<'_>,
         dense: &Dense,
         normed: &Inputs,
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
         let gated = self.workspace.gated.of(dense.down.inputs());
         self.gate(member, &[(dense, 0..self.nodes)], (normed, gated), &dense.down);
-        self.add_product(member, &dense.down, gated, aside, then);
+        self.add_product(member, &dense.down, gated, to_branch, prefetch);
     }
 
     /// Computes `activation(gate * x) * (up * x)` for networks of one shape, each over its range of
@@ -167,11 +167,12 @@ impl Phases<'_> {
         member: &Member<'_>,
         networks: &[(&Dense, Range<usize>)],
         (from, to): (&Inputs, &Inputs),
-        then: &Panels,
+        prefetch: &Panels,
     ) {
         let units = networks.first().map_or(1, |(dense, _)| dense.gate.panels().div_ceil(2));
         let at = |unit: usize| networks[unit / units].0.gate.panel(2 * (unit % units)).as_ptr();
-        share_with_prefetch(member, networks.len() * units, at, first_address(then, member), |unit, next| {
+        let first = first_address(prefetch, member);
+        share_with_prefetch(member, networks.len() * units, at, first, |unit, next| {
             let (dense, rows) = &networks[unit / units];
             self.gate_block(dense, rows.clone(), (from, to), (2 * (unit % units), next));
         });

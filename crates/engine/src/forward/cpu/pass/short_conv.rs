@@ -18,8 +18,8 @@ impl Phases<'_> {
         member: &Member<'_>,
         (conv, memory): (&ShortConv, &Memory),
         normed: &Inputs,
-        aside: bool,
-        then: &Panels,
+        to_branch: bool,
+        prefetch: &Panels,
     ) {
         let scratch = &self.workspace.recurrent;
         let projected = self.task(&conv.projection, normed, scratch.inputs.at(0), false);
@@ -35,7 +35,7 @@ impl Phases<'_> {
             }
         });
         member.barrier();
-        self.add_product(member, &conv.output, &scratch.mixed, aside, then);
+        self.add_product(member, &conv.output, &scratch.mixed, to_branch, prefetch);
     }
 
     /// Convolves and gates a block of channels for all rows.
