@@ -11,13 +11,13 @@ use crate::model::{ModelConfig, SharedExpert, Weights};
 pub enum FeedForward {
     Dense(Dense),
     Experts(Experts),
-    Both(Box<Both>),
-    Shared(Box<Shared>),
+    DenseAndExperts(Box<DenseAndExperts>),
+    WithSharedExpert(Box<WithSharedExpert>),
 }
 
 /// Routed experts and a shared expert that processes every token.
 #[derive(Debug)]
-pub struct Shared {
+pub struct WithSharedExpert {
     pub experts: Experts,
     pub dense: Dense,
     /// The shared expert's weight is the sigmoid of this; 1 without.
@@ -26,7 +26,7 @@ pub struct Shared {
 
 /// A dense network and experts side by side; both outputs are normed and added (Gemma 4).
 #[derive(Debug)]
-pub struct Both {
+pub struct DenseAndExperts {
     pub dense: Dense,
     pub dense_post_norm: Vec<f32>, // [hidden]
     pub experts: Experts,
@@ -61,7 +61,7 @@ pub struct Experts {
     pub router_bias: Option<Vec<f32>>, // [experts]
     pub experts: Vec<Dense>,
     /// Experts that process a row (top k).
-    pub used: usize,
+    pub top_k: usize,
     /// Factor of each expert's weight.
     pub scales: Option<Vec<f32>>, // [experts]
     /// Added to the sigmoid of each score for selection only.
@@ -74,10 +74,14 @@ impl FeedForward {
         Ok(match config.experts_of(index) {
             None => Self::Dense(dense()?),
             Some(experts) if experts.beside => {
-                Self::Both(Box::new(Both::load(weights, (config, experts), index, dense()?)?))
+                let both = DenseAndExperts::load(weights, (config, experts), index, dense()?)?;
+                Self::DenseAndExperts(Box::new(both))
             }
             Some(experts) => match experts.shared {
-                Some(kind) => Self::Shared(Box::new(Shared::load(weights, (kind, experts), index)?)),
+                Some(kind) => {
+                    let shared = WithSharedExpert::load(weights, (kind, experts), index)?;
+                    Self::WithSharedExpert(Box::new(shared))
+                }
                 None => Self::Experts(Experts::load(weights, index, experts)?),
             },
         })
@@ -88,8 +92,8 @@ impl FeedForward {
         match self {
             Self::Dense(dense) => &dense.gate,
             Self::Experts(experts) => &experts.router,
-            Self::Both(both) => &both.dense.gate,
-            Self::Shared(shared) => &shared.dense.gate,
+            Self::DenseAndExperts(both) => &both.dense.gate,
+            Self::WithSharedExpert(shared) => &shared.dense.gate,
         }
     }
 
@@ -98,18 +102,20 @@ impl FeedForward {
         let (dense, experts, gate) = match self {
             Self::Dense(dense) => (Some(dense), None, None),
             Self::Experts(experts) => (None, Some(experts), None),
-            Self::Both(both) => (Some(&both.dense), Some(&both.experts), None),
-            Self::Shared(shared) => (Some(&shared.dense), Some(&shared.experts), shared.gate.as_ref()),
+            Self::DenseAndExperts(both) => (Some(&both.dense), Some(&both.experts), None),
+            Self::WithSharedExpert(shared) => {
+                (Some(&shared.dense), Some(&shared.experts), shared.gate.as_ref())
+            }
         };
         let router = experts.map(|experts| &experts.router);
-        let chosen = experts.map_or(&[][..], |experts| &experts.experts[..experts.used]);
+        let chosen = experts.map_or(&[][..], |experts| &experts.experts[..experts.top_k]);
         let networks =
             dense.into_iter().chain(chosen).flat_map(|Dense { gate, up, down, .. }| [gate, up, down]);
         router.into_iter().chain(gate).chain(networks)
     }
 }
 
-impl Shared {
+impl WithSharedExpert {
     fn load(
         weights: &Weights,
         (kind, experts): (SharedExpert, &crate::model::Experts),
@@ -124,7 +130,7 @@ impl Shared {
     }
 }
 
-impl Both {
+impl DenseAndExperts {
     fn load(
         weights: &Weights,
         (config, experts): (&ModelConfig, &crate::model::Experts),
@@ -170,7 +176,7 @@ impl Experts {
             router: panels(weights, &format!("blk.{index}.ffn_gate_inp.weight"))?,
             router_bias: config.biases.then(router_bias).transpose()?,
             experts: (0..config.count).map(expert).collect::<Result<_>>()?,
-            used: config.used.min(config.count),
+            top_k: config.used.min(config.count),
             scales: config
                 .beside
                 .then(|| vector(weights, &format!("blk.{index}.ffn_down_exps.scale")))

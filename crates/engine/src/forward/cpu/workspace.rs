@@ -78,7 +78,7 @@ pub struct Routed {
     /// Router scores.
     pub scores: Buffer<f32>, // [rows, experts padded to LANES]
     /// Experts of each row and their weights, highest score first.
-    pub choices: Buffer<(usize, f32)>, // [rows, used]
+    pub choices: Buffer<(usize, f32)>, // [rows, top_k]
     /// Gate of the shared expert, before its sigmoid.
     pub gates: Buffer<f32>, // [rows, LANES]
     pub inputs: Inputs,       // hidden
@@ -163,11 +163,11 @@ pub struct Workspace {
     /// Experts read by all layers of a pass together.
     pub experts_read: AtomicUsize,
     /// Router input and output of the dense network, in layers that have both side by side.
-    pub ranked: Inputs, // hidden
-    pub beside: Buffer<f32>, // as the state
+    pub router_input: Inputs, // hidden
+    pub dense_output: Buffer<f32>, // as the state
     /// Per-layer inputs of all layers, and the table rows they are computed from.
     pub per_layer_inputs: Buffer<f32>, // [rows, layers * width padded to LANES]
-    pub table: Vec<f32>,     // [rows, layers * width]
+    pub table: Vec<f32>,           // [rows, layers * width]
     pub recurrent: Scratch,
     /// Output of a mixer or feed-forward network, before its norm.
     pub branch: Buffer<f32>, // as the state
@@ -260,8 +260,8 @@ impl Workspace {
             self.gated.prepare(rows, widths.chain(config.per_layer), tile);
         }
         if config.experts.as_ref().is_some_and(|experts| experts.beside) {
-            self.ranked.prepare(rows, config.hidden, tile);
-            self.beside.reserve(rows * whole(config.hidden));
+            self.router_input.prepare(rows, config.hidden, tile);
+            self.dense_output.reserve(rows * whole(config.hidden));
         }
         if let Some(width) = config.per_layer {
             // Kernels read whole vectors, beyond the last input.

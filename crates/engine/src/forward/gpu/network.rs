@@ -263,11 +263,11 @@ impl FeedForward {
             }
             cpu::FeedForward::Experts(experts) => Self::Experts {
                 count: experts.experts.len(),
-                used: experts.used,
+                used: experts.top_k,
                 router: Matrix::upload(device, &experts.router)?,
                 experts: Dense::upload(device, &experts.experts)?,
             },
-            cpu::FeedForward::Both(_) | cpu::FeedForward::Shared(_) => {
+            cpu::FeedForward::DenseAndExperts(_) | cpu::FeedForward::WithSharedExpert(_) => {
                 return Err(Error::NotOnGpu("experts beside a network"));
             }
         })

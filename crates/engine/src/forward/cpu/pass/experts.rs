@@ -1,4 +1,4 @@
-//! Mixture of experts in a pass: routing, then each chosen expert's weights are read once for all
+//! Mixture of experts in a pass: routing, then each selected expert's weights are read once for all
 //! its rows, then the weighted outputs are added row by row. A row sums its experts in the order of
 //! its own ranking, so that its bits do not depend on the routes of other rows.
 
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use super::products::Task;
 use super::{Arriving, Phases, add};
 use crate::forward::cpu::activations::Place;
-use crate::forward::cpu::feed_forward::{Both, Dense, Experts, Shared};
+use crate::forward::cpu::feed_forward::{Dense, DenseAndExperts, Experts, WithSharedExpert};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
@@ -24,22 +24,22 @@ struct Routes {
     groups: Vec<(usize, Range<usize>)>,
     /// Row of each slot.
     rows: Vec<usize>,
-    /// Slot of each row and rank, `[rows, used]`.
+    /// Slot of each row and rank, `[rows, top_k]`.
     slots: Vec<usize>,
 }
 
 impl Routes {
-    /// Builds the routes from the expert of every row and rank, `[rows, used]`.
-    fn of(chosen: &[usize], used: usize) -> Self {
-        let mut order: Vec<usize> = (0..chosen.len()).collect();
-        order.sort_by_key(|&choice| chosen[choice]);
-        let mut routes = Self { slots: vec![0; chosen.len()], ..Self::default() };
+    /// Builds the routes from the expert of every row and rank, `[rows, top_k]`.
+    fn of(selected: &[usize], top_k: usize) -> Self {
+        let mut order: Vec<usize> = (0..selected.len()).collect();
+        order.sort_by_key(|&choice| selected[choice]);
+        let mut routes = Self { slots: vec![0; selected.len()], ..Self::default() };
         for (slot, choice) in order.into_iter().enumerate() {
-            routes.rows.push(choice / used);
+            routes.rows.push(choice / top_k);
             routes.slots[choice] = slot;
-            match routes.groups.last_mut().filter(|(expert, _)| *expert == chosen[choice]) {
+            match routes.groups.last_mut().filter(|(expert, _)| *expert == selected[choice]) {
                 Some((_, slots)) => slots.end = slot + 1,
-                None => routes.groups.push((chosen[choice], slot..slot + 1)),
+                None => routes.groups.push((selected[choice], slot..slot + 1)),
             }
         }
         routes
@@ -50,33 +50,41 @@ impl Routes {
 impl Phases<'_> {
     /// Computes the branch of a layer with a dense network beside its experts: the sum of both
     /// outputs, each normed. `normed`: inputs of the dense network.
-    pub fn feed_both(&self, member: &Member<'_>, both: &Both, normed: &Inputs, prefetch: &Panels) {
+    pub fn run_dense_and_experts(
+        &self,
+        member: &Member<'_>,
+        both: &DenseAndExperts,
+        normed: &Inputs,
+        prefetch: &Panels,
+    ) {
         let (workspace, hidden) = (self.workspace, self.config.hidden);
         self.feed_forward(member, &both.dense, normed, true, &both.experts.router);
         self.norm_branch(member, &both.dense_post_norm, |row, branch| {
             // SAFETY: the row is this unit's, and both have as many numbers.
-            unsafe { std::ptr::copy_nonoverlapping(branch, workspace.beside.at(row * self.width()), hidden) }
+            unsafe {
+                std::ptr::copy_nonoverlapping(branch, workspace.dense_output.at(row * self.width()), hidden)
+            }
         });
         let norm = |weight, to| {
             self.normalise(member, Some(weight), Arriving::default(), 0..self.nodes, std::slice::from_ref(to))
         };
-        let ranked = norm(&both.router_norm, &workspace.ranked);
+        let router_input = norm(&both.router_norm, &workspace.router_input);
         let routed = norm(&both.experts_norm, &workspace.normed[0]);
-        self.route(member, &both.experts, (ranked, routed), true, prefetch);
+        self.route(member, &both.experts, (router_input, routed), true, prefetch);
         self.norm_branch(member, &both.experts_post_norm, |row, branch| {
             // SAFETY: as above.
             unsafe {
-                add(branch, std::slice::from_raw_parts(workspace.beside.at(row * self.width()), hidden))
+                add(branch, std::slice::from_raw_parts(workspace.dense_output.at(row * self.width()), hidden))
             }
         });
     }
 
     /// Adds the output of the shared expert, weighted by its gate, and those of the routed experts
     /// to the states.
-    pub fn feed_shared<'a>(
+    pub fn run_with_shared_expert<'a>(
         &'a self,
         member: &Member<'_>,
-        shared: &'a Shared,
+        shared: &'a WithSharedExpert,
         normed: &Inputs,
         prefetch: &Panels,
     ) {
@@ -91,9 +99,9 @@ impl Phases<'_> {
             for row in rows {
                 // SAFETY: the row is this unit's, and the products are over.
                 unsafe {
-                    let share = 1.0 / (1.0 + (-*gates.at(row * LANES)).exp());
+                    let weight = 1.0 / (1.0 + (-*gates.at(row * LANES)).exp());
                     let branch = std::slice::from_raw_parts_mut(self.branch(row), hidden);
-                    branch.iter_mut().for_each(|number| *number *= share);
+                    branch.iter_mut().for_each(|number| *number *= weight);
                     add(self.hidden(row), branch);
                 }
             }
@@ -117,20 +125,20 @@ impl Phases<'_> {
     }
 
     /// Runs every row through its experts and adds their output as [`Self::add_product`] does.
-    /// `ranked`: inputs of the router; `normed`: inputs of the experts.
+    /// `router_input`: inputs of the router; `normed`: inputs of the experts.
     pub fn route<'a>(
         &'a self,
         member: &Member<'_>,
         experts: &'a Experts,
-        (ranked, normed): (&Inputs, &Inputs),
+        (router_input, normed): (&Inputs, &Inputs),
         to_branch: bool,
         prefetch: &Panels,
     ) {
         let Some(config) = &self.config.experts else { return };
         let routed = &self.workspace.routed;
-        let router = self.task(&experts.router, ranked, routed.scores.at(0), false);
+        let router = self.task(&experts.router, router_input, routed.scores.at(0), false);
         self.products(member, &[router], experts.experts.first().map_or(prefetch, |expert| &expert.gate));
-        self.rank(member, config, experts);
+        self.select(member, config, experts);
         let mut routes = Routes::default();
         member.on_every_member(|| routes = self.routes(config.used));
         if member.index() == 0 {
@@ -147,11 +155,11 @@ impl Phases<'_> {
         };
         let tasks: Vec<Task<'_>> = networks.iter().map(down).collect();
         self.products(member, &tasks, prefetch);
-        self.add_shares(member, experts, &routes, to_branch);
+        self.add_expert_outputs(member, experts, &routes, to_branch);
     }
 
     /// Selects the experts of every row by the router's scores.
-    fn rank(&self, member: &Member<'_>, config: &model::Experts, experts: &Experts) {
+    fn select(&self, member: &Member<'_>, config: &model::Experts, experts: &Experts) {
         let routed = &self.workspace.routed;
         let stride = config.count.next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
@@ -163,10 +171,10 @@ impl Phases<'_> {
                         add(scores, &bias[..config.count]);
                     }
                     let scores = std::slice::from_raw_parts(scores, config.count);
-                    let chosen = choose(scores, config, experts.choice_bias.as_deref());
-                    for (rank, (expert, share)) in chosen.into_iter().enumerate() {
+                    let selected = choose(scores, config, experts.choice_bias.as_deref());
+                    for (rank, (expert, weight)) in selected.into_iter().enumerate() {
                         let scale = experts.scales.as_ref().map_or(1.0, |scales| scales[expert]);
-                        routed.choices.at(row * config.used + rank).write((expert, share * scale));
+                        routed.choices.at(row * config.used + rank).write((expert, weight * scale));
                     }
                 }
             }
@@ -175,10 +183,11 @@ impl Phases<'_> {
     }
 
     /// Reads the experts that all rows selected.
-    fn routes(&self, used: usize) -> Routes {
+    fn routes(&self, top_k: usize) -> Routes {
         // SAFETY: choices are not written after the barrier that ended the ranking.
-        let choices = (0..self.nodes * used).map(|at| unsafe { self.workspace.routed.choices.at(at).read() });
-        Routes::of(&choices.map(|(expert, _)| expert).collect::<Vec<_>>(), used)
+        let choices =
+            (0..self.nodes * top_k).map(|at| unsafe { self.workspace.routed.choices.at(at).read() });
+        Routes::of(&choices.map(|(expert, _)| expert).collect::<Vec<_>>(), top_k)
     }
 
     /// Copies each row into its slots.
@@ -203,23 +212,23 @@ impl Phases<'_> {
 
     /// Sums the outputs of a row's experts by their weights, highest first, and adds the sum to the
     /// state, or writes it to the branch if `to_branch`.
-    fn add_shares(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, to_branch: bool) {
-        let (hidden, routed, used) = (self.config.hidden, &self.workspace.routed, experts.used);
+    fn add_expert_outputs(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, to_branch: bool) {
+        let (hidden, routed, top_k) = (self.config.hidden, &self.workspace.routed, experts.top_k);
         member.share(self.nodes, 1, |rows| {
             let mut sum = vec![0f32; hidden];
             for row in rows {
                 sum.fill(0.0);
-                for choice in row * used..(row + 1) * used {
+                for choice in row * top_k..(row + 1) * top_k {
                     // SAFETY: the row is this unit's, and the experts' products are over.
-                    let (share, output) = unsafe {
-                        let (expert, share) = routed.choices.at(choice).read();
+                    let (weight, output) = unsafe {
+                        let (expert, weight) = routed.choices.at(choice).read();
                         let output = routed.outputs.at(routes.slots[choice] * self.width());
                         if let Some(biases) = &experts.experts[expert].biases {
                             add(output, &biases.down[..hidden]);
                         }
-                        (share, std::slice::from_raw_parts(output, hidden))
+                        (weight, std::slice::from_raw_parts(output, hidden))
                     };
-                    sum.iter_mut().zip(output).for_each(|(sum, number)| *sum += share * number);
+                    sum.iter_mut().zip(output).for_each(|(sum, number)| *sum += weight * number);
                 }
                 // SAFETY: as above.
                 unsafe {

@@ -196,8 +196,12 @@ impl Phases<'_> {
                 FeedForward::Experts(experts) => {
                     self.route(member, experts, (normed, normed), to_branch, prefetch)
                 }
-                FeedForward::Both(both) => self.feed_both(member, both, normed, prefetch),
-                FeedForward::Shared(shared) => self.feed_shared(member, shared, normed, prefetch),
+                FeedForward::DenseAndExperts(both) => {
+                    self.run_dense_and_experts(member, both, normed, prefetch)
+                }
+                FeedForward::WithSharedExpert(shared) => {
+                    self.run_with_shared_expert(member, shared, normed, prefetch)
+                }
             }
             around_feed.inspect(|around| self.convolve_branch(member, around));
             if let Some(input) = &layer.per_layer_input {
