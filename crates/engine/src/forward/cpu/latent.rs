@@ -25,15 +25,15 @@ pub struct Latent {
     pub kind: usize,
     /// Low-rank projection of queries (`q_a`) and its norm; `None` where queries are projected
     /// directly.
-    pub down: Option<(Panels, Vec<f32>)>, // [queries, hidden], [queries]
-    pub query: Panels, // [heads * (plain + turned), queries or hidden]
-    /// Projection to the latent and to the key's rotary part (`kv_a`).
-    pub latent: Panels, // [size + turned, hidden]
-    pub norm: Vec<f32>, // [size]
+    pub q_a: Option<(Panels, Vec<f32>)>, // [queries, hidden], [queries]
+    pub q_b: Panels, // [heads * (plain + turned), queries or hidden]
+    /// Projection to the latent and to the key's rotary part.
+    pub kv_a: Panels, // [size + turned, hidden]
+    pub kv_a_norm: Vec<f32>, // [size]
     /// Key projection of each head, applied to queries.
-    pub keys: Vec<Panels>, // [size, plain]
+    pub k_b: Vec<Panels>, // [size, plain]
     /// Value projection of each head, applied to mixed latents.
-    pub values: Vec<Panels>, // [value, size]
+    pub v_b: Vec<Panels>, // [value, size]
     pub output: Panels, // [hidden, heads * value]
 }
 
@@ -44,33 +44,33 @@ impl Latent {
         let of_heads = |part: fn(usize) -> String| {
             (0..config.heads).map(|head| matrix(&part(head))).collect::<Result<_>>()
         };
-        let down = || Result::Ok((matrix(QUERIES_DOWN)?, vector(weights, &name(QUERIES_NORM))?));
+        let q_a = || Result::Ok((matrix(QUERIES_DOWN)?, vector(weights, &name(QUERIES_NORM))?));
         Ok(Self {
             sizes,
             kind: config.attention_kind_of[index],
-            down: sizes.queries.map(|_| down()).transpose()?,
-            query: matrix(if sizes.queries.is_some() { QUERIES_UP } else { QUERIES })?,
-            latent: matrix(LATENT)?,
-            norm: vector(weights, &name(LATENT_NORM))?,
-            keys: of_heads(of_keys)?,
-            values: of_heads(of_values)?,
+            q_a: sizes.queries.map(|_| q_a()).transpose()?,
+            q_b: matrix(if sizes.queries.is_some() { QUERIES_UP } else { QUERIES })?,
+            kv_a: matrix(LATENT)?,
+            kv_a_norm: vector(weights, &name(LATENT_NORM))?,
+            k_b: of_heads(of_keys)?,
+            v_b: of_heads(of_values)?,
             output: matrix(OUTPUT)?,
         })
     }
 
     /// First matrix that the layer reads.
     pub fn first(&self) -> &Panels {
-        self.down.as_ref().map_or(&self.query, |(down, _)| down)
+        self.q_a.as_ref().map_or(&self.q_b, |(q_a, _)| q_a)
     }
 
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
-        let down = self.down.iter().map(|(down, _)| down);
-        down.chain([&self.query, &self.latent]).chain(&self.keys).chain(&self.values).chain([&self.output])
+        let q_a = self.q_a.iter().map(|(q_a, _)| q_a);
+        q_a.chain([&self.q_b, &self.kv_a]).chain(&self.k_b).chain(&self.v_b).chain([&self.output])
     }
 }
 
 /// Heads whose scores are computed together, and that make up one unit of work.
-pub const AT_ONCE: usize = 4;
+pub const HEADS_AT_ONCE: usize = 4;
 
 /// Computes the scores of all positions from the first to the last visible one, including those
 /// between them that are not visible. Cached positions and queries lie in rows, padded with zeros
@@ -82,14 +82,14 @@ pub const AT_ONCE: usize = 4;
 pub unsafe fn score_rows<S: Simd>(job: &Attention<'_>) {
     let mut head = 0;
     while head < job.heads {
-        let count = AT_ONCE.min(job.heads - head);
+        let count = HEADS_AT_ONCE.min(job.heads - head);
         for position in job.first..=job.last() {
             unsafe {
                 match count {
                     1 => score_row::<S, 1>(job, position, head),
                     2 => score_row::<S, 2>(job, position, head),
                     3 => score_row::<S, 3>(job, position, head),
-                    _ => score_row::<S, AT_ONCE>(job, position, head),
+                    _ => score_row::<S, HEADS_AT_ONCE>(job, position, head),
                 }
             }
         }

@@ -100,29 +100,29 @@ impl Routed {
 
 /// Buffers of multi-head latent attention.
 #[derive(Debug, Default)]
-pub struct Latents {
+pub struct LatentBuffers {
     /// Low-rank queries.
-    pub down: Inputs, // queries
+    pub low_rank_queries: Inputs, // queries
     /// Queries before their projection into the latent space.
     pub queries: Buffer<f32>, // [rows, heads * (plain + turned) padded to LANES]
     /// Part of the queries without rotary embedding, by head.
-    pub plain: Vec<Inputs>, // plain
+    pub nope_queries: Vec<Inputs>, // plain
     /// Queries in the latent space with their rotary part.
-    pub compared: Buffer<f32>, // [rows, heads, size + turned padded to LANES]
+    pub absorbed_queries: Buffer<f32>, // [rows, heads, size + turned padded to LANES]
     /// Latent of each row with the key's rotary part, to be cached.
-    pub cached: Buffer<f32>, // [rows, size + turned padded to LANES]
+    pub kv: Buffer<f32>, // [rows, size + turned padded to LANES]
     /// Latents summed by attention, by head.
-    pub mixed: Vec<Inputs>, // size
+    pub mixed_latents: Vec<Inputs>, // size
 }
 
-impl Latents {
+impl LatentBuffers {
     fn prepare(&mut self, rows: usize, heads: usize, of: Latent, tile: usize) {
         let width = of.keys().size.next_multiple_of(LANES);
-        self.down.prepare(rows, of.queries.unwrap_or(0), tile);
+        self.low_rank_queries.prepare(rows, of.queries.unwrap_or(0), tile);
         self.queries.reserve(rows * (heads * of.query()).next_multiple_of(LANES));
-        self.compared.reserve(rows * heads * width);
-        self.cached.reserve(rows * width);
-        for (inputs, width) in [(&mut self.plain, of.plain), (&mut self.mixed, of.size)] {
+        self.absorbed_queries.reserve(rows * heads * width);
+        self.kv.reserve(rows * width);
+        for (inputs, width) in [(&mut self.nope_queries, of.plain), (&mut self.mixed_latents, of.size)] {
             inputs.resize_with(heads, Inputs::default);
             inputs.iter_mut().for_each(|inputs| inputs.prepare(rows, width, tile));
         }
@@ -172,7 +172,7 @@ pub struct Workspace {
     /// Output of a mixer or feed-forward network, before its norm.
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size padded to LANES]
-    pub latents: Latents,
+    pub latent: LatentBuffers,
     pub keys: Buffer<f32>,   // [rows, kv_heads * head_size padded to LANES]
     pub values: Buffer<f32>, // as the keys
     pub gates: Buffer<f32>,  // as the queries
@@ -280,7 +280,7 @@ impl Workspace {
             self.near.reserve(scored * near);
         }
         if let Some(latent) = config.latent {
-            self.latents.prepare(rows, config.heads, latent, tile);
+            self.latent.prepare(rows, config.heads, latent, tile);
         }
         self.queries.reserve(rows * whole(queries));
         self.keys.reserve(rows * whole(keys));

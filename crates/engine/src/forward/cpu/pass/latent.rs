@@ -5,7 +5,7 @@ use super::Phases;
 use super::products::Task;
 use crate::forward::cpu::attention;
 use crate::forward::cpu::cache::Cache;
-use crate::forward::cpu::latent::{AT_ONCE, Latent};
+use crate::forward::cpu::latent::{HEADS_AT_ONCE, Latent};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
@@ -15,7 +15,7 @@ use crate::model::Latent as Sizes;
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
     /// Adds latent attention over `normed` to the states, as [`Self::mix_by_attention`] does.
-    pub fn mix_by_latents(
+    pub fn mix_by_latent_attention(
         &self,
         member: &Member<'_>,
         (latent, cache): (&Latent, &Cache),
@@ -23,24 +23,29 @@ impl Phases<'_> {
         to_branch: bool,
         prefetch: &Panels,
     ) {
-        self.make_queries(member, latent, normed);
+        self.project_latents(member, latent, normed);
         self.complete_latents(member, (latent, cache));
-        let (room, heads, width) = (&self.workspace.latents, self.config.heads, cache.width());
+        let (buffers, heads, width) = (&self.workspace.latent, self.config.heads, cache.width());
         let keys: Vec<Task<'_>> = (0..heads)
             .map(|head| Task {
                 stride: heads * width,
-                ..self.task(&latent.keys[head], &room.plain[head], room.compared.at(head * width), false)
+                ..self.task(
+                    &latent.k_b[head],
+                    &buffers.nope_queries[head],
+                    buffers.absorbed_queries.at(head * width),
+                    false,
+                )
             })
             .collect();
-        self.products(member, &keys, &latent.values[0]);
+        self.products(member, &keys, &latent.v_b[0]);
         self.attend_to_latents(member, (latent, cache));
         let mixed = self.workspace.mixed.of(latent.output.inputs());
         let values: Vec<Task<'_>> = (0..heads)
             .map(|head| Task {
                 stride: mixed.width,
                 ..self.task(
-                    &latent.values[head],
-                    &room.mixed[head],
+                    &latent.v_b[head],
+                    &buffers.mixed_latents[head],
                     mixed.row(0).wrapping_add(head * latent.sizes.value),
                     false,
                 )
@@ -56,36 +61,36 @@ impl Phases<'_> {
     }
 
     /// Computes queries, and latents before their norm.
-    fn make_queries(&self, member: &Member<'_>, latent: &Latent, normed: &Inputs) {
-        let room = &self.workspace.latents;
-        let cached = self.task(&latent.latent, normed, room.cached.at(0), false);
-        let Some((down, norm)) = &latent.down else {
-            let query = self.task(&latent.query, normed, room.queries.at(0), false);
-            return self.products(member, &[query, cached], &latent.keys[0]);
+    fn project_latents(&self, member: &Member<'_>, latent: &Latent, normed: &Inputs) {
+        let buffers = &self.workspace.latent;
+        let cached = self.task(&latent.kv_a, normed, buffers.kv.at(0), false);
+        let Some((q_a, norm)) = &latent.q_a else {
+            let query = self.task(&latent.q_b, normed, buffers.queries.at(0), false);
+            return self.products(member, &[query, cached], &latent.k_b[0]);
         };
-        let down = self.task(down, normed, room.down.row(0), false);
-        self.products(member, &[down, cached], &latent.query);
-        let (count, epsilon) = (latent.query.inputs(), Sizes::EPSILON);
+        let low_rank = self.task(q_a, normed, buffers.low_rank_queries.row(0), false);
+        self.products(member, &[low_rank, cached], &latent.q_b);
+        let (count, epsilon) = (latent.q_b.inputs(), Sizes::EPSILON);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                let vector = room.down.row(row);
+                let vector = buffers.low_rank_queries.row(row);
                 // SAFETY: the row is this unit's, and as wide as the norm.
                 unsafe {
                     (self.kernels.rms_norm)(vector, norm.as_ptr(), vector, count, epsilon);
-                    self.round(&room.down, row, 0..count, vector);
+                    self.round(&buffers.low_rank_queries, row, 0..count, vector);
                 }
             }
         });
         member.barrier();
-        let query = self.task(&latent.query, &room.down, room.queries.at(0), false);
-        self.products(member, &[query], &latent.keys[0]);
+        let query = self.task(&latent.q_b, &buffers.low_rank_queries, buffers.queries.at(0), false);
+        self.products(member, &[query], &latent.k_b[0]);
     }
 
     /// Applies rotary embedding to its part of queries and keys, copies the other part of queries
     /// to the inputs of their products, and caches latents and keys.
     fn complete_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
-        let (room, sizes, heads, width) =
-            (&self.workspace.latents, latent.sizes, self.config.heads, cache.width());
+        let (buffers, sizes, heads, width) =
+            (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
         let epsilon = Sizes::EPSILON;
         let stride = (heads * sizes.query()).next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
@@ -93,24 +98,24 @@ impl Phases<'_> {
                 let (of_queries, of_keys) =
                     (self.rotation(latent.kind, row, true), self.rotation(latent.kind, row, false));
                 for head in 0..heads {
-                    let query = room.queries.at(row * stride + head * sizes.query());
-                    let plain = room.plain[head].row(row);
-                    let compared = room.compared.at((row * heads + head) * width + sizes.size);
-                    // SAFETY: the row is this unit's; a query has as many numbers, and `compared`
+                    let query = buffers.queries.at(row * stride + head * sizes.query());
+                    let plain = buffers.nope_queries[head].row(row);
+                    let absorbed = buffers.absorbed_queries.at((row * heads + head) * width + sizes.size);
+                    // SAFETY: the row is this unit's; a query has as many numbers, and `absorbed`
                     // has room for whole vectors.
                     unsafe {
                         std::ptr::copy_nonoverlapping(query, plain, sizes.plain);
-                        self.round(&room.plain[head], row, 0..sizes.plain, plain);
-                        compared.write_bytes(0, width - sizes.size);
-                        std::ptr::copy_nonoverlapping(query.add(sizes.plain), compared, sizes.turned);
-                        (self.kernels.rotate)(&of_queries, compared);
+                        self.round(&buffers.nope_queries[head], row, 0..sizes.plain, plain);
+                        absorbed.write_bytes(0, width - sizes.size);
+                        std::ptr::copy_nonoverlapping(query.add(sizes.plain), absorbed, sizes.turned);
+                        (self.kernels.rotate)(&of_queries, absorbed);
                     }
                 }
-                let cached = room.cached.at(row * width);
+                let cached = buffers.kv.at(row * width);
                 let position = self.at + self.first + row;
                 // SAFETY: the row and its place in the cache are this unit's.
                 unsafe {
-                    (self.kernels.rms_norm)(cached, latent.norm.as_ptr(), cached, sizes.size, epsilon);
+                    (self.kernels.rms_norm)(cached, latent.kv_a_norm.as_ptr(), cached, sizes.size, epsilon);
                     (self.kernels.rotate)(&of_keys, cached.add(sizes.size));
                     (self.kernels.remember)(cache, 0, position, sizes.keys().size, cached, cached);
                 }
@@ -121,14 +126,14 @@ impl Phases<'_> {
 
     /// Attends to latents, some heads of a row at a time.
     fn attend_to_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
-        let (room, sizes, heads, width) =
-            (&self.workspace.latents, latent.sizes, self.config.heads, cache.width());
+        let (buffers, sizes, heads, width) =
+            (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
         let rows = self.nodes;
         let scratch = member.index() * self.workspace.scores_of_member;
-        let mut mixed = vec![0f32; AT_ONCE * sizes.size];
-        member.share(rows * heads.div_ceil(AT_ONCE), 1, |units| {
-            for (first, row) in units.map(|unit| (unit / rows * AT_ONCE, unit % rows)) {
-                let own = first..heads.min(first + AT_ONCE);
+        let mut mixed = vec![0f32; HEADS_AT_ONCE * sizes.size];
+        member.share(rows * heads.div_ceil(HEADS_AT_ONCE), 1, |units| {
+            for (first, row) in units.map(|unit| (unit / rows * HEADS_AT_ONCE, unit % rows)) {
+                let own = first..heads.min(first + HEADS_AT_ONCE);
                 // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
                 unsafe {
                     (self.kernels.attend)(&attention::Attention {
@@ -139,7 +144,7 @@ impl Phases<'_> {
                         heads: own.len(),
                         scale: self.config.query_scale,
                         sinks: &[],
-                        queries: room.compared.at((row * heads + first) * width),
+                        queries: buffers.absorbed_queries.at((row * heads + first) * width),
                         out: mixed.as_mut_ptr(),
                         cached: self.at,
                         first: 0,
@@ -147,9 +152,9 @@ impl Phases<'_> {
                         scratch: self.workspace.scores.at(scratch),
                     });
                     for (head, mixed) in own.zip(mixed.chunks(sizes.size)) {
-                        let to = room.mixed[head].row(row);
+                        let to = buffers.mixed_latents[head].row(row);
                         std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, sizes.size);
-                        self.round(&room.mixed[head], row, 0..sizes.size, to);
+                        self.round(&buffers.mixed_latents[head], row, 0..sizes.size, to);
                     }
                 }
             }

@@ -170,7 +170,7 @@ impl Phases<'_> {
                     self.mix_by_attention(member, (&**attention, cache), normed, to_branch, prefetch);
                 }
                 Mixer::Latent(latent) => {
-                    self.mix_by_latents(member, (latent, cache), normed, to_branch, prefetch)
+                    self.mix_by_latent_attention(member, (latent, cache), normed, to_branch, prefetch)
                 }
                 Mixer::ShortConv(conv) => {
                     self.mix_by_convolution(member, (conv, memory), normed, to_branch, prefetch);
