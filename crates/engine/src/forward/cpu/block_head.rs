@@ -28,13 +28,13 @@ pub struct Markov {
     pub after: Panels,  // [vocabulary, rank]
 }
 
-/// Candidate selector (DFlash 2): adds `sum(before[token] * (place * state) * after[candidate])` to
-/// the score of each candidate.
+/// Candidate selector (DFlash 2): adds `sum(before[token] * (position * state) * after[candidate])`
+/// to the score of each candidate.
 #[derive(Debug)]
 pub struct Selector {
-    pub before: Panels, // [tokens, rank]
-    pub after: Panels,  // [vocabulary, rank]
-    pub place: Panels,  // [rank, hidden]
+    pub before: Panels,   // [tokens, rank]
+    pub after: Panels,    // [vocabulary, rank]
+    pub position: Panels, // [rank, hidden]
     pub candidates: usize,
 }
 
@@ -67,7 +67,7 @@ impl BlockHead {
             Ok(Selector {
                 before: panels(weights, SELECTOR_BEFORE)?,
                 after: panels(weights, SELECTOR_AFTER)?,
-                place: panels(weights, SELECTOR_PLACE)?,
+                position: panels(weights, SELECTOR_PLACE)?,
                 candidates,
             })
         };

@@ -47,6 +47,7 @@ mod prefetch;
 mod product;
 mod recurrent;
 pub(super) mod reference;
+pub(super) mod rescoring;
 mod scratch;
 pub(super) mod simd;
 mod step;
@@ -54,7 +55,6 @@ mod team;
 mod team_size;
 #[cfg(test)]
 mod tests;
-pub(super) mod transition;
 mod walk;
 mod workspace;
 

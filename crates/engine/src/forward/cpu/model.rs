@@ -242,7 +242,7 @@ impl Runner for CpuModel {
     }
 
     fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
-        self.after(row, before)
+        self.rescore(row, before)
     }
 
     fn features(&self) -> Option<Features<'_>> {

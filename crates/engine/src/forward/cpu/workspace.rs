@@ -141,24 +141,24 @@ pub struct Workspace {
     pub head_input: Inputs,  // 2 * hidden
     pub mixed: ByWidth,      // heads * head_size of every kind
     pub gated: ByWidth,      // intermediate of every layer, and width of per-layer inputs
-    pub scored: Inputs,      // hidden, of the rows asked for
+    pub scored: Inputs,      // hidden, of the scored rows
     /// Buffers of a draft head that fills a block: indices of its rows, kernels of the dynamic
     /// convolutions, and their output.
-    pub block: Vec<usize>,
+    pub block_rows: Vec<usize>,
     pub dynamic: Buffer<f32>, // [rows, both sides of a convolution padded to LANES]
     pub convolved: Inputs,    // hidden
     /// The selector's factor of each scored row.
-    pub places: Buffer<f32>, // [rows asked for, rank padded to LANES]
+    pub position_factors: Buffer<f32>, // [scored rows, rank padded to LANES]
     /// The factor of the token before a position, and the Markov bias from it.
-    pub before: Inputs, // rank
-    pub bias: Buffer<f32>,    // [vocabulary padded to LANES]
+    pub previous_factor: Inputs, // rank
+    pub markov_bias: Buffer<f32>, // [vocabulary padded to LANES]
     /// Token clusters of an assistant: scores of all clusters, the nearest ones, and the scores of
     /// their tokens.
-    pub centroids: Buffer<f32>, // [rows asked for, clusters padded to LANES]
-    pub nearest: Buffer<usize>, // [rows asked for, nearest]
-    pub near: Buffer<f32>,    // [rows asked for, nearest, tokens of a cluster padded to LANES]
+    pub cluster_scores: Buffer<f32>, // [scored rows, clusters padded to LANES]
+    pub nearest: Buffer<usize>, // [scored rows, nearest]
+    pub nearest_scores: Buffer<f32>, // [scored rows, nearest, tokens of a cluster padded to LANES]
     /// Scores of a position after the token before it was known.
-    pub after: Vec<f32>, // [vocabulary]
+    pub rescored: Vec<f32>, // [vocabulary]
     pub routed: Routed,
     /// Experts read by all layers of a pass together.
     pub experts_read: AtomicUsize,
@@ -184,7 +184,7 @@ pub struct Workspace {
     pub scores: Buffer<f32>, // [members, heads of a group, positions]
     /// Number of scores of one member.
     pub scores_of_member: usize,
-    pub logits: Buffer<f32>, // [rows asked for, vocabulary padded to LANES]
+    pub logits: Buffer<f32>, // [scored rows, vocabulary padded to LANES]
     /// Largest logit of each slice, and the sum of `e^(x - largest)`.
     pub slices: Buffer<(f32, f32)>,
     peaks: Vec<Peak>,
@@ -274,10 +274,10 @@ impl Workspace {
         // Each row is a tile of its own, since rows score different clusters.
         self.scored.prepare(scored, config.hidden, if clusters.is_some() { 1 } else { tile });
         if let Some(clusters) = clusters {
-            let near = clusters.nearest * whole(clusters.size(config.vocabulary));
-            self.centroids.reserve(scored * whole(clusters.count));
+            let width = clusters.nearest * whole(clusters.size(config.vocabulary));
+            self.cluster_scores.reserve(scored * whole(clusters.count));
             self.nearest.reserve(scored * clusters.nearest);
-            self.near.reserve(scored * near);
+            self.nearest_scores.reserve(scored * width);
         }
         if let Some(latent) = config.latent {
             self.latent.prepare(rows, config.heads, latent, tile);
@@ -319,18 +319,18 @@ impl Workspace {
         tile: usize,
     ) {
         let whole = |width: usize| width.next_multiple_of(LANES);
-        self.block = (0..rows).collect();
+        self.block_rows = (0..rows).collect();
         if let Some(Convolution { taps, group }) = block.convolution {
             self.dynamic.reserve(rows * whole(2 * taps * (config.hidden / group)));
             self.convolved.prepare(rows, config.hidden, tile);
             self.branch.reserve(rows * whole(config.hidden));
         }
         if let Some(selector) = block.selector {
-            self.places.reserve(scored * whole(selector.rank));
+            self.position_factors.reserve(scored * whole(selector.rank));
         }
         if let Some(rank) = block.markov {
-            self.before.prepare(1, rank, tile);
-            self.bias.reserve(whole(config.vocabulary));
+            self.previous_factor.prepare(1, rank, tile);
+            self.markov_bias.reserve(whole(config.vocabulary));
         }
     }
 
@@ -354,9 +354,11 @@ impl Workspace {
     }
 
     /// Returns the selector's factor of a scored row, `[rank]`.
-    pub fn place(&self, row: usize, rank: usize) -> &[f32] {
+    pub fn position_factor(&self, row: usize, rank: usize) -> &[f32] {
         // SAFETY: the pass has ended and has written all of it.
-        unsafe { std::slice::from_raw_parts(self.places.at(row * rank.next_multiple_of(LANES)), rank) }
+        unsafe {
+            std::slice::from_raw_parts(self.position_factors.at(row * rank.next_multiple_of(LANES)), rank)
+        }
     }
 
     /// Returns the normed state of a scored row, `[hidden]`.
@@ -366,9 +368,9 @@ impl Workspace {
     }
 
     /// Returns the Markov bias, `[vocabulary]` and padding.
-    pub fn bias(&self) -> &[f32] {
+    pub fn markov_bias(&self) -> &[f32] {
         // SAFETY: the bias has been computed and is not being written.
-        unsafe { std::slice::from_raw_parts(self.bias.at(0), self.bias.len()) }
+        unsafe { std::slice::from_raw_parts(self.markov_bias.at(0), self.markov_bias.len()) }
     }
 
     /// Logits of the last pass, `[rows, vocabulary padded to LANES]`.

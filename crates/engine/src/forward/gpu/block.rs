@@ -74,7 +74,12 @@ impl Block {
         let rank = block.selector.map_or(0, |sizes| sizes.rank.next_multiple_of(LANES));
         let places = device.buffer(4 * SCORED * rank)?;
         let place = head.selector.as_ref().map(|selector| {
-            Product::new(device, &[Matrix::upload(device, &selector.place)?], &state.scored, (&places, false))
+            Product::new(
+                device,
+                &[Matrix::upload(device, &selector.position)?],
+                &state.scored,
+                (&places, false),
+            )
         });
         let before = head.markov.as_ref().map(|markov| -> Result<_> {
             let row = Rows::new(device, 1, markov.after.inputs())?;

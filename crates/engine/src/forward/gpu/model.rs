@@ -17,8 +17,8 @@ use super::returning::{Returned, Returning};
 use super::scores::{Asked, Scorer, Scores};
 use super::state::{ROWS, SCORED, State};
 use crate::error::{Error, Result};
+use crate::forward::cpu::rescoring::{PositionScores, rescore};
 use crate::forward::cpu::simd::LANES;
-use crate::forward::cpu::transition::{Scored, after};
 use crate::forward::{Carried, Features, Handed, Interest, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
@@ -238,16 +238,16 @@ impl Runner for GpuModel {
     fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
         let Some(block) = &self.block else { return Ok((self.logits().row(row), None)) };
         let hidden = self.config.hidden;
-        let scored = Scored {
+        let scored = PositionScores {
             scores: self.logits().row(row),
-            place: &self.returned.places[row * block.rank()..][..block.rank()],
+            factor: &self.returned.places[row * block.rank()..][..block.rank()],
             state: match self.returned.scored.is_empty() {
                 true => &[],
                 false => &self.returned.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
             },
         };
         let bias = |_: &_, of_before: &[f32]| block.bias(&self.device, of_before);
-        let (scores, confidence) = after(&block.head, scored, before, bias)?;
+        let (scores, confidence) = rescore(&block.head, scored, before, bias)?;
         let Some(scores) = scores else { return Ok((self.logits().row(row), confidence)) };
         self.after = scores;
         Ok((Row::of(&self.after), confidence))

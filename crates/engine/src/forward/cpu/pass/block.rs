@@ -118,20 +118,25 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// Loads the factor of the token before a position, the input of [`Self::add_markov`].
-    pub fn put_before(&self, numbers: &[f32]) {
-        let before = &self.workspace.before;
+    /// Loads the factor of the token before a position, the input of [`Self::compute_markov_bias`].
+    pub fn load_previous(&self, factor: &[f32]) {
+        let previous = &self.workspace.previous_factor;
         // SAFETY: there is room for the rank, no pass is under way, and the row is the only one.
         unsafe {
-            std::ptr::copy_nonoverlapping(numbers.as_ptr(), before.row(0), numbers.len());
-            self.round(before, 0, 0..numbers.len(), before.row(0));
+            std::ptr::copy_nonoverlapping(factor.as_ptr(), previous.row(0), factor.len());
+            self.round(previous, 0, 0..factor.len(), previous.row(0));
         }
     }
 
     /// Computes the Markov bias of a position's scores from the token before it, which is in the
-    /// workspace's `before`.
-    pub fn add_markov(&self, member: &Member<'_>, markov: &Markov) {
-        let task = self.task(&markov.after, &self.workspace.before, self.workspace.bias.at(0), false);
+    /// workspace's `previous_factor`.
+    pub fn compute_markov_bias(&self, member: &Member<'_>, markov: &Markov) {
+        let task = self.task(
+            &markov.after,
+            &self.workspace.previous_factor,
+            self.workspace.markov_bias.at(0),
+            false,
+        );
         self.products(member, &[task], &markov.after);
     }
 }

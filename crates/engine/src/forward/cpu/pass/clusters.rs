@@ -17,7 +17,7 @@ impl Phases<'_> {
         let stride = centroids.panels() * LANES;
         member.share(rows * centroids.panels(), 1, |units| {
             for (row, panel) in units.map(|unit| (unit / centroids.panels(), unit % centroids.panels())) {
-                let out = workspace.centroids.at(row * stride + panel * LANES);
+                let out = workspace.cluster_scores.at(row * stride + panel * LANES);
                 // SAFETY: the panel's scores of the row are this unit's.
                 unsafe { self.multiply_row((centroids, panel), scored, row, out) };
             }
@@ -27,7 +27,7 @@ impl Phases<'_> {
             for row in rows {
                 // SAFETY: the row is this unit's.
                 let (scores, to) = unsafe {
-                    let scores = workspace.centroids.at(row * stride);
+                    let scores = workspace.cluster_scores.at(row * stride);
                     (
                         std::slice::from_raw_parts(scores, centroids.rows()),
                         std::slice::from_raw_parts_mut(workspace.nearest.at(row * nearest), nearest),
@@ -40,7 +40,7 @@ impl Phases<'_> {
         let panels = clusters.panels();
         member.share(rows * nearest * panels, 1, |units| {
             for (place, panel) in units.map(|unit| (unit / panels, unit % panels)) {
-                let out = workspace.near.at((place * panels + panel) * LANES);
+                let out = workspace.nearest_scores.at((place * panels + panel) * LANES);
                 // SAFETY: the clusters are only read, and a panel's scores of the row are this
                 // unit's.
                 unsafe {
@@ -53,7 +53,7 @@ impl Phases<'_> {
         member.barrier();
         member.share(rows, 1, |rows| {
             // SAFETY: a row's logits are this unit's.
-            rows.for_each(|row| unsafe { self.lay_out_near(clusters, row) });
+            rows.for_each(|row| unsafe { self.scatter_scores(clusters, row) });
         });
         member.barrier();
     }
@@ -62,7 +62,7 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// The row's logits must belong to this unit, and its clusters' scores must have been written.
-    unsafe fn lay_out_near(&self, clusters: &Clusters, row: usize) {
+    unsafe fn scatter_scores(&self, clusters: &Clusters, row: usize) {
         let (nearest, width) = (clusters.nearest, clusters.panels() * LANES);
         let vocabulary = self.config.vocabulary;
         // SAFETY: guaranteed by the caller.
@@ -71,13 +71,16 @@ impl Phases<'_> {
             (
                 std::slice::from_raw_parts_mut(logits, vocabulary),
                 std::slice::from_raw_parts(self.workspace.nearest.at(row * nearest), nearest),
-                std::slice::from_raw_parts(self.workspace.near.at(row * nearest * width), nearest * width),
+                std::slice::from_raw_parts(
+                    self.workspace.nearest_scores.at(row * nearest * width),
+                    nearest * width,
+                ),
             )
         };
-        let of_clusters = || scores.chunks(width).map(|scores| &scores[..clusters.size]);
-        let lowest = of_clusters().flatten().copied().fold(f32::INFINITY, f32::min);
+        let scores_by_cluster = || scores.chunks(width).map(|scores| &scores[..clusters.size]);
+        let lowest = scores_by_cluster().flatten().copied().fold(f32::INFINITY, f32::min);
         logits.fill(lowest - 1.0);
-        for (&cluster, scores) in chosen.iter().zip(of_clusters()) {
+        for (&cluster, scores) in chosen.iter().zip(scores_by_cluster()) {
             let tokens = &clusters.order[cluster * clusters.size..];
             tokens.iter().zip(scores).for_each(|(&token, &score)| logits[token as usize] = score);
         }

@@ -182,7 +182,7 @@ impl Phases<'_> {
                 let own = match attention.causal {
                     true => &visible[nearest..],
                     // Bidirectional attention in a block: the window reaches as far ahead as back.
-                    false => &self.workspace.block[nearest..row.saturating_add(window).min(rows)],
+                    false => &self.workspace.block_rows[nearest..row.saturating_add(window).min(rows)],
                 };
                 // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
                 unsafe {

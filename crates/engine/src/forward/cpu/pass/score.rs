@@ -35,8 +35,9 @@ impl Phases<'_> {
             (None, Some(clusters)) => self.score_nearest(member, clusters, scored),
             (Some(selector), _) => {
                 let rows = 0..self.rows.len();
-                let places = self.task(&selector.place, scored, workspace.places.at(0), false);
-                self.products(member, &[task, Task { rows, ..places }], first);
+                let position_factors =
+                    self.task(&selector.position, scored, workspace.position_factors.at(0), false);
+                self.products(member, &[task, Task { rows, ..position_factors }], first);
             }
         }
         let slices = vocabulary.div_ceil(STRETCH);

@@ -12,36 +12,36 @@ use crate::tree::TokenTree;
 
 /// Output of a pass for one position.
 #[derive(Clone, Copy)]
-pub struct Scored<'a> {
+pub struct PositionScores<'a> {
     pub scores: Row<'a>,
     /// The selector's factor, `[rank]`.
-    pub place: &'a [f32],
+    pub factor: &'a [f32],
     /// The normed state, `[hidden]`.
     pub state: &'a [f32],
 }
 
 impl CpuModel {
     /// Implements [`Runner::row_after`].
-    pub(super) fn after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+    pub(super) fn rescore(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
         let Some(head) = &self.network.block_head else { return Ok((self.logits().row(row), None)) };
         let rank = self.config.block().and_then(|block| block.selector).map_or(0, |sizes| sizes.rank);
-        let scored = Scored {
+        let scored = PositionScores {
             scores: self.logits().row(row),
-            place: self.workspace.place(row, rank),
+            factor: self.workspace.position_factor(row, rank),
             state: self.workspace.scored_row(row, self.config.hidden),
         };
-        let (scores, confidence) = after(head, scored, before, |markov, of_before| {
+        let (scores, confidence) = rescore(head, scored, before, |markov, factor| {
             let tree = TokenTree::default();
             let phases: Phases<'_> = self.phases(&tree);
-            phases.put_before(of_before);
-            self.team.run(self.members(1), &|member| phases.add_markov(member, markov));
-            Ok(self.workspace.bias().to_vec())
+            phases.load_previous(factor);
+            self.team.run(self.members(1), &|member| phases.compute_markov_bias(member, markov));
+            Ok(self.workspace.markov_bias().to_vec())
         })?;
         match scores {
             None => Ok((self.logits().row(row), confidence)),
             Some(scores) => {
-                self.workspace.after = scores;
-                Ok((Row::of(&self.workspace.after), confidence))
+                self.workspace.rescored = scores;
+                Ok((Row::of(&self.workspace.rescored), confidence))
             }
         }
     }
@@ -53,48 +53,49 @@ impl CpuModel {
 ///
 /// # Errors
 /// As `bias`.
-pub fn after(
+pub fn rescore(
     head: &BlockHead,
-    scored: Scored<'_>,
+    scored: PositionScores<'_>,
     before: TokenId,
     bias: impl FnOnce(&Markov, &[f32]) -> Result<Vec<f32>>,
 ) -> Result<(Option<Vec<f32>>, Option<f32>)> {
-    let of_before = of_before(head, before);
-    let confidence = head.confidence.as_ref().map(|confidence| sure(confidence, scored.state, &of_before));
+    let previous = previous_factor(head, before);
+    let confidence =
+        head.confidence.as_ref().map(|confidence| confidence_in(confidence, scored.state, &previous));
     let scores = match head {
         BlockHead { markov: Some(markov), .. } => {
-            let (scores, bias) = (scored.scores.logits()?, bias(markov, &of_before)?);
+            let (scores, bias) = (scored.scores.logits()?, bias(markov, &previous)?);
             Some(scores.iter().zip(&bias).map(|(score, bias)| score + bias).collect())
         }
-        BlockHead { selector: Some(selector), .. } => Some(selected(selector, scored, &of_before)?),
+        BlockHead { selector: Some(selector), .. } => Some(select(selector, scored, &previous)?),
         _ => None,
     };
     Ok((scores, confidence))
 }
 
 /// Scores the candidates of a position after the token before it.
-fn selected(selector: &Selector, scored: Scored<'_>, of_before: &[f32]) -> Result<Vec<f32>> {
-    let together: Vec<f32> =
-        of_before.iter().zip(scored.place).map(|(before, place)| before * place).collect();
-    let mut after = vec![0.0; of_before.len()];
+fn select(selector: &Selector, scored: PositionScores<'_>, previous: &[f32]) -> Result<Vec<f32>> {
+    let factors: Vec<f32> =
+        previous.iter().zip(scored.factor).map(|(previous, factor)| previous * factor).collect();
+    let mut after = vec![0.0; previous.len()];
     let mut scores = vec![f32::NEG_INFINITY; selector.after.rows()];
     let candidates = selector.candidates.min(scores.len());
     for (token, score) in scored.scores.top(candidates)? {
         selector.after.unpack_row(token as usize, &mut after);
-        scores[token as usize] = score + dot(&together, &after);
+        scores[token as usize] = score + dot(&factors, &after);
     }
     Ok(scores)
 }
 
 /// Confidence `sigmoid(weight * [state; before] + bias)`.
-fn sure(confidence: &Confidence, state: &[f32], of_before: &[f32]) -> f32 {
+fn confidence_in(confidence: &Confidence, state: &[f32], previous: &[f32]) -> f32 {
     let (of_state, of_token) = confidence.weight[..confidence.inputs].split_at(state.len());
-    let sum = dot(of_state, state) + dot(of_token, of_before);
+    let sum = dot(of_state, state) + dot(of_token, previous);
     1.0 / (1.0 + (-(sum + confidence.bias)).exp())
 }
 
 /// Factor of the token before; empty if the head does not use it.
-fn of_before(head: &BlockHead, before: TokenId) -> Vec<f32> {
+fn previous_factor(head: &BlockHead, before: TokenId) -> Vec<f32> {
     let markov = head.markov.as_ref().map(|markov| &markov.before);
     let table = markov.or(head.selector.as_ref().map(|selector| &selector.before));
     table.map_or_else(Vec::new, |table| {
