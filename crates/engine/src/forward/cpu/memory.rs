@@ -63,14 +63,15 @@ impl Layout {
     }
 }
 
-/// A step record. Its pointers are valid for the ranges in [`Layout`], as long as its memory lives.
+/// Record of one token's step. Its pointers are valid for the ranges in [`Layout`], as long as its
+/// memory lives.
 #[derive(Debug, Clone, Copy)]
-pub struct Record {
+pub struct StepRecord {
     numbers: *mut f32,
     layout: Layout,
 }
 
-impl Record {
+impl StepRecord {
     /// Wraps `numbers`, which must be valid for [`Layout::record`] numbers.
     pub fn new(numbers: *mut f32, layout: Layout) -> Self {
         Self { numbers, layout }
@@ -140,7 +141,7 @@ impl Memory {
     }
 
     /// Record in `place`.
-    pub fn record(&self, place: usize) -> Record {
-        Record::new(self.records[place].at(0), self.layout)
+    pub fn record(&self, place: usize) -> StepRecord {
+        StepRecord::new(self.records[place].at(0), self.layout)
     }
 }

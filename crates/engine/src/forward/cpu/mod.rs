@@ -11,7 +11,7 @@
 //! - [`simd`], [`kernels`], [`isa`]: kernels are written once over SIMD traits, compiled for each
 //!   instruction set, and chosen at start
 //! - [`network`], [`workspace`], [`cache`]: weights, buffers and keys and values
-//! - [`memory`], [`step`], [`walk`]: state of recurrent layers in a text and in a tree
+//! - [`memory`], [`step`], [`tree_walk`]: state of recurrent layers in a text and in a tree
 //! - [`pass`], [`model`]: a forward pass, and the model with its cache
 //! - [`team`], [`prefetch`]: threads, and how panels are shared out among them
 //! - [`cores`], [`team_size`]: how many threads a pass uses
@@ -46,16 +46,16 @@ mod pass;
 mod prefetch;
 mod product;
 mod recurrent;
+mod recurrent_buffers;
 pub(super) mod reference;
 pub(super) mod rescoring;
-mod scratch;
 pub(super) mod simd;
 mod step;
 mod team;
 mod team_size;
 #[cfg(test)]
 mod tests;
-mod walk;
+mod tree_walk;
 mod workspace;
 
 use super::slices::{STRETCH, largest_of, sum_of_parts};

@@ -15,7 +15,7 @@ use super::pass::{Phases, copies_of_norms};
 use super::prefetch::run_length;
 use super::team::Team;
 use super::team_size::TeamSizes;
-use super::walk::Walk;
+use super::tree_walk::TreeWalk;
 use super::workspace::Workspace;
 use crate::device;
 use crate::error::{Error, Result};
@@ -56,13 +56,13 @@ pub struct CpuModel {
 const BYTES_PER_MEMBER: usize = 1 << 20;
 
 /// Memory for states of recurrent layers that are kept for going back, in bytes.
-const LASTING: usize = 512 << 20;
+const CHECKPOINT_BYTES: usize = 512 << 20;
 
 /// Upper limit of their number; more are of no use.
-const MOST_LASTING: usize = 64;
+const MAX_CHECKPOINTS: usize = 64;
 
 /// Bytes of memory that a growing cache leaves to the rest of the system.
-const SPARED: u64 = 256 << 20;
+const MEMORY_RESERVE: u64 = 256 << 20;
 
 impl CpuModel {
     /// Loads a model, with the best instruction set and an adaptive number of threads.
@@ -103,7 +103,7 @@ impl CpuModel {
         let recurrent = config.mixers.iter().filter(|&&mixer| mixer != Mixer::Attention).count();
         let past = config.recurrence.as_ref().map(|recurrence| {
             let bytes = recurrent * Layout::of(recurrence).state_bytes();
-            Past::new((LASTING / bytes.max(1)).clamp(1, MOST_LASTING))
+            Past::new((CHECKPOINT_BYTES / bytes.max(1)).clamp(1, MAX_CHECKPOINTS))
         });
         Ok(Self {
             caches: (0..config.layers).map(cache).collect(),
@@ -128,21 +128,21 @@ impl CpuModel {
     ///
     /// # Errors
     /// `Error::NoMemory` before the computer runs out of it.
-    fn make_room(&mut self, positions: usize, nodes: usize) -> Result<()> {
-        let places = self.past.as_ref().map_or((0, 0), |past| past.places(nodes));
+    fn reserve(&mut self, positions: usize, nodes: usize) -> Result<()> {
+        let slots = self.past.as_ref().map_or((0, 0), |past| past.places(nodes));
         let cached: usize = self.caches.iter().map(|cache| cache.missing(positions)).sum();
-        let remembered: usize = self.memories.iter().map(|memory| memory.missing(places)).sum();
+        let remembered: usize = self.memories.iter().map(|memory| memory.missing(slots)).sum();
         let needed = cached + remembered;
         if needed == 0 {
             return Ok(());
         }
         let (needed, free) = (needed as u64, (self.free_memory)());
-        if free < needed + SPARED {
+        if free < needed + MEMORY_RESERVE {
             return Err(Error::NoMemory { needed, free });
         }
         let (mut caches, mut memories) = (self.caches.iter_mut(), self.memories.iter_mut());
         let reserved = caches.try_for_each(|cache| cache.reserve(positions));
-        let reserved = reserved.and_then(|()| memories.try_for_each(|memory| memory.reserve(places)));
+        let reserved = reserved.and_then(|()| memories.try_for_each(|memory| memory.reserve(slots)));
         reserved.map_err(|_| Error::NoMemory { needed, free })
     }
 
@@ -264,19 +264,19 @@ impl Runner for CpuModel {
 }
 
 impl CpuModel {
-    /// Runs nodes as [`Runner::extend`]. With `recorded`, recurrent layers record the steps of all
-    /// nodes, even of a long chain.
-    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, recorded: bool) -> Result<()> {
+    /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers record the steps of
+    /// all nodes, even of a long chain.
+    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
         let at = self.cached.len() - first;
-        self.make_room(at + tree.len(), tree.len() - first)?;
+        self.reserve(at + tree.len(), tree.len() - first)?;
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads, want.features);
         let features = want.features.map_or(0, |taps| taps.width(&self.config));
         self.workspace.prepare_features(nodes, features);
         if let Some(past) = self.past.as_mut().filter(|_| nodes > 0) {
-            let plan = past.plan(tree, first, at, !rows.is_empty(), recorded);
-            self.workspace.recurrent.walk = Walk::new(tree, first, plan);
+            let plan = past.plan(tree, first, at, !rows.is_empty(), record_all);
+            self.workspace.recurrent.walk = TreeWalk::new(tree, first, plan);
         }
         self.workspace.prepare(
             &self.config,
@@ -370,7 +370,7 @@ mod tests {
         let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
         let mut model = CpuModel::load(&source).unwrap();
         // No free memory, or exactly as much as is spared.
-        for free in [|| SPARED - 1, || SPARED] {
+        for free in [|| MEMORY_RESERVE - 1, || MEMORY_RESERVE] {
             model.free_memory = free;
             let error = run(&mut model, 3).unwrap_err();
             assert!(matches!(error, Error::NoMemory { .. }), "{error}");

@@ -316,8 +316,8 @@ impl Mixer {
                 [&delta.inputs, &delta.gate, &delta.beta, &delta.alpha, &delta.output].map(Some)
             }
             Self::Mamba(mamba) => {
-                let Mamba { inputs, gate, steps, output, .. } = &**mamba;
-                [Some(inputs), Some(gate), Some(steps), Some(output), None]
+                let Mamba { inputs, gate, dt, output, .. } = &**mamba;
+                [Some(inputs), Some(gate), Some(dt), Some(output), None]
             }
         };
         matrices.into_iter().flatten().chain(of_latent.into_iter().flatten())

@@ -10,7 +10,7 @@ use crate::model::{Recurrence, Weights};
 #[derive(Debug)]
 pub struct ShortConv {
     pub projection: Panels, // [3 * channels, hidden]
-    pub kernel: Kernel,
+    pub kernel: ConvWeights,
     pub output: Panels, // [hidden, channels]
 }
 
@@ -27,13 +27,13 @@ pub struct Delta {
     pub alpha: Panels, // [values, hidden]
     pub bias: Vec<f32>,  // [values]
     pub decay: Vec<f32>, // [values]
-    pub kernel: Kernel,
+    pub kernel: ConvWeights,
     /// Norm of each value head's output.
     pub norm: Vec<f32>, // [value_size]
     pub output: Panels, // [hidden, values * value_size]
     /// Weights of an RMS norm that scales queries to length 1 / sqrt(key_size) and keys to length
     /// 1.
-    pub unit: [Vec<f32>; 2], // [key_size]
+    pub qk_norms: [Vec<f32>; 2], // [key_size]
 }
 
 /// A Mamba-2 mixer (Dao and Gu 2024).
@@ -43,14 +43,14 @@ pub struct Mamba {
     pub inputs: Panels, // [channels, hidden]
     /// Output gate (z): the output is multiplied with `silu(gate * x)`.
     pub gate: Panels, // [values * value_size, hidden]
-    /// Step sizes (dt): `step = softplus(steps * x + bias)`. The matrix decays by
+    /// Step sizes (dt): `step = softplus(dt * x + bias)`. The matrix decays by
     /// `exp(decay * step)`; values are added times `step`.
-    pub steps: Panels, // [values, hidden]
+    pub dt: Panels, // [values, hidden]
     pub bias: Vec<f32>,  // [values]
     pub decay: Vec<f32>, // [values]
     /// Direct contribution of each head's value to its output (D).
-    pub skip: Vec<f32>, // [values]
-    pub kernel: Kernel,
+    pub d: Vec<f32>, // [values]
+    pub kernel: ConvWeights,
     /// Norm of the output, over all heads that share a key.
     pub norm: Vec<f32>, // [values * value_size]
     pub output: Panels, // [hidden, values * value_size]
@@ -58,23 +58,28 @@ pub struct Mamba {
 
 /// Weights of a causal depthwise convolution, the oldest row first.
 #[derive(Debug)]
-pub struct Kernel {
-    pub numbers: Vec<f32>, // [taps, channels padded to LANES]
+pub struct ConvWeights {
+    pub weights: Vec<f32>, // [taps, channels padded to LANES]
     /// Added to the convolution.
     pub bias: Option<Vec<f32>>, // [channels padded to LANES]
     pub stride: usize,
     pub taps: usize,
 }
 
-impl Kernel {
-    fn load(weights: &Weights, name: &str, of: &Recurrence) -> Result<Self> {
-        let (stored, stride) = (vector(weights, name)?, of.channels.next_multiple_of(LANES));
-        let mut numbers = vec![0.0; of.taps * stride];
-        for (channel, taps) in stored.chunks_exact(of.taps).take(of.channels).enumerate() {
-            taps.iter().enumerate().for_each(|(tap, &number)| numbers[tap * stride + channel] = number);
+impl ConvWeights {
+    fn load(weights: &Weights, name: &str, recurrence: &Recurrence) -> Result<Self> {
+        let (stored, stride) = (vector(weights, name)?, recurrence.channels.next_multiple_of(LANES));
+        let mut by_tap = vec![0.0; recurrence.taps * stride];
+        for (channel, taps) in stored.chunks_exact(recurrence.taps).take(recurrence.channels).enumerate() {
+            taps.iter().enumerate().for_each(|(tap, &number)| by_tap[tap * stride + channel] = number);
         }
         let bias = || vector(weights, &name.replace("weight", "bias"));
-        Ok(Self { numbers, bias: of.biased.then(bias).transpose()?, stride, taps: of.taps })
+        Ok(Self {
+            weights: by_tap,
+            bias: recurrence.biased.then(bias).transpose()?,
+            stride,
+            taps: recurrence.taps,
+        })
     }
 }
 
@@ -83,11 +88,11 @@ impl ShortConv {
     ///
     /// # Errors
     /// As [`super::network::Network::load`].
-    pub fn load(weights: &Weights, of: &Recurrence, index: usize) -> Result<Self> {
+    pub fn load(weights: &Weights, recurrence: &Recurrence, index: usize) -> Result<Self> {
         let name = |part: &str| format!("blk.{index}.shortconv.{part}.weight");
         Ok(Self {
             projection: panels(weights, &name("in_proj"))?,
-            kernel: Kernel::load(weights, &name("conv"), of)?,
+            kernel: ConvWeights::load(weights, &name("conv"), recurrence)?,
             output: panels(weights, &name("out_proj"))?,
         })
     }
@@ -98,10 +103,10 @@ impl Delta {
     ///
     /// # Errors
     /// As [`super::network::Network::load`].
-    pub fn load(weights: &Weights, of: &Recurrence, index: usize) -> Result<Self> {
+    pub fn load(weights: &Weights, recurrence: &Recurrence, index: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
         let vector = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
-        let size = of.heads.key_size;
+        let size = recurrence.heads.key_size;
         Ok(Self {
             inputs: panels("attn_qkv")?,
             gate: panels("attn_gate")?,
@@ -109,10 +114,10 @@ impl Delta {
             alpha: panels("ssm_alpha")?,
             bias: vector("ssm_dt.bias")?,
             decay: vector("ssm_a")?,
-            kernel: Kernel::load(weights, &format!("blk.{index}.ssm_conv1d.weight"), of)?,
+            kernel: ConvWeights::load(weights, &format!("blk.{index}.ssm_conv1d.weight"), recurrence)?,
             norm: vector("ssm_norm.weight")?,
             output: panels("ssm_out")?,
-            unit: [1.0 / size as f32, 1.0 / (size as f32).sqrt()].map(|number| vec![number; size]),
+            qk_norms: [1.0 / size as f32, 1.0 / (size as f32).sqrt()].map(|number| vec![number; size]),
         })
     }
 }
@@ -122,17 +127,17 @@ impl Mamba {
     ///
     /// # Errors
     /// As [`super::network::Network::load`].
-    pub fn load(weights: &Weights, of: &Recurrence, index: usize) -> Result<Self> {
+    pub fn load(weights: &Weights, recurrence: &Recurrence, index: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
         let vector = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
         Ok(Self {
             inputs: panels("ssm_inputs")?,
             gate: panels("ssm_gate")?,
-            steps: panels("ssm_steps")?,
+            dt: panels("ssm_steps")?,
             bias: vector("ssm_dt.bias")?,
             decay: vector("ssm_a")?,
-            skip: vector("ssm_d")?,
-            kernel: Kernel::load(weights, &format!("blk.{index}.ssm_conv1d.weight"), of)?,
+            d: vector("ssm_d")?,
+            kernel: ConvWeights::load(weights, &format!("blk.{index}.ssm_conv1d.weight"), recurrence)?,
             norm: vector("ssm_norm.weight")?,
             output: panels("ssm_out")?,
         })

@@ -1,6 +1,6 @@
-//! Kernels of recurrent layers: recorded steps are applied to a block of a head's state matrix, and
-//! a row reads it, in one pass over memory; and the causal convolution. Columns of the matrix are
-//! independent, so it is processed in blocks of columns.
+//! Kernels of recurrent layers: recorded updates are applied to a block of a head's state matrix,
+//! and a row reads it, in one pass over memory; and the causal convolution. Columns of the matrix
+//! are independent, so it is processed in blocks of columns.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
@@ -13,15 +13,15 @@ use super::simd::{LANES, Simd};
 /// Columns of a state matrix that are processed together.
 pub const BLOCK: usize = 2 * LANES;
 
-/// Most records that one step applies.
-pub const AT_ONCE: usize = 32;
+/// Most updates that one step applies.
+pub const MAX_UPDATES: usize = 32;
 
 /// Widest convolution.
-pub const MOST_TAPS: usize = 16;
+pub const MAX_TAPS: usize = 16;
 
-/// Step of one row on a block M: `decay * M + key * correction^T`.
+/// Update of a block M by one row: `decay * M + key * correction^T`.
 #[derive(Debug, Clone, Copy)]
-pub struct Applied {
+pub struct BlockUpdate {
     pub decay: f32,
     /// `[keys]`
     pub key: *const f32,
@@ -29,7 +29,7 @@ pub struct Applied {
     pub correction: *const f32,
 }
 
-/// Work on a block of a state matrix: load, apply records, store, read.
+/// Work on a block of a state matrix: load, update, store, read.
 #[derive(Debug, Clone, Copy)]
 pub struct Step<'a> {
     /// Rows of the matrix, a multiple of [`LANES`].
@@ -38,8 +38,8 @@ pub struct Step<'a> {
     pub from: *const f32,
     /// Destination, which may be the source; null to discard.
     pub to: *mut f32,
-    /// Records to apply, in order.
-    pub applied: &'a [Applied],
+    /// Updates to apply, in order.
+    pub updates: &'a [BlockUpdate],
     /// Key and query, `[keys]` each, and the destination of the result.
     pub read: Option<(*const f32, *const f32, *mut Read)>,
 }
@@ -57,7 +57,7 @@ pub struct Read {
 }
 
 impl Read {
-    pub const NOTHING: Self = Self { by_key: [0.0; BLOCK], by_query: [0.0; BLOCK], product: 0.0 };
+    pub const ZERO: Self = Self { by_key: [0.0; BLOCK], by_query: [0.0; BLOCK], product: 0.0 };
 }
 
 /// Runs a step.
@@ -68,25 +68,25 @@ impl Read {
 #[inline(always)]
 pub unsafe fn step<S: Simd>(step: &Step<'_>) {
     unsafe {
-        match step.applied {
-            [] => go::<S, 0>(step),
-            [_] => go::<S, 1>(step),
-            _ => go::<S, AT_ONCE>(step),
+        match step.updates {
+            [] => step_with::<S, 0>(step),
+            [_] => step_with::<S, 1>(step),
+            _ => step_with::<S, MAX_UPDATES>(step),
         }
     }
 }
 
-/// Specialised on no record, one, or `AT_ONCE` for any larger number.
+/// Specialised on no update, one, or `MAX_UPDATES` for any larger number.
 #[inline(always)]
-unsafe fn go<S: Simd, const N: usize>(step: &Step<'_>) {
-    let Step { keys, from, to, applied, read } = *step;
+unsafe fn step_with<S: Simd, const N: usize>(step: &Step<'_>) {
+    let Step { keys, from, to, updates, read } = *step;
     unsafe {
         let (key, query) = read.map_or((std::ptr::null(), std::ptr::null()), |(key, query, _)| (key, query));
         let mut by_key = [S::splat(0.0); 2];
         let mut by_query = [S::splat(0.0); 2];
         let mut one = [S::splat(0.0); 2];
         if N == 1 {
-            one = [S::load(applied[0].correction), S::load(applied[0].correction.add(LANES))];
+            one = [S::load(updates[0].correction), S::load(updates[0].correction.add(LANES))];
         }
         for row in 0..keys {
             let at = row * BLOCK;
@@ -95,12 +95,12 @@ unsafe fn go<S: Simd, const N: usize>(step: &Step<'_>) {
                 numbers = [S::load(from.add(at)), S::load(from.add(at + LANES))];
             }
             if N == 1 {
-                let (decay, key) = (S::splat(applied[0].decay), S::splat(*applied[0].key.add(row)));
+                let (decay, key) = (S::splat(updates[0].decay), S::splat(*updates[0].key.add(row)));
                 for half in 0..2 {
                     numbers[half] = S::mul_add(key, one[half], S::mul(decay, numbers[half]));
                 }
             } else if N > 1 {
-                for Applied { decay, key, correction } in applied {
+                for BlockUpdate { decay, key, correction } in updates {
                     let (decay, key) = (S::splat(*decay), S::splat(*key.add(row)));
                     for half in 0..2 {
                         let correction = S::load(correction.add(half * LANES));
@@ -139,7 +139,7 @@ unsafe fn go<S: Simd, const N: usize>(step: &Step<'_>) {
 #[derive(Debug, Clone, Copy)]
 pub struct Convolved {
     /// Rows in the window, the oldest first; null before the beginning of the text.
-    pub rows: [*const f32; MOST_TAPS],
+    pub rows: [*const f32; MAX_TAPS],
     pub taps: usize,
     /// Weights of each row, the oldest first, `stride` apart.
     pub kernel: *const f32,

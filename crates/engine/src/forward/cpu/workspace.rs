@@ -8,7 +8,7 @@ use super::attention::Attention;
 use super::buffer::Buffer;
 use super::panels::Format;
 use super::product::Rows;
-use super::scratch::Scratch;
+use super::recurrent_buffers::RecurrentBuffers;
 use super::simd::LANES;
 use crate::forward::slices::STRETCH;
 use crate::forward::{Features, Logits, Peak};
@@ -168,7 +168,7 @@ pub struct Workspace {
     /// Per-layer inputs of all layers, and the table rows they are computed from.
     pub per_layer_inputs: Buffer<f32>, // [rows, layers * width padded to LANES]
     pub table: Vec<f32>,           // [rows, layers * width]
-    pub recurrent: Scratch,
+    pub recurrent: RecurrentBuffers,
     /// Output of a mixer or feed-forward network, before its norm.
     pub branch: Buffer<f32>, // as the state
     pub queries: Buffer<f32>, // [rows, heads * head_size padded to LANES]

@@ -6,8 +6,8 @@
 //! once for both and records g, k and d. Its change to S is applied when the next row reads.
 
 use super::Phases;
-use super::matrices::softplus;
-use super::taps::Inputs as Seen;
+use super::conv_inputs::ConvInputs;
+use super::state_matrices::softplus;
 use crate::forward::cpu::memory::Memory;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::recurrent::Delta;
@@ -31,8 +31,8 @@ impl Phases<'_> {
         to_branch: bool,
         prefetch: &Panels,
     ) {
-        let Some(of) = &self.config.recurrence else { return };
-        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+        let Some(recurrence) = &self.config.recurrence else { return };
+        let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         let [betas, alphas] = &scratch.rates;
         let tasks = [
             self.task(&delta.inputs, normed, scratch.inputs.at(0), false),
@@ -43,12 +43,12 @@ impl Phases<'_> {
         self.products(member, &tasks, &delta.output);
         member.share(2 * heads.keys + heads.values, 1, |units| {
             // SAFETY: a head of queries, keys or values is this unit's.
-            units.for_each(|head| unsafe { self.prepare_head(delta, memory, heads, head) });
+            units.for_each(|head| unsafe { self.convolve_delta_head(delta, memory, heads, head) });
         });
         member.barrier();
         member.share(heads.values, 1, |units| {
             // SAFETY: a value head is this unit's.
-            units.for_each(|head| unsafe { self.mix_head((member, memory), delta, of, head) });
+            units.for_each(|head| unsafe { self.mix_head((member, memory), delta, recurrence, head) });
         });
         member.barrier();
         self.add_product(member, &delta.output, &scratch.mixed, to_branch, prefetch);
@@ -59,26 +59,26 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// The head must be this unit's.
-    unsafe fn prepare_head(&self, delta: &Delta, memory: &Memory, heads: &Heads, head: usize) {
+    unsafe fn convolve_delta_head(&self, delta: &Delta, memory: &Memory, heads: &Heads, head: usize) {
         let scratch = &self.workspace.recurrent;
         let value = head.checked_sub(2 * heads.keys);
         let (channel, size) = value.map_or((head * heads.key_size, heads.key_size), |value| {
             (2 * heads.key_width() + value * heads.value_size, heads.value_size)
         });
         let stride = delta.kernel.stride;
-        let seen = Seen { first: scratch.inputs.at(0), stride };
+        let inputs = ConvInputs { first: scratch.inputs.at(0), stride };
         let out = |row: usize| scratch.convolved.at(row * stride + channel);
         // SAFETY: guaranteed by the caller.
-        unsafe { self.convolve_channels((&delta.kernel, memory), seen, (channel, size), true, out) };
+        unsafe { self.convolve_channels((&delta.kernel, memory), inputs, (channel, size), true, out) };
         for row in 0..self.nodes {
             let record = self.record(memory, self.first + row);
             let Some(value) = value else {
                 let key = head.checked_sub(heads.keys);
-                let unit = &delta.unit[usize::from(key.is_some())];
+                let norm = &delta.qk_norms[usize::from(key.is_some())];
                 let to = key.map_or(out(row), |key| record.key(key));
                 // SAFETY: guaranteed by the caller; all are a head's numbers.
                 unsafe {
-                    (self.kernels.rms_norm)(out(row), unit.as_ptr(), to, size, EPSILON / size as f32);
+                    (self.kernels.rms_norm)(out(row), norm.as_ptr(), to, size, EPSILON / size as f32);
                 }
                 continue;
             };
@@ -100,15 +100,15 @@ impl Phases<'_> {
         &self,
         (member, memory): (&Member<'_>, &Memory),
         delta: &Delta,
-        of: &Recurrence,
+        recurrence: &Recurrence,
         head: usize,
     ) {
-        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+        let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         for block in (0..heads.value_size / BLOCK).map(|block| (head, block)) {
             // SAFETY: guaranteed by the caller.
             unsafe {
-                self.walk_block((member, memory), of, block, |node, found| {
-                    self.correct(memory, of, block, node, found);
+                self.walk_block((member, memory), recurrence, block, |node, read| {
+                    self.correct(memory, recurrence, block, node, read);
                 });
             }
         }
@@ -133,24 +133,24 @@ impl Phases<'_> {
     unsafe fn correct(
         &self,
         memory: &Memory,
-        of: &Recurrence,
+        recurrence: &Recurrence,
         (head, block): (usize, usize),
         node: usize,
-        found: &Read,
+        read: &Read,
     ) {
-        let (scratch, heads, row) = (&self.workspace.recurrent, &of.heads, node - self.first);
+        let (scratch, heads, row) = (&self.workspace.recurrent, &recurrence.heads, node - self.first);
         let record = self.record(memory, node);
         let at = head * heads.value_size + block * BLOCK;
         // SAFETY: guaranteed by the caller; what is read was written before this phase began.
         unsafe {
             let rate = row * heads.values.next_multiple_of(LANES) + head;
             let (beta, decay) = (*scratch.rates[0].at(rate), *record.decay(head));
-            let values = self.convolved(row, of.values() + at);
+            let values = self.convolved(row, recurrence.values() + at);
             let out = scratch.read.at(row * heads.value_width() + at);
             for column in 0..BLOCK {
-                let correction = beta * (*values.add(column) - decay * found.by_key[column]);
+                let correction = beta * (*values.add(column) - decay * read.by_key[column]);
                 *record.correction(head, block).add(column) = correction;
-                *out.add(column) = decay * found.by_query[column] + found.product * correction;
+                *out.add(column) = decay * read.by_query[column] + read.product * correction;
             }
         }
     }

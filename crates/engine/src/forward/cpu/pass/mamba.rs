@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::Phases;
-use super::matrices::softplus;
-use super::taps::Inputs as Seen;
+use super::conv_inputs::ConvInputs;
+use super::state_matrices::softplus;
 use crate::forward::cpu::memory::Memory;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::recurrent::Mamba;
@@ -26,27 +26,27 @@ impl Phases<'_> {
         to_branch: bool,
         prefetch: &Panels,
     ) {
-        let Some(of) = &self.config.recurrence else { return };
-        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+        let Some(recurrence) = &self.config.recurrence else { return };
+        let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         let tasks = [
             self.task(&mamba.inputs, normed, scratch.inputs.at(0), false),
             self.task(&mamba.gate, normed, scratch.mixed.row(0), false),
-            self.task(&mamba.steps, normed, scratch.rates[1].at(0), false),
+            self.task(&mamba.dt, normed, scratch.rates[1].at(0), false),
         ];
         self.products(member, &tasks, &mamba.output);
         member.share(2 * heads.keys + heads.values, 1, |units| {
             // SAFETY: a head of keys, queries or values is this unit's.
-            units.for_each(|head| unsafe { self.begin_head(mamba, memory, of, head) });
+            units.for_each(|head| unsafe { self.convolve_mamba_head(mamba, memory, recurrence, head) });
         });
         member.barrier();
         member.share(heads.values, 1, |units| {
             // SAFETY: a value head is this unit's.
-            units.for_each(|head| unsafe { self.read_head((member, memory), mamba, of, head) });
+            units.for_each(|head| unsafe { self.read_head((member, memory), mamba, recurrence, head) });
         });
         member.barrier();
         member.share(self.nodes * heads.keys, 1, |units| {
             // SAFETY: a row's heads of one key are this unit's.
-            units.for_each(|unit| unsafe { self.gate_group(mamba, of, unit) });
+            units.for_each(|unit| unsafe { self.gate_group(mamba, recurrence, unit) });
         });
         member.barrier();
         self.add_product(member, &mamba.output, &scratch.mixed, to_branch, prefetch);
@@ -58,32 +58,40 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// The head must be this unit's.
-    unsafe fn begin_head(&self, mamba: &Mamba, memory: &Memory, of: &Recurrence, head: usize) {
-        let (kernel, heads) = (&mamba.kernel, &of.heads);
-        let seen = Seen { first: self.workspace.recurrent.inputs.at(0), stride: kernel.stride };
+    unsafe fn convolve_mamba_head(
+        &self,
+        mamba: &Mamba,
+        memory: &Memory,
+        recurrence: &Recurrence,
+        head: usize,
+    ) {
+        let (kernel, heads) = (&mamba.kernel, &recurrence.heads);
+        let inputs = ConvInputs { first: self.workspace.recurrent.inputs.at(0), stride: kernel.stride };
         let record = |row: usize| self.record(memory, self.first + row);
         let Some(value) = head.checked_sub(2 * heads.keys) else {
             let query = head.checked_sub(heads.keys);
-            let channel = query
-                .map_or(of.keys() + head * heads.key_size, |query| of.queries() + query * heads.key_size);
+            let channel = query.map_or(recurrence.keys() + head * heads.key_size, |query| {
+                recurrence.queries() + query * heads.key_size
+            });
             let out = |row: usize| match query {
                 Some(_) => self.convolved(row, channel),
                 None => record(row).key(head),
             };
             // SAFETY: guaranteed by the caller; a record has room for a key.
-            unsafe { self.convolve_channels((kernel, memory), seen, (channel, heads.key_size), true, out) };
+            unsafe { self.convolve_channels((kernel, memory), inputs, (channel, heads.key_size), true, out) };
             return;
         };
-        let channel = of.values() + value * heads.value_size;
+        let channel = recurrence.values() + value * heads.value_size;
         let out = |row: usize| self.convolved(row, channel);
         // SAFETY: guaranteed by the caller.
-        unsafe { self.convolve_channels((kernel, memory), seen, (channel, heads.value_size), true, out) };
+        unsafe { self.convolve_channels((kernel, memory), inputs, (channel, heads.value_size), true, out) };
         for row in 0..self.nodes {
             let rate =
                 self.workspace.recurrent.rates[1].at(row * heads.values.next_multiple_of(LANES) + value);
             // SAFETY: guaranteed by the caller; the product that gave the step is over.
             unsafe {
-                let step = softplus(*rate + mamba.bias[value]).clamp(of.steps[0], of.steps[1]);
+                let step =
+                    softplus(*rate + mamba.bias[value]).clamp(recurrence.steps[0], recurrence.steps[1]);
                 *record(row).decay(value) = (mamba.decay[value] * step).exp();
                 let added =
                     std::slice::from_raw_parts_mut(record(row).correction(value, 0), heads.value_size);
@@ -101,28 +109,29 @@ impl Phases<'_> {
         &self,
         (member, memory): (&Member<'_>, &Memory),
         mamba: &Mamba,
-        of: &Recurrence,
+        recurrence: &Recurrence,
         head: usize,
     ) {
-        let (heads, skip) = (&of.heads, mamba.skip[head]);
+        let (heads, skip) = (&recurrence.heads, mamba.d[head]);
         for block in 0..heads.value_size / BLOCK {
             let at = head * heads.value_size + block * BLOCK;
-            let write = |node: usize, found: &Read| {
+            let write = |node: usize, read: &Read| {
                 let (row, record) = (node - self.first, self.record(memory, node));
-                let (added, values) = (record.correction(head, block), self.convolved(row, of.values() + at));
+                let (added, values) =
+                    (record.correction(head, block), self.convolved(row, recurrence.values() + at));
                 let out = self.workspace.recurrent.read.at(row * heads.value_width() + at);
                 for column in 0..BLOCK {
                     // SAFETY: guaranteed by the caller; what is read was written before this phase
                     // began.
                     unsafe {
-                        let read = *record.decay(head) * found.by_query[column];
-                        let own = found.product * *added.add(column) + skip * *values.add(column);
-                        *out.add(column) = read + own;
+                        let decayed = *record.decay(head) * read.by_query[column];
+                        let own = read.product * *added.add(column) + skip * *values.add(column);
+                        *out.add(column) = decayed + own;
                     }
                 }
             };
             // SAFETY: guaranteed by the caller.
-            unsafe { self.walk_block((member, memory), of, (head, block), write) };
+            unsafe { self.walk_block((member, memory), recurrence, (head, block), write) };
         }
     }
 
@@ -130,8 +139,8 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// These heads must belong to this unit.
-    unsafe fn gate_group(&self, mamba: &Mamba, of: &Recurrence, unit: usize) {
-        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+    unsafe fn gate_group(&self, mamba: &Mamba, recurrence: &Recurrence, unit: usize) {
+        let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         let (row, group) = (unit / heads.keys, unit % heads.keys);
         let size = heads.value_width() / heads.keys;
         let own: Range<usize> = group * size..(group + 1) * size;

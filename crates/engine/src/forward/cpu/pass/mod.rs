@@ -7,7 +7,7 @@
 //! - `products`: matrix products
 //! - `heads`, `latent`: attention, and multi-head latent attention (MLA)
 //! - `experts`: routing and mixture of experts
-//! - `short_conv`, `delta`, `mamba`: recurrent layers, with `taps` and `matrices`
+//! - `short_conv`, `delta`, `mamba`: recurrent layers, with `conv_inputs` and `state_matrices`
 //! - `per_layer`: per-layer inputs
 //! - `score`: logits
 //!
@@ -18,18 +18,18 @@
 mod assistant;
 mod block;
 mod clusters;
+mod conv_inputs;
 mod delta;
 mod experts;
 mod head_input;
 mod heads;
 mod latent;
 mod mamba;
-mod matrices;
 mod per_layer;
 mod products;
 mod score;
 mod short_conv;
-mod taps;
+mod state_matrices;
 
 use std::ops::Range;
 

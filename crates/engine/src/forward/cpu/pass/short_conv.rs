@@ -1,7 +1,7 @@
 //! Gated short convolution in place of attention (LFM2).
 
 use super::Phases;
-use super::taps::Inputs as Seen;
+use super::conv_inputs::ConvInputs;
 use crate::forward::cpu::activations::BLOCK;
 use crate::forward::cpu::memory::Memory;
 use crate::forward::cpu::panels::Panels;
@@ -58,10 +58,10 @@ impl Phases<'_> {
                 b.iter_mut().zip(std::slice::from_raw_parts(v, channels)).for_each(|(b, v)| *b *= v);
             }
         }
-        let seen = Seen { first: scratch.inputs.at(0), stride };
+        let inputs = ConvInputs { first: scratch.inputs.at(0), stride };
         let out = |row| scratch.mixed.row(row).wrapping_add(channel);
         // SAFETY: guaranteed by the caller.
-        unsafe { self.convolve_channels((&conv.kernel, memory), seen, (channel, channels), false, out) };
+        unsafe { self.convolve_channels((&conv.kernel, memory), inputs, (channel, channels), false, out) };
         for row in 0..self.nodes {
             // SAFETY: guaranteed by the caller.
             unsafe {

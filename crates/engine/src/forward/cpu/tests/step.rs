@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 
 use super::super::isa::Isa;
 use super::super::simd::LANES;
-use super::super::step::{Applied, BLOCK, Convolved, MOST_TAPS, Read, Step};
+use super::super::step::{BLOCK, BlockUpdate, Convolved, MAX_TAPS, Read, Step};
 use super::{bits, numbers, sets};
 
 const KEYS: usize = 48;
@@ -30,8 +30,8 @@ impl Case {
 
     /// Returns the matrix after the records, starting from zeros if `begins`, and what was read.
     fn run(&self, isa: Isa, begins: bool) -> (Vec<f32>, Read) {
-        let (mut to, mut read) = (vec![f32::NAN; KEYS * BLOCK], Read::NOTHING);
-        let applied = |(decay, key, correction): &(f32, Vec<f32>, Vec<f32>)| Applied {
+        let (mut to, mut read) = (vec![f32::NAN; KEYS * BLOCK], Read::ZERO);
+        let update = |(decay, key, correction): &(f32, Vec<f32>, Vec<f32>)| BlockUpdate {
             decay: *decay,
             key: key.as_ptr(),
             correction: correction.as_ptr(),
@@ -40,7 +40,7 @@ impl Case {
             keys: KEYS,
             from: if begins { std::ptr::null() } else { self.matrix.as_ptr() },
             to: to.as_mut_ptr(),
-            applied: &self.records.iter().map(applied).collect::<Vec<_>>(),
+            updates: &self.records.iter().map(update).collect::<Vec<_>>(),
             read: Some((self.key.as_ptr(), self.query.as_ptr(), &raw mut read)),
         };
         // SAFETY: the set is available; all lengths match.
@@ -94,11 +94,11 @@ fn records_give_the_same_matrix_applied_together_or_one_by_one_in_place() {
     let (expected, _) = case.run(Isa::best(), false);
     let mut matrix = case.matrix.clone();
     for (decay, key, correction) in &case.records {
-        let applied = [Applied { decay: *decay, key: key.as_ptr(), correction: correction.as_ptr() }];
+        let updates = [BlockUpdate { decay: *decay, key: key.as_ptr(), correction: correction.as_ptr() }];
         let (from, to) = (matrix.as_ptr(), matrix.as_mut_ptr());
         // SAFETY: the best set is available; all lengths match.
         unsafe {
-            (Isa::best().kernels().step)(&Step { keys: KEYS, from, to, applied: &applied, read: None })
+            (Isa::best().kernels().step)(&Step { keys: KEYS, from, to, updates: &updates, read: None })
         };
     }
     assert_eq!(bits(&matrix), bits(&expected));
@@ -112,12 +112,12 @@ fn a_convolution_matches_f64_with_zeros_before_the_text() {
         (3, 1, false, true),
         (4, 3, true, false),
         (4, 0, true, true),
-        (MOST_TAPS, 5, true, true),
+        (MAX_TAPS, 5, true, true),
     ] {
         let (channels, stride) = (2 * LANES, 3 * LANES);
         let (kernel, rows) = (numbers(random, taps * stride), numbers(random, taps * channels));
         let bias = numbers(random, channels);
-        let mut seen = [std::ptr::null(); MOST_TAPS];
+        let mut seen = [std::ptr::null(); MAX_TAPS];
         (missing..taps).for_each(|tap| seen[tap] = rows[tap * channels..].as_ptr());
         let convolved = |isa: Isa| {
             let mut out = vec![f32::NAN; channels];

@@ -1,16 +1,16 @@
 //! Buffers of recurrent layers in a pass.
 
 use super::buffer::Buffer;
-use super::memory::{Layout, Record};
+use super::memory::{Layout, StepRecord};
 use super::simd::LANES;
 use super::step::BLOCK;
-use super::walk::Walk;
+use super::tree_walk::TreeWalk;
 use super::workspace::Inputs;
 use crate::model::{Mixer, Recurrence};
 
 #[derive(Debug, Default)]
-pub struct Scratch {
-    pub walk: Walk,
+pub struct RecurrentBuffers {
+    pub walk: TreeWalk,
     layout: Layout,
     /// Convolution inputs of each row, and whatever else the same matrix computes.
     pub inputs: Buffer<f32>, // [rows, projected padded to LANES]
@@ -22,12 +22,12 @@ pub struct Scratch {
     /// Input of a layer's last matrix.
     pub mixed: Inputs, // values * value_size, or channels
     /// Records of nodes that are not kept after the pass.
-    passing: Buffer<f32>, // [nodes, record]
+    temporary: Buffer<f32>, // [nodes, record]
     /// Copies of matrix blocks at branches of the tree.
     copies: Buffer<f32>, // [members, copies, key_size, BLOCK]
 }
 
-impl Scratch {
+impl RecurrentBuffers {
     /// Allocates buffers for a pass over `rows`; its `walk` must be known.
     pub fn prepare(&mut self, recurrence: &Recurrence, rows: usize, members: usize, tile: usize) {
         let (layout, heads) = (Layout::of(recurrence), &recurrence.heads);
@@ -42,14 +42,14 @@ impl Scratch {
         self.rates.iter_mut().for_each(|rates| rates.reserve(rows * heads.values.next_multiple_of(LANES)));
         self.read.reserve(rows * width);
         self.mixed.prepare(rows, if width == 0 { recurrence.channels } else { width }, tile);
-        let passing = self.walk.plan.rows.iter().filter(|row| row.is_none()).count();
-        self.passing.reserve(passing * layout.record);
+        let temporary = self.walk.plan.rows.iter().filter(|row| row.is_none()).count();
+        self.temporary.reserve(temporary * layout.record);
         self.copies.reserve(members * self.walk.copies * heads.key_size * BLOCK);
     }
 
     /// Record of a node that is not kept after the pass.
-    pub fn passing(&self, node: usize) -> Record {
-        Record::new(self.passing.at(node * self.layout.record), self.layout)
+    pub fn temporary_record(&self, node: usize) -> StepRecord {
+        StepRecord::new(self.temporary.at(node * self.layout.record), self.layout)
     }
 
     /// A member's copy of a matrix block, `[key_size, BLOCK]`.

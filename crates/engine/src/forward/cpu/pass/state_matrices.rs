@@ -3,17 +3,17 @@
 //! `mamba`.
 
 use super::Phases;
-use crate::forward::cpu::memory::{Memory, Record};
+use crate::forward::cpu::memory::{Memory, StepRecord};
 use crate::forward::cpu::simd::LANES;
-use crate::forward::cpu::step::{AT_ONCE, Applied, Read, Step};
+use crate::forward::cpu::step::{BlockUpdate, MAX_UPDATES, Read, Step};
 use crate::forward::cpu::team::Member;
-use crate::forward::cpu::walk::{self, Place, Visit};
+use crate::forward::cpu::tree_walk::{MatrixSlot, Updates, Visit};
 use crate::model::Recurrence;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
-    /// Takes a block of a head's matrix through all rows. Calls `found` with each node and what it
-    /// read before its own step.
+    /// Takes a block of a head's matrix through all rows. Calls `on_read` with each node and what
+    /// it read before its own step.
     ///
     /// # Safety
     /// The head must belong to this unit; the keys and decays of its records must have been
@@ -21,15 +21,15 @@ impl Phases<'_> {
     pub unsafe fn walk_block(
         &self,
         (member, memory): (&Member<'_>, &Memory),
-        of: &Recurrence,
+        recurrence: &Recurrence,
         block: (usize, usize),
-        mut found: impl FnMut(usize, &Read),
+        mut on_read: impl FnMut(usize, &Read),
     ) {
         for visit in &self.workspace.recurrent.walk.visits {
             // SAFETY: guaranteed by the caller.
-            let read = unsafe { self.visit((member, memory), of, block, visit) };
+            let read = unsafe { self.visit((member, memory), recurrence, block, visit) };
             if let Some(node) = visit.read {
-                found(node, &read);
+                on_read(node, &read);
             }
         }
     }
@@ -41,66 +41,64 @@ impl Phases<'_> {
     unsafe fn visit(
         &self,
         (member, memory): (&Member<'_>, &Memory),
-        of: &Recurrence,
+        recurrence: &Recurrence,
         (head, block): (usize, usize),
         visit: &Visit,
     ) -> Read {
-        let (scratch, heads) = (&self.workspace.recurrent, &of.heads);
+        let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         let key_head = heads.key_of(head);
         let plan = &scratch.walk.plan;
         let state = |place: Option<usize>| {
             place.map_or(std::ptr::null_mut(), |place| memory.matrix(place, head, block))
         };
-        let matrix = |place: Place| match place {
-            Place::From => state(plan.from),
-            Place::To => state(plan.to),
-            Place::End => state(plan.end),
-            Place::Copy(copy) => scratch.copy(member.index(), copy, heads.key_size),
+        let matrix = |slot: MatrixSlot| match slot {
+            MatrixSlot::From => state(plan.from),
+            MatrixSlot::To => state(plan.to),
+            MatrixSlot::End => state(plan.end),
+            MatrixSlot::Copy(copy) => scratch.copy(member.index(), copy, heads.key_size),
         };
-        let applied = |record: Record| Applied {
+        let update = |record: StepRecord| BlockUpdate {
             // SAFETY: decays were written before this phase began, or by passes before.
             decay: unsafe { *record.decay(head) },
             key: record.key(key_head),
             correction: record.correction(head, block),
         };
         let to = visit.to.map_or(std::ptr::null_mut(), matrix);
-        let mut found = Read::NOTHING;
-        let reading = visit.read.map(|node| {
-            let query = self.convolved(node - self.first, of.queries() + key_head * heads.key_size);
-            (self.record(memory, node).key(key_head).cast_const(), query.cast_const(), &raw mut found)
+        let mut read = Read::ZERO;
+        let reader = visit.read.map(|node| {
+            let query = self.convolved(node - self.first, recurrence.queries() + key_head * heads.key_size);
+            (self.record(memory, node).key(key_head).cast_const(), query.cast_const(), &raw mut read)
         });
-        let step = Step { keys: heads.key_size, from: matrix(visit.from), to, applied: &[], read: reading };
+        let step = Step { keys: heads.key_size, from: matrix(visit.from), to, updates: &[], read: reader };
         // SAFETY: guaranteed by the caller; matrices, keys and corrections are as large as the
         // heads say.
         unsafe {
-            match visit.applied {
-                walk::Applied::Nothing => (self.kernels.step)(&step),
-                walk::Applied::Node(node) => {
-                    let applied = [applied(self.record(memory, node))];
-                    (self.kernels.step)(&Step { applied: &applied, ..step });
+            match visit.updates {
+                Updates::None => (self.kernels.step)(&step),
+                Updates::Node(node) => {
+                    let updates = [update(self.record(memory, node))];
+                    (self.kernels.step)(&Step { updates: &updates, ..step });
                 }
-                walk::Applied::Before => {
-                    self.apply(&plan.before, |place| applied(memory.record(place)), step)
-                }
+                Updates::Before => self.apply(&plan.before, |place| update(memory.record(place)), step),
             }
         }
-        found
+        read
     }
 
-    /// Applies any number of records in steps of at most `AT_ONCE`.
+    /// Applies any number of records in steps of at most `MAX_UPDATES`.
     ///
     /// # Safety
     /// The contract of the `step` kernel.
-    unsafe fn apply(&self, places: &[usize], of: impl Fn(usize) -> Applied, step: Step<'_>) {
-        let nothing = Applied { decay: 0.0, key: std::ptr::null(), correction: std::ptr::null() };
+    unsafe fn apply(&self, places: &[usize], update_at: impl Fn(usize) -> BlockUpdate, step: Step<'_>) {
+        let nothing = BlockUpdate { decay: 0.0, key: std::ptr::null(), correction: std::ptr::null() };
         let (mut from, mut left) = (step.from, places);
         while !left.is_empty() {
-            let (now, later) = left.split_at(AT_ONCE.min(left.len()));
-            let mut applied = [nothing; AT_ONCE];
-            now.iter().zip(&mut applied).for_each(|(&place, applied)| *applied = of(place));
+            let (now, later) = left.split_at(MAX_UPDATES.min(left.len()));
+            let mut updates = [nothing; MAX_UPDATES];
+            now.iter().zip(&mut updates).for_each(|(&place, update)| *update = update_at(place));
             let read = step.read.filter(|_| later.is_empty());
             // SAFETY: guaranteed by the caller.
-            unsafe { (self.kernels.step)(&Step { from, applied: &applied[..now.len()], read, ..step }) };
+            unsafe { (self.kernels.step)(&Step { from, updates: &updates[..now.len()], read, ..step }) };
             (from, left) = (step.to, later);
         }
     }

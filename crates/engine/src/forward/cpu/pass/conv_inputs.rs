@@ -2,19 +2,19 @@
 //! them.
 
 use super::Phases;
-use crate::forward::cpu::memory::{Memory, Record};
-use crate::forward::cpu::recurrent::Kernel;
-use crate::forward::cpu::step::{Convolved, MOST_TAPS};
+use crate::forward::cpu::memory::{Memory, StepRecord};
+use crate::forward::cpu::recurrent::ConvWeights;
+use crate::forward::cpu::step::{Convolved, MAX_TAPS};
 
 /// Convolution inputs in the workspace: address of the first row and channel, and the distance from
 /// row to row.
 #[derive(Clone, Copy)]
-pub struct Inputs {
+pub struct ConvInputs {
     pub first: *const f32,
     pub stride: usize,
 }
 
-impl Inputs {
+impl ConvInputs {
     /// Address of `row` from `channel` on.
     fn at(&self, row: usize, channel: usize) -> *const f32 {
         self.first.wrapping_add(row * self.stride + channel)
@@ -30,15 +30,15 @@ impl Phases<'_> {
     /// These channels must be this unit's.
     pub unsafe fn convolve_channels(
         &self,
-        (kernel, memory): (&Kernel, &Memory),
-        inputs: Inputs,
+        (kernel, memory): (&ConvWeights, &Memory),
+        inputs: ConvInputs,
         (channel, channels): (usize, usize),
         activated: bool,
         out: impl Fn(usize) -> *mut f32,
     ) {
         for row in 0..self.nodes {
             let path = &self.workspace.visible[row];
-            let mut rows = [std::ptr::null(); MOST_TAPS];
+            let mut rows = [std::ptr::null(); MAX_TAPS];
             for (back, seen) in rows[..kernel.taps].iter_mut().rev().enumerate() {
                 *seen = self.input(memory, inputs, path, back, (kernel.taps, channel));
             }
@@ -48,7 +48,7 @@ impl Phases<'_> {
                 (self.kernels.convolve)(&Convolved {
                     rows,
                     taps: kernel.taps,
-                    kernel: kernel.numbers.as_ptr().add(channel),
+                    kernel: kernel.weights.as_ptr().add(channel),
                     bias: kernel.bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr().add(channel)),
                     stride: kernel.stride,
                     channels,
@@ -58,17 +58,17 @@ impl Phases<'_> {
             }
         }
         // SAFETY: guaranteed by the caller.
-        unsafe { self.remember_channels(memory, inputs, kernel.taps, (channel, channels)) };
+        unsafe { self.store_channels(memory, inputs, kernel.taps, (channel, channels)) };
     }
 
     /// Stores inputs in the records of the pass's rows and in the states that it leaves behind.
     ///
     /// # Safety
     /// The contract of [`Self::convolve_channels`].
-    unsafe fn remember_channels(
+    unsafe fn store_channels(
         &self,
         memory: &Memory,
-        inputs: Inputs,
+        inputs: ConvInputs,
         taps: usize,
         (channel, channels): (usize, usize),
     ) {
@@ -104,7 +104,7 @@ impl Phases<'_> {
     fn input(
         &self,
         memory: &Memory,
-        inputs: Inputs,
+        inputs: ConvInputs,
         path: &[usize],
         back: usize,
         (taps, channel): (usize, usize),
@@ -125,8 +125,9 @@ impl Phases<'_> {
     }
 
     /// Record of a node of the tree.
-    pub fn record(&self, memory: &Memory, node: usize) -> Record {
+    pub fn record(&self, memory: &Memory, node: usize) -> StepRecord {
         let scratch = &self.workspace.recurrent;
-        scratch.walk.plan.rows[node].map_or_else(|| scratch.passing(node), |place| memory.record(place))
+        scratch.walk.plan.rows[node]
+            .map_or_else(|| scratch.temporary_record(node), |place| memory.record(place))
     }
 }
