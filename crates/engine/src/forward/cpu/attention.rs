@@ -6,7 +6,7 @@
     reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
-use super::cache::Cache;
+use super::cache::KvCache;
 use super::latent::score_rows;
 use super::math::{exp, largest_and_sum};
 use super::simd::{LANES, Simd, Vector};
@@ -17,10 +17,10 @@ use crate::model::RotaryLayout;
 pub struct Rotation {
     pub layout: RotaryLayout,
     /// Components that are rotated, the first ones of a head (`n_rot`).
-    pub size: usize,
-    /// Cosines of the row's angles, `[size / 2]`.
+    pub rotary_dim: usize,
+    /// Cosines of the row's angles, `[rotary_dim / 2]`.
     pub cosines: *const f32,
-    /// Sines of the row's angles, `[size / 2]`.
+    /// Sines of the row's angles, `[rotary_dim / 2]`.
     pub sines: *const f32,
 }
 
@@ -28,16 +28,16 @@ impl Rotation {
     /// Rotates one head.
     ///
     /// # Safety
-    /// `head` must be valid for `size` numbers.
+    /// `head` must be valid for `rotary_dim` numbers.
     #[inline(always)]
     pub unsafe fn rotate(&self, head: *mut f32) {
-        let half = self.size / 2;
+        let half = self.rotary_dim / 2;
         for pair in 0..half {
             let (first, second) = match self.layout {
                 RotaryLayout::Interleaved => (2 * pair, 2 * pair + 1),
                 RotaryLayout::Halves => (pair, pair + half),
             };
-            // SAFETY: both indices are below `size`.
+            // SAFETY: both indices are below `rotary_dim`.
             unsafe {
                 let (cosine, sine) = (*self.cosines.add(pair), *self.sines.add(pair));
                 let (a, b) = (*head.add(first), *head.add(second));
@@ -54,8 +54,8 @@ impl Rotation {
 /// [`Simd`]'s; `key` and `value` must be valid for `head_size` numbers, and nothing else may access
 /// this position meanwhile.
 #[inline(always)]
-pub unsafe fn remember<S: Simd>(
-    cache: &Cache,
+pub unsafe fn store_kv<S: Simd>(
+    cache: &KvCache,
     kv_head: usize,
     position: usize,
     head_size: usize,
@@ -66,21 +66,21 @@ pub unsafe fn remember<S: Simd>(
         let values = cache.value(kv_head, position);
         for at in (0..head_size).step_by(LANES) {
             let count = LANES.min(head_size - at);
-            if !cache.has_rows() {
+            if !cache.has_joint_rows() {
                 let keys = cache.keys(kv_head, position).add(position % LANES);
-                let halves = halves::<S>(key.add(at), count);
+                let halves = to_f16::<S>(key.add(at), count);
                 for (number, half) in halves.into_iter().take(count).enumerate() {
                     *keys.add((at + number) * LANES) = half;
                 }
             }
-            values.add(at).cast::<[u16; LANES]>().write_unaligned(self::halves::<S>(value.add(at), count));
+            values.add(at).cast::<[u16; LANES]>().write_unaligned(to_f16::<S>(value.add(at), count));
         }
     }
 }
 
 /// Converts `count` numbers to half precision, padded with zeros.
 #[inline(always)]
-unsafe fn halves<S: Simd>(from: *const f32, count: usize) -> [u16; LANES] {
+unsafe fn to_f16<S: Simd>(from: *const f32, count: usize) -> [u16; LANES] {
     let mut numbers = [0f32; LANES];
     let mut halves = [0; LANES];
     unsafe {
@@ -93,7 +93,7 @@ unsafe fn halves<S: Simd>(from: *const f32, count: usize) -> [u16; LANES] {
 /// Attention of one row's heads that share a key head.
 #[derive(Debug, Clone, Copy)]
 pub struct Attention<'a> {
-    pub cache: &'a Cache,
+    pub cache: &'a KvCache,
     pub kv_head: usize,
     pub head_size: usize,
     /// Size of a value in numbers.
@@ -148,19 +148,19 @@ impl Attention<'_> {
 #[inline(always)]
 pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
     unsafe {
-        if job.cache.has_rows() {
+        if job.cache.has_joint_rows() {
             score_rows::<S>(job);
         } else {
             score::<S>(job);
         }
         let mut head = 0;
         while head < job.heads {
-            let count = most::<S>(4, 4).min(job.heads - head);
+            let count = unrolled::<S>(4, 4).min(job.heads - head);
             match count {
-                1 => soften_and_mix::<S, 1>(job, head),
-                2 => soften_and_mix::<S, 2>(job, head),
-                3 => soften_and_mix::<S, 3>(job, head),
-                _ => soften_and_mix::<S, 4>(job, head),
+                1 => softmax_and_mix::<S, 1>(job, head),
+                2 => softmax_and_mix::<S, 2>(job, head),
+                3 => softmax_and_mix::<S, 3>(job, head),
+                _ => softmax_and_mix::<S, 4>(job, head),
             }
             head += count;
         }
@@ -170,7 +170,7 @@ pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
 /// Loop unrolling by available registers: `whole` where one register is a whole vector, else
 /// `parts`.
 #[inline(always)]
-const fn most<S: Simd>(whole: usize, parts: usize) -> usize {
+const fn unrolled<S: Simd>(whole: usize, parts: usize) -> usize {
     if S::Part::WIDTH == LANES { whole } else { parts }
 }
 
@@ -187,7 +187,7 @@ unsafe fn score<S: Simd>(job: &Attention<'_>) {
             match job.heads {
                 1 if blocks >= 4 => score_blocks::<S, 1, 4>(job, position, 0),
                 2 if blocks >= 2 => score_blocks::<S, 2, 2>(job, position, 0),
-                3 if blocks >= most::<S>(2, usize::MAX) => score_blocks::<S, 3, 2>(job, position, 0),
+                3 if blocks >= unrolled::<S>(2, usize::MAX) => score_blocks::<S, 3, 2>(job, position, 0),
                 _ => score_block::<S>(job, position),
             }
         };
@@ -200,7 +200,7 @@ unsafe fn score<S: Simd>(job: &Attention<'_>) {
 unsafe fn score_block<S: Simd>(job: &Attention<'_>, position: usize) -> usize {
     let mut head = 0;
     while head < job.heads {
-        let count = most::<S>(8, 4).min(job.heads - head);
+        let count = unrolled::<S>(8, 4).min(job.heads - head);
         unsafe {
             match count {
                 1 => score_blocks::<S, 1, 1>(job, position, head),
@@ -255,16 +255,16 @@ unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
 /// Applies softmax to the scores of `N` heads and sums the values by it; values are loaded once for
 /// all.
 #[inline(always)]
-unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usize) {
+unsafe fn softmax_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usize) {
     unsafe {
         let mut weights = [std::ptr::null::<f32>(); N];
         let mut scales = [0f32; N];
         for index in 0..N {
             let scores = job.scratch.add((head + index) * job.stride());
-            line_up(job, scores);
+            compact_scores(job, scores);
             // Visible scores always start here, so their lanes do not depend on where a pass
             // begins.
-            let sum = soften::<S>(scores.add(job.first), job.length(), job.sinks.get(head + index));
+            let sum = softmax::<S>(scores.add(job.first), job.length(), job.sinks.get(head + index));
             // Division by the sum comes after the weighted sum of values.
             (weights[index], scales[index]) = (scores, 1.0 / sum);
         }
@@ -281,7 +281,7 @@ unsafe fn soften_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usi
 
 /// Moves the scores of visible nodes next to each other; in a chain they already are.
 #[inline(always)]
-unsafe fn line_up(job: &Attention<'_>, scores: *mut f32) {
+unsafe fn compact_scores(job: &Attention<'_>, scores: *mut f32) {
     for (to, &from) in job.own.iter().enumerate() {
         unsafe { *scores.add(job.cached + to) = *scores.add(job.cached + from) };
     }
@@ -289,7 +289,7 @@ unsafe fn line_up(job: &Attention<'_>, scores: *mut f32) {
 
 /// Replaces scores by `e^(score - largest)` and returns their sum, including the sink.
 #[inline(always)]
-unsafe fn soften<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) -> f32 {
+unsafe fn softmax<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) -> f32 {
     unsafe {
         let whole = length.next_multiple_of(LANES);
         for beyond in length..whole {
@@ -351,7 +351,7 @@ unsafe fn mix_numbers<S: Simd, const N: usize, const V: usize>(
         let width = job.cache.width();
         let mut position = job.first;
         while position < job.cached {
-            let end = job.cached.min(position + Cache::run(position));
+            let end = job.cached.min(position + KvCache::contiguous(position));
             let mut value = job.cache.value(job.kv_head, position).add(number);
             while position < end {
                 add_value::<S, N, V>(&mut sums, weights, position, value);

@@ -16,7 +16,7 @@ use super::simd::LANES;
 pub const PAGE: usize = 256;
 
 #[derive(Debug)]
-pub struct Cache {
+pub struct KvCache {
     kv_heads: usize,
     /// Numbers of a key; 0 where the value's row holds it.
     head_size: usize,
@@ -31,18 +31,18 @@ struct Page {
     values: Buffer<u16>, // [kv_heads, PAGE, width]
 }
 
-impl Cache {
+impl KvCache {
     pub fn new(kv_heads: usize, head_size: usize) -> Self {
         Self { kv_heads, head_size, width: head_size.next_multiple_of(LANES), pages: Vec::new() }
     }
 
     /// Creates a cache whose rows hold both key and value (MLA).
-    pub fn of_rows(kv_heads: usize, size: usize) -> Self {
+    pub fn with_joint_rows(kv_heads: usize, size: usize) -> Self {
         Self { head_size: 0, ..Self::new(kv_heads, size) }
     }
 
     /// Returns whether rows hold both key and value.
-    pub fn has_rows(&self) -> bool {
+    pub fn has_joint_rows(&self) -> bool {
         self.head_size == 0
     }
 
@@ -57,7 +57,7 @@ impl Cache {
     }
 
     /// Bytes to allocate for `positions`.
-    pub fn missing(&self, positions: usize) -> usize {
+    pub fn bytes_to_reserve(&self, positions: usize) -> usize {
         positions.div_ceil(PAGE).saturating_sub(self.pages.len()) * PAGE * self.bytes_per_position()
     }
 
@@ -92,7 +92,7 @@ impl Cache {
     }
 
     /// Number of positions from `position` on with contiguous values.
-    pub fn run(position: usize) -> usize {
+    pub fn contiguous(position: usize) -> usize {
         PAGE - position % PAGE
     }
 
@@ -101,7 +101,7 @@ impl Cache {
     ///
     /// # Safety
     /// The position must be within what was reserved, and nothing may write to it meanwhile.
-    pub unsafe fn recall(&self, position: usize, to: &mut [f32]) {
+    pub unsafe fn load(&self, position: usize, to: &mut [f32]) {
         let (keys, values) = to.split_at_mut(self.kv_heads * self.head_size);
         let heads = keys.chunks_mut(self.head_size).zip(values.chunks_mut(self.head_size));
         for (kv_head, (key, value)) in heads.enumerate() {
@@ -139,10 +139,10 @@ mod tests {
 
     #[test]
     fn all_unused_pages_but_one_are_freed() {
-        let mut cache = Cache::new(3, 20);
-        assert_eq!(cache.missing(PAGE + 1), 2 * PAGE * cache.bytes_per_position());
+        let mut cache = KvCache::new(3, 20);
+        assert_eq!(cache.bytes_to_reserve(PAGE + 1), 2 * PAGE * cache.bytes_per_position());
         cache.reserve(10 * PAGE).unwrap();
-        let pages = |cache: &mut Cache, positions| {
+        let pages = |cache: &mut KvCache, positions| {
             cache.release(positions);
             cache.pages.len()
         };
@@ -150,19 +150,19 @@ mod tests {
             [9 * PAGE, 3 * PAGE + 1, 1, 0].map(|positions| pages(&mut cache, positions)),
             [10, 5, 2, 1]
         );
-        assert_eq!(cache.missing(PAGE), 0);
+        assert_eq!(cache.bytes_to_reserve(PAGE), 0);
     }
 
     #[test]
     fn reserving_more_memory_than_the_system_has_is_an_error() {
-        let mut cache = Cache::new(usize::MAX >> 24, 64);
+        let mut cache = KvCache::new(usize::MAX >> 24, 64);
         cache.reserve(1).unwrap_err();
         assert!(cache.pages.is_empty());
     }
 
     #[test]
     fn copying_a_position_copies_every_head() {
-        let mut cache = Cache::new(3, 20);
+        let mut cache = KvCache::new(3, 20);
         cache.reserve(600).unwrap();
         for (kv_head, position) in (0..3).flat_map(|head| (0..600).map(move |position| (head, position))) {
             let number = (kv_head * 600 + position) as u16;

@@ -6,9 +6,9 @@
 )]
 
 use super::activations::{Activations, Place};
-use super::attention::{Attention, Rotation, attend, remember};
+use super::attention::{Attention, Rotation, attend, store_kv};
 use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
-use super::cache::Cache;
+use super::cache::KvCache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
 use super::math::{
@@ -42,7 +42,7 @@ pub struct Kernels {
     pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
     pub sum_exp: unsafe fn(*const f32, usize, f32, f32) -> f32,
     pub rotate: unsafe fn(&Rotation, *mut f32),
-    pub remember: unsafe fn(&Cache, usize, usize, usize, *const f32, *const f32),
+    pub store_kv: unsafe fn(&KvCache, usize, usize, usize, *const f32, *const f32),
     pub attend: unsafe fn(&Attention<'_>),
     pub step: unsafe fn(&Step<'_>),
     pub convolve: unsafe fn(&Convolved),
@@ -143,14 +143,14 @@ macro_rules! compile {
 
             $(#[target_feature(enable = $features)])?
             unsafe fn write(
-                cache: &Cache,
+                cache: &KvCache,
                 kv_head: usize,
                 position: usize,
                 head_size: usize,
                 key: *const f32,
                 value: *const f32,
             ) {
-                unsafe { remember::<Vectors>(cache, kv_head, position, head_size, key, value) }
+                unsafe { store_kv::<Vectors>(cache, kv_head, position, head_size, key, value) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -217,7 +217,7 @@ macro_rules! compile {
                 largest_and_sum: largest,
                 sum_exp: exponentials,
                 rotate,
-                remember: write,
+                store_kv: write,
                 attend: attention,
                 step: matrix_step,
                 convolve: convolution,

@@ -105,7 +105,7 @@ impl Memory {
     }
 
     /// Bytes to allocate for so many states and records.
-    pub fn missing(&self, (states, records): (usize, usize)) -> usize {
+    pub fn bytes_to_reserve(&self, (states, records): (usize, usize)) -> usize {
         let states = states.saturating_sub(self.states.len()) * self.layout.state;
         let records = records.saturating_sub(self.records.len()) * self.layout.record;
         (states + records) * size_of::<f32>()

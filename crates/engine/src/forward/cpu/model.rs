@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::cache::Cache;
+use super::cache::KvCache;
 use super::isa::Isa;
 use super::kernels::Kernels;
 use super::memory::{Layout, Memory};
@@ -37,7 +37,7 @@ pub struct CpuModel {
     /// sizes alone.
     team_sizes: Option<TeamSizes>,
     /// Keys and values by layer; empty for recurrent layers.
-    caches: Vec<Cache>,
+    caches: Vec<KvCache>,
     /// States by layer; empty for attention layers.
     memories: Vec<Memory>,
     /// States and step logs of the cached text, in a model with recurrent layers.
@@ -92,8 +92,8 @@ impl CpuModel {
         let cache = |layer: usize| {
             let (heads, keys) = (config.cached_heads(layer), config.attention(layer).keys);
             match keys.hold_values {
-                Some(_) => Cache::of_rows(heads, keys.size),
-                None => Cache::new(heads, keys.size),
+                Some(_) => KvCache::with_joint_rows(heads, keys.size),
+                None => KvCache::new(heads, keys.size),
             }
         };
         let memory = |&mixer: &Mixer| match &config.recurrence {
@@ -130,9 +130,9 @@ impl CpuModel {
     /// `Error::NoMemory` before the computer runs out of it.
     fn reserve(&mut self, positions: usize, nodes: usize) -> Result<()> {
         let slots = self.past.as_ref().map_or((0, 0), |past| past.places(nodes));
-        let cached: usize = self.caches.iter().map(|cache| cache.missing(positions)).sum();
-        let remembered: usize = self.memories.iter().map(|memory| memory.missing(slots)).sum();
-        let needed = cached + remembered;
+        let cached_bytes: usize = self.caches.iter().map(|cache| cache.bytes_to_reserve(positions)).sum();
+        let recurrent_bytes: usize = self.memories.iter().map(|memory| memory.bytes_to_reserve(slots)).sum();
+        let needed = cached_bytes + recurrent_bytes;
         if needed == 0 {
             return Ok(());
         }
@@ -375,7 +375,7 @@ mod tests {
             let error = run(&mut model, 3).unwrap_err();
             assert!(matches!(error, Error::NoMemory { .. }), "{error}");
         }
-        assert_eq!((model.cached().len(), model.caches[0].missing(PAGE) > 0), (0, true));
+        assert_eq!((model.cached().len(), model.caches[0].bytes_to_reserve(PAGE) > 0), (0, true));
         model.free_memory = || u64::MAX;
         run(&mut model, 3).unwrap();
         model.free_memory = || 0;

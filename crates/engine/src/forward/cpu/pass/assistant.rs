@@ -25,7 +25,7 @@ impl Phases<'_> {
                     for (kv_head, (key, value)) in keys.chunks(size).zip(values.chunks(size)).enumerate() {
                         let (key, value) = (key.as_ptr(), value.as_ptr());
                         // SAFETY: the position is this unit's.
-                        unsafe { (self.kernels.remember)(cache, kv_head, position, size, key, value) };
+                        unsafe { (self.kernels.store_kv)(cache, kv_head, position, size, key, value) };
                     }
                     kv = rest;
                 }

@@ -4,7 +4,7 @@
 use super::{Phases, add};
 use crate::forward::cpu::activations::BLOCK;
 use crate::forward::cpu::attention::{self, Rotation};
-use crate::forward::cpu::cache::Cache;
+use crate::forward::cpu::cache::KvCache;
 use crate::forward::cpu::network::{Attention, HeadNorms};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
@@ -19,14 +19,14 @@ impl Phases<'_> {
     pub fn mix_by_attention(
         &self,
         member: &Member<'_>,
-        (attention, cache): (&Attention, &Cache),
+        (attention, cache): (&Attention, &KvCache),
         normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,
     ) {
         self.project(member, attention, normed, &attention.output);
         if let Some(norms) = attention.head_norms.as_ref().filter(|norms| norms.together) {
-            self.normalise_together(member, norms);
+            self.normalise_all_heads(member, norms);
         }
         if self.nodes > 1 {
             self.complete(member, attention, cache);
@@ -45,7 +45,7 @@ impl Phases<'_> {
     }
 
     /// Norms all heads of a row together, with one weight as wide as all of them.
-    fn normalise_together(&self, member: &Member<'_>, norms: &HeadNorms) {
+    fn normalise_all_heads(&self, member: &Member<'_>, norms: &HeadNorms) {
         let ModelConfig { heads, kv_heads, head_size, norm_epsilon, .. } = *self.config;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
         member.share(self.nodes, 1, |rows| {
@@ -64,7 +64,7 @@ impl Phases<'_> {
     }
 
     /// Completes queries, keys and values of all rows by [`Self::complete_heads`].
-    fn complete(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
+    fn complete(&self, member: &Member<'_>, attention: &Attention, cache: &KvCache) {
         let kv_heads = self.keys(attention).count;
         member.share(self.nodes * kv_heads, kv_heads, |units| {
             for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
@@ -80,7 +80,7 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// The group's heads of the row, and their position in the cache, must belong to this unit.
-    unsafe fn complete_heads(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
+    unsafe fn complete_heads(&self, attention: &Attention, cache: &KvCache, row: usize, kv_head: usize) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let heads = self.config.heads;
         let group = heads / kv_heads;
@@ -110,7 +110,7 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// As for [`Self::complete_heads`].
-    pub unsafe fn complete_key(&self, attention: &Attention, cache: &Cache, row: usize, kv_head: usize) {
+    pub unsafe fn complete_key(&self, attention: &Attention, cache: &KvCache, row: usize, kv_head: usize) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let at = row * (kv_heads * head_size).next_multiple_of(LANES) + kv_head * head_size;
         let (key, value) = (self.workspace.keys.at(at), self.workspace.values.at(at));
@@ -132,7 +132,7 @@ impl Phases<'_> {
             }
             (self.kernels.rotate)(&self.rotation(attention.kind, row, false), key);
             let position = self.at + self.first + row;
-            (self.kernels.remember)(cache, kv_head, position, head_size, key, value);
+            (self.kernels.store_kv)(cache, kv_head, position, head_size, key, value);
         }
     }
 
@@ -144,7 +144,7 @@ impl Phases<'_> {
         let half = rotary.size() / 2;
         Rotation {
             layout: rotary.layout,
-            size: rotary.size(),
+            rotary_dim: rotary.size(),
             cosines: cosines[row * half..].as_ptr(),
             sines: sines[row * half..].as_ptr(),
         }
@@ -160,7 +160,7 @@ impl Phases<'_> {
 
     /// Attends to all positions, or to those in the window. In a pass of one row each unit first
     /// completes its own heads, which saves a barrier.
-    fn attend(&self, member: &Member<'_>, attention: &Attention, cache: &Cache) {
+    fn attend(&self, member: &Member<'_>, attention: &Attention, cache: &KvCache) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let heads = self.config.heads;
         let group = heads / kv_heads;

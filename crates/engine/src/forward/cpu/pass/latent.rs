@@ -4,7 +4,7 @@
 use super::Phases;
 use super::products::Task;
 use crate::forward::cpu::attention;
-use crate::forward::cpu::cache::Cache;
+use crate::forward::cpu::cache::KvCache;
 use crate::forward::cpu::latent::{HEADS_AT_ONCE, Latent};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
@@ -18,7 +18,7 @@ impl Phases<'_> {
     pub fn mix_by_latent_attention(
         &self,
         member: &Member<'_>,
-        (latent, cache): (&Latent, &Cache),
+        (latent, cache): (&Latent, &KvCache),
         normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,
@@ -88,7 +88,7 @@ impl Phases<'_> {
 
     /// Applies rotary embedding to its part of queries and keys, copies the other part of queries
     /// to the inputs of their products, and caches latents and keys.
-    fn complete_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
+    fn complete_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &KvCache)) {
         let (buffers, sizes, heads, width) =
             (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
         let epsilon = Sizes::EPSILON;
@@ -117,7 +117,7 @@ impl Phases<'_> {
                 unsafe {
                     (self.kernels.rms_norm)(cached, latent.kv_a_norm.as_ptr(), cached, sizes.size, epsilon);
                     (self.kernels.rotate)(&of_keys, cached.add(sizes.size));
-                    (self.kernels.remember)(cache, 0, position, sizes.keys().size, cached, cached);
+                    (self.kernels.store_kv)(cache, 0, position, sizes.keys().size, cached, cached);
                 }
             }
         });
@@ -125,7 +125,7 @@ impl Phases<'_> {
     }
 
     /// Attends to latents, some heads of a row at a time.
-    fn attend_to_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &Cache)) {
+    fn attend_to_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &KvCache)) {
         let (buffers, sizes, heads, width) =
             (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
         let rows = self.nodes;

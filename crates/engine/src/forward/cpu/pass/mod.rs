@@ -35,7 +35,7 @@ use std::ops::Range;
 
 use super::activations::{BLOCK, Place};
 use super::block_head::Convolution;
-use super::cache::Cache;
+use super::cache::KvCache;
 use super::feed_forward::FeedForward;
 use super::kernels::Kernels;
 use super::memory::Memory;
@@ -67,7 +67,7 @@ pub struct Phases<'a> {
     pub config: &'a ModelConfig,
     pub network: &'a Network,
     pub kernels: &'static Kernels,
-    pub caches: &'a [Cache],
+    pub caches: &'a [KvCache],
     pub memories: &'a [Memory],
     pub workspace: &'a Workspace,
     /// Normed states: one shared buffer or one for each member, see [`copies_of_norms`].
@@ -353,7 +353,7 @@ impl Phases<'_> {
                     for &layer in cached {
                         let count = self.config.attention(layer).keys.cached();
                         let out = std::slice::from_raw_parts_mut(self.workspace.feature(row, at), count);
-                        self.caches[layer].recall(self.at + self.first + row, out);
+                        self.caches[layer].load(self.at + self.first + row, out);
                         at += count;
                     }
                 }

@@ -5,7 +5,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::super::attention::{Attention, Rotation};
-use super::super::cache::Cache;
+use super::super::cache::KvCache;
 use super::super::isa::Isa;
 use super::{bits, numbers, sets};
 use crate::model::RotaryLayout;
@@ -51,7 +51,7 @@ impl Scene {
     /// scene is cached at `places[n]`.
     fn attend(&self, isa: Isa, kv_head: usize, places: &[usize], first: usize, own: &[usize]) -> Vec<f32> {
         let kernels = isa.kernels();
-        let mut cache = Cache::new(KV_HEADS, self.head_size);
+        let mut cache = KvCache::new(KV_HEADS, self.head_size);
         cache.reserve(places.iter().max().unwrap() + 1).unwrap();
         let mut out = vec![f32::NAN; self.heads * self.head_size];
         let last = self.cached + own.last().unwrap();
@@ -64,7 +64,7 @@ impl Scene {
                         self.entry(&self.keys, kv_head, position),
                         self.entry(&self.values, kv_head, position),
                     );
-                    (kernels.remember)(&cache, kv_head, place, self.head_size, key.as_ptr(), value.as_ptr());
+                    (kernels.store_kv)(&cache, kv_head, place, self.head_size, key.as_ptr(), value.as_ptr());
                 }
             }
             (kernels.attend)(&Attention {
@@ -220,10 +220,10 @@ fn a_score_far_above_the_others_takes_all_the_weight() {
 
 #[test]
 fn rotary_embedding_leaves_the_rest_of_a_head_unchanged() {
-    let rotation = Rotation { layout: RotaryLayout::Halves, size: 2, cosines: &0.0, sines: &1.0 };
+    let rotation = Rotation { layout: RotaryLayout::Halves, rotary_dim: 2, cosines: &0.0, sines: &1.0 };
     for isa in sets() {
         let mut head = [1.0, 2.0, 3.0, 4.0];
-        // SAFETY: the set is available; the head and the angles have `size` numbers.
+        // SAFETY: the set is available; the head and the angles have `rotary_dim` numbers.
         unsafe { (isa.kernels().rotate)(&rotation, head.as_mut_ptr()) };
         assert_eq!(head, [-2.0, 1.0, 3.0, 4.0], "{isa}");
     }
@@ -238,10 +238,10 @@ fn rotary_embedding_rotates_the_pairs_of_its_layout() {
         (RotaryLayout::Interleaved, [(0, 1), (2, 3), (4, 5)]),
         (RotaryLayout::Halves, [(0, 3), (1, 4), (2, 5)]),
     ] {
-        let rotation = Rotation { layout, size: 6, cosines: cosines.as_ptr(), sines: sines.as_ptr() };
+        let rotation = Rotation { layout, rotary_dim: 6, cosines: cosines.as_ptr(), sines: sines.as_ptr() };
         for isa in sets() {
             let mut rotated = head;
-            // SAFETY: the set is available; the head and the angles have `size` numbers.
+            // SAFETY: the set is available; the head and the angles have `rotary_dim` numbers.
             unsafe { (isa.kernels().rotate)(&rotation, rotated.as_mut_ptr()) };
             for ((first, second), (cosine, sine)) in pairs.into_iter().zip(cosines.into_iter().zip(sines)) {
                 assert_eq!(rotated[first], head[first].mul_add(cosine, -(head[second] * sine)), "{isa}");
