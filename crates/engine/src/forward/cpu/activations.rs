@@ -23,7 +23,7 @@ pub struct Activations {
 
 /// Position of a row: it is in the tile of `rows` rows from row `first` on.
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct TileRow {
     pub first: usize,
     pub rows: usize,
     pub row: usize,
@@ -53,9 +53,9 @@ impl Activations {
     }
 
     /// Position of `row` where all rows are in tiles as large as possible.
-    pub fn place(&self, row: usize) -> Place {
+    pub fn tile_row(&self, row: usize) -> TileRow {
         let first = row - row % self.tile;
-        Place { first, rows: self.tile.min(self.rows - first), row }
+        TileRow { first, rows: self.tile.min(self.rows - first), row }
     }
 
     /// Returns the tile of `rows` from row `first` on.
@@ -72,20 +72,22 @@ impl Activations {
     }
 
     /// Index of block `block` of a row.
-    fn index(&self, Place { first, rows, row }: Place, block: usize) -> usize {
+    fn index(&self, TileRow { first, rows, row }: TileRow, block: usize) -> usize {
         first * self.blocks + block * rows + row - first
     }
 
-    /// Quantises `count` blocks of the row at `place`, from `block` on, read from `from`.
+    /// Quantises `count` blocks of the row at `tile_row`, from `block` on, read from `from`.
     ///
     /// # Safety
     /// [`Simd`]'s; the row and the blocks must be within what [`Self::resize`] allocated, and
     /// nothing else may access them meanwhile.
     #[inline(always)]
-    pub unsafe fn quantise<S: Simd>(&self, place: Place, block: usize, count: usize, from: *const f32) {
+    pub unsafe fn quantise<S: Simd>(&self, tile_row: TileRow, block: usize, count: usize, from: *const f32) {
         for offset in 0..count {
             // SAFETY: see above.
-            unsafe { self.quantise_block::<S>(self.index(place, block + offset), from.add(offset * BLOCK)) }
+            unsafe {
+                self.quantise_block::<S>(self.index(tile_row, block + offset), from.add(offset * BLOCK))
+            }
         }
     }
 

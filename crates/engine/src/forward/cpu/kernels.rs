@@ -5,7 +5,7 @@
     reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
-use super::activations::{Activations, Place};
+use super::activations::{Activations, TileRow};
 use super::attention::{Attention, Rotation, attend, store_kv};
 use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
 use super::cache::KvCache;
@@ -32,7 +32,7 @@ pub struct Kernels {
     /// Returns the kernel for a format and a number of rows, from 1 to `tile`.
     pub product: fn(Format, usize) -> Kernel,
     pub read: unsafe fn(&[u8]) -> u64,
-    pub quantise: unsafe fn(&Activations, Place, usize, usize, *const f32),
+    pub quantise: unsafe fn(&Activations, TileRow, usize, usize, *const f32),
     pub rms_norm: unsafe fn(*const f32, *const f32, *mut f32, usize, f32),
     pub silu_times: unsafe fn(*mut f32, *const f32, usize),
     pub gelu_times: unsafe fn(*mut f32, *const f32, usize),
@@ -92,8 +92,8 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn quantise(to: &Activations, place: Place, block: usize, count: usize, from: *const f32) {
-                unsafe { to.quantise::<Vectors>(place, block, count, from) }
+            unsafe fn quantise(to: &Activations, tile_row: TileRow, block: usize, count: usize, from: *const f32) {
+                unsafe { to.quantise::<Vectors>(tile_row, block, count, from) }
             }
 
             $(#[target_feature(enable = $features)])?

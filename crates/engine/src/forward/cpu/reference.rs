@@ -38,14 +38,14 @@ pub fn activate(activation: Activation, gate: &[f32], up: &[f32]) -> Vec<f32> {
 pub fn product(matrix: &Panels, x: &[f32]) -> Vec<f32> {
     assert_eq!(x.len(), matrix.inputs());
     let (kernels, format) = (Isa::best().kernels(), matrix.format());
-    let mut eight = Activations::default();
+    let mut quantised = Activations::default();
     let rows = match format.quantised() {
         true => {
-            eight.resize(1, x.len(), 1);
+            quantised.resize(1, x.len(), 1);
             // SAFETY: the processor has the instructions, and the row is whole blocks, as its
             // matrix is.
-            unsafe { (kernels.quantise)(&eight, eight.place(0), 0, x.len() / 32, x.as_ptr()) };
-            Rows::Quantised(eight.tile(0, 1))
+            unsafe { (kernels.quantise)(&quantised, quantised.tile_row(0), 0, x.len() / 32, x.as_ptr()) };
+            Rows::Quantised(quantised.tile(0, 1))
         }
         false => Rows::Plain { rows: 1, x: x.as_ptr(), stride: x.len() },
     };

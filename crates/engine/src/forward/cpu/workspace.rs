@@ -20,9 +20,9 @@ use crate::tree::TokenTree;
 pub struct Inputs {
     pub width: usize,
     plain: Buffer<f32>, // [rows, width]
-    pub eight: Activations,
+    pub quantised: Activations,
     /// Rows are whole blocks, so that they can be quantised.
-    pub blocks: bool,
+    pub is_quantisable: bool,
 }
 
 impl Inputs {
@@ -30,9 +30,9 @@ impl Inputs {
     pub fn prepare(&mut self, rows: usize, width: usize, tile: usize) {
         self.width = width.next_multiple_of(LANES);
         self.plain.reserve(rows * self.width);
-        self.blocks = width.is_multiple_of(BLOCK);
-        if self.blocks {
-            self.eight.resize(rows, width, tile);
+        self.is_quantisable = width.is_multiple_of(BLOCK);
+        if self.is_quantisable {
+            self.quantised.resize(rows, width, tile);
         }
     }
 
@@ -43,7 +43,7 @@ impl Inputs {
     /// Returns a tile in the form that weights of `format` take.
     pub fn tile(&self, format: Format, first: usize, rows: usize) -> Rows {
         if format.quantised() {
-            Rows::Quantised(self.eight.tile(first, rows))
+            Rows::Quantised(self.quantised.tile(first, rows))
         } else {
             Rows::Plain { rows, x: self.row(first), stride: self.width }
         }

@@ -1,7 +1,7 @@
 //! Passes of an assistant: it attends to the target's cached keys and values, takes the target's
 //! embedding and a hidden state as input, and returns the hidden state for the next step.
 
-use super::{Arriving, Pending, Phases};
+use super::{Completion, Pending, Phases};
 use crate::forward::Features;
 use crate::forward::cpu::assistant::Assistant;
 use crate::forward::cpu::team::Member;
@@ -48,7 +48,7 @@ impl Phases<'_> {
                         *to = number * self.config.embedding_scale;
                     }
                     state.copy_from_slice(states.row(row));
-                    self.round(input, row, 0..2 * carried, input.row(row));
+                    self.quantise(input, row, 0..2 * carried, input.row(row));
                 }
             }
         });
@@ -60,9 +60,9 @@ impl Phases<'_> {
     /// Completes the states after the last layer and projects them to the hidden states for the
     /// next step.
     pub(super) fn output_states(&self, member: &Member<'_>, assistant: &Assistant, pending: Pending<'_>) {
-        let arriving = Arriving { pending, tap: None };
+        let completion = Completion { pending, tap: None };
         let norm = Some(&*self.network.output_norm);
-        let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);
+        let normed = self.normalise(member, norm, completion, 0..self.nodes, self.normed);
         let (states, carried) = (&self.workspace.states, self.config.carried());
         let task = self.task(&assistant.post_projection, normed, states.row(0), false);
         self.products(member, &[task], &self.network.output);

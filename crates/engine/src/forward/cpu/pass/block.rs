@@ -1,7 +1,7 @@
 //! Draft heads that fill a block in one pass (DFlash): context from the target's states, of which
 //! each layer caches keys and values only, and convolutions over the rows of a block.
 
-use super::{Arriving, Phases};
+use super::{Completion, Phases};
 use crate::forward::Features;
 use crate::forward::cpu::block_head::{BlockHead, Convolution, Markov};
 use crate::forward::cpu::network::{Attention, Mixer};
@@ -25,8 +25,8 @@ impl<'a> Phases<'a> {
         let key_of = |index: usize| attention(index).and_then(|attention| attention.key.as_ref());
         let first = key_of(0).unwrap_or(&head.fuse);
         self.fuse(member, (&head.fuse, &[]), states, first);
-        let arriving = Arriving::default();
-        let normed = self.normalise(member, Some(&head.fused_norm), arriving, 0..self.nodes, self.normed);
+        let completion = Completion::default();
+        let normed = self.normalise(member, Some(&head.fused_norm), completion, 0..self.nodes, self.normed);
         for (index, cache) in self.caches.iter().enumerate() {
             let Some(Attention { key: Some(key), value: Some(value), .. }) = attention(index) else { break };
             let (keys, values) = (&self.workspace.keys, &self.workspace.values);
@@ -50,11 +50,11 @@ impl<'a> Phases<'a> {
     pub fn convolve_inputs(
         &self,
         member: &Member<'_>,
-        around: &Convolution,
+        convolution: &Convolution,
         normed: &Inputs,
         prefetch: &Panels,
     ) -> &'a Inputs {
-        let task = self.task(&around.projection, normed, self.workspace.dynamic.at(0), false);
+        let task = self.task(&convolution.projection, normed, self.workspace.dynamic.at(0), false);
         self.products(member, &[task], prefetch);
         let to = &self.workspace.convolved;
         member.share(self.nodes, 1, |rows| {
@@ -63,8 +63,8 @@ impl<'a> Phases<'a> {
                 // SAFETY: the row is this unit's, and the others are only read.
                 unsafe {
                     std::slice::from_raw_parts_mut(out, self.config.hidden).fill(0.0);
-                    self.convolve(around, 0, row, |from| normed.row(from), out);
-                    self.round(to, row, 0..self.config.hidden, out);
+                    self.convolve(convolution, 0, row, |from| normed.row(from), out);
+                    self.quantise(to, row, 0..self.config.hidden, out);
                 }
             }
         });
@@ -73,11 +73,11 @@ impl<'a> Phases<'a> {
     }
 
     /// Convolves the rows of the branch and adds them to the states.
-    pub fn convolve_branch(&self, member: &Member<'_>, around: &Convolution) {
+    pub fn convolve_branch(&self, member: &Member<'_>, convolution: &Convolution) {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row's state is this unit's, and the branches are only read.
-                unsafe { self.convolve(around, 1, row, |from| self.branch(from), self.hidden(row)) };
+                unsafe { self.convolve(convolution, 1, row, |from| self.branch(from), self.hidden(row)) };
             }
         });
         member.barrier();
@@ -90,15 +90,15 @@ impl<'a> Phases<'a> {
     /// `to` must belong to this unit, and the rows that are read must not be written meanwhile.
     unsafe fn convolve(
         &self,
-        around: &Convolution,
+        convolution: &Convolution,
         side: usize,
         row: usize,
         from: impl Fn(usize) -> *mut f32,
         to: *mut f32,
     ) {
-        let (hidden, taps) = (self.config.hidden, around.sizes.taps);
-        let groups = hidden / around.sizes.group;
-        let dynamic = self.workspace.dynamic.at(row * around.projection.rows().next_multiple_of(LANES));
+        let (hidden, taps) = (self.config.hidden, convolution.sizes.taps);
+        let groups = hidden / convolution.sizes.group;
+        let dynamic = self.workspace.dynamic.at(row * convolution.projection.rows().next_multiple_of(LANES));
         // SAFETY: guaranteed by the caller; a row has `hidden` numbers, and those computed of it
         // for both sides.
         let (to, dynamic) = unsafe {
@@ -109,11 +109,11 @@ impl<'a> Phases<'a> {
         };
         for tap in 0..taps.min(row + 1) {
             let at = side * taps + tap;
-            let (base, dynamic) = (&around.base[at * hidden..], &dynamic[at * groups..]);
+            let (base, dynamic) = (&convolution.base[at * hidden..], &dynamic[at * groups..]);
             // SAFETY: guaranteed by the caller.
             let from = unsafe { std::slice::from_raw_parts(from(row - tap), hidden) };
             for number in 0..hidden {
-                to[number] += (base[number] + dynamic[number / around.sizes.group]) * from[number];
+                to[number] += (base[number] + dynamic[number / convolution.sizes.group]) * from[number];
             }
         }
     }
@@ -124,7 +124,7 @@ impl<'a> Phases<'a> {
         // SAFETY: there is room for the rank, no pass is under way, and the row is the only one.
         unsafe {
             std::ptr::copy_nonoverlapping(factor.as_ptr(), previous.row(0), factor.len());
-            self.round(previous, 0, 0..factor.len(), previous.row(0));
+            self.quantise(previous, 0, 0..factor.len(), previous.row(0));
         }
     }
 

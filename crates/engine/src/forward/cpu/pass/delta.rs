@@ -121,7 +121,7 @@ impl Phases<'_> {
             unsafe {
                 (self.kernels.rms_norm)(read, delta.norm.as_ptr(), read, size, epsilon);
                 (self.kernels.silu_times)(mixed, read, size);
-                self.round(&scratch.mixed, row, own.clone(), mixed);
+                self.quantise(&scratch.mixed, row, own.clone(), mixed);
             }
         }
     }

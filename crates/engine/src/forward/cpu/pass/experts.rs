@@ -6,8 +6,8 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::products::Task;
-use super::{Arriving, Phases, add};
-use crate::forward::cpu::activations::Place;
+use super::{Completion, Phases, add};
+use crate::forward::cpu::activations::TileRow;
 use crate::forward::cpu::feed_forward::{Dense, DenseAndExperts, Experts, WithSharedExpert};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
@@ -66,7 +66,13 @@ impl Phases<'_> {
             }
         });
         let norm = |weight, to| {
-            self.normalise(member, Some(weight), Arriving::default(), 0..self.nodes, std::slice::from_ref(to))
+            self.normalise(
+                member,
+                Some(weight),
+                Completion::default(),
+                0..self.nodes,
+                std::slice::from_ref(to),
+            )
         };
         let router_input = norm(&both.router_norm, &workspace.router_input);
         let routed = norm(&both.experts_norm, &workspace.normed[0]);
@@ -197,12 +203,12 @@ impl Phases<'_> {
             for (_, slots) in &routes.groups[groups] {
                 for slot in slots.clone() {
                     let first = slot - (slot - slots.start) % tile;
-                    let place = Place { first, rows: tile.min(slots.end - first), row: slot };
+                    let tile_row = TileRow { first, rows: tile.min(slots.end - first), row: slot };
                     // SAFETY: the slots of a group are this unit's.
                     unsafe {
                         let (from, to) = (normed.row(routes.rows[slot]), inputs.row(slot));
                         std::ptr::copy_nonoverlapping(from, to, hidden);
-                        self.round_at(inputs, place, 0..hidden, to);
+                        self.quantise_at(inputs, tile_row, 0..hidden, to);
                     }
                 }
             }

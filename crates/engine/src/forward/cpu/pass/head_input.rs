@@ -57,7 +57,7 @@ impl<'a> Phases<'a> {
                     if replaced {
                         std::ptr::copy_nonoverlapping(half, state, hidden);
                     }
-                    self.round(input, row, 0..2 * hidden, out);
+                    self.quantise(input, row, 0..2 * hidden, out);
                 }
             }
         });
@@ -116,7 +116,7 @@ impl<'a> Phases<'a> {
             for (norm, at) in norms.iter().zip((0..).step_by(width)) {
                 (self.kernels.rms_norm)(out.add(at), norm.as_ptr(), out.add(at), width, epsilon);
             }
-            self.round(states, row, 0..state.len(), out);
+            self.quantise(states, row, 0..state.len(), out);
         }
     }
 }

@@ -169,7 +169,7 @@ impl Phases<'_> {
         let window = self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX);
         let scratch = member.index() * self.workspace.scores_of_member;
         // Each group's output is whole quantisation blocks, so a unit can quantise its own.
-        let blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.blocks;
+        let whole_blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.is_quantisable;
         member.share(rows * kv_heads, 1, |units| {
             // Rows of one key head follow each other, so that its keys stay in the processor's
             // cache.
@@ -212,19 +212,19 @@ impl Phases<'_> {
                         let gate = self.workspace.gates.at(row * mixed.width + first);
                         (self.kernels.sigmoid_times)(out, gate, group * head_size);
                     }
-                    if blocks {
-                        self.round(mixed, row, first..first + group * head_size, out);
+                    if whole_blocks {
+                        self.quantise(mixed, row, first..first + group * head_size, out);
                     }
                 }
             }
         });
         member.barrier();
-        if !blocks {
+        if !whole_blocks {
             let width = heads * head_size;
             member.share(rows, 1, |rows| {
                 // SAFETY: a row is this unit's.
                 rows.for_each(|row| unsafe {
-                    self.round(mixed, row, 0..width, mixed.row(row));
+                    self.quantise(mixed, row, 0..width, mixed.row(row));
                 });
             });
             member.barrier();

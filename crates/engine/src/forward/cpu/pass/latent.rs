@@ -54,7 +54,9 @@ impl Phases<'_> {
         self.products(member, &values, &latent.output);
         member.share(self.nodes, 1, |rows| {
             // SAFETY: a row is this unit's.
-            rows.for_each(|row| unsafe { self.round(mixed, row, 0..latent.output.inputs(), mixed.row(row)) });
+            rows.for_each(|row| unsafe {
+                self.quantise(mixed, row, 0..latent.output.inputs(), mixed.row(row))
+            });
         });
         member.barrier();
         self.add_product(member, &latent.output, mixed, to_branch, prefetch);
@@ -77,7 +79,7 @@ impl Phases<'_> {
                 // SAFETY: the row is this unit's, and as wide as the norm.
                 unsafe {
                     (self.kernels.rms_norm)(vector, norm.as_ptr(), vector, count, epsilon);
-                    self.round(&buffers.low_rank_queries, row, 0..count, vector);
+                    self.quantise(&buffers.low_rank_queries, row, 0..count, vector);
                 }
             }
         });
@@ -105,7 +107,7 @@ impl Phases<'_> {
                     // has room for whole vectors.
                     unsafe {
                         std::ptr::copy_nonoverlapping(query, plain, sizes.plain);
-                        self.round(&buffers.nope_queries[head], row, 0..sizes.plain, plain);
+                        self.quantise(&buffers.nope_queries[head], row, 0..sizes.plain, plain);
                         absorbed.write_bytes(0, width - sizes.size);
                         std::ptr::copy_nonoverlapping(query.add(sizes.plain), absorbed, sizes.turned);
                         (self.kernels.rotate)(&of_queries, absorbed);
@@ -154,7 +156,7 @@ impl Phases<'_> {
                     for (head, mixed) in own.zip(mixed.chunks(sizes.size)) {
                         let to = buffers.mixed_latents[head].row(row);
                         std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, sizes.size);
-                        self.round(&buffers.mixed_latents[head], row, 0..sizes.size, to);
+                        self.quantise(&buffers.mixed_latents[head], row, 0..sizes.size, to);
                     }
                 }
             }

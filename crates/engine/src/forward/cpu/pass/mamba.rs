@@ -151,7 +151,7 @@ impl Phases<'_> {
         unsafe {
             (self.kernels.silu_times)(mixed, read, size);
             (self.kernels.rms_norm)(mixed, mamba.norm[own.start..].as_ptr(), mixed, size, epsilon);
-            self.round(&scratch.mixed, row, own, mixed);
+            self.quantise(&scratch.mixed, row, own, mixed);
         }
     }
 }

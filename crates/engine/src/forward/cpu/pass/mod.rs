@@ -33,7 +33,7 @@ mod state_matrices;
 
 use std::ops::Range;
 
-use super::activations::{BLOCK, Place};
+use super::activations::{BLOCK, TileRow};
 use super::block_head::Convolution;
 use super::cache::KvCache;
 use super::feed_forward::FeedForward;
@@ -48,7 +48,7 @@ use crate::model::ModelConfig;
 use crate::tree::TokenTree;
 
 /// Numbers that one member can norm and round in the time that a barrier takes.
-const WORTH_MEETING: usize = 1 << 12;
+const BARRIER_COST: usize = 1 << 12;
 
 /// Copies of the normed states that a pass needs: one that the members share, or one for each
 /// member. With copies of their own the members compute every norm redundantly and need no barrier.
@@ -58,7 +58,7 @@ pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: 
     // Norms that also write to something shared, such as features or convolution inputs, run once.
     let convolved = config.block().is_some_and(|block| block.convolution.is_some());
     let completed = config.family.post_norms || config.family.output_bias || config.family.layer_scales;
-    let shared = completed || taps.is_some() || convolved || saved > WORTH_MEETING;
+    let shared = completed || taps.is_some() || convolved || saved > BARRIER_COST;
     if shared { 1 } else { members }
 }
 
@@ -108,7 +108,7 @@ impl Default for Pending<'_> {
 
 /// Work on a state before it is normed.
 #[derive(Clone, Copy, Default)]
-struct Arriving<'a> {
+struct Completion<'a> {
     pending: Pending<'a>,
     /// Offset among a row's features to copy the completed state to, in units of `hidden`.
     tap: Option<usize>,
@@ -143,27 +143,32 @@ impl Phases<'_> {
             let cache = &self.caches[self.config.cache_of(index)];
             let next = self.network.layers.get(index + 1);
             let next = next.map_or(&*self.network.output, |next| next.mixer.first());
-            let arriving = Arriving { pending, tap: self.tap_of(index) };
+            let completion = Completion { pending, tap: self.tap_of(index) };
             let normed = match head {
                 Some((head, carried)) => {
                     self.eagle_input(member, head, carried, layer.mixer_norm.as_deref().unwrap_or_default())
                 }
-                None => {
-                    self.normalise(member, layer.mixer_norm.as_deref(), arriving, 0..self.nodes, self.normed)
-                }
+                None => self.normalise(
+                    member,
+                    layer.mixer_norm.as_deref(),
+                    completion,
+                    0..self.nodes,
+                    self.normed,
+                ),
             };
             pending = Pending {
                 norm: layer.mixer_post_norm.as_deref(),
                 bias: layer.mixer.output_bias(),
                 scale: 1.0,
             };
-            let [around, around_feed] =
+            let [mixer_convolution, feed_convolution] =
                 layer.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
-            let convolve = |around: Option<&Convolution>, normed, prefetch| {
-                around.map_or(normed, |around| self.convolve_inputs(member, around, normed, prefetch))
+            let convolve = |convolution: Option<&Convolution>, normed, prefetch| {
+                convolution
+                    .map_or(normed, |convolution| self.convolve_inputs(member, convolution, normed, prefetch))
             };
-            let to_branch = pending.norm.is_some() || around.is_some();
-            let normed = convolve(around, normed, layer.mixer.first());
+            let to_branch = pending.norm.is_some() || mixer_convolution.is_some();
+            let normed = convolve(mixer_convolution, normed, layer.mixer.first());
             let (memory, prefetch) = (&self.memories[index], layer.feed_forward.first());
             match &layer.mixer {
                 Mixer::Attention(attention) => {
@@ -182,14 +187,14 @@ impl Phases<'_> {
                     self.mix_by_mamba(member, (mamba, memory), normed, to_branch, prefetch)
                 }
             }
-            around.inspect(|around| self.convolve_branch(member, around));
-            let arriving = Arriving { pending, tap: None };
+            mixer_convolution.inspect(|convolution| self.convolve_branch(member, convolution));
+            let completion = Completion { pending, tap: None };
             let norm = layer.feed_forward_norm.as_deref();
-            let normed = self.normalise(member, norm, arriving, 0..self.nodes, self.normed);
+            let normed = self.normalise(member, norm, completion, 0..self.nodes, self.normed);
             pending =
                 Pending { norm: layer.feed_forward_post_norm.as_deref(), bias: None, scale: layer.scale };
-            let to_branch = pending.norm.is_some() || around_feed.is_some();
-            let normed = convolve(around_feed, normed, layer.feed_forward.first());
+            let to_branch = pending.norm.is_some() || feed_convolution.is_some();
+            let normed = convolve(feed_convolution, normed, layer.feed_forward.first());
             let prefetch = layer.per_layer_input.as_ref().map_or(next, |input| &input.gate);
             match &layer.feed_forward {
                 FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, to_branch, prefetch),
@@ -203,7 +208,7 @@ impl Phases<'_> {
                     self.run_with_shared_expert(member, shared, normed, prefetch)
                 }
             }
-            around_feed.inspect(|around| self.convolve_branch(member, around));
+            feed_convolution.inspect(|convolution| self.convolve_branch(member, convolution));
             if let Some(input) = &layer.per_layer_input {
                 pending = self.apply_per_layer_input(member, input, index, pending, next);
             }
@@ -211,7 +216,7 @@ impl Phases<'_> {
         if self.taps.is_some_and(|taps| !taps.is_early(self.config.layers)) {
             match &self.network.assistant {
                 Some(assistant) => self.output_states(member, assistant, pending),
-                None => self.tap_end(member, pending),
+                None => self.write_features(member, pending),
             }
             pending = Pending::default();
         }
@@ -256,13 +261,13 @@ impl Phases<'_> {
     }
 
     /// Returns the RMS norm of the states of `rows`, or the states without a weight, as rows from 0
-    /// on. Completes the states by [`Self::arrive`] first. Writes to the shared buffer in `to`, or
-    /// to this member's.
+    /// on. Completes the states by [`Self::complete_state`] first. Writes to the shared buffer in
+    /// `to`, or to this member's.
     fn normalise<'a>(
         &self,
         member: &Member<'_>,
         weight: Option<&[f32]>,
-        arriving: Arriving<'_>,
+        completion: Completion<'_>,
         rows: Range<usize>,
         to: &'a [Inputs],
     ) -> &'a Inputs {
@@ -273,12 +278,12 @@ impl Phases<'_> {
                 let out = to.row(row);
                 // SAFETY: see above; all are good for `hidden` numbers.
                 unsafe {
-                    let state = self.arrive(first + row, arriving);
+                    let state = self.complete_state(first + row, completion);
                     match weight {
                         Some(weight) => (self.kernels.rms_norm)(state, weight.as_ptr(), out, hidden, epsilon),
                         None => std::ptr::copy_nonoverlapping(state, out, hidden),
                     }
-                    self.round(to, row, 0..hidden, out);
+                    self.quantise(to, row, 0..hidden, out);
                 }
             }
         };
@@ -297,7 +302,7 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// The row must be this unit's.
-    unsafe fn arrive(&self, row: usize, Arriving { pending, tap }: Arriving<'_>) -> *mut f32 {
+    unsafe fn complete_state(&self, row: usize, Completion { pending, tap }: Completion<'_>) -> *mut f32 {
         let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
         let state = self.hidden(row);
         // SAFETY: guaranteed by the caller; all are good for `hidden` numbers.
@@ -333,9 +338,9 @@ impl Phases<'_> {
 
     /// Completes the states after the last layer and writes the features of all rows: the last
     /// state, its norm, and cached keys and values.
-    fn tap_end(&self, member: &Member<'_>, pending: Pending<'_>) {
+    fn write_features(&self, member: &Member<'_>, pending: Pending<'_>) {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
-        let arriving = Arriving { pending, tap: self.tap_of(self.config.layers) };
+        let completion = Completion { pending, tap: self.tap_of(self.config.layers) };
         let last = self.taps.filter(|taps| taps.last).map(|taps| taps.entering.len() * hidden);
         let cached = self.taps.map_or(&[][..], |taps| &taps.cached);
         let states = self.taps.map_or(0, |taps| taps.states_width(self.config));
@@ -343,7 +348,7 @@ impl Phases<'_> {
             for row in rows {
                 // SAFETY: the row is this unit's.
                 unsafe {
-                    let state = self.arrive(row, arriving);
+                    let state = self.complete_state(row, completion);
                     if let Some(last) = last {
                         let (norm, out) =
                             (self.network.output_norm.as_ptr(), self.workspace.feature(row, last));
@@ -366,22 +371,22 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// If the row is whole blocks, the range must be, too, and be this unit's.
-    unsafe fn round(&self, inputs: &Inputs, row: usize, range: Range<usize>, from: *const f32) {
-        if inputs.blocks {
+    unsafe fn quantise(&self, inputs: &Inputs, row: usize, range: Range<usize>, from: *const f32) {
+        if inputs.is_quantisable {
             // SAFETY: guaranteed by the caller.
-            unsafe { self.round_at(inputs, inputs.eight.place(row), range, from) };
+            unsafe { self.quantise_at(inputs, inputs.quantised.tile_row(row), range, from) };
         }
     }
 
-    /// Quantises as [`Self::round`] does, for a row at a given place of its tile.
+    /// Quantises as [`Self::quantise`] does, for a row given by its place in a tile.
     ///
     /// # Safety
-    /// As for [`Self::round`].
-    unsafe fn round_at(&self, inputs: &Inputs, place: Place, range: Range<usize>, from: *const f32) {
-        if inputs.blocks {
+    /// As for [`Self::quantise`].
+    unsafe fn quantise_at(&self, inputs: &Inputs, tile_row: TileRow, range: Range<usize>, from: *const f32) {
+        if inputs.is_quantisable {
             let (block, count) = (range.start / BLOCK, range.len() / BLOCK);
             // SAFETY: guaranteed by the caller, whole blocks of the row that are this unit's.
-            unsafe { (self.kernels.quantise)(&inputs.eight, place, block, count, from) };
+            unsafe { (self.kernels.quantise)(&inputs.quantised, tile_row, block, count, from) };
         }
     }
 }

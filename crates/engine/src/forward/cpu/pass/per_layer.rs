@@ -1,7 +1,7 @@
 //! Per-layer inputs (Gemma 4's per-layer embeddings): the sum of a table row, read from the file,
 //! and a projection of the token's embedding.
 
-use super::{Arriving, Pending, Phases};
+use super::{Completion, Pending, Phases};
 use crate::forward::cpu::network::{PerLayerInput, PerLayerInputs};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
@@ -20,7 +20,7 @@ impl<'a> Phases<'a> {
         prefetch: &Panels,
     ) {
         let workspace = self.workspace;
-        let normed = self.normalise(member, None, Arriving::default(), 0..self.nodes, self.normed);
+        let normed = self.normalise(member, None, Completion::default(), 0..self.nodes, self.normed);
         let task = self.task(&per_layer.projection, normed, workspace.per_layer_inputs.at(0), false);
         self.products(member, &[task], prefetch);
         // Folds the factor 1 / sqrt(hidden) before the norm into its epsilon.
@@ -58,8 +58,8 @@ impl<'a> Phases<'a> {
     ) -> Pending<'a> {
         let (workspace, width) = (self.workspace, input.gate.rows());
         let Some(per_layer) = &self.network.per_layer else { return pending };
-        let arriving = Arriving { pending: Pending { scale: 1.0, ..pending }, tap: None };
-        let normed = self.normalise(member, None, arriving, 0..self.nodes, self.normed);
+        let completion = Completion { pending: Pending { scale: 1.0, ..pending }, tap: None };
+        let normed = self.normalise(member, None, completion, 0..self.nodes, self.normed);
         let gated = workspace.gated.of(width);
         let (stride, input_stride) = (width.next_multiple_of(LANES), self.input_stride(per_layer));
         debug_assert_eq!(gated.width, stride);
@@ -71,7 +71,7 @@ impl<'a> Phases<'a> {
                 // SAFETY: the row is this unit's; behind both there is room for whole vectors.
                 unsafe {
                     times(own, workspace.per_layer_inputs.at(row * input_stride + index * width), stride);
-                    self.round(gated, row, 0..width, own);
+                    self.quantise(gated, row, 0..width, own);
                 }
             }
         });

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Phases, add};
-use crate::forward::cpu::activations::{BLOCK, Place};
+use crate::forward::cpu::activations::{BLOCK, TileRow};
 use crate::forward::cpu::buffer::Buffer;
 use crate::forward::cpu::feed_forward::Dense;
 use crate::forward::cpu::network::Attention;
@@ -214,8 +214,8 @@ impl Phases<'_> {
                         add(up, &biases.up[range]);
                     }
                     activate(out, up, count * LANES);
-                    let place = Place { first, rows: size, row: first + row };
-                    self.round_at(to, place, at..at + count * LANES, out);
+                    let tile_row = TileRow { first, rows: size, row: first + row };
+                    self.quantise_at(to, tile_row, at..at + count * LANES, out);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! End of a pass: logits of the requested rows, and the sums from which their peaks are found.
 
 use super::products::Task;
-use super::{Arriving, Pending, Phases};
+use super::{Completion, Pending, Phases};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::slices::STRETCH;
@@ -15,8 +15,9 @@ impl Phases<'_> {
         let (workspace, vocabulary) = (self.workspace, self.vocabulary);
         let stride = vocabulary.next_multiple_of(LANES);
         let to = std::slice::from_ref(&workspace.scored);
-        let arriving = Arriving { pending, tap: None };
-        let scored = self.normalise(member, Some(&self.network.output_norm), arriving, self.rows.clone(), to);
+        let completion = Completion { pending, tap: None };
+        let scored =
+            self.normalise(member, Some(&self.network.output_norm), completion, self.rows.clone(), to);
         let task = Task {
             weights: &self.network.output,
             panels: vocabulary.div_ceil(LANES),

@@ -68,7 +68,7 @@ impl Phases<'_> {
                 let mixed = std::slice::from_raw_parts_mut(out(row), channels);
                 let c = std::slice::from_raw_parts(part(row, 1), channels);
                 mixed.iter_mut().zip(c).for_each(|(mixed, c)| *mixed *= c);
-                self.round(&scratch.mixed, row, channel..channel + channels, out(row));
+                self.quantise(&scratch.mixed, row, channel..channel + channels, out(row));
             }
         }
     }

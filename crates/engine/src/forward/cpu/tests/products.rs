@@ -50,7 +50,7 @@ impl Job {
         activations.resize(x.len() / self.inputs(), self.inputs(), kernels.tile);
         for (row, x) in x.chunks(self.inputs()).enumerate() {
             // SAFETY: the set is available, and there is room for these rows and blocks.
-            unsafe { (kernels.quantise)(&activations, activations.place(row), 0, blocks, x.as_ptr()) };
+            unsafe { (kernels.quantise)(&activations, activations.tile_row(row), 0, blocks, x.as_ptr()) };
         }
         activations
     }
