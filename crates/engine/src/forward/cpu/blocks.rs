@@ -81,7 +81,7 @@ unsafe fn pair<S: Products, const BITS: usize>(group: *const u8, j: usize) -> (S
 
 /// Unpacks the four vectors of the first or second half of a group of 6 bits.
 #[inline(always)]
-unsafe fn half<S: Products, const HALF: usize>(group: *const u8) -> [S::B; 4] {
+unsafe fn half_group<S: Products, const HALF: usize>(group: *const u8) -> [S::B; 4] {
     unsafe {
         let high = [S::load_bytes(group.add(256)), S::load_bytes(group.add(256 + 64))];
         let mut weights = [high[0]; 4];
@@ -124,9 +124,9 @@ unsafe fn offset_add<S: Products, const M: usize>(x: Tile, block: usize, offset:
     }
 }
 
-pub struct EightBits;
+pub struct Q8;
 
-impl Blocks for EightBits {
+impl Blocks for Q8 {
     const FORMAT: Format = Format::Q8_0;
     type X = Tile;
 
@@ -139,7 +139,7 @@ impl Blocks for EightBits {
             }
             let group = block.group::<S, Self, M>(0);
             for j in 0..8 {
-                let weights = S::eight(S::load_bytes(group.add(64 * j)));
+                let weights = S::prepare8(S::load_bytes(group.add(64 * j)));
                 for row in 0..M {
                     dots[row] = S::dot8(dots[row], weights, x.four::<M>(index, row, j));
                 }
@@ -188,9 +188,9 @@ impl<const BITS: usize> Blocks for Affine<BITS> {
 }
 
 /// Q4_K and Q5_K: 8 groups of 32, weight = scale * part * quant - minimum * part's minimum.
-pub struct Parted<const BITS: usize>;
+pub struct Superblock<const BITS: usize>;
 
-impl<const BITS: usize> Blocks for Parted<BITS> {
+impl<const BITS: usize> Blocks for Superblock<BITS> {
     const FORMAT: Format = if BITS == 4 { Format::Q4K } else { Format::Q5K };
     type X = Tile;
 
@@ -230,9 +230,9 @@ unsafe fn parts<S: Products>(block: Block, group: usize) -> (S::F, S::F) {
 }
 
 /// Q6_K: 16 parts of 16, weight = scale * part * (quant - 32).
-pub struct SixBits;
+pub struct Q6K;
 
-impl Blocks for SixBits {
+impl Blocks for Q6K {
     const FORMAT: Format = Format::Q6K;
     type X = Tile;
 
@@ -248,11 +248,11 @@ impl Blocks for SixBits {
                 let lower = S::and_int(S::shl_int(parts[0], 5), 0xffff);
                 let offsets = S::or_int(lower, S::shl_int(parts[1], 5 + 16));
                 let mut dots = [S::splat_int(0); M];
-                let weights = half::<S, 0>(at);
+                let weights = half_group::<S, 0>(at);
                 for row in 0..M {
                     dots[row] = S::dot6(dots[row], weights, x.four::<M>(index, row, 0), parts[0]);
                 }
-                let weights = half::<S, 1>(at);
+                let weights = half_group::<S, 1>(at);
                 for row in 0..M {
                     dots[row] = S::dot6(dots[row], weights, x.four::<M>(index, row, 4), parts[1]);
                 }
@@ -267,9 +267,9 @@ impl Blocks for SixBits {
 }
 
 /// Q2_K: 16 parts of 16, weight = scale * part * quant - minimum * part's minimum.
-pub struct TwoBits;
+pub struct Q2K;
 
-impl Blocks for TwoBits {
+impl Blocks for Q2K {
     const FORMAT: Format = Format::Q2K;
     type X = Tile;
 

@@ -18,12 +18,12 @@ use super::simd::Products;
 pub trait Codebook {
     const FORMAT: Format;
     /// Smallest value.
-    const LEAST: i32 = range(Self::FORMAT).0;
+    const MIN: i32 = range(Self::FORMAT).0;
     /// Distances to the smallest value fit in five bits, of which four products fit in the
     /// narrowest sum.
-    const NEAR: bool = range(Self::FORMAT).1 - Self::LEAST < 32;
-    /// Each value less the smallest (if `NEAR`), otherwise plus 128.
-    const VALUES: [u8; 16] = moved(Self::FORMAT, if Self::NEAR { -Self::LEAST } else { 128 });
+    const FITS_FIVE_BITS: bool = range(Self::FORMAT).1 - Self::MIN < 32;
+    /// Each value less the smallest (if `FITS_FIVE_BITS`), otherwise plus 128.
+    const VALUES: [u8; 16] = offset(Self::FORMAT, if Self::FITS_FIVE_BITS { -Self::MIN } else { 128 });
 }
 
 const fn values(format: Format) -> [i8; 16] {
@@ -33,25 +33,25 @@ const fn values(format: Format) -> [i8; 16] {
 
 /// Returns the smallest and the largest value.
 const fn range(format: Format) -> (i32, i32) {
-    let (mut least, mut most) = (i32::MAX, i32::MIN);
+    let (mut min, mut max) = (i32::MAX, i32::MIN);
     let mut index = 0;
     while index < 16 {
         let value = values(format)[index] as i32;
-        least = if value < least { value } else { least };
-        most = if value > most { value } else { most };
+        min = if value < min { value } else { min };
+        max = if value > max { value } else { max };
         index += 1;
     }
-    (least, most)
+    (min, max)
 }
 
-const fn moved(format: Format, by: i32) -> [u8; 16] {
-    let mut moved = [0; 16];
+const fn offset(format: Format, by: i32) -> [u8; 16] {
+    let mut offset = [0; 16];
     let mut index = 0;
     while index < 16 {
-        moved[index] = (values(format)[index] as i32 + by) as u8;
+        offset[index] = (values(format)[index] as i32 + by) as u8;
         index += 1;
     }
-    moved
+    offset
 }
 
 macro_rules! codebooks {
@@ -79,7 +79,7 @@ unsafe fn values_of<S: Products, C: Codebook>(group: *const u8, j: usize) -> S::
                 if j < 3 { S::shl_mask(high, 2 - j as u32, 4) } else { S::shr_mask(high, j as u32 - 2, 4) };
             S::or(low, high)
         };
-        S::choose(&C::VALUES, index)
+        S::lookup(&C::VALUES, index)
     }
 }
 
@@ -96,12 +96,16 @@ unsafe fn dot<S: Products, C: Codebook, const M: usize>(
     block: usize,
 ) -> [S::I; M] {
     unsafe {
-        if C::NEAR { dot_near::<S, C, M>(group, x, block) } else { dot_far::<S, C, M>(group, x, block) }
+        if C::FITS_FIVE_BITS {
+            dot_five_bits::<S, C, M>(group, x, block)
+        } else {
+            dot_eight_bits::<S, C, M>(group, x, block)
+        }
     }
 }
 
 #[inline(always)]
-unsafe fn dot_near<S: Products, C: Codebook, const M: usize>(
+unsafe fn dot_five_bits<S: Products, C: Codebook, const M: usize>(
     group: *const u8,
     x: Tile,
     block: usize,
@@ -109,7 +113,7 @@ unsafe fn dot_near<S: Products, C: Codebook, const M: usize>(
     unsafe {
         let mut dots = [S::splat_int(0); M];
         for row in 0..M {
-            dots[row] = S::splat_int((*x.negative.add(block * M + row)).wrapping_mul(-C::LEAST));
+            dots[row] = S::splat_int((*x.negative.add(block * M + row)).wrapping_mul(-C::MIN));
         }
         for half in 0..2 {
             let mut partial = [S::begin(dots[0]); M];
@@ -131,7 +135,7 @@ unsafe fn dot_near<S: Products, C: Codebook, const M: usize>(
 }
 
 #[inline(always)]
-unsafe fn dot_far<S: Products, C: Codebook, const M: usize>(
+unsafe fn dot_eight_bits<S: Products, C: Codebook, const M: usize>(
     group: *const u8,
     x: Tile,
     block: usize,
@@ -142,7 +146,7 @@ unsafe fn dot_far<S: Products, C: Codebook, const M: usize>(
             dots[row] = S::begin8(*x.negative.add(block * M + row));
         }
         for step in 0..8 {
-            let (j, weights) = (input::<C>(step), S::eight(values_of::<S, C>(group, input::<C>(step))));
+            let (j, weights) = (input::<C>(step), S::prepare8(values_of::<S, C>(group, input::<C>(step))));
             for row in 0..M {
                 dots[row] = S::dot8(dots[row], weights, x.four::<M>(block, row, j));
             }
@@ -216,20 +220,20 @@ impl<C: Codebook> Blocks for Halved<C> {
                     for j in 1..4 {
                         values[j] = values_of::<S, C>(at, 4 * half + j);
                     }
-                    if C::NEAR {
+                    if C::FITS_FIVE_BITS {
                         for row in 0..M {
                             dots[row] =
                                 S::dot6(dots[row], values, x.four::<M>(index, row, 4 * half), parts[half]);
                         }
                     } else {
-                        add_far_half::<S, M>(&mut dots, values, x, (index, half), parts[half]);
+                        add_half_eight_bits::<S, M>(&mut dots, values, x, (index, half), parts[half]);
                     }
                 }
-                if C::NEAR {
+                if C::FITS_FIVE_BITS {
                     // Minus the smallest value, times the parts, times minus the sums of their
                     // inputs.
-                    let least = S::splat_int(-C::LEAST);
-                    let (lower, upper) = (S::mul_int(parts[0], least), S::mul_int(parts[1], least));
+                    let min = S::splat_int(-C::MIN);
+                    let (lower, upper) = (S::mul_int(parts[0], min), S::mul_int(parts[1], min));
                     let offsets = S::or_int(S::and_int(lower, 0xffff), S::shl_int(upper, 16));
                     for row in 0..M {
                         let sums = S::splat_int(*x.halves.add(index * M + row));
@@ -244,7 +248,7 @@ impl<C: Codebook> Blocks for Halved<C> {
 
 /// Adds the products of half a group, times its part.
 #[inline(always)]
-unsafe fn add_far_half<S: Products, const M: usize>(
+unsafe fn add_half_eight_bits<S: Products, const M: usize>(
     dots: &mut [S::I; M],
     values: [S::B; 4],
     x: Tile,
@@ -252,9 +256,9 @@ unsafe fn add_far_half<S: Products, const M: usize>(
     part: S::I,
 ) {
     unsafe {
-        let mut weights = [S::eight(values[0]); 4];
+        let mut weights = [S::prepare8(values[0]); 4];
         for j in 1..4 {
-            weights[j] = S::eight(values[j]);
+            weights[j] = S::prepare8(values[j]);
         }
         for row in 0..M {
             // Minus the sum of this half, 16 bits of both.

@@ -7,14 +7,14 @@
 
 use super::activations::{Activations, TileRow};
 use super::attention::{Attention, Rotation, attend, store_kv};
-use super::blocks::{Affine, Centred, EightBits, Parted, SixBits, TwoBits};
+use super::blocks::{Affine, Centred, Q2K, Q6K, Q8, Superblock};
 use super::cache::KvCache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
 use super::math::{
     clamped_times, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times, sum_exp,
 };
-use super::numbers::{Brain, Half, Plain, Single};
+use super::numbers::{Bf16, F16, F32, Unquantised};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
@@ -170,16 +170,16 @@ macro_rules! compile {
 
             fn kernel<const M: usize>(format: Format) -> Kernel {
                 match format {
-                    Format::Q8_0 => blocks::<EightBits, M>,
+                    Format::Q8_0 => blocks::<Q8, M>,
                     Format::Q4_0 => blocks::<Centred<4>, M>,
                     Format::Q5_0 => blocks::<Centred<5>, M>,
                     Format::Q4_1 => blocks::<Affine<4>, M>,
                     Format::Q5_1 => blocks::<Affine<5>, M>,
-                    Format::Q4K => blocks::<Parted<4>, M>,
-                    Format::Q5K => blocks::<Parted<5>, M>,
-                    Format::Q6K => blocks::<SixBits, M>,
+                    Format::Q4K => blocks::<Superblock<4>, M>,
+                    Format::Q5K => blocks::<Superblock<5>, M>,
+                    Format::Q6K => blocks::<Q6K, M>,
                     // Ternary weights are packed as Q2_K, with equal scales and minimums.
-                    Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => blocks::<TwoBits, M>,
+                    Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => blocks::<Q2K, M>,
                     Format::Iq4Nl => blocks::<Whole<codebooks::Iq4Nl>, M>,
                     Format::Mxfp4 => blocks::<Whole<codebooks::Mxfp4>, M>,
                     Format::Iq4Xs => blocks::<Grouped<codebooks::Iq4Xs>, M>,
@@ -190,9 +190,9 @@ macro_rules! compile {
                     Format::Iq2Xs | Format::Iq2S => blocks::<Halved<codebooks::Iq2Xs>, M>,
                     Format::Iq1M => blocks::<Halved<codebooks::Iq1M>, M>,
                     Format::Q3K => blocks::<Halved<codebooks::Q3K>, M>,
-                    Format::F16 => blocks::<Plain<Half>, M>,
-                    Format::Bf16 => blocks::<Plain<Brain>, M>,
-                    Format::F32 => blocks::<Plain<Single>, M>,
+                    Format::F16 => blocks::<Unquantised<F16>, M>,
+                    Format::Bf16 => blocks::<Unquantised<Bf16>, M>,
+                    Format::F32 => blocks::<Unquantised<F32>, M>,
                 }
             }
 

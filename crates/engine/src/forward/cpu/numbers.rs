@@ -12,7 +12,7 @@ use super::product::{Block, Blocks};
 use super::simd::Products;
 
 /// Unquantised weights; a block is one input.
-pub struct Plain<N>(PhantomData<N>);
+pub struct Unquantised<N>(PhantomData<N>);
 
 /// Loading of such a format.
 pub trait Numbers {
@@ -20,14 +20,14 @@ pub trait Numbers {
     unsafe fn load<S: Products>(block: Block) -> S::F;
 }
 
-impl<N: Numbers> Blocks for Plain<N> {
+impl<N: Numbers> Blocks for Unquantised<N> {
     const FORMAT: Format = N::FORMAT;
     type X = (*const f32, usize);
 
     #[inline(always)]
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]) {
         unsafe {
-            block.ask_ahead::<S, Self, M>(0, 1);
+            block.prefetch_ahead::<S, Self, M>(0, 1);
             let ((x, stride), weights) = (x, N::load::<S>(block));
             for row in 0..M {
                 sums[row] = S::mul_add(weights, S::splat(*x.add(row * stride + index)), sums[row]);
@@ -36,11 +36,11 @@ impl<N: Numbers> Blocks for Plain<N> {
     }
 }
 
-pub struct Half;
-pub struct Brain;
-pub struct Single;
+pub struct F16;
+pub struct Bf16;
+pub struct F32;
 
-impl Numbers for Half {
+impl Numbers for F16 {
     const FORMAT: Format = Format::F16;
     #[inline(always)]
     unsafe fn load<S: Products>(block: Block) -> S::F {
@@ -48,7 +48,7 @@ impl Numbers for Half {
     }
 }
 
-impl Numbers for Brain {
+impl Numbers for Bf16 {
     const FORMAT: Format = Format::Bf16;
     #[inline(always)]
     unsafe fn load<S: Products>(block: Block) -> S::F {
@@ -56,7 +56,7 @@ impl Numbers for Brain {
     }
 }
 
-impl Numbers for Single {
+impl Numbers for F32 {
     const FORMAT: Format = Format::F32;
     #[inline(always)]
     unsafe fn load<S: Products>(block: Block) -> S::F {

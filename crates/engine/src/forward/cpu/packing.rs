@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use super::panels::{Format, Panels, Unfit};
+use super::panels::{Format, PackError, Panels};
 use super::simd::LANES;
 use crate::error::Result;
 use crate::model::Weights;
@@ -36,20 +36,20 @@ pub fn shared(weights: &Weights, name: &str) -> Result<Arc<Panels>> {
 
 /// Packs a matrix, see [`Panels::pack`].
 pub fn panels(weights: &Weights, name: &str) -> Result<Panels> {
-    arranged(weights, name, None)
+    pack(weights, name, None)
 }
 
 /// Packs a matrix with its rows in `order`; `None` is a row of zeros.
 pub fn reordered(weights: &Weights, name: &str, order: &[Option<usize>]) -> Result<Panels> {
-    arranged(weights, name, Some(order))
+    pack(weights, name, Some(order))
 }
 
-fn arranged(weights: &Weights, name: &str, order: Option<&[Option<usize>]>) -> Result<Panels> {
+fn pack(weights: &Weights, name: &str, order: Option<&[Option<usize>]>) -> Result<Panels> {
     let stored = weights.stored(name)?;
     let [rows, inputs] = stored.shape[..] else {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
     };
-    let pack = |format, bytes: &[u8]| {
+    let pack_rows = |format, bytes: &[u8]| {
         let Some(order) = order else { return Panels::pack(format, rows, inputs, bytes) };
         let (width, mut moved) = (bytes.len() / rows, Vec::new());
         for row in order {
@@ -61,20 +61,20 @@ fn arranged(weights: &Weights, name: &str, order: Option<&[Option<usize>]>) -> R
         Panels::pack(format, order.len(), inputs, &moved)
     };
     let packed = if weights.rounds(stored) {
-        pack(Format::Q8_0, &weights.in_eight_bits(weights.device(), name)?.data()?)
+        pack_rows(Format::Q8_0, &weights.in_eight_bits(weights.device(), name)?.data()?)
     } else {
-        pack(stored.format, &weights.read(stored)?)
+        pack_rows(stored.format, &weights.read(stored)?)
     };
-    packed.map_err(|unfit| {
-        weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&unfit))
+    packed.map_err(|error| {
+        weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&error))
     })
 }
 
-fn describe(unfit: &Unfit) -> String {
-    match unfit {
-        Unfit::Size { expected, found } => format!("{found} bytes where {expected} are needed"),
-        Unfit::NotFinite { row } => format!("infinity or NaN in row {row}"),
-        Unfit::Memory { bytes } => format!("no memory: the system did not give {bytes} bytes"),
+fn describe(error: &PackError) -> String {
+    match error {
+        PackError::Size { expected, found } => format!("{found} bytes where {expected} are needed"),
+        PackError::NotFinite { row } => format!("infinity or NaN in row {row}"),
+        PackError::Memory { bytes } => format!("out of memory: {bytes} bytes could not be allocated"),
     }
 }
 

@@ -48,7 +48,7 @@ pub struct Panels {
 
 /// Reason why a matrix cannot be packed.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Unfit {
+pub enum PackError {
     /// The bytes are not a whole number of blocks for each row.
     Size { expected: usize, found: usize },
     /// A scale or a number is infinite or not a number.
@@ -61,23 +61,23 @@ impl Panels {
     /// Packs the bytes of a file, row after row. The last panel is padded with rows of zeros.
     ///
     /// # Errors
-    /// See [`Unfit`].
-    pub fn pack(format: Format, rows: usize, inputs: usize, bytes: &[u8]) -> Result<Self, Unfit> {
+    /// See [`PackError`].
+    pub fn pack(format: Format, rows: usize, inputs: usize, bytes: &[u8]) -> Result<Self, PackError> {
         let row_bytes = inputs / format.inputs() * format.stored();
         if !inputs.is_multiple_of(format.inputs()) || bytes.len() != rows * row_bytes || bytes.is_empty() {
-            return Err(Unfit::Size { expected: rows * row_bytes, found: bytes.len() });
+            return Err(PackError::Size { expected: rows * row_bytes, found: bytes.len() });
         }
         let panel_bytes = inputs / format.inputs() * format.panel_block();
         let mut data = allocate(rows.div_ceil(LANES) * panel_bytes)?;
         let panels = data.par_chunks_mut(panel_bytes).zip(bytes.par_chunks(LANES * row_bytes));
         panels.enumerate().try_for_each(|(panel, (out, rows))| {
             let rows: Vec<&[u8]> = rows.chunks(row_bytes).collect();
-            let unfit = if format.quantised() {
+            let invalid = if format.quantised() {
                 pack_blocks(format, &rows, out)
             } else {
                 pack_numbers(format, &rows, out)
             };
-            unfit.map_or(Ok(()), |lane| Err(Unfit::NotFinite { row: panel * LANES + lane }))
+            invalid.map_or(Ok(()), |lane| Err(PackError::NotFinite { row: panel * LANES + lane }))
         })?;
         Ok(Self { format, rows, inputs, panel_bytes, data })
     }
@@ -115,24 +115,24 @@ impl Panels {
         if !format.quantised() {
             return blocks.for_each(|(block, out)| out[0] = number(format, block, lane));
         }
-        let mut taken = Block::default();
+        let mut block_of_row = Block::default();
         for (block, out) in blocks {
-            unpack_block(format, block, lane, &mut taken);
-            taken.weights(format, out);
+            unpack_block(format, block, lane, &mut block_of_row);
+            block_of_row.weights(format, out);
         }
     }
 }
 
-fn allocate(bytes: usize) -> Result<MmapMut, Unfit> {
-    let data = MmapMut::map_anon(bytes).map_err(|_| Unfit::Memory { bytes })?;
+fn allocate(bytes: usize) -> Result<MmapMut, PackError> {
+    let data = MmapMut::map_anon(bytes).map_err(|_| PackError::Memory { bytes })?;
     #[cfg(target_os = "linux")]
-    wish_for_huge_pages(&data);
+    advise_huge_pages(&data);
     Ok(data)
 }
 
 /// Asks for huge pages, which need fewer page table look-ups. A refusal only costs speed.
 #[cfg(target_os = "linux")]
-fn wish_for_huge_pages(data: &MmapMut) {
+fn advise_huge_pages(data: &MmapMut) {
     const HUGE_PAGE: usize = 1 << 21;
     if data.len() >= HUGE_PAGE {
         let _ = data.advise(memmap2::Advice::HugePage);
@@ -162,23 +162,23 @@ fn pack_numbers(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize>
 
 /// Returns the first row with a scale that is not finite.
 fn pack_blocks(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> {
-    let mut taken = Block::default();
-    let mut unfit = None;
+    let mut block_of_row = Block::default();
+    let mut invalid = None;
     for (index, out) in out.chunks_exact_mut(format.panel_block()).enumerate() {
         let (head, groups) = out.split_at_mut(format.head());
         for (lane, row) in rows.iter().enumerate() {
-            taken.take_apart(format, &row[index * format.stored()..][..format.stored()]);
-            if !taken.finite(format) {
-                unfit = Some(unfit.unwrap_or(lane).min(lane));
+            block_of_row.take_apart(format, &row[index * format.stored()..][..format.stored()]);
+            if !block_of_row.finite(format) {
+                invalid = Some(invalid.unwrap_or(lane).min(lane));
             }
-            pack_scales(format, &taken, lane, head);
+            pack_scales(format, &block_of_row, lane, head);
             let groups = groups.chunks_exact_mut(format.group());
-            for (quants, group) in taken.quants.as_chunks().0.iter().zip(groups) {
+            for (quants, group) in block_of_row.quants.as_chunks().0.iter().zip(groups) {
                 pack_group(format, quants, lane, group);
             }
         }
     }
-    unfit
+    invalid
 }
 
 /// Packs the scales of a row: the halves of all rows come first, then the first parts of all rows,

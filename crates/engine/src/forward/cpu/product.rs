@@ -2,8 +2,8 @@
 //!
 //! Row invariance rests on this file: a row's sixteen results come from the same operations in the
 //! same order, whatever else is in the tile. Products of bytes within a block are summed exactly as
-//! integers. Blocks are summed in f32 over each [`run`] in order, and then the runs' sums in order.
-//! The GPU engine keeps this order; runs can be computed in parallel.
+//! integers. Blocks are summed in f32 over each run ([`blocks_per_run`]) in order, and then the
+//! runs' sums in order. The GPU engine keeps this order; runs can be computed in parallel.
 
 use super::activations::{BLOCK, Tile};
 use super::panels::Format;
@@ -33,11 +33,11 @@ pub enum Rows {
 }
 
 /// Form of input rows that a kernel takes.
-pub trait Form: Copy {
+pub trait RowForm: Copy {
     fn of(rows: &Rows) -> Self;
 }
 
-impl Form for Tile {
+impl RowForm for Tile {
     #[inline(always)]
     fn of(rows: &Rows) -> Self {
         match *rows {
@@ -48,7 +48,7 @@ impl Form for Tile {
 }
 
 /// Pointer to the first number, and the distance between rows.
-impl Form for (*const f32, usize) {
+impl RowForm for (*const f32, usize) {
     #[inline(always)]
     fn of(rows: &Rows) -> Self {
         match *rows {
@@ -63,7 +63,7 @@ pub type Kernel = unsafe fn(&Product);
 
 /// Prefetch distance in bytes for products with so many rows: whole parts of `part` bytes.
 /// Measured, see docs/benchmarks.md.
-const fn ahead(rows: usize, part: usize) -> usize {
+const fn prefetch_distance(rows: usize, part: usize) -> usize {
     let bytes: usize = if rows < 4 { 4096 } else { 8192 };
     bytes.next_multiple_of(part)
 }
@@ -100,7 +100,7 @@ impl Block {
         let groups = B::FORMAT.inputs() / BLOCK;
         // SAFETY: the group is within the block.
         unsafe {
-            self.ask_ahead::<S, B, M>(index, groups);
+            self.prefetch_ahead::<S, B, M>(index, groups);
             self.at.add(B::FORMAT.head() + index * B::FORMAT.group() + 4 * self.lane)
         }
     }
@@ -108,20 +108,20 @@ impl Block {
     /// Prefetches part `index` of `parts` of a later block; a kernel for some lanes prefetches
     /// their share.
     #[inline(always)]
-    pub unsafe fn ask_ahead<S: Products, B: Blocks, const M: usize>(self, index: usize, parts: usize) {
+    pub unsafe fn prefetch_ahead<S: Products, B: Blocks, const M: usize>(self, index: usize, parts: usize) {
         let size = B::FORMAT.panel_block() / parts;
-        let from = self.at.wrapping_add(ahead(M, size) + index * size);
+        let from = self.at.wrapping_add(prefetch_distance(M, size) + index * size);
         let beyond = (from as usize).wrapping_sub(self.end as usize);
         let from = if from < self.end { from } else { self.next.wrapping_add(beyond) };
         // SAFETY: guaranteed by the caller to the kernels.
-        unsafe { ask_for::<S>(from.wrapping_add(size / LANES * self.lane), size / LANES * S::WIDTH) };
+        unsafe { prefetch_range::<S>(from.wrapping_add(size / LANES * self.lane), size / LANES * S::WIDTH) };
     }
 }
 
 /// Kernel for the blocks of one format.
 pub trait Blocks {
     const FORMAT: Format;
-    type X: Form;
+    type X: RowForm;
     /// Adds the products of block number `index`.
     unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]);
 }
@@ -145,8 +145,8 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
     let mut sums = [[0f32; LANES]; M];
     // SAFETY: guaranteed by the caller, here and below.
     let mut all = [unsafe { S::Part::splat(0.0) }; M];
-    for first in (0..product.blocks).step_by(run(B::FORMAT)) {
-        let end = product.blocks.min(first + run(B::FORMAT));
+    for first in (0..product.blocks).step_by(blocks_per_run(B::FORMAT)) {
+        let end = product.blocks.min(first + blocks_per_run(B::FORMAT));
         for lane in (0..LANES).step_by(width) {
             // SAFETY: guaranteed by the caller.
             unsafe {
@@ -187,12 +187,12 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
 
 /// Blocks with a sum of their own: 256 inputs, or 32 in formats where every input is rounded. Few
 /// enough to stay in the cache for the other part of the lanes.
-pub const fn run(format: Format) -> usize {
+pub const fn blocks_per_run(format: Format) -> usize {
     if format.quantised() { 256 / format.inputs() } else { 32 }
 }
 
 #[inline(always)]
-unsafe fn ask_for<S: Products>(at: *const u8, size: usize) {
+unsafe fn prefetch_range<S: Products>(at: *const u8, size: usize) {
     let mut line = 0;
     while line < size {
         // SAFETY: a prefetch may be of any address.
@@ -212,7 +212,12 @@ pub unsafe fn read<S: Simd>(memory: &[u8]) -> u64 {
     let mut sums = [0u64; SUMS];
     for chunk in memory.as_chunks::<{ 8 * SUMS }>().0 {
         // SAFETY: guaranteed by the caller.
-        unsafe { ask_for::<S::Part>(chunk.as_ptr().wrapping_add(ahead(1, chunk.len())), chunk.len()) };
+        unsafe {
+            prefetch_range::<S::Part>(
+                chunk.as_ptr().wrapping_add(prefetch_distance(1, chunk.len())),
+                chunk.len(),
+            )
+        };
         for (sum, bytes) in sums.iter_mut().zip(chunk.as_chunks().0) {
             *sum = sum.wrapping_add(u64::from_le_bytes(*bytes));
         }

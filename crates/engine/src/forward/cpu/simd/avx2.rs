@@ -26,7 +26,7 @@ pub trait Bytes: Copy + 'static {
     unsafe fn finish(onto: __m256i, sum: __m256i) -> __m256i;
     unsafe fn dot6(onto: __m256i, weights: [__m256i; 4], x: [__m256i; 4], factor: __m256i) -> __m256i;
     unsafe fn begin8(negative_sum: i32) -> __m256i;
-    unsafe fn eight(weights: __m256i) -> Self::W8;
+    unsafe fn prepare8(weights: __m256i) -> Self::W8;
     unsafe fn dot8(sum: __m256i, weights: Self::W8, x: __m256i) -> __m256i;
 }
 
@@ -77,7 +77,7 @@ impl Bytes for Pairs {
     }
 
     #[inline(always)]
-    unsafe fn eight(weights: __m256i) -> Self::W8 {
+    unsafe fn prepare8(weights: __m256i) -> Self::W8 {
         unsafe {
             let signed = _mm256_xor_si256(weights, _mm256_set1_epi8(-128));
             (_mm256_abs_epi8(signed), signed)
@@ -132,7 +132,7 @@ impl Bytes for Quads {
     }
 
     #[inline(always)]
-    unsafe fn eight(weights: __m256i) -> __m256i {
+    unsafe fn prepare8(weights: __m256i) -> __m256i {
         weights
     }
 
@@ -337,7 +337,7 @@ impl<P: Bytes> Products for Ymm<P> {
     }
 
     #[inline(always)]
-    unsafe fn choose(table: &[u8; 16], index: __m256i) -> __m256i {
+    unsafe fn lookup(table: &[u8; 16], index: __m256i) -> __m256i {
         unsafe {
             _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(_mm_loadu_si128(table.as_ptr().cast())), index)
         }
@@ -374,8 +374,8 @@ impl<P: Bytes> Products for Ymm<P> {
     }
 
     #[inline(always)]
-    unsafe fn eight(weights: __m256i) -> P::W8 {
-        unsafe { P::eight(weights) }
+    unsafe fn prepare8(weights: __m256i) -> P::W8 {
+        unsafe { P::prepare8(weights) }
     }
 
     #[inline(always)]

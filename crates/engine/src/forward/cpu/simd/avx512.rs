@@ -196,7 +196,7 @@ impl Products for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn choose(table: &[u8; 16], index: __m512i) -> __m512i {
+    unsafe fn lookup(table: &[u8; 16], index: __m512i) -> __m512i {
         unsafe { _mm512_shuffle_epi8(_mm512_broadcast_i32x4(_mm_loadu_si128(table.as_ptr().cast())), index) }
     }
 
@@ -237,7 +237,7 @@ impl Products for Avx512 {
     }
 
     #[inline(always)]
-    unsafe fn eight(weights: __m512i) -> __m512i {
+    unsafe fn prepare8(weights: __m512i) -> __m512i {
         weights
     }
 

@@ -98,7 +98,7 @@ pub trait Products: Vector {
     unsafe fn shl_mask(x: Self::B, by: u32, mask: u8) -> Self::B;
     unsafe fn or(a: Self::B, b: Self::B) -> Self::B;
     /// Looks up each byte, which is below 16, in `table`.
-    unsafe fn choose(table: &[u8; 16], index: Self::B) -> Self::B;
+    unsafe fn lookup(table: &[u8; 16], index: Self::B) -> Self::B;
 
     /// Begins a sum that [`Self::finish`] adds to `onto`.
     unsafe fn begin(onto: Self::I) -> Self::Partial;
@@ -118,7 +118,7 @@ pub trait Products: Vector {
     /// numbers at `x` that follow.
     unsafe fn begin8(negative_sum: i32) -> Self::I;
     /// Prepares weights from bytes that hold weight + 128.
-    unsafe fn eight(weights: Self::B) -> Self::W8;
+    unsafe fn prepare8(weights: Self::B) -> Self::W8;
     /// Adds products as [`Self::dot`] does; no number at `x` may be -128.
     unsafe fn dot8(sum: Self::I, weights: Self::W8, x: *const i8) -> Self::I;
 

@@ -258,7 +258,7 @@ impl Products for Pair {
     }
 
     #[inline(always)]
-    unsafe fn choose(table: &[u8; 16], index: Self::B) -> Self::B {
+    unsafe fn lookup(table: &[u8; 16], index: Self::B) -> Self::B {
         unsafe { both!(vqtbl1q_u8([vld1q_u8(table.as_ptr()); 2], index)) }
     }
 
@@ -303,7 +303,7 @@ impl Products for Pair {
     }
 
     #[inline(always)]
-    unsafe fn eight(weights: Self::B) -> Self::B {
+    unsafe fn prepare8(weights: Self::B) -> Self::B {
         unsafe { both!(veorq_u8(weights, [vdupq_n_u8(128); 2])) }
     }
 

@@ -233,7 +233,7 @@ impl Products for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn choose(table: &[u8; 16], index: B) -> B {
+    unsafe fn lookup(table: &[u8; 16], index: B) -> B {
         bytes(index, |index| table[usize::from(index & 15)])
     }
 
@@ -273,7 +273,7 @@ impl Products for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn eight(weights: B) -> B {
+    unsafe fn prepare8(weights: B) -> B {
         weights
     }
 

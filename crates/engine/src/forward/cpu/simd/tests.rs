@@ -159,7 +159,7 @@ unsafe fn try_products<V: Products>(case: &Case, at: usize, out: &mut Outcome) {
         out.note("shl_mask by 4", at, V::shl_mask(bytes[0], 4, 48));
         out.note("or", at, V::or(bytes[0], bytes[1]));
         let table = case.bytes[1].first_chunk().unwrap();
-        out.note("choose", at, V::choose(table, V::shr_mask(bytes[0], 4, 15)));
+        out.note("lookup", at, V::lookup(table, V::shr_mask(bytes[0], 4, 15)));
 
         let x = case.x.as_ptr();
         let onto = V::load_i8(case.factors.as_ptr().add(at));
@@ -176,7 +176,7 @@ unsafe fn try_products<V: Products>(case: &Case, at: usize, out: &mut Outcome) {
         out.note("dot_halves", at, V::dot_halves(a, b));
         let mut sum = V::begin8(-case.x.iter().map(|&x| i32::from(x)).sum::<i32>());
         for vector in 0..8 {
-            sum = V::dot8(sum, V::eight(bytes[vector]), x.add(4 * vector));
+            sum = V::dot8(sum, V::prepare8(bytes[vector]), x.add(4 * vector));
         }
         out.note("dot8", at, sum);
         V::prefetch(std::ptr::null());

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::super::panels::{Format, Panels, Unfit};
+use super::super::panels::{Format, PackError, Panels};
 use super::{dequantised, file};
 
 proptest! {
@@ -53,12 +53,12 @@ fn bytes_that_are_not_a_whole_matrix_are_rejected() {
         let bytes = file(&mut StdRng::seed_from_u64(1), format, 3, inputs);
         let pack = |rows, inputs, bytes: &[u8]| Panels::pack(format, rows, inputs, bytes).err();
         assert_eq!(pack(3, inputs, &bytes), None);
-        let size = |found| Some(Unfit::Size { expected: bytes.len(), found });
+        let size = |found| Some(PackError::Size { expected: bytes.len(), found });
         assert_eq!(pack(3, inputs, &bytes[1..]), size(bytes.len() - 1), "{format:?}");
         assert_eq!(pack(3, inputs, &[&bytes[..], &[0]].concat()), size(bytes.len() + 1), "{format:?}");
-        assert_eq!(pack(0, inputs, &[]), Some(Unfit::Size { expected: 0, found: 0 }), "{format:?}");
+        assert_eq!(pack(0, inputs, &[]), Some(PackError::Size { expected: 0, found: 0 }), "{format:?}");
         if format.quantised() {
-            assert!(matches!(pack(3, inputs + 1, &bytes), Some(Unfit::Size { .. })), "{format:?}");
+            assert!(matches!(pack(3, inputs + 1, &bytes), Some(PackError::Size { .. })), "{format:?}");
         }
     }
 }
@@ -82,7 +82,7 @@ fn infinite_numbers_and_nan_are_rejected() {
                     _ => bytes[at..at + 2].copy_from_slice(&f16::from_f32(number).to_le_bytes()),
                 }
                 let found = Panels::pack(format, 20, inputs, &bytes).err();
-                assert_eq!(found, Some(Unfit::NotFinite { row }), "{format:?} {number}");
+                assert_eq!(found, Some(PackError::NotFinite { row }), "{format:?} {number}");
             }
         }
     }
@@ -96,7 +96,7 @@ fn infinite_scales_in_other_formats_than_half_precision_are_rejected() {
         change(&mut bytes[39 * format.stored()..]);
         Panels::pack(format, 20, inputs, &bytes).err()
     };
-    let last = Some(Unfit::NotFinite { row: 19 });
+    let last = Some(PackError::NotFinite { row: 19 });
     for exponent in [253, 254, 255] {
         assert_eq!(refused(Format::Mxfp4, &|block| block[0] = exponent), last, "{exponent}");
     }

@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use super::super::activations::{Activations, BLOCK};
 use super::super::isa::Isa;
 use super::super::panels::{Format, Panels};
-use super::super::product::{Product, Rows, run};
+use super::super::product::{Product, Rows, blocks_per_run};
 use super::super::simd::LANES;
 use super::{bits, dequantised, file, numbers, sets};
 use crate::format::set_halves;
@@ -44,7 +44,7 @@ impl Job {
         self.panels.panels() * LANES
     }
 
-    fn rounded(&self, isa: Isa, x: &[f32]) -> Activations {
+    fn quantised_rows(&self, isa: Isa, x: &[f32]) -> Activations {
         let (kernels, blocks) = (isa.kernels(), self.inputs() / BLOCK);
         let mut activations = Activations::default();
         activations.resize(x.len() / self.inputs(), self.inputs(), kernels.tile);
@@ -59,7 +59,7 @@ impl Job {
     fn product(&self, isa: Isa, x: &[f32], onto: Option<&[f32]>) -> Vec<f32> {
         let (kernels, panels, format) = (isa.kernels(), &self.panels, self.panels.format());
         let count = x.len() / self.inputs();
-        let rounded = if format.quantised() { self.rounded(isa, x) } else { Activations::default() };
+        let rounded = if format.quantised() { self.quantised_rows(isa, x) } else { Activations::default() };
         let mut out = onto.map_or_else(|| vec![f32::NAN; count * self.stride()], <[f32]>::to_vec);
         for first in (0..count).step_by(kernels.tile) {
             let rows = kernels.tile.min(count - first);
@@ -93,7 +93,7 @@ impl Job {
         let mut out = vec![0.0; self.x.len()];
         for (row, out) in out.chunks_mut(self.inputs()).enumerate() {
             // A single row is a tile by itself.
-            let rounded = self.rounded(Isa::Scalar, &self.x[row * self.inputs()..][..self.inputs()]);
+            let rounded = self.quantised_rows(Isa::Scalar, &self.x[row * self.inputs()..][..self.inputs()]);
             for (block, out) in out.chunks_mut(BLOCK).enumerate() {
                 let tile = rounded.tile(0, 1);
                 for (input, out) in out.iter_mut().enumerate() {
@@ -195,7 +195,7 @@ fn columns(format: Format, bytes: &[u8], inputs: usize, from: usize, to: usize) 
 fn a_product_is_the_sum_of_its_runs_in_order() {
     let random = &mut StdRng::seed_from_u64(2);
     for format in Format::ALL {
-        let run = run(format) * format.inputs();
+        let run = blocks_per_run(format) * format.inputs();
         // The last run is short unless a run is one block.
         let inputs = 4 * run + format.inputs();
         let bytes = file(random, format, 16, inputs);
