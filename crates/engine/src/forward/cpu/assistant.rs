@@ -72,7 +72,7 @@ impl Clusters {
     pub fn output(&self, weights: &Weights) -> Result<Panels> {
         let rows = self.order.chunks(self.size).flat_map(|cluster| {
             let filled = self.panels() * LANES;
-            (0..filled).map(|place| cluster.get(place).map(|&token| token as usize))
+            (0..filled).map(|index| cluster.get(index).map(|&token| token as usize))
         });
         reordered(weights, OUTPUT, &rows.collect::<Vec<_>>())
     }

@@ -292,8 +292,8 @@ unsafe fn compact_scores(job: &Attention<'_>, scores: *mut f32) {
 unsafe fn softmax<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) -> f32 {
     unsafe {
         let whole = length.next_multiple_of(LANES);
-        for beyond in length..whole {
-            *scores.add(beyond) = f32::NEG_INFINITY;
+        for padding in length..whole {
+            *scores.add(padding) = f32::NEG_INFINITY;
         }
         let (largest, sum) = largest_and_sum::<S>(scores, whole);
         for at in (0..length).step_by(LANES) {

@@ -300,15 +300,15 @@ mod tests {
         let (mut cores, mut now, mut missing) = (Cores::new(2), 0.0, 0.0);
         while now < 60_000.0 {
             let size = cores.members();
-            let beside = now % 2000.0 < 300.0 || now % 150.0 < 30.0;
+            let is_busy = now % 2000.0 < 300.0 || now % 150.0 < 30.0;
             let (ms, delay) = if size == 1 {
                 (10.0, 0.0)
-            } else if beside {
+            } else if is_busy {
                 (20.0, 14.0)
             } else {
                 (6.0, 0.0)
             };
-            missing += if size == 1 && !beside { ms } else { 0.0 };
+            missing += if size == 1 && !is_busy { ms } else { 0.0 };
             now += ms;
             cores.record(now, Pass { size, ms, delay });
         }

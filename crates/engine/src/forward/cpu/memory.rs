@@ -128,20 +128,20 @@ impl Memory {
         grow(&mut self.records, records, self.layout.record)
     }
 
-    /// Convolution tail of the state in `place` from `channel` on: the row `back` rows before the
+    /// Convolution tail of the state in `slot` from `channel` on: the row `back` rows before the
     /// state's last one. `taps` is the convolution's width.
-    pub fn tail(&self, place: usize, back: usize, taps: usize, channel: usize) -> *mut f32 {
-        self.states[place].at((taps - 2 - back) * self.layout.channels + channel)
+    pub fn tail(&self, slot: usize, back: usize, taps: usize, channel: usize) -> *mut f32 {
+        self.states[slot].at((taps - 2 - back) * self.layout.channels + channel)
     }
 
-    /// Matrix block of the state in `place`, `[key_size, BLOCK]`.
-    pub fn matrix(&self, place: usize, head: usize, block: usize) -> *mut f32 {
+    /// Matrix block of the state in `slot`, `[key_size, BLOCK]`.
+    pub fn matrix(&self, slot: usize, head: usize, block: usize) -> *mut f32 {
         let blocks = head * (self.layout.value_size / BLOCK) + block;
-        self.states[place].at(self.layout.tail + blocks * self.layout.key_size * BLOCK)
+        self.states[slot].at(self.layout.tail + blocks * self.layout.key_size * BLOCK)
     }
 
-    /// Record in `place`.
-    pub fn record(&self, place: usize) -> StepRecord {
-        StepRecord::new(self.records[place].at(0), self.layout)
+    /// Record in `slot`.
+    pub fn record(&self, slot: usize) -> StepRecord {
+        StepRecord::new(self.records[slot].at(0), self.layout)
     }
 }

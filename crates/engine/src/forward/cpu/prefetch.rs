@@ -14,7 +14,7 @@ pub fn run_length(total: usize, member: &Member<'_>) -> usize {
 
 /// Does this member's share of the units `0..total`. `work` gets a unit and the address that is
 /// read after it; the address after the last unit is `next`. `at(unit)` is where a unit is read. To
-/// know what next_run, a run of units is taken before the previous one is done.
+/// know what follows, a run of units is taken before the previous one is done.
 pub fn share_with_prefetch(
     member: &Member<'_>,
     total: usize,

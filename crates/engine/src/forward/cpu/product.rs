@@ -111,8 +111,8 @@ impl Block {
     pub unsafe fn prefetch_ahead<S: Products, B: Blocks, const M: usize>(self, index: usize, parts: usize) {
         let size = B::FORMAT.panel_block() / parts;
         let from = self.at.wrapping_add(prefetch_distance(M, size) + index * size);
-        let beyond = (from as usize).wrapping_sub(self.end as usize);
-        let from = if from < self.end { from } else { self.next.wrapping_add(beyond) };
+        let past_end = (from as usize).wrapping_sub(self.end as usize);
+        let from = if from < self.end { from } else { self.next.wrapping_add(past_end) };
         // SAFETY: guaranteed by the caller to the kernels.
         unsafe { prefetch_range::<S>(from.wrapping_add(size / LANES * self.lane), size / LANES * S::WIDTH) };
     }

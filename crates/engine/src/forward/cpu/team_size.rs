@@ -196,8 +196,8 @@ mod tests {
         let mut sizes = TeamSizes::new(2, |_| 2);
         // The team sometimes has one member only, whatever is requested.
         for pass in 0..2000 {
-            let asked = sizes.members(1).unwrap();
-            let size = if pass % 200 < 100 { asked } else { 1 };
+            let requested = sizes.members(1).unwrap();
+            let size = if pass % 200 < 100 { requested } else { 1 };
             sizes.record(1, Pass { size, ms: 1.0 / size as f64, delay: 0.0 });
         }
         assert_eq!(sizes.0[0].size, 2);

@@ -39,14 +39,14 @@ impl Phases<'_> {
         member.barrier();
         let panels = clusters.panels();
         member.share(rows * nearest * panels, 1, |units| {
-            for (place, panel) in units.map(|unit| (unit / panels, unit % panels)) {
-                let out = workspace.nearest_scores.at((place * panels + panel) * LANES);
+            for (index, panel) in units.map(|unit| (unit / panels, unit % panels)) {
+                let out = workspace.nearest_scores.at((index * panels + panel) * LANES);
                 // SAFETY: the clusters are only read, and a panel's scores of the row are this
                 // unit's.
                 unsafe {
-                    let cluster = *workspace.nearest.at(place);
+                    let cluster = *workspace.nearest.at(index);
                     let weights = (&*self.network.output, cluster * panels + panel);
-                    self.multiply_row(weights, scored, place / nearest, out);
+                    self.multiply_row(weights, scored, index / nearest, out);
                 }
             }
         });
@@ -107,11 +107,11 @@ impl Phases<'_> {
 fn highest(scores: &[f32], to: &mut [usize]) {
     let mut count = 0;
     for (index, score) in scores.iter().enumerate() {
-        let place = to[..count].partition_point(|&other| scores[other] >= *score);
-        if place < to.len() {
+        let rank = to[..count].partition_point(|&other| scores[other] >= *score);
+        if rank < to.len() {
             count = to.len().min(count + 1);
-            to[place..count].rotate_right(1);
-            to[place] = index;
+            to[rank..count].rotate_right(1);
+            to[rank] = index;
         }
     }
 }

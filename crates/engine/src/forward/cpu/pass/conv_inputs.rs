@@ -84,17 +84,17 @@ impl Phases<'_> {
             }
         };
         for row in 0..self.nodes {
-            if let Some(place) = plan.rows[self.first + row] {
-                copy(inputs.at(row, channel), memory.record(place).inputs(channel));
+            if let Some(slot) = plan.rows[self.first + row] {
+                copy(inputs.at(row, channel), memory.record(slot).inputs(channel));
             }
         }
         let skipped = plan.rows.iter().take_while(|row| row.is_none()).count();
         let ends = plan.end.map(|end| (end, self.workspace.visible[skipped - 1].as_slice()));
-        for (place, path) in ends.into_iter().chain(plan.to.map(|to| (to, [].as_slice()))) {
+        for (slot, path) in ends.into_iter().chain(plan.to.map(|to| (to, [].as_slice()))) {
             // Oldest first, so that a state is read before it is shifted.
             for back in (0..taps - 1).rev() {
                 let from = self.input(memory, inputs, path, back, (taps, channel));
-                copy(from, memory.tail(place, back, taps, channel));
+                copy(from, memory.tail(slot, back, taps, channel));
             }
         }
     }
@@ -128,6 +128,6 @@ impl Phases<'_> {
     pub fn record(&self, memory: &Memory, node: usize) -> StepRecord {
         let scratch = &self.workspace.recurrent;
         scratch.walk.plan.rows[node]
-            .map_or_else(|| scratch.temporary_record(node), |place| memory.record(place))
+            .map_or_else(|| scratch.temporary_record(node), |slot| memory.record(slot))
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Phases<'a> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let state = states.row(row).as_ptr();
-                // SAFETY: the row is this unit's, and as wide as what is carried.
+                // SAFETY: the row is this unit's, and as wide as the head's input.
                 unsafe { std::ptr::copy_nonoverlapping(state, self.hidden(row), self.config.hidden) };
             }
         });

@@ -115,7 +115,7 @@ impl Phases<'_> {
                 }
                 let cached = buffers.kv.at(row * width);
                 let position = self.at + self.first + row;
-                // SAFETY: the row and its place in the cache are this unit's.
+                // SAFETY: the row and its entry in the cache are this unit's.
                 unsafe {
                     (self.kernels.rms_norm)(cached, latent.kv_a_norm.as_ptr(), cached, sizes.size, epsilon);
                     (self.kernels.rotate)(&of_keys, cached.add(sizes.size));

@@ -378,7 +378,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Quantises as [`Self::quantise`] does, for a row given by its place in a tile.
+    /// Quantises as [`Self::quantise`] does, for a row given by its position in a tile.
     ///
     /// # Safety
     /// As for [`Self::quantise`].

@@ -54,7 +54,7 @@ impl Phases<'_> {
                     if self.config.scoring != Scoring::PLAIN {
                         (self.kernels.score)(logits, whole, self.config.scoring);
                     }
-                    (length..whole).for_each(|beyond| *logits.add(beyond) = f32::NEG_INFINITY);
+                    (length..whole).for_each(|padding| *logits.add(padding) = f32::NEG_INFINITY);
                     let found = (self.kernels.largest_and_sum)(logits, whole);
                     workspace.slices.at(row * slices + slice).write(found);
                 }

@@ -48,9 +48,8 @@ impl Phases<'_> {
         let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         let key_head = heads.key_of(head);
         let plan = &scratch.walk.plan;
-        let state = |place: Option<usize>| {
-            place.map_or(std::ptr::null_mut(), |place| memory.matrix(place, head, block))
-        };
+        let state =
+            |slot: Option<usize>| slot.map_or(std::ptr::null_mut(), |slot| memory.matrix(slot, head, block));
         let matrix = |slot: MatrixSlot| match slot {
             MatrixSlot::From => state(plan.from),
             MatrixSlot::To => state(plan.to),
@@ -79,7 +78,7 @@ impl Phases<'_> {
                     let updates = [update(self.record(memory, node))];
                     (self.kernels.step)(&Step { updates: &updates, ..step });
                 }
-                Updates::Before => self.apply(&plan.before, |place| update(memory.record(place)), step),
+                Updates::Before => self.apply(&plan.before, |slot| update(memory.record(slot)), step),
             }
         }
         read
@@ -89,13 +88,13 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// The contract of the `step` kernel.
-    unsafe fn apply(&self, places: &[usize], update_at: impl Fn(usize) -> BlockUpdate, step: Step<'_>) {
+    unsafe fn apply(&self, slots: &[usize], update_at: impl Fn(usize) -> BlockUpdate, step: Step<'_>) {
         let nothing = BlockUpdate { decay: 0.0, key: std::ptr::null(), correction: std::ptr::null() };
-        let (mut from, mut left) = (step.from, places);
+        let (mut from, mut left) = (step.from, slots);
         while !left.is_empty() {
             let (now, later) = left.split_at(MAX_UPDATES.min(left.len()));
             let mut updates = [nothing; MAX_UPDATES];
-            now.iter().zip(&mut updates).for_each(|(&place, update)| *update = update_at(place));
+            now.iter().zip(&mut updates).for_each(|(&slot, update)| *update = update_at(slot));
             let read = step.read.filter(|_| later.is_empty());
             // SAFETY: guaranteed by the caller.
             unsafe { (self.kernels.step)(&Step { from, updates: &updates[..now.len()], read, ..step }) };

@@ -44,13 +44,13 @@ fn writes_of_one_phase_are_visible_in_the_next() {
 #[test]
 fn any_number_of_members_can_be_requested() {
     let team = Team::new(4);
-    for asked in [1, 2, 3, 4, 100, 0, 2, 4] {
+    for requested in [1, 2, 3, 4, 100, 0, 2, 4] {
         let members = AtomicU64::new(0);
-        team.run(asked, &|member| {
-            assert_eq!(member.size(), asked.clamp(1, 4));
+        team.run(requested, &|member| {
+            assert_eq!(member.size(), requested.clamp(1, 4));
             members.fetch_add(1, Ordering::Relaxed);
         });
-        assert_eq!(members.load(Ordering::Relaxed), asked.clamp(1, 4) as u64);
+        assert_eq!(members.load(Ordering::Relaxed), requested.clamp(1, 4) as u64);
     }
 }
 

@@ -9,8 +9,8 @@ use super::{bits, numbers, sets};
 
 /// Error in units in the last place of `expected`.
 fn units(found: f32, expected: f64) -> f64 {
-    let place = f64::from(f32::EPSILON) * 2f64.powi(expected.abs().log2().floor() as i32);
-    (f64::from(found) - expected).abs() / place
+    let unit = f64::from(f32::EPSILON) * 2f64.powi(expected.abs().log2().floor() as i32);
+    (f64::from(found) - expected).abs() / unit
 }
 
 #[test]
