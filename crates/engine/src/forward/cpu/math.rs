@@ -9,7 +9,7 @@
 use super::simd::{LANES, Simd};
 use crate::model::Scoring;
 
-/// Returns e^x, exact to two units in the last place for x up to 88, and next to zero below -87.
+/// Returns e^x, accurate to two units in the last place for x up to 88, and next to zero below -87.
 ///
 /// Computed as 2^n e^r, with n the integer nearest to x / ln 2 and the Taylor series of e^r.
 ///

@@ -92,7 +92,7 @@ pub(super) fn sum_exp_with(numbers: &[f32], others: &[(usize, f32)], largest: f3
     sum_of_parts(numbers.chunks(STRETCH).map(sum), largest, scale)
 }
 
-/// Returns e^x as in every kernel: exact to two units in the last place up to 88, next to zero
+/// Returns e^x as in every kernel: accurate to two units in the last place up to 88, next to zero
 /// below -87.
 pub(super) fn exp(x: f32) -> f32 {
     use simd::Vector;

@@ -24,7 +24,7 @@ impl Phases<'_> {
                     let position = self.at + self.first + row;
                     for (kv_head, (key, value)) in keys.chunks(size).zip(values.chunks(size)).enumerate() {
                         let (key, value) = (key.as_ptr(), value.as_ptr());
-                        // SAFETY: the position is this unit's.
+                        // SAFETY: the position belongs to this unit.
                         unsafe { (self.kernels.store_kv)(cache, kv_head, position, size, key, value) };
                     }
                     kv = rest;
@@ -39,7 +39,7 @@ impl Phases<'_> {
         let (input, carried) = (&self.workspace.head_input, self.config.carried());
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's, and has room for both.
+                // SAFETY: the row belongs to this unit, and has room for both.
                 unsafe {
                     let out = std::slice::from_raw_parts_mut(input.row(row), 2 * carried);
                     let (embedding, state) = out.split_at_mut(carried);
@@ -68,7 +68,7 @@ impl Phases<'_> {
         self.products(member, &[task], &self.network.output);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's, and as wide as what is handed out.
+                // SAFETY: the row belongs to this unit, and as wide as the features.
                 unsafe {
                     let to = self.workspace.feature(row, 0);
                     std::ptr::copy_nonoverlapping(states.row(row), to, carried);

@@ -37,7 +37,7 @@ impl<'a> Phases<'a> {
             member.share(self.nodes * kv_heads, kv_heads, |units| {
                 for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
                     let Some(attention) = attention(index) else { return };
-                    // SAFETY: a row's key head is this unit's.
+                    // SAFETY: a row's key head belongs to this unit.
                     unsafe { self.complete_key(attention, cache, row, kv_head) };
                 }
             });
@@ -60,7 +60,7 @@ impl<'a> Phases<'a> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let out = to.row(row);
-                // SAFETY: the row is this unit's, and the others are only read.
+                // SAFETY: the row belongs to this unit, and the others are only read.
                 unsafe {
                     std::slice::from_raw_parts_mut(out, self.config.hidden).fill(0.0);
                     self.convolve(convolution, 0, row, |from| normed.row(from), out);
@@ -76,7 +76,7 @@ impl<'a> Phases<'a> {
     pub fn convolve_branch(&self, member: &Member<'_>, convolution: &Convolution) {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row's state is this unit's, and the branches are only read.
+                // SAFETY: the row's state belongs to this unit, and the branches are only read.
                 unsafe { self.convolve(convolution, 1, row, |from| self.branch(from), self.hidden(row)) };
             }
         });

@@ -18,14 +18,14 @@ impl Phases<'_> {
         member.share(rows * centroids.panels(), 1, |units| {
             for (row, panel) in units.map(|unit| (unit / centroids.panels(), unit % centroids.panels())) {
                 let out = workspace.cluster_scores.at(row * stride + panel * LANES);
-                // SAFETY: the panel's scores of the row are this unit's.
+                // SAFETY: the panel's scores of the row belong to this unit.
                 unsafe { self.multiply_row((centroids, panel), scored, row, out) };
             }
         });
         member.barrier();
         member.share(rows, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's.
+                // SAFETY: the row belongs to this unit.
                 let (scores, to) = unsafe {
                     let scores = workspace.cluster_scores.at(row * stride);
                     (
@@ -52,7 +52,7 @@ impl Phases<'_> {
         });
         member.barrier();
         member.share(rows, 1, |rows| {
-            // SAFETY: a row's logits are this unit's.
+            // SAFETY: a row's logits belong to this unit.
             rows.for_each(|row| unsafe { self.scatter_scores(clusters, row) });
         });
         member.barrier();

@@ -27,7 +27,7 @@ impl Phases<'_> {
     /// inputs that later passes need.
     ///
     /// # Safety
-    /// These channels must be this unit's.
+    /// These channels must belong to this unit.
     pub unsafe fn convolve_channels(
         &self,
         (kernel, memory): (&ConvWeights, &Memory),
@@ -74,8 +74,8 @@ impl Phases<'_> {
     ) {
         let plan = &self.workspace.recurrent.walk.plan;
         let copy = |from: *const f32, to: *mut f32| {
-            // SAFETY: both are good for these channels, and `to` is this unit's. A state that is
-            // shifted within itself overlaps nothing of a row.
+            // SAFETY: both are valid for these channels, and `to` belongs to this unit. A state
+            // that is shifted within itself overlaps nothing of a row.
             unsafe {
                 match from.is_null() {
                     true => std::ptr::write_bytes(to, 0, channels),

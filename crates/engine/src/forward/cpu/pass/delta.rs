@@ -42,12 +42,12 @@ impl Phases<'_> {
         ];
         self.products(member, &tasks, &delta.output);
         member.share(2 * heads.keys + heads.values, 1, |units| {
-            // SAFETY: a head of queries, keys or values is this unit's.
+            // SAFETY: a head of queries, keys or values belongs to this unit.
             units.for_each(|head| unsafe { self.convolve_delta_head(delta, memory, heads, head) });
         });
         member.barrier();
         member.share(heads.values, 1, |units| {
-            // SAFETY: a value head is this unit's.
+            // SAFETY: a value head belongs to this unit.
             units.for_each(|head| unsafe { self.mix_head((member, memory), delta, recurrence, head) });
         });
         member.barrier();
@@ -58,7 +58,7 @@ impl Phases<'_> {
     /// head also computes decay and beta. Heads of queries come first, then keys, then values.
     ///
     /// # Safety
-    /// The head must be this unit's.
+    /// The head must belong to this unit.
     unsafe fn convolve_delta_head(&self, delta: &Delta, memory: &Memory, heads: &Heads, head: usize) {
         let scratch = &self.workspace.recurrent;
         let value = head.checked_sub(2 * heads.keys);
@@ -95,7 +95,7 @@ impl Phases<'_> {
     /// Takes a head's state matrix through all rows and gates what they read.
     ///
     /// # Safety
-    /// The head must be this unit's.
+    /// The head must belong to this unit.
     unsafe fn mix_head(
         &self,
         (member, memory): (&Member<'_>, &Memory),
@@ -129,7 +129,7 @@ impl Phases<'_> {
     /// Computes a row's correction in a block of a head's values, and what its query reads.
     ///
     /// # Safety
-    /// The head must be this unit's.
+    /// The head must belong to this unit.
     unsafe fn correct(
         &self,
         memory: &Memory,

@@ -60,7 +60,7 @@ impl Phases<'_> {
         let (workspace, hidden) = (self.workspace, self.config.hidden);
         self.feed_forward(member, &both.dense, normed, true, &both.experts.router);
         self.norm_branch(member, &both.dense_post_norm, |row, branch| {
-            // SAFETY: the row is this unit's, and both have as many numbers.
+            // SAFETY: the row belongs to this unit, and both have as many numbers.
             unsafe {
                 std::ptr::copy_nonoverlapping(branch, workspace.dense_output.at(row * self.width()), hidden)
             }
@@ -103,7 +103,7 @@ impl Phases<'_> {
         self.products(member, &[self.task(gate, normed, gates.at(0), false)], &shared.experts.router);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's, and the products are over.
+                // SAFETY: the row belongs to this unit, and the products are over.
                 unsafe {
                     let weight = 1.0 / (1.0 + (-*gates.at(row * LANES)).exp());
                     let branch = std::slice::from_raw_parts_mut(self.branch(row), hidden);
@@ -122,7 +122,7 @@ impl Phases<'_> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let branch = self.branch(row);
-                // SAFETY: the row is this unit's.
+                // SAFETY: the row belongs to this unit.
                 unsafe { (self.kernels.rms_norm)(branch, norm.as_ptr(), branch, hidden, epsilon) };
                 then(row, branch);
             }
@@ -170,7 +170,7 @@ impl Phases<'_> {
         let stride = config.count.next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's, and the router's product is over.
+                // SAFETY: the row belongs to this unit, and the router's product is over.
                 unsafe {
                     let scores = routed.scores.at(row * stride);
                     if let Some(bias) = &experts.router_bias {
@@ -204,7 +204,7 @@ impl Phases<'_> {
                 for slot in slots.clone() {
                     let first = slot - (slot - slots.start) % tile;
                     let tile_row = TileRow { first, rows: tile.min(slots.end - first), row: slot };
-                    // SAFETY: the slots of a group are this unit's.
+                    // SAFETY: the slots of a group belong to this unit.
                     unsafe {
                         let (from, to) = (normed.row(routes.rows[slot]), inputs.row(slot));
                         std::ptr::copy_nonoverlapping(from, to, hidden);
@@ -225,7 +225,7 @@ impl Phases<'_> {
             for row in rows {
                 sum.fill(0.0);
                 for choice in row * top_k..(row + 1) * top_k {
-                    // SAFETY: the row is this unit's, and the experts' products are over.
+                    // SAFETY: the row belongs to this unit, and the experts' products are over.
                     let (weight, output) = unsafe {
                         let (expert, weight) = routed.choices.at(choice).read();
                         let output = routed.outputs.at(routes.slots[choice] * self.width());

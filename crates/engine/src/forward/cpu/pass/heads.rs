@@ -53,7 +53,7 @@ impl Phases<'_> {
                 let query = self.workspace.queries.at(row * queries.next_multiple_of(LANES));
                 let key = self.workspace.keys.at(row * keys.next_multiple_of(LANES));
                 for (heads, weight, width) in [(query, &norms.query, queries), (key, &norms.key, keys)] {
-                    // SAFETY: the row is this unit's, and as wide as the weight.
+                    // SAFETY: the row belongs to this unit, and as wide as the weight.
                     unsafe {
                         (self.kernels.rms_norm)(heads, weight.as_ptr(), heads, width, norm_epsilon as f32);
                     }
@@ -68,7 +68,7 @@ impl Phases<'_> {
         let kv_heads = self.keys(attention).count;
         member.share(self.nodes * kv_heads, kv_heads, |units| {
             for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
-                // SAFETY: the heads of a row are this unit's.
+                // SAFETY: the heads of a row belong to this unit.
                 unsafe { self.complete_heads(attention, cache, row, kv_head) };
             }
         });
@@ -151,7 +151,7 @@ impl Phases<'_> {
     }
 
     /// # Safety
-    /// `head` must be good for a head's numbers and belong to this unit.
+    /// `head` must be valid for a head's numbers and belong to this unit.
     unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32], size: usize) {
         let epsilon = self.config.norm_epsilon as f32;
         // SAFETY: guaranteed by the caller; the weight has as many numbers.
@@ -184,7 +184,8 @@ impl Phases<'_> {
                     // Bidirectional attention in a block: the window reaches as far ahead as back.
                     false => &self.workspace.block_rows[nearest..row.saturating_add(window).min(rows)],
                 };
-                // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
+                // SAFETY: the heads of a row belong to this unit, and the scratch memory to this
+                // member.
                 unsafe {
                     if rows == 1 {
                         self.complete_heads(attention, cache, row, kv_head);
@@ -222,7 +223,7 @@ impl Phases<'_> {
         if !whole_blocks {
             let width = heads * head_size;
             member.share(rows, 1, |rows| {
-                // SAFETY: a row is this unit's.
+                // SAFETY: a row belongs to this unit.
                 rows.for_each(|row| unsafe {
                     self.quantise(mixed, row, 0..width, mixed.row(row));
                 });

@@ -53,7 +53,7 @@ impl Phases<'_> {
             .collect();
         self.products(member, &values, &latent.output);
         member.share(self.nodes, 1, |rows| {
-            // SAFETY: a row is this unit's.
+            // SAFETY: a row belongs to this unit.
             rows.for_each(|row| unsafe {
                 self.quantise(mixed, row, 0..latent.output.inputs(), mixed.row(row))
             });
@@ -76,7 +76,7 @@ impl Phases<'_> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let vector = buffers.low_rank_queries.row(row);
-                // SAFETY: the row is this unit's, and as wide as the norm.
+                // SAFETY: the row belongs to this unit, and as wide as the norm.
                 unsafe {
                     (self.kernels.rms_norm)(vector, norm.as_ptr(), vector, count, epsilon);
                     self.quantise(&buffers.low_rank_queries, row, 0..count, vector);
@@ -103,8 +103,8 @@ impl Phases<'_> {
                     let query = buffers.queries.at(row * stride + head * sizes.query());
                     let plain = buffers.nope_queries[head].row(row);
                     let absorbed = buffers.absorbed_queries.at((row * heads + head) * width + sizes.size);
-                    // SAFETY: the row is this unit's; a query has as many numbers, and `absorbed`
-                    // has room for whole vectors.
+                    // SAFETY: the row belongs to this unit; a query has as many numbers, and
+                    // `absorbed` has room for whole vectors.
                     unsafe {
                         std::ptr::copy_nonoverlapping(query, plain, sizes.plain);
                         self.quantise(&buffers.nope_queries[head], row, 0..sizes.plain, plain);
@@ -115,7 +115,7 @@ impl Phases<'_> {
                 }
                 let cached = buffers.kv.at(row * width);
                 let position = self.at + self.first + row;
-                // SAFETY: the row and its entry in the cache are this unit's.
+                // SAFETY: the row and its entry in the cache belong to this unit.
                 unsafe {
                     (self.kernels.rms_norm)(cached, latent.kv_a_norm.as_ptr(), cached, sizes.size, epsilon);
                     (self.kernels.rotate)(&of_keys, cached.add(sizes.size));
@@ -136,7 +136,8 @@ impl Phases<'_> {
         member.share(rows * heads.div_ceil(HEADS_AT_ONCE), 1, |units| {
             for (first, row) in units.map(|unit| (unit / rows * HEADS_AT_ONCE, unit % rows)) {
                 let own = first..heads.min(first + HEADS_AT_ONCE);
-                // SAFETY: the heads of a row are this unit's, the scratch memory this member's.
+                // SAFETY: the heads of a row belong to this unit, and the scratch memory to this
+                // member.
                 unsafe {
                     (self.kernels.attend)(&attention::Attention {
                         cache,

@@ -35,17 +35,17 @@ impl Phases<'_> {
         ];
         self.products(member, &tasks, &mamba.output);
         member.share(2 * heads.keys + heads.values, 1, |units| {
-            // SAFETY: a head of keys, queries or values is this unit's.
+            // SAFETY: a head of keys, queries or values belongs to this unit.
             units.for_each(|head| unsafe { self.convolve_mamba_head(mamba, memory, recurrence, head) });
         });
         member.barrier();
         member.share(heads.values, 1, |units| {
-            // SAFETY: a value head is this unit's.
+            // SAFETY: a value head belongs to this unit.
             units.for_each(|head| unsafe { self.read_head((member, memory), mamba, recurrence, head) });
         });
         member.barrier();
         member.share(self.nodes * heads.keys, 1, |units| {
-            // SAFETY: a row's heads of one key are this unit's.
+            // SAFETY: a row's heads of one key belong to this unit.
             units.for_each(|unit| unsafe { self.gate_group(mamba, recurrence, unit) });
         });
         member.barrier();
@@ -57,7 +57,7 @@ impl Phases<'_> {
     /// values.
     ///
     /// # Safety
-    /// The head must be this unit's.
+    /// The head must belong to this unit.
     unsafe fn convolve_mamba_head(
         &self,
         mamba: &Mamba,
@@ -104,7 +104,7 @@ impl Phases<'_> {
     /// Takes a head's state matrix through all rows and stores what they read.
     ///
     /// # Safety
-    /// The head must be this unit's.
+    /// The head must belong to this unit.
     unsafe fn read_head(
         &self,
         (member, memory): (&Member<'_>, &Memory),

@@ -242,7 +242,7 @@ impl Phases<'_> {
         let (scale, epsilon) = (self.config.embedding_scale, self.config.norm_epsilon as f32);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's.
+                // SAFETY: the row belongs to this unit.
                 let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.width()) };
                 let (state, rest) = state.split_at_mut(self.config.hidden);
                 embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
@@ -276,7 +276,7 @@ impl Phases<'_> {
         let normalise = |units: Range<usize>, to: &Inputs| {
             for row in units {
                 let out = to.row(row);
-                // SAFETY: see above; all are good for `hidden` numbers.
+                // SAFETY: see above; all are valid for `hidden` numbers.
                 unsafe {
                     let state = self.complete_state(first + row, completion);
                     match weight {
@@ -301,11 +301,11 @@ impl Phases<'_> {
     /// returns it.
     ///
     /// # Safety
-    /// The row must be this unit's.
+    /// The row must belong to this unit.
     unsafe fn complete_state(&self, row: usize, Completion { pending, tap }: Completion<'_>) -> *mut f32 {
         let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
         let state = self.hidden(row);
-        // SAFETY: guaranteed by the caller; all are good for `hidden` numbers.
+        // SAFETY: guaranteed by the caller; all are valid for `hidden` numbers.
         unsafe {
             if let Some(bias) = pending.bias {
                 add(state, &bias[..hidden]);
@@ -346,7 +346,7 @@ impl Phases<'_> {
         let states = self.taps.map_or(0, |taps| taps.states_width(self.config));
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's.
+                // SAFETY: the row belongs to this unit.
                 unsafe {
                     let state = self.complete_state(row, completion);
                     if let Some(last) = last {
@@ -370,7 +370,7 @@ impl Phases<'_> {
     /// Quantises numbers `range` of a row to 8 bits, if the row is whole blocks.
     ///
     /// # Safety
-    /// If the row is whole blocks, the range must be, too, and be this unit's.
+    /// If the row is whole blocks, the range must be, too, and belong to this unit.
     unsafe fn quantise(&self, inputs: &Inputs, row: usize, range: Range<usize>, from: *const f32) {
         if inputs.is_quantisable {
             // SAFETY: guaranteed by the caller.
@@ -385,7 +385,7 @@ impl Phases<'_> {
     unsafe fn quantise_at(&self, inputs: &Inputs, tile_row: TileRow, range: Range<usize>, from: *const f32) {
         if inputs.is_quantisable {
             let (block, count) = (range.start / BLOCK, range.len() / BLOCK);
-            // SAFETY: guaranteed by the caller, whole blocks of the row that are this unit's.
+            // SAFETY: guaranteed by the caller, whole blocks of the row that belong to this unit.
             unsafe { (self.kernels.quantise)(&inputs.quantised, tile_row, block, count, from) };
         }
     }
@@ -394,7 +394,7 @@ impl Phases<'_> {
 /// `to += numbers`
 ///
 /// # Safety
-/// `to` must be good for as many numbers, and nobody else may touch them meanwhile.
+/// `to` must be valid for as many numbers, and nobody else may touch them meanwhile.
 unsafe fn add(to: *mut f32, numbers: &[f32]) {
     // SAFETY: see above.
     let to = unsafe { std::slice::from_raw_parts_mut(to, numbers.len()) };

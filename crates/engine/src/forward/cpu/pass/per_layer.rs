@@ -29,7 +29,7 @@ impl<'a> Phases<'a> {
         let (stride, columns) = (self.input_stride(per_layer), per_layer.projection.rows());
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row is this unit's, and there are as many numbers in both.
+                // SAFETY: the row belongs to this unit, and there are as many numbers in both.
                 unsafe {
                     let inputs = workspace.per_layer_inputs.at(row * stride);
                     for at in (0..columns).step_by(width) {
@@ -68,7 +68,8 @@ impl<'a> Phases<'a> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let own = gated.row(row);
-                // SAFETY: the row is this unit's; behind both there is room for whole vectors.
+                // SAFETY: the row belongs to this unit; behind both there is room for whole
+                // vectors.
                 unsafe {
                     times(own, workspace.per_layer_inputs.at(row * input_stride + index * width), stride);
                     self.quantise(gated, row, 0..width, own);

@@ -102,7 +102,7 @@ impl Phases<'_> {
         let tile = self.kernels.tile;
         for first in task.rows.clone().step_by(tile) {
             let rows = tile.min(task.rows.end - first);
-            // SAFETY: see above; `out` is good for all rows of the task.
+            // SAFETY: see above; `out` is valid for all rows of the task.
             unsafe {
                 let out = task.out.add(first * task.stride + panel * LANES);
                 self.multiply(

@@ -47,7 +47,7 @@ impl Phases<'_> {
                 let start = slice * STRETCH;
                 let length = STRETCH.min(vocabulary - start);
                 let logits = workspace.logits.at(row * stride + start);
-                // SAFETY: a slice is this unit's; after the last one there is room for whole
+                // SAFETY: a slice belongs to this unit; after the last one there is room for whole
                 // vectors.
                 unsafe {
                     let whole = length.next_multiple_of(LANES);

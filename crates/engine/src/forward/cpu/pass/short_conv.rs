@@ -28,7 +28,7 @@ impl Phases<'_> {
         let width = conv.projection.rows() / 3;
         member.share(width.div_ceil(BLOCK), 1, |blocks| {
             for channel in blocks.map(|block| block * BLOCK) {
-                // SAFETY: a block of channels is this unit's.
+                // SAFETY: a block of channels belongs to this unit.
                 unsafe {
                     self.convolve_block(conv, memory, (channel, BLOCK.min(width - channel)), (stride, width));
                 }
@@ -41,7 +41,7 @@ impl Phases<'_> {
     /// Convolves and gates a block of channels for all rows.
     ///
     /// # Safety
-    /// The block must be this unit's.
+    /// The block must belong to this unit.
     unsafe fn convolve_block(
         &self,
         conv: &ShortConv,
@@ -52,7 +52,7 @@ impl Phases<'_> {
         let scratch = &self.workspace.recurrent;
         let part = |row: usize, part: usize| scratch.inputs.at(row * stride + part * width + channel);
         for row in 0..self.nodes {
-            // SAFETY: guaranteed by the caller, these channels are this unit's.
+            // SAFETY: guaranteed by the caller, these channels belong to this unit.
             unsafe {
                 let (b, v) = (std::slice::from_raw_parts_mut(part(row, 0), channels), part(row, 2));
                 b.iter_mut().zip(std::slice::from_raw_parts(v, channels)).for_each(|(b, v)| *b *= v);

@@ -14,7 +14,7 @@ fn units(found: f32, expected: f64) -> f64 {
 }
 
 #[test]
-fn the_exponential_is_exact_to_two_units_in_the_last_place() {
+fn the_exponential_is_accurate_to_two_units_in_the_last_place() {
     let mut worst: f64 = 0.0;
     for step in -87_000..=88_000 {
         let x = step as f32 / 1000.0;
