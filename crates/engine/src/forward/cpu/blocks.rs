@@ -8,7 +8,7 @@
 
 use super::activations::{BLOCK, Tile};
 use super::panels::Format;
-use super::product::{Block, Blocks};
+use super::product::{Blocks, PanelBlock};
 use super::simd::Products;
 
 impl Tile {
@@ -131,7 +131,12 @@ impl Blocks for Q8 {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let mut dots = [S::splat_int(0); M];
             for row in 0..M {
@@ -157,7 +162,12 @@ impl<const BITS: usize> Blocks for Centred<BITS> {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let mut dots = [S::splat_int(0); M];
             for row in 0..M {
@@ -178,7 +188,12 @@ impl<const BITS: usize> Blocks for Affine<BITS> {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let dots = dot_group::<S, BITS, M>(block.group::<S, Self, M>(0), x, index, [S::splat_int(0); M]);
             scale_add::<S, M>(dots, x, index, block.halves::<S>(0), sums);
@@ -195,7 +210,12 @@ impl<const BITS: usize> Blocks for Superblock<BITS> {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let scale = block.halves::<S>(0);
             let minimum = S::sub(S::splat(0.0), block.halves::<S>(1));
@@ -214,7 +234,7 @@ impl<const BITS: usize> Blocks for Superblock<BITS> {
 /// hold scales and the next four minimums, each with two high bits of a later one. The last four
 /// hold the lower halves of the later scales and minimums.
 #[inline(always)]
-unsafe fn parts<S: Products>(block: Block, group: usize) -> (S::F, S::F) {
+unsafe fn parts<S: Products>(block: PanelBlock, group: usize) -> (S::F, S::F) {
     unsafe {
         let bytes = |index| S::load_u8(block.bytes(4 + index));
         if group < 4 {
@@ -237,7 +257,12 @@ impl Blocks for Q6K {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let scale = block.halves::<S>(0);
             for group in 0..8 {
@@ -274,7 +299,12 @@ impl Blocks for Q2K {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let (scale, minimum) = (block.halves::<S>(0), block.halves::<S>(1));
             for group in 0..8 {

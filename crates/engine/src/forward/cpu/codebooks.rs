@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use super::activations::Tile;
 use super::blocks::scale_add;
 use super::panels::Format;
-use super::product::{Block, Blocks};
+use super::product::{Blocks, PanelBlock};
 use super::simd::Products;
 
 /// A format with a codebook of 16 values.
@@ -163,7 +163,12 @@ impl<C: Codebook> Blocks for Whole<C> {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let dots = dot::<S, C, M>(block.group::<S, Self, M>(0), x, index);
             let scale = if C::FORMAT.halves() == 1 {
@@ -186,7 +191,12 @@ impl<C: Codebook> Blocks for Grouped<C> {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let scale = S::mul(block.halves::<S>(0), S::splat(C::FORMAT.factor()));
             for group in 0..8 {
@@ -207,7 +217,12 @@ impl<C: Codebook> Blocks for Halved<C> {
     type X = Tile;
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Tile, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Tile,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             let scale = S::mul(block.halves::<S>(0), S::splat(C::FORMAT.factor()));
             for group in 0..8 {

@@ -7,7 +7,7 @@
 
 /// Milliseconds over which delays are averaged. Shorter disturbances change nothing, such as a page
 /// that repaints four times a second beside the engine.
-const MEMORY: f64 = 400.0;
+const AVERAGING_MS: f64 = 400.0;
 /// Largest weight of one pass in that average, so that a single interruption does not matter,
 /// however long.
 const MAX_WEIGHT: f64 = 0.25;
@@ -25,7 +25,7 @@ const BURSTS: i32 = 4;
 
 /// Measurements of a finished pass.
 #[derive(Debug, Clone, Copy)]
-pub struct Pass {
+pub struct PassTiming {
     /// Members that ran it.
     pub size: usize,
     /// Duration in milliseconds.
@@ -83,7 +83,7 @@ impl Cores {
 
     /// Records a pass that ended at `now`, in milliseconds of a clock that also runs between
     /// passes. After a pause other programs may have come or gone.
-    pub fn record(&mut self, now: f64, pass: Pass) {
+    pub fn record(&mut self, now: f64, pass: PassTiming) {
         match self.trial.take() {
             Some(trial) if trial.size == pass.size => self.evaluate_trial(now, trial.and(pass)),
             trial => {
@@ -98,18 +98,19 @@ impl Cores {
         }
     }
 
-    fn evaluate(&mut self, now: f64, pass: Pass) {
+    fn evaluate(&mut self, now: f64, pass: PassTiming) {
         if pass.size == 1 {
             return;
         }
-        let weight = (pass.ms / (pass.ms + MEMORY)).min(MAX_WEIGHT);
+        let weight = (pass.ms / (pass.ms + AVERAGING_MS)).min(MAX_WEIGHT);
         self.delay += weight * (pass.delay / pass.ms - self.delay);
         self.period.ms += pass.ms;
         self.period.delay += pass.delay;
         if self.delay > tolerable_delay(pass.size) {
             // Members were added too early: the cost of that sets the wait.
             let soon = self.period.start.is_some_and(|start| now - start < WAIT.1);
-            let price = if soon { PRICE * lost(pass.size, self.period.ms, self.period.delay) } else { 0.0 };
+            let price =
+                if soon { PRICE * lost_ms(pass.size, self.period.ms, self.period.delay) } else { 0.0 };
             self.run = if soon { self.run.min(0) - 1 } else { -1 };
             let fewer = pass.size.saturating_sub(step(-1 - self.run)).max(1);
             self.change(now, fewer, price.clamp(WAIT.0, WAIT.1));
@@ -121,7 +122,7 @@ impl Cores {
         let (long, passes) = TRIAL;
         if trial.delay > tolerable_delay(trial.size) * trial.ms.max(long) {
             let soon = WAIT.0 * f64::from(1 << self.failed.min(BURSTS));
-            let price = PRICE * lost(trial.size, trial.ms, trial.delay);
+            let price = PRICE * lost_ms(trial.size, trial.ms, trial.delay);
             (self.run, self.failed) = (0, self.failed + 1);
             self.change(now, self.size, price.clamp(WAIT.0, WAIT.1.min(soon)));
         } else if trial.ms >= long && trial.passes >= passes {
@@ -139,7 +140,7 @@ impl Cores {
 }
 
 impl Trial {
-    fn and(self, Pass { size, ms, delay }: Pass) -> Self {
+    fn and(self, PassTiming { size, ms, delay }: PassTiming) -> Self {
         Self { size, passes: self.passes + 1, ms: self.ms + ms, delay: self.delay + delay }
     }
 }
@@ -152,7 +153,7 @@ fn tolerable_delay(size: usize) -> f64 {
 
 /// Milliseconds that passes of `ms` by `size` members lost against one member fewer, with delays of
 /// `held`.
-fn lost(size: usize, ms: f64, delay: f64) -> f64 {
+fn lost_ms(size: usize, ms: f64, delay: f64) -> f64 {
     (delay - tolerable_delay(size) * ms).max(0.0)
 }
 
@@ -186,7 +187,7 @@ mod tests {
             let crowded = size > 1 && size + self.busy > self.cores;
             let delay = if crowded { 3.0 * (work / 3.0).max(1.0).ceil() } else { 0.0 };
             self.now += work + delay;
-            cores.record(self.now, Pass { size, ms: work + delay, delay });
+            cores.record(self.now, PassTiming { size, ms: work + delay, delay });
             size
         }
 
@@ -272,7 +273,7 @@ mod tests {
             for pass in 1..10_000 {
                 let delay = if pass % passes == 0 { delay } else { 0.0 };
                 now += 4.0 + delay;
-                cores.record(now, Pass { size: cores.members(), ms: 4.0 + delay, delay });
+                cores.record(now, PassTiming { size: cores.members(), ms: 4.0 + delay, delay });
                 assert_eq!(cores.members(), 2, "{delay} ms every {passes} passes, after {pass}");
             }
         }
@@ -287,7 +288,7 @@ mod tests {
             while now < 20_000.0 {
                 let (ms, delay) = if now % 250.0 < burst { (20.0, 14.0) } else { (6.0, 0.0) };
                 now += ms;
-                cores.record(now, Pass { size: cores.members(), ms, delay });
+                cores.record(now, PassTiming { size: cores.members(), ms, delay });
                 assert_eq!(cores.members(), 2, "bursts of {burst} ms, after {now}");
             }
         }
@@ -310,7 +311,7 @@ mod tests {
             };
             missing += if size == 1 && !is_busy { ms } else { 0.0 };
             now += ms;
-            cores.record(now, Pass { size, ms, delay });
+            cores.record(now, PassTiming { size, ms, delay });
         }
         assert!(missing < 0.1 * now, "{missing} of {now} ms with one member");
     }
@@ -322,7 +323,7 @@ mod tests {
             // A model too small for more than two members.
             let size = cores.members().min(2);
             let delay = if size == 2 { 3.0 } else { 0.0 };
-            cores.record(f64::from(pass), Pass { size, ms: 1.0 + delay, delay });
+            cores.record(f64::from(pass), PassTiming { size, ms: 1.0 + delay, delay });
         }
         assert_eq!(cores.size, 1);
     }

@@ -5,7 +5,7 @@ use std::collections::TryReserveError;
 
 use super::buffer::Buffer;
 use super::simd::LANES;
-use super::step::BLOCK;
+use super::step::COLUMNS;
 use crate::model::Recurrence;
 
 /// States and step records of one layer; empty for attention layers.
@@ -19,7 +19,7 @@ pub struct Memory {
 /// Layout of a state and of a record.
 ///
 /// A state is the convolution's tail, `[taps - 1, channels]`, and the matrix of each head,
-/// `[value heads, blocks, keys, BLOCK]`. A record is the step of one token: convolution inputs,
+/// `[value heads, blocks, keys, COLUMNS]`. A record is the step of one token: convolution inputs,
 /// decay of each value head, key of each key head, and correction of each value head.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Layout {
@@ -92,9 +92,9 @@ impl StepRecord {
         self.numbers.wrapping_add(self.layout.keys + key_head * self.layout.key_size)
     }
 
-    /// Block of a value head's correction, `[BLOCK]`.
+    /// Block of a value head's correction, `[COLUMNS]`.
     pub fn correction(&self, head: usize, block: usize) -> *mut f32 {
-        let at = self.layout.corrections + head * self.layout.value_size + block * BLOCK;
+        let at = self.layout.corrections + head * self.layout.value_size + block * COLUMNS;
         self.numbers.wrapping_add(at)
     }
 }
@@ -134,10 +134,10 @@ impl Memory {
         self.states[slot].at((taps - 2 - back) * self.layout.channels + channel)
     }
 
-    /// Matrix block of the state in `slot`, `[key_size, BLOCK]`.
+    /// Matrix block of the state in `slot`, `[key_size, COLUMNS]`.
     pub fn matrix(&self, slot: usize, head: usize, block: usize) -> *mut f32 {
-        let blocks = head * (self.layout.value_size / BLOCK) + block;
-        self.states[slot].at(self.layout.tail + blocks * self.layout.key_size * BLOCK)
+        let blocks = head * (self.layout.value_size / COLUMNS) + block;
+        self.states[slot].at(self.layout.tail + blocks * self.layout.key_size * COLUMNS)
     }
 
     /// Record in `slot`.

@@ -8,7 +8,7 @@
 use std::marker::PhantomData;
 
 use super::panels::Format;
-use super::product::{Block, Blocks};
+use super::product::{Blocks, PanelBlock};
 use super::simd::Products;
 
 /// Unquantised weights; a block is one input.
@@ -17,7 +17,7 @@ pub struct Unquantised<N>(PhantomData<N>);
 /// Loading of such a format.
 pub trait Numbers {
     const FORMAT: Format;
-    unsafe fn load<S: Products>(block: Block) -> S::F;
+    unsafe fn load<S: Products>(block: PanelBlock) -> S::F;
 }
 
 impl<N: Numbers> Blocks for Unquantised<N> {
@@ -25,7 +25,12 @@ impl<N: Numbers> Blocks for Unquantised<N> {
     type X = (*const f32, usize);
 
     #[inline(always)]
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]) {
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Self::X,
+        index: usize,
+        sums: &mut [S::F; M],
+    ) {
         unsafe {
             block.prefetch_ahead::<S, Self, M>(0, 1);
             let ((x, stride), weights) = (x, N::load::<S>(block));
@@ -43,7 +48,7 @@ pub struct F32;
 impl Numbers for F16 {
     const FORMAT: Format = Format::F16;
     #[inline(always)]
-    unsafe fn load<S: Products>(block: Block) -> S::F {
+    unsafe fn load<S: Products>(block: PanelBlock) -> S::F {
         unsafe { block.halves::<S>(0) }
     }
 }
@@ -51,7 +56,7 @@ impl Numbers for F16 {
 impl Numbers for Bf16 {
     const FORMAT: Format = Format::Bf16;
     #[inline(always)]
-    unsafe fn load<S: Products>(block: Block) -> S::F {
+    unsafe fn load<S: Products>(block: PanelBlock) -> S::F {
         unsafe { S::load_bf16(block.at.cast::<u16>().add(block.lane)) }
     }
 }
@@ -59,7 +64,7 @@ impl Numbers for Bf16 {
 impl Numbers for F32 {
     const FORMAT: Format = Format::F32;
     #[inline(always)]
-    unsafe fn load<S: Products>(block: Block) -> S::F {
+    unsafe fn load<S: Products>(block: PanelBlock) -> S::F {
         unsafe { S::load(block.at.cast::<f32>().add(block.lane)) }
     }
 }

@@ -70,7 +70,7 @@ const fn prefetch_distance(rows: usize, part: usize) -> usize {
 
 /// A block of a panel, of which the rows from `lane` on are multiplied.
 #[derive(Debug, Clone, Copy)]
-pub struct Block {
+pub struct PanelBlock {
     pub at: *const u8,
     pub lane: usize,
     /// End of the panel, where prefetching continues at `next`.
@@ -78,7 +78,7 @@ pub struct Block {
     next: *const u8,
 }
 
-impl Block {
+impl PanelBlock {
     /// Loads scales (0) or minimums (1), in half precision.
     #[inline(always)]
     pub unsafe fn halves<S: Products>(self, index: usize) -> S::F {
@@ -123,7 +123,12 @@ pub trait Blocks {
     const FORMAT: Format;
     type X: RowForm;
     /// Adds the products of block number `index`.
-    unsafe fn add<S: Products, const M: usize>(block: Block, x: Self::X, index: usize, sums: &mut [S::F; M]);
+    unsafe fn add<S: Products, const M: usize>(
+        block: PanelBlock,
+        x: Self::X,
+        index: usize,
+        sums: &mut [S::F; M],
+    );
 }
 
 /// Multiplies a panel with a tile of `M` rows.
@@ -153,7 +158,7 @@ pub unsafe fn multiply<S: Simd, B: Blocks, const M: usize>(product: &Product) {
                 let mut part = [S::Part::splat(0.0); M];
                 for index in first..end {
                     let at = product.panel.add(index * size);
-                    let block = Block { at, lane, end: panel_end, next: product.next };
+                    let block = PanelBlock { at, lane, end: panel_end, next: product.next };
                     B::add::<S::Part, M>(block, x, index, &mut part);
                 }
                 if S::Part::WIDTH == LANES {

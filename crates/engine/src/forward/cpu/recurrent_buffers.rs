@@ -3,7 +3,7 @@
 use super::buffer::Buffer;
 use super::memory::{Layout, StepRecord};
 use super::simd::LANES;
-use super::step::BLOCK;
+use super::step::COLUMNS;
 use super::tree_walk::TreeWalk;
 use super::workspace::Inputs;
 use crate::model::{Mixer, Recurrence};
@@ -24,7 +24,7 @@ pub struct RecurrentBuffers {
     /// Records of nodes that are not kept after the pass.
     temporary: Buffer<f32>, // [nodes, record]
     /// Copies of matrix blocks at branches of the tree.
-    copies: Buffer<f32>, // [members, copies, key_size, BLOCK]
+    copies: Buffer<f32>, // [members, copies, key_size, COLUMNS]
 }
 
 impl RecurrentBuffers {
@@ -44,7 +44,7 @@ impl RecurrentBuffers {
         self.mixed.prepare(rows, if width == 0 { recurrence.channels } else { width }, tile);
         let temporary = self.walk.plan.rows.iter().filter(|row| row.is_none()).count();
         self.temporary.reserve(temporary * layout.record);
-        self.copies.reserve(members * self.walk.copies * heads.key_size * BLOCK);
+        self.copies.reserve(members * self.walk.copies * heads.key_size * COLUMNS);
     }
 
     /// Record of a node that is not kept after the pass.
@@ -52,8 +52,8 @@ impl RecurrentBuffers {
         StepRecord::new(self.temporary.at(node * self.layout.record), self.layout)
     }
 
-    /// A member's copy of a matrix block, `[key_size, BLOCK]`.
+    /// A member's copy of a matrix block, `[key_size, COLUMNS]`.
     pub fn copy(&self, member: usize, copy: usize, key_size: usize) -> *mut f32 {
-        self.copies.at((member * self.walk.copies + copy) * key_size * BLOCK)
+        self.copies.at((member * self.walk.copies + copy) * key_size * COLUMNS)
     }
 }

@@ -11,7 +11,7 @@ use super::math::exp;
 use super::simd::{LANES, Simd};
 
 /// Columns of a state matrix that are processed together.
-pub const BLOCK: usize = 2 * LANES;
+pub const COLUMNS: usize = 2 * LANES;
 
 /// Most updates that one step applies.
 pub const MAX_UPDATES: usize = 32;
@@ -25,7 +25,7 @@ pub struct BlockUpdate {
     pub decay: f32,
     /// `[keys]`
     pub key: *const f32,
-    /// `[BLOCK]`
+    /// `[COLUMNS]`
     pub correction: *const f32,
 }
 
@@ -34,7 +34,7 @@ pub struct BlockUpdate {
 pub struct Step<'a> {
     /// Rows of the matrix, a multiple of [`LANES`].
     pub keys: usize,
-    /// Source, `[keys, BLOCK]`; null for zeros.
+    /// Source, `[keys, COLUMNS]`; null for zeros.
     pub from: *const f32,
     /// Destination, which may be the source; null to discard.
     pub to: *mut f32,
@@ -49,15 +49,15 @@ pub struct Step<'a> {
 #[repr(C)]
 pub struct Read {
     /// M^T key
-    pub by_key: [f32; BLOCK],
+    pub by_key: [f32; COLUMNS],
     /// M^T query
-    pub by_query: [f32; BLOCK],
+    pub by_query: [f32; COLUMNS],
     /// key^T query
     pub product: f32,
 }
 
 impl Read {
-    pub const ZERO: Self = Self { by_key: [0.0; BLOCK], by_query: [0.0; BLOCK], product: 0.0 };
+    pub const ZERO: Self = Self { by_key: [0.0; COLUMNS], by_query: [0.0; COLUMNS], product: 0.0 };
 }
 
 /// Runs a step.
@@ -89,7 +89,7 @@ unsafe fn step_with<S: Simd, const N: usize>(step: &Step<'_>) {
             one = [S::load(updates[0].correction), S::load(updates[0].correction.add(LANES))];
         }
         for row in 0..keys {
-            let at = row * BLOCK;
+            let at = row * COLUMNS;
             let mut numbers = [S::splat(0.0); 2];
             if !from.is_null() {
                 numbers = [S::load(from.add(at)), S::load(from.add(at + LANES))];

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::{Duration, Instant};
 
-use super::cores::{Cores, Pass};
+use super::cores::{Cores, PassTiming};
 
 /// Spin time between passes, longer than the gap between two passes of a reply.
 const SPIN_BETWEEN_PASSES: Duration = Duration::from_millis(3);
@@ -25,7 +25,7 @@ const SPIN_BETWEEN_PASSES: Duration = Duration::from_millis(3);
 const SPIN_WITHIN_PASS: Duration = Duration::from_millis(1);
 
 /// Sleep between two checks after that.
-const NAP: Duration = Duration::from_micros(20);
+const SLEEP: Duration = Duration::from_micros(20);
 
 /// Delay from which a member counts as held up, if it also exceeds the time that the others worked
 /// before. Several times a wake-up, and less than a time slice of the system.
@@ -58,7 +58,7 @@ struct Worker {
 
 #[derive(Debug)]
 struct Shared {
-    /// Pass number, with the number of members in the low bits; 0 members end the team.
+    /// PassTiming number, with the number of members in the low bits; 0 members end the team.
     call: AtomicUsize,
     work: UnsafeCell<Option<*const Work>>,
     /// Workers that have not finished the pass.
@@ -175,7 +175,7 @@ impl Team {
     /// # Panics
     /// Repeats the first panic of `work` on any member. The others leave the pass at their next
     /// barrier, and the team stays usable.
-    pub fn run(&self, threads: usize, work: &WorkOf<'_>) -> Pass {
+    pub fn run(&self, threads: usize, work: &WorkOf<'_>) -> PassTiming {
         let size = threads.clamp(1, self.threads());
         if size == 1 {
             let start = Instant::now();
@@ -222,10 +222,16 @@ impl Team {
 
     /// Records a pass that began at `start` and lost `delay` milliseconds. A pass of one member
     /// beside another pass has no `cores`.
-    fn record(&self, cores: Option<MutexGuard<'_, Cores>>, size: usize, start: Instant, delay: f64) -> Pass {
+    fn record(
+        &self,
+        cores: Option<MutexGuard<'_, Cores>>,
+        size: usize,
+        start: Instant,
+        delay: f64,
+    ) -> PassTiming {
         let now = Instant::now();
         let ms = |start: Instant| (now - start).as_secs_f64() * 1e3;
-        let pass = Pass { size, ms: ms(start), delay };
+        let pass = PassTiming { size, ms: ms(start), delay };
         if let Some(mut cores) = cores {
             cores.record(ms(self.start), pass);
             let members = cores.members();
@@ -297,10 +303,10 @@ fn next_call(shared: &Shared, index: usize, seen: usize, patience: Duration) -> 
 /// enough to be measured.
 fn spin(time: Duration, done: impl Fn() -> bool) -> (bool, Option<Instant>) {
     /// Checks between two readings of the clock.
-    const LOOKS: usize = 100;
+    const CHECKS: usize = 100;
     let mut start = None;
     loop {
-        for _ in 0..LOOKS {
+        for _ in 0..CHECKS {
             if done() {
                 return (true, start);
             }
@@ -403,7 +409,7 @@ impl<'a> Member<'a> {
     fn wait(&self, done: impl Fn() -> bool) {
         let (mut over, start) = spin(SPIN_WITHIN_PASS, &done);
         while !over {
-            thread::sleep(NAP);
+            thread::sleep(SLEEP);
             over = done();
         }
         if let Some(start) = start {

@@ -1,42 +1,43 @@
 //! Number of members that pays for a model's passes, by their rows. More members are not always
 //! faster, since barriers cost time. Pure arithmetic over measured passes: no threads and no clock.
 
-use super::cores::Pass;
+use super::cores::PassTiming;
 
 /// Passes over more rows use all members.
 const MAX_ROWS: usize = 17;
 
 /// Share of the time that trials with other numbers of members may cost.
-const SHARE: f64 = 0.005;
+const TRIAL_BUDGET: f64 = 0.005;
 /// Assumed cost of the first trial, in passes. Too low for a large model, which recovers it before
 /// the next one; but a small model should learn early.
-const FIRST_PRICE: f64 = 0.5;
+const FIRST_TRIAL_COST: f64 = 0.5;
 /// Passes with either number in a trial, alternating.
-const TURNS: usize = 5;
+const PASSES_PER_TRIAL: usize = 5;
 /// Passes between two trials without a change: the first wait, and the longest.
 const WAIT: (u32, u32) = (64, 8192);
 /// Factor from which a time counts as clearly faster.
-const CLEARLY: f64 = 1.03;
+const CLEAR_FACTOR: f64 = 1.03;
 
 /// Best numbers of members of one model, by rows from 1.
 #[derive(Debug)]
-pub struct TeamSizes(Vec<Rows>);
+pub struct TeamSizes(Vec<RowTimings>);
 
 /// Statistics of passes over one number of rows.
 #[derive(Debug, Clone)]
-struct Rows {
+struct RowTimings {
     max: usize,
     /// Best number of members so far.
     size: usize,
     /// Direction of the next trial: fewer members instead of more.
     fewer: bool,
-    /// Milliseconds saved up for trials, and passes, since the last trial.
-    saved: f64,
+    /// Milliseconds saved up for trials since the last one.
+    budget: f64,
+    /// Passes since the last trial.
     passes: u32,
     /// Passes until the next trial.
     wait: u32,
-    /// Budget of the next trial, in passes with the current number of members.
-    price: f64,
+    /// Expected cost of the next trial, in passes with the current number of members.
+    cost: f64,
     trial: Option<Trial>,
 }
 
@@ -48,18 +49,18 @@ struct Trial {
 }
 
 impl TeamSizes {
-    /// Starts from `first(rows)` members of a team of `most`.
+    /// Starts from `first(rows)` members of a team of `max`.
     pub fn new(max: usize, first: impl Fn(usize) -> usize) -> Self {
-        Self((1..=MAX_ROWS).map(|rows| Rows::new(max, first(rows).clamp(1, max))).collect())
+        Self((1..=MAX_ROWS).map(|rows| RowTimings::new(max, first(rows).clamp(1, max))).collect())
     }
 
     /// Returns the number of members for a pass over `rows`; `None` for all.
     pub fn members(&self, rows: usize) -> Option<usize> {
-        self.0.get(rows.checked_sub(1)?).map(Rows::members)
+        self.0.get(rows.checked_sub(1)?).map(RowTimings::members)
     }
 
     /// Records a pass over `rows`.
-    pub fn record(&mut self, rows: usize, pass: Pass) {
+    pub fn record(&mut self, rows: usize, pass: PassTiming) {
         // Disturbances by other programs say nothing about the model.
         if let Some(known) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.delay == 0.0) {
             let before = known.size;
@@ -71,16 +72,16 @@ impl TeamSizes {
     }
 }
 
-impl Rows {
+impl RowTimings {
     fn new(max: usize, size: usize) -> Self {
         Self {
             max,
             size,
             fewer: size > 1,
-            saved: 0.0,
+            budget: 0.0,
             passes: 0,
             wait: WAIT.0,
-            price: FIRST_PRICE,
+            cost: FIRST_TRIAL_COST,
             trial: None,
         }
     }
@@ -97,7 +98,7 @@ impl Rows {
         if self.fewer { (self.size / 2).max(1) } else { (self.size * 2).min(self.max) }
     }
 
-    fn record(&mut self, pass: Pass) {
+    fn record(&mut self, pass: PassTiming) {
         let (size, other) = (self.size, self.other());
         match &mut self.trial {
             Some(trial) if pass.size == size => trial.known.push(pass.ms),
@@ -106,30 +107,32 @@ impl Rows {
                 trial.other.push(pass.ms);
             }
             None if pass.size == size => {
-                self.saved += SHARE * pass.ms;
+                self.budget += TRIAL_BUDGET * pass.ms;
                 self.passes += 1;
-                let due = self.passes >= self.wait && self.saved >= self.price * pass.ms;
+                let due = self.passes >= self.wait && self.budget >= self.cost * pass.ms;
                 self.trial = (due && size != other).then(Trial::default);
             }
             _ => {}
         }
-        if let Some(Trial { known, other }) = self.trial.take_if(|trial| trial.other.len() == TURNS) {
+        if let Some(Trial { known, other }) =
+            self.trial.take_if(|trial| trial.other.len() == PASSES_PER_TRIAL)
+        {
             self.decide(median(known), median(other));
         }
     }
 
     fn decide(&mut self, known: f64, other: f64) {
-        let pays = if self.fewer { other < known * CLEARLY } else { other * CLEARLY < known };
+        let pays = if self.fewer { other < known * CLEAR_FACTOR } else { other * CLEAR_FACTOR < known };
         if pays {
-            (self.size, self.wait, self.price) = (self.other(), WAIT.0, 0.0);
+            (self.size, self.wait, self.cost) = (self.other(), WAIT.0, 0.0);
         } else {
             self.wait = (self.wait * 2).min(WAIT.1);
-            self.price = TURNS as f64 * (other / known - 1.0).max(0.0);
+            self.cost = PASSES_PER_TRIAL as f64 * (other / known - 1.0).max(0.0);
             // If the other direction has nothing to try, the same one is tried again.
             self.fewer = !self.fewer;
         }
         self.fewer = if self.size == 1 { false } else { self.fewer || self.size == self.max };
-        (self.saved, self.passes) = (0.0, 0);
+        (self.budget, self.passes) = (0.0, 0);
     }
 }
 
@@ -149,7 +152,7 @@ mod tests {
         for _ in 0..passes {
             let size = sizes.members(rows).unwrap();
             total += ms(size);
-            sizes.record(rows, Pass { size, ms: ms(size), delay: 0.0 });
+            sizes.record(rows, PassTiming { size, ms: ms(size), delay: 0.0 });
         }
         let best = sizes.0[rows - 1].size;
         (best, total / (passes as f64 * ms(best)))
@@ -198,7 +201,7 @@ mod tests {
         for pass in 0..2000 {
             let requested = sizes.members(1).unwrap();
             let size = if pass % 200 < 100 { requested } else { 1 };
-            sizes.record(1, Pass { size, ms: 1.0 / size as f64, delay: 0.0 });
+            sizes.record(1, PassTiming { size, ms: 1.0 / size as f64, delay: 0.0 });
         }
         assert_eq!(sizes.0[0].size, 2);
     }
@@ -210,10 +213,10 @@ mod tests {
             let size = sizes.members(1).unwrap();
             let ms = 1.0 / size as f64;
             let delay = if size == 2 { 3.0 } else { 0.0 };
-            sizes.record(1, Pass { size, ms: ms + delay, delay });
+            sizes.record(1, PassTiming { size, ms: ms + delay, delay });
             // Interruptions of all members at once look like work.
             let ms = if pass % 4 == 0 { 10.0 * ms } else { ms };
-            sizes.record(1, Pass { size, ms, delay: 0.0 });
+            sizes.record(1, PassTiming { size, ms, delay: 0.0 });
         }
         assert_eq!(sizes.0[0].size, 2);
     }

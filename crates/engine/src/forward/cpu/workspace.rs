@@ -74,7 +74,7 @@ impl ByWidth {
 
 /// Buffers of a mixture of experts. A slot is one row in one of its experts.
 #[derive(Debug, Default)]
-pub struct Routed {
+pub struct ExpertBuffers {
     /// Router scores.
     pub scores: Buffer<f32>, // [rows, experts padded to LANES]
     /// Experts of each row and their weights, highest score first.
@@ -86,7 +86,7 @@ pub struct Routed {
     pub outputs: Buffer<f32>, // [slots, hidden padded to LANES]
 }
 
-impl Routed {
+impl ExpertBuffers {
     fn prepare(&mut self, rows: usize, hidden: usize, experts: &Experts, tile: usize) {
         let slots = rows * experts.used;
         self.scores.reserve(rows * experts.count.next_multiple_of(LANES));
@@ -159,7 +159,7 @@ pub struct Workspace {
     pub nearest_scores: Buffer<f32>, // [scored rows, nearest, tokens of a cluster padded to LANES]
     /// Scores of a position after the token before it was known.
     pub rescored: Vec<f32>, // [vocabulary]
-    pub routed: Routed,
+    pub experts: ExpertBuffers,
     /// Experts read by all layers of a pass together.
     pub experts_read: AtomicUsize,
     /// Router input and output of the dense network, in layers that have both side by side.
@@ -252,7 +252,7 @@ impl Workspace {
             tile,
         );
         if let Some(experts) = &config.experts {
-            self.routed.prepare(rows, config.hidden, experts, tile);
+            self.experts.prepare(rows, config.hidden, experts, tile);
         }
         let dense = |experts: &Experts| experts.beside || experts.shared.is_some() || experts.after > 0;
         if config.experts.as_ref().is_none_or(dense) {

@@ -12,7 +12,7 @@ use crate::forward::cpu::memory::Memory;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::recurrent::Delta;
 use crate::forward::cpu::simd::LANES;
-use crate::forward::cpu::step::{BLOCK, Read};
+use crate::forward::cpu::step::{COLUMNS, Read};
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 use crate::model::{Heads, Recurrence};
@@ -104,7 +104,7 @@ impl Phases<'_> {
         head: usize,
     ) {
         let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
-        for block in (0..heads.value_size / BLOCK).map(|block| (head, block)) {
+        for block in (0..heads.value_size / COLUMNS).map(|block| (head, block)) {
             // SAFETY: guaranteed by the caller.
             unsafe {
                 self.walk_block((member, memory), recurrence, block, |node, read| {
@@ -140,14 +140,14 @@ impl Phases<'_> {
     ) {
         let (scratch, heads, row) = (&self.workspace.recurrent, &recurrence.heads, node - self.first);
         let record = self.record(memory, node);
-        let at = head * heads.value_size + block * BLOCK;
+        let at = head * heads.value_size + block * COLUMNS;
         // SAFETY: guaranteed by the caller; what is read was written before this phase began.
         unsafe {
             let rate = row * heads.values.next_multiple_of(LANES) + head;
             let (beta, decay) = (*scratch.rates[0].at(rate), *record.decay(head));
             let values = self.convolved(row, recurrence.values() + at);
             let out = scratch.read.at(row * heads.value_width() + at);
-            for column in 0..BLOCK {
+            for column in 0..COLUMNS {
                 let correction = beta * (*values.add(column) - decay * read.by_key[column]);
                 *record.correction(head, block).add(column) = correction;
                 *out.add(column) = decay * read.by_query[column] + read.product * correction;

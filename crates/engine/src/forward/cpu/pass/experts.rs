@@ -94,7 +94,7 @@ impl Phases<'_> {
         normed: &Inputs,
         prefetch: &Panels,
     ) {
-        let (gates, hidden) = (&self.workspace.routed.gates, self.config.hidden);
+        let (gates, hidden) = (&self.workspace.experts.gates, self.config.hidden);
         let Some(gate) = &shared.gate else {
             self.feed_forward(member, &shared.dense, normed, false, &shared.experts.router);
             return self.route(member, &shared.experts, (normed, normed), false, prefetch);
@@ -141,8 +141,8 @@ impl Phases<'_> {
         prefetch: &Panels,
     ) {
         let Some(config) = &self.config.experts else { return };
-        let routed = &self.workspace.routed;
-        let router = self.task(&experts.router, router_input, routed.scores.at(0), false);
+        let buffers = &self.workspace.experts;
+        let router = self.task(&experts.router, router_input, buffers.scores.at(0), false);
         self.products(member, &[router], experts.experts.first().map_or(prefetch, |expert| &expert.gate));
         self.select(member, config, experts);
         let mut routes = Routes::default();
@@ -154,10 +154,10 @@ impl Phases<'_> {
         let of = |(expert, slots): &(usize, Range<usize>)| (&experts.experts[*expert], slots.clone());
         let networks: Vec<(&Dense, Range<usize>)> = routes.groups.iter().map(of).collect();
         let first = networks.first().map_or(prefetch, |(dense, _)| &dense.down);
-        self.gate(member, &networks, (&routed.inputs, &routed.gated), first);
+        self.gate(member, &networks, (&buffers.inputs, &buffers.gated), first);
         let down = |&(dense, ref rows): &(&'a Dense, Range<usize>)| Task {
             rows: rows.clone(),
-            ..self.task(&dense.down, &routed.gated, routed.outputs.at(0), false)
+            ..self.task(&dense.down, &buffers.gated, buffers.outputs.at(0), false)
         };
         let tasks: Vec<Task<'_>> = networks.iter().map(down).collect();
         self.products(member, &tasks, prefetch);
@@ -166,13 +166,13 @@ impl Phases<'_> {
 
     /// Selects the experts of every row by the router's scores.
     fn select(&self, member: &Member<'_>, config: &model::Experts, experts: &Experts) {
-        let routed = &self.workspace.routed;
+        let buffers = &self.workspace.experts;
         let stride = config.count.next_multiple_of(LANES);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row belongs to this unit, and the router's product is over.
                 unsafe {
-                    let scores = routed.scores.at(row * stride);
+                    let scores = buffers.scores.at(row * stride);
                     if let Some(bias) = &experts.router_bias {
                         add(scores, &bias[..config.count]);
                     }
@@ -180,7 +180,7 @@ impl Phases<'_> {
                     let selected = choose(scores, config, experts.choice_bias.as_deref());
                     for (rank, (expert, weight)) in selected.into_iter().enumerate() {
                         let scale = experts.scales.as_ref().map_or(1.0, |scales| scales[expert]);
-                        routed.choices.at(row * config.used + rank).write((expert, weight * scale));
+                        buffers.choices.at(row * config.used + rank).write((expert, weight * scale));
                     }
                 }
             }
@@ -192,13 +192,13 @@ impl Phases<'_> {
     fn routes(&self, top_k: usize) -> Routes {
         // SAFETY: choices are not written after the barrier that ended the ranking.
         let choices =
-            (0..self.nodes * top_k).map(|at| unsafe { self.workspace.routed.choices.at(at).read() });
+            (0..self.nodes * top_k).map(|at| unsafe { self.workspace.experts.choices.at(at).read() });
         Routes::of(&choices.map(|(expert, _)| expert).collect::<Vec<_>>(), top_k)
     }
 
     /// Copies each row into its slots.
     fn gather(&self, member: &Member<'_>, routes: &Routes, normed: &Inputs) {
-        let (inputs, hidden, tile) = (&self.workspace.routed.inputs, self.config.hidden, self.kernels.tile);
+        let (inputs, hidden, tile) = (&self.workspace.experts.inputs, self.config.hidden, self.kernels.tile);
         member.share(routes.groups.len(), 1, |groups| {
             for (_, slots) in &routes.groups[groups] {
                 for slot in slots.clone() {
@@ -219,7 +219,7 @@ impl Phases<'_> {
     /// Sums the outputs of a row's experts by their weights, highest first, and adds the sum to the
     /// state, or writes it to the branch if `to_branch`.
     fn add_expert_outputs(&self, member: &Member<'_>, experts: &Experts, routes: &Routes, to_branch: bool) {
-        let (hidden, routed, top_k) = (self.config.hidden, &self.workspace.routed, experts.top_k);
+        let (hidden, buffers, top_k) = (self.config.hidden, &self.workspace.experts, experts.top_k);
         member.share(self.nodes, 1, |rows| {
             let mut sum = vec![0f32; hidden];
             for row in rows {
@@ -227,8 +227,8 @@ impl Phases<'_> {
                 for choice in row * top_k..(row + 1) * top_k {
                     // SAFETY: the row belongs to this unit, and the experts' products are over.
                     let (weight, output) = unsafe {
-                        let (expert, weight) = routed.choices.at(choice).read();
-                        let output = routed.outputs.at(routes.slots[choice] * self.width());
+                        let (expert, weight) = buffers.choices.at(choice).read();
+                        let output = buffers.outputs.at(routes.slots[choice] * self.width());
                         if let Some(biases) = &experts.experts[expert].biases {
                             add(output, &biases.down[..hidden]);
                         }

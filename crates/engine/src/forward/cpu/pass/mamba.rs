@@ -10,7 +10,7 @@ use crate::forward::cpu::memory::Memory;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::recurrent::Mamba;
 use crate::forward::cpu::simd::LANES;
-use crate::forward::cpu::step::{BLOCK, Read};
+use crate::forward::cpu::step::{COLUMNS, Read};
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 use crate::model::Recurrence;
@@ -113,14 +113,14 @@ impl Phases<'_> {
         head: usize,
     ) {
         let (heads, skip) = (&recurrence.heads, mamba.d[head]);
-        for block in 0..heads.value_size / BLOCK {
-            let at = head * heads.value_size + block * BLOCK;
+        for block in 0..heads.value_size / COLUMNS {
+            let at = head * heads.value_size + block * COLUMNS;
             let write = |node: usize, read: &Read| {
                 let (row, record) = (node - self.first, self.record(memory, node));
                 let (added, values) =
                     (record.correction(head, block), self.convolved(row, recurrence.values() + at));
                 let out = self.workspace.recurrent.read.at(row * heads.value_width() + at);
-                for column in 0..BLOCK {
+                for column in 0..COLUMNS {
                     // SAFETY: guaranteed by the caller; what is read was written before this phase
                     // began.
                     unsafe {

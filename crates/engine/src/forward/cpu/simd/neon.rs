@@ -11,11 +11,11 @@ use std::arch::asm;
 use super::wide::Wide;
 use super::{Products, Simd, Vector};
 
-pub type Neon = Wide<Pair, 2>;
+pub type Neon = Wide<TwoRegisters, 2>;
 
 /// Two registers.
 #[derive(Debug, Clone, Copy)]
-pub struct Pair;
+pub struct TwoRegisters;
 
 /// Applies one operation to both registers.
 macro_rules! both {
@@ -57,7 +57,7 @@ unsafe fn four(x: *const i8) -> uint8x16_t {
     unsafe { vreinterpretq_u8_u32(vdupq_n_u32(x.cast::<u32>().read_unaligned())) }
 }
 
-impl Vector for Pair {
+impl Vector for TwoRegisters {
     const WIDTH: usize = 8;
     type F = [float32x4_t; 2];
     type I = [int32x4_t; 2];
@@ -178,7 +178,7 @@ impl Vector for Pair {
     }
 }
 
-impl Products for Pair {
+impl Products for TwoRegisters {
     type B = [uint8x16_t; 2];
     type W8 = [uint8x16_t; 2];
     type Partial = Self::I;
@@ -321,7 +321,7 @@ impl Products for Pair {
 
 impl Simd for Neon {
     const TILE: usize = 8;
-    type Part = Pair;
+    type Part = TwoRegisters;
 
     #[inline(always)]
     unsafe fn sum(x: Self::F) -> f32 {

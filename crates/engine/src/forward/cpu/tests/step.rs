@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 
 use super::super::isa::Isa;
 use super::super::simd::LANES;
-use super::super::step::{BLOCK, BlockUpdate, Convolved, MAX_TAPS, Read, Step};
+use super::super::step::{BlockUpdate, COLUMNS, Convolved, MAX_TAPS, Read, Step};
 use super::{bits, numbers, sets};
 
 const KEYS: usize = 48;
@@ -22,15 +22,15 @@ impl Case {
     fn new(records: usize) -> Self {
         let random = &mut StdRng::seed_from_u64(records as u64);
         let mut record =
-            || (0.9 + 0.1 * numbers(random, 1)[0], numbers(random, KEYS), numbers(random, BLOCK));
+            || (0.9 + 0.1 * numbers(random, 1)[0], numbers(random, KEYS), numbers(random, COLUMNS));
         let records = (0..records).map(|_| record()).collect();
-        let (matrix, key) = (numbers(random, KEYS * BLOCK), numbers(random, KEYS));
+        let (matrix, key) = (numbers(random, KEYS * COLUMNS), numbers(random, KEYS));
         Self { matrix, records, key, query: numbers(random, KEYS) }
     }
 
     /// Returns the matrix after the records, starting from zeros if `begins`, and what was read.
     fn run(&self, isa: Isa, begins: bool) -> (Vec<f32>, Read) {
-        let (mut to, mut read) = (vec![f32::NAN; KEYS * BLOCK], Read::ZERO);
+        let (mut to, mut read) = (vec![f32::NAN; KEYS * COLUMNS], Read::ZERO);
         let update = |(decay, key, correction): &(f32, Vec<f32>, Vec<f32>)| BlockUpdate {
             decay: *decay,
             key: key.as_ptr(),
@@ -59,7 +59,7 @@ fn a_step_matches_f64_and_is_bit_equal_for_all_instruction_sets() {
         for (decay, key, correction) in &case.records {
             for (at, number) in matrix.iter_mut().enumerate() {
                 *number = *number * f64::from(*decay)
-                    + f64::from(key[at / BLOCK]) * f64::from(correction[at % BLOCK]);
+                    + f64::from(key[at / COLUMNS]) * f64::from(correction[at % COLUMNS]);
             }
         }
         let near = |found: f32, expected: f64| (f64::from(found) - expected).abs() < 2e-5;
@@ -67,9 +67,9 @@ fn a_step_matches_f64_and_is_bit_equal_for_all_instruction_sets() {
             left.iter().zip(&matrix).all(|(&found, &expected)| near(found, expected)),
             "{records} records"
         );
-        for column in 0..BLOCK {
+        for column in 0..COLUMNS {
             let sum = |by: &[f32]| -> f64 {
-                (0..KEYS).map(|row| matrix[row * BLOCK + column] * f64::from(by[row])).sum()
+                (0..KEYS).map(|row| matrix[row * COLUMNS + column] * f64::from(by[row])).sum()
             };
             assert!(
                 near(read.by_key[column], sum(&case.key)) && near(read.by_query[column], sum(&case.query))
