@@ -34,6 +34,8 @@ pub struct Clusters {
 }
 
 impl Assistant {
+    /// Loads the weights.
+    ///
     /// # Errors
     /// As [`super::network::Network::load`].
     pub fn load(

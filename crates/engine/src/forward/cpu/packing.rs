@@ -65,9 +65,8 @@ fn pack(weights: &Weights, name: &str, order: Option<&[Option<usize>]>) -> Resul
     } else {
         pack_rows(stored.format, &weights.read(stored)?)
     };
-    packed.map_err(|error| {
-        weights.bad(format!("{rows} times {inputs} finite numbers in {name}"), describe(&error))
-    })
+    packed
+        .map_err(|error| weights.bad(format!("{rows} x {inputs} finite numbers in {name}"), describe(&error)))
 }
 
 fn describe(error: &PackError) -> String {

@@ -39,7 +39,7 @@ impl Phases<'_> {
         let (input, carried) = (&self.workspace.head_input, self.config.carried());
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row belongs to this unit, and has room for both.
+                // SAFETY: the row belongs to this unit and has room for both.
                 unsafe {
                     let out = std::slice::from_raw_parts_mut(input.row(row), 2 * carried);
                     let (embedding, state) = out.split_at_mut(carried);
@@ -68,7 +68,7 @@ impl Phases<'_> {
         self.products(member, &[task], &self.network.output);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
-                // SAFETY: the row belongs to this unit, and as wide as the features.
+                // SAFETY: the row belongs to this unit and is as wide as the features.
                 unsafe {
                     let to = self.workspace.feature(row, 0);
                     std::ptr::copy_nonoverlapping(states.row(row), to, carried);

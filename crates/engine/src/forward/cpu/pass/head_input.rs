@@ -47,7 +47,7 @@ impl<'a> Phases<'a> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let (out, state) = (input.row(row), self.hidden(row));
-                // SAFETY: the row belongs to this unit, and has room for both.
+                // SAFETY: the row belongs to this unit and has room for both.
                 unsafe {
                     let embedding = std::slice::from_raw_parts_mut(out, hidden);
                     table.unpack_row(self.tree.token(row + self.first) as usize, embedding);
@@ -81,7 +81,7 @@ impl<'a> Phases<'a> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let state = states.row(row).as_ptr();
-                // SAFETY: the row belongs to this unit, and as wide as the head's input.
+                // SAFETY: the row belongs to this unit and is as wide as the head's input.
                 unsafe { std::ptr::copy_nonoverlapping(state, self.hidden(row), self.config.hidden) };
             }
         });
@@ -109,7 +109,7 @@ impl<'a> Phases<'a> {
     fn norm_states(&self, norms: &[Vec<f32>], row: usize, state: &[f32]) {
         let (states, epsilon) = (&self.workspace.states, self.config.norm_epsilon as f32);
         let out = states.row(row);
-        // SAFETY: the row belongs to this unit, and as wide as the head's input.
+        // SAFETY: the row belongs to this unit and is as wide as the head's input.
         unsafe {
             std::ptr::copy_nonoverlapping(state.as_ptr(), out, state.len());
             let width = state.len() / norms.len().max(1);

@@ -40,6 +40,7 @@ impl Phases<'_> {
         self.workspace.mixed.of(attention.output.inputs())
     }
 
+    /// Key heads of a layer.
     fn keys(&self, attention: &Attention) -> KeyHeads {
         self.config.attention_kinds[attention.kind].keys
     }
@@ -53,7 +54,7 @@ impl Phases<'_> {
                 let query = self.workspace.queries.at(row * queries.next_multiple_of(LANES));
                 let key = self.workspace.keys.at(row * keys.next_multiple_of(LANES));
                 for (heads, weight, width) in [(query, &norms.query, queries), (key, &norms.key, keys)] {
-                    // SAFETY: the row belongs to this unit, and as wide as the weight.
+                    // SAFETY: the row belongs to this unit and is as wide as the weight.
                     unsafe {
                         (self.kernels.rms_norm)(heads, weight.as_ptr(), heads, width, norm_epsilon as f32);
                     }
@@ -109,7 +110,7 @@ impl Phases<'_> {
     /// Completes the key and the value of a key head, and writes them into the cache.
     ///
     /// # Safety
-    /// As for [`Self::complete_heads`].
+    /// As [`Self::complete_heads`].
     pub unsafe fn complete_key(&self, attention: &Attention, cache: &KvCache, row: usize, kv_head: usize) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let at = row * (kv_heads * head_size).next_multiple_of(LANES) + kv_head * head_size;
@@ -150,6 +151,8 @@ impl Phases<'_> {
         }
     }
 
+    /// Norms one head in place.
+    ///
     /// # Safety
     /// `head` must be valid for a head's numbers and belong to this unit.
     unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32], size: usize) {

@@ -76,7 +76,7 @@ impl Phases<'_> {
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let vector = buffers.low_rank_queries.row(row);
-                // SAFETY: the row belongs to this unit, and as wide as the norm.
+                // SAFETY: the row belongs to this unit and is as wide as the norm.
                 unsafe {
                     (self.kernels.rms_norm)(vector, norm.as_ptr(), vector, count, epsilon);
                     self.quantise(&buffers.low_rank_queries, row, 0..count, vector);

@@ -73,7 +73,7 @@ pub struct Phases<'a> {
     /// Normed states: one shared buffer or one for each member, see [`copies_of_norms`].
     pub normed: &'a [Inputs],
     pub tree: &'a TokenTree,
-    /// Position of the tree's first node.
+    /// Number of positions before the tree.
     pub at: usize,
     /// First node that this pass runs, in row 0 of the workspace.
     pub first: usize,
@@ -106,11 +106,11 @@ impl Default for Pending<'_> {
     }
 }
 
-/// Work on a state before it is normed.
+/// Work on a state that precedes its norm.
 #[derive(Clone, Copy, Default)]
 struct Completion<'a> {
     pending: Pending<'a>,
-    /// Offset among a row's features to copy the completed state to, in units of `hidden`.
+    /// Index among a row's features where the completed state is stored, if it is tapped.
     tap: Option<usize>,
 }
 
@@ -118,6 +118,7 @@ struct Completion<'a> {
 // (`CpuModel::with`), `Workspace::prepare` made room for every row, and units of work do not
 // overlap.
 impl Phases<'_> {
+    /// Runs all phases on one member of the team.
     pub fn run(&self, member: &Member<'_>) {
         if let Some((head, carried)) = self.network.block_head.as_ref().zip(self.carried) {
             return self.cache_states(member, head, carried.features());
@@ -225,18 +226,22 @@ impl Phases<'_> {
         }
     }
 
+    /// Numbers from one row of the hidden states to the next.
     fn width(&self) -> usize {
         self.config.hidden.next_multiple_of(LANES)
     }
 
+    /// A row's hidden state.
     fn hidden(&self, row: usize) -> *mut f32 {
         self.workspace.hidden.at(row * self.width())
     }
 
+    /// A row's branch: the output of a mixer or feed-forward network.
     fn branch(&self, row: usize) -> *mut f32 {
         self.workspace.branch.at(row * self.width())
     }
 
+    /// Writes the scaled, and in some families normed, embeddings of all rows to the hidden states.
     fn embed(&self, member: &Member<'_>) {
         let Some(embedding) = &self.network.embedding else { return };
         let (scale, epsilon) = (self.config.embedding_scale, self.config.norm_epsilon as f32);
@@ -381,7 +386,7 @@ impl Phases<'_> {
     /// Quantises as [`Self::quantise`] does, for a row given by its position in a tile.
     ///
     /// # Safety
-    /// As for [`Self::quantise`].
+    /// As [`Self::quantise`].
     unsafe fn quantise_at(&self, inputs: &Inputs, tile_row: TileRow, range: Range<usize>, from: *const f32) {
         if inputs.is_quantisable {
             let (block, count) = (range.start / BLOCK, range.len() / BLOCK);
@@ -394,7 +399,7 @@ impl Phases<'_> {
 /// `to += numbers`
 ///
 /// # Safety
-/// `to` must be valid for as many numbers, and nobody else may touch them meanwhile.
+/// `to` must be valid for as many numbers, and nothing else may access them meanwhile.
 unsafe fn add(to: *mut f32, numbers: &[f32]) {
     // SAFETY: see above.
     let to = unsafe { std::slice::from_raw_parts_mut(to, numbers.len()) };

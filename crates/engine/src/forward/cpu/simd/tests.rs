@@ -97,6 +97,8 @@ impl Outcome {
     }
 }
 
+/// Runs the lane-wise operations.
+///
 /// # Safety
 /// [`Vector`]'s.
 #[inline(always)]
@@ -134,6 +136,8 @@ unsafe fn try_vector<V: Vector>(case: &Case, at: usize, out: &mut Outcome) {
     }
 }
 
+/// Runs the operations of products.
+///
 /// # Safety
 /// [`Vector`]'s.
 #[inline(always)]
@@ -183,6 +187,8 @@ unsafe fn try_products<V: Products>(case: &Case, at: usize, out: &mut Outcome) {
     }
 }
 
+/// Runs all operations of an instruction set: on whole vectors, and part by part.
+///
 /// # Safety
 /// [`Vector`]'s.
 #[inline(always)]
