@@ -430,9 +430,9 @@ impl<'a> Writing<'a> {
     /// What may be drafted in. A draft never reaches beyond the border of a target that has one: the tokens there
     /// would be scored otherwise than by themselves.
     fn room_for_drafts(&self) -> Room {
-        let border = self.target.config().border();
-        let to_border = border.and_then(|border| border.checked_sub(self.context.len()));
-        Room::new(to_border.map_or(usize::MAX, |tokens| tokens + 1).min(self.room()))
+        let switch = self.target.config().rope_switch_length();
+        let to_switch = switch.and_then(|switch| switch.checked_sub(self.context.len()));
+        Room::new(to_switch.map_or(usize::MAX, |tokens| tokens + 1).min(self.room()))
     }
 
     /// Tokens that may still be written.

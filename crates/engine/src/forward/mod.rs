@@ -83,7 +83,7 @@ pub trait Model: Send {
     fn truncate(&mut self, length: usize) -> usize;
 
     /// Gets ready for a text of `length` tokens, the one that the next pass begins with among them. A model that reads
-    /// a text of that length otherwise than what it has cached forgets all of it ([`ModelConfig::border`]).
+    /// a text of that length otherwise than what it has cached forgets all of it ([`ModelConfig::rope_switch_length`]).
     fn expect(&mut self, _length: usize) {}
 }
 

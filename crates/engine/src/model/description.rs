@@ -254,8 +254,8 @@ fn special(config: &ModelConfig) -> Vec<String> {
     if let Some(width) = config.per_layer {
         special.push(format!("per-layer embeddings of {width} numbers"));
     }
-    if config.caching_layers < config.layers {
-        let sharing = config.layers - config.caching_layers;
+    if config.layers_with_kv < config.layers {
+        let sharing = config.layers - config.layers_with_kv;
         special.push(format!("{sharing} of {} layers see the keys and values of others", config.layers));
     }
     if let Some(experts) = &config.experts {
@@ -271,25 +271,25 @@ fn special(config: &ModelConfig) -> Vec<String> {
         let same = |of: &&usize| config.attention_kinds[**of] == *kind;
         config.attention_kind_of.iter().filter(same).count()
     };
-    let (unturned, turned): (Vec<_>, Vec<_>) =
+    let (no_rope, rotated): (Vec<_>, Vec<_>) =
         config.attention_kinds.iter().partition(|kind| kind.rotary.size() == 0);
-    let unturned: usize = unturned.into_iter().map(of_kind).sum();
-    if unturned > 0 {
-        special.push(format!("{unturned} of {} layers without positions", config.layers));
+    let no_rope: usize = no_rope.into_iter().map(of_kind).sum();
+    if no_rope > 0 {
+        special.push(format!("{no_rope} of {} layers without positions", config.layers));
     }
     if let Some(latent) = &config.latent {
-        let Latent { size, turned, .. } = latent;
-        special.push(format!("attention to latents of {size} numbers and {turned} that turn"));
-    } else if let Some(AttentionKind { rotary, keys, .. }) = turned.first()
+        let Latent { size, turned: rotated, .. } = latent;
+        special.push(format!("attention to latents of {size} numbers and {rotated} that turn"));
+    } else if let Some(AttentionKind { rotary, keys, .. }) = rotated.first()
         && rotary.size() != keys.size
     {
         special.push(format!("rotary positions on {} of {} head components", rotary.size(), keys.size));
     }
-    if turned.iter().any(|kind| kind.rotary.growth.is_some()) {
+    if rotated.iter().any(|kind| kind.rotary.attn_temperature.is_some()) {
         special.push("queries that grow with the position".to_owned());
     }
-    if let Some(border) = config.border() {
-        special.push(format!("other rotary positions in texts of more than {border} tokens"));
+    if let Some(switch) = config.rope_switch_length() {
+        special.push(format!("other rotary positions in texts of more than {switch} tokens"));
     }
     special
 }

@@ -98,7 +98,7 @@ impl ModelSource {
 /// `Error::OtherTarget` if the target has no such layer, or one with other key-value heads.
 fn seen_layer(kind: &AttentionKind, target: &ModelConfig) -> Result<usize> {
     let of_kind = |layer: &usize| target.attention(*layer).window.is_some() == kind.window.is_some();
-    let found = (0..target.caching_layers).rev().find(of_kind).filter(|_| target.family.is_assisted());
+    let found = (0..target.layers_with_kv).rev().find(of_kind).filter(|_| target.family.is_assisted());
     let ours = (kind.keys.count, kind.keys.size);
     let heads = |(count, size): (usize, usize)| {
         format!("{count} {} of {size} numbers", if count == 1 { "head" } else { "heads" })

@@ -6,7 +6,7 @@ mod options;
 use std::path::Path;
 
 pub use options::{Activation, ExpertOptions, HeadNorms, Mixer, RotaryLayout, SharedExpert};
-pub(super) use options::{Gating, NormsAboveOne, Unturned, Windowed};
+pub(super) use options::{Gating, NoRope, NormsAboveOne, Windowed};
 
 use crate::error::{Error, Result};
 
@@ -57,7 +57,7 @@ pub struct Family {
     /// (Granite).
     pub(super) multipliers: bool,
     /// True if files give a scale and a soft cap of the logits.
-    pub(super) bent_logits: bool,
+    pub(super) logit_softcap: bool,
     /// Norms whose weights are stored as w in safetensors files and applied as 1 + w. GGUF files
     /// store 1 + w.
     pub(super) norms_above_one: NormsAboveOne,
@@ -71,7 +71,7 @@ pub struct Family {
     /// True if layers with a sliding window ignore RoPE scaling.
     pub(super) plain_windows: bool,
     /// Layers without rotary positions.
-    pub(super) unturned: Unturned,
+    pub(super) no_rope: NoRope,
     /// Defaults of keys that a config.json may leave out.
     pub(super) defaults: &'static [(&'static str, f64)],
     /// Default of `tie_word_embeddings`.
@@ -104,14 +104,14 @@ const LLAMA: Family = Family {
     scaled_embeddings: false,
     normed_embeddings: false,
     multipliers: false,
-    bent_logits: false,
+    logit_softcap: false,
     norms_above_one: NormsAboveOne::None,
     fused: false,
     // The converter permutes the rows of the query and key matrices of Llama and its relatives.
     gguf_layout: RotaryLayout::Interleaved,
     windowed: Windowed::InClass("MistralForCausalLM"),
     plain_windows: false,
-    unturned: Unturned::None,
+    no_rope: NoRope::None,
     defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6)],
     tied: false,
     is_draft_head: false,
@@ -164,7 +164,7 @@ const GEMMA4: Family = Family {
     experts: Some(ExpertOptions { beside: true, optional: true, ..ExpertOptions::PLAIN }),
     activation: Activation::Gelu,
     scaled_embeddings: true,
-    bent_logits: true,
+    logit_softcap: true,
     gguf_layout: RotaryLayout::Halves,
     windowed: Windowed::AllButEvery(6),
     defaults: &[
@@ -221,7 +221,7 @@ const GRANITE: Family = Family {
     multipliers: true,
     fused: true,
     windowed: Windowed::Listed,
-    unturned: Unturned::Stated("GraniteMoeHybridForCausalLM"),
+    no_rope: NoRope::Stated("GraniteMoeHybridForCausalLM"),
     ..LLAMA
 };
 
@@ -333,7 +333,7 @@ static FAMILIES: [Family; 19] = [
         name: "smollm3",
         classes: &["SmolLM3ForCausalLM"],
         windowed: Windowed::Listed,
-        unturned: Unturned::Every(4),
+        no_rope: NoRope::Every(4),
         defaults: &[("rope_theta", 2_000_000.0), ("rms_norm_eps", 1e-6)],
         tied: true,
         ..LLAMA
@@ -378,10 +378,10 @@ static FAMILIES: [Family; 19] = [
         post_norms: true,
         gated_attention: true,
         normed_embeddings: true,
-        bent_logits: true,
+        logit_softcap: true,
         norms_above_one: NormsAboveOne::OfLayers,
         windowed: Windowed::AllButEvery(4),
-        unturned: Unturned::Windowless,
+        no_rope: NoRope::Windowless,
         defaults: &[
             ("rope_theta", 10_000.0),
             ("rms_norm_eps", 1e-5),

@@ -228,7 +228,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         if name.ends_with("rotary_emb.inv_freq") || is_beside(&name) {
             continue;
         }
-        let beyond = mtp_tensors::canonical(&name, |name| canonical(name, family));
+        let mtp = mtp_tensors::canonical(&name, |name| canonical(name, family));
         // Copies of the target's tensors, used in training.
         if family.drafts_blocks && name.starts_with("verifier_") {
             continue;
@@ -254,11 +254,11 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             tensors.order = Some(TokenTable { file: tensors.files.len(), bytes, width, offsets: false });
             continue;
         }
-        let Some(canonical) = beyond.clone().or_else(|| canonical(&of_language(&name), family)) else {
+        let Some(canonical) = mtp.clone().or_else(|| canonical(&of_language(&name), family)) else {
             let expected = format!("only the tensors of {}", family.name);
             return Err(bad(expected, format!("{name} as well"), "Choose another model."));
         };
-        if info.dtype == Dtype::U8 && beyond.is_none() && expert_tensors::is_raw(&canonical) {
+        if info.dtype == Dtype::U8 && mtp.is_none() && expert_tensors::is_raw(&canonical) {
             let raw = Raw { shape: info.shape.clone(), file: tensors.files.len(), bytes };
             if tensors.raw.insert(canonical, raw).is_some() {
                 return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
@@ -270,7 +270,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             Dtype::F16 => Format::F16,
             Dtype::BF16 => Format::Bf16,
             // The model runs without its MTP block.
-            _ if beyond.is_some() => continue,
+            _ if mtp.is_some() => continue,
             other => {
                 let expected = format!("{name} in F32, F16 or BF16");
                 return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
@@ -279,7 +279,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         let shape = unfolded(&canonical, &info.shape).unwrap_or_else(|| info.shape.clone());
         let meaning = meaning(&canonical, &shape, family);
         let tensor = Stored { format, shape, file: tensors.files.len(), bytes, meaning, gathered: None };
-        let among = if beyond.is_some() { &mut tensors.beyond } else { &mut tensors.stored };
+        let among = if mtp.is_some() { &mut tensors.mtp } else { &mut tensors.stored };
         if among.insert(canonical, tensor).is_some() {
             return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));
         }

@@ -39,7 +39,7 @@ use candle_core::Device;
 
 pub use config::{
     Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts, FusedNorms,
-    Heads, KeyHeads, Latent, ModelConfig, Recurrence, Rotary, Scoring, Selector, Sigmoids, Turns,
+    Heads, KeyHeads, Latent, ModelConfig, Recurrence, RopeTable, Rotary, Scoring, Selector, Sigmoids,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout, SharedExpert};

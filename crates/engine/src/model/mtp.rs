@@ -22,7 +22,7 @@ impl ModelConfig {
         let like = self.mixers.iter().position(|&mixer| mixer == Mixer::Attention)?;
         Some(Self {
             layers: 1,
-            caching_layers: 1,
+            layers_with_kv: 1,
             intermediate: self.intermediate_of(self.layers - 1),
             intermediates: Vec::new(),
             // The block has experts if the last layer has them.
@@ -30,7 +30,7 @@ impl ModelConfig {
             attention_kind_of: vec![self.attention_kind_of[like]],
             mixers: vec![Mixer::Attention],
             recurrence: None,
-            beyond: 0,
+            mtp_layers: 0,
             tied_embeddings: false,
             draft_head: Some(DraftHead {
                 entering: Some(Vec::new()),
@@ -51,7 +51,7 @@ impl ModelConfig {
 /// Returns whether a file contains an MTP block and no layers.
 pub(super) fn is_alone(tensors: &Tensors, config: &ModelConfig) -> bool {
     let of_layers = || tensors.stored.keys().any(|name| name.starts_with("blk."));
-    config.draft_head.is_none() && !tensors.beyond.is_empty() && !of_layers()
+    config.draft_head.is_none() && !tensors.mtp.is_empty() && !of_layers()
 }
 
 /// Extracts the MTP block among `tensors` as a draft head, with the tensors it does not share.
@@ -59,15 +59,15 @@ pub(super) fn is_alone(tensors: &Tensors, config: &ModelConfig) -> bool {
 /// # Errors
 /// `Error::BadModel` for several blocks or an incomplete one.
 pub(super) fn head_of(tensors: &Tensors, config: &ModelConfig) -> Result<(Tensors, ModelConfig)> {
-    let one = config.mtp_head().filter(|_| config.beyond <= 1);
+    let one = config.mtp_head().filter(|_| config.mtp_layers <= 1);
     let config = one.ok_or_else(|| Error::BadModel {
         path: tensors.path.clone(),
         expected: "one block for MTP, with attention".to_owned(),
-        found: format!("{} blocks", config.beyond),
+        found: format!("{} blocks", config.mtp_layers),
         hint: HINT,
     })?;
     let mut own = Tensors { raw: BTreeMap::new(), ..tensors.clone() };
-    own.stored = std::mem::take(&mut own.beyond);
+    own.stored = std::mem::take(&mut own.mtp);
     for (name, usual) in [(OWN_OUTPUT_NORM, OUTPUT_NORM), (OWN_EMBEDDING, EMBEDDING), (OWN_OUTPUT, OUTPUT)] {
         if let Some(stored) = own.stored.remove(name) {
             own.stored.insert(usual.to_owned(), stored);
@@ -92,7 +92,7 @@ impl ModelSource {
     /// Returns whether the files declare or contain an MTP block, with which the model drafts for
     /// itself.
     pub fn speaks_of_mtp(&self) -> bool {
-        !self.tensors.beyond.is_empty() || self.config.as_ref().is_some_and(|config| config.beyond > 0)
+        !self.tensors.mtp.is_empty() || self.config.as_ref().is_some_and(|config| config.mtp_layers > 0)
     }
 
     /// Returns the MTP block of this model as a draft head. [`Self::for_target`] adds the tensors
@@ -101,7 +101,7 @@ impl ModelSource {
     /// # Errors
     /// `Error::NoMtp` without such a block; errors of [`head_of`].
     pub fn mtp_head(&self) -> Result<Self> {
-        if self.tensors.beyond.is_empty() {
+        if self.tensors.mtp.is_empty() {
             return Err(Error::NoMtp { path: self.path.clone() });
         }
         let (tensors, config) = head_of(&self.tensors, self.config()?)?;

@@ -89,7 +89,7 @@ pub(super) struct Tensors {
     pub files: Vec<Arc<WeightFile>>,
     pub stored: BTreeMap<String, Stored>,
     /// Tensors of the MTP blocks after the layers, numbered from block 0.
-    pub beyond: BTreeMap<String, Stored>,
+    pub mtp: BTreeMap<String, Stored>,
     /// Parts of tensors, until the tensors they belong to are known.
     pub raw: BTreeMap<String, Raw>,
     pub token_table: Option<TokenTable>,
@@ -100,8 +100,8 @@ pub(super) struct Tensors {
 impl Tensors {
     /// Starts without tensors, for the model at `path`.
     pub fn none(path: &Path) -> Self {
-        let (stored, beyond, raw) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { path: path.to_owned(), files: Vec::new(), stored, beyond, raw, token_table: None, order: None }
+        let (stored, mtp, raw) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        Self { path: path.to_owned(), files: Vec::new(), stored, mtp, raw, token_table: None, order: None }
     }
 
     /// Reads the table of target tokens by output row; `None` if there is no table.

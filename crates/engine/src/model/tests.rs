@@ -461,14 +461,14 @@ fn the_factors_of_longrope_are_among_the_tensors() {
     let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().attention_kinds[0].rotary.clone();
     let both = rotary(&gguf);
     assert_eq!((both.layout, &both.inverse_frequencies[..]), (RotaryLayout::Halves, &[1.0, 0.01][..]));
-    let beyond = both.beyond.unwrap();
-    assert_eq!((beyond.tokens, &beyond.inverse_frequencies[..]), (16, &[0.5, 0.0025][..]));
+    let long = both.long_frequencies.unwrap();
+    assert_eq!((long.original_context, &long.inverse_frequencies[..]), (16, &[0.5, 0.0025][..]));
     // sqrt(1 + ln 4 / ln 16)
     assert_eq!(both.scale, 1.5f32.sqrt());
     gguf.set("phi3.rope.scaling.attn_factor", Value::F32(1.25));
     assert_eq!(rotary(&gguf).scale, 1.25);
     gguf.set("phi3.context_length", Value::U32(16));
-    assert_eq!((rotary(&gguf).inverse_frequencies, rotary(&gguf).beyond), (vec![1.0, 0.01], None));
+    assert_eq!((rotary(&gguf).inverse_frequencies, rotary(&gguf).long_frequencies), (vec![1.0, 0.01], None));
     gguf.add("rope_factors_short.weight", &[3], GgmlDType::F32);
     assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight, found 3"));
     gguf.tensors.remove("rope_factors_short.weight");

@@ -140,7 +140,7 @@ fn tells_layers(config: &ModelConfig, _: usize) -> bool {
 
 /// Returns whether a layer has keys and values of its own.
 fn caches(config: &ModelConfig, layer: usize) -> bool {
-    layer < config.caching_layers
+    layer < config.layers_with_kv
 }
 
 /// Returns whether a layer has a value matrix.
@@ -438,7 +438,7 @@ fn name_shared_expert(tensors: &mut Tensors, config: &ModelConfig) {
     }
 }
 
-/// Replaces aliases of GGUF names, and moves MTP blocks to `tensors.beyond`.
+/// Replaces aliases of GGUF names, and moves MTP blocks to `tensors.mtp`.
 fn rename(tensors: &mut Tensors, config: &ModelConfig) {
     let rename = |tensors: &mut Tensors, from: &str, to: &str| {
         if !tensors.stored.contains_key(to)
@@ -466,10 +466,10 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
             gate.shape.insert(0, 1);
         }
     }
-    for block in 0..config.beyond {
+    for block in 0..config.mtp_layers {
         let name = full(config.layers + block, "");
         for (found, stored) in tensors.stored.extract_if(.., |found, _| found.starts_with(&name)) {
-            tensors.beyond.insert(full(block, &found[name.len()..]), stored);
+            tensors.mtp.insert(full(block, &found[name.len()..]), stored);
         }
     }
 }
@@ -494,7 +494,7 @@ fn split_gates(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
 
 /// Removes keys and values of layers that attend to another layer's cache; some files contain them.
 fn leave_out_shared(tensors: &mut Tensors, config: &ModelConfig) {
-    for layer in config.caching_layers..config.layers {
+    for layer in config.layers_with_kv..config.layers {
         for part in ["attn_k.weight", "attn_v.weight", KEY_NORM] {
             tensors.stored.remove(&format!("blk.{layer}.{part}"));
         }

@@ -46,7 +46,7 @@ pub struct CpuModel {
     /// Vocabulary of the last pass's logits.
     vocabulary: usize,
     cached: Vec<TokenId>,
-    /// The text is longer than [`ModelConfig::border`].
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
     long: bool,
     /// Free memory of the computer in bytes.
     free_memory: fn() -> u64,

@@ -329,7 +329,7 @@ impl Attention {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
         let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
         let (family, keys) = (config.family, config.attention(index).keys);
-        let caches = index < config.caching_layers;
+        let caches = index < config.layers_with_kv;
         Ok(Self {
             kind: config.attention_kind_of[index],
             causal: config.block().is_none_or(|block| block.causal[index]),
@@ -370,7 +370,7 @@ impl HeadNorms {
                 false => vector(weights, &name),
             }
         };
-        let caches = index < config.caching_layers;
+        let caches = index < config.layers_with_kv;
         let key = if caches { norm("k", 1.0)? } else { Vec::new() };
         let query = norm("q", config.query_norm)?;
         Ok(Some(Self { together: kind == Kind::Together, query, key }))

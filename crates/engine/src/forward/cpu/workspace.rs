@@ -12,7 +12,7 @@ use super::recurrent_buffers::RecurrentBuffers;
 use super::simd::LANES;
 use crate::forward::slices::STRETCH;
 use crate::forward::{Features, Logits, Peak};
-use crate::model::{BlockHead, Convolution, Experts, Latent, ModelConfig, Turns};
+use crate::model::{BlockHead, Convolution, Experts, Latent, ModelConfig, RopeTable};
 use crate::tree::TokenTree;
 
 /// Input rows of products: as numbers, and quantised to 8 bits for weights that need it.
@@ -178,7 +178,7 @@ pub struct Workspace {
     pub gates: Buffer<f32>,  // as the queries
     /// Rotary angles of each node's position by attention kind: for keys, and for queries where
     /// they differ.
-    pub rotations: Vec<[Turns; 2]>,
+    pub rotations: Vec<[RopeTable; 2]>,
     /// Nodes visible to each node: its ancestors in the tree and itself.
     pub visible: Vec<Vec<usize>>,
     pub scores: Buffer<f32>, // [members, heads of a group, positions]
@@ -215,7 +215,7 @@ impl Workspace {
     }
 
     /// Allocates buffers for a pass over the nodes of `tree` from `first` on, after `at` positions.
-    /// `long`: the text is beyond [`ModelConfig::border`].
+    /// `long`: the text is beyond [`ModelConfig::rope_switch_length`].
     pub fn prepare(
         &mut self,
         config: &ModelConfig,
@@ -304,8 +304,8 @@ impl Workspace {
         self.rotations.resize_with(config.attention_kinds.len(), Default::default);
         for (kind, [keys, queries]) in config.attention_kinds.iter().zip(&mut self.rotations) {
             kind.rotary.tabulate(&positions, long, keys);
-            if let Some(growth) = kind.rotary.growth {
-                growth.tabulate(&positions, keys, queries);
+            if let Some(temperature) = kind.rotary.attn_temperature {
+                temperature.tabulate(&positions, keys, queries);
             }
         }
     }

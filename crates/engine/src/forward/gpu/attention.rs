@@ -142,7 +142,7 @@ impl Seeing<'_> {
             key_norm,
             (self.config.norm_epsilon as f32).to_bits(),
             first as u32,
-            if rotary.growth.is_some() { self.rows as u32 } else { 0 },
+            if rotary.attn_temperature.is_some() { self.rows as u32 } else { 0 },
         ]
     }
 

@@ -12,7 +12,7 @@ use crate::forward::Carried;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::reference::rms_norm;
 use crate::forward::cpu::simd::LANES;
-use crate::model::{ModelConfig, Turns};
+use crate::model::{ModelConfig, RopeTable};
 use crate::tree::TokenTree;
 
 /// Where it goes.
@@ -51,12 +51,12 @@ impl Inputs<'_> {
         }
         self.device.write(to, chunk.words.iter().copied());
         self.device.write(&self.state.tokens, nodes.clone().map(|node| tree.token(node)));
-        let [mut keys, mut queries] = [Turns::default(), Turns::default()];
+        let [mut keys, mut queries] = [RopeTable::default(), RopeTable::default()];
         let positions = &positions[nodes];
         for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
             kind.rotary.tabulate(positions, self.long, &mut keys);
-            let queries = kind.rotary.growth.map(|growth| {
-                growth.tabulate(positions, &keys, &mut queries);
+            let queries = kind.rotary.attn_temperature.map(|temperature| {
+                temperature.tabulate(positions, &keys, &mut queries);
                 &queries
             });
             let turns = queries.into_iter().chain([&keys]);

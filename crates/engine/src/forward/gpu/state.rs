@@ -133,7 +133,7 @@ impl State {
         let rows = |length| Rows::new(device, ROWS, length);
         let places = Places::of(config);
         let turns = config.attention_kinds.iter().map(|kind| {
-            let times = if kind.rotary.growth.is_some() { 2 } else { 1 };
+            let times = if kind.rotary.attn_temperature.is_some() { 2 } else { 1 };
             device.buffer(4 * times * ROWS * kind.rotary.size())
         });
         let experts = config.experts.as_ref();

@@ -50,7 +50,7 @@ impl Attention {
     pub fn load(origin: Origin<'_>) -> Loaded<Self> {
         let (config, device) = (origin.config, origin.weights.device());
         let keys = config.attention(origin.index).keys;
-        let caches = origin.index < config.caching_layers;
+        let caches = origin.index < config.layers_with_kv;
         let projections: &[&str] = match (caches, keys.are_values) {
             (true, false) => &["attn_q", "attn_k", "attn_v"],
             (true, true) => &["attn_q", "attn_k", "attn_k"],

@@ -4,7 +4,7 @@ use candle_core::{D, Device, Result, Tensor};
 use candle_nn::rotary_emb::{rope, rope_i};
 
 use super::feed::Positions;
-use crate::model::{Rotary, RotaryLayout, Turns};
+use crate::model::{RopeTable, Rotary, RotaryLayout};
 
 /// Positions known at first; doubled when there are more.
 const FIRST: usize = 256;
@@ -38,16 +38,16 @@ impl RotaryTable {
 
     fn of(rotary: Rotary, long: bool, positions: usize, device: &Device) -> Result<Self> {
         let all: Vec<usize> = (0..positions).collect();
-        let mut turns = Turns::default();
-        rotary.tabulate(&all, long, &mut turns);
+        let mut table = RopeTable::default();
+        rotary.tabulate(&all, long, &mut table);
         let shape = (positions, rotary.size() / 2);
-        let grown = rotary.growth.map(|growth| {
-            let numbers: Vec<f32> = all.iter().map(|&position| growth.at(position)).collect();
+        let grown = rotary.attn_temperature.map(|temperature| {
+            let numbers: Vec<f32> = all.iter().map(|&position| temperature.at(position)).collect();
             Tensor::from_vec(numbers, (positions, 1), device)
         });
         Ok(Self {
-            cosines: Tensor::from_vec(turns.cosines, shape, device)?,
-            sines: Tensor::from_vec(turns.sines, shape, device)?,
+            cosines: Tensor::from_vec(table.cosines, shape, device)?,
+            sines: Tensor::from_vec(table.sines, shape, device)?,
             growth: grown.transpose()?,
             rotary,
             long,
@@ -57,7 +57,7 @@ impl RotaryTable {
 
     /// Takes a text for long or not from now on; returns whether that changes something.
     pub fn expect(&mut self, long: bool) -> bool {
-        let changes = self.rotary.beyond.is_some() && self.long != long;
+        let changes = self.rotary.long_frequencies.is_some() && self.long != long;
         if changes {
             (self.long, self.positions) = (long, 0);
         }

@@ -47,7 +47,7 @@ impl ModelConfig {
             )?;
         }
         let tokens = header.list("tokenizer.ggml.tokens")?.map_or(0, |tokens| tokens.len());
-        let (layers, beyond) = keys.layers(&has)?;
+        let (layers, mtp_layers) = keys.layers(&has)?;
         let experts = keys.experts()?;
         let context = keys.size("context_length")?;
         let (attention_kinds, attention_kind_of) =
@@ -67,7 +67,7 @@ impl ModelConfig {
             heads,
             kv_heads: largest(&attention_kinds, |keys| keys.count),
             head_size: largest(&attention_kinds, |keys| keys.size),
-            caching_layers: keys.caching_layers(layers)?,
+            layers_with_kv: keys.layers_with_kv(layers)?,
             per_layer: keys.per_layer()?,
             context,
             norm_epsilon,
@@ -85,7 +85,7 @@ impl ModelConfig {
             attention_kind_of,
             mixers,
             recurrence,
-            beyond,
+            mtp_layers,
             tied_embeddings: !has(OUTPUT),
             draft_head: keys.draft_head(hidden, tokens, layers)?,
         };
@@ -210,7 +210,7 @@ impl Keys<'_> {
     }
 
     /// Number of leading layers that have keys and values of their own.
-    fn caching_layers(&self, layers: usize) -> Result<usize> {
+    fn layers_with_kv(&self, layers: usize) -> Result<usize> {
         const NAME: &str = "attention.shared_kv_layers";
         if self.family.assists {
             return Ok(0);
@@ -247,7 +247,7 @@ impl Keys<'_> {
     }
 
     fn scoring(&self) -> Result<Scoring> {
-        if !self.family.bent_logits {
+        if !self.family.logit_softcap {
             self.refuse("final_logit_softcapping", "logits without soft-capping")?;
             return Ok(Scoring::PLAIN);
         }

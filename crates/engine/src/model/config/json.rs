@@ -44,11 +44,11 @@ impl ModelConfig {
         let (mixers, recurrence) = keys.recurrence(layers, hidden)?;
         let named = if json["norm_eps"].is_number() { "norm_eps" } else { "rms_norm_eps" };
         let norm_epsilon = keys.number(named).unwrap_or(1e-6);
-        let (intermediate, caching_layers) = (keys.intermediate()?, keys.caching_layers(layers)?);
+        let (intermediate, layers_with_kv) = (keys.intermediate()?, keys.layers_with_kv(layers)?);
         let experts = keys.experts()?;
         let intermediates = match experts.as_ref().filter(|_| family.latent) {
             Some(experts) => keys.latent_intermediates(layers, experts)?,
-            None => keys.intermediates(layers, caching_layers, intermediate)?,
+            None => keys.intermediates(layers, layers_with_kv, intermediate)?,
         };
         let mut config = Self {
             family,
@@ -62,7 +62,7 @@ impl ModelConfig {
             heads,
             kv_heads: largest(&attention_kinds, |keys| keys.count),
             head_size: largest(&attention_kinds, |keys| keys.size),
-            caching_layers,
+            layers_with_kv,
             per_layer: keys.per_layer()?,
             context,
             norm_epsilon,
@@ -80,7 +80,7 @@ impl ModelConfig {
             attention_kind_of,
             mixers,
             recurrence,
-            beyond: super::layers(path, keys.stated(keys.beyond(), 0.0)?.max(0.0) as usize)?,
+            mtp_layers: super::layers(path, keys.stated(keys.mtp_layers_key(), 0.0)?.max(0.0) as usize)?,
             tied_embeddings,
             draft_head: None,
         };
@@ -212,7 +212,7 @@ impl Keys<'_> {
         }
         self.refuse_set("mlp_bias", "no biases in the feed-forward network")?;
         self.refuse_set("attn_logit_softcapping", "attention without soft-capping")?;
-        if !self.family.bent_logits {
+        if !self.family.logit_softcap {
             self.refuse_set("final_logit_softcapping", "logits without soft-capping")?;
         }
         // Bidirectional attention among image tokens does not concern text.
@@ -252,7 +252,7 @@ impl Keys<'_> {
     }
 
     /// Number of leading layers that have keys and values of their own.
-    fn caching_layers(&self, layers: usize) -> Result<usize> {
+    fn layers_with_kv(&self, layers: usize) -> Result<usize> {
         if self.family.assists {
             return Ok(0);
         }
@@ -295,7 +295,7 @@ impl Keys<'_> {
     }
 
     fn scoring(&self) -> Result<Scoring> {
-        if !self.family.bent_logits {
+        if !self.family.logit_softcap {
             return Ok(Scoring::PLAIN);
         }
         let cap = self.stated("final_logit_softcapping", 0.0)?;

@@ -22,7 +22,7 @@ pub use draft_head::{DraftHead, FusedNorms};
 pub use key_heads::KeyHeads;
 pub use latent::Latent;
 pub use recurrence::{Heads, Recurrence};
-pub use rotary::{Growth, Rotary, Turns};
+pub use rotary::{AttnTemperature, RopeTable, Rotary};
 
 use self::key_heads::MAX_HEAD_SIZE;
 use self::recurrence::mixers;
@@ -59,7 +59,7 @@ pub struct ModelConfig {
     pub head_size: usize,
     /// Number of leading layers that have keys and values of their own. A later layer reads the
     /// cache of the last of these with its kind of attention.
-    pub caching_layers: usize,
+    pub layers_with_kv: usize,
     /// Width of the per-layer input embedding (Gemma 4).
     pub per_layer: Option<usize>,
     /// Context length the model was trained with, in tokens.
@@ -91,7 +91,7 @@ pub struct ModelConfig {
     pub recurrence: Option<Recurrence>,
     /// Number of multi-token prediction blocks after the layers, according to the file. Only a
     /// [draft head](Self::mtp_head) runs one.
-    pub beyond: usize,
+    pub mtp_layers: usize,
     /// True if the embedding is the output matrix too.
     pub tied_embeddings: bool,
     /// Options of a draft head, which cannot run without its target.
@@ -175,8 +175,8 @@ impl ModelConfig {
             // An assistant's layers of one kind share a layer of the target's cache.
             return (0..layer).find(|earlier| kind(earlier) == kind(&layer)).unwrap_or(layer);
         }
-        let shared = || (0..self.caching_layers).rev().find(|earlier| kind(earlier) == kind(&layer));
-        if layer < self.caching_layers { layer } else { shared().unwrap_or(layer) }
+        let shared = || (0..self.layers_with_kv).rev().find(|earlier| kind(earlier) == kind(&layer));
+        if layer < self.layers_with_kv { layer } else { shared().unwrap_or(layer) }
     }
 
     /// Returns the feed-forward width of `layer`.
@@ -192,7 +192,7 @@ impl ModelConfig {
     /// Returns whether layers differ in sizes or parts.
     pub fn is_uneven(&self) -> bool {
         let first = self.attention_kinds.first().map(|kind| kind.keys);
-        self.caching_layers < self.layers
+        self.layers_with_kv < self.layers
             || self.experts.as_ref().is_some_and(|experts| experts.after > 0)
             || self.intermediates.iter().any(|&size| size != self.intermediate)
             || self.attention_kinds.iter().any(|kind| Some(kind.keys) != first)
@@ -200,8 +200,10 @@ impl ModelConfig {
 
     /// Context length at which LongRoPE switches factors, if the model uses it. The pass that first
     /// exceeds it recomputes the whole text.
-    pub fn border(&self) -> Option<usize> {
-        self.attention_kinds.iter().find_map(|kind| Some(kind.rotary.beyond.as_ref()?.tokens))
+    pub fn rope_switch_length(&self) -> Option<usize> {
+        self.attention_kinds
+            .iter()
+            .find_map(|kind| Some(kind.rotary.long_frequencies.as_ref()?.original_context))
     }
 
     /// Epsilon of norms inside a branch, which the residual scaling does not touch.
@@ -214,14 +216,14 @@ impl ModelConfig {
     pub fn cached_heads(&self, index: usize) -> usize {
         let caches = match self.family.assists {
             true => self.cache_of(index) == index,
-            false => index < self.caching_layers && self.mixers[index] == Mixer::Attention,
+            false => index < self.layers_with_kv && self.mixers[index] == Mixer::Attention,
         };
         if caches { self.attention(index).keys.count } else { 0 }
     }
 
-    /// Returns whether a text of `length` tokens exceeds [`Self::border`].
+    /// Returns whether a text of `length` tokens exceeds [`Self::rope_switch_length`].
     pub fn is_long(&self, length: usize) -> bool {
-        self.border().is_some_and(|border| length > border)
+        self.rope_switch_length().is_some_and(|switch| length > switch)
     }
 
     /// Checks conditions between sizes that hold for every file format.
@@ -235,8 +237,8 @@ impl ModelConfig {
                 return Err(bad(path, "an even head size".into(), keys.size.to_string()));
             }
         }
-        let shared = if self.family.assists { 0..0 } else { self.caching_layers..self.layers };
-        if let Some(layer) = shared.into_iter().find(|&layer| self.cache_of(layer) >= self.caching_layers) {
+        let shared = if self.family.assists { 0..0 } else { self.layers_with_kv..self.layers };
+        if let Some(layer) = shared.into_iter().find(|&layer| self.cache_of(layer) >= self.layers_with_kv) {
             let expected = format!("keys and values for layer {layer} in an earlier one of its kind");
             return Err(bad(path, expected, "none".into()));
         }
@@ -274,8 +276,9 @@ impl ModelConfig {
             let found = "some that are not".into();
             return Err(bad(path, "positive rotary frequencies".into(), found));
         }
-        let partly =
-            |kind: &AttentionKind| kind.rotary.growth.is_some() && kind.rotary.size() != kind.keys.size;
+        let partly = |kind: &AttentionKind| {
+            kind.rotary.attn_temperature.is_some() && kind.rotary.size() != kind.keys.size
+        };
         if self.attention_kinds.iter().any(partly) {
             let expected = "rotary positions on whole heads where queries grow with them";
             return Err(bad(path, expected.into(), "positions on a part".into()));
@@ -338,31 +341,31 @@ fn query_scale(scalar: f64) -> f32 {
 /// first.
 fn attention_kinds(
     windowed: &[bool],
-    turned: &[bool],
+    rotated: &[bool],
     kind: impl Fn(bool, bool) -> AttentionKind,
 ) -> (Vec<AttentionKind>, Vec<usize>) {
     let mut kinds = Vec::new();
     let mut numbers = [[None; 2]; 2];
-    let flags: Vec<(bool, bool)> = windowed.iter().copied().zip(turned.iter().copied()).collect();
-    for (window, turn) in [(false, true), (false, false), (true, true), (true, false)] {
-        if flags.contains(&(window, turn)) {
-            let kind = kind(window, turn);
+    let flags: Vec<(bool, bool)> = windowed.iter().copied().zip(rotated.iter().copied()).collect();
+    for (window, rotated) in [(false, true), (false, false), (true, true), (true, false)] {
+        if flags.contains(&(window, rotated)) {
+            let kind = kind(window, rotated);
             let known = kinds.iter().position(|known| *known == kind);
             let number = known.unwrap_or_else(|| {
                 kinds.push(kind);
                 kinds.len() - 1
             });
-            numbers[usize::from(window)][usize::from(turn)] = Some(number);
+            numbers[usize::from(window)][usize::from(rotated)] = Some(number);
         }
     }
-    let number = |(window, turn)| numbers[usize::from(window)][usize::from(turn)].unwrap_or(0);
+    let number = |(window, rotated)| numbers[usize::from(window)][usize::from(rotated)].unwrap_or(0);
     (kinds, flags.into_iter().map(number).collect())
 }
 
 /// Returns the kind of attention for a layer that is windowed or not, and rotated or not.
-fn kind_of((window, turned): (bool, bool), global: &AttentionKind, local: &AttentionKind) -> AttentionKind {
+fn kind_of((window, rotated): (bool, bool), global: &AttentionKind, local: &AttentionKind) -> AttentionKind {
     let kind = if window { local } else { global };
-    let rotary = if turned { kind.rotary.clone() } else { kind.rotary.unturned() };
+    let rotary = if rotated { kind.rotary.clone() } else { kind.rotary.without_rotation() };
     AttentionKind { rotary, ..*kind }
 }
 

@@ -13,49 +13,51 @@ pub struct Rotary {
     /// Factor of cosines and sines: 1, except with LongRoPE and YaRN.
     pub scale: f32,
     /// LongRoPE's frequencies for long texts.
-    pub beyond: Option<Beyond>,
+    pub long_frequencies: Option<LongFrequencies>,
     /// Factor of queries that grows with the position (Llama 4, Ministral 3); `None` for 1.
-    pub growth: Option<Growth>,
+    pub attn_temperature: Option<AttnTemperature>,
 }
 
 /// Frequencies for texts longer than the original context (LongRoPE).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Beyond {
+pub struct LongFrequencies {
     /// Length of the longest text that uses the short frequencies, in tokens.
-    pub tokens: usize,
+    pub original_context: usize,
     pub inverse_frequencies: Vec<f32>,
 }
 
 /// Query scaling by position p: `1 + beta ln(1 + floor(p / period))`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Growth {
+pub struct AttnTemperature {
     pub beta: f32,
     pub period: usize,
 }
 
 /// Cosines and sines of a pass's positions, `[positions, size / 2]` each.
 #[derive(Debug, Default)]
-pub struct Turns {
+pub struct RopeTable {
     pub cosines: Vec<f32>,
     pub sines: Vec<f32>,
 }
 
 impl Rotary {
     pub(super) fn new(layout: RotaryLayout, frequencies: &[f64], scale: f64) -> Self {
-        let (inverse_frequencies, scale) = (in_singles(frequencies), scale as f32);
-        Self { layout, inverse_frequencies, scale, beyond: None, growth: None }
+        let (inverse_frequencies, scale) = (to_f32(frequencies), scale as f32);
+        Self { layout, inverse_frequencies, scale, long_frequencies: None, attn_temperature: None }
     }
 
     /// Returns the kind without rotation (NoPE).
-    pub(super) fn unturned(&self) -> Self {
+    pub(super) fn without_rotation(&self) -> Self {
         Self::new(self.layout, &[], 1.0)
     }
 
     /// Returns whether all numbers are finite and in range.
     pub(super) fn is_sound(&self) -> bool {
-        let beyond = self.beyond.iter().flat_map(|beyond| &beyond.inverse_frequencies);
-        let grows = self.growth.is_none_or(|growth| growth.beta.is_finite() && growth.beta >= 0.0);
-        let numbers = self.inverse_frequencies.iter().chain(beyond).chain([&self.scale]);
+        let long = self.long_frequencies.iter().flat_map(|long| &long.inverse_frequencies);
+        let grows = self
+            .attn_temperature
+            .is_none_or(|temperature| temperature.beta.is_finite() && temperature.beta >= 0.0);
+        let numbers = self.inverse_frequencies.iter().chain(long).chain([&self.scale]);
         grows && numbers.into_iter().all(|number| number.is_finite() && *number > 0.0)
     }
 
@@ -64,31 +66,33 @@ impl Rotary {
         2 * self.inverse_frequencies.len()
     }
 
-    /// Replaces `turns` with the cosines and sines of `positions`; `long` selects the frequencies
+    /// Replaces `table` with the cosines and sines of `positions`; `long` selects the frequencies
     /// for long texts. Computes in double precision: systems differ in the last bit of `cos` and
     /// `sin`, which rounding to single precision removes.
-    pub fn tabulate(&self, positions: &[usize], long: bool, turns: &mut Turns) {
-        let beyond = self.beyond.as_ref().filter(|_| long);
-        let frequencies = beyond.map_or(&self.inverse_frequencies, |beyond| &beyond.inverse_frequencies);
+    pub fn tabulate(&self, positions: &[usize], long: bool, table: &mut RopeTable) {
+        let frequencies = match &self.long_frequencies {
+            Some(frequencies) if long => &frequencies.inverse_frequencies,
+            _ => &self.inverse_frequencies,
+        };
         let angles = || {
             let of = |&position| frequencies.iter().map(move |f| f64::from(position as f32 * f));
             positions.iter().flat_map(of)
         };
-        turns.cosines.clear();
-        turns.cosines.extend(angles().map(|angle| angle.cos() as f32 * self.scale));
-        turns.sines.clear();
-        turns.sines.extend(angles().map(|angle| angle.sin() as f32 * self.scale));
+        table.cosines.clear();
+        table.cosines.extend(angles().map(|angle| angle.cos() as f32 * self.scale));
+        table.sines.clear();
+        table.sines.extend(angles().map(|angle| angle.sin() as f32 * self.scale));
     }
 }
 
-impl Growth {
+impl AttnTemperature {
     pub fn at(self, position: usize) -> f32 {
         1.0 + self.beta * ((1 + position / self.period) as f32).ln()
     }
 
     /// Replaces `queries` with the table for queries at `positions`, where `keys` is the table for
     /// keys.
-    pub fn tabulate(self, positions: &[usize], keys: &Turns, queries: &mut Turns) {
+    pub fn tabulate(self, positions: &[usize], keys: &RopeTable, queries: &mut RopeTable) {
         let half = keys.cosines.len() / positions.len().max(1);
         let grow = |from: &[f32], to: &mut Vec<f32>| {
             to.clear();
@@ -103,7 +107,7 @@ impl Growth {
     }
 }
 
-fn in_singles(numbers: &[f64]) -> Vec<f32> {
+fn to_f32(numbers: &[f64]) -> Vec<f32> {
     numbers.iter().map(|&number| number as f32).collect()
 }
 
@@ -125,9 +129,9 @@ pub(super) struct Llama3Scaling {
 impl Llama3Scaling {
     pub fn apply(&self, frequency: f64) -> f64 {
         // Rotations within the original context.
-        let turns = self.original_context * frequency / std::f64::consts::TAU;
+        let rotations = self.original_context * frequency / std::f64::consts::TAU;
         let (low, high) = (self.low_frequency_factor, self.high_frequency_factor);
-        let kept = ((turns - low) / (high - low)).clamp(0.0, 1.0);
+        let kept = ((rotations - low) / (high - low)).clamp(0.0, 1.0);
         (1.0 - kept) * frequency / self.factor + kept * frequency
     }
 }
@@ -148,8 +152,8 @@ impl Yarn {
     pub fn apply(&self, base: f64, frequencies: &mut [f64]) {
         let size = 2.0 * frequencies.len() as f64;
         // Component that makes this many rotations within the original context.
-        let component = |turns: f64| {
-            size * (self.original_context / (turns * std::f64::consts::TAU)).ln() / (2.0 * base.ln())
+        let component = |rotations: f64| {
+            size * (self.original_context / (rotations * std::f64::consts::TAU)).ln() / (2.0 * base.ln())
         };
         let (mut low, mut high) = (component(self.beta_fast), component(self.beta_slow));
         if self.truncated {
@@ -190,9 +194,11 @@ impl LongRope<'_> {
         let divided = |by: &[f64]| frequencies.iter().zip(by).map(|(f, by)| f / by).collect::<Vec<_>>();
         let rotary = Rotary::new(layout, &divided(self.short), scale.unwrap_or(self.attention_factor()));
         let is_longer = self.context > self.original_context;
-        let beyond =
-            || Beyond { tokens: self.original_context, inverse_frequencies: in_singles(&divided(self.long)) };
-        Rotary { beyond: is_longer.then(beyond), ..rotary }
+        let long = || LongFrequencies {
+            original_context: self.original_context,
+            inverse_frequencies: to_f32(&divided(self.long)),
+        };
+        Rotary { long_frequencies: is_longer.then(long), ..rotary }
     }
 
     /// Default factor of cosines and sines: sqrt(1 + ln(s) / ln(original)), where s is the ratio of
@@ -210,14 +216,14 @@ mod tests {
 
     #[test]
     fn queries_grow_where_the_original_context_was_filled_once_more() {
-        let growth = Growth { beta: 0.1, period: 16 };
-        assert_eq!([0, 15].map(|position| growth.at(position)), [1.0; 2]);
-        let twice = [16, 31].map(|position| growth.at(position));
+        let temperature = AttnTemperature { beta: 0.1, period: 16 };
+        assert_eq!([0, 15].map(|position| temperature.at(position)), [1.0; 2]);
+        let twice = [16, 31].map(|position| temperature.at(position));
         assert!(twice.iter().all(|found| (found - 1.069_314_7).abs() < 1e-6), "{twice:?}");
         let rotary = Rotary::new(RotaryLayout::Halves, &[1.0, 0.5], 1.0);
-        let (mut keys, mut queries) = (Turns::default(), Turns::default());
+        let (mut keys, mut queries) = (RopeTable::default(), RopeTable::default());
         rotary.tabulate(&[3, 16], false, &mut keys);
-        growth.tabulate(&[3, 16], &keys, &mut queries);
+        temperature.tabulate(&[3, 16], &keys, &mut queries);
         assert_eq!(queries.cosines[..2], keys.cosines[..2]);
         assert_eq!(queries.sines[2..], [keys.sines[2] * twice[0], keys.sines[3] * twice[0]]);
     }
@@ -226,9 +232,9 @@ mod tests {
     #[test]
     fn rotations_have_the_same_bits_on_every_system() {
         let rotary = Rotary::new(RotaryLayout::Halves, &plain_frequencies(10_000.0, 64), 1.0);
-        let mut turns = Turns::default();
-        rotary.tabulate(&Vec::from_iter(0..4096), false, &mut turns);
-        let bits = turns.cosines.iter().chain(&turns.sines).map(|number| u64::from(number.to_bits()));
+        let mut table = RopeTable::default();
+        rotary.tabulate(&Vec::from_iter(0..4096), false, &mut table);
+        let bits = table.cosines.iter().chain(&table.sines).map(|number| u64::from(number.to_bits()));
         let hash =
             bits.fold(0xcbf2_9ce4_8422_2325, |hash: u64, bits| (hash ^ bits).wrapping_mul(0x100_0000_01b3));
         assert_eq!(hash, 0xec00_50ca_c225_f715);

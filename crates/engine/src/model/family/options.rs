@@ -136,7 +136,7 @@ pub(in crate::model) enum Windowed {
 
 /// Layers without rotary positions (NoPE).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::model) enum Unturned {
+pub(in crate::model) enum NoRope {
     None,
     /// Every n-th layer, unless the file lists them; this is the default n.
     Every(usize),

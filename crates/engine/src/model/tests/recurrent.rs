@@ -122,13 +122,13 @@ fn a_list_says_which_layers_are_recurrent_too() {
 fn blocks_that_predict_further_tokens_are_no_layers_whether_they_are_counted_or_not() {
     let layers = |gguf: &Gguf| {
         let source = open(gguf).unwrap();
-        let beyond = source.tensors.stored.keys().filter(|name| name.starts_with("blk.2.")).count();
+        let blocks = source.tensors.stored.keys().filter(|name| name.starts_with("blk.2.")).count();
         let head = source.mtp_head().map(|head| {
             let head = head.for_target(&source).unwrap();
             let config = head.config().unwrap();
             (config.layers, config.recurrence.is_none(), config.draft_head.as_ref().unwrap().states())
         });
-        (source.config().unwrap().layers, beyond, head.ok())
+        (source.config().unwrap().layers, blocks, head.ok())
     };
     let mut uncounted = qwen35();
     with_block(&mut uncounted, 2);

@@ -10,7 +10,7 @@ use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
-use crate::model::{KeyHeads, ModelConfig, Turns};
+use crate::model::{KeyHeads, ModelConfig, RopeTable};
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl Phases<'_> {
@@ -141,7 +141,8 @@ impl Phases<'_> {
     pub fn rotation(&self, kind: usize, row: usize, of_queries: bool) -> Rotation {
         let rotary = &self.config.attention_kinds[kind].rotary;
         let [keys, queries] = &self.workspace.rotations[kind];
-        let Turns { cosines, sines } = if of_queries && rotary.growth.is_some() { queries } else { keys };
+        let RopeTable { cosines, sines } =
+            if of_queries && rotary.attn_temperature.is_some() { queries } else { keys };
         let half = rotary.size() / 2;
         Rotation {
             layout: rotary.layout,

@@ -2,12 +2,12 @@
 
 use super::{Keys, Vectors};
 use crate::error::Result;
-use crate::model::config::rotary::{Growth, LongRope, Yarn, plain_frequencies};
+use crate::model::config::rotary::{AttnTemperature, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
     AttentionKind, KeyHeads, Latent, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
     rotary_size, size, window,
 };
-use crate::model::family::{Unturned, Windowed};
+use crate::model::family::{NoRope, Windowed};
 use crate::model::weights::{LONG_FACTORS, ROPE_FACTORS, SHORT_FACTORS};
 
 impl Keys<'_> {
@@ -38,7 +38,7 @@ impl Keys<'_> {
         if self.family.plain_windows && found == 0 {
             windowed.fill(false);
         }
-        let turned = self.turned(&windowed)?;
+        let rotated = self.rotated_layers(&windowed)?;
         let window = window(found.try_into().unwrap_or(usize::MAX), context);
         let local_base = match self.family.default("rope_local_base_freq") {
             base @ Some(_) => base,
@@ -54,8 +54,8 @@ impl Keys<'_> {
         };
         let global = AttentionKind { window: None, rotary, keys };
         let local = AttentionKind { window, rotary: local, keys: local_keys };
-        Ok(attention_kinds(&windowed, &turned, |windowed, turned| {
-            kind_of((windowed, turned), &global, &local)
+        Ok(attention_kinds(&windowed, &rotated, |windowed, rotated| {
+            kind_of((windowed, rotated), &global, &local)
         }))
     }
 
@@ -93,13 +93,13 @@ impl Keys<'_> {
     }
 
     /// Returns for each layer whether its queries and keys are rotated.
-    fn turned(&self, windowed: &[bool]) -> Result<Vec<bool>> {
+    fn rotated_layers(&self, windowed: &[bool]) -> Result<Vec<bool>> {
         let layers = windowed.len();
-        Ok(match self.family.unturned {
-            Unturned::None => vec![true; layers],
-            Unturned::Every(every) => (1..=layers).map(|layer| !layer.is_multiple_of(every)).collect(),
-            Unturned::Windowless => windowed.to_vec(),
-            Unturned::Stated(_) => {
+        Ok(match self.family.no_rope {
+            NoRope::None => vec![true; layers],
+            NoRope::Every(every) => (1..=layers).map(|layer| !layer.is_multiple_of(every)).collect(),
+            NoRope::Windowless => windowed.to_vec(),
+            NoRope::Stated(_) => {
                 let stated = self.header.boolean(&self.key("rope.scaling.finetuned"))?;
                 vec![stated != Some(false); layers]
             }
@@ -149,8 +149,8 @@ impl Keys<'_> {
             "yarn" => self.yarn(base, context, &mut frequencies)? * given.unwrap_or(1.0),
             _ => 1.0,
         };
-        let growth = self.growth(context)?;
-        Ok(Rotary { growth, ..Rotary::new(layout, &frequencies, scale) })
+        let attn_temperature = self.attn_temperature(context)?;
+        Ok(Rotary { attn_temperature, ..Rotary::new(layout, &frequencies, scale) })
     }
 
     /// Scales the frequencies by YaRN; returns the factor of cosines and sines.
@@ -180,11 +180,11 @@ impl Keys<'_> {
     }
 
     /// Factor by which queries grow with the position, if any.
-    fn growth(&self, context: usize) -> Result<Option<Growth>> {
+    fn attn_temperature(&self, context: usize) -> Result<Option<AttnTemperature>> {
         const NAME: &str = "attention.temperature_scale";
         let Some(beta) = self.number(NAME)?.filter(|&beta| beta != 0.0) else { return Ok(None) };
         let beta = positive(self.header.path(), &self.key(NAME), beta)? as f32;
         let period = self.size_or("rope.scaling.original_context_length", context)?;
-        Ok(Some(Growth { beta, period }))
+        Ok(Some(AttnTemperature { beta, period }))
     }
 }

@@ -17,15 +17,15 @@ impl Keys<'_> {
             // Assistants use the MTP key for all of their own layers.
             return Ok((counted, 0));
         }
-        let beyond = self.integer("nextn_predict_layers")?.unwrap_or(0);
-        let beyond = super::super::layers(path, usize::try_from(beyond).unwrap_or(usize::MAX))?;
+        let mtp_layers = self.integer("nextn_predict_layers")?.unwrap_or(0);
+        let mtp_layers = super::super::layers(path, usize::try_from(mtp_layers).unwrap_or(usize::MAX))?;
         let tensor = |block: usize, name: &str| has(&format!("blk.{block}.{name}.weight"));
         let joins =
             |block| ["nextn.eh_proj", "nextn.enorm", "nextn.hnorm"].iter().any(|name| tensor(block, name));
-        let is_beyond = |block| joins(block) || !tensor(block, "attn_norm");
-        let most = if joins(counted) { 0 } else { beyond.min(counted) };
-        let among = (0..most).take_while(|back| is_beyond(counted - 1 - back)).count();
-        Ok((size(path, &self.key("block_count"), (counted - among) as u64)?, beyond))
+        let is_mtp = |block| joins(block) || !tensor(block, "attn_norm");
+        let most = if joins(counted) { 0 } else { mtp_layers.min(counted) };
+        let among = (0..most).take_while(|back| is_mtp(counted - 1 - back)).count();
+        Ok((size(path, &self.key("block_count"), (counted - among) as u64)?, mtp_layers))
     }
 
     /// Number of key heads of the attention layers. A list, which some writers use, has 0 for

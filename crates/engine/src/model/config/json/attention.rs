@@ -5,18 +5,18 @@ use serde_json::Value as Json;
 use super::Keys;
 use super::recurrence::is_recurrent;
 use crate::error::Result;
-use crate::model::config::rotary::{Growth, Llama3Scaling, LongRope, Yarn, plain_frequencies};
+use crate::model::config::rotary::{AttnTemperature, Llama3Scaling, LongRope, Yarn, plain_frequencies};
 use crate::model::config::{
     AttentionKind, KeyHeads, Latent, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
     rotary_size, size, window,
 };
-use crate::model::family::{Mixer, RotaryLayout, Unturned, Windowed};
+use crate::model::family::{Mixer, NoRope, RotaryLayout, Windowed};
 
 /// Default of `max_window_layers` in Qwen's configurations: leading layers without a window.
 const WINDOWLESS_LAYERS: u64 = 28;
 
 /// Divisor in GGUF files for frequencies of components that are not rotated.
-const UNTURNED: f64 = 1e30;
+const UNROTATED_DIVISOR: f64 = 1e30;
 
 const ORIGINAL: &str = "original_max_position_embeddings";
 
@@ -74,11 +74,11 @@ impl Keys<'_> {
         if self.family.plain_windows && found == 0 {
             windowed.fill(false);
         }
-        let turned = self.turned(&windowed)?;
+        let rotated = self.rotated_layers(&windowed)?;
         let global = AttentionKind { window: None, rotary: global, keys: global_keys };
         let local = AttentionKind { window, rotary: local, keys };
-        Ok(attention_kinds(&windowed, &turned, |windowed, turned| {
-            kind_of((windowed, turned), &global, &local)
+        Ok(attention_kinds(&windowed, &rotated, |windowed, rotated| {
+            kind_of((windowed, rotated), &global, &local)
         }))
     }
 
@@ -142,28 +142,29 @@ impl Keys<'_> {
     }
 
     /// Returns for each layer whether its queries and keys are rotated.
-    fn turned(&self, windowed: &[bool]) -> Result<Vec<bool>> {
+    fn rotated_layers(&self, windowed: &[bool]) -> Result<Vec<bool>> {
         let layers = windowed.len();
         let listed = |key: &str| {
             let Some(listed) = self.json[key].as_array() else { return Ok(None) };
-            let turned: Option<Vec<bool>> = listed.iter().map(|layer| Some(layer.as_f64()? != 0.0)).collect();
-            match turned.filter(|turned| turned.len() >= layers) {
-                Some(turned) => Ok(Some(turned[..layers].to_vec())),
+            let rotated: Option<Vec<bool>> =
+                listed.iter().map(|layer| Some(layer.as_f64()? != 0.0)).collect();
+            match rotated.filter(|rotated| rotated.len() >= layers) {
+                Some(rotated) => Ok(Some(rotated[..layers].to_vec())),
                 None => Err(self.bad(&format!("a number for every layer in {key}"), "others".into())),
             }
         };
-        Ok(match self.family.unturned {
-            Unturned::None => vec![true; layers],
-            Unturned::Every(every) => match listed("no_rope_layers")? {
+        Ok(match self.family.no_rope {
+            NoRope::None => vec![true; layers],
+            NoRope::Every(every) => match listed("no_rope_layers")? {
                 // Despite the name, 1 marks a layer with rotary positions.
-                Some(turned) => turned,
+                Some(rotated) => rotated,
                 None => {
                     let every = self.size_or("no_rope_layer_interval", every)?;
                     (1..=layers).map(|layer| !layer.is_multiple_of(every)).collect()
                 }
             },
-            Unturned::Windowless => listed("layer_rope_theta")?.unwrap_or_else(|| windowed.to_vec()),
-            Unturned::Stated(class) => {
+            NoRope::Windowless => listed("layer_rope_theta")?.unwrap_or_else(|| windowed.to_vec()),
+            NoRope::Stated(class) => {
                 let stated = self.json["position_embedding_type"].as_str();
                 vec![self.json["architectures"][0] != class || stated == Some("rope"); layers]
             }
@@ -216,14 +217,14 @@ impl Keys<'_> {
             "yarn" if !rope["long_factor"].is_null() => return self.long_rope(rope, context, &frequencies),
             "proportional" => {
                 let part = rope["partial_rotary_factor"].as_f64().unwrap_or(1.0).clamp(0.0, 1.0);
-                let turned = (part * frequencies.len() as f64) as usize;
-                frequencies[turned..].iter_mut().for_each(|f| *f /= UNTURNED);
+                let rotated = (part * frequencies.len() as f64) as usize;
+                frequencies[rotated..].iter_mut().for_each(|f| *f /= UNROTATED_DIVISOR);
             }
             "yarn" => scale = self.yarn(rope, base, &mut frequencies)?,
             other => return Err(bad_scaling(self.path, other)),
         }
-        let growth = self.growth(rope)?;
-        Ok(Rotary { growth, ..Rotary::new(self.layout(), &frequencies, scale) })
+        let attn_temperature = self.attn_temperature(rope)?;
+        Ok(Rotary { attn_temperature, ..Rotary::new(self.layout(), &frequencies, scale) })
     }
 
     /// Scales the frequencies by YaRN; returns the factor of cosines and sines.
@@ -245,13 +246,13 @@ impl Keys<'_> {
     }
 
     /// Factor by which queries grow with the position, if any.
-    fn growth(&self, rope: &Json) -> Result<Option<Growth>> {
+    fn attn_temperature(&self, rope: &Json) -> Result<Option<AttnTemperature>> {
         let Some(beta) = rope["llama_4_scaling_beta"].as_f64().filter(|&beta| beta != 0.0) else {
             return Ok(None);
         };
         let beta = positive(self.path, "llama_4_scaling_beta", beta)? as f32;
         let period = size(self.path, ORIGINAL, rope[ORIGINAL].as_u64().unwrap_or(0))?;
-        Ok(Some(Growth { beta, period }))
+        Ok(Some(AttnTemperature { beta, period }))
     }
 
     fn long_rope(&self, rope: &Json, context: usize, frequencies: &[f64]) -> Result<Rotary> {

@@ -83,7 +83,7 @@ impl Keys<'_> {
     }
 
     /// Key of the number of multi-token prediction blocks.
-    pub fn beyond(&self) -> &'static str {
+    pub fn mtp_layers_key(&self) -> &'static str {
         if self.family.latent { "num_nextn_predict_layers" } else { "mtp_num_hidden_layers" }
     }
 }

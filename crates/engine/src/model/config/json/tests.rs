@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::config::rotary::Growth;
+use crate::model::config::rotary::AttnTemperature;
 
 fn read(class: &str, json: Json) -> Result<ModelConfig> {
     let path = Path::new("model");
@@ -94,11 +94,14 @@ fn longrope_divides_by_the_factors_for_the_length_of_the_text() {
         with_sizes("Phi3ForCausalLM", config).unwrap().attention_kinds[0].rotary.clone()
     };
     let (short, long) = (rope(4096), rope(131_072));
-    assert_eq!((short.size(), short.scale, &short.beyond), (4, 1.0, &None));
+    assert_eq!((short.size(), short.scale, &short.long_frequencies), (4, 1.0, &None));
     assert_eq!(short.inverse_frequencies, [1.0, 0.01 / 2.0]);
     assert_eq!(long.inverse_frequencies, short.inverse_frequencies);
-    let beyond = long.beyond.unwrap();
-    assert_eq!((beyond.tokens, beyond.inverse_frequencies), (4096, vec![1.0 / 4.0, 0.01 / 8.0]));
+    let frequencies = long.long_frequencies.unwrap();
+    assert_eq!(
+        (frequencies.original_context, frequencies.inverse_frequencies),
+        (4096, vec![1.0 / 4.0, 0.01 / 8.0])
+    );
     // sqrt(1 + ln 32 / ln 4096), as in the published Phi-3-mini-128k.
     assert!((long.scale - 1.190_238).abs() < 1e-6, "{}", long.scale);
 }
@@ -116,13 +119,13 @@ fn factors_that_do_not_fit_the_head_are_refused() {
 }
 
 /// Number of rotated components of a head in each layer.
-fn turned(config: &ModelConfig) -> Vec<usize> {
+fn rotated_components(config: &ModelConfig) -> Vec<usize> {
     config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].rotary.size()).collect()
 }
 
 #[test]
 fn layers_without_positions_are_listed_or_every_so_manieth() {
-    let found = |class: &str, json: Json| turned(&with_sizes(class, json).unwrap());
+    let found = |class: &str, json: Json| rotated_components(&with_sizes(class, json).unwrap());
     let smollm = |json: Json| found("SmolLM3ForCausalLM", json);
     assert_eq!(smollm(json!({"num_hidden_layers": 8})), [16, 16, 16, 0, 16, 16, 16, 0]);
     assert_eq!(smollm(json!({"no_rope_layer_interval": 2})), [16, 0, 16]);
@@ -189,7 +192,10 @@ fn what_ministral_does_to_positions_is_in_the_rotary_parameters() {
         with_sizes("Ministral3ForCausalLM", config)
     };
     let rotary = with("beta_slow", json!(1.0)).unwrap().attention_kinds[0].rotary.clone();
-    assert_eq!((rotary.scale, rotary.growth), (1.0, Some(Growth { beta: 0.1, period: 1024 })));
+    assert_eq!(
+        (rotary.scale, rotary.attn_temperature),
+        (1.0, Some(AttnTemperature { beta: 0.1, period: 1024 }))
+    );
     let scale = |key, value| with(key, value).unwrap().attention_kinds[0].rotary.scale;
     // 0.1 ln 16 + 1
     assert!((scale("mscale_all_dim", json!(0)) - 1.277_258_9).abs() < 1e-6);
