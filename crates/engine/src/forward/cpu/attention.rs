@@ -92,7 +92,7 @@ unsafe fn to_f16<S: Simd>(from: *const f32, count: usize) -> [u16; LANES] {
 
 /// Attention of one row's heads that share a key head.
 #[derive(Debug, Clone, Copy)]
-pub struct Attention<'a> {
+pub struct AttentionJob<'a> {
     pub cache: &'a KvCache,
     pub kv_head: usize,
     pub head_size: usize,
@@ -114,11 +114,11 @@ pub struct Attention<'a> {
     pub first: usize,
     /// Visible nodes of the pass itself, ascending, as offsets from `cached`.
     pub own: &'a [usize],
-    /// Scratch memory for `heads` times [`Attention::scores`] numbers.
+    /// Scratch memory for `heads` times [`AttentionJob::scores`] numbers.
     pub scratch: *mut f32,
 }
 
-impl Attention<'_> {
+impl AttentionJob<'_> {
     /// Scores that a head needs memory for with `positions` in the cache.
     pub fn scores(positions: usize) -> usize {
         positions.next_multiple_of(LANES) + LANES
@@ -146,7 +146,7 @@ impl Attention<'_> {
 /// [`Simd`]'s; the pointers must be valid for the shapes of their fields, and the cache must hold
 /// all visible positions.
 #[inline(always)]
-pub unsafe fn attend<S: Simd>(job: &Attention<'_>) {
+pub unsafe fn attend<S: Simd>(job: &AttentionJob<'_>) {
     unsafe {
         if job.cache.has_joint_rows() {
             score_rows::<S>(job);
@@ -178,7 +178,7 @@ const fn unrolled<S: Simd>(whole: usize, parts: usize) -> usize {
 /// between them that are not visible. An addition's latency is four times its throughput, so with
 /// few heads several blocks of positions are summed side by side.
 #[inline(always)]
-unsafe fn score<S: Simd>(job: &Attention<'_>) {
+unsafe fn score<S: Simd>(job: &AttentionJob<'_>) {
     let mut position = job.first - job.first % LANES;
     while position <= job.last() {
         let blocks = (job.last() - position) / LANES + 1;
@@ -197,7 +197,7 @@ unsafe fn score<S: Simd>(job: &Attention<'_>) {
 
 /// Scores sixteen positions for all heads. Returns the number of blocks, 1.
 #[inline(always)]
-unsafe fn score_block<S: Simd>(job: &Attention<'_>, position: usize) -> usize {
+unsafe fn score_block<S: Simd>(job: &AttentionJob<'_>, position: usize) -> usize {
     let mut head = 0;
     while head < job.heads {
         let count = unrolled::<S>(8, 4).min(job.heads - head);
@@ -221,7 +221,7 @@ unsafe fn score_block<S: Simd>(job: &Attention<'_>, position: usize) -> usize {
 /// Scores `P` blocks of sixteen positions for `N` heads. Returns `P`.
 #[inline(always)]
 unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
-    job: &Attention<'_>,
+    job: &AttentionJob<'_>,
     position: usize,
     head: usize,
 ) -> usize {
@@ -255,7 +255,7 @@ unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
 /// Applies softmax to the scores of `N` heads and sums the values by it; values are loaded once for
 /// all.
 #[inline(always)]
-unsafe fn softmax_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: usize) {
+unsafe fn softmax_and_mix<S: Simd, const N: usize>(job: &AttentionJob<'_>, head: usize) {
     unsafe {
         let mut weights = [std::ptr::null::<f32>(); N];
         let mut scales = [0f32; N];
@@ -281,7 +281,7 @@ unsafe fn softmax_and_mix<S: Simd, const N: usize>(job: &Attention<'_>, head: us
 
 /// Moves the scores of visible nodes next to each other; in a chain they already are.
 #[inline(always)]
-unsafe fn compact_scores(job: &Attention<'_>, scores: *mut f32) {
+unsafe fn compact_scores(job: &AttentionJob<'_>, scores: *mut f32) {
     for (to, &from) in job.own.iter().enumerate() {
         unsafe { *scores.add(job.cached + to) = *scores.add(job.cached + from) };
     }
@@ -308,7 +308,7 @@ unsafe fn softmax<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) 
 /// Sums the values by their weights for `N` heads, `V` vectors at a time.
 #[inline(always)]
 unsafe fn mix<S: Simd, const N: usize, const V: usize>(
-    job: &Attention<'_>,
+    job: &AttentionJob<'_>,
     weights: [*const f32; N],
     scales: [f32; N],
     out: *mut f32,
@@ -341,7 +341,7 @@ unsafe fn mix<S: Simd, const N: usize, const V: usize>(
 /// Computes `V` vectors of each head's result, from `number` on.
 #[inline(always)]
 unsafe fn mix_numbers<S: Simd, const N: usize, const V: usize>(
-    job: &Attention<'_>,
+    job: &AttentionJob<'_>,
     number: usize,
     weights: [*const f32; N],
     scales: [f32; N],

@@ -6,7 +6,7 @@
 )]
 
 use super::activations::{Activations, TileRow};
-use super::attention::{Attention, Rotation, attend, store_kv};
+use super::attention::{AttentionJob, Rotation, attend, store_kv};
 use super::blocks::{Affine, Centred, Q2K, Q6K, Q8, Superblock};
 use super::cache::KvCache;
 use super::codebooks::{self, Grouped, Halved, Whole};
@@ -18,7 +18,7 @@ use super::numbers::{Bf16, F16, F32, Unquantised};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
 use super::simd::Simd;
-use super::step::{Convolved, Step, convolve, step};
+use super::step::{ConvolutionJob, MatrixStep, convolve, step};
 use crate::model::{Activation, Scoring};
 
 /// Kernels of one instruction set.
@@ -43,9 +43,9 @@ pub struct Kernels {
     pub sum_exp: unsafe fn(*const f32, usize, f32, f32) -> f32,
     pub rotate: unsafe fn(&Rotation, *mut f32),
     pub store_kv: unsafe fn(&KvCache, usize, usize, usize, *const f32, *const f32),
-    pub attend: unsafe fn(&Attention<'_>),
-    pub step: unsafe fn(&Step<'_>),
-    pub convolve: unsafe fn(&Convolved),
+    pub attend: unsafe fn(&AttentionJob<'_>),
+    pub step: unsafe fn(&MatrixStep<'_>),
+    pub convolve: unsafe fn(&ConvolutionJob),
 }
 
 impl Kernels {
@@ -154,17 +154,17 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn attention(job: &Attention<'_>) {
+            unsafe fn attention(job: &AttentionJob<'_>) {
                 unsafe { attend::<Vectors>(job) }
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn matrix_step(job: &Step<'_>) {
+            unsafe fn matrix_step(job: &MatrixStep<'_>) {
                 unsafe { step::<Vectors>(job) }
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn convolution(job: &Convolved) {
+            unsafe fn convolution(job: &ConvolutionJob) {
                 unsafe { convolve::<Vectors>(job) }
             }
 

@@ -6,7 +6,7 @@
     reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
-use super::attention::Attention;
+use super::attention::AttentionJob;
 use super::packing::{panels, vector};
 use super::panels::Panels;
 use super::simd::{LANES, Simd};
@@ -79,7 +79,7 @@ pub const HEADS_AT_ONCE: usize = 4;
 /// # Safety
 /// As [`super::attention::attend`].
 #[inline(always)]
-pub unsafe fn score_rows<S: Simd>(job: &Attention<'_>) {
+pub unsafe fn score_rows<S: Simd>(job: &AttentionJob<'_>) {
     let mut head = 0;
     while head < job.heads {
         let count = HEADS_AT_ONCE.min(job.heads - head);
@@ -98,7 +98,7 @@ pub unsafe fn score_rows<S: Simd>(job: &Attention<'_>) {
 }
 
 #[inline(always)]
-unsafe fn score_row<S: Simd, const N: usize>(job: &Attention<'_>, position: usize, head: usize) {
+unsafe fn score_row<S: Simd, const N: usize>(job: &AttentionJob<'_>, position: usize, head: usize) {
     unsafe {
         let (row, width) = (job.cache.value(job.kv_head, position), job.cache.width());
         let queries = job.queries.add(head * width);

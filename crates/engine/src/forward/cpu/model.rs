@@ -157,7 +157,7 @@ impl CpuModel {
             workspace: &self.workspace,
             normed: &[],
             tree,
-            at: 0,
+            cached: 0,
             first: 0,
             nodes: 1,
             rows: 0..0,
@@ -306,7 +306,7 @@ impl CpuModel {
         if nodes > 0 {
             let phases = Phases {
                 normed: &self.workspace.normed[..copies],
-                at,
+                cached: at,
                 first,
                 nodes,
                 rows: rows.clone(),

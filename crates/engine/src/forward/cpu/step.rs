@@ -31,7 +31,7 @@ pub struct BlockUpdate {
 
 /// Work on a block of a state matrix: load, update, store, read.
 #[derive(Debug, Clone, Copy)]
-pub struct Step<'a> {
+pub struct MatrixStep<'a> {
     /// Rows of the matrix, a multiple of [`LANES`].
     pub keys: usize,
     /// Source, `[keys, COLUMNS]`; null for zeros.
@@ -66,7 +66,7 @@ impl Read {
 /// [`Simd`]'s; the pointers must be valid for the shapes of their fields, and nothing else may
 /// access what is written.
 #[inline(always)]
-pub unsafe fn step<S: Simd>(step: &Step<'_>) {
+pub unsafe fn step<S: Simd>(step: &MatrixStep<'_>) {
     unsafe {
         match step.updates {
             [] => step_with::<S, 0>(step),
@@ -78,8 +78,8 @@ pub unsafe fn step<S: Simd>(step: &Step<'_>) {
 
 /// Specialised on no update, one, or `MAX_UPDATES` for any larger number.
 #[inline(always)]
-unsafe fn step_with<S: Simd, const N: usize>(step: &Step<'_>) {
-    let Step { keys, from, to, updates, read } = *step;
+unsafe fn step_with<S: Simd, const N: usize>(step: &MatrixStep<'_>) {
+    let MatrixStep { keys, from, to, updates, read } = *step;
     unsafe {
         let (key, query) = read.map_or((std::ptr::null(), std::ptr::null()), |(key, query, _)| (key, query));
         let mut by_key = [S::splat(0.0); 2];
@@ -137,7 +137,7 @@ unsafe fn step_with<S: Simd, const N: usize>(step: &Step<'_>) {
 
 /// Convolution of some channels of a row with the rows before it.
 #[derive(Debug, Clone, Copy)]
-pub struct Convolved {
+pub struct ConvolutionJob {
     /// Rows in the window, the oldest first; null before the beginning of the text.
     pub rows: [*const f32; MAX_TAPS],
     pub taps: usize,
@@ -158,7 +158,7 @@ pub struct Convolved {
 /// # Safety
 /// [`Simd`]'s; the pointers must be valid for the shapes of their fields.
 #[inline(always)]
-pub unsafe fn convolve<S: Simd>(job: &Convolved) {
+pub unsafe fn convolve<S: Simd>(job: &ConvolutionJob) {
     unsafe {
         for at in (0..job.channels).step_by(LANES) {
             let mut sum = if job.bias.is_null() { S::splat(0.0) } else { S::load(job.bias.add(at)) };

@@ -4,7 +4,7 @@
 use std::sync::atomic::AtomicUsize;
 
 use super::activations::{Activations, BLOCK};
-use super::attention::Attention;
+use super::attention::AttentionJob;
 use super::buffer::Buffer;
 use super::panels::Format;
 use super::product::Rows;
@@ -289,7 +289,7 @@ impl Workspace {
             self.gates.reserve(rows * whole(queries));
         }
         let groups = config.attention_kinds.iter().map(|kind| config.heads / kind.keys.count);
-        self.scores_of_member = groups.max().unwrap_or(1) * Attention::scores(at + tree.len());
+        self.scores_of_member = groups.max().unwrap_or(1) * AttentionJob::scores(at + tree.len());
         self.scores.reserve(members * self.scores_of_member);
         self.logits.reserve(scored * whole(config.vocabulary));
         self.slices.reserve(scored * config.vocabulary.div_ceil(STRETCH));

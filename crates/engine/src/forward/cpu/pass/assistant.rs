@@ -21,7 +21,7 @@ impl Phases<'_> {
                 for (cache, KeyHeads { count, size, .. }) in caches.clone() {
                     let (keys, rest) = kv.split_at(count * size);
                     let (values, rest) = rest.split_at(count * size);
-                    let position = self.at + self.first + row;
+                    let position = self.cached + self.first + row;
                     for (kv_head, (key, value)) in keys.chunks(size).zip(values.chunks(size)).enumerate() {
                         let (key, value) = (key.as_ptr(), value.as_ptr());
                         // SAFETY: the position belongs to this unit.

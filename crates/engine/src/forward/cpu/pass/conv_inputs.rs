@@ -4,7 +4,7 @@
 use super::Phases;
 use crate::forward::cpu::memory::{Memory, StepRecord};
 use crate::forward::cpu::recurrent::ConvWeights;
-use crate::forward::cpu::step::{Convolved, MAX_TAPS};
+use crate::forward::cpu::step::{ConvolutionJob, MAX_TAPS};
 
 /// Convolution inputs in the workspace: address of the first row and channel, and the distance from
 /// row to row.
@@ -45,7 +45,7 @@ impl Phases<'_> {
             // SAFETY: guaranteed by the caller; rows have as many channels, and the kernel has,
             // too.
             unsafe {
-                (self.kernels.convolve)(&Convolved {
+                (self.kernels.convolve)(&ConvolutionJob {
                     rows,
                     taps: kernel.taps,
                     kernel: kernel.weights.as_ptr().add(channel),

@@ -3,7 +3,7 @@
 
 use super::{Phases, add};
 use crate::forward::cpu::activations::BLOCK;
-use crate::forward::cpu::attention::{self, Rotation};
+use crate::forward::cpu::attention::{AttentionJob, Rotation};
 use crate::forward::cpu::cache::KvCache;
 use crate::forward::cpu::network::{Attention, HeadNorms};
 use crate::forward::cpu::panels::Panels;
@@ -132,7 +132,7 @@ impl Phases<'_> {
                 self.normalise_head(key, &norms.key, head_size);
             }
             (self.kernels.rotate)(&self.rotation(attention.kind, row, false), key);
-            let position = self.at + self.first + row;
+            let position = self.cached + self.first + row;
             (self.kernels.store_kv)(cache, kv_head, position, head_size, key, value);
         }
     }
@@ -181,7 +181,7 @@ impl Phases<'_> {
                 let first = kv_head * group * head_size;
                 let visible = &self.workspace.visible[row];
                 // A row occupies its own position even if it has no key there.
-                let position = self.at + visible.len().max(1);
+                let position = self.cached + visible.len().max(1);
                 let nearest = visible.len().saturating_sub(window);
                 let own = match attention.causal {
                     true => &visible[nearest..],
@@ -195,7 +195,7 @@ impl Phases<'_> {
                         self.complete_heads(attention, cache, row, kv_head);
                     }
                     let out = mixed.row(row).add(first);
-                    (self.kernels.attend)(&attention::Attention {
+                    (self.kernels.attend)(&AttentionJob {
                         cache,
                         kv_head,
                         head_size,
@@ -208,8 +208,8 @@ impl Phases<'_> {
                             .unwrap_or_default(),
                         queries: self.workspace.queries.at(row * mixed.width + first),
                         out,
-                        cached: self.at,
-                        first: position.saturating_sub(window).min(self.at),
+                        cached: self.cached,
+                        first: position.saturating_sub(window).min(self.cached),
                         own,
                         scratch: self.workspace.scores.at(scratch),
                     });

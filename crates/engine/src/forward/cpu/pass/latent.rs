@@ -3,7 +3,7 @@
 
 use super::Phases;
 use super::products::Task;
-use crate::forward::cpu::attention;
+use crate::forward::cpu::attention::AttentionJob;
 use crate::forward::cpu::cache::KvCache;
 use crate::forward::cpu::latent::{HEADS_AT_ONCE, Latent};
 use crate::forward::cpu::panels::Panels;
@@ -114,7 +114,7 @@ impl Phases<'_> {
                     }
                 }
                 let cached = buffers.kv.at(row * width);
-                let position = self.at + self.first + row;
+                let position = self.cached + self.first + row;
                 // SAFETY: the row and its entry in the cache belong to this unit.
                 unsafe {
                     (self.kernels.rms_norm)(cached, latent.kv_a_norm.as_ptr(), cached, sizes.size, epsilon);
@@ -139,7 +139,7 @@ impl Phases<'_> {
                 // SAFETY: the heads of a row belong to this unit, and the scratch memory to this
                 // member.
                 unsafe {
-                    (self.kernels.attend)(&attention::Attention {
+                    (self.kernels.attend)(&AttentionJob {
                         cache,
                         kv_head: 0,
                         head_size: sizes.keys().size,
@@ -149,7 +149,7 @@ impl Phases<'_> {
                         sinks: &[],
                         queries: buffers.absorbed_queries.at((row * heads + first) * width),
                         out: mixed.as_mut_ptr(),
-                        cached: self.at,
+                        cached: self.cached,
                         first: 0,
                         own: &self.workspace.visible[row],
                         scratch: self.workspace.scores.at(scratch),

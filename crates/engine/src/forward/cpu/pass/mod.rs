@@ -73,8 +73,8 @@ pub struct Phases<'a> {
     /// Normed states: one shared buffer or one for each member, see [`copies_of_norms`].
     pub normed: &'a [Inputs],
     pub tree: &'a TokenTree,
-    /// Number of positions before the tree.
-    pub at: usize,
+    /// Number of cached positions before the tree.
+    pub cached: usize,
     /// First node that this pass runs, in row 0 of the workspace.
     pub first: usize,
     /// Nodes that this pass runs.
@@ -363,7 +363,7 @@ impl Phases<'_> {
                     for &layer in cached {
                         let count = self.config.attention(layer).keys.cached();
                         let out = std::slice::from_raw_parts_mut(self.workspace.feature(row, at), count);
-                        self.caches[layer].load(self.at + self.first + row, out);
+                        self.caches[layer].load(self.cached + self.first + row, out);
                         at += count;
                     }
                 }

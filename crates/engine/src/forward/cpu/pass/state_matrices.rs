@@ -5,7 +5,7 @@
 use super::Phases;
 use crate::forward::cpu::memory::{Memory, StepRecord};
 use crate::forward::cpu::simd::LANES;
-use crate::forward::cpu::step::{BlockUpdate, MAX_UPDATES, Read, Step};
+use crate::forward::cpu::step::{BlockUpdate, MAX_UPDATES, MatrixStep, Read};
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::tree_walk::{MatrixSlot, Updates, Visit};
 use crate::model::Recurrence;
@@ -68,7 +68,8 @@ impl Phases<'_> {
             let query = self.convolved(node - self.first, recurrence.queries() + key_head * heads.key_size);
             (self.record(memory, node).key(key_head).cast_const(), query.cast_const(), &raw mut read)
         });
-        let step = Step { keys: heads.key_size, from: matrix(visit.from), to, updates: &[], read: reader };
+        let step =
+            MatrixStep { keys: heads.key_size, from: matrix(visit.from), to, updates: &[], read: reader };
         // SAFETY: guaranteed by the caller; matrices, keys and corrections are as large as the
         // heads say.
         unsafe {
@@ -76,7 +77,7 @@ impl Phases<'_> {
                 Updates::None => (self.kernels.step)(&step),
                 Updates::Node(node) => {
                     let updates = [update(self.record(memory, node))];
-                    (self.kernels.step)(&Step { updates: &updates, ..step });
+                    (self.kernels.step)(&MatrixStep { updates: &updates, ..step });
                 }
                 Updates::Before => self.apply(&plan.before, |slot| update(memory.record(slot)), step),
             }
@@ -88,7 +89,7 @@ impl Phases<'_> {
     ///
     /// # Safety
     /// The contract of the `step` kernel.
-    unsafe fn apply(&self, slots: &[usize], update_at: impl Fn(usize) -> BlockUpdate, step: Step<'_>) {
+    unsafe fn apply(&self, slots: &[usize], update_at: impl Fn(usize) -> BlockUpdate, step: MatrixStep<'_>) {
         let nothing = BlockUpdate { decay: 0.0, key: std::ptr::null(), correction: std::ptr::null() };
         let (mut from, mut left) = (step.from, slots);
         while !left.is_empty() {
@@ -97,7 +98,9 @@ impl Phases<'_> {
             now.iter().zip(&mut updates).for_each(|(&slot, update)| *update = update_at(slot));
             let read = step.read.filter(|_| later.is_empty());
             // SAFETY: guaranteed by the caller.
-            unsafe { (self.kernels.step)(&Step { from, updates: &updates[..now.len()], read, ..step }) };
+            unsafe {
+                (self.kernels.step)(&MatrixStep { from, updates: &updates[..now.len()], read, ..step })
+            };
             (from, left) = (step.to, later);
         }
     }

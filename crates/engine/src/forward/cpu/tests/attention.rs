@@ -4,7 +4,7 @@ use half::f16;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::super::attention::{Attention, Rotation};
+use super::super::attention::{AttentionJob, Rotation};
 use super::super::cache::KvCache;
 use super::super::isa::Isa;
 use super::{bits, numbers, sets};
@@ -55,7 +55,7 @@ impl Scene {
         cache.reserve(places.iter().max().unwrap() + 1).unwrap();
         let mut out = vec![f32::NAN; self.heads * self.head_size];
         let last = self.cached + own.last().unwrap();
-        let mut scratch = vec![f32::NAN; self.heads * Attention::scores(last + 1)];
+        let mut scratch = vec![f32::NAN; self.heads * AttentionJob::scores(last + 1)];
         // SAFETY: the set is available, and all buffers have the sizes that are needed.
         unsafe {
             for (position, &place) in places.iter().enumerate() {
@@ -67,7 +67,7 @@ impl Scene {
                     (kernels.store_kv)(&cache, kv_head, place, self.head_size, key.as_ptr(), value.as_ptr());
                 }
             }
-            (kernels.attend)(&Attention {
+            (kernels.attend)(&AttentionJob {
                 cache: &cache,
                 kv_head,
                 head_size: self.head_size,

@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 
 use super::super::isa::Isa;
 use super::super::simd::LANES;
-use super::super::step::{BlockUpdate, COLUMNS, Convolved, MAX_TAPS, Read, Step};
+use super::super::step::{BlockUpdate, COLUMNS, ConvolutionJob, MAX_TAPS, MatrixStep, Read};
 use super::{bits, numbers, sets};
 
 const KEYS: usize = 48;
@@ -36,7 +36,7 @@ impl Case {
             key: key.as_ptr(),
             correction: correction.as_ptr(),
         };
-        let step = Step {
+        let step = MatrixStep {
             keys: KEYS,
             from: if begins { std::ptr::null() } else { self.matrix.as_ptr() },
             to: to.as_mut_ptr(),
@@ -98,7 +98,7 @@ fn records_give_the_same_matrix_applied_together_or_one_by_one_in_place() {
         let (from, to) = (matrix.as_ptr(), matrix.as_mut_ptr());
         // SAFETY: the best set is available; all lengths match.
         unsafe {
-            (Isa::best().kernels().step)(&Step { keys: KEYS, from, to, updates: &updates, read: None })
+            (Isa::best().kernels().step)(&MatrixStep { keys: KEYS, from, to, updates: &updates, read: None })
         };
     }
     assert_eq!(bits(&matrix), bits(&expected));
@@ -121,7 +121,7 @@ fn a_convolution_matches_f64_with_zeros_before_the_text() {
         (missing..taps).for_each(|tap| seen[tap] = rows[tap * channels..].as_ptr());
         let convolved = |isa: Isa| {
             let mut out = vec![f32::NAN; channels];
-            let job = Convolved {
+            let job = ConvolutionJob {
                 rows: seen,
                 taps,
                 kernel: kernel.as_ptr(),
