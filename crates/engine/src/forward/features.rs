@@ -1,15 +1,18 @@
-//! Hidden states that a pass hands out beside its logits, for drafters that read them. Computes nothing.
+//! Hidden states that a pass returns beside its logits, for drafters that read them. Computes
+//! nothing.
 
 use crate::model::ModelConfig;
 
-/// Which hidden states of a model are wanted.
+/// Hidden states of a model to return.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Taps {
-    /// The states that enter these layers, ascending; as many as there are layers for what the last one gives.
+    /// Layers whose input states are returned, ascending. The number of layers stands for the
+    /// output of the last one.
     pub entering: Vec<usize>,
     /// The state after the final norm, which the output matrix multiplies.
     pub last: bool,
-    /// The keys and the values, turned as they are cached, of these layers, which have some of their own.
+    /// Layers whose keys and values are returned, with RoPE applied as they are cached. Each has a
+    /// KV cache of its own.
     pub cached: Vec<usize>,
 }
 
@@ -18,49 +21,49 @@ impl Taps {
         self.entering.is_empty() && !self.last && self.cached.is_empty()
     }
 
-    /// Whether what enters some of so many layers is all there is.
+    /// Whether only inputs of the first `layers` layers are tapped.
     pub fn is_early(&self, layers: usize) -> bool {
         !self.last && self.cached.is_empty() && !self.entering.contains(&layers)
     }
 
-    /// Hidden states of a token.
+    /// Hidden states per token.
     pub fn states(&self) -> usize {
         self.entering.len() + usize::from(self.last)
     }
 
-    /// Numbers a token, of a model.
+    /// Numbers per token, for a model with `config`.
     pub fn width(&self, config: &ModelConfig) -> usize {
         let cached = self.cached.iter().map(|&layer| config.attention(layer).keys.cached());
         self.states_width(config) + cached.sum::<usize>()
     }
 
-    /// Numbers a token of the hidden states alone.
+    /// Numbers per token, without keys and values.
     pub fn states_width(&self, config: &ModelConfig) -> usize {
         let last = if self.last { config.carried() } else { 0 };
         self.entering.len() * config.hidden + last
     }
 }
 
-/// A row for each token: its tapped states one after the other, in the order of [`Taps`]; of a layer that is cached the
-/// keys of all heads, and the values.
+/// A row per token: its tapped states one after the other, in the order of [`Taps`]. A cached layer
+/// contributes the keys of all heads, then the values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Features<'a> {
     rows: &'a [f32], // [tokens, width]
     width: usize,
 }
 
-/// What a draft head is given for each token beside the token itself.
+/// Input of a draft head for each token, beside the token itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Carried<'a> {
-    /// The target's states at the token before, as the head reads them, which it fuses; those at the token itself where
-    /// a head guesses blocks or attends to what the target caches.
+    /// The target's states at the previous token, which the head fuses. They are those at the token
+    /// itself for heads that draft blocks or attend to the target's KV cache.
     Target(Features<'a>),
-    /// What it gave itself at the token before.
+    /// The head's own output at the previous token.
     Own(Features<'a>),
 }
 
 impl<'a> Carried<'a> {
-    /// A row for each node that is run.
+    /// A row for each node to run.
     pub fn features(&self) -> Features<'a> {
         let (Self::Target(features) | Self::Own(features)) = *self;
         features
@@ -98,7 +101,7 @@ impl<'a> Features<'a> {
         indices.iter().flat_map(|&index| self.row(index)).copied().collect()
     }
 
-    /// Numbers a row.
+    /// Numbers per row.
     pub fn width(&self) -> usize {
         self.width
     }

@@ -1,4 +1,4 @@
-//! Which engine runs a model.
+//! Selection of the engine that runs a model.
 
 use super::gpu::GpuModel;
 use super::{CpuModel, Model, TensorModel};
@@ -9,8 +9,8 @@ use crate::model::ModelSource;
 /// Loads the model that `source` describes onto `device`.
 ///
 /// # Errors
-/// What `ModelSource::weights` reports, `Error::NotOnGpu` for a model that the engine for GPUs cannot run, and
-/// `Error::Compute` when the device has no room.
+/// Those of `ModelSource::weights`, `Error::NotOnGpu` for a model that the GPU engine cannot run,
+/// and `Error::Compute` when the device has no memory left.
 pub fn load(source: &ModelSource, device: &Device) -> Result<Box<dyn Model>> {
     Ok(match device {
         Device::Cpu => Box::new(CpuModel::load(source)?),

@@ -1,5 +1,5 @@
-//! What a pass gives back: scores of every token of the vocabulary, and of each row its peak, which
-//! greedy choices and shown probabilities need and which the pass finds on the side.
+//! Logits that a pass returns: a score for every token of the vocabulary. Each row carries its
+//! peak, a by-product of the pass that greedy decoding and displayed probabilities need.
 
 use super::cpu::{sum_exp, sum_exp_with};
 use super::sketch::Sketch;
@@ -7,7 +7,7 @@ use super::slices::{SLICE, largest_of, sum_of_parts};
 use crate::error::Result;
 use crate::token::TokenId;
 
-/// A row for each node asked for; lives until the model's next pass.
+/// A row for each requested node; valid until the model's next pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Logits<'a>(Rows<'a>);
 
@@ -22,13 +22,13 @@ enum Rows<'a> {
     OnDevice(&'a [Sketch]),
 }
 
-/// Scores of what may follow one node. What is not in this computer's memory is fetched when it is asked
-/// for, which is what can fail.
+/// Scores of the token after one node. What is not in this computer's memory is fetched on demand,
+/// which can fail.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     values: Values<'a>,
     peak: Peak,
-    /// Of each value the token, ascending; `None` where values are those of the tokens from 0 on.
+    /// Token of each value, ascending; `None` if values are those of the tokens from 0 on.
     tokens: Option<&'a [TokenId]>,
 }
 
@@ -38,18 +38,19 @@ enum Values<'a> {
     OnDevice(&'a Sketch),
 }
 
-/// A row's likeliest token, and what its softmax is divided by.
+/// The likeliest token of a row, and the denominator of its softmax.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
     pub(super) token: TokenId,
-    /// That token's logit.
+    /// Logit of `token`.
     pub(super) largest: f32,
-    /// The sum of e^(logit - largest).
+    /// Sum of e^(logit - largest).
     pub(super) sum: f32,
 }
 
 impl Peak {
-    /// From the largest number of each slice of `size` logits and its sum of e^(logit - largest).
+    /// Combines slices of `size` logits; each is its largest logit and its sum of e^(logit -
+    /// largest).
     pub(super) fn of_slices(logits: &[f32], slices: &[(f32, f32)], size: usize) -> Self {
         let largest = slices.iter().fold(f32::NEG_INFINITY, |largest, slice| largest.max(slice.0));
         let sum = sum_of_parts(slices.iter().copied(), largest, 1.0);
@@ -57,12 +58,12 @@ impl Peak {
         let found = logits[first..].iter().position(|&logit| logit == largest);
         match found {
             Some(offset) => Self { token: (first + offset) as TokenId, largest, sum },
-            // Some are not numbers, and the kernels make nothing of those.
+            // Some logits are NaN, which the kernels ignore.
             None => Self::of(logits),
         }
     }
 
-    /// Of a whole row.
+    /// Computes the peak of a whole row.
     pub fn of(logits: &[f32]) -> Self {
         let token = likeliest(logits);
         let largest = logits[token as usize];
@@ -71,7 +72,7 @@ impl Peak {
 }
 
 impl<'a> Logits<'a> {
-    /// A row for each of `peaks`, its own, one after the other.
+    /// Rows with their `peaks`, one after the other.
     pub fn of(values: &'a [f32], peaks: &'a [Peak]) -> Self {
         let vocabulary = values.len() / peaks.len().max(1);
         Self::new(values, vocabulary, vocabulary, peaks)
@@ -106,7 +107,7 @@ impl<'a> Logits<'a> {
     }
 }
 
-/// Rows that cannot be fetched are equal to none.
+/// Rows that cannot be fetched equal none.
 impl PartialEq for Logits<'_> {
     fn eq(&self, other: &Self) -> bool {
         let same =
@@ -120,13 +121,13 @@ impl<'a> Row<'a> {
         Self { values: Values::Here(logits), peak: Peak::of(logits), tokens: None }
     }
 
-    /// The same, of which the values are those of these tokens, ascending: what is told of tokens is told of them.
+    /// Restricts the row to `tokens` (ascending); values now refer to that list.
     #[must_use]
     pub fn named(self, tokens: &'a [TokenId]) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 
-    /// The token of a value.
+    /// Token of the value with this index.
     fn token(&self, value: TokenId) -> TokenId {
         self.tokens.map_or(value, |tokens| tokens[value as usize])
     }
@@ -138,7 +139,7 @@ impl<'a> Row<'a> {
     /// The values, `[vocabulary]`.
     ///
     /// # Errors
-    /// `Error::Compute` when they cannot be fetched, as for everything here that may have to.
+    /// `Error::Compute` when the device fails to return them, as for all methods that may fetch.
     pub fn logits(&self) -> Result<&'a [f32]> {
         match self.values {
             Values::Here(logits) => Ok(logits),
@@ -146,7 +147,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The token of the highest logit, the first of equals.
+    /// The token with the highest logit, the first of equals.
     pub fn likeliest(&self) -> TokenId {
         self.token(self.peak.token)
     }
@@ -156,10 +157,10 @@ impl<'a> Row<'a> {
         self.peak.largest
     }
 
-    /// The tokens of the `count` highest logits and these, highest first, of equals the lower id first.
+    /// The `count` highest logits and their tokens, highest first, the lower id first of equals.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn top(&self, count: usize) -> Result<Vec<(TokenId, f32)>> {
         if count <= 1 {
             return Ok(vec![(self.likeliest(), self.peak.largest)]);
@@ -177,10 +178,10 @@ impl<'a> Row<'a> {
         Ok(best.tokens)
     }
 
-    /// [`Self::top`] of those tokens that `keep` keeps.
+    /// Restricts [`Self::top`] to tokens that `keep` accepts.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn top_of(&self, count: usize, keep: impl Fn(TokenId) -> bool) -> Result<Vec<(TokenId, f32)>> {
         let keeps = |value| keep(self.token(value));
         let mut best = Best::new(count);
@@ -196,8 +197,8 @@ impl<'a> Row<'a> {
         Ok(best.tokens)
     }
 
-    /// `count` of the likeliest tokens and their probabilities, likeliest first. On a device these are the
-    /// likeliest of as many slices, which nearly always are the same and need not be fetched.
+    /// The `count` likeliest tokens and their probabilities, likeliest first. On a device they are
+    /// the likeliest of as many slices: nearly always the same tokens, and no fetch is needed.
     pub fn leaders(&self, count: usize) -> Vec<(TokenId, f32)> {
         let leaders = match self.values {
             Values::OnDevice(sketch) => {
@@ -209,10 +210,10 @@ impl<'a> Row<'a> {
         leaders.into_iter().map(|(token, logit)| (token, self.share(logit))).collect()
     }
 
-    /// Calls `each` with every token whose logit is at least so high, ascending, and that logit.
+    /// Calls `each` with every token whose logit is at least `least`, ascending, and its logit.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn at_least(&self, least: f32, mut each: impl FnMut(TokenId, f32)) -> Result<()> {
         let mut look_at = |start: usize, slice: &[f32]| {
             for (token, &logit) in (start..).zip(slice) {
@@ -234,10 +235,10 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
-    /// The sum over all tokens of e^(scale (logit - largest)), to six digits.
+    /// Sum over all tokens of e^(scale (logit - largest)), to six digits.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn sum_exp(&self, scale: f32) -> Result<f32> {
         if scale == 1.0 {
             return Ok(self.peak.sum);
@@ -250,10 +251,10 @@ impl<'a> Row<'a> {
         Ok(sum_exp(self.logits()?, self.peak.largest, scale))
     }
 
-    /// The sum over all tokens of e^(scale (logit - largest)), where the tokens of `others` have those logits.
+    /// Sum over all tokens of e^(scale (logit - largest)), with the logits of `others` replaced.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn sum_exp_with(
         &self,
         scale: f32,
@@ -266,7 +267,7 @@ impl<'a> Row<'a> {
         Ok(sum_exp_with(self.logits()?, &others, largest, scale))
     }
 
-    /// [`Self::sum_exp`] where it came back from a device.
+    /// Value of [`Self::sum_exp`] if a device returned it.
     pub fn sum_on_device(&self, scale: f32) -> Option<f32> {
         match self.values {
             Values::OnDevice(_) if scale == 1.0 => Some(self.peak.sum),
@@ -275,27 +276,27 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The first `vocabulary` tokens alone.
+    /// Restricts the row to the first `vocabulary` tokens.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn first(self, vocabulary: usize) -> Result<Self> {
         if vocabulary < self.length() { Ok(Self::of(&self.logits()?[..vocabulary])) } else { Ok(self) }
     }
 
-    /// The model's own probability of `token` (temperature 1, no filter), for display; 0 where the
-    /// logits are not numbers, and of a token that has none.
+    /// The model's probability of `token` (temperature 1, no filter), for display. 0 if the logits
+    /// are NaN or the row does not cover the token.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn probability(&self, token: TokenId) -> Result<f32> {
         Ok(self.logit(token)?.map_or(0.0, |logit| self.share(logit)))
     }
 
-    /// The logit of `token`; `None` of one that has none here.
+    /// Logit of `token`; `None` if the row does not cover it.
     ///
     /// # Errors
-    /// Those of [`Self::logits`].
+    /// As [`Self::logits`].
     pub fn logit(&self, token: TokenId) -> Result<Option<f32>> {
         let Some(value) = self.value(token) else { return Ok(None) };
         let known = match self.values {
@@ -308,7 +309,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The place of a token's value, where it has one.
+    /// Index of a token's value, if the row covers the token.
     fn value(&self, token: TokenId) -> Option<usize> {
         let value = match self.tokens {
             None => token as usize,
@@ -334,7 +335,7 @@ impl<'a> Row<'a> {
 struct Best {
     tokens: Vec<(TokenId, f32)>,
     count: usize,
-    /// What one must exceed to come in.
+    /// Logit that a new entry must exceed.
     least: f32,
 }
 
@@ -347,7 +348,7 @@ impl Best {
         self.look_at_some(start, slice, |_| true);
     }
 
-    /// Few pass the last of the best so far, so that they can be kept in order.
+    /// Adds the slice's logits that belong to the best; few do, so insertion in order is cheap.
     fn look_at_some(&mut self, start: usize, slice: &[f32], keeps: impl Fn(TokenId) -> bool) {
         if largest_of(slice) <= self.least {
             return;
@@ -365,7 +366,7 @@ impl Best {
     }
 }
 
-/// The token of the highest logit, the first of equals; NaN counts as lowest.
+/// The token with the highest logit, the first of equals; NaN counts as lowest.
 pub fn likeliest(logits: &[f32]) -> TokenId {
     let mut best = (0, f32::NEG_INFINITY);
     for (token, &logit) in logits.iter().enumerate() {

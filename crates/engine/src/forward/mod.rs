@@ -1,5 +1,5 @@
-//! Running a model: what a forward pass is asked for and what it gives back. Does not choose
-//! tokens.
+//! Running models: the [`Model`] trait, inputs and outputs of a forward pass, and the rules that
+//! keep the KV cache in line with a text. Token selection is elsewhere.
 
 pub mod cpu;
 mod features;
@@ -40,87 +40,88 @@ pub trait Model: Send {
     /// The tokens whose keys and values are cached, in order.
     fn cached(&self) -> &[TokenId];
 
-    /// Runs `tree` after the cached tokens, caches its nodes in their order, and gives what is wanted of
-    /// them. What stays cached is for the [`Pass`] to say; without a word of it all of a chain does.
+    /// Runs `tree` after the cached tokens, caches its nodes in order, and returns the requested
+    /// outputs. [`Pass::keep`] decides what stays cached; by default a whole chain does.
     ///
     /// # Errors
     /// `Error::UnknownToken` for a token outside the vocabulary, `Error::PromptTooLong` when the
     /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is unchanged.
     ///
     /// # Panics
-    /// If states of a layer are wanted that the model does not have.
+    /// If `want` requests states of a layer that the model does not have.
     fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>>;
 
-    /// Waits until the device has computed what it was handed. A pass of which nothing is wanted may go on
-    /// after [`Self::run`] returned.
+    /// Waits until the device has finished its queued work. A pass without requested outputs may
+    /// still run after [`Self::run`] returned.
     ///
     /// # Errors
-    /// `Error::Compute` when the device failed.
+    /// `Error::Compute` when the device fails.
     fn wait(&self) -> Result<()> {
         Ok(())
     }
 
-    /// Reads all weights that a pass reads, as fast as memory gives them and without computing, and
-    /// returns how many bytes they are: the bound on how fast a pass can be. 0 where the weights are not
-    /// in this computer's memory.
+    /// Reads all weights of a pass at full memory bandwidth, without computing, and returns their
+    /// size in bytes. This bounds how fast a pass can be. Returns 0 if the weights are not in this
+    /// computer's memory.
     fn read_weights(&self) -> usize {
         0
     }
 
-    /// Experts that a layer read in the last pass, on average: what such a pass costs depends on them. `None` in a model
-    /// without, and where nobody counts them.
+    /// Experts read per layer in the last pass, on average; they determine the cost of such a pass.
+    /// `None` for dense models and for engines that do not count them.
     fn experts_read(&self) -> Option<f64> {
         None
     }
 
-    /// What the last pass handed to a device that runs programs of this engine's own.
+    /// Dispatches of the last pass, for engines with compute kernels of their own on the GPU.
     fn handed(&self) -> Option<Handed> {
         None
     }
 
-    /// Forgets all but the first `length` cached tokens, and more where it cannot go back to just there.
-    /// Returns how many are left: `length` or fewer.
+    /// Drops all but the first `length` cached tokens, or more where the model cannot rewind to
+    /// exactly that point. Returns the number of tokens left, at most `length`.
     fn truncate(&mut self, length: usize) -> usize;
 
-    /// Gets ready for a text of `length` tokens, the one that the next pass begins with among them. A model that reads
-    /// a text of that length otherwise than what it has cached forgets all of it ([`ModelConfig::rope_switch_length`]).
+    /// Prepares for a text of `length` tokens, including those of the next pass. Drops the whole
+    /// cache if a text of that length needs other RoPE factors than the cached one
+    /// ([`ModelConfig::rope_switch_length`]).
     fn expect(&mut self, _length: usize) {}
 }
 
-/// What a pass hands to a device.
+/// Work of one pass on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Handed {
-    /// Programs that run one after the other.
+    /// Compute dispatches, which run one after the other.
     pub dispatches: usize,
     /// Bytes of weights that a pass over one row reads.
     pub bytes: u64,
 }
 
-/// Tokens per pass while a prompt is processed: large enough to be efficient, small enough that
-/// progress shows and a stop is heard.
+/// Tokens per pass in prefill: enough to be efficient, few enough for visible progress and quick
+/// cancellation.
 const CHUNK: usize = 128;
 
-/// A part of a text that was fed in one pass.
+/// A chunk of a text that ran in one pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// The position of the first of its tokens.
+    /// Position of the chunk's first token.
     pub at: usize,
     pub tokens: &'a [TokenId],
-    /// Where the last part will end.
+    /// Position at which the last chunk will end.
     pub total: usize,
-    /// Of each token the hidden states that are tapped.
+    /// Tapped hidden states of each token.
     pub features: Option<Features<'a>>,
 }
 
-/// Brings the cache to all of `context` but its last token, whatever it held before: keeps the
-/// common prefix, forgets the rest, feeds what is missing. The one rule behind rejected drafts,
-/// prefix reuse across turns, edits and regenerations.
+/// Brings the cache to all of `context` but its last token: keeps the common prefix, drops the rest
+/// and runs what is missing. This one rule covers rejected drafts, prefix reuse across turns, edits
+/// and regenerations.
 ///
-/// Calls `on_progress(done, total)` between passes; `Break` ends it early. Returns how many tokens
-/// were reused, and whether it was carried through.
+/// Calls `on_progress(done, total)` between passes; `Break` stops early. Returns the number of
+/// reused tokens, and `Continue` if the cache is complete.
 ///
 /// # Errors
-/// Those of [`Model::run`].
+/// As [`Model::run`].
 pub fn catch_up(
     model: &mut dyn Model,
     context: &[TokenId],
@@ -131,10 +132,11 @@ pub fn catch_up(
     })
 }
 
-/// The same, and `on_part` gets each part with the hidden states that `taps` name.
+/// Does the same as [`catch_up`], and passes each chunk to `on_part` with the hidden states of
+/// `taps`.
 ///
 /// # Errors
-/// Those of [`Model::run`].
+/// As [`Model::run`].
 pub fn catch_up_with(
     model: &mut dyn Model,
     context: &[TokenId],
@@ -162,11 +164,12 @@ pub fn catch_up_with(
     Ok((reused, ControlFlow::Continue(())))
 }
 
-/// Brings the cache to all of `context` but its last token where `context` has grown so long that the model reads it
-/// otherwise; nothing is done where it has not. Returns whether that was carried through, as [`catch_up`] does.
+/// Runs `context` again, up to its last token, if it has passed a length at which the model's RoPE
+/// factors change; otherwise does nothing. Returns `Continue` if the cache is complete, as
+/// [`catch_up`] does.
 ///
 /// # Errors
-/// Those of [`Model::run`].
+/// As [`Model::run`].
 pub fn outgrow(
     model: &mut dyn Model,
     context: &[TokenId],
@@ -179,8 +182,8 @@ pub fn outgrow(
     Ok(catch_up(model, context, on_progress)?.1)
 }
 
-/// Forgets what is cached beyond the common prefix with `context` less its last token, which is
-/// always fed anew for its logits; returns how many tokens stay.
+/// Drops cached tokens after the common prefix with `context` without its last token, which always
+/// runs again for its logits. Returns the number of tokens kept.
 pub fn rewind(model: &mut dyn Model, context: &[TokenId]) -> usize {
     model.expect(context.len());
     let wanted = &context[..context.len().saturating_sub(1)];

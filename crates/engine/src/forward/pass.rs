@@ -1,4 +1,5 @@
-//! A pass that has been: what it gives, and what stays of it. What a model does for that is [`Runner`].
+//! A finished pass: its outputs, and the choice of what stays cached. [`Runner`] is the model's
+//! side.
 
 use super::Model;
 use super::features::{Carried, Features, Taps};
@@ -9,20 +10,20 @@ use crate::model::ModelConfig;
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// A model's part in its passes: what [`Model::run`] is made of.
+/// The model's side of its passes, which [`Model::run`] is built on.
 pub trait Runner: Model {
-    /// Runs the nodes of `tree` from number `first` on and caches them; the ones before are the last tokens
-    /// cached. That the tree has room and the vocabulary its tokens has been seen to.
+    /// Runs and caches the nodes of `tree` from index `first` on; the nodes before are the last
+    /// cached tokens. The caller has checked the tree's length and its token ids.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails. The cache is unchanged.
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()>;
 
-    /// Those that the last [`Self::extend`] was asked for.
+    /// Logits that the last [`Self::extend`] was asked for.
     fn logits(&self) -> Logits<'_>;
 
-    /// Row `row` of [`Self::logits`] where the token `before` stands before the place it scores, and how sure of it the
-    /// model then is, 0 to 1, if it tells.
+    /// Row `row` of [`Self::logits`], given the token `before` the position it scores. Also returns
+    /// the head's confidence in it, 0 to 1, if it has one.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -30,45 +31,49 @@ pub trait Runner: Model {
         Ok((self.logits().row(row), None))
     }
 
-    /// Those that the last [`Self::extend`] was asked for, if it was.
+    /// Hidden states that the last [`Self::extend`] was asked for, if any.
     fn features(&self) -> Option<Features<'_>>;
 
-    /// Of the last `nodes` cached tokens keeps those on `path` (ascending, counted from the first of them)
-    /// and forgets the others: just these and nothing before them, whatever [`Model::truncate`] can do.
+    /// Of the last `nodes` cached tokens, keeps those on `path` (ascending indices from the first
+    /// of them) and drops the others. Tokens before them stay, whatever [`Model::truncate`] can
+    /// rewind to.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()>;
 }
 
-/// A pass over a tree of tokens. Borrows the model: there is no other before this one is over.
+/// A pass over a tree of tokens. Borrows the model, so that no other pass can begin before this one
+/// ends.
 ///
-/// What stays cached is said by [`Self::keep`]. Dropped without it, all of a chain stays, since each of its
-/// tokens follows the one before; of a tree with branches nothing does, since they are no text.
+/// [`Self::keep`] decides what stays cached. A pass that is dropped without it keeps a whole chain,
+/// whose tokens form a text, and nothing of a tree with branches.
 pub struct Pass<'a> {
     runner: &'a mut dyn Runner,
-    /// Nodes of the tree, all of them cached.
+    /// Nodes of the tree, all cached.
     nodes: usize,
-    /// What is cached is a text as it is.
+    /// Whether the cached tokens form one text, without branches.
     is_text: bool,
 }
 
 impl<'a> Pass<'a> {
-    /// Runs `tree` after what `runner` has cached.
+    /// Runs `tree` after the tokens that `runner` has cached.
     ///
     /// # Errors
-    /// Those of [`Model::run`].
+    /// As [`Model::run`].
     pub fn run(runner: &'a mut dyn Runner, tree: &TokenTree, want: &Want<'_>) -> Result<Self> {
         Self { runner, nodes: 0, is_text: true }.grow(tree, want)
     }
 
-    /// Goes on with this pass: `tree` begins with its nodes and has more, which are run and counted to it.
+    /// Continues this pass: `tree` begins with the pass's nodes; its further nodes run now and join
+    /// them.
     ///
     /// # Errors
-    /// Those of [`Model::run`]. What was run before is then treated as dropped.
+    /// As [`Model::run`]. The earlier part of the pass then counts as dropped.
     ///
     /// # Panics
-    /// If the tree does not begin with this pass's nodes, or a draft head is not given what it needs.
+    /// If the tree does not begin with this pass's nodes, or a draft head's required input is
+    /// missing.
     pub fn grow(mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Self> {
         let start = self.start();
         let own = &self.runner.cached()[start..];
@@ -80,14 +85,15 @@ impl<'a> Pass<'a> {
         Ok(self)
     }
 
-    /// Of the nodes in [`Want::rows`] that the last [`Self::run`] or [`Self::grow`] ran: row `i` scores what may
-    /// follow the `i`th of them.
+    /// Logits of the nodes in [`Want::rows`] that the last [`Self::run`] or [`Self::grow`] ran. Row
+    /// `i` scores the token after the `i`th of them.
     pub fn logits(&self) -> Logits<'_> {
         self.runner.logits()
     }
 
-    /// Row `row` of [`Self::logits`] where the token `before` stands before the place it scores, and how sure the model
-    /// is of it, 0 to 1, if it tells. In a draft head that guesses blocks the one may depend on the other.
+    /// Row `row` of [`Self::logits`], given the token `before` the position it scores. Also returns
+    /// the head's confidence in it, 0 to 1, if it has one. Both can depend on `before` in heads
+    /// that draft blocks.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -95,19 +101,19 @@ impl<'a> Pass<'a> {
         self.runner.row_after(row, before)
     }
 
-    /// Of all nodes that the last [`Self::run`] or [`Self::grow`] ran, in their order; `None` where none were
-    /// wanted.
+    /// Hidden states of all nodes that the last [`Self::run`] or [`Self::grow`] ran, in order;
+    /// `None` if none were requested.
     pub fn features(&self) -> Option<Features<'_>> {
         self.runner.features()
     }
 
-    /// [`Model::experts_read`] of the last [`Self::run`] or [`Self::grow`].
+    /// Value of [`Model::experts_read`] for the last [`Self::run`] or [`Self::grow`].
     pub fn experts_read(&self) -> Option<f64> {
         self.runner.experts_read()
     }
 
-    /// Of the pass's nodes keeps those on `path` (indices, ascending, each the child of the one before) and
-    /// forgets the others.
+    /// Keeps the nodes on `path` (ascending indices, each the child of the one before) and drops
+    /// the pass's other nodes.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -131,8 +137,8 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// Whether a model with `cached` tokens can run `tree`, of which `new` nodes were not run before, and give what is
-/// wanted.
+/// Checks that a model with `cached` tokens can run `tree` with its `new` nodes and return what is
+/// requested.
 fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize, new: usize) -> Result<()> {
     let vocabulary = config.tokens();
     if let Some(token) = tree.tokens().find(|&token| token as usize >= vocabulary) {
@@ -152,7 +158,7 @@ fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize,
     let carried = want.carried.map(|carried| (carried.features().len(), carried.features().width()));
     let needed = config.draft_head.as_ref().filter(|_| new > 0).and_then(|head| match want.carried {
         Some(Carried::Target(_)) => Some((new, head.states())),
-        // A block is guessed from what was carried before.
+        // A block is drafted from the head inputs of earlier passes.
         _ if head.block.is_some() => None,
         _ => Some((new, config.carried())),
     });

@@ -1,30 +1,32 @@
-//! What a recurrent model can go back to. Its layers keep no state for each token, but a few states of the text, and
-//! for the last tokens records of what each did to the state: applying these to a state again gives what a pass had,
-//! bit by bit. Here is which there are; the numbers are an engine's, which keeps them at the places named here.
+//! Rewinding of recurrent models. Their layers have no entry per token as a KV cache has; they keep
+//! a few states of the text and, for the last tokens, step logs of each token's update. Applying
+//! logged steps to a state reproduces a pass's result bit by bit. This file decides which states
+//! and logs exist; the engine stores their numbers in the slots named here.
 
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// Tokens that one can go back wherever passes began: a draft, and what a template puts before a reply.
+/// Tokens that can always be rewound, wherever passes began: a draft, and the template's tokens
+/// before a reply.
 const BACK: usize = 24;
 
-/// Rows of a chain of which no more than the last [`BACK`] are recorded: parts of a prompt.
+/// Rows from which on a chain, usually a chunk of a prompt, logs only its last [`BACK`] steps.
 const LONG: usize = 2 * BACK;
 
-/// After so many tokens there is another state that lasts.
+/// Tokens between two checkpoints.
 const APART: usize = 1024;
 
 /// A state of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct State {
-    /// The tokens it is of.
+    /// Tokens that the state covers.
     length: usize,
     place: usize,
-    /// It stays when the text has gone on, to go back to.
+    /// Whether the state is a checkpoint, which stays as the text grows.
     lasting: bool,
 }
 
-/// Numbers of places, of which those that are given back are taken again.
+/// Slot numbers; freed ones are reused.
 #[derive(Debug, Default)]
 struct Places {
     count: usize,
@@ -39,45 +41,46 @@ impl Places {
         })
     }
 
-    /// How many there will have been when so many more are taken.
+    /// Slots in all after `more` are taken.
     fn after(&self, more: usize) -> usize {
         self.count + more.saturating_sub(self.free.len())
     }
 }
 
-/// What there is of the text that is cached.
+/// States and step logs of the cached text.
 #[derive(Debug)]
 pub struct Past {
-    /// Ascending by their lengths. That of the text without a token is not among them: it is zero.
+    /// States in ascending order of length. The state of the empty text is zero and is not stored.
     states: Vec<State>,
     state_places: Places,
-    /// Of the tokens from number `recorded` on the places of their records. There is a state of so many tokens.
+    /// Slots of the step logs of the tokens from index `recorded` on. A state of `recorded` tokens
+    /// exists.
     rows: Vec<usize>,
     recorded: usize,
     row_places: Places,
-    /// States that may last.
+    /// Maximum number of checkpoints.
     most_lasting: usize,
-    /// The last pass was a part of a text, of which nothing was scored.
+    /// Whether the last pass was prefill, without scored rows.
     reads: bool,
 }
 
-/// What a pass does with states and records.
+/// State and log slots that a pass reads and writes.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// The state that it begins with; `None` where that is zero.
+    /// Slot of the initial state; `None` for the zero state.
     pub from: Option<usize>,
-    /// The records that are applied to it first: of the tokens before the pass which it is not of.
+    /// Slots of the steps to apply first: tokens before the pass that `from` does not cover.
     pub before: Vec<usize>,
-    /// Where the state is left which these make, if there are such.
+    /// Slot for the state after `before`, if one is written.
     pub to: Option<usize>,
-    /// Of every node of the tree the place of its record; `None` where it need not last.
+    /// Slot of each node's step log; `None` for steps that are not kept.
     pub rows: Vec<Option<usize>>,
-    /// Where the state is left which the nodes make whose records need not last, if there are such.
+    /// Slot for the state after the nodes without a log, if one is written.
     pub end: Option<usize>,
 }
 
 impl Past {
-    /// Of a model that holds at most so many states to go back to.
+    /// History of a model with at most `most_lasting` checkpoints.
     pub fn new(most_lasting: usize) -> Self {
         Self {
             states: Vec::new(),
@@ -90,26 +93,27 @@ impl Past {
         }
     }
 
-    /// Tokens that are cached.
+    /// Cached tokens.
     fn length(&self) -> usize {
         self.recorded + self.rows.len()
     }
 
-    /// How many places for states and for records a pass over so many nodes may need.
+    /// State and log slots that a pass over `nodes` nodes may need in all.
     pub fn places(&self, nodes: usize) -> (usize, usize) {
         (self.state_places.after(2), self.row_places.after(nodes))
     }
 
-    /// Whether some of the tokens after the first `at` have no records.
+    /// Whether any token after the first `at` has no step log.
     pub fn skips(&self, at: usize) -> bool {
         self.recorded > at
     }
 
-    /// For a pass over the nodes of `tree` from number `first` on, after `at` tokens of text and the nodes before.
-    /// `scored` is whether any is. Of a long chain most nodes are not recorded, unless `whole` asks for it.
+    /// Plans a pass over the nodes of `tree` from index `first` on, after `at` tokens of text and
+    /// the earlier nodes. `scored`: whether the pass returns logits of any node. A long chain logs
+    /// only its last steps unless `whole`.
     ///
     /// # Panics
-    /// If the nodes before have no records.
+    /// If earlier nodes have no step logs.
     pub fn plan(&mut self, tree: &TokenTree, first: usize, at: usize, scored: bool, whole: bool) -> Plan {
         assert!(!self.skips(at) && self.length() == at + first, "nodes without records");
         let long = !whole && first == 0 && tree.len() > LONG && tree.is_chain();
@@ -138,8 +142,8 @@ impl Past {
         Plan { from, before, to, rows: rows.collect(), end }
     }
 
-    /// Forgets all but the first `length` tokens, and more where there is no state of just these. Returns how many are
-    /// left.
+    /// Drops all but the first `length` tokens, or more if no state of exactly that length can be
+    /// restored. Returns the number of tokens left.
     pub fn truncate(&mut self, length: usize) -> usize {
         if length >= self.length() {
             return self.length();
@@ -155,11 +159,11 @@ impl Past {
         self.length()
     }
 
-    /// Of the tokens after the first `start` keeps those on `path` (ascending, counted from the first of them). `false`
-    /// where that cannot be had: they are forgotten then.
+    /// Keeps the tokens on `path` (ascending indices) of those after the first `start`. Returns
+    /// `false` and drops them if that state cannot be restored.
     pub fn keep(&mut self, start: usize, path: &[usize]) -> bool {
         if self.skips(start) {
-            // Such tokens are a chain, and so is what is kept of it.
+            // Tokens without logs are a chain, and so is what stays of it.
             return self.truncate(start + path.len()) == start + path.len();
         }
         let own = self.rows.split_off(start - self.recorded);
@@ -169,8 +173,8 @@ impl Past {
         true
     }
 
-    /// As [`Self::keep`], of the text that is `cached` of a model, if it has recurrent layers. Where that cannot be had the
-    /// text is cut, and what to run again is returned.
+    /// Applies [`Self::keep`] to a model's `cached` tokens, if it has recurrent layers. If the
+    /// state cannot be restored, cuts the text and returns the tokens to run again.
     pub fn keep_or_run(
         past: &mut Option<Self>,
         cached: &mut Vec<TokenId>,
@@ -185,7 +189,8 @@ impl Past {
         })
     }
 
-    /// Where the state of `at` tokens goes: in place of the newest, if the one before that is near enough to go back to.
+    /// Slot for the state of `at` tokens: the newest one's, if the state before it is near enough
+    /// to rewind from.
     fn advance(&mut self, newest: Option<usize>, at: usize) -> usize {
         let Some(newest) = newest else { return self.push(at) };
         let before = newest.checked_sub(1).map_or(0, |before| self.states[before].length);
@@ -205,7 +210,7 @@ impl Past {
         place
     }
 
-    /// Lets the newest state last if it is far from the others that do.
+    /// Makes the newest state a checkpoint if it is far from the last one.
     fn last_apart(&mut self) {
         let before = self.states.iter().rev().find(|state| state.lasting).map_or(0, |state| state.length);
         if let Some(newest) = self.states.last().filter(|newest| newest.length - before >= APART) {
@@ -213,7 +218,8 @@ impl Past {
         }
     }
 
-    /// Lets the newest state of no more than `length` tokens last, in place of the oldest that does if there are many.
+    /// Makes the newest state of at most `length` tokens a checkpoint; drops the oldest if there
+    /// are too many.
     fn mark(&mut self, length: usize) {
         let Some(state) = self.states.iter_mut().rfind(|state| state.length <= length) else { return };
         state.lasting = true;
@@ -225,7 +231,7 @@ impl Past {
         }
     }
 
-    /// Forgets the records that going back [`BACK`] tokens from `at` does not need.
+    /// Drops step logs that rewinding by [`BACK`] tokens from `at` does not need.
     fn forget_records(&mut self, at: usize) {
         let far = self.states.iter().rfind(|state| state.length + BACK <= at).map_or(0, |state| state.length);
         if far > self.recorded {
@@ -235,7 +241,7 @@ impl Past {
         self.prune(self.recorded);
     }
 
-    /// Forgets the states of fewer than `length` tokens that do not last.
+    /// Drops states of fewer than `length` tokens that are not checkpoints.
     fn prune(&mut self, length: usize) {
         for state in self.states.extract_if(.., |state| state.length < length && !state.lasting) {
             self.state_places.free.push(state.place);
@@ -247,7 +253,7 @@ impl Past {
 mod tests {
     use super::*;
 
-    /// Runs `rows` tokens one after the other, in passes of `size`, of which nothing is scored, or everything.
+    /// Runs `rows` tokens in order, in passes of `size`, with logits of all or none.
     fn run(past: &mut Past, rows: usize, size: usize, scored: bool) {
         for _ in 0..rows / size {
             let at = past.length();
@@ -255,7 +261,7 @@ mod tests {
         }
     }
 
-    /// The text that the state and the records make which a pass begins with, and where they are.
+    /// Tokens covered by the initial state and steps of the next pass, and its plan.
     fn begins(past: &mut Past) -> (usize, Plan) {
         let at = past.length();
         let from = past.states.iter().rfind(|state| state.length <= at).map_or(0, |state| state.length);

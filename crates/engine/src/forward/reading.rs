@@ -1,5 +1,5 @@
-//! How fast this computer reads a model's weights, which bounds how fast any model can write, and how near a
-//! pass over one token comes to that bound.
+//! Memory bandwidth at which this computer reads a model's weights. It bounds decoding speed; the
+//! measurement also shows how near a pass over one token comes to it.
 
 use std::time::{Duration, Instant};
 
@@ -9,23 +9,24 @@ use super::{Interest, Model, Want};
 use crate::error::Result;
 use crate::tree::TokenTree;
 
-/// What a pass reads, and how fast memory gives it.
+/// Bytes that a pass reads, and the memory bandwidth for them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     pub bytes: usize,
     /// Gigabytes (10^9 bytes) per second.
     pub gb_s: f64,
-    /// How fast a pass over one token reads them, against that.
+    /// Bandwidth of a pass over one token, as a fraction of `gb_s`.
     pub share: f64,
 }
 
 impl Reading {
-    /// Reads the very weights, where they lie, in turns with passes over one token after what is cached: how fast
-    /// memory is can depend on the place, and changes with what else the computer does. Medians of so many
-    /// `turns`, of fewer where those take longer than `within`. `None` when the weights are on another device.
+    /// Measures with the model's own weights, alternating plain reads with passes over one token
+    /// after the cached ones: bandwidth depends on where memory lies and on the computer's load.
+    /// Takes medians of `turns` measurements, or of fewer once `within` has passed. Returns `None`
+    /// if the weights are on another device.
     ///
     /// # Errors
-    /// Those of [`Model::run`]. What was cached stays cached.
+    /// As [`Model::run`]. The cached tokens stay cached.
     pub fn measure(model: &mut dyn Model, turns: usize, within: Duration) -> Result<Option<Self>> {
         let (start, cached) = (Instant::now(), model.cached().len());
         let (mut readings, mut passes) = (Vec::new(), Vec::new());
@@ -47,8 +48,8 @@ impl Reading {
         Ok(Some(Self { bytes, gb_s: bytes as f64 / reading / 1e6, share: reading / pass }))
     }
 
-    /// Tokens per second that a model writes without drafts which reads so many `bytes` for a token, if its passes
-    /// come as near to the bound.
+    /// Estimates tokens per second without drafts for a model that reads `bytes` per token, if its
+    /// passes reach the same share of the bandwidth.
     pub fn tokens_per_second(&self, bytes: u64) -> f64 {
         self.gb_s * 1e9 * self.share / bytes.max(1) as f64
     }

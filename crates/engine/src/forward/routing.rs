@@ -1,11 +1,12 @@
-//! Which experts a token goes through, by what the router gives it. `gpu/kernels/rank.wgsl` does the same, with the same
-//! bits, but for sigmoids.
+//! Expert routing: top-k selection and weights from router scores. `gpu/kernels/rank.wgsl` does the
+//! same with the same bits, except for sigmoids.
 
 use super::cpu::exp;
 use crate::model::{Experts, Sigmoids};
 
-/// The `used` highest of `scores`, highest first, of equals the lower one first, and their shares. Ones that are not
-/// numbers come last. `choice_bias` has a number of each where the config's sigmoids are biased.
+/// Selects the `used` highest of `scores`, highest first, the lower index first of equals, and
+/// computes their weights. NaN scores come last. `choice_bias` is a bias per expert, used if the
+/// config's sigmoids are biased.
 pub fn choose(scores: &[f32], config: &Experts, choice_bias: Option<&[f32]>) -> Vec<(usize, f32)> {
     match config.sigmoids {
         None => by_softmax(scores, config),
@@ -13,7 +14,7 @@ pub fn choose(scores: &[f32], config: &Experts, choice_bias: Option<&[f32]>) -> 
     }
 }
 
-/// Shares are those of the softmax over all, or over the chosen where they are `normalised`.
+/// Weights from the softmax over all experts, or over the selected ones if `normalised`.
 fn by_softmax(scores: &[f32], config: &Experts) -> Vec<(usize, f32)> {
     let chosen = ranking(scores, config.used);
     let largest = number(scores[chosen[0]]);
@@ -26,7 +27,8 @@ fn by_softmax(scores: &[f32], config: &Experts) -> Vec<(usize, f32)> {
     chosen.iter().map(|expert| (*expert, power(expert) / all * config.scale)).collect()
 }
 
-/// Shares are the sigmoids, divided by their sum where they are `normalised`; a bias sees only who is chosen.
+/// Weights from sigmoids, divided by their sum if `normalised`. The bias affects the selection
+/// only.
 fn by_sigmoids(
     scores: &[f32],
     config: &Experts,
@@ -44,7 +46,7 @@ fn by_sigmoids(
     chosen.into_iter().map(|expert| (expert, sigmoids[expert] / all * config.scale)).collect()
 }
 
-/// The `used` highest.
+/// Indices of the `used` highest scores.
 fn ranking(scores: &[f32], used: usize) -> Vec<usize> {
     let mut ranking: Vec<usize> = (0..scores.len()).collect();
     ranking.sort_by(|&left, &right| number(scores[right]).total_cmp(&number(scores[left])));
@@ -94,7 +96,7 @@ mod tests {
         assert_eq!(experts(&chosen), [0, 1, 4]);
         let all = sigmoid(1.0) + sigmoid(3.0) + sigmoid(2.0);
         assert!((chosen[0].1 - 1.5 * sigmoid(1.0) / all).abs() < 1e-5);
-        // Experts that nobody wants have shares, too.
+        // Experts with scores of -infinity still have weights.
         let silent = choose(&[f32::NEG_INFINITY; 5], &of(true, false), None);
         assert!(silent.iter().all(|(_, share)| (0.0..1e-6).contains(share)), "{silent:?}");
     }

@@ -1,9 +1,9 @@
-//! What comes back of a row of logits that stays on its device: of every slice of 64 tokens the largest logit
-//! and whose it is, what the softmax is divided by, and the few numbers that were said to be of interest.
-//! Anything else is fetched when it is asked for. A row of 128,000 tokens is half a megabyte, its sketch
-//! sixteen kilobytes, and all sketches of a pass come in one go. How they are made is for each engine to say.
+//! Sketches of logit rows that stay on their device: the largest logit and its token for every
+//! slice of 64 tokens, the softmax denominator, and a requested subset of logits. Anything else is
+//! fetched on demand. A row of 128,000 tokens is 512 KB, its sketch 16 KB, and all sketches of a
+//! pass arrive in one transfer. Each engine computes them in its own way.
 //!
-//! Of logits that are exactly equal the first is taken, but on CUDA, whose kernel takes any within a slice.
+//! Of equal logits the first token counts, except on CUDA, whose kernel takes any within a slice.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -14,42 +14,42 @@ use super::slices::SLICE;
 use crate::error::Result;
 use crate::token::TokenId;
 
-/// What rows will be asked for, so that no more needs to come back from a device. Only a hint: everything can
-/// be asked for, at the cost of fetching it.
+/// Subset of each row that will be read, so that a device returns no more. Only a hint: everything
+/// else can still be fetched, at a cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum Interest {
     /// Whole rows.
     #[default]
     Everything,
-    /// The likeliest token, and probabilities of the tokens of the pass.
+    /// The likeliest token, and probabilities of the pass's tokens.
     Peaks,
-    /// Besides, the tokens at most `margin` below the highest logit, the `top` highest ones, and the sum of
-    /// e^((logit - largest) / temperature).
+    /// As [`Self::Peaks`], plus the tokens at most `margin` below the highest logit, the `top`
+    /// highest ones, and the sum of e^((logit - largest) / temperature).
     Likely { temperature: f32, margin: f32, top: usize },
 }
 
-/// A row on a device.
+/// A row in a device's memory.
 pub trait Away: Debug + Send {
-    /// All of it, `[vocabulary]`.
+    /// Fetches the whole row, `[vocabulary]`.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
     fn fetch(&self) -> Result<Vec<f32>>;
 }
 
-/// What came back of a row.
+/// Part of a row that a device returned.
 #[derive(Debug)]
 pub struct Known {
     pub peak: Peak,
     pub maxima: Vec<f32>,      // [slices]
     pub leaders: Vec<TokenId>, // [slices]
-    /// The sum of e^(scale (logit - largest)), and that scale.
+    /// A sum of e^(scale (logit - largest)), and its scale.
     pub scaled: Option<(f32, f32)>,
-    /// Of the tokens of the pass.
+    /// Logits of the pass's tokens.
     pub logits: Vec<(TokenId, f32)>,
 }
 
-/// A row.
+/// A row with the part that is on this side.
 #[derive(Debug)]
 pub struct Sketch {
     row: Box<dyn Away>,
@@ -64,7 +64,7 @@ impl Sketch {
         Self { row, vocabulary, known, slices: HashMap::new(), whole: OnceCell::new() }
     }
 
-    /// The scale of a sum that is of `interest` beside that of the peak.
+    /// Scale of the second sum that `interest` asks for, beside the peak's own.
     pub fn scale(interest: Interest) -> Option<f32> {
         match interest {
             Interest::Likely { temperature, .. } if temperature != 1.0 => Some(1.0 / temperature),
@@ -80,13 +80,14 @@ impl Sketch {
         self.vocabulary
     }
 
-    /// The likeliest tokens of the `count` slices with the largest logits, and these, highest first.
+    /// The likeliest tokens of the `count` slices with the largest logits, and these logits,
+    /// highest first.
     pub fn leaders(&self, count: usize) -> Vec<(TokenId, f32)> {
         let slices = self.highest(count).into_iter();
         slices.map(|slice| (self.known.leaders[slice], self.known.maxima[slice])).collect()
     }
 
-    /// A token's logit, if it came back.
+    /// Logit of a token, if it was returned.
     pub fn logit(&self, token: TokenId) -> Option<f32> {
         let slice = token as usize / SLICE;
         if self.known.leaders.get(slice) == Some(&token) {
@@ -96,39 +97,41 @@ impl Sketch {
         known.map(|&(_, logit)| logit).or_else(|| Some(self.slices.get(&slice)?[token as usize % SLICE]))
     }
 
-    /// The sum of e^(scale (logit - largest)), if it came back.
+    /// Sum of e^(scale (logit - largest)), if it was returned.
     pub fn sum_exp(&self, scale: f32) -> Option<f32> {
         self.known.scaled.filter(|&(known, _)| known == scale).map(|(_, sum)| sum)
     }
 
-    /// The slices that hold the `count` highest logits, each with its first token, if they came back.
+    /// The slices with the `count` highest logits, each with its first token, if they were
+    /// returned.
     pub fn top_slices(&self, count: usize) -> Option<impl Iterator<Item = (usize, &[f32])>> {
         let mut highest = self.highest(count);
         highest.sort_unstable();
         self.fetched(highest)
     }
 
-    /// The slices that hold the `count` highest logits of those tokens that `keep` keeps, as far as that can be told
-    /// from what came back.
+    /// The slices with the `count` highest logits among tokens that `keep` accepts, if they were
+    /// returned.
     pub fn top_slices_of(
         &self,
         count: usize,
         keep: impl Fn(TokenId) -> bool,
     ) -> Option<impl Iterator<Item = (usize, &[f32])>> {
-        // As many slices have likeliest tokens that are kept, and none beyond them has a higher one.
+        // As many slices have a likeliest token that is kept; no other slice has a higher one.
         let passed_over = self.known.leaders.iter().filter(|&&leader| !keep(leader)).count();
         let mut highest = self.highest(count + passed_over);
         highest.sort_unstable();
         self.fetched(highest)
     }
 
-    /// The slices that hold all logits of at least `least`, each with its first token, if they came back.
+    /// The slices with all logits of at least `least`, each with its first token, if they were
+    /// returned.
     pub fn slices_at_least(&self, least: f32) -> Option<impl Iterator<Item = (usize, &[f32])>> {
         let wanted = (0..self.known.maxima.len()).filter(|&slice| self.known.maxima[slice] >= least);
         self.fetched(wanted.collect())
     }
 
-    /// All of the row, fetched when it is first asked for.
+    /// The whole row, fetched on first use.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -149,14 +152,15 @@ impl Sketch {
         let vocabulary = self.vocabulary();
         let find = |slice: usize| -> Option<(usize, &[f32])> {
             let start = slice * SLICE;
-            // The last one may be longer than what is left of the vocabulary.
+            // The last slice may be longer than the rest of the vocabulary.
             Some((start, &self.slices.get(&slice)?[..SLICE.min(vocabulary - start)]))
         };
         let found: Option<Vec<_>> = wanted.into_iter().map(find).collect();
         found.map(Vec::into_iter)
     }
 
-    /// The slices with the `count` largest logits, the largest first, of equals the lower one first.
+    /// Indices of the `count` slices with the largest logits, largest first, the lower one first of
+    /// equals.
     fn highest(&self, count: usize) -> Vec<usize> {
         let descending = |&left: &usize, &right: &usize| {
             self.known.maxima[right].total_cmp(&self.known.maxima[left]).then(left.cmp(&right))
@@ -171,12 +175,13 @@ impl Sketch {
         slices
     }
 
-    /// Those slices that are of `interest`, and those of `tokens` (ascending) whose logits will be changed, ascending.
+    /// Slices that `interest` covers, and slices of `tokens` (ascending) whose logits will change,
+    /// ascending.
     pub fn likely(&self, interest: Interest, tokens: &[TokenId]) -> Vec<usize> {
         let slices = self.known.maxima.len();
         let of_tokens = tokens.iter().map(|&token| token as usize / SLICE).filter(|&slice| slice < slices);
         let mut wanted: Vec<usize> = of_tokens.collect();
-        // What is behind a changed token may be the likeliest.
+        // The runner-up of a changed token may become the likeliest.
         let is_changed = |leader: &&TokenId| tokens.binary_search(leader).is_ok();
         let changed = self.known.leaders.iter().filter(is_changed).count();
         match interest {
@@ -193,7 +198,7 @@ impl Sketch {
         wanted
     }
 
-    /// Slices with their numbers, which came back later.
+    /// Adds slices that were fetched later.
     pub fn learn(&mut self, slices: impl IntoIterator<Item = (usize, Vec<f32>)>) {
         self.slices.extend(slices);
     }

@@ -1,4 +1,5 @@
-//! What a pass is asked for beside caching its nodes, and what a draft head's is given beside them. Computes nothing.
+//! Requests to a pass: outputs beside caching its nodes, and the inputs of draft heads. Computes
+//! nothing.
 
 use std::ops::Range;
 
@@ -6,30 +7,31 @@ use super::features::{Carried, Taps};
 use super::sketch::Interest;
 use crate::token::TokenId;
 
-/// What a pass shall give. What is not wanted costs nothing.
+/// Outputs requested from a pass. What is not requested costs nothing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Want<'a> {
-    /// The nodes whose logits are wanted; numbers that are no nodes of the tree count for nothing.
+    /// Nodes whose logits are requested; indices outside the tree are ignored.
     pub rows: Range<usize>,
-    /// What those rows will be asked for.
+    /// Subset of those rows that will be read.
     pub interest: Interest,
-    /// Tokens whose logits will be lowered or raised before they are compared, ascending: these are asked for, too.
+    /// Tokens whose logits penalties will change before comparison, ascending; their logits are
+    /// returned too.
     pub penalised: &'a [TokenId],
-    /// The hidden states that are wanted of every node.
+    /// Hidden states requested for every node.
     pub features: Option<&'a Taps>,
-    /// Rows need to have the first so many tokens alone; they may have more.
+    /// Tokens of the vocabulary that rows must cover, from the first; they may cover more.
     pub vocabulary: usize,
-    /// What a draft head is given with the nodes that are run; nothing else is given any.
+    /// Inputs of a draft head for the nodes to run; `None` for other models.
     pub carried: Option<Carried<'a>>,
 }
 
 impl<'a> Want<'a> {
-    /// The nodes in the cache and nothing else.
+    /// Caches the nodes and returns nothing.
     pub fn nothing() -> Self {
         Self::rows(0..0)
     }
 
-    /// The logits of these nodes, in whole rows of the whole vocabulary.
+    /// Requests whole rows of the whole vocabulary for these nodes.
     pub fn rows(rows: Range<usize>) -> Self {
         Self {
             rows,
@@ -41,42 +43,42 @@ impl<'a> Want<'a> {
         }
     }
 
-    /// The logits of all nodes.
+    /// Requests the logits of all nodes.
     pub fn all_rows() -> Self {
         Self::rows(0..usize::MAX)
     }
 
-    /// No more of the rows than this.
+    /// Limits rows to this subset.
     #[must_use]
     pub fn interest(self, interest: Interest) -> Self {
         Self { interest, ..self }
     }
 
-    /// Besides, the logits of these tokens, ascending, in each row.
+    /// Adds the logits of these tokens, ascending, to each row.
     #[must_use]
     pub fn penalised(self, tokens: &'a [TokenId]) -> Self {
         Self { penalised: tokens, ..self }
     }
 
-    /// Besides, these hidden states of all nodes.
+    /// Adds these hidden states of all nodes.
     #[must_use]
     pub fn features(self, taps: &'a Taps) -> Self {
         Self { features: (!taps.is_empty()).then_some(taps), ..self }
     }
 
-    /// Rows of no more than the first `vocabulary` tokens.
+    /// Limits rows to the first `vocabulary` tokens.
     #[must_use]
     pub fn vocabulary(self, vocabulary: usize) -> Self {
         Self { vocabulary, ..self }
     }
 
-    /// Given this with the nodes that are run.
+    /// Supplies the head inputs of the nodes to run.
     #[must_use]
     pub fn carrying(self, carried: Carried<'a>) -> Self {
         Self { carried: Some(carried), ..self }
     }
 
-    /// Of the nodes from number `first` to `end`, those whose logits are wanted, counted from `first`.
+    /// Indices, counted from `first`, of the nodes in `first..end` whose logits are requested.
     pub fn rows_between(&self, first: usize, end: usize) -> Range<usize> {
         let end = self.rows.end.clamp(first, end);
         self.rows.start.clamp(first, end) - first..end - first
