@@ -91,6 +91,7 @@ function stubBrowser() {
     ],
   });
   Element.prototype.scrollIntoView = vi.fn();
+  Range.prototype.getBoundingClientRect = () => new DOMRect();
   HTMLCanvasElement.prototype.getContext = () => null;
   stubResizeObserver();
   vi.stubGlobal("matchMedia", () => ({

@@ -1,4 +1,5 @@
 /** The text view of a block: marks hidden, formulas set, code coloured. */
+import { codeHead, languageOf, readIn } from "./codeHead";
 import { frame, joined } from "./frame";
 import { formula } from "./formula";
 import { highlighted } from "./highlight";
@@ -56,18 +57,11 @@ export class TextShapes {
   }
 
   #code(branch: Branch): ElementShape {
-    const language = branch.language ?? "";
-    const shown = language === "" ? "text" : language;
-    const wrap = { "aria-pressed": String(this.#wraps), "data-tooltip": t("reply.wrapTitle") };
-    const head = [
-      element("span", undefined, [shown]),
-      button(t("reply.wrap"), { ...wrap, "data-wrap": "code" }),
-      button(t("common.copy"), { "data-copy": "code" }),
-    ];
-    const code = highlighted(this.#read(branch), language, this.#whenHere);
+    const code = highlighted(readIn(branch, this.#text), branch.language ?? "", this.#whenHere);
     const text = element("code", undefined, joined(code));
-    const block = element("pre", undefined, [text], { dir: "ltr", ...this.#scrolling(shown) });
-    return element("div", "code", [element("div", "code-head", head), block]);
+    const scrolling = this.#scrolling(languageOf(branch));
+    const block = element("pre", undefined, [text], { dir: "ltr", ...scrolling });
+    return element("div", "code", [codeHead(branch, this.#wraps), block]);
   }
 
   /** What scrolls is a stop of the tab key, so that the arrow keys reach its end. */
@@ -81,21 +75,8 @@ export class TextShapes {
     const leaves = [...leavesOf([branch])].filter(({ kind }) => kind !== "gap");
     const [first, last] = [leaves[0], leaves.at(-1)];
     const source = first && last ? this.#text.slice(first.from, last.to) : "";
-    const fill = formula(source, this.#read(branch), displayed, this.#whenHere);
+    const fill = formula(source, readIn(branch, this.#text), displayed, this.#whenHere);
     const name = displayed ? "formula display" : "formula";
     return { tag, class: name, attributes: { dir: "ltr" }, children: [], fill };
   }
-
-  /** The text of a block's own, without marks. */
-  #read(branch: Branch): string {
-    let text = "";
-    for (const { kind, from, to } of leavesOf([branch])) {
-      if (kind === "text") text += this.#text.slice(from, to);
-    }
-    return text;
-  }
-}
-
-function button(label: string, attributes: Readonly<Record<string, string>>): ElementShape {
-  return element("button", undefined, [label], { type: "button", ...attributes });
 }

@@ -37,14 +37,15 @@ function show(rounds: readonly Round[], first = 0, end: number | null = null) {
 /** What a person may copy and a screen reader reads. */
 function read(): string {
   const copy = root.cloneNode(true) as HTMLElement;
-  for (const hidden of copy.querySelectorAll("[aria-hidden=true], summary")) hidden.remove();
+  for (const hidden of copy.querySelectorAll("[aria-hidden=true], summary, .code-head"))
+    hidden.remove();
   return copy.textContent;
 }
 
 const chips = () => [...root.querySelectorAll<HTMLElement>("[data-testid=token-chip]")];
 
 const ALLOWED = new Set(
-  "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SPAN".split(
+  "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SPAN BUTTON".split(
     " ",
   ),
 );

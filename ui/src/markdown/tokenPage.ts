@@ -5,6 +5,7 @@
 import type { Round } from "../bindings/Round";
 import { chipCount, chipsOf, type Chip } from "../trace/chips";
 import type { Offsets, Rounds } from "../trace/offsets";
+import { codeAt, readIn } from "./codeHead";
 import { ReplyDocument } from "./document";
 import { ReplyPage } from "./page";
 import type { Block } from "./section";
@@ -75,9 +76,26 @@ export class TokenPage {
   /** Where the document's memory begins. */
   #known = 0;
   #shapes = new WeakMap<Block, ElementShape | null>();
+  #wraps = false;
 
   constructor(root: HTMLElement) {
     this.#page = new ReplyPage(root, true);
+  }
+
+  /** Has all blocks drawn again when they are shown next; `wraps`: long lines of code wrap. */
+  redraw(wraps: boolean) {
+    this.#wraps = wraps;
+    this.#shapes = new WeakMap();
+  }
+
+  /** The code of the block that begins at an offset of the shown text; "" where there is none. */
+  codeAt(from: number): string {
+    const { thought, answer } = this.#document;
+    const branch = codeAt(
+      [...thought, ...answer].map((block) => block.branch),
+      from,
+    );
+    return branch ? readIn(branch, this.#offsets?.text ?? "") : "";
   }
 
   /**
@@ -104,7 +122,8 @@ export class TokenPage {
       (block, last) => {
         const isWhole = block.from > begin && block.to < end && !last;
         if (block.to < begin || block.from > end) return null;
-        return isWhole ? this.#keptShape(block) : tokenShape(block, this.#chips, last, tail);
+        if (isWhole) return this.#keptShape(block);
+        return tokenShape(block, this.#chips, last, { tail, wraps: this.#wraps });
       },
       growing,
       trace,
@@ -122,7 +141,7 @@ export class TokenPage {
   #keptShape(block: Block): ElementShape | null {
     const kept = this.#shapes.get(block);
     if (kept !== undefined) return kept;
-    const shape = tokenShape(block, this.#chips, false);
+    const shape = tokenShape(block, this.#chips, false, { wraps: this.#wraps });
     this.#shapes.set(block, shape);
     return shape;
   }

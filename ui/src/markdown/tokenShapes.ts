@@ -12,10 +12,19 @@ import {
   type ChipKind,
   type Piece,
 } from "../trace/chips";
+import { codeHead } from "./codeHead";
 import { frame } from "./frame";
 import { isLeaf, type Branch, type Leaf, type LeafKind, type Node } from "./nodes";
 import type { Block } from "./section";
 import { element, type ElementShape, type Shape } from "./shapes";
+
+/** How a block is drawn beside its chips. */
+export interface TokenLook {
+  /** Shapes behind the end of the text. */
+  tail?: readonly Shape[];
+  /** Whether long lines of code wrap. */
+  wraps?: boolean;
+}
 
 /**
  * `chips` are in the order of the text. What was not emitted, or has no text, stands before the next
@@ -26,9 +35,10 @@ export function tokenShape(
   block: Block,
   chips: readonly Chip[],
   last: boolean,
-  tail: readonly Shape[] = [],
+  { tail = [], wraps = false }: TokenLook = {},
 ): ElementShape | null {
-  return new Walk(chips, firstIn(chips, block.from), tail).branch(block.branch, last);
+  const walk = new Walk(chips, firstIn(chips, block.from), tail, wraps);
+  return walk.branch(block.branch, last);
 }
 
 /** Chips one after the other, in no structure. */
@@ -60,13 +70,15 @@ export function firstIn(chips: readonly Chip[], place: number): number {
 class Walk {
   readonly #chips: readonly Chip[];
   readonly #tail: readonly Shape[];
+  readonly #wraps: boolean;
   readonly #line = new Line();
   #at: number;
 
-  constructor(chips: readonly Chip[], at: number, tail: readonly Shape[]) {
+  constructor(chips: readonly Chip[], at: number, tail: readonly Shape[], wraps: boolean) {
     this.#chips = chips;
     this.#at = at;
     this.#tail = tail;
+    this.#wraps = wraps;
   }
 
   /** With `last`, the chips behind the text go to the end of the innermost last host. */
@@ -77,7 +89,7 @@ class Walk {
     const isHost = branch.children.every(isInline);
     if (last && isHost && !INSIDE.has(branch.tag)) shapes.push(...this.#rest());
     const isCell = branch.tag === "td" || branch.tag === "th";
-    return shapes.length > 0 || isCell ? drawn(branch, shapes) : null;
+    return shapes.length > 0 || isCell ? drawn(branch, shapes, this.#wraps) : null;
   }
 
   #node(node: Node, last: boolean): Shape[] {
@@ -181,7 +193,7 @@ function isInline(node: Node): boolean {
   return isLeaf(node) || INSIDE.has(node.tag) || node.tag === "display-formula";
 }
 
-function drawn(branch: Branch, children: readonly Shape[]): ElementShape | null {
+function drawn(branch: Branch, children: readonly Shape[], wraps: boolean): ElementShape | null {
   switch (branch.tag) {
     case "a":
       return element("span", "link", children);
@@ -192,7 +204,10 @@ function drawn(branch: Branch, children: readonly Shape[]): ElementShape | null 
     case "display-formula":
       return element("div", "formula display", children, { dir: "ltr" });
     case "code-block":
-      return element("div", "code", [element("pre", undefined, inLines(children), { dir: "ltr" })]);
+      return element("div", "code", [
+        codeHead(branch, wraps),
+        element("pre", undefined, inLines(children), { dir: "ltr" }),
+      ]);
     case "hr":
       return element("p", "rule", children);
     case "marks":

@@ -16,6 +16,7 @@ export const TERMS = {
   None: "shell.none",
   "plain decoding, one token at a time": "shell.plain",
   "N-gram": "shell.ngram",
+  "n-gram": "drafter.ngram",
   "repeats what the conversation already said": "shell.ngramDetail",
   "the draft head in this model's own file": "shell.mtpDetail",
   "last used": "shell.lastUsed",
@@ -73,6 +74,11 @@ const SENTENCES = [
 function tokenTimes(begin: string, used: string): RegExp {
   const times = String.raw`takes (?<there>[\d.]+) ms a token, the CPU (?<here>[\d.]+) ms`;
   return new RegExp(String.raw`^${begin} GPU \((?<gpu>.+)\) ${times}: using the ${used}\.$`);
+}
+
+/** Whether these words are a term of the shell, and no name of a model. */
+export function isTerm(words: string): boolean {
+  return Object.hasOwn(TERMS, words);
 }
 
 /** A term or a sentence of the shell that is known; others stay as they are. */

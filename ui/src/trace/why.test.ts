@@ -12,6 +12,8 @@ test("a line says what drafts and how much in a round, and nothing of what is on
   expect(words({ drafter, length: 5, expected: 2.1 })).toBe(
     "Starter draft 1.1M drafts 5 tokens per round",
   );
+  expect(words({ drafter: "tinyllama-15M · Q8_0" })).toBe("tinyllama-15M drafts");
+  expect(words({ drafter: null })).toBe("A draft drafts");
   expect(words({ drafter: "n-gram", length: 1 })).toBe("N-gram drafts 1 token per round");
   expect(words({ drafter: "n-gram" })).toBe("N-gram drafts");
 });

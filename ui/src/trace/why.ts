@@ -2,7 +2,7 @@
 import type { Why } from "../bindings/Why";
 import { t } from "../messages/say";
 import { sentence } from "../messages/sentence";
-import { shellWords } from "../messages/shell";
+import { isTerm, shellWords } from "../messages/shell";
 import { lossWords } from "./decision";
 
 /** "N-gram drafts 5 tokens per round", "Drafting off: no draft is chosen". */
@@ -13,8 +13,14 @@ export function lineWords(why: Why): string {
 }
 
 function onWords({ drafter: label, length }: Why): string {
-  const drafter = sentence(shellWords(label?.split(" · ")[0] ?? t("why.aDraft")));
+  const drafter = drafterWords(label?.split(" · ")[0] ?? null);
   return length === null ? t("why.onOpen", { drafter }) : t("why.on", { length, drafter });
+}
+
+/** Begins a sentence; a model's name stays as its makers write it. */
+function drafterWords(name: string | null): string {
+  if (name === null) return sentence(t("why.aDraft"));
+  return isTerm(name) ? sentence(shellWords(name)) : name;
 }
 
 function pausedWords({ reason, expected }: Why): string {

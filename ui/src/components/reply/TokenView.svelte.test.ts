@@ -219,3 +219,23 @@ test("the arrow keys pass over what was never checked, but where all drafts are 
   expect(walked()).toEqual(["0.0", "0.1", "0.2", "1.0", "1.1", "1.2", "2.0"]);
   view.unfoldDrafts(false);
 });
+
+test("a block of code has the head that it has in the text view, and copies the code without drafts", async () => {
+  const written = vi.fn(() => Promise.resolve());
+  Object.assign(navigator, { clipboard: { writeText: written } });
+  show([
+    round(0, { extra: extra("> ```py\n> a = 1\n", "plain") }),
+    round(1, { drafted: [drafted(" wrong", "rejected")], extra: extra("> b = 2\n", "recovered") }),
+    round(2, { extra: extra("> ```", "plain") }),
+  ]);
+  const head = document.querySelector(".code > .code-head") ?? expect.fail("no head");
+  expect(head.querySelector("span")?.textContent).toBe("py");
+  head.querySelector<HTMLElement>("[data-copy]")?.click();
+  await vi.waitFor(() => expect(written).toHaveBeenCalledWith("a = 1\nb = 2"));
+  const wrap = () => document.querySelector("[data-wrap]")?.getAttribute("aria-pressed");
+  expect(wrap()).toBe("false");
+  document.querySelector<HTMLElement>("[data-wrap]")?.click();
+  flushSync();
+  expect([wrap(), view.wrapsCode]).toEqual(["true", true]);
+  Reflect.deleteProperty(navigator, "clipboard");
+});

@@ -29,7 +29,7 @@ export const trace = {
   "why.onOpen": "{drafter} rät voraus",
   "why.on":
     "{length, plural, one {{drafter} rät # Token pro Runde} other {{drafter} rät # Token pro Runde}}",
-  "why.aDraft": "einem Draft",
+  "why.aDraft": "ein Draft",
   "why.paused": "Drafting pausiert: {reason}",
   "why.longer": "es würde länger dauern",
   "why.drafter_failed":

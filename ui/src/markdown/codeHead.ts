@@ -1,0 +1,48 @@
+/** The line above a block of code, the same in both views of a reply: its language, and what can be done with it. */
+import { element, type ElementShape } from "./shapes";
+import { leavesOf, type Branch } from "./nodes";
+import { t } from "../messages/say";
+
+/** `data-wrap` and `data-copy` mark the buttons; `data-copy` is where the code begins in the text. */
+export function codeHead(branch: Branch, wraps: boolean): ElementShape {
+  const wrap = { "aria-pressed": String(wraps), "data-tooltip": t("reply.wrapTitle") };
+  return element("div", "code-head", [
+    element("span", undefined, [languageOf(branch)]),
+    button(t("reply.wrap"), { ...wrap, "data-wrap": "code" }),
+    button(t("common.copy"), { "data-copy": String(beginOf(branch)) }),
+  ]);
+}
+
+/** The language that a block of code names; "text" where it names none. */
+export function languageOf({ language = "" }: Branch): string {
+  return language === "" ? "text" : language;
+}
+
+/** The text of a branch without Markdown's marks. */
+export function readIn(branch: Branch, text: string): string {
+  let read = "";
+  for (const { kind, from, to } of leavesOf([branch])) {
+    if (kind === "text") read += text.slice(from, to);
+  }
+  return read;
+}
+
+/** The block of code that begins at an offset of the text. */
+export function codeAt(branches: readonly Branch[], from: number): Branch | null {
+  for (const branch of branches) {
+    if (branch.tag === "code-block" && beginOf(branch) === from) return branch;
+    const inside = branch.children.filter((node): node is Branch => "tag" in node);
+    const found = codeAt(inside, from);
+    if (found) return found;
+  }
+  return null;
+}
+
+function beginOf(branch: Branch): number | undefined {
+  for (const { from } of leavesOf([branch])) return from;
+  return undefined;
+}
+
+function button(label: string, attributes: Readonly<Record<string, string>>): ElementShape {
+  return element("button", undefined, [label], { type: "button", ...attributes });
+}
