@@ -1,5 +1,5 @@
 //! A model on the CPU with its cache: how many threads run a pass, and which tokens stay cached.
-//! The pass itself is in [`Phases`].
+//! The pass itself is in [`PassContext`].
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::kernels::Kernels;
 use super::memory::{Layout, Memory};
 use super::network::Network;
 use super::panels::Panels;
-use super::pass::{Phases, copies_of_norms};
+use super::pass::{PassContext, copies_of_norms};
 use super::prefetch::run_length;
 use super::team::Team;
 use super::team_size::TeamSizes;
@@ -147,8 +147,8 @@ impl CpuModel {
     }
 
     /// Builds a pass over one node of `tree` that returns nothing.
-    pub(super) fn phases<'a>(&'a self, tree: &'a TokenTree) -> Phases<'a> {
-        Phases {
+    pub(super) fn pass_context<'a>(&'a self, tree: &'a TokenTree) -> PassContext<'a> {
+        PassContext {
             config: &self.config,
             network: &self.network,
             kernels: self.kernels,
@@ -251,8 +251,8 @@ impl Runner for CpuModel {
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
         let start = self.cached.len() - nodes;
-        if let Some(again) = Past::keep_or_run(&mut self.past, &mut self.cached, start, path) {
-            return self.run_nodes(&again, 0, &Want::nothing(), false);
+        if let Some(rerun) = Past::keep_or_run(&mut self.past, &mut self.cached, start, path) {
+            return self.run_nodes(&rerun, 0, &Want::nothing(), false);
         }
         for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
             self.caches.iter_mut().for_each(|cache| cache.copy(start + from, start + to));
@@ -304,7 +304,7 @@ impl CpuModel {
             }
         }
         if nodes > 0 {
-            let phases = Phases {
+            let context = PassContext {
                 normed: &self.workspace.normed[..copies],
                 cached: at,
                 first,
@@ -312,12 +312,12 @@ impl CpuModel {
                 rows: rows.clone(),
                 taps: want.features,
                 carried: want.carried,
-                ..self.phases(tree)
+                ..self.pass_context(tree)
             };
-            let taken = self.team.run(threads, &|member| phases.run(member));
+            let timing = self.team.run(threads, &|member| context.run(member));
             // Measured passes are comparable if all rows get logits.
             if let Some(sizes) = self.team_sizes.as_mut().filter(|_| rows.len() == nodes) {
-                sizes.record(nodes, taken);
+                sizes.record(nodes, timing);
             }
         }
         self.workspace.find_peaks(self.vocabulary, rows.len());

@@ -4,7 +4,7 @@
 
 use super::block_head::{BlockHead, Confidence, Markov, Selector};
 use super::model::CpuModel;
-use super::pass::Phases;
+use super::pass::PassContext;
 use crate::error::Result;
 use crate::forward::{Row, Runner};
 use crate::token::TokenId;
@@ -32,9 +32,9 @@ impl CpuModel {
         };
         let (scores, confidence) = rescore(head, scored, before, |markov, factor| {
             let tree = TokenTree::default();
-            let phases: Phases<'_> = self.phases(&tree);
-            phases.load_previous(factor);
-            self.team.run(self.members(1), &|member| phases.compute_markov_bias(member, markov));
+            let context: PassContext<'_> = self.pass_context(&tree);
+            context.load_previous(factor);
+            self.team.run(self.members(1), &|member| context.compute_markov_bias(member, markov));
             Ok(self.workspace.markov_bias().to_vec())
         })?;
         match scores {

@@ -8,11 +8,11 @@ use crate::tree::TokenTree;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatrixSlot {
     /// The state that the pass begins with.
-    From,
+    Initial,
     /// The state after all tokens before the pass.
-    To,
+    Cached,
     /// The state that a long chain leaves behind.
-    End,
+    ChainEnd,
     /// A copy of this number.
     Copy(usize),
 }
@@ -61,8 +61,8 @@ impl TreeWalk {
     pub fn new(tree: &TokenTree, first: usize, plan: Plan) -> Self {
         let (roots, mut children) = roots_and_children(tree, first);
         let mut walk = Self { plan, ..Self::default() };
-        let slot = if walk.plan.to.is_some() { MatrixSlot::To } else { MatrixSlot::From };
-        let mut update = walk.plan.to.map(|_| (Updates::Before, MatrixSlot::From, MatrixSlot::To));
+        let slot = if walk.plan.to.is_some() { MatrixSlot::Cached } else { MatrixSlot::Initial };
+        let mut update = walk.plan.to.map(|_| (Updates::Before, MatrixSlot::Initial, MatrixSlot::Cached));
         let mut stack = vec![Siblings { nodes: roots, next: 0, slot, copy: 0 }];
         while let Some(siblings) = stack.last_mut() {
             let Some(&node) = siblings.nodes.get(siblings.next) else {
@@ -91,7 +91,7 @@ impl TreeWalk {
             let ends = walk.plan.end.is_some()
                 && walk.plan.rows[node].is_none()
                 && walk.plan.rows[node + 1].is_some();
-            let slot = if ends { MatrixSlot::End } else { MatrixSlot::Copy(copy) };
+            let slot = if ends { MatrixSlot::ChainEnd } else { MatrixSlot::Copy(copy) };
             let copy = if ends { copy } else { copy + 1 };
             walk.copies = walk.copies.max(copy);
             update = Some((Updates::Node(node), siblings.slot, slot));
@@ -129,9 +129,9 @@ mod tests {
         let mut read = Vec::new();
         for visit in &walk.visits {
             let mut text = match visit.from {
-                MatrixSlot::From => Vec::new(),
-                MatrixSlot::To => to.clone(),
-                MatrixSlot::End => end.clone(),
+                MatrixSlot::Initial => Vec::new(),
+                MatrixSlot::Cached => to.clone(),
+                MatrixSlot::ChainEnd => end.clone(),
                 MatrixSlot::Copy(copy) => copies[copy].clone(),
             };
             match visit.updates {
@@ -141,10 +141,10 @@ mod tests {
             }
             match visit.to {
                 None => assert_eq!(visit.updates, Updates::None),
-                Some(MatrixSlot::To) => to = text.clone(),
-                Some(MatrixSlot::End) => end = text.clone(),
+                Some(MatrixSlot::Cached) => to = text.clone(),
+                Some(MatrixSlot::ChainEnd) => end = text.clone(),
                 Some(MatrixSlot::Copy(copy)) => copies[copy] = text.clone(),
-                Some(MatrixSlot::From) => panic!("the state that a pass begins with is not written"),
+                Some(MatrixSlot::Initial) => panic!("the state that a pass begins with is not written"),
             }
             read.extend(visit.read.map(|node| (node, text)));
         }
@@ -183,7 +183,7 @@ mod tests {
         let walk = TreeWalk::new(&tree, 0, Plan { rows, end: Some(3), to: Some(1), ..Plan::default() });
         assert_eq!(applied(&walk), expected(&tree, 0, true));
         assert_eq!(walk.copies, 1);
-        let left = walk.visits.iter().find(|visit| visit.to == Some(MatrixSlot::End)).unwrap();
+        let left = walk.visits.iter().find(|visit| visit.to == Some(MatrixSlot::ChainEnd)).unwrap();
         assert_eq!((left.updates, left.read), (Updates::Node(5), Some(6)));
     }
 }

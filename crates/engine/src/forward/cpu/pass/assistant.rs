@@ -1,14 +1,14 @@
 //! Passes of an assistant: it attends to the target's cached keys and values, takes the target's
 //! embedding and a hidden state as input, and returns the hidden state for the next step.
 
-use super::{Completion, Pending, Phases};
+use super::{Completion, PassContext, Pending};
 use crate::forward::Features;
 use crate::forward::cpu::assistant::Assistant;
 use crate::forward::cpu::team::Member;
 use crate::model::KeyHeads;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Caches the target's keys and values, which follow its hidden states in `rows`.
     pub fn cache_target_kv(&self, member: &Member<'_>, rows: Features<'_>) {
         let caches = self.config.attention_kinds.iter().enumerate().map(|(kind, of)| {

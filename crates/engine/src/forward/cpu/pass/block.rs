@@ -1,7 +1,7 @@
 //! Draft heads that fill a block in one pass (DFlash): context from the target's states, of which
 //! each layer caches keys and values only, and convolutions over the rows of a block.
 
-use super::{Completion, Phases};
+use super::{Completion, PassContext};
 use crate::forward::Features;
 use crate::forward::cpu::block_head::{BlockHead, Convolution, Markov};
 use crate::forward::cpu::network::{Attention, Mixer};
@@ -11,7 +11,7 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl<'a> Phases<'a> {
+impl<'a> PassContext<'a> {
     /// Caches keys and values of every layer for rows of the target's `states`, computed from
     /// `c = rms(fuse * states)`.
     pub fn cache_states(&self, member: &Member<'_>, head: &BlockHead, states: Features<'_>) {

@@ -1,6 +1,6 @@
 //! Scores of the token clusters nearest to a state: a small part of the output matrix.
 
-use super::Phases;
+use super::PassContext;
 use crate::forward::cpu::assistant::Clusters;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
@@ -8,7 +8,7 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Computes the logits of the requested rows, whose normed states are `scored`. Tokens of the
     /// nearest clusters get the output matrix's scores; all others get the lowest of these less 1.
     pub(super) fn score_nearest(&self, member: &Member<'_>, clusters: &Clusters, scored: &Inputs) {

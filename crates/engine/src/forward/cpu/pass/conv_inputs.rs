@@ -1,7 +1,7 @@
 //! Inputs of a recurrent layer's convolution: rows of the pass, its step log, and the state before
 //! them.
 
-use super::Phases;
+use super::PassContext;
 use crate::forward::cpu::memory::{Memory, StepRecord};
 use crate::forward::cpu::recurrent::ConvWeights;
 use crate::forward::cpu::step::{ConvolutionJob, MAX_TAPS};
@@ -22,7 +22,7 @@ impl ConvInputs {
 }
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Convolves some channels of all rows, from `channel` on, into `out(row)`, and stores the
     /// inputs that later passes need.
     ///

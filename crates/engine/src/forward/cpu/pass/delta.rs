@@ -5,7 +5,7 @@
 //! `d = beta (v - g S^T k)`. Its query q then reads `g S^T q + (k q) d`. So a row reads the old S
 //! once for both and records g, k and d. Its change to S is applied when the next row reads.
 
-use super::Phases;
+use super::PassContext;
 use super::conv_inputs::ConvInputs;
 use super::state_matrices::softplus;
 use crate::forward::cpu::memory::Memory;
@@ -21,7 +21,7 @@ use crate::model::{Heads, Recurrence};
 const EPSILON: f32 = 1e-6;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Adds the layer's mixer over `normed` to the states, as [`Self::add_product`] does.
     pub fn mix_by_delta(
         &self,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::products::Task;
-use super::{Completion, Phases, add};
+use super::{Completion, PassContext, add};
 use crate::forward::cpu::activations::TileRow;
 use crate::forward::cpu::feed_forward::{Dense, DenseAndExperts, Experts, WithSharedExpert};
 use crate::forward::cpu::panels::Panels;
@@ -47,7 +47,7 @@ impl Routes {
 }
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Computes the branch of a layer with a dense network beside its experts: the sum of both
     /// outputs, each normed. `normed`: inputs of the dense network.
     pub fn run_dense_and_experts(

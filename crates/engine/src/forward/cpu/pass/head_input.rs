@@ -2,7 +2,7 @@
 //! state side by side; the state is the target's fused ones or the head's own (Li et al. 2025). An
 //! MTP block projects both to one state (DeepSeek-AI 2024).
 
-use super::Phases;
+use super::PassContext;
 use crate::forward::cpu::network::{DraftHead, Mtp};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::team::Member;
@@ -10,7 +10,7 @@ use crate::forward::cpu::workspace::Inputs;
 use crate::forward::{Carried, Features};
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl<'a> Phases<'a> {
+impl<'a> PassContext<'a> {
     /// Builds the attention input of all rows of an EAGLE head: the norms of embedding and state,
     /// side by side. The residual is the state, or its norm.
     pub fn eagle_input(

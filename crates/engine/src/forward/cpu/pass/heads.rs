@@ -1,7 +1,7 @@
 //! Attention in a pass: norms, rotary embedding and caching of heads, then attention over the cache
 //! and the tree.
 
-use super::{Phases, add};
+use super::{PassContext, add};
 use crate::forward::cpu::activations::BLOCK;
 use crate::forward::cpu::attention::{AttentionJob, Rotation};
 use crate::forward::cpu::cache::KvCache;
@@ -13,7 +13,7 @@ use crate::forward::cpu::workspace::Inputs;
 use crate::model::{KeyHeads, ModelConfig, RopeTable};
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Adds attention over the states in `normed` to the hidden states, or writes it to the branch
     /// if `to_branch`. `prefetch`: weights read next.
     pub fn mix_by_attention(

@@ -1,7 +1,7 @@
 //! Multi-head latent attention (MLA) in a pass. Queries are projected into the latent space by a
 //! matrix of each head, and the attended latents are projected to values by another.
 
-use super::Phases;
+use super::PassContext;
 use super::products::Task;
 use crate::forward::cpu::attention::AttentionJob;
 use crate::forward::cpu::cache::KvCache;
@@ -13,7 +13,7 @@ use crate::forward::cpu::workspace::Inputs;
 use crate::model::Latent as Sizes;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Adds latent attention over `normed` to the states, as [`Self::mix_by_attention`] does.
     pub fn mix_by_latent_attention(
         &self,

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::Phases;
+use super::PassContext;
 use super::conv_inputs::ConvInputs;
 use super::state_matrices::softplus;
 use crate::forward::cpu::memory::Memory;
@@ -16,7 +16,7 @@ use crate::forward::cpu::workspace::Inputs;
 use crate::model::Recurrence;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Adds the layer's mixer over `normed` to the states, as [`Self::add_product`] does.
     pub fn mix_by_mamba(
         &self,

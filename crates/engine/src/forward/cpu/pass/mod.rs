@@ -63,7 +63,7 @@ pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: 
 }
 
 /// A pass in progress, shared by all members of the team.
-pub struct Phases<'a> {
+pub struct PassContext<'a> {
     pub config: &'a ModelConfig,
     pub network: &'a Network,
     pub kernels: &'static Kernels,
@@ -117,7 +117,7 @@ struct Completion<'a> {
 // Why the unsafe blocks of a pass are sound: the processor has the kernels' instructions
 // (`CpuModel::with`), `Workspace::prepare` made room for every row, and units of work do not
 // overlap.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Runs all phases on one member of the team.
     pub fn run(&self, member: &Member<'_>) {
         if let Some((head, carried)) = self.network.block_head.as_ref().zip(self.carried) {

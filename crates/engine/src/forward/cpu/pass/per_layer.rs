@@ -1,14 +1,14 @@
 //! Per-layer inputs (Gemma 4's per-layer embeddings): the sum of a table row, read from the file,
 //! and a projection of the token's embedding.
 
-use super::{Completion, Pending, Phases};
+use super::{Completion, PassContext, Pending};
 use crate::forward::cpu::network::{PerLayerInput, PerLayerInputs};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl<'a> Phases<'a> {
+impl<'a> PassContext<'a> {
     /// Computes the inputs of all layers for all rows:
     /// `(norm(projection * embedding) + sqrt(width) * table) / sqrt(2)`, by parts of `width`.
     /// `prefetch`: weights read next, as in the other products.

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Phases, add};
+use super::{PassContext, add};
 use crate::forward::cpu::activations::{BLOCK, TileRow};
 use crate::forward::cpu::buffer::Buffer;
 use crate::forward::cpu::feed_forward::Dense;
@@ -33,7 +33,7 @@ pub struct Task<'a> {
 }
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Computes queries, keys, values and gates. `prefetch`: weights read next, as in
     /// the other products.
     pub fn project(&self, member: &Member<'_>, attention: &Attention, normed: &Inputs, prefetch: &Panels) {

@@ -1,14 +1,14 @@
 //! End of a pass: logits of the requested rows, and the sums from which their peaks are found.
 
 use super::products::Task;
-use super::{Completion, Pending, Phases};
+use super::{Completion, PassContext, Pending};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::team::Member;
 use crate::forward::slices::STRETCH;
 use crate::model::Scoring;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Computes the requested logits, and the largest one and the sum of exponentials of every
     /// slice.
     pub(super) fn score(&self, member: &Member<'_>, pending: Pending<'_>) {

@@ -1,6 +1,6 @@
 //! Gated short convolution in place of attention (LFM2).
 
-use super::Phases;
+use super::PassContext;
 use super::conv_inputs::ConvInputs;
 use crate::forward::cpu::activations::BLOCK;
 use crate::forward::cpu::memory::Memory;
@@ -10,7 +10,7 @@ use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Computes `output * (c * convolved(b * v))` with `[b, c, v] = projection * normed`, added as
     /// [`Self::add_product`] does.
     pub fn mix_by_convolution(

@@ -2,7 +2,7 @@
 //! in the order that `walk` planned. The contents of a log entry are defined in `delta` and
 //! `mamba`.
 
-use super::Phases;
+use super::PassContext;
 use crate::forward::cpu::memory::{Memory, StepRecord};
 use crate::forward::cpu::simd::LANES;
 use crate::forward::cpu::step::{BlockUpdate, MAX_UPDATES, MatrixStep, Read};
@@ -11,7 +11,7 @@ use crate::forward::cpu::tree_walk::{MatrixSlot, Updates, Visit};
 use crate::model::Recurrence;
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
-impl Phases<'_> {
+impl PassContext<'_> {
     /// Takes a block of a head's matrix through all rows. Calls `on_read` with each node and what
     /// it read before its own step.
     ///
@@ -51,9 +51,9 @@ impl Phases<'_> {
         let state =
             |slot: Option<usize>| slot.map_or(std::ptr::null_mut(), |slot| memory.matrix(slot, head, block));
         let matrix = |slot: MatrixSlot| match slot {
-            MatrixSlot::From => state(plan.from),
-            MatrixSlot::To => state(plan.to),
-            MatrixSlot::End => state(plan.end),
+            MatrixSlot::Initial => state(plan.from),
+            MatrixSlot::Cached => state(plan.to),
+            MatrixSlot::ChainEnd => state(plan.end),
             MatrixSlot::Copy(copy) => scratch.copy(member.index(), copy, heads.key_size),
         };
         let update = |record: StepRecord| BlockUpdate {
