@@ -152,7 +152,7 @@ fn tolerable_delay(size: usize) -> f64 {
 }
 
 /// Milliseconds that passes of `ms` by `size` members lost against one member fewer, with delays of
-/// `held`.
+/// `delay`.
 fn lost_ms(size: usize, ms: f64, delay: f64) -> f64 {
     (delay - tolerable_delay(size) * ms).max(0.0)
 }

@@ -79,8 +79,8 @@ pub(super) fn sum_exp_with(numbers: &[f32], others: &[(usize, f32)], largest: f3
     let sum = |slice: &[f32]| {
         let length = slice.len().next_multiple_of(simd::LANES);
         whole[..slice.len()].copy_from_slice(slice);
-        while let Some(&&(place, value)) = others.peek().filter(|other| other.0 < start + slice.len()) {
-            whole[place - start] = value;
+        while let Some(&&(index, value)) = others.peek().filter(|other| other.0 < start + slice.len()) {
+            whole[index - start] = value;
             others.next();
         }
         start += slice.len();

@@ -21,10 +21,10 @@ pub fn shared(weights: &Weights, name: &str) -> Result<Arc<Panels>> {
     static PACKED: Mutex<Vec<(Identity, Weak<Panels>)>> = Mutex::new(Vec::new());
     let packed = || PACKED.lock().unwrap_or_else(PoisonError::into_inner);
     let Some(identity) = weights.identity(name)? else { return Ok(Arc::new(panels(weights, name)?)) };
-    let mut known = packed();
-    known.retain(|(_, panels)| panels.strong_count() > 0);
-    let found = known.iter().find(|(other, _)| *other == identity).and_then(|(_, panels)| panels.upgrade());
-    drop(known);
+    let mut shared = packed();
+    shared.retain(|(_, panels)| panels.strong_count() > 0);
+    let found = shared.iter().find(|(other, _)| *other == identity).and_then(|(_, panels)| panels.upgrade());
+    drop(shared);
     if let Some(found) = found {
         weights.stored(name)?;
         return Ok(found);

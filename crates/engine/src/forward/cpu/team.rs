@@ -27,7 +27,7 @@ const SPIN_WITHIN_PASS: Duration = Duration::from_millis(1);
 /// Sleep between two checks after that.
 const SLEEP: Duration = Duration::from_micros(20);
 
-/// Delay from which a member counts as held up, if it also exceeds the time that the others worked
+/// Delay from which a member counts as late, if it also exceeds the time that the others worked
 /// before. Several times a wake-up, and less than a time slice of the system.
 const MIN_DELAY: Duration = Duration::from_micros(500);
 
@@ -299,8 +299,8 @@ fn next_call(shared: &Shared, index: usize, seen: usize, patience: Duration) -> 
     }
 }
 
-/// Spins for at most `time`. Returns whether `done` held, and the start of the wait if it was long
-/// enough to be measured.
+/// Spins for at most `time`. Returns whether `done` returned true, and the start of the wait if it
+/// was long enough to be measured.
 fn spin(time: Duration, done: impl Fn() -> bool) -> (bool, Option<Instant>) {
     /// Checks between two readings of the clock.
     const CHECKS: usize = 100;

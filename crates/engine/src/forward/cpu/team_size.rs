@@ -44,7 +44,7 @@ struct RowTimings {
 /// Durations in milliseconds with the best number so far, and with the tried one.
 #[derive(Debug, Clone, Default)]
 struct Trial {
-    known: Vec<f64>,
+    current: Vec<f64>,
     other: Vec<f64>,
 }
 
@@ -62,11 +62,11 @@ impl TeamSizes {
     /// Records a pass over `rows`.
     pub fn record(&mut self, rows: usize, pass: PassTiming) {
         // Disturbances by other programs say nothing about the model.
-        if let Some(known) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.delay == 0.0) {
-            let before = known.size;
-            known.record(pass);
-            if known.size != before {
-                tracing::debug!("passes over {rows} rows use {} threads", known.size);
+        if let Some(current) = self.0.get_mut(rows.wrapping_sub(1)).filter(|_| pass.delay == 0.0) {
+            let before = current.size;
+            current.record(pass);
+            if current.size != before {
+                tracing::debug!("passes over {rows} rows use {} threads", current.size);
             }
         }
     }
@@ -88,7 +88,7 @@ impl RowTimings {
 
     fn members(&self) -> usize {
         match &self.trial {
-            Some(trial) if trial.other.len() < trial.known.len() => self.other(),
+            Some(trial) if trial.other.len() < trial.current.len() => self.other(),
             _ => self.size,
         }
     }
@@ -101,9 +101,9 @@ impl RowTimings {
     fn record(&mut self, pass: PassTiming) {
         let (size, other) = (self.size, self.other());
         match &mut self.trial {
-            Some(trial) if pass.size == size => trial.known.push(pass.ms),
+            Some(trial) if pass.size == size => trial.current.push(pass.ms),
             // A pass that the team itself reduced is not part of the trial.
-            Some(trial) if pass.size == other && trial.other.len() < trial.known.len() => {
+            Some(trial) if pass.size == other && trial.other.len() < trial.current.len() => {
                 trial.other.push(pass.ms);
             }
             None if pass.size == size => {
@@ -114,20 +114,20 @@ impl RowTimings {
             }
             _ => {}
         }
-        if let Some(Trial { known, other }) =
+        if let Some(Trial { current, other }) =
             self.trial.take_if(|trial| trial.other.len() == PASSES_PER_TRIAL)
         {
-            self.decide(median(known), median(other));
+            self.decide(median(current), median(other));
         }
     }
 
-    fn decide(&mut self, known: f64, other: f64) {
-        let pays = if self.fewer { other < known * CLEAR_FACTOR } else { other * CLEAR_FACTOR < known };
+    fn decide(&mut self, current: f64, other: f64) {
+        let pays = if self.fewer { other < current * CLEAR_FACTOR } else { other * CLEAR_FACTOR < current };
         if pays {
             (self.size, self.wait, self.cost) = (self.other(), WAIT.0, 0.0);
         } else {
             self.wait = (self.wait * 2).min(WAIT.1);
-            self.cost = PASSES_PER_TRIAL as f64 * (other / known - 1.0).max(0.0);
+            self.cost = PASSES_PER_TRIAL as f64 * (other / current - 1.0).max(0.0);
             // If the other direction has nothing to try, the same one is tried again.
             self.fewer = !self.fewer;
         }

@@ -157,7 +157,7 @@ fn a_member_that_is_always_late_leaves_the_pass_and_half_of_it_counts_as_delay()
     });
     assert_eq!((left.into_inner(), done.into_inner()), (1, 100));
     let [stayed, went] = on_every_member.map(AtomicUsize::into_inner);
-    assert!(stayed == 50 && went < 50, "who has left goes on by itself: {went} times");
+    assert!(stayed == 50 && went < 50, "a member that left goes on working: {went} times");
     assert!(pass.delay > 0.45 * pass.ms, "{pass:?}");
 }
 

@@ -48,23 +48,30 @@ impl Scene {
     }
 
     /// Attends to the cached positions from `first` on and to the nodes `own`. Position `n` of the
-    /// scene is cached at `places[n]`.
-    fn attend(&self, isa: Isa, kv_head: usize, places: &[usize], first: usize, own: &[usize]) -> Vec<f32> {
+    /// scene is cached at `cached_at[n]`.
+    fn attend(&self, isa: Isa, kv_head: usize, cached_at: &[usize], first: usize, own: &[usize]) -> Vec<f32> {
         let kernels = isa.kernels();
         let mut cache = KvCache::new(KV_HEADS, self.head_size);
-        cache.reserve(places.iter().max().unwrap() + 1).unwrap();
+        cache.reserve(cached_at.iter().max().unwrap() + 1).unwrap();
         let mut out = vec![f32::NAN; self.heads * self.head_size];
         let last = self.cached + own.last().unwrap();
         let mut scratch = vec![f32::NAN; self.heads * AttentionJob::scores(last + 1)];
         // SAFETY: the set is available, and all buffers have the sizes that are needed.
         unsafe {
-            for (position, &place) in places.iter().enumerate() {
+            for (position, &cached_at) in cached_at.iter().enumerate() {
                 for kv_head in 0..KV_HEADS {
                     let (key, value) = (
                         self.entry(&self.keys, kv_head, position),
                         self.entry(&self.values, kv_head, position),
                     );
-                    (kernels.store_kv)(&cache, kv_head, place, self.head_size, key.as_ptr(), value.as_ptr());
+                    (kernels.store_kv)(
+                        &cache,
+                        kv_head,
+                        cached_at,
+                        self.head_size,
+                        key.as_ptr(),
+                        value.as_ptr(),
+                    );
                 }
             }
             (kernels.attend)(&AttentionJob {
@@ -125,15 +132,15 @@ fn attention_over_a_tree_matches_f64() {
         for (cached, own) in [(0, vec![0]), (5, vec![0, 2, 5]), (37, vec![0, 1, 2]), (300, vec![3, 19])] {
             let last = cached + own.last().unwrap();
             let scene = Scene::new(head_size, heads, cached, last + 1);
-            let places: Vec<usize> = (0..=last).collect();
+            let cached_at: Vec<usize> = (0..=last).collect();
             let seen: Vec<usize> = (0..cached).chain(own.iter().map(|own| cached + own)).collect();
             for kv_head in 0..KV_HEADS {
-                let found = scene.attend(Isa::Scalar, kv_head, &places, 0, &own);
+                let found = scene.attend(Isa::Scalar, kv_head, &cached_at, 0, &own);
                 for (found, expected) in found.iter().zip(scene.expected(kv_head, &seen)) {
                     assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
                 }
                 for isa in sets() {
-                    let other = scene.attend(isa, kv_head, &places, 0, &own);
+                    let other = scene.attend(isa, kv_head, &cached_at, 0, &own);
                     assert_eq!(bits(&other), bits(&found), "{isa}, {heads} heads of {head_size}");
                 }
             }
@@ -162,13 +169,13 @@ fn attention_has_the_same_bits_wherever_in_the_pass_a_path_lies() {
 fn windowed_attention_has_the_same_bits_wherever_the_pass_begins() {
     for (head_size, heads) in [(64, 7), (20, 4)] {
         let scene = Scene::new(head_size, heads, 0, 300);
-        let places: Vec<usize> = (0..300).collect();
+        let cached_at: Vec<usize> = (0..300).collect();
         for first in [0, 30, 263, 299] {
             let seen: Vec<usize> = (first..300).collect();
             let with = |isa, cached: usize| {
                 let scene = Scene { cached, ..scene.clone() };
                 let own: Vec<usize> = (cached.max(first)..300).map(|position| position - cached).collect();
-                scene.attend(isa, 1, &places, first.min(cached), &own)
+                scene.attend(isa, 1, &cached_at, first.min(cached), &own)
             };
             let expected = with(Isa::Scalar, 299);
             for (found, expected) in expected.iter().zip(scene.expected(1, &seen)) {
@@ -189,17 +196,19 @@ fn an_attention_sink_takes_weight_and_adds_no_value() {
         let mut scene = Scene::new(head_size, heads, 30, 33);
         // Larger than all scores, or negligible.
         scene.sinks = (0..heads).map(|head| [2.0, -1.0, 9.0, -40.0][head % 4]).collect();
-        let (places, seen): (Vec<usize>, Vec<usize>) = ((0..33).collect(), (4..33).collect());
-        let found = scene.attend(Isa::Scalar, 1, &places, 4, &[0, 1, 2]);
+        let (cached_at, seen): (Vec<usize>, Vec<usize>) = ((0..33).collect(), (4..33).collect());
+        let found = scene.attend(Isa::Scalar, 1, &cached_at, 4, &[0, 1, 2]);
         for (found, expected) in found.iter().zip(scene.expected(1, &seen)) {
             assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
         }
         for isa in sets() {
-            assert_eq!(bits(&scene.attend(isa, 1, &places, 4, &[0, 1, 2])), bits(&found), "{isa}");
+            assert_eq!(bits(&scene.attend(isa, 1, &cached_at, 4, &[0, 1, 2])), bits(&found), "{isa}");
         }
         // The exponential is beyond the range of f32.
         scene.sinks.fill(1e6);
-        assert!(scene.attend(Isa::Scalar, 1, &places, 4, &[0, 1, 2]).iter().all(|found| found.abs() < 1e-30));
+        assert!(
+            scene.attend(Isa::Scalar, 1, &cached_at, 4, &[0, 1, 2]).iter().all(|found| found.abs() < 1e-30)
+        );
     }
 }
 
@@ -209,10 +218,10 @@ fn a_score_far_above_the_others_takes_all_the_weight() {
     scene.queries.fill(30.0);
     scene.keys.fill(-1.0);
     scene.keys[12 * KV_HEADS * 64..][..64].fill(1.0);
-    let places: Vec<usize> = (0..=40).collect();
+    let cached_at: Vec<usize> = (0..=40).collect();
     let value = scene.entry(&scene.values, 0, 12);
     for isa in sets() {
-        for (found, value) in scene.attend(isa, 0, &places, 0, &[0]).iter().zip(&value) {
+        for (found, value) in scene.attend(isa, 0, &cached_at, 0, &[0]).iter().zip(&value) {
             assert_eq!(*found, f16::from_f32(*value).to_f32(), "{isa}");
         }
     }

@@ -68,12 +68,13 @@ fn infinite_numbers_and_nan_are_rejected() {
     for format in Format::ALL {
         let inputs = 2 * format.inputs();
         let bytes = file(&mut StdRng::seed_from_u64(1), format, 20, inputs);
-        let places: &[usize] = if format.quantised() { format.halves_at() } else { &[0] };
-        for (row, place) in [0, 15, 19].into_iter().flat_map(|row| places.iter().map(move |&at| (row, at))) {
+        let offsets: &[usize] = if format.quantised() { format.halves_at() } else { &[0] };
+        for (row, offset) in [0, 15, 19].into_iter().flat_map(|row| offsets.iter().map(move |&at| (row, at)))
+        {
             for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
                 let mut bytes = bytes.clone();
                 // In the row's second block.
-                let at = (2 * row + 1) * format.stored() + place;
+                let at = (2 * row + 1) * format.stored() + offset;
                 match format {
                     Format::F32 => bytes[at..at + 4].copy_from_slice(&number.to_le_bytes()),
                     Format::Bf16 => {

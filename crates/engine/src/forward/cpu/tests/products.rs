@@ -122,7 +122,7 @@ impl Job {
                 let bound = roundings * f64::from(f32::EPSILON) * size + f64::from(f32::MIN_POSITIVE);
                 assert!(error <= bound, "{format:?}, row {row}: {} is not {expected}", found[row]);
             }
-            assert!(found[self.panels.rows()..].iter().all(|&beyond| beyond == 0.0));
+            assert!(found[self.panels.rows()..].iter().all(|&padding| padding == 0.0));
         }
     }
 }
