@@ -22,6 +22,7 @@ mod passes;
 mod recurrent;
 mod safetensors;
 mod statistics;
+mod support;
 mod tensors;
 mod told_head;
 mod traces;

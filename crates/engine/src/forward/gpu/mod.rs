@@ -50,6 +50,7 @@ mod tests;
 
 pub use device::GpuDevice;
 pub use model::GpuModel;
+pub use network::missing as unsupported;
 pub use opening::{Found, find, unfound};
 pub use promises::Promises;
 pub use source::programs;
