@@ -259,7 +259,7 @@ fn special(config: &ModelConfig) -> Vec<String> {
         special.push(format!("{sharing} of {} layers see the keys and values of others", config.layers));
     }
     if let Some(experts) = &config.experts {
-        special.push(format!("{} of {} experts per token", experts.used, experts.count));
+        special.push(format!("{} of {} experts per token", experts.top_k, experts.count));
     }
     for (kind, attention) in config.attention_kinds.iter().enumerate() {
         let layers = config.attention_kind_of.iter().filter(|&&of| of == kind).count();

@@ -37,7 +37,7 @@ const BLOCKS: &str = "blocks";
 const EXPONENTS: &str = "exponents";
 /// Endings for families whose Hugging Face files interleave gate and up.
 const COLUMNS: &str = "columns";
-const BIAS_IN_TURNS: &str = "bias_in_turns";
+const INTERLEAVED_BIAS: &str = "bias_interleaved";
 
 /// Returns whether `name` is the canonical name of an expert's matrix.
 pub(super) fn is_of_expert(name: &str) -> bool {
@@ -61,15 +61,15 @@ pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
         STACKS.iter().find_map(|(stack, name, _)| Some((rest.strip_prefix(stack)?, *name)))?;
     let (_, ending) = ENDINGS.iter().find(|(other, _)| *other == ending)?;
     let ending = match *ending {
-        "weight" if options.in_turns => COLUMNS,
-        "bias" if options.in_turns && name != DOWN_STACK => BIAS_IN_TURNS,
+        "weight" if options.interleaved => COLUMNS,
+        "bias" if options.interleaved && name != DOWN_STACK => INTERLEAVED_BIAS,
         ending => ending,
     };
     Some(format!("{name}.{ending}"))
 }
 
 /// Bias added to each expert's score for selection only, `[experts]`.
-pub const CHOICE_BIAS: &str = "exp_probs_b.bias";
+pub const SELECTION_BIAS: &str = "exp_probs_b.bias";
 
 const DOWN_STACK: &str = STACKS[1].1;
 
@@ -113,7 +113,7 @@ impl Part {
 /// `Error::BadModel` for a stack of an unexpected shape.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     let Some(experts) = &config.experts else { return Ok(()) };
-    for layer in experts.after..config.layers {
+    for layer in experts.leading_dense..config.layers {
         for part in PARTS {
             for ending in ["weight", "bias"] {
                 let stack = format!("{}_exps.{ending}", part.name);
@@ -121,7 +121,7 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
             }
         }
         for (_, stack, parts) in STACKS {
-            for ending in ["weight", "bias", COLUMNS, BIAS_IN_TURNS] {
+            for ending in ["weight", "bias", COLUMNS, INTERLEAVED_BIAS] {
                 let stack = format!("{stack}.{ending}");
                 split_stack(tensors, (config, experts), layer, (&stack, ending), parts)?;
             }
@@ -160,7 +160,7 @@ fn split_stack(
         for (index, &part) in parts.iter().enumerate() {
             let (bytes, lie) = match ending {
                 COLUMNS => (start..start + bytes, Some(Lie::Columns)),
-                BIAS_IN_TURNS => (start..start + bytes, Some(Lie::Rows)),
+                INTERLEAVED_BIAS => (start..start + bytes, Some(Lie::Rows)),
                 _ => {
                     let one = bytes / parts.len();
                     (start + index * one..start + (index + 1) * one, None)

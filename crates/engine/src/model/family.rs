@@ -161,7 +161,7 @@ const GEMMA4: Family = Family {
     layer_scales: true,
     head_norms: HeadNorms::Each,
     post_norms: true,
-    experts: Some(ExpertOptions { beside: true, optional: true, ..ExpertOptions::PLAIN }),
+    experts: Some(ExpertOptions { beside_dense: true, optional: true, ..ExpertOptions::PLAIN }),
     activation: Activation::Gelu,
     scaled_embeddings: true,
     logit_softcap: true,
@@ -261,7 +261,7 @@ static FAMILIES: [Family; 19] = [
         name: "qwen3moe",
         classes: &["Qwen3MoeForCausalLM"],
         head_norms: HeadNorms::Each,
-        experts: Some(ExpertOptions { stated_shares: true, ..ExpertOptions::PLAIN }),
+        experts: Some(ExpertOptions { declares_norm_topk: true, ..ExpertOptions::PLAIN }),
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
         ..LLAMA
@@ -272,7 +272,7 @@ static FAMILIES: [Family; 19] = [
         biases: true,
         output_bias: true,
         sinks: true,
-        experts: Some(ExpertOptions { biases: true, in_turns: true, ..ExpertOptions::PLAIN }),
+        experts: Some(ExpertOptions { biases: true, interleaved: true, ..ExpertOptions::PLAIN }),
         activation: Activation::Clamped,
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::AllButEvery(2),
@@ -398,7 +398,7 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "lfm2moe",
         classes: &["Lfm2MoeForCausalLM"],
-        experts: Some(ExpertOptions { gating: Gating::Sigmoid, after_dense: true, ..ExpertOptions::PLAIN }),
+        experts: Some(ExpertOptions { gating: Gating::Sigmoid, leading_dense: true, ..ExpertOptions::PLAIN }),
         ..LFM2
     },
     QWEN35,
@@ -415,7 +415,7 @@ static FAMILIES: [Family; 19] = [
         experts: Some(ExpertOptions {
             shared: Some(SharedExpert::Whole),
             gating: Gating::Stated,
-            after_dense: true,
+            leading_dense: true,
             ..ExpertOptions::PLAIN
         }),
         windowed: Windowed::Listed,

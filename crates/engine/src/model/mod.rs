@@ -39,7 +39,7 @@ use candle_core::Device;
 
 pub use config::{
     Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts, FusedNorms,
-    Heads, KeyHeads, Latent, ModelConfig, Recurrence, RopeTable, Rotary, Scoring, Selector, Sigmoids,
+    Heads, KeyHeads, Latent, ModelConfig, Recurrence, RopeTable, Rotary, Scoring, Selector, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
 pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout, SharedExpert};
@@ -251,7 +251,7 @@ impl ModelSource {
         Ok(read
             .map(|(name, stored)| match &config.experts {
                 Some(experts) if expert_tensors::is_of_expert(name) => {
-                    weights.loaded_bytes(stored) * experts.used as u64 / experts.count as u64
+                    weights.loaded_bytes(stored) * experts.top_k as u64 / experts.count as u64
                 }
                 _ if name == weights::OUTPUT => {
                     let (looked_at, of) = config.draft_head.as_ref().map_or((1, 1), DraftHead::scored);

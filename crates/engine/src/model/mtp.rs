@@ -26,7 +26,7 @@ impl ModelConfig {
             intermediate: self.intermediate_of(self.layers - 1),
             intermediates: Vec::new(),
             // The block has experts if the last layer has them.
-            experts: self.experts.clone().map(|experts| Experts { after: 0, ..experts }),
+            experts: self.experts.clone().map(|experts| Experts { leading_dense: 0, ..experts }),
             attention_kind_of: vec![self.attention_kind_of[like]],
             mixers: vec![Mixer::Attention],
             recurrence: None,

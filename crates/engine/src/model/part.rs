@@ -34,7 +34,7 @@ impl ModelSource {
             stored.map(|(_, stored)| weights.loaded_bytes(stored)).sum()
         };
         // At least one layer with experts is kept.
-        let dense = whole.experts.as_ref().map_or(0, |experts| experts.after);
+        let dense = whole.experts.as_ref().map_or(0, |experts| experts.leading_dense);
         let layers = least(whole.layers, taken("blk."), bytes).max((dense + 1).min(whole.layers));
         let output = if whole.tied_embeddings { EMBEDDING } else { OUTPUT };
         let vocabulary = least(whole.vocabulary.div_ceil(ROWS), taken(output), bytes / 2) * ROWS;

@@ -13,7 +13,7 @@ use candle_core::{Device, Tensor};
 use super::assistant_tensors;
 use super::block_tensors;
 use super::config::{DraftHead, ModelConfig};
-use super::expert_tensors::{self, CHOICE_BIAS};
+use super::expert_tensors::{self, SELECTION_BIAS};
 use super::family::{ExpertOptions, Family, Gating, HeadNorms, Mixer, SharedExpert};
 use super::gathered::{Gathered, Lie};
 use super::latent_tensors;
@@ -154,15 +154,15 @@ fn has_experts(config: &ModelConfig, layer: usize) -> bool {
 
 /// Returns whether a layer has a dense feed-forward network, with or without experts beside it.
 fn feeds_densely(config: &ModelConfig, layer: usize) -> bool {
-    config.experts_of(layer).is_none_or(|experts| experts.beside)
+    config.experts_of(layer).is_none_or(|experts| experts.beside_dense)
 }
 
 fn chooses_by_bias(config: &ModelConfig, layer: usize) -> bool {
-    config.experts_of(layer).and_then(|experts| experts.sigmoids).is_some_and(|of| of.biased)
+    config.experts_of(layer).and_then(|experts| experts.sigmoid).is_some_and(|gating| gating.selection_bias)
 }
 
 const fn routes_beside(family: &Family) -> bool {
-    matches!(family.experts, Some(experts) if experts.beside)
+    matches!(family.experts, Some(experts) if experts.beside_dense)
 }
 
 const fn shares_expert(family: &Family) -> bool {
@@ -176,7 +176,7 @@ const fn gates_shared(family: &Family) -> bool {
 /// Returns whether some layers have a dense feed-forward network.
 const fn feeds(family: &Family) -> bool {
     match family.experts {
-        Some(experts) => experts.beside || experts.after_dense || experts.optional,
+        Some(experts) => experts.beside_dense || experts.leading_dense || experts.optional,
         None => true,
     }
 }
@@ -230,7 +230,7 @@ const LAYER: [Part; 39] = [
         .of(routes_beside)
         .within(has_experts),
     part("ffn_gate_inp.bias", "mlp.gate.bias", &[Experts]).of(|f| f.experts.is_some_and(|e| e.biases)),
-    part(CHOICE_BIAS, "mlp.expert_bias", &[Experts])
+    part(SELECTION_BIAS, "mlp.expert_bias", &[Experts])
         .of(|f| f.experts.is_some_and(|e| e.gating != Gating::Softmax))
         .within(chooses_by_bias),
     part("ffn_gate.weight", "mlp.gate_proj.weight", &[Intermediate, Hidden]).of(feeds).within(feeds_densely),

@@ -3,7 +3,7 @@
 use super::packing::{panels, vector};
 use super::panels::Panels;
 use crate::error::Result;
-use crate::model::expert_tensors::CHOICE_BIAS;
+use crate::model::expert_tensors::SELECTION_BIAS;
 use crate::model::{ModelConfig, SharedExpert, Weights};
 
 /// A layer's feed-forward part.
@@ -65,7 +65,7 @@ pub struct Experts {
     /// Factor of each expert's weight.
     pub scales: Option<Vec<f32>>, // [experts]
     /// Added to the sigmoid of each score for selection only.
-    pub choice_bias: Option<Vec<f32>>, // [experts]
+    pub selection_bias: Option<Vec<f32>>, // [experts]
 }
 
 impl FeedForward {
@@ -73,7 +73,7 @@ impl FeedForward {
         let dense = || Dense::load(weights, index, "", false);
         Ok(match config.experts_of(index) {
             None => Self::Dense(dense()?),
-            Some(experts) if experts.beside => {
+            Some(experts) if experts.beside_dense => {
                 let both = DenseAndExperts::load(weights, (config, experts), index, dense()?)?;
                 Self::DenseAndExperts(Box::new(both))
             }
@@ -170,18 +170,22 @@ impl Dense {
 impl Experts {
     pub fn load(weights: &Weights, index: usize, config: &crate::model::Experts) -> Result<Self> {
         let expert = |expert| Dense::load(weights, index, &format!(".{expert}"), config.biases);
-        let choice_bias = || vector(weights, &format!("blk.{index}.{CHOICE_BIAS}"));
+        let selection_bias = || vector(weights, &format!("blk.{index}.{SELECTION_BIAS}"));
         let router_bias = || vector(weights, &format!("blk.{index}.ffn_gate_inp.bias"));
         Ok(Self {
             router: panels(weights, &format!("blk.{index}.ffn_gate_inp.weight"))?,
             router_bias: config.biases.then(router_bias).transpose()?,
             experts: (0..config.count).map(expert).collect::<Result<_>>()?,
-            top_k: config.used.min(config.count),
+            top_k: config.top_k.min(config.count),
             scales: config
-                .beside
+                .beside_dense
                 .then(|| vector(weights, &format!("blk.{index}.ffn_down_exps.scale")))
                 .transpose()?,
-            choice_bias: config.sigmoids.is_some_and(|of| of.biased).then(choice_bias).transpose()?,
+            selection_bias: config
+                .sigmoid
+                .is_some_and(|gating| gating.selection_bias)
+                .then(selection_bias)
+                .transpose()?,
         })
     }
 }

@@ -208,7 +208,7 @@ impl Model for CpuModel {
     fn experts_read(&self) -> Option<f64> {
         let read = self.workspace.experts_read.load(Relaxed);
         let experts = self.config.experts.as_ref();
-        experts.map(|experts| read as f64 / (self.config.layers - experts.after) as f64)
+        experts.map(|experts| read as f64 / (self.config.layers - experts.leading_dense) as f64)
     }
 
     fn truncate(&mut self, length: usize) -> usize {

@@ -88,7 +88,7 @@ pub struct ExpertBuffers {
 
 impl ExpertBuffers {
     fn prepare(&mut self, rows: usize, hidden: usize, experts: &Experts, tile: usize) {
-        let slots = rows * experts.used;
+        let slots = rows * experts.top_k;
         self.scores.reserve(rows * experts.count.next_multiple_of(LANES));
         self.choices.reserve(slots);
         self.gates.reserve(rows * LANES);
@@ -254,12 +254,13 @@ impl Workspace {
         if let Some(experts) = &config.experts {
             self.experts.prepare(rows, config.hidden, experts, tile);
         }
-        let dense = |experts: &Experts| experts.beside || experts.shared.is_some() || experts.after > 0;
+        let dense =
+            |experts: &Experts| experts.beside_dense || experts.shared.is_some() || experts.leading_dense > 0;
         if config.experts.as_ref().is_none_or(dense) {
             let widths = (0..config.layers).map(|layer| config.intermediate_of(layer));
             self.gated.prepare(rows, widths.chain(config.per_layer), tile);
         }
-        if config.experts.as_ref().is_some_and(|experts| experts.beside) {
+        if config.experts.as_ref().is_some_and(|experts| experts.beside_dense) {
             self.router_input.prepare(rows, config.hidden, tile);
             self.dense_output.reserve(rows * whole(config.hidden));
         }

@@ -75,18 +75,18 @@ impl ExpertSteps {
 
     /// Over the normed states of the first `rows`, added to the states or put aside.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
-        let Experts { count, used, normalised, .. } = self.sizes;
-        let slots = rows * used;
+        let Experts { count, top_k, normalised, .. } = self.sizes;
+        let slots = rows * top_k;
         self.router.run(pass, rows);
         let stride = count.next_multiple_of(LANES);
-        self.rank.run(pass, &[count, stride, used, usize::from(normalised)].map(|n| n as u32), (rows, 1));
+        self.rank.run(pass, &[count, stride, top_k, usize::from(normalised)].map(|n| n as u32), (rows, 1));
         // An expert has at most a slot for each row.
         let tile = self.down.tile(rows);
-        self.arrange.run(pass, &[slots, used, tile].map(|n| n as u32), (1, 1));
+        self.arrange.run(pass, &[slots, top_k, tile].map(|n| n as u32), (1, 1));
         self.gate.run(pass, slots, |product, pass| product.run(pass, (slots, tile)));
         self.down.run(pass, (slots, tile));
         let stride = self.hidden.next_multiple_of(LANES);
-        let asked = [used, self.hidden, stride, usize::from(!self.aside), 0].map(|n| n as u32);
+        let asked = [top_k, self.hidden, stride, usize::from(!self.aside), 0].map(|n| n as u32);
         self.combine.run(pass, &asked, (self.hidden.div_ceil(64), rows));
     }
 }

@@ -113,7 +113,7 @@ impl Places {
 
 impl Routed {
     fn new(device: &GpuDevice, experts: &Experts, hidden: usize) -> Result<Self> {
-        let slots = ROWS * experts.used;
+        let slots = ROWS * experts.top_k;
         Ok(Self {
             sizes: experts.clone(),
             scores: device.buffer(4 * ROWS * experts.count.next_multiple_of(LANES))?,
@@ -138,7 +138,7 @@ impl State {
         });
         let experts = config.experts.as_ref();
         let (gated, intermediate) = experts
-            .map_or((ROWS, config.intermediate), |experts| (ROWS * experts.used, experts.intermediate));
+            .map_or((ROWS, config.intermediate), |experts| (ROWS * experts.top_k, experts.intermediate));
         let apart = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
         let apart = network.has_gates_apart().then(|| Result::Ok([apart()?, apart()?])).transpose()?;
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {

@@ -9,7 +9,7 @@ use super::origin::Origin;
 use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
 use crate::forward::routing::choose;
-use crate::model::expert_tensors::CHOICE_BIAS;
+use crate::model::expert_tensors::SELECTION_BIAS;
 use crate::model::{self, Activation, ModelConfig, SharedExpert};
 
 pub enum FeedForward {
@@ -53,7 +53,7 @@ pub struct Experts {
     /// Shares of each are multiplied with this.
     scales: Option<Vec<f32>>, // [experts]
     /// Added to the sigmoids of scores where experts are chosen.
-    choice_bias: Option<Vec<f32>>, // [experts]
+    selection_bias: Option<Vec<f32>>, // [experts]
 }
 
 impl FeedForward {
@@ -63,7 +63,9 @@ impl FeedForward {
         let dense = || Dense::load(origin, "", false);
         Ok(match origin.config.experts_of(origin.index) {
             None => Self::Dense(dense()?),
-            Some(experts) if experts.beside => Self::Both(Box::new(Both::load(origin, experts, dense()?)?)),
+            Some(experts) if experts.beside_dense => {
+                Self::Both(Box::new(Both::load(origin, experts, dense()?)?))
+            }
             Some(experts) => match experts.shared {
                 Some(kind) => Self::Shared(Box::new(Shared {
                     experts: Experts::load(origin, experts)?,
@@ -180,14 +182,18 @@ impl Dense {
 impl Experts {
     fn load(origin: Origin<'_>, config: &model::Experts) -> Loaded<Self> {
         let expert = |expert| Dense::load(origin, &format!(".{expert}"), config.biases);
-        let choice_bias = || Loaded::Ok(origin.vector(CHOICE_BIAS)?.to_vec1()?);
+        let selection_bias = || Loaded::Ok(origin.vector(SELECTION_BIAS)?.to_vec1()?);
         let scales = || Loaded::Ok(origin.vector("ffn_down_exps.scale")?.to_vec1()?);
         Ok(Self {
             router: origin.stack(&["ffn_gate_inp"])?,
             router_bias: config.biases.then(|| origin.vector("ffn_gate_inp.bias")).transpose()?,
             experts: (0..config.count).map(expert).collect::<Loaded<_>>()?,
-            scales: config.beside.then(scales).transpose()?,
-            choice_bias: config.sigmoids.is_some_and(|of| of.biased).then(choice_bias).transpose()?,
+            scales: config.beside_dense.then(scales).transpose()?,
+            selection_bias: config
+                .sigmoid
+                .is_some_and(|gating| gating.selection_bias)
+                .then(selection_bias)
+                .transpose()?,
         })
     }
 
@@ -208,7 +214,7 @@ impl Experts {
         // Of each expert the rows that go through it, and its shares of them.
         let mut chosen: BTreeMap<usize, (Vec<u32>, Vec<f32>)> = BTreeMap::new();
         for (row, scores) in scores.iter().enumerate() {
-            for (expert, share) in choose(scores, sizes, self.choice_bias.as_deref()) {
+            for (expert, share) in choose(scores, sizes, self.selection_bias.as_deref()) {
                 let (rows, shares) = chosen.entry(expert).or_default();
                 rows.push(row as u32);
                 shares.push(share * self.scales.as_ref().map_or(1.0, |scales| scales[expert]));

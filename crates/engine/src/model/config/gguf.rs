@@ -5,14 +5,14 @@ mod latent;
 mod recurrence;
 
 use super::super::block_tensors::MARKOV_BEFORE;
-use super::super::expert_tensors::CHOICE_BIAS;
+use super::super::expert_tensors::SELECTION_BIAS;
 use super::super::family::{ExpertOptions, Family, Gating, Mixer, SharedExpert, unsupported};
 use super::super::gguf::Header;
 use super::super::weights::OUTPUT;
 use super::block_keys::{Written, checked_layers};
 use super::{
-    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, Sigmoids, bad, largest,
-    query_scale, size,
+    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, SigmoidGating, bad,
+    largest, query_scale, size,
 };
 use crate::error::{Error, Result};
 
@@ -168,7 +168,7 @@ impl Keys<'_> {
         let is_needed = experts.is_some_and(|experts| experts.shared.is_some());
         let is_there = self.integer(shared)?.is_some_and(|size| size > 0);
         let is_shared = is_needed || self.family.multipliers && is_there;
-        let replaced = experts.filter(|experts| !is_needed && experts.after == 0);
+        let replaced = experts.filter(|experts| !is_needed && experts.leading_dense == 0);
         let default = replaced.map_or(0, |experts| experts.intermediate);
         self.each(if is_shared { shared } else { "feed_forward_length" }, layers, default)
     }
@@ -275,12 +275,12 @@ impl Keys<'_> {
                     return Err(self.bad(format!("{expected} that every token goes through"), found));
                 }
                 self.refuse_groups()?;
-                let after = self.leading_dense(options)?;
-                let has_bias = (self.has)(&format!("blk.{after}.{CHOICE_BIAS}"));
+                let leading_dense = self.leading_dense(options)?;
+                let has_bias = (self.has)(&format!("blk.{leading_dense}.{SELECTION_BIAS}"));
                 let sigmoid = self.takes_sigmoids(options, has_bias)?;
                 Ok(Some(Experts {
                     count: self.size("expert_count")?,
-                    used: self.size("expert_used_count")?,
+                    top_k: self.size("expert_used_count")?,
                     intermediate: match options.shared {
                         // Granite's files give the width of the shared expert a key of its own.
                         Some(SharedExpert::Whole) if !self.header.has(&self.key(INTERMEDIATE)) => {
@@ -291,7 +291,7 @@ impl Keys<'_> {
                     normalised: options.gating != Gating::Stated
                         || self.header.boolean(&self.key("expert_weights_norm"))? == Some(true),
                     biases: options.biases,
-                    beside: options.beside,
+                    beside_dense: options.beside_dense,
                     shared: options.shared,
                     scale: match options.gating {
                         Gating::Softmax => 1.0,
@@ -300,8 +300,11 @@ impl Keys<'_> {
                                 as f32
                         }
                     },
-                    sigmoids: sigmoid.then(|| Sigmoids { biased: has_bias, least: Sigmoids::least(options) }),
-                    after,
+                    sigmoid: sigmoid.then(|| SigmoidGating {
+                        selection_bias: has_bias,
+                        sum_epsilon: SigmoidGating::default_epsilon(options),
+                    }),
+                    leading_dense,
                 }))
             }
         }
@@ -339,7 +342,7 @@ impl Keys<'_> {
     fn leading_dense(&self, options: ExpertOptions) -> Result<usize> {
         const NAME: &str = "leading_dense_block_count";
         let found = self.integer(NAME)?.unwrap_or(0);
-        if found > 0 && !options.after_dense {
+        if found > 0 && !options.leading_dense {
             return Err(self.bad(format!("{} of 0", self.key(NAME)), found.to_string()));
         }
         super::layers(self.header.path(), usize::try_from(found).unwrap_or(usize::MAX))

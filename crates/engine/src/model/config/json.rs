@@ -13,8 +13,8 @@ use serde_json::Value as Json;
 use super::super::family::{Activation, Family, Gating, Mixer, SharedExpert};
 use super::block_keys::Keys as BlockKeys;
 use super::{
-    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, Sigmoids, bad, largest,
-    query_scale, size,
+    BlockHead, DraftHead, Experts, FusedNorms, ModelConfig, Multipliers, Scoring, SigmoidGating, bad,
+    largest, query_scale, size,
 };
 use crate::error::{Error, Result};
 
@@ -316,7 +316,7 @@ impl Keys<'_> {
 
     fn experts(&self) -> Result<Option<Experts>> {
         let Some(options) = self.family.experts else { return Ok(None) };
-        let has_none = match options.beside {
+        let has_none = match options.beside_dense {
             true => self.json["enable_moe_block"] != true,
             false => self.json["num_local_experts"] == 0,
         };
@@ -333,32 +333,32 @@ impl Keys<'_> {
                 true => "n_routed_experts",
                 false => self.given(["num_experts", "num_local_experts"]),
             })?,
-            used: self.size(self.given(["num_experts_per_tok", "top_k_experts"]))?,
+            top_k: self.size(self.given(["num_experts_per_tok", "top_k_experts"]))?,
             intermediate: self.size(self.given(["moe_intermediate_size", "intermediate_size"]))?,
             normalised: match options.gating {
-                _ if options.stated_shares => self.json["norm_topk_prob"] == true,
+                _ if options.declares_norm_topk => self.json["norm_topk_prob"] == true,
                 Gating::Softmax => true,
                 // transformers' default for these families is true.
                 Gating::Sigmoid => self.json["norm_topk_prob"] != false,
                 Gating::Stated => self.json["norm_topk_prob"].as_bool().unwrap_or(self.takes_sigmoids()),
             },
             biases: options.biases,
-            beside: options.beside,
+            beside_dense: options.beside_dense,
             shared: options.shared,
             scale: match options.gating {
                 Gating::Softmax => 1.0,
                 _ => self.stated("routed_scaling_factor", 1.0)? as f32,
             },
-            sigmoids: match options.gating {
+            sigmoid: match options.gating {
                 Gating::Softmax => false,
                 Gating::Sigmoid => true,
                 Gating::Stated => self.takes_sigmoids(),
             }
-            .then(|| Sigmoids {
-                biased: self.json["use_expert_bias"] != false,
-                least: Sigmoids::least(options),
+            .then(|| SigmoidGating {
+                selection_bias: self.json["use_expert_bias"] != false,
+                sum_epsilon: SigmoidGating::default_epsilon(options),
             }),
-            after: match options.after_dense {
+            leading_dense: match options.leading_dense {
                 _ if self.family.latent => self.first_dense()?,
                 true => super::layers(self.path, self.whole_or("num_dense_layers", 2)?)?,
                 false => 0,

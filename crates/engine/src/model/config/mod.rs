@@ -98,13 +98,13 @@ pub struct ModelConfig {
     pub draft_head: Option<DraftHead>,
 }
 
-/// Mixture of experts of a layer: each token passes through `used` of `count` feed-forward
+/// Mixture of experts of a layer: each token passes through `top_k` of `count` feed-forward
 /// networks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Experts {
     pub count: usize,
     /// Experts per token (top k).
-    pub used: usize,
+    pub top_k: usize,
     /// Width of one expert.
     pub intermediate: usize,
     /// True if the weights of a token's experts are normalised to a sum of 1. Otherwise they keep
@@ -113,30 +113,30 @@ pub struct Experts {
     /// True if the router and the experts' matrices have biases.
     pub biases: bool,
     /// True if the experts run beside the feed-forward network of each layer.
-    pub beside: bool,
+    pub beside_dense: bool,
     /// A shared expert that processes every token; the feed-forward fields describe it.
     pub shared: Option<SharedExpert>,
     /// Factor of the expert weights.
     pub scale: f32,
     /// Options of sigmoid gating; `None` for softmax gating.
-    pub sigmoids: Option<Sigmoids>,
+    pub sigmoid: Option<SigmoidGating>,
     /// Number of leading dense layers, which have a feed-forward network instead of experts.
-    pub after: usize,
+    pub leading_dense: usize,
 }
 
 /// Options of experts that are gated by the sigmoids of the router's scores.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Sigmoids {
+pub struct SigmoidGating {
     /// Experts are selected by score plus a per-expert bias; the bias does not change their
     /// weights.
-    pub biased: bool,
+    pub selection_bias: bool,
     /// Added to the sum by which the weights are normalised.
-    pub least: f32,
+    pub sum_epsilon: f32,
 }
 
-impl Sigmoids {
-    /// Default of `least`, which files do not contain.
-    fn least(options: ExpertOptions) -> f32 {
+impl SigmoidGating {
+    /// Default of `sum_epsilon`, for which files have no key.
+    fn default_epsilon(options: ExpertOptions) -> f32 {
         if options.gating == Gating::Stated { 1e-20 } else { 1e-6 }
     }
 }
@@ -186,14 +186,14 @@ impl ModelConfig {
 
     /// Returns the experts of `layer`; `None` for a dense layer.
     pub fn experts_of(&self, layer: usize) -> Option<&Experts> {
-        self.experts.as_ref().filter(|experts| layer >= experts.after)
+        self.experts.as_ref().filter(|experts| layer >= experts.leading_dense)
     }
 
     /// Returns whether layers differ in sizes or parts.
     pub fn is_uneven(&self) -> bool {
         let first = self.attention_kinds.first().map(|kind| kind.keys);
         self.layers_with_kv < self.layers
-            || self.experts.as_ref().is_some_and(|experts| experts.after > 0)
+            || self.experts.as_ref().is_some_and(|experts| experts.leading_dense > 0)
             || self.intermediates.iter().any(|&size| size != self.intermediate)
             || self.attention_kinds.iter().any(|kind| Some(kind.keys) != first)
     }
@@ -242,16 +242,16 @@ impl ModelConfig {
             let expected = format!("keys and values for layer {layer} in an earlier one of its kind");
             return Err(bad(path, expected, "none".into()));
         }
-        if let Some(Experts { count, used, .. }) = self.experts
-            && used > count
+        if let Some(Experts { count, top_k, .. }) = self.experts
+            && top_k > count
         {
-            return Err(bad(path, format!("up to {count} experts per token"), used.to_string()));
+            return Err(bad(path, format!("up to {count} experts per token"), top_k.to_string()));
         }
-        if let Some(Experts { after, .. }) = self.experts
-            && after >= self.layers
+        if let Some(Experts { leading_dense, .. }) = self.experts
+            && leading_dense >= self.layers
         {
             let expected = format!("experts after fewer than {} layers", self.layers);
-            return Err(bad(path, expected, format!("{after} layers without")));
+            return Err(bad(path, expected, format!("{leading_dense} layers without")));
         }
         let scale = self.experts.as_ref().map(|experts| experts.scale);
         let epsilons = [self.norm_epsilon, self.post_norm_epsilon];

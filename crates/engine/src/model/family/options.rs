@@ -5,14 +5,14 @@
 pub struct ExpertOptions {
     /// True if config.json has `norm_topk_prob`, which normalises the weights of the selected
     /// experts. They are always normalised in other families with softmax gating.
-    pub(in crate::model) stated_shares: bool,
+    pub(in crate::model) declares_norm_topk: bool,
     /// True if the router and the experts' matrices have biases.
     pub(in crate::model) biases: bool,
     /// True if Hugging Face files interleave the rows of an expert's gate and up matrices in one
     /// matrix, and store matrices that are not in blocks transposed, `[in, out]` (gpt-oss).
-    pub(in crate::model) in_turns: bool,
+    pub(in crate::model) interleaved: bool,
     /// True if experts run beside the feed-forward network of each layer instead of replacing it.
-    pub(in crate::model) beside: bool,
+    pub(in crate::model) beside_dense: bool,
     /// Shared expert that processes every token.
     pub(in crate::model) shared: Option<SharedExpert>,
     /// True if some models of the family are dense.
@@ -20,7 +20,7 @@ pub struct ExpertOptions {
     /// Gating function of the router.
     pub(in crate::model) gating: Gating,
     /// True if leading layers are dense; the file says how many.
-    pub(in crate::model) after_dense: bool,
+    pub(in crate::model) leading_dense: bool,
 }
 
 /// Gating function, which turns router scores into expert weights.
@@ -45,14 +45,14 @@ pub enum SharedExpert {
 
 impl ExpertOptions {
     pub(super) const PLAIN: Self = Self {
-        stated_shares: false,
+        declares_norm_topk: false,
         biases: false,
-        in_turns: false,
-        beside: false,
+        interleaved: false,
+        beside_dense: false,
         shared: None,
         optional: false,
         gating: Gating::Softmax,
-        after_dense: false,
+        leading_dense: false,
     };
 }
 

@@ -93,8 +93,10 @@ fn the_sizes_of_latents_are_among_the_keys() {
     assert!((config.query_scale - 1.0 / (12f32).sqrt()).abs() < 1e-7);
     assert_eq!(config.intermediates, [INTERMEDIATE, 2 * WIDTH]);
     let experts = config.experts.as_ref().unwrap();
-    assert!((experts.count, experts.used, experts.intermediate, experts.after) == (EXPERTS, 2, WIDTH, 1));
-    assert!(experts.sigmoids.as_ref().is_some_and(|of| of.biased) && !experts.normalised);
+    assert!(
+        (experts.count, experts.top_k, experts.intermediate, experts.leading_dense) == (EXPERTS, 2, WIDTH, 1)
+    );
+    assert!(experts.sigmoid.as_ref().is_some_and(|gating| gating.selection_bias) && !experts.normalised);
 
     let config = open(&without_query_rank()).unwrap().config().unwrap().clone();
     assert_eq!(config.latent.unwrap().queries, None);
@@ -245,7 +247,17 @@ fn tensors_of_latents_that_are_missing_or_too_many_are_named() {
     let mut gguf = glm();
     gguf.tensors.remove("blk.1.exp_probs_b.bias");
     assert!(
-        !open(&gguf).unwrap().config().unwrap().experts.as_ref().unwrap().sigmoids.as_ref().unwrap().biased
+        !open(&gguf)
+            .unwrap()
+            .config()
+            .unwrap()
+            .experts
+            .as_ref()
+            .unwrap()
+            .sigmoid
+            .as_ref()
+            .unwrap()
+            .selection_bias
     );
     gguf.add("blk.1.attn_k.weight", &[HEADS, HIDDEN], GgmlDType::F32);
     assert!(message(open(&gguf)).contains("only the tensors of deepseek2, found blk.1.attn_k.weight"));

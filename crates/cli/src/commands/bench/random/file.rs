@@ -347,7 +347,7 @@ mod tests {
             let source = ModelSource::open(&make(model, folder.path()).unwrap().target).unwrap();
             let config = source.config().unwrap();
             assert_eq!((config.family.name, config.layers), (architecture, shape.layers));
-            assert_eq!(config.experts.as_ref().map(|experts| (experts.count, experts.used)), Some((6, 3)));
+            assert_eq!(config.experts.as_ref().map(|experts| (experts.count, experts.top_k)), Some((6, 3)));
         }
     }
 

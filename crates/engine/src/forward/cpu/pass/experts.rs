@@ -146,7 +146,7 @@ impl PassContext<'_> {
         self.products(member, &[router], experts.experts.first().map_or(prefetch, |expert| &expert.gate));
         self.select(member, config, experts);
         let mut routes = Routes::default();
-        member.on_every_member(|| routes = self.routes(config.used));
+        member.on_every_member(|| routes = self.routes(config.top_k));
         if member.index() == 0 {
             self.workspace.experts_read.fetch_add(routes.groups.len(), Relaxed);
         }
@@ -177,10 +177,10 @@ impl PassContext<'_> {
                         add(scores, &bias[..config.count]);
                     }
                     let scores = std::slice::from_raw_parts(scores, config.count);
-                    let selected = choose(scores, config, experts.choice_bias.as_deref());
+                    let selected = choose(scores, config, experts.selection_bias.as_deref());
                     for (rank, (expert, weight)) in selected.into_iter().enumerate() {
                         let scale = experts.scales.as_ref().map_or(1.0, |scales| scales[expert]);
-                        buffers.choices.at(row * config.used + rank).write((expert, weight * scale));
+                        buffers.choices.at(row * config.top_k + rank).write((expert, weight * scale));
                     }
                 }
             }

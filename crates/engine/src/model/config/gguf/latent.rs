@@ -66,7 +66,7 @@ impl Keys<'_> {
             &self.key("expert_shared_count"),
             (shared * experts.intermediate) as u64,
         )?;
-        let dense = if experts.after > 0 { self.size("feed_forward_length")? } else { shared };
-        Ok((0..layers).map(|layer| if layer < experts.after { dense } else { shared }).collect())
+        let dense = if experts.leading_dense > 0 { self.size("feed_forward_length")? } else { shared };
+        Ok((0..layers).map(|layer| if layer < experts.leading_dense { dense } else { shared }).collect())
     }
 }

@@ -79,7 +79,7 @@ impl Keys<'_> {
     pub fn latent_intermediates(&self, layers: usize, experts: &Experts) -> Result<Vec<usize>> {
         let (dense, shared) = (self.size("intermediate_size")?, self.size("n_shared_experts")?);
         let shared = size(self.path, "n_shared_experts", (shared * experts.intermediate) as u64)?;
-        Ok((0..layers).map(|layer| if layer < experts.after { dense } else { shared }).collect())
+        Ok((0..layers).map(|layer| if layer < experts.leading_dense { dense } else { shared }).collect())
     }
 
     /// Key of the number of multi-token prediction blocks.
