@@ -1,7 +1,8 @@
-// activation(gate) * up, and that in eight bits, a thread a block of 32: what `gated.wgsl` does where it can.
+// activation(gate) * up, as f32 and quantised to 8 bits, for gates that `gated.wgsl` cannot take.
+// One thread per block of 32.
 
 struct Ask {
-    blocks: u32, // of a row, the last one perhaps a part
+    blocks: u32, // of a row; the last may be partial
     rows: u32,
     length: u32,
     stride: u32, // of `gate` and `up`

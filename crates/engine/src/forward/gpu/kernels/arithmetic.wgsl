@@ -1,27 +1,28 @@
-// Arithmetic that has the CPU engine's bits on every device that has `fused`, a multiply-add of one rounding.
-// No bare `a * b + c` may stand in any kernel: a driver may fuse it or not. Where a rounded product has to be
-// added, it goes through `opaque`.
+// Arithmetic with the CPU engine's bits on every device that has `fused`, a multiply-add with one
+// rounding. No kernel may contain a bare `a * b + c`: a driver may fuse it or not. A rounded
+// product that is added goes through `opaque`.
 
-// `number`, if `zero` is 0, which no compiler knows.
+// Returns `number` if `zero` is 0, which no compiler can know.
 fn opaque(number: f32, zero: u32) -> f32 {
     return bitcast<f32>(bitcast<u32>(number) ^ zero);
 }
 
-// a / b to the nearest, where the device's own is only nearly so: the remainder is exact.
+// a / b, correctly rounded: a device's own division may be off, but the remainder is exact.
 fn divide(a: f32, b: f32) -> f32 {
     let near = a / b;
     let rest = fused(-near, b, a);
     return fused(rest, 1.0 / b, near);
 }
 
-// The square root to the nearest, in the same way.
+// Correctly rounded square root, computed in the same way.
 fn root(a: f32) -> f32 {
     let near = sqrt(a);
     let rest = fused(-near, near, a);
     return fused(rest, 0.5 / near, near);
 }
 
-// e^x as the CPU engine's `exp` makes it: 2^n e^r with n the nearest integer to x / ln 2, and the Taylor series of e^r.
+// e^x with the bits of the CPU engine's `exp`: 2^n e^r, with n the nearest integer to x / ln 2 and
+// the Taylor series of e^r.
 fn exponential(x: f32) -> f32 {
     let a = min(max(x, -87.0), 88.0);
     let n = round(a * 1.44269504);
@@ -38,7 +39,7 @@ fn exponential(x: f32) -> f32 {
     return series * bitcast<f32>((i32(n) + 127) << 23u);
 }
 
-// Half precision to single, exactly; not left to the device, which may take tiny ones for zero.
+// Exact conversion from f16. The device's own may flush subnormal numbers to zero.
 fn half(bits: u32) -> f32 {
     let exponent = (bits >> 10u) & 31u;
     let mantissa = bits & 1023u;
@@ -47,7 +48,7 @@ fn half(bits: u32) -> f32 {
     return select(size, -size, (bits & 0x8000u) != 0u);
 }
 
-// Single precision to half, to the nearest, ties to even; too large ones to infinity.
+// Conversion to f16, to nearest, ties to even; overflow becomes infinity.
 fn to_half(number: f32) -> u32 {
     let bits = bitcast<u32>(number);
     let sign = (bits >> 16u) & 0x8000u;
@@ -56,7 +57,7 @@ fn to_half(number: f32) -> u32 {
     if size > 0x7f800000u {
         rounded = 0x7e00u;
     } else if size < 0x38800000u {
-        // Below 2^-14: in steps of 2^-24, which are those of numbers from 1/2 on.
+        // Below 2^-14 the spacing is 2^-24, as that of f32 from 1/2 on.
         rounded = bitcast<u32>(bitcast<f32>(size) + 0.5) - 0x3f000000u;
     } else if size < 0x47800000u {
         rounded = (size - 0x38000000u + 0xfffu + ((size >> 13u) & 1u)) >> 13u;

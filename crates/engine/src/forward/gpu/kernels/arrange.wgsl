@@ -1,18 +1,18 @@
-// Puts the choices of all rows into the order of their experts, so that an expert's weights are read once for its rows.
-// A slot is a row on its way through an expert; the slots of an expert follow each other, in the order of their rows,
-// and are cut into tiles. One workgroup.
+// Sorts the selected experts of all rows by expert, so that an expert's weights are read once for
+// all its rows. A slot is one row at one expert. The slots of an expert are adjacent, in the order
+// of their rows, and are cut into tiles. One workgroup.
 
 struct Ask {
-    choices: u32, // of all rows
-    used: u32,    // of a row
-    tile: u32,    // slots of a tile, at most
+    choices: u32, // in all rows
+    used: u32,    // per row
+    tile: u32,    // most slots of a tile
 }
 var<immediate> ask: Ask;
 
 struct Slot {
     row: u32,
     expert: u32,
-    rows: u32, // of the tile that begins here, 0 where none does
+    rows: u32, // rows of the tile that begins here, else 0
 }
 
 @group(0) @binding(0) var<storage, read> choices: array<vec2<u32>>;      // [rows, used]: expert, ...
@@ -25,8 +25,8 @@ const THREADS = 128u;
 fn arrange(@builtin(local_invocation_index) thread: u32) {
     for (var choice = thread; choice < ask.choices; choice += THREADS) {
         let expert = choices[choice].x;
-        var before = 0u;  // slots of experts before this one
-        var earlier = 0u; // slots of this one that are of rows before
+        var before = 0u;  // slots of lower experts
+        var earlier = 0u; // slots of this expert in earlier rows
         var later = 0u;
         for (var other = 0u; other < ask.choices; other++) {
             let others = choices[other].x;

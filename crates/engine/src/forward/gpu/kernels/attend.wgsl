@@ -1,5 +1,6 @@
-// Attention of one row and head over the positions it sees, in the CPU engine's operations and order: cached ones, then
-// those of its path in the pass; and that in eight bits. A workgroup a head and row.
+// Attention of one row and head over its visible positions, with the CPU engine's operations in its
+// order: cached positions, then the row's path in the pass. The result is also quantised to 8 bits.
+// One workgroup per head and row.
 
 struct Ask {
     heads: u32,
@@ -9,11 +10,11 @@ struct Ask {
     width: u32,   // of `plain`
     first: u32,   // row of the pass that is row 0 of `scores`
     cached: u32,  // positions before those of the pass
-    window: u32,  // tokens a row sees, itself among them
-    room: u32,    // of a row and head in `scores`
+    window: u32,  // size of the sliding window, the row itself included
+    room: u32,    // stride of a row and head in `scores`
     scale: f32,
-    ahead: u32,   // rows of the pass, if a row sees those after it
-    gates: u32,   // where in a row they begin; NONE where there are none
+    ahead: u32,   // rows of the pass if attention is bidirectional, else 0
+    gates: u32,   // their offset in a row; NONE if there are none
 }
 var<immediate> ask: Ask;
 
@@ -32,12 +33,12 @@ const THREADS = 128u;
 var<workgroup> partial: array<f32, THREADS>;
 var<workgroup> lanes: array<f32, 16>;
 
-// What a row sees: cached positions from `begin` on, and nodes of the pass.
+// Positions visible to a row: cached ones from `begin` on, then nodes of the pass.
 struct Sight {
     begin: u32,
-    cached: u32, // how many of them
-    path: u32,   // where in `nodes` the nodes are
-    length: u32, // positions in all
+    cached: u32, // number of visible cached positions
+    path: u32,   // offset of the visible nodes in `nodes`
+    length: u32, // visible positions in all
 }
 
 fn sight_of(row: u32) -> Sight {
@@ -46,7 +47,7 @@ fn sight_of(row: u32) -> Sight {
     let begin = min(all - min(all, ask.window), ask.cached);
     let nearest = own - min(own, ask.window);
     let cached = ask.cached - begin;
-    // As far ahead as back.
+    // The window reaches as far ahead as back.
     let end = select(own, min(own - 1u + min(ask.window, ask.ahead), ask.ahead), ask.ahead != 0u);
     return Sight(begin, cached, nodes[3u * row + 1u] + nearest, cached + end - nearest);
 }
@@ -103,7 +104,7 @@ fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
         for (var index = thread; index < sight.length; index += 16u) {
             sum += scores[to + index];
         }
-        // The CPU's vectors are whole; what is beyond the end is as low as can be.
+        // The CPU's vectors are padded with the lowest input of `exponential`.
         if sight.length % 16u != 0u && thread >= sight.length % 16u {
             sum += exponential(-87.0);
         }
@@ -132,7 +133,7 @@ fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
         }
         plain[row * ask.width + head * ask.head_size + number] = mixed;
     }
-    // Where heads are not whole blocks, `quantise` does it.
+    // If heads are not whole blocks, `quantise` runs afterwards.
     if ask.head_size % 32u == 0u {
         storageBarrier();
         workgroupBarrier();

@@ -1,4 +1,4 @@
-// Rounds a block of 32 numbers of `plain` to `quants` and `scales`.
+// Quantises a block of 32 numbers of `plain` to `quants` and `scales`.
 fn round_block(at: u32) {
     var largest = 0.0;
     for (var i = 0u; i < 32u; i++) {

@@ -1,8 +1,9 @@
-// Quants that are indices into a codebook, whose values the host fills in: bytes with their signs, four a word.
+// Quants that are indices into a codebook. The host fills in its values: signed bytes, four per
+// word.
 
 const VALUES = vec4<u32>({{VALUES}});
 
-// Of each byte, an index below 16, its value.
+// Looks up the value of each byte, an index below 16.
 fn chosen(indices: vec4<u32>) -> vec4<u32> {
     var values = vec4<u32>();
     for (var byte = 0u; byte < 32u; byte += 8u) {

@@ -1,16 +1,16 @@
-// Adds up what a row's experts gave, by their shares, the highest first, and adds that to the state; or it is what
-// waits for a norm. A thread a number.
+// Sums the outputs of a row's experts by their weights, the highest first. Adds the sum to the
+// state, or stores it as a branch that a norm follows. One thread per number.
 
 struct Ask {
     used: u32,
     length: u32,
     stride: u32, // of `given` and `state`
-    add: u32,    // to what is in `state`
+    add: u32,    // to `state`
     zero: u32,
 }
 var<immediate> ask: Ask;
 
-@group(0) @binding(0) var<storage, read> choices: array<vec2<u32>>;   // [rows, used]: ..., bits of a share
+@group(0) @binding(0) var<storage, read> choices: array<vec2<u32>>;   // [rows, used]: ..., bits of the expert weight
 @group(0) @binding(1) var<storage, read> slot_of: array<u32>;         // [rows, used]
 @group(0) @binding(2) var<storage, read> given: array<f32>;           // [slots, stride]
 @group(0) @binding(3) var<storage, read_write> state: array<f32>;     // [rows, stride]

@@ -1,21 +1,21 @@
-// A dynamic causal convolution of a block's rows, of the side before or after a part of a layer: what comes out of it, or
-// is added to what is there. A thread a number.
+// A dynamic causal convolution of a block's rows, on the input or output side of a mixer or
+// feed-forward network. Stores the result or adds it. One thread per number.
 
 struct Ask {
     length: u32,
     stride: u32,  // of `from_rows`
     width: u32,   // of `to`
     taps: u32,
-    group: u32,   // numbers that share what is computed of a row
+    group: u32,   // channels that share a dynamic weight
     side: u32,
-    dynamics: u32, // numbers of a row that are computed of it, in whole vectors
+    dynamics: u32, // dynamic weights per row, padded to whole vectors
     add: u32,
     zero: u32,
 }
 var<immediate> ask: Ask;
 
 @group(0) @binding(0) var<storage, read> from_rows: array<f32>;     // [rows, stride]
-@group(0) @binding(1) var<storage, read> dynamic: array<f32>;       // [rows, dynamics]: [2, taps, groups] and more
+@group(0) @binding(1) var<storage, read> dynamic: array<f32>;       // [rows, dynamics]: [2, taps, groups], padding
 @group(0) @binding(2) var<storage, read> base: array<f32>;          // [2, taps, length]
 @group(0) @binding(3) var<storage, read_write> to: array<f32>;      // [rows, width]
 

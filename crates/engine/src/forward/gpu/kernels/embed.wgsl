@@ -1,10 +1,10 @@
-// Rows of the embedding, which are the states that a pass begins with. A thread for each row and what of it is unpacked at
-// once, as `quants_row.wgsl` and `numbers_row.wgsl` say.
+// Looks up embedding rows, the initial states of a pass. One thread per row and unit to unpack,
+// which `quants_row.wgsl` or `numbers_row.wgsl` defines.
 
 struct Ask {
-    length: u32, // of a row, counted in what is unpacked at once
+    length: u32, // of a row, in units to unpack
     stride: u32, // of `out`
-    first: u32,  // panel of the matrix that is the first of `weights`
+    first: u32,  // panel of the matrix at which `weights` begins
     held: u32,   // panels in `weights`
     scale: f32,
 }

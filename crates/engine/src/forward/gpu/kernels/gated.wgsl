@@ -1,5 +1,6 @@
-// activation(gate * rows) * (up * rows) of 32 outputs, as numbers and in eight bits. Two panels of the gate and two of up
-// lie in turns. A workgroup a tile and four such panels: half of its threads are at the gate, half at up, at the first
+// activation(gate * rows) * (up * rows) for 32 outputs, as f32 and quantised to 8 bits. Two panels
+// of the gate and two of up are interleaved. One workgroup per tile and four such panels: half of
+// its threads compute the gate, half compute up; each half takes its first panel, then its second.
 // panel of each and then at the second.
 
 @group(0) @binding(1) var<storage, read_write> plain: array<f32>;              // [rows, stride]
@@ -28,7 +29,7 @@ fn gated(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
         }
     }
     workgroupBarrier();
-    // From here on a thread for each row and output.
+    // From here on one thread per row and output.
     let row = thread >> 5u;
     let output = thread & 31u;
     var number = 0.0;
@@ -49,7 +50,7 @@ fn gated(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     if row >= tile.rows {
         return;
     }
-    // Of panels of both matrices a block has four.
+    // A block spans four panels of the interleaved matrix.
     let to = (tile.first + row) * ask.stride / 32u + tile.out / 4u;
     plain[32u * to + output] = number;
     let at = row * 32u + 4u * (output & 7u);

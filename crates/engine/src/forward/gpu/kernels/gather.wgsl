@@ -1,5 +1,5 @@
-// Copies positions of a layer's cache over others, in their order: a thread for each pair of numbers of a head, which
-// touches those of no other.
+// Moves positions within a layer's KV cache, in order. Each thread owns a pair of numbers of a head
+// and touches no other.
 
 struct Ask {
     kv_heads: u32,
@@ -8,7 +8,7 @@ struct Ask {
 }
 var<immediate> ask: Ask;
 
-@group(0) @binding(0) var<storage, read> moves: array<vec2<u32>>;        // the position copied, and over which
+@group(0) @binding(0) var<storage, read> moves: array<vec2<u32>>;        // source and target position
 @group(0) @binding(1) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, pairs, 16]
 @group(0) @binding(2) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, pairs]
 

@@ -1,13 +1,13 @@
-// Puts the norm of a row's state behind the token's embedding, which is there, and rounds both to eight bits. A workgroup
-// a row.
+// Writes the normed state of a row behind the token's embedding and quantises both to 8 bits. One
+// workgroup per row.
 
 struct Ask {
     length: u32, // of each half
     stride: u32, // of `state`
     width: u32,  // of `plain`
-    weight: u32, // where it begins in `vectors`
+    weight: u32, // its offset in `vectors`
     epsilon: f32,
-    keep: u32,   // the norm is the state from then on
+    keep: u32,   // whether the norm replaces the state
 }
 var<immediate> ask: Ask;
 

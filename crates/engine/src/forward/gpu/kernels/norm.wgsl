@@ -1,13 +1,13 @@
-// The norm of a row's state, or that as it is, as numbers and in eight bits; before that the branch that waits for a norm
-// of its own is added to the state. A workgroup a row.
+// The norm of a row's state, or the state itself, as f32 and quantised to 8 bits. First adds a
+// pending branch, after its own norm, to the state. One workgroup per row.
 
 struct Ask {
-    first: u32,   // row of the state that is row 0 of what comes out
+    first: u32,   // row of the state that is output row 0
     length: u32,
     stride: u32,  // of `state` and `branch`
     width: u32,   // of `plain`
-    weight: u32,  // where it begins in `vectors`; NONE where there is no norm
-    pending: u32, // where the branch's weight begins; NONE where no branch waits
+    weight: u32,  // its offset in `vectors`; NONE for no norm
+    pending: u32, // offset of the branch's weight; NONE if no branch is pending
     epsilon: f32,
     zero: u32,
     pending_epsilon: f32,

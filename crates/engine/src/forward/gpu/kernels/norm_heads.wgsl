@@ -1,11 +1,11 @@
-// Norms all queries of a row together, and all its keys. A workgroup a row and which of the two.
+// Norms all queries of a row together, and all its keys. One workgroup per row for each of the two.
 
 struct Ask {
     stride: u32,     // of `state`
-    queries: u32,    // how many numbers
+    queries: u32,    // count of numbers
     keys: u32,
-    first_key: u32,  // where in a row keys begin
-    query_norm: u32, // where these begin in `vectors`
+    first_key: u32,  // offset of the keys in a row
+    query_norm: u32, // offset in `vectors`
     key_norm: u32,
     epsilon: f32,
 }

@@ -1,9 +1,9 @@
-// What numbers are multiplied with by a norm: 1 / sqrt(mean of squares + epsilon). Sixteen lanes sum up the squares of
-// every sixteenth number, and are added up as the CPU's vectors are.
+// The scale of a norm: 1 / sqrt(mean of squares + epsilon). Each of sixteen lanes sums the squares
+// of every sixteenth number; the lanes are then reduced as the CPU's vectors are.
 
 var<workgroup> lanes: array<f32, 16>;
 
-// Of so many squares, which the lanes have summed up.
+// Computes the scale from the lanes' sums of `length` squares.
 fn norm_scale(lane: u32, squares: f32, length: u32, epsilon: f32) -> f32 {
     if lane < 16u {
         lanes[lane] = squares;

@@ -1,4 +1,4 @@
-// A panel of weights that are numbers.
+// A panel of weights that are not quantised (f32, f16, bf16).
 
 const BITS = {{BITS}}u;
 const BRAIN = {{BRAIN}};

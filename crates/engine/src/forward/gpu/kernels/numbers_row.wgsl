@@ -1,4 +1,4 @@
-// A number of a row.
+// Unpacks one number of a row.
 fn unpack(panel: u32, index: u32, lane: u32, to: u32) {
     out[to + index] = number((panel * ask.length + index) * 16u + lane) * ask.scale;
 }

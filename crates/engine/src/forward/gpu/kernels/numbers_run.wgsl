@@ -1,13 +1,14 @@
-// The sums of a run of a panel of numbers with rows of such.
+// Sums of a run of an f32, f16 or bf16 panel with rows of f32.
 
 @group(0) @binding(2) var<storage, read> x: array<f32>;  // [rows, width]
 
-// What is summed up by itself, and what lengths are counted in: inputs.
+// Inputs that are summed separately; `length` counts inputs.
 const RUN = 32u;
 
-// The sums of a run of a panel from input number `begin` on, for each row of the tile, sixteen words apart.
+// Computes the sums of a run of a panel from input `begin` on, for each row of the tile, sixteen
+// words apart.
 fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
-    // Rows that a tile does not have are its last.
+    // Rows beyond the tile repeat its last one.
 {{EACH}}    var sum{{ROW}} = 0.0;
     let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * ask.width;
 {{END}}

@@ -1,4 +1,4 @@
-// How a device multiplies and adds.
+// Computes the device's multiply-add, to compare its rounding.
 
 struct Ask {
     count: u32,

@@ -1,11 +1,12 @@
-// The product of a matrix with rows of activations, or that added to what is there. A workgroup a tile and panel.
+// The product of a matrix with rows of activations, stored or added. One workgroup per tile and
+// panel.
 
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;  // [rows, stride]
 
 const AT_ONCE = 1u; // panels
-const UNIT = 1u;    // panels of a workgroup
+const UNIT = 1u;    // per workgroup
 
-// As `mode`.
+// Value of `mode`.
 const ADD = 1u;
 
 @compute @workgroup_size(THREADS)

@@ -1,7 +1,7 @@
-// Rows of numbers in eight bits, a thread a block.
+// Quantises rows to 8 bits, one thread per block.
 
 struct Ask {
-    blocks: u32, // of all rows
+    blocks: u32, // in all rows
 }
 var<immediate> ask: Ask;
 

@@ -1,6 +1,7 @@
-// A panel of weights in quants, which are the CPU engine's, byte for byte (see its `panels.rs`). Of a format are filled
-// in: bits of a quant, whether it is an index into a codebook, what is taken off it, how it is scaled, and how many
-// groups of 32 inputs a block of the file has; sizes in words.
+// A panel of quantised weights, byte for byte the CPU engine's (see its `panels.rs`). The host
+// fills in a format's constants: bits per quant, whether a quant is a codebook index, the offset
+// taken off it, how it is scaled, and how many groups of 32 inputs a block of the file has. Sizes
+// are in words.
 
 const BITS = {{BITS}}u;
 const CHOSEN = {{CHOSEN}};
@@ -21,13 +22,13 @@ const IN_GROUPS = 4u;
 const BY_POWER = 5u;
 const WITH_NIBBLES = 6u;
 
-// A row's scales of a block of the file.
+// A row's scales for a block of the file.
 struct Head {
     halves: vec2<f32>, // scale, minimum
-    parts: vec3<u32>,  // four bytes a word
+    parts: vec3<u32>,  // four bytes per word
 }
 
-// Quants of 32 inputs with their signs, four a word.
+// Signed quants of 32 inputs, four per word.
 struct Quants {
     lower: vec4<u32>,
     upper: vec4<u32>,
@@ -37,7 +38,7 @@ fn half_of(word: u32, lane: u32) -> f32 {
     return half((weights[word + (lane >> 1u)] >> ((lane & 1u) * 16u)) & 0xffffu);
 }
 
-// Of each row a byte, after `index` times as many.
+// The row's byte of entry `index`; each entry has one byte per row.
 fn byte_of(word: u32, index: u32, lane: u32) -> u32 {
     return (weights[word + index * 4u + (lane >> 2u)] >> ((lane & 3u) * 8u)) & 255u;
 }
@@ -50,7 +51,7 @@ fn four_of(word: u32, index: u32, lane: u32) -> u32 {
 fn head_of(block: u32, lane: u32) -> Head {
     var head = Head(vec2<f32>(), vec3<u32>());
     if SCALED == BY_POWER {
-        // The exponent plus one.
+        // Stored as the exponent plus one.
         head.halves.x = 0.25 * bitcast<f32>(byte_of(block, 0u, lane) << 23u);
         return head;
     }
@@ -65,7 +66,7 @@ fn head_of(block: u32, lane: u32) -> Head {
     return head;
 }
 
-// What the products of a group are multiplied with, and what the row's sum is.
+// The factor of a group's products, and of the row's sum.
 fn factor_of(head: Head, block: u32, group: u32, lane: u32) -> vec2<f32> {
     if SCALED == IN_GROUPS {
         let part = i32(byte_of(block + 8u, group, lane) << 24u) >> 24u;
@@ -82,7 +83,7 @@ fn factor_of(head: Head, block: u32, group: u32, lane: u32) -> vec2<f32> {
     return vec2(head.halves.x, -head.halves.y) * vec2<f32>(parts);
 }
 
-// What the products of the first and of the second 16 inputs are multiplied with before they are added.
+// The integer factors of the first and second 16 inputs' products.
 fn parts_of(block: u32, group: u32, lane: u32) -> vec2<i32> {
     if SCALED != IN_HALVES && SCALED != WITH_NIBBLES {
         return vec2(1, 1);

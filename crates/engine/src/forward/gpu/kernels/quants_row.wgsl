@@ -1,4 +1,4 @@
-// The numbers that a block of 32 quants of a row stands for.
+// Dequantises one block of 32 quants of a row.
 fn unpack(panel: u32, index: u32, lane: u32, to: u32) {
     let block = panel * (ask.length / GROUPS * BLOCK) + index / GROUPS * BLOCK;
     let group = index % GROUPS;

@@ -1,17 +1,18 @@
-// The sums of a run of a panel in quants with rows in eight bits. Products within a block are integers, exact in any
-// order.
+// Sums of a run of a quantised panel with rows quantised to 8 bits. Products within a block are
+// integers, exact in any order.
 
 @group(0) @binding(2) var<storage, read> quants: array<vec4<u32>>;  // [rows, blocks, 2]
 @group(0) @binding(3) var<storage, read> scales: array<vec2<f32>>;  // [rows, blocks]: scale, scale * sum
 
-// What is summed up by itself, and what lengths are counted in: blocks of 32 inputs.
+// Blocks of 32 inputs that are summed separately; `length` counts blocks.
 const RUN = 8u;
 
 fn dot16(w: vec4<u32>, x: vec4<u32>) -> i32 {
     return dot4I8Packed(w.x, x.x) + dot4I8Packed(w.y, x.y) + dot4I8Packed(w.z, x.z) + dot4I8Packed(w.w, x.w);
 }
 
-// A row's sum with the products of a block: what its quants, lower and upper half, are and its scale and sum.
+// Adds a block's products to a row's sum. `w` are the block's quants, `scale` the row's scale and
+// sum.
 fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4<u32>, 2>, scale: vec2<f32>) -> f32 {
     let dots = vec2(dot16(w.lower, x[0]), dot16(w.upper, x[1]));
     if SCALED == WITH_NIBBLES {
@@ -29,9 +30,10 @@ fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4
     return found;
 }
 
-// The sums of a run of a panel from block number `begin` on, for each row of the tile, sixteen words apart.
+// Computes the sums of a run of a panel from block `begin` on, for each row of the tile, sixteen
+// words apart.
 fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
-    // Rows that a tile does not have are its last.
+    // Rows beyond the tile repeat its last one.
 {{EACH}}    var sum{{ROW}} = 0.0;
     let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * ask.length;
 {{END}}

@@ -1,29 +1,29 @@
-// The experts that a row goes through, the highest of its scores first, and their shares, as `routing.rs` chooses them.
-// A workgroup a row.
+// Top-k experts of a row, highest score first, and their weights, with the rules of `routing.rs`.
+// One workgroup per row.
 
 struct Ask {
     count: u32,      // experts
     stride: u32,     // of `scores`
     used: u32,
-    normalised: u32, // shares of those that are used add up to 1, else those of all
+    normalised: u32, // whether the selected experts' weights add up to 1, else those of all experts do
 }
 var<immediate> ask: Ask;
 
 @group(0) @binding(0) var<storage, read> scores: array<f32>;               // [rows, stride]
-@group(0) @binding(1) var<storage, read_write> choices: array<vec2<u32>>;  // [rows, used]: expert, bits of its share
+@group(0) @binding(1) var<storage, read_write> choices: array<vec2<u32>>;  // [rows, used]: expert, bits of its weight
 
 const THREADS = 64u;
 
 var<workgroup> largest: f32;
 var<workgroup> all: f32;
 
-// A score; one that is no number is below all others.
+// A score; NaN becomes -infinity.
 fn score(row: u32, expert: u32) -> f32 {
     let bits = bitcast<u32>(scores[row * ask.stride + expert]);
     return bitcast<f32>(select(bits, 0xff800000u, (bits & 0x7fffffffu) > 0x7f800000u));
 }
 
-// What is in the order of scores.
+// An integer with the order of scores.
 fn order(score: f32) -> i32 {
     let bits = bitcast<i32>(score);
     return bits ^ i32(bitcast<u32>(bits >> 31u) >> 1u);
@@ -42,7 +42,7 @@ fn rank(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         var rank = 0u;
         for (var other = 0u; other < ask.count; other++) {
             let others = order(score(row, other));
-            // Of equals the lower one comes first.
+            // Of equals the lower index comes first.
             rank += u32(others > own || (others == own && other < expert));
         }
         if rank < ask.used {

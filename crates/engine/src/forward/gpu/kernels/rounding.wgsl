@@ -1,4 +1,4 @@
-// Numbers in eight bits as the CPU engine's `Activations` rounds them, 32 of which share a scale.
+// Quantisation to 8 bits with the bits of the CPU engine's `Activations`: 32 numbers share a scale.
 
 // Below this 127 / largest would be infinite.
 const SMALLEST = 1e-36;

@@ -1,11 +1,11 @@
-// Which rows a workgroup multiplies with which panels: a tile of those in turn. The tiles of a panel are next to each
-// other, so that all but one find it in a cache.
+// Assigns tiles of consecutive rows and panels to workgroups. The tiles of a panel are adjacent, so
+// that all but one find it in a cache.
 
 struct Tile {
-    panel: u32, // of `weights`, the first of the workgroup's
-    first: u32, // row that comes out
+    panel: u32, // the workgroup's first, in `weights`
+    first: u32, // output row
     rows: u32,
-    out: u32,   // the same panel in the matrix
+    out: u32,   // the same panel, in the matrix
 }
 
 fn tile_of(group: vec3<u32>, size: u32) -> Tile {
@@ -14,7 +14,7 @@ fn tile_of(group: vec3<u32>, size: u32) -> Tile {
     return Tile(panel, first, min(size, ask.rows - first), ask.first + panel);
 }
 
-// The row that goes in for one that comes out.
+// The input row of an output row.
 fn given(row: u32) -> u32 {
     return row;
 }

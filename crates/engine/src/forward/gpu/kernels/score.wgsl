@@ -1,5 +1,5 @@
-// Makes logits of what the output matrix gave: scale * x, and of that cap * tanh(x / cap), which is
-// cap - 2 cap / (1 + e^(2x / cap)). A thread a number.
+// Turns the output matrix's product into logits: multiplies by the scale, then applies the soft cap
+// cap * tanh(x / cap) = cap - 2 cap / (1 + e^(2x / cap)). One thread per number.
 
 struct Ask {
     stride: u32, // of `logits`

@@ -1,9 +1,10 @@
-// What is known of rows of logits before any of them is fetched: of every slice of 64 tokens the largest and whose it is,
-// of every stretch of 4096 the largest and the sums of e^(logit - largest) and of e^(scale (logit - largest)), in the CPU
-// engine's order; and the logits of the tokens of the pass. A workgroup a stretch and row.
+// Sketches of logit rows. For every slice of 64 tokens: the largest logit and its token. For every
+// stretch of 4096: the largest logit and the sums of e^(logit - largest) and e^(scale (logit -
+// largest)), in the CPU engine's order. Then the logits of the pass's tokens. One workgroup per
+// stretch and row.
 
 struct Ask {
-    vocabulary: u32, // tokens that are of interest
+    vocabulary: u32, // tokens that rows must cover
     stride: u32,     // of `logits`
     words: u32,      // of a row of `found`
     tokens: u32,     // of the pass
@@ -13,12 +14,12 @@ var<immediate> ask: Ask;
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>;       // [rows, stride]
 @group(0) @binding(1) var<storage, read> tokens: array<u32>;
-@group(0) @binding(2) var<storage, read_write> found: array<u32>;  // [rows, words]: see above, in this order
+@group(0) @binding(2) var<storage, read_write> found: array<u32>;  // [rows, words]: in the order above
 
 const SLICE = 64u;
 const STRETCH = 4096u;
 const THREADS = 64u;
-const PART = 1024u; // of a stretch, whose terms there is room for
+const PART = 1024u; // terms of a stretch held at a time
 const LOWEST = -3.4e38;
 
 var<workgroup> maxima: array<f32, THREADS>;
@@ -61,12 +62,12 @@ fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     }
     let largest = maxima[0];
 
-    // Sixteen lanes, which are added up as the CPU's vectors are.
+    // Sixteen lanes, reduced as the CPU's vectors are.
     let end = min(group.x * STRETCH + STRETCH, ask.vocabulary);
     var sum = 0.0;
     for (var begin = group.x * STRETCH; begin < end; begin += PART) {
         for (var at = thread; at < PART; at += THREADS) {
-            // The CPU's vectors are whole; what is beyond the end is as low as can be.
+            // The CPU's vectors are padded with the lowest input of `exponential`.
             var below = vec2(-87.0);
             if begin + at < end {
                 let distance = logits[row + begin + at] - largest;

@@ -1,4 +1,4 @@
-// Of so many numbers of `state` from `start` on.
+// Norm scale of `length` numbers of `state` from `start` on.
 fn state_scale(thread: u32, start: u32, length: u32, epsilon: f32) -> f32 {
     var squares = 0.0;
     if thread < 16u {

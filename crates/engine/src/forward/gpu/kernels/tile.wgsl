@@ -1,22 +1,24 @@
-// The sums of panels of sixteen output rows with a tile of rows, for `product.wgsl` and `gated.wgsl`. A panel's threads are
-// SLOTS runs of inputs times 16 lanes (output rows). Which rows and which panels is in `rows.wgsl` or `slots.wgsl`, what a
-// panel is like and what a run comes to in `quants.wgsl` and `numbers.wgsl` and beside them.
+// Sums of panels of sixteen output rows with a tile of rows, for `product.wgsl` and `gated.wgsl`. A
+// panel's threads are SLOTS runs of inputs times 16 lanes (output rows). `rows.wgsl` or
+// `slots.wgsl` assigns rows and panels; `quants.wgsl`, `numbers.wgsl` and the files beside them
+// define panels and runs.
 //
-// A run has a rounded sum of its own, and a thread for each row and lane adds these up in their order: the CPU engine's
-// operations in the CPU engine's order. What a row gets depends on no other row, and not on where in the tile it is.
+// Each run has a rounded sum of its own. One thread per row and lane adds these in order: the CPU
+// engine's operations in its order. A row's result depends neither on other rows nor on its
+// position in the tile.
 
 struct Ask {
     length: u32, // of a row
-    begin: u32,  // row that the first tile begins with
-    rows: u32,   // of all tiles, and those before
-    stride: u32, // of what comes out
-    first: u32,  // panel of the matrix that is the first of `weights`
-    skip: u32,   // panels of `weights` before those to multiply
-    mode: u32,   // what is done with the sums: see the programs
-    width: u32,  // of rows that are numbers
-    panels: u32, // of an expert's matrix, as are the others
+    begin: u32,  // row at which the first tile begins
+    rows: u32,   // end of the last tile
+    stride: u32, // of an output row
+    first: u32,  // panel of the matrix at which `weights` begins
+    skip: u32,   // panels of `weights` to skip
+    mode: u32,   // operation on the sums: see the kernels
+    width: u32,  // of f32 rows
+    panels: u32, // of one expert's matrix; this and the next two are for `slots.wgsl`
     held: u32,   // panels in `weights`
-    by_row: u32, // a slot's input is its row's, else its own
+    by_row: u32, // whether a slot's input is its row's, else the slot's own
 }
 var<immediate> ask: Ask;
 
@@ -28,8 +30,8 @@ const THREADS = SLOTS * 16u; // of a panel
 
 var<workgroup> products: array<f32, AT_ONCE * SLOTS * ROWS * 16u>; // [panels, slots, rows, lanes]
 
-// The sum of lane `thread % 16` of a panel with row `thread / 16` of the tile, where that has so many. `which` it is of the
-// panels that the workgroup is at.
+// Returns the sum of lane `thread % 16` of a panel with row `thread / 16` of the tile, if the tile
+// has that row. `which` is the panel's index among those in work.
 fn sum_panel(tile: Tile, panel: u32, which: u32, thread: u32) -> f32 {
     let lane = thread & 15u;
     let slot = thread >> 4u;
@@ -41,7 +43,7 @@ fn sum_panel(tile: Tile, panel: u32, which: u32, thread: u32) -> f32 {
             sum_run(tile, panel, begin, lane, room + slot * ROWS * 16u);
         }
         workgroupBarrier();
-        // A thread for each row of the tile and lane goes on with its sum.
+        // A thread per row of the tile and lane adds the runs to its sum.
         if slot < tile.rows {
             let runs = min(SLOTS, (ask.length - first + RUN - 1u) / RUN);
             for (var run = 0u; run < runs; run++) {

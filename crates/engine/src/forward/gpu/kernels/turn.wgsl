@@ -1,29 +1,29 @@
-// Completes the heads of queries, keys and values by what the family does to them, rotates queries and keys by their
-// positions, and writes keys and values into the cache. A workgroup a row and head; heads of keys come after those of
-// queries.
+// Completes query, key and value heads: biases, norms, RoPE on queries and keys. Writes keys and
+// values into the KV cache. One workgroup per row and head; key heads follow query heads.
 
 struct Ask {
     heads: u32,
     kv_heads: u32,
     head_size: u32,
     stride: u32,      // of `rows`
-    keys: u32,        // where in a row they begin
+    keys: u32,        // offset in a row
     values: u32,
-    turned: u32,      // pairs of components that are rotated, the first ones of a head
-    interleaved: u32, // pairs are next to each other, else half of what is rotated apart
-    query_bias: u32,  // where these begin in `vectors`, NONE where there are none
+    turned: u32,      // rotated pairs of components, at the beginning of a head
+    interleaved: u32, // whether pairs are adjacent, else half the rotated width apart
+    query_bias: u32,  // offset in `vectors`, NONE if there is none
     key_bias: u32,
     value_bias: u32,
     query_norm: u32,
     key_norm: u32,
     epsilon: f32,
-    first: u32,       // head to begin with
-    key_turns: u32,   // row of `turns` in which those of keys begin, 0 where queries turn by the same
+    first: u32,       // head at which to begin
+    key_turns: u32,   // row of `turns` at which those of keys begin; 0 if queries use the same
 }
 var<immediate> ask: Ask;
 
 @group(0) @binding(0) var<storage, read_write> rows: array<f32>;         // [rows, stride]: queries, ..., keys, values
-@group(0) @binding(1) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]: cosines and sines; of queries and then of keys, where these differ
+// Cosines and sines, of queries, then of keys if they differ.
+@group(0) @binding(1) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]
 @group(0) @binding(2) var<storage, read> vectors: array<f32>;
 @group(0) @binding(3) var<storage, read> nodes: array<u32>;              // [rows, 3]: position in the cache, ...
 @group(0) @binding(4) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, head_size / 2, 16]
