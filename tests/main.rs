@@ -13,6 +13,7 @@ mod heard;
 mod hybrids;
 mod icons;
 mod invariance;
+mod language;
 mod libraries;
 mod lossless;
 mod made_up_drafter;

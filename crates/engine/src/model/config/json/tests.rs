@@ -124,7 +124,7 @@ fn rotated_components(config: &ModelConfig) -> Vec<usize> {
 }
 
 #[test]
-fn layers_without_positions_are_listed_or_every_so_manieth() {
+fn layers_without_positions_are_listed_or_every_nth() {
     let found = |class: &str, json: Json| rotated_components(&with_sizes(class, json).unwrap());
     let smollm = |json: Json| found("SmolLM3ForCausalLM", json);
     assert_eq!(smollm(json!({"num_hidden_layers": 8})), [16, 16, 16, 0, 16, 16, 16, 0]);
