@@ -100,7 +100,11 @@ impl Loops {
         }
         let sequence = hash(&self.before);
         self.before.pop_front();
-        self.windows.iter_mut().fold(false, |repeats, window| window.push(sequence) || repeats)
+        let mut repeats = false;
+        for window in &mut self.windows {
+            repeats |= window.push(sequence);
+        }
+        repeats
     }
 }
 
