@@ -1,19 +1,19 @@
-//! Who drafted a token, in a word. What drafters are and do is for `draft` to say.
+//! Kinds of drafters. The drafters themselves are in `draft`.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Who drafted a token.
+/// Kind of drafter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum DrafterKind {
     /// A smaller language model.
     Model,
-    /// A block that reads the target's hidden states.
+    /// A draft head, which reads the target's hidden states.
     Head,
     /// The suffix automaton over the conversation.
     Ngram,
-    /// What the target thought likely after the same token before.
+    /// Token recycling: the target's likely next tokens after an earlier occurrence of the token.
     Recycling,
 }

@@ -1,21 +1,23 @@
-//! Foretoken's engine: speculative decoding of language models. Knows no window, network or database.
+//! Foretoken's engine: speculative decoding of language models.
 //!
-//! A map, from the bottom up:
-//! - [`token`], [`drafter_kind`], [`context`]: the words all others have in common, and a text that grows
-//! - [`format`]: how weights are stored, and what the bits of a block become
-//! - [`model`]: what a model is on disk: configuration, weights, tokenizer, chat template
-//! - [`device`], [`forward`]: running it over a [`tree`] of tokens, with a cache that can be rewound
+//! Independent of windows, network and database. The modules, from the bottom up:
+//! - [`token`], [`drafter_kind`], [`context`]: types that all others share, and the growing text
+//! - [`format`]: storage formats of weights and their blocks
+//! - [`model`]: a model on disk: configuration, weights, tokenizer, chat template
+//! - [`device`], [`forward`]: runs a model over a [`tree`] of tokens, with a cache that can be
+//!   rewound
 //! - [`sampling`], [`penalties`], [`distribution`], [`random`], [`sampler`]: from logits to a token
-//! - [`recommended`]: what a model's makers say about sampling
-//! - [`speculation`]: what may be set about drafting
-//! - [`draft`]: who guesses ahead
-//! - [`governor`]: how far ahead, by what it costs and what it brings
+//! - [`recommended`]: sampling settings that a model's makers recommend
+//! - [`speculation`]: settings of speculative decoding
+//! - [`draft`]: drafters
+//! - [`governor`]: chooses draft lengths by measured costs and acceptance
 //! - [`accept`]: which guesses the target keeps
-//! - [`decoder`]: the loop of rounds that puts these together
-//! - [`session`]: a loaded target and who drafts for it, as the window, the terminal and a server use them
-//! - [`trace`]: what happened, round by round
-//! - [`compat`], [`check`], [`arena`]: whether a pair fits, the proof that drafts change nothing, and what
-//!   they gain
+//! - [`decoder`]: the loop of rounds
+//! - [`session`]: a loaded target and its drafters, as the window, the terminal and the server use
+//!   them
+//! - [`trace`]: a record of every round
+//! - [`compat`], [`check`], [`arena`]: whether a pair fits, the proof that drafts change nothing,
+//!   and benchmarks of draft settings
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,4 +1,4 @@
-//! What texts are made of. Knows no tokenizer, which is what turns words into tokens.
+//! Token ids. The tokenizer, which maps text to them, is in `model`.
 
 /// Index of a token in a tokenizer's vocabulary.
 pub type TokenId = u32;

@@ -1,23 +1,24 @@
-//! Tokens to run through a model in one pass, each with its parent; a chain is a tree with one
-//! branch. Knows positions and visibility, not probabilities.
+//! Tree of tokens that a model runs in one pass; a chain is a tree with one branch.
+//!
+//! Defines positions and visibility, not probabilities.
 
 use crate::token::TokenId;
 
-/// A token and what it follows: another node, or (`None`) the end of what the model has cached.
+/// A token and its parent; `None` for one that follows the cached tokens directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
     pub token: TokenId,
     pub parent: Option<usize>,
 }
 
-/// Nodes in depth-first order: a parent stands before its children.
+/// Nodes in topological order: parents come before their children.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TokenTree {
     nodes: Vec<Node>,
 }
 
 impl TokenTree {
-    /// Each token follows the one before it.
+    /// A tree in which each token follows the one before it.
     pub fn chain(tokens: impl IntoIterator<Item = TokenId>) -> Self {
         let mut tree = Self::default();
         for token in tokens {
@@ -44,7 +45,7 @@ impl TokenTree {
         self.nodes.is_empty()
     }
 
-    /// Whether each token follows the one before it.
+    /// Returns true if each token follows the one before it.
     pub fn is_chain(&self) -> bool {
         self.nodes.iter().enumerate().all(|(index, node)| node.parent == index.checked_sub(1))
     }
@@ -65,7 +66,8 @@ impl TokenTree {
         self.nodes.iter().map(|node| node.token)
     }
 
-    /// Distance of every node from the cached tokens: 0 for those that follow them directly.
+    /// Distance of every node from the cached tokens: 0 for nodes that follow them directly.
+    ///
     /// A node's rotary position is the cached length plus its depth, not plus its index.
     pub fn depths(&self) -> Vec<usize> {
         let mut depths: Vec<usize> = Vec::with_capacity(self.len());
@@ -75,7 +77,7 @@ impl TokenTree {
         depths
     }
 
-    /// For every node the nodes it may look at, ascending: its ancestors and itself.
+    /// Nodes that each node attends to, ascending: its ancestors and itself.
     pub fn visible(&self) -> Vec<Vec<usize>> {
         let mut visible: Vec<Vec<usize>> = Vec::with_capacity(self.len());
         for (index, node) in self.nodes.iter().enumerate() {

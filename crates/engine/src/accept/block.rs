@@ -1,18 +1,23 @@
-//! The rule for a whole chain at once (Sun et al. 2024): accepts at least as many tokens as judging them
-//! one by one.
+//! Block verification (Sun et al. 2024): judges a whole chain at once. It accepts at least as many
+//! tokens as token-by-token verification.
 
 use super::guess::Guess;
 use super::verdict::Verdict;
 use crate::distribution::Distribution;
 use crate::random::Randomness;
 
-/// Judges the chain `guesses`, the first of which would stand at `position`.
+/// Judges the chain `guesses`, whose first token would stand at `position`.
 ///
-/// With p_i the target's and q_i the guess's distribution of token x_i of N:
-/// pi_0 = 1, pi_i = min(1, pi_(i-1) p_i(x_i) / q_i(x_i)),
-/// R_i = sum over x of (pi_i p_(i+1)(x) - q_(i+1)(x))+, h_i = R_i / (R_i + 1 - pi_i), h_N = pi_N.
-/// The tokens up to the last i with u_i < h_i are accepted, u_i uniform and independent. After all of them
-/// the extra token comes from p_(N+1), else from norm((pi_i p_(i+1) - q_(i+1))+).
+/// With p_i the target's and q_i the drafter's distribution of token x_i, i = 1..=N:
+///
+/// ```text
+/// pi_0 = 1, pi_i = min(1, pi_(i-1) p_i(x_i) / q_i(x_i))
+/// R_i = sum over x of (pi_i p_(i+1)(x) - q_(i+1)(x))+
+/// h_i = R_i / (R_i + 1 - pi_i), h_N = pi_N
+/// ```
+///
+/// Tokens are accepted up to the last i with u_i < h_i, where the u_i are uniform and independent.
+/// After all N, the extra token is drawn from p_(N+1), else from norm((pi_i p_(i+1) - q_(i+1))+).
 pub fn accept<E>(
     guesses: &[Guess],
     position: usize,
@@ -26,14 +31,14 @@ pub fn accept<E>(
     for (index, guess) in guesses.iter().enumerate() {
         reached = (reached * p.probability(guess.token) / drawn_probability(guess)).min(1.0);
         if reached == 0.0 {
-            // So are all that follow.
+            // pi is 0 for all later tokens too.
             break;
         }
         p = target(Some(index))?;
         let threshold = guesses.get(index + 1).map_or(reached, |next| {
             let rest = excess(&p, reached, next);
             let whole = rest + 1.0 - reached;
-            // 0 / 0 where p and q are the same: the tokens that follow will be accepted.
+            // 0 / 0 where p and q are equal: the later tokens will be accepted.
             if whole > 0.0 { rest / whole } else { 1.0 }
         });
         if random.accepts(threshold) {
@@ -45,7 +50,7 @@ pub fn accept<E>(
     Ok(Verdict {
         path: (0..length).collect(),
         rejected: (length..guesses.len()).take(1).collect(),
-        // Nothing is left only when the two differ by rounding alone.
+        // The residual is empty only when p and q differ by rounding alone.
         extra: random.draw(position + length, rest.as_ref().unwrap_or(&p)),
     })
 }
@@ -54,7 +59,7 @@ fn drawn_probability(guess: &Guess) -> f64 {
     guess.drawn_from.as_ref().map_or(1.0, |q| q.probability(guess.token))
 }
 
-/// The sum of (scale p - q)+ with q what `guess` was drawn from.
+/// Sum of (scale p - q)+, with q the distribution `guess` was drawn from.
 fn excess(p: &Distribution, scale: f64, guess: &Guess) -> f64 {
     match &guess.drawn_from {
         Some(q) => p.excess(scale, q),

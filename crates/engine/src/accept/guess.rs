@@ -1,4 +1,4 @@
-//! One drafted token.
+//! A draft token with its parent and the distribution it was drawn from.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use crate::distribution::Distribution;
 use crate::drafter_kind::DrafterKind;
 use crate::token::TokenId;
 
-/// A drafted token.
+/// A draft token, called a guess until the target has judged it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guess {
     pub token: TokenId,
-    /// The guess it follows; `None` for one that follows the text.
+    /// Index of the guess before it; `None` if it follows the text directly.
     pub parent: Option<usize>,
-    /// The distribution the token was really drawn from; `None` for a certain guess, a point mass (an
-    /// n-gram, an argmax, a coupled draw). Siblings with the same one were drawn from it in their order,
+    /// Distribution the token was drawn from. `None` for a certain guess, a point mass (n-gram,
+    /// argmax, coupled draw). Siblings that share a distribution were drawn from it in list order,
     /// without replacement.
     pub drawn_from: Option<Arc<Distribution>>,
-    /// The drafter's probability for the token, for display.
+    /// The drafter's probability of the token, for display.
     pub probability: f32,
-    /// How sure the drafter was, 0..=1, before the token was drawn if it was; what that is worth is for
-    /// the governor to find out.
+    /// The drafter's confidence before it drew the token, 0..=1. The governor calibrates it into a
+    /// chance of acceptance.
     pub confidence: f32,
     pub drafter: DrafterKind,
 }

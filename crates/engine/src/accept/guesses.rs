@@ -1,4 +1,4 @@
-//! What is judged: guesses, a tree given as a list in which parents come before their children.
+//! Tree of guesses as a list in which parents come before their children.
 
 use std::ops::Deref;
 
@@ -6,30 +6,30 @@ use super::guess::Guess;
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// Guesses for a round; none for plain decoding.
+/// Guesses of a round; empty for plain decoding.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Guesses {
     list: Vec<Guess>,
 }
 
 impl Guesses {
-    /// Adds a guess that follows its parent.
+    /// Adds a guess below its own `parent`.
     pub fn push(&mut self, guess: Guess) {
         self.list.push(guess);
     }
 
-    /// Adds a guess that follows the one added last, whatever its parent was.
+    /// Adds a guess below the last one, whatever its `parent` was.
     pub fn follow(&mut self, guess: Guess) {
         let parent = self.list.len().checked_sub(1);
         self.list.push(Guess { parent, ..guess });
     }
 
-    /// Keeps the first `length`.
+    /// Keeps the first `length` guesses.
     pub fn truncate(&mut self, length: usize) {
         self.list.truncate(length);
     }
 
-    /// The tokens from the first guess to `last`; none for the end of the text.
+    /// Tokens from the root to guess `last`, inclusive; empty for `None`, the end of the text.
     pub fn path(&self, last: Option<usize>) -> Vec<TokenId> {
         let up = std::iter::successors(last, |&guess| self.list[guess].parent);
         let mut path: Vec<TokenId> = up.map(|guess| self.list[guess].token).collect();
@@ -37,7 +37,7 @@ impl Guesses {
         path
     }
 
-    /// How many guesses come before each on its path.
+    /// Depth of each guess: the number of guesses before it on its path.
     pub fn depths(&self) -> Vec<usize> {
         let mut depths: Vec<usize> = Vec::with_capacity(self.list.len());
         for guess in &self.list {
@@ -46,12 +46,13 @@ impl Guesses {
         depths
     }
 
-    /// Whether each guess follows the one before.
+    /// Returns true if each guess follows the one before it in the list.
     pub fn is_chain(&self) -> bool {
         self.list.iter().enumerate().all(|(index, guess)| guess.parent == index.checked_sub(1))
     }
 
-    /// What the target runs to verify them: `last`, the last token of the text, and the guesses below it.
+    /// Tree for the target to verify: `last`, the last token of the text, with the guesses below
+    /// it.
     pub fn tree(&self, last: TokenId) -> TokenTree {
         let mut tree = TokenTree::chain([last]);
         for guess in &self.list {
@@ -60,8 +61,8 @@ impl Guesses {
         tree
     }
 
-    /// The node of [`Self::tree`], and the row of its scores, that tells what may follow a guess; the text for
-    /// `None`.
+    /// Row of the target's logits after `guess`, or after the text for `None`. It is also the
+    /// guess's node in [`Self::tree`].
     pub fn row(guess: Option<usize>) -> usize {
         guess.map_or(0, |guess| guess + 1)
     }

@@ -1,6 +1,7 @@
-//! The acceptance rules: which drafted tokens the target keeps, and the token it adds. Pure functions; a
-//! chain, a tree, an n-gram, greedy and coupled decoding are one rule, and [`block`] is a better one for
-//! drawn chains.
+//! Acceptance rules: which guesses the target keeps, and the token it adds.
+//!
+//! Pure functions. Chains, trees, n-grams, greedy and coupled decoding share one rule; [`block`] is
+//! a better one for drawn chains.
 
 mod block;
 mod guess;
@@ -18,12 +19,12 @@ pub use verdict::Verdict;
 
 /// Judges `guesses`, the first of which would stand at `position` of the text.
 ///
-/// `target(guess)` is the target's processed distribution after a guess, after the text for `None`. Of
-/// what follows it only what lies on the accepted path is asked for, and for the block rule what lies on
-/// the chain.
+/// `target(guess)` returns the target's processed distribution after a guess, or after the text for
+/// `None`. It is called only for nodes on the accepted path; block verification calls it for the
+/// chain.
 ///
 /// # Errors
-/// Those of `target`.
+/// Errors of `target`.
 pub fn accept<E>(
     guesses: &Guesses,
     verification: Verification,
@@ -31,7 +32,7 @@ pub fn accept<E>(
     mut target: impl FnMut(Option<usize>) -> Result<Distribution, E>,
     random: &mut impl Randomness,
 ) -> Result<Verdict, E> {
-    // For certain guesses the two rules accept the same; the simpler one asks for less.
+    // Both rules accept the same certain guesses; this one calls `target` less often.
     let drawn = guesses.iter().any(|guess| guess.drawn_from.is_some());
     if verification == Verification::Block && drawn && guesses.is_chain() {
         return block::accept(guesses, position, &mut target, random);

@@ -1,4 +1,4 @@
-//! The rule for the guesses that follow one node, one after the other.
+//! Acceptance rule for the children of one node, judged one after the other.
 
 use std::sync::Arc;
 
@@ -7,21 +7,21 @@ use crate::distribution::Distribution;
 use crate::random::Randomness;
 use crate::token::TokenId;
 
-/// What became of a node's children.
+/// Result of judging a node's children.
 pub struct Choice {
     pub rejected: Vec<usize>,
-    /// The accepted child, or the token that comes instead.
+    /// The accepted child, or the token drawn in its place.
     pub accepted: Result<usize, TokenId>,
 }
 
-/// Judges the children of `parent`, which would stand at `position`; `p` is the target's distribution
-/// there.
+/// Judges the children of `parent`, which would stand at `position`. `p` is the target's
+/// distribution there.
 ///
-/// With u uniform: a drawn child x is accepted if u q(x) < p(x), otherwise p becomes norm((p - q)+), what
-/// its draft left of it, and for the next child q loses x (Leviathan et al. 2023; Chen et al. 2023; Miao et
-/// al. 2023; without replacement: Chen et al. 2024). Then a token is drawn from p: a certain child that is
-/// this token is accepted, and if there is none the token itself comes. All of it leaves exactly the
-/// target's distribution.
+/// A drawn child x is accepted if u q(x) < p(x), with u uniform. Otherwise p becomes norm((p -
+/// q)+), and q loses x for the next sibling. (Leviathan et al. 2023; Chen et al. 2023; Miao et al.
+/// 2023; without replacement: Chen et al. 2024.) If all drawn children are rejected, a token is
+/// drawn from p. It is accepted as the certain child with this token, or else emitted by itself.
+/// The output has exactly the target's distribution.
 pub fn accept(
     guesses: &[Guess],
     parent: Option<usize>,
@@ -40,7 +40,7 @@ pub fn accept(
             return Choice { rejected, accepted: Ok(index) };
         }
         rejected.push(index);
-        // Nothing is left only when p and q differ by rounding alone.
+        // The residual is empty only when p and q differ by rounding alone.
         p = p.residual(1.0, q).unwrap_or(p);
         left.take(guess.token);
     }
@@ -56,7 +56,7 @@ pub fn accept(
     Choice { rejected, accepted }
 }
 
-/// What siblings that were drawn without replacement have left of their distribution.
+/// Remaining distribution of siblings drawn without replacement.
 #[derive(Default)]
 struct Left {
     whole: Option<Arc<Distribution>>,
@@ -64,7 +64,7 @@ struct Left {
 }
 
 impl Left {
-    /// What the next sibling was drawn from.
+    /// Distribution the next sibling was drawn from.
     fn of<'a>(&'a mut self, drawn_from: &'a Arc<Distribution>) -> &'a Distribution {
         if self.whole.as_ref().is_none_or(|whole| !Arc::ptr_eq(whole, drawn_from)) {
             *self = Self { whole: Some(Arc::clone(drawn_from)), rest: None };
@@ -74,7 +74,7 @@ impl Left {
 
     fn take(&mut self, token: TokenId) {
         let rest = self.rest.as_ref().or(self.whole.as_deref());
-        // Nobody can draw from nothing, so if nothing is left there is no sibling to ask.
+        // With nothing left no further sibling can have been drawn.
         self.rest = rest.and_then(|rest| rest.without(token));
     }
 }

@@ -1,15 +1,15 @@
-//! What came of judging a draft.
+//! Result of judging a draft.
 
 use crate::token::TokenId;
 
-/// What the target made of a draft.
+/// Result of judging a draft.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// The accepted guesses, each following the one before.
+    /// Accepted guesses, each a child of the one before.
     pub path: Vec<usize>,
-    /// Guesses that were judged and not accepted; the others were never judged.
+    /// Guesses that were judged and rejected; all others were never judged.
     pub rejected: Vec<usize>,
-    /// The token that follows the accepted ones: recovered after a rejection, else a bonus.
+    /// Token after the accepted ones: recovered after a rejection, else a bonus token.
     pub extra: TokenId,
 }
 

@@ -1,15 +1,16 @@
-//! A block of one row, taken apart: what a file holds in many orders, in one.
+//! Block of quantised weights, unpacked from the file's layout into a common one.
 
 use half::{bf16, f16};
 
 use super::{Format, codebook};
 
-/// Scales and quants of a block. A weight is `factor * value of its quant + offset`, see [`Block::weights`].
+/// Scales and quants of a block. A weight is `factor * value of its quant + offset`, see
+/// [`Block::weights`].
 #[derive(Debug, Clone)]
 pub struct Block {
-    /// Two bytes each: the scale, and the minimum where there is one.
+    /// Half-precision scale and, in some formats, minimum, as little-endian bytes.
     pub halves: [[u8; 2]; 2],
-    /// Scales of parts of the block, in the order in which they are packed.
+    /// Scales of the block's parts, in packed order.
     pub parts: [u8; 16],
     pub quants: [u8; 256],
 }
@@ -21,7 +22,7 @@ impl Default for Block {
 }
 
 impl Format {
-    /// The weights of whole blocks, or of numbers.
+    /// Dequantises whole blocks, or converts unquantised weights.
     pub fn dequantise(self, blocks: &[u8]) -> Vec<f32> {
         let halves = || blocks.as_chunks().0.iter();
         match self {
@@ -45,7 +46,7 @@ impl Format {
 }
 
 impl Block {
-    /// Of a block as a file holds it, [`Format::stored`] bytes.
+    /// Unpacks a block as stored in a file, [`Format::stored`] bytes.
     pub fn take_apart(&mut self, format: Format, bytes: &[u8]) {
         for (half, &at) in self.halves.iter_mut().zip(format.halves_at()) {
             *half = [bytes[at], bytes[at + 1]];
@@ -58,7 +59,7 @@ impl Block {
             Format::Q4_0 | Format::Q5_0 | Format::Iq4Nl => self.take_thirty_two(format, &bytes[2..]),
             Format::Q4_1 | Format::Q5_1 => self.take_thirty_two(format, &bytes[4..]),
             Format::Mxfp4 => {
-                // Plus one, so that zero is free for rows that are not there.
+                // Exponent plus one; zero pads missing rows.
                 self.parts[0] = bytes[0].wrapping_add(1);
                 self.take_thirty_two(format, &bytes[1..]);
             }
@@ -109,7 +110,7 @@ impl Block {
         }
     }
 
-    /// 32 quants of four bits, after the fifth ones where they have five.
+    /// Unpacks 32 quants of 4 bits; in formats of 5 bits their high bits come first.
     fn take_thirty_two(&mut self, format: Format, bytes: &[u8]) {
         let (high, low) = bytes.split_at(if format.bits() == 5 { 4 } else { 0 });
         take_nibbles(low, &mut self.quants[..32]);
@@ -119,7 +120,7 @@ impl Block {
         }
     }
 
-    /// As Q4_K and Q5_K hold them.
+    /// Unpacks the quants of Q4_K and Q5_K: pairs of 32 quants share 32 bytes.
     fn take_two_groups_at_a_time(&mut self, format: Format, bytes: &[u8]) {
         let (high, low) = bytes.split_at(if format.bits() == 5 { 32 } else { 0 });
         for (chunk, (low, quants)) in low.chunks_exact(32).zip(self.quants.chunks_exact_mut(64)).enumerate() {
@@ -143,7 +144,7 @@ impl Block {
         }
     }
 
-    /// Of 128 quants each byte has four that are 32 apart.
+    /// Unpacks quants of 2 bits: each byte holds four quants that are 32 apart.
     fn take_two_bits(&mut self, bytes: &[u8]) {
         for (bytes, quants) in bytes.chunks_exact(32).zip(self.quants.chunks_exact_mut(128)) {
             for (group, quants) in quants.chunks_exact_mut(32).enumerate() {
@@ -152,8 +153,8 @@ impl Block {
         }
     }
 
-    /// Sixteen parts with signs, as Q3_K holds them: the lower four bits of the first eight and of the others, then
-    /// the upper two.
+    /// Unpacks the sixteen signed 6-bit scales of Q3_K: the low 4 bits of the first eight and of
+    /// the others, then the high 2 bits.
     fn take_parts_of_six_bits(&mut self, bytes: &[u8]) {
         for (index, part) in self.parts.iter_mut().enumerate() {
             let low = bytes[index % 8] >> (4 * (index / 8)) & 15;
@@ -162,13 +163,13 @@ impl Block {
         }
     }
 
-    /// scale * (quant - 1) is scale * quant - scale.
+    /// Sets the minimum to the scale: scale * (quant - 1) = scale * quant - scale.
     fn take_ternary(&mut self) {
         self.halves[1] = self.halves[0];
         self.parts = [0x11; 16];
     }
 
-    /// Bytes that hold five quants of three values, or four, as a fraction of 256.
+    /// Unpacks bytes that hold five ternary quants, or four, as a fraction of 256.
     fn take_thirds(&mut self, bytes: &[u8]) {
         let mut quants = self.quants.iter_mut();
         for (bytes, powers) in [(&bytes[..32], 5), (&bytes[32..48], 5), (&bytes[48..52], 4)] {
@@ -180,15 +181,15 @@ impl Block {
         }
     }
 
-    /// Whether all its weights are.
+    /// Returns true if all weights of the block are finite.
     pub fn finite(&self, format: Format) -> bool {
         let finite = |half: &[u8; 2]| u16::from_le_bytes(*half) & 0x7c00 != 0x7c00;
-        // Beyond these the largest value of a quant is infinite.
+        // Outside this range the largest value of a quant is infinite.
         let exponent = format != Format::Mxfp4 || (1..=253).contains(&self.parts[0]);
         self.halves[..format.halves()].iter().all(finite) && exponent
     }
 
-    /// All weights, of which there are [`Format::inputs`].
+    /// Dequantises the block into `out`, [`Format::inputs`] values.
     pub fn weights(&self, format: Format, out: &mut [f32]) {
         let values = format.codebook();
         for (part, (out, quants)) in out.chunks_mut(16).zip(self.quants.chunks(16)).enumerate() {
@@ -201,7 +202,7 @@ impl Block {
         }
     }
 
-    /// The factor and the offset of the 16 weights from `16 * part` on.
+    /// Factor and offset of the 16 weights from `16 * part` on.
     fn affine(&self, format: Format, part: usize) -> (f32, f32) {
         let half = |index: usize| f16::from_le_bytes(self.halves[index]).to_f32();
         let signed = |index: usize| f32::from(self.parts[index] as i8);
@@ -220,7 +221,7 @@ impl Block {
                 (half(0) * f32::from(both & 15), -half(1) * f32::from(both >> 4))
             }
             Format::Iq4Nl => (half(0), 0.0),
-            // 2^(exponent - 128), of which the part is the exponent plus one.
+            // 2^(exponent - 128), where the part is the exponent plus one.
             Format::Mxfp4 => (0.25 * f32::from_bits(u32::from(self.parts[0]) << 23), 0.0),
             Format::Iq1S | Format::Iq2Xxs | Format::Iq3Xxs | Format::Iq3S | Format::Iq4Xs => {
                 (half(0) * format.factor() * signed(part / 2), 0.0)
@@ -232,7 +233,7 @@ impl Block {
         }
     }
 
-    /// The six bits each of a group, as Q4_K and Q5_K hold them.
+    /// Scale and minimum of a group, 6 bits each, as Q4_K and Q5_K store them.
     fn scale_and_minimum(&self, group: usize) -> (u8, u8) {
         let parts = &self.parts;
         if group < 4 {
@@ -243,7 +244,7 @@ impl Block {
     }
 }
 
-/// Of each byte the lower four bits, then the upper ones.
+/// Unpacks the low 4 bits of each byte, then the high ones.
 fn take_nibbles(bytes: &[u8], quants: &mut [u8]) {
     for (i, byte) in bytes[..16].iter().enumerate() {
         (quants[i], quants[i + 16]) = (byte & 15, byte >> 4);

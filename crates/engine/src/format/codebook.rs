@@ -1,22 +1,24 @@
-//! Formats whose quants are indices into a list of values, and those that name eight or four weights with one number:
-//! an entry of a grid. The lists and the grids are ggml's (LICENSE-ggml; `tests/goldens/formats.py` writes the grids).
+//! Codebook formats: quants are indices into a list of values, or a number names an entry of a grid
+//! of eight or four weights.
+//!
+//! The lists and grids are ggml's (LICENSE-ggml; `tests/goldens/formats.py` writes the grids).
 
 use super::Format;
 use super::block::{Block, word};
 
 const NONLINEAR: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
-/// Twice what four bits with two of an exponent stand for.
+/// Values of E2M1 (sign, two exponent bits, one mantissa bit), doubled.
 const E2M1: [i8; 16] = [0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12];
-/// Of grids the levels, and after them the same below zero.
+/// Levels of the grids, followed by their negatives.
 const IQ3_XXS: [i8; 16] = [4, 12, 20, 28, 36, 44, 52, 62, -4, -12, -20, -28, -36, -44, -52, -62];
 const IQ3_S: [i8; 16] = [1, 3, 5, 7, 9, 11, 13, 15, -1, -3, -5, -7, -9, -11, -13, -15];
 const IQ2: [i8; 16] = [8, 25, 43, 0, -8, -25, -43, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-/// Eight times -1, 0 and 1, each plus one eighth, and minus one eighth.
+/// Eight times -1, 0 and 1, each plus 1/8, then each minus 1/8.
 const IQ1: [i8; 16] = [-7, 1, 9, 0, -9, -1, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 const Q3: [i8; 16] = [-4, -3, -2, -1, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0];
 
 impl Format {
-    /// What quants stand for, before they are scaled; `None` where they stand for themselves.
+    /// Unscaled values of the quants; `None` where a quant is its own value.
     pub const fn codebook(self) -> Option<[i8; 16]> {
         Some(match self {
             Self::Iq4Nl | Self::Iq4Xs => NONLINEAR,
@@ -30,7 +32,7 @@ impl Format {
         })
     }
 
-    /// What every scale is to be multiplied with, a power of two.
+    /// Constant factor of every scale, a power of two.
     pub const fn factor(self) -> f32 {
         match self {
             Self::Iq1S | Self::Iq1M | Self::Iq2Xxs | Self::Iq2Xs | Self::Iq2S => 0.125,
@@ -40,10 +42,10 @@ impl Format {
     }
 }
 
-/// Entries of 16 bits: of each weight the index of its level, the first in the lowest bits.
+/// Grid entries of 16 bits: the level index of each weight, the first in the lowest bits.
 const GRIDS: &[u8; 9216] = include_bytes!("grids.bin");
 
-/// Where the entries of a grid begin, how many weights one has, and the bits of each.
+/// Start of a grid's entries, weights per entry, bits per weight.
 struct Grid(usize, usize, usize);
 
 const GRID_1: Grid = Grid(0, 8, 2);
@@ -54,7 +56,7 @@ const GRID_3_XXS: Grid = Grid(3840, 4, 3);
 const GRID_3_S: Grid = Grid(4096, 4, 3);
 
 impl Grid {
-    /// Writes the indices of an entry's weights; a bit of `negative` is set for each below zero.
+    /// Writes the indices of an entry's weights; bit i of `negative` is the sign of weight i.
     fn write(&self, entry: usize, negative: u8, quants: &mut [u8]) {
         let Self(start, count, bits) = *self;
         let levels = u16::from_le_bytes(GRIDS.as_chunks().0[start + entry]);
@@ -65,18 +67,18 @@ impl Grid {
     }
 }
 
-/// Seven signs and an eighth that makes the number of negative ones even.
+/// Seven sign bits and an eighth that makes the number of negative signs even.
 fn even(signs: u32) -> u8 {
     let signs = signs as u8 & 127;
     signs | (signs.count_ones() as u8 & 1) << 7
 }
 
-/// A scale of a whole number and a half, doubled.
+/// Doubled scale of a scale stored as an integer plus one half.
 fn odd(scale: u8) -> u8 {
     2 * scale + 1
 }
 
-/// Of a block as a file holds it, group by group of 32 weights.
+/// Unpacks a block as stored in a file, in groups of 32 weights.
 pub(super) fn take_apart(format: Format, bytes: &[u8], block: &mut Block) {
     if format == Format::Iq1M {
         block.halves[0] = scattered(&bytes[48..]);
@@ -109,7 +111,7 @@ fn nibbles(byte: u8) -> [u8; 2] {
     [byte & 15, byte >> 4]
 }
 
-/// A half whose four bits each are the upper ones of four words.
+/// Half-precision number stored as the high 4 bits of four words.
 fn scattered(words: &[u8]) -> [u8; 2] {
     [words[1] >> 4 | words[3] & 0xf0, words[5] >> 4 | words[7] & 0xf0]
 }

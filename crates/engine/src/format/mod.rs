@@ -1,5 +1,7 @@
-//! The formats that weights come in, the types of GGUF of the same names: how large their blocks are, in a file and
-//! packed for the kernels, and what becomes of a block's bits. Knows no file and no kernel.
+//! Storage formats of weights: GGUF's types with their block sizes, in a file and packed for the
+//! kernels, and the meaning of a block's bits.
+//!
+//! Independent of files and kernels.
 
 mod block;
 mod codebook;

@@ -1,11 +1,12 @@
-//! Blocks of random quants: weights of a size that is wished for, in formats that nobody here can round to.
+//! Random quantised blocks: weights of a given size in formats that this crate cannot quantise to.
 
 use half::f16;
 use rand::Rng;
 
 use super::{Block, Format};
 
-/// `count` weights, whole blocks, whose root mean square is about `deviation`. Of numbers there are no blocks.
+/// Random blocks of `count` weights whose root mean square is about `deviation`. Only for quantised
+/// formats; `count` is a multiple of the block size.
 pub fn random_blocks(format: Format, deviation: f32, count: usize, random: &mut impl Rng) -> Vec<u8> {
     let mut bytes = vec![0; count / format.inputs() * format.stored()];
     random.fill_bytes(&mut bytes);
@@ -13,7 +14,7 @@ pub fn random_blocks(format: Format, deviation: f32, count: usize, random: &mut 
     let mut block = Block::default();
     for bytes in bytes.chunks_exact_mut(format.stored()) {
         if format == Format::Tq2_0 {
-            // Of the four values of two bits the last is not used.
+            // The fourth of the 2-bit values is unused.
             bytes[..64].iter_mut().for_each(|byte| *byte &= !(*byte >> 1 & 0x55));
         }
         set_halves(format, bytes, [f16::ONE; 2]);
@@ -26,7 +27,7 @@ pub fn random_blocks(format: Format, deviation: f32, count: usize, random: &mut 
     bytes
 }
 
-/// Changes a block's scale, and its minimum where it has one; of a power of two the nearest.
+/// Sets a block's scale, and its minimum where it has one; a power-of-two scale is rounded.
 pub fn set_halves(format: Format, block: &mut [u8], halves: [f16; 2]) {
     for (&at, half) in format.halves_at().iter().zip(halves) {
         block[at..at + 2].copy_from_slice(&half.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Blocks against candle where it has the format, and against ggml.
+//! Dequantisation against candle, where it has the format, and against ggml.
 
 use candle_core::quantized::{QStorage, QTensor};
 use candle_core::{DType, Device};
@@ -8,7 +8,7 @@ use safetensors::SafeTensors;
 
 use super::{Format, random_blocks};
 
-/// What `tests/goldens/formats.py` wrote.
+/// Blocks and weights written by `tests/goldens/formats.py`.
 const GOLDENS: &[u8] = include_bytes!("../../../../tests/goldens/formats.safetensors");
 
 fn quantised() -> impl Iterator<Item = Format> {
@@ -48,7 +48,7 @@ fn weights_have_the_bits_that_ggml_reads() {
             assert_eq!(*found, expected, "{name}, weight {index}");
         }
         let add = |sum: u64, (index, weight): (u64, &f32)| {
-            // Of zeros there is only one here.
+            // Adding 0 turns -0 into 0.
             sum.wrapping_add(u64::from((weight + 0.0).to_bits()).wrapping_mul(2 * index + 1))
         };
         let sum = (0..).zip(&found).fold(0, add);

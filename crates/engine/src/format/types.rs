@@ -1,8 +1,8 @@
-//! The formats by name and number, and how large their blocks are, in a file and packed for the kernels.
+//! Storage formats by name and number, with their block sizes in a file and packed for the kernels.
 
 use candle_core::quantized::GgmlDType;
 
-/// How weights are stored.
+/// Storage format of weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     F32,
@@ -43,7 +43,7 @@ impl Format {
         Iq2S, Iq3Xxs, Iq3S, Iq4Nl, Iq4Xs, Tq1_0, Tq2_0, Mxfp4,
     ];
 
-    /// Its name, and the number that stands for it in a GGUF file.
+    /// Name of the format and its type number in GGUF files.
     const fn known_as(self) -> (&'static str, u32) {
         match self {
             F32 => ("F32", 0),
@@ -74,17 +74,17 @@ impl Format {
         }
     }
 
-    /// As people know it, "Q4_K".
+    /// Display name, for example "Q4_K".
     pub const fn name(self) -> &'static str {
         self.known_as().0
     }
 
-    /// The number that stands for it in a GGUF file.
+    /// Type number in GGUF files.
     pub const fn number(self) -> u32 {
         self.known_as().1
     }
 
-    /// Candle's type of it, where candle has one.
+    /// Candle's type for this format; `None` where candle has none.
     pub const fn candle(self) -> Option<GgmlDType> {
         Some(match self {
             F32 => GgmlDType::F32,
@@ -106,7 +106,7 @@ impl Format {
         })
     }
 
-    /// Inputs that share a block.
+    /// Weights per block: consecutive inputs of a row.
     pub const fn inputs(self) -> usize {
         match self {
             F32 | F16 | Bf16 => 1,
@@ -115,13 +115,14 @@ impl Format {
         }
     }
 
-    /// Whether weights are quants that share scales, and no numbers. The kernels then take activations in eight bits.
+    /// Returns true for blocks of quants with shared scales. The kernels then take activations in 8
+    /// bits.
     pub const fn quantised(self) -> bool {
         self.inputs() > 1
     }
 
-    /// Bits of a packed quant, or of a number. Weights that a file names by the number of eight or four of them in a
-    /// grid are packed one by one.
+    /// Bits of a packed quant, or of an unquantised weight. Grid formats are packed weight by
+    /// weight.
     pub const fn bits(self) -> usize {
         match self {
             Q2K | Tq1_0 | Tq2_0 => 2,
@@ -135,7 +136,7 @@ impl Format {
         }
     }
 
-    /// Numbers of half precision in a block: none, the scale, or the scale and the minimum.
+    /// Half-precision numbers per block: none, the scale, or the scale and the minimum.
     pub const fn halves(self) -> usize {
         match self {
             F32 | F16 | Bf16 | Mxfp4 => 0,
@@ -144,7 +145,8 @@ impl Format {
         }
     }
 
-    /// Where a block in a file has such numbers; in one format the bits of its scale lie apart.
+    /// Byte offsets of these numbers in a stored block; empty for IQ1_M, whose scale bits are
+    /// scattered.
     pub const fn halves_at(self) -> &'static [usize] {
         match self {
             F32 | F16 | Bf16 | Mxfp4 | Iq1M => &[],
@@ -158,7 +160,7 @@ impl Format {
         }
     }
 
-    /// Bytes for the scales of parts of a packed block.
+    /// Bytes of the scales of a packed block's parts.
     pub const fn parts(self) -> usize {
         match self {
             Mxfp4 => 1,
@@ -169,7 +171,7 @@ impl Format {
         }
     }
 
-    /// Bytes of scales of a packed block.
+    /// Bytes of all scales of a packed block.
     pub const fn scales(self) -> usize {
         2 * self.halves() + self.parts()
     }
@@ -195,8 +197,8 @@ impl Format {
         }
     }
 
-    /// Bytes of weights of this shape, the outermost dimension first; `None` when it is absurd or its rows are no
-    /// whole blocks.
+    /// Bytes of a tensor of this shape, outermost dimension first. `None` if it overflows or a row
+    /// is not a whole number of blocks.
     pub fn size(self, shape: &[usize]) -> Option<usize> {
         let elements = shape.iter().try_fold(1usize, |product, &n| product.checked_mul(n))?;
         let row = shape.last().copied().unwrap_or(1);
