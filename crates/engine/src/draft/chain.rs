@@ -1,13 +1,13 @@
-//! A chain under way: where it ends, and why. Who guesses does not matter here.
+//! A chain being drafted, with its stopping rules.
 
 use super::{Draft, DraftRequest};
 use crate::accept::Guess;
 use crate::trace::LengthReason;
 
-/// A chain that is drafted.
+/// A chain being drafted.
 pub(super) struct Chain<'a> {
     request: &'a DraftRequest<'a>,
-    /// The chance that all of it is accepted.
+    /// Chance that the whole chain is accepted.
     survival: f64,
     pub draft: Draft,
 }
@@ -17,8 +17,8 @@ impl<'a> Chain<'a> {
         Self { request, survival: 1.0, draft: Draft::default() }
     }
 
-    /// Adds a guess, if the chain does not end before it; returns whether it goes on after it. `ended`: the guess ends
-    /// the reply.
+    /// Adds a guess unless the chain ends before it. Returns true if the chain continues after it.
+    /// `ended`: the guess is an end token.
     pub fn extend(&mut self, guess: Guess, ended: bool) -> bool {
         let Draft { guesses, shortened } = &mut self.draft;
         if let Some(bound) = self.request.bound {

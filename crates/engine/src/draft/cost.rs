@@ -1,35 +1,36 @@
-//! What asking a drafter for a draft costs, as far as it can say so itself.
+//! Cost model of a drafter.
 
 use crate::speculation::MAX_DRAFT_LENGTH;
 
-/// Whether a drafter's drafts take time.
+/// How a drafter's time grows with the length of its draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cost {
-    /// Next to none: it is asked in every round, and its best guesses are compared with what others promise.
+    /// Negligible: the drafter is asked in every round, and its best draft is compared with the
+    /// expected speed of the others.
     Free,
-    /// Some, which is measured: the governor plans what it shall draft.
+    /// Measured per draft length; the governor plans the draft.
     Measured {
-        /// The draft lengths that are measured, ascending; the costs of others lie on straight lines between and
-        /// beyond them.
+        /// Draft lengths to measure, ascending. The costs of other lengths are interpolated and
+        /// extrapolated linearly.
         lengths: &'static [usize],
     },
-    /// Some, which is measured, too; but all of a draft is there at once, so that one which ends early has cost as much
-    /// as was asked for.
+    /// Measured, with all tokens of a draft in one pass: a draft that ends early costs as much as
+    /// the requested length.
     AtOnce {
-        /// Tokens it drafts at most.
+        /// Maximum number of tokens per draft.
         longest: usize,
     },
 }
 
 impl Cost {
-    /// Of one that drafts token by token.
+    /// Cost of drafting token by token.
     pub const BY_TOKEN: Self = Self::Measured { lengths: &[1, 4] };
 
     pub fn is_free(self) -> bool {
         self == Self::Free
     }
 
-    /// The draft lengths to be measured, ascending; none where there is nothing to measure.
+    /// Draft lengths to measure, ascending; empty if drafts are free.
     pub(super) fn lengths(self) -> Vec<usize> {
         match self {
             Self::Free => Vec::new(),
@@ -43,7 +44,7 @@ impl Cost {
         }
     }
 
-    /// Most tokens of a draft that comes at once; `None` of one that comes token by token.
+    /// Maximum length of a draft made in one pass; `None` for drafting token by token.
     pub(super) fn at_once(self) -> Option<usize> {
         if let Self::AtOnce { longest } = self { Some(longest) } else { None }
     }

@@ -1,6 +1,8 @@
-//! Everybody who drafts for a target, and whose draft is taken in a round: that of the governor's best
-//! promise. A drafter that fails is not asked again in the reply. What drafts cost is in `costs`, what drafters
-//! hear in `hearing`.
+//! All drafters of a target, and the choice among their drafts: the one with the highest round
+//! value.
+//!
+//! A drafter that fails is not asked again in the same reply. `costs` measures drafts; `hearing`
+//! passes on hidden states.
 
 mod costs;
 mod hearing;
@@ -22,22 +24,22 @@ use crate::speculation::{DraftLength, Room, Speculation, Tree};
 use crate::token::TokenId;
 use crate::trace::{LengthReason, Round};
 
-/// Tokens that take a drafter longer to read than a person should wait for the first one.
+/// Prefill tokens that should not delay the first token of a reply.
 const MUCH: usize = 64;
 
-/// Nobody, one or several drafters, and what was learned about them.
+/// Any number of drafters, and the governor that learns about them.
 #[derive(Default)]
 pub struct Drafters {
     members: Vec<Member>,
-    /// From when they were first measured with their target.
+    /// `None` until the drafters were measured with their target.
     governor: Option<Governor>,
-    /// Of this round what was guessed at no cost, taken or not.
+    /// Free drafts of this round, used or not.
     guessed: Vec<(usize, Guesses)>,
-    /// Tokens that the one who drafted had to read before in this round.
+    /// Tokens that the chosen drafter had to read first in this round.
     behind: usize,
-    /// Of the present reply.
+    /// Kind of text of the present reply.
     kind: TextKind,
-    /// The hidden states that are read in the present reply.
+    /// Hidden states that are read in the present reply.
     taps: Taps,
 }
 
@@ -48,7 +50,7 @@ impl Drafters {
         Self { members: members.collect(), ..Self::default() }
     }
 
-    /// One drafter alone.
+    /// A single drafter.
     pub fn one(drafter: impl Drafter + 'static) -> Self {
         Self::new(vec![Box::new(drafter)])
     }
@@ -57,62 +59,61 @@ impl Drafters {
         self.members.is_empty()
     }
 
-    /// Whether anybody of this kind is here.
+    /// Returns true if there is a drafter of this kind.
     pub fn has(&self, kind: DrafterKind) -> bool {
         self.members.iter().any(|member| member.kind() == kind)
     }
 
-    /// Whether one of this kind failed in the last reply.
+    /// Returns true if a drafter of this kind failed in the last reply.
     pub fn has_failed(&self, kind: DrafterKind) -> bool {
         self.members.iter().any(|member| member.failed && member.kind() == kind)
     }
 
-    /// The first of them.
+    /// The first drafter.
     pub fn first(&mut self) -> Option<&mut (dyn Drafter + 'static)> {
         self.members.first_mut().map(|member| member.drafter.as_mut())
     }
 
-    /// What was learned; `None` before the first measurement.
+    /// The governor; `None` before the first measurement.
     pub fn governor(&self) -> Option<&Governor> {
         self.governor.as_ref()
     }
 
-    /// Tokens of `context` that the drafters still have to read, of the one that has to read most.
+    /// Most tokens of `context` that any drafter still has to read.
     pub fn behind(&self, context: &Context) -> usize {
         self.members.iter().map(|member| member.drafter.behind(context)).max().unwrap_or(0)
     }
 
-    /// Texts of other conversations that this one may repeat, in place of those before.
+    /// Replaces the texts of other conversations that this one may repeat.
     pub fn remember(&mut self, texts: &[Vec<TokenId>]) {
         self.members.iter_mut().for_each(|member| member.drafter.remember(texts));
     }
 
-    /// Lets them forget the texts they have learned from, but not what drafting costs and brings.
+    /// Drops the texts that the drafters learned from, but keeps measured costs and acceptance.
     pub fn forget(&mut self) {
         self.members.iter_mut().for_each(|member| member.drafter.forget());
     }
 
-    /// What was learned, to be [recalled](Self::recall) another time; `None` as long as something was not
-    /// measured.
+    /// Statistics to be [restored](Self::recall) later; `None` until all drafters are measured.
     pub fn knowledge(&self) -> Option<Knowledge> {
         let governor = self.governor.as_ref()?;
         self.members.iter().all(|member| member.is_measured).then(|| governor.knowledge())
     }
 
-    /// Goes on from what was learned before about the same target and the same drafters on the same device, in
-    /// place of measuring; without it, and with what cannot have been learned, from nothing.
+    /// Restores statistics of the same target, drafters and device, in place of measuring. Without
+    /// statistics, or with ones that do not fit, everything is measured anew.
     pub fn recall(&mut self, knowledge: Option<&Knowledge>) {
         self.governor = knowledge.and_then(|knowledge| Governor::recalling(knowledge, &self.roster()));
         self.governor.iter_mut().for_each(|governor| Self::tell_who_drafts_at_once(&self.members, governor));
         self.members.iter_mut().for_each(|member| member.is_measured = true);
     }
 
-    /// Each drafter by its label, and whether its drafts are free.
+    /// Kind of each drafter, and whether its drafts are free.
     fn roster(&self) -> Vec<(DrafterKind, bool)> {
         self.members.iter().map(|member| (member.kind(), member.is_free())).collect()
     }
 
-    /// A reply of this kind begins, drafted as `speculation` says.
+    /// Starts a reply of this kind, drafted as `speculation` says.
     pub(crate) fn begin_reply(&mut self, kind: TextKind, speculation: &Speculation) {
         self.members.iter_mut().for_each(|member| member.failed = false);
         let mut readers = self.members.iter().filter(|member| member.drafts_in(speculation));
@@ -122,7 +123,8 @@ impl Drafters {
         self.governor.iter_mut().for_each(|governor| governor.begin_reply(kind));
     }
 
-    /// Whether one shall draft that has so much of `context` to read that the first token should not wait for it.
+    /// Returns true if the chosen drafter has too much of `context` to prefill before the first
+    /// token.
     pub(crate) fn delays_first_token(
         &self,
         context: &Context,
@@ -139,7 +141,7 @@ impl Drafters {
                 .is_some_and(|plan| self.members[plan.drafter].behind(context) > MUCH)
     }
 
-    /// The plan of the one, of those whose drafts take time, that shall draft.
+    /// Plan of the drafter chosen among those whose drafts take time; `None` for plain decoding.
     fn wanted(&self, context: &Context, speculation: &Speculation, room: Room) -> Option<Plan> {
         let governor = self.governor.as_ref()?;
         let mut plans = self.plans(governor, context, speculation, room);
@@ -147,7 +149,7 @@ impl Drafters {
         Some(plans.swap_remove(picked)).filter(|plan| plan.length > 0)
     }
 
-    /// Of each whose drafts take time what it shall do in this round.
+    /// Plan of each drafter whose drafts take time.
     fn plans(
         &self,
         governor: &Governor,
@@ -164,8 +166,8 @@ impl Drafters {
         paid.map(plan).collect()
     }
 
-    /// Lets those that will draft read `context`. Those whose drafts take time are left alone as long as drafting
-    /// does not pay.
+    /// Prefills the drafters that will draft. Those whose drafts take time are skipped while
+    /// drafting does not pay.
     pub(crate) fn prepare(
         &mut self,
         context: &Context,
@@ -198,7 +200,7 @@ impl Drafters {
         ControlFlow::Continue(())
     }
 
-    /// The draft of a round, of tokens below `vocabulary`.
+    /// Drafts for a round. Guesses are below `vocabulary`.
     pub(crate) fn draft(
         &mut self,
         context: &Context,
@@ -216,13 +218,13 @@ impl Drafters {
         let (mut best, most) = self.guess(context, speculation, room, vocabulary, sampler);
         let Some(governor) = &self.governor else { return best };
         let mut plans = self.plans(governor, context, speculation, room);
-        // Another than the one that was to hear what it lacks may be planned by now.
+        // The plan may have changed since the missing features were requested.
         plans.retain(|plan| self.members[plan.drafter].has_heard(context));
         let picked = governor.pick(&mut plans);
         let Some(governor) = &mut self.governor else { return best };
         plans.iter().for_each(|plan| governor.commit(plan));
         let Some(plan) = picked.map(|number| &plans[number]) else { return best };
-        // A plain round that is due waits for one in which nobody else has a guess.
+        // A due plain round waits until no free drafter has a guess.
         if best.guesses.is_empty() || governor.round_value(plan.prospect) > most || plan.is_trial() {
             let member = &mut self.members[plan.drafter];
             let behind = member.behind(context);
@@ -238,7 +240,7 @@ impl Drafters {
         best
     }
 
-    /// The best of what is guessed at no cost, and what a round with it is worth.
+    /// Best free draft, and the value of a round with it.
     fn guess(
         &mut self,
         context: &Context,
@@ -263,7 +265,7 @@ impl Drafters {
         best
     }
 
-    /// Lets those who guess at no cost go on where a chain ends, as far as verifying it pays.
+    /// Lets the free drafters continue a chain, as far as verifying it pays.
     fn extend(
         &mut self,
         drafting: &mut Drafting,
@@ -296,7 +298,7 @@ impl Drafters {
         }
     }
 
-    /// Takes in a finished round and the tokens it added to the text.
+    /// Learns from a finished round and the tokens it added to the text.
     pub(crate) fn learn(&mut self, round: &Round, drafting: &Drafting, emitted: &[TokenId]) {
         if let Some(governor) = &mut self.governor {
             governor.learn(round, &drafting.guesses, &drafting.parts, self.behind);

@@ -1,4 +1,4 @@
-//! The draft of a round and how it came to be what it is. Who made it does not matter here.
+//! Draft of a round, with the reason for its length.
 
 use super::Draft;
 use crate::accept::Guesses;
@@ -6,13 +6,13 @@ use crate::governor::{Governor, Part};
 use crate::speculation::{DraftLength, Room, Speculation, Threshold};
 use crate::trace::{Decision, LengthReason};
 
-/// A draft and how it came to be what it is.
+/// Draft of a round, with the reason for its length.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Drafting {
     pub guesses: Guesses,
-    /// Who made them.
+    /// Consecutive parts of the draft by drafter.
     pub parts: Vec<Part>,
-    /// Most tokens on a path that were asked for.
+    /// Maximum path length that was requested.
     pub length: usize,
     pub reason: LengthReason,
     pub threshold: Option<f32>,
@@ -21,12 +21,12 @@ pub(crate) struct Drafting {
 }
 
 impl Drafting {
-    /// A round that drafts nothing.
+    /// A round without a draft.
     pub(crate) fn none(reason: LengthReason) -> Self {
         Self { reason, ..Self::default() }
     }
 
-    /// As much of a draft that is there already as pays to be verified, and what that round is worth.
+    /// Cuts an existing draft to the part worth verifying. Returns it with the value of that round.
     pub(super) fn take(
         governor: &Governor,
         drafter: usize,
@@ -60,14 +60,14 @@ impl Drafting {
         (drafting.made_by(drafter, guesses), governor.round_value(prospect))
     }
 
-    /// The same with these guesses.
+    /// Returns `self` with `guesses` of one drafter.
     pub(super) fn made_by(self, drafter: usize, guesses: Guesses) -> Self {
         let part = Part { drafter, guesses: guesses.len() };
         let parts = if guesses.is_empty() { Vec::new() } else { vec![part] };
         Self { parts, guesses, ..self }
     }
 
-    /// Lets the chain go on with that of another drafter.
+    /// Appends another drafter's chain.
     pub(super) fn extend(&mut self, drafter: usize, guesses: Guesses) {
         self.parts.push(Part { drafter, guesses: guesses.len() });
         guesses.into_iter().for_each(|guess| self.guesses.follow(guess));

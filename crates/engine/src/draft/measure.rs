@@ -1,4 +1,4 @@
-//! What a target's passes and a draft model's drafts cost, measured before the first reply.
+//! Cost measurements of a target's passes and a drafter's drafts.
 
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
@@ -14,20 +14,21 @@ use crate::sampling::Sampling;
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// Numbers of rows that are measured; the others lie between.
+/// Row counts that are measured; costs between them are interpolated.
 const ROWS: [usize; 6] = [1, 2, 3, 5, 9, MAX_ROWS];
 
-/// Measuring ends after this time, as soon as everything was measured [`FEWEST`] times.
+/// Time limit, once everything was measured [`FEWEST`] times.
 const TIME: Duration = Duration::from_millis(250);
 
-/// Measurements of a large model: one alone that was disturbed misleads the whole first reply.
+/// Minimum number of measurements. With a single one, a disturbance would mislead the whole first
+/// reply.
 const FEWEST: usize = 3;
 
-/// Measurements of a small one.
+/// Maximum number of measurements, for small models.
 const REPEATS: usize = 99;
 
-/// What is measured with where there is no text yet: with experts it decides what a pass costs that its tokens
-/// differ, as those of a text do.
+/// Text to measure with when the context is too short. Its tokens differ as those of a text do,
+/// which decides the cost of a pass with experts.
 const PAGE: &str = "The lighthouse on the northern cape was built in 1873, after three ships had been lost there \
     in a single winter. Its keeper climbed 214 steps every evening, trimmed the wick, and wrote down the wind, \
     the tide and whatever passed: whales, mostly, and now and then a trawler on its way home. \"Nothing \
@@ -41,12 +42,12 @@ const SAMPLE: usize = 96;
 /// Rows of the passes between measured drafts.
 const PASS_ROWS: usize = 2;
 
-/// What costs are measured on.
+/// Text that costs are measured on.
 #[derive(Debug)]
 pub struct Sample<'a> {
     /// The context so far.
     pub context: &'a Context,
-    /// Different tokens as texts have them: the end of the context, where it is long enough, or else a page.
+    /// Tokens of a real text: the end of the context, or [`PAGE`] if the context is too short.
     pub text: Vec<TokenId>,
 }
 
@@ -61,14 +62,14 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Runs through the tokens of a text, again and again.
+/// Cyclic reader of a text's tokens.
 struct Text<'a> {
     tokens: &'a [TokenId],
     at: usize,
 }
 
 impl Text<'_> {
-    /// The next so many; a token that every model has where there is no text.
+    /// The next `count` tokens as a chain; token 0 if the text is empty.
     fn next(&mut self, count: usize) -> TokenTree {
         let token = |index: usize| self.tokens.get(index % self.tokens.len().max(1)).copied().unwrap_or(0);
         let tree = TokenTree::chain((self.at..self.at + count).map(token));
@@ -77,10 +78,10 @@ impl Text<'_> {
     }
 }
 
-/// The costs of passes over the tokens of `text` after what the target has cached.
+/// Measures passes over tokens of `text` after the target's cached tokens.
 ///
 /// # Errors
-/// Those of [`Model::run`].
+/// Errors of [`Model::run`].
 pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
     let text = &mut Text { tokens: text, at: 0 };
     let room = target.config().context - target.cached().len();
@@ -100,24 +101,25 @@ pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
     Ok(Costs::measured(&points))
 }
 
-/// What some numbers of rows of `text` cost at a glance, to see whether costs that are known hold.
+/// Measures a few row counts quickly, to check whether known costs still hold. Returns (rows,
+/// milliseconds).
 ///
 /// # Errors
-/// Those of [`Model::run`].
+/// Errors of [`Model::run`].
 pub fn glance(target: &mut dyn Model, text: &[TokenId]) -> Result<Vec<(usize, f64)>> {
     const GLANCE: [usize; 2] = [1, 5];
     let text = &mut Text { tokens: text, at: 0 };
     let room = target.config().context - target.cached().len();
     let mut passes = Vec::new();
     for rows in GLANCE.into_iter().filter(|&rows| rows <= room) {
-        // The first touches memory for the first time.
+        // The first pass touches memory for the first time.
         let times = [pass(target, rows, text)?, pass(target, rows, text)?];
         passes.push((rows, times[0].min(times[1])));
     }
     Ok(passes)
 }
 
-/// Milliseconds of a pass, of which nothing stays cached.
+/// Milliseconds of a pass over `rows` tokens, none of which stay cached.
 fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>) -> Result<f64> {
     let tree = text.next(rows);
     let start = Instant::now();
@@ -127,10 +129,10 @@ fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>) -> Result<f64>
     Ok(time.as_secs_f64() * 1e3)
 }
 
-/// Milliseconds in which a drafter that knows nothing of `context` reads it.
+/// Milliseconds in which a drafter with an empty cache reads `context`.
 ///
 /// # Errors
-/// Those of [`Drafter::prepare`].
+/// Errors of [`Drafter::prepare`].
 pub fn reading(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
     drafter.forget();
     let start = Instant::now();
@@ -138,12 +140,14 @@ pub fn reading(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
     Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
-/// The costs of drafts after `context`; `None` of one that drafts nothing there, or at no cost. As in a reply, a draft
-/// follows a pass of `target`, whose weights have displaced the drafter's in the cache, and another pass follows it;
-/// the passes run over tokens of `text`, as by [`verify`].
+/// Measures drafts after `context`. `None` for a drafter that drafts nothing there, or at no cost.
+///
+/// As in a reply, each draft follows a pass of `target`, whose weights have evicted the drafter's
+/// from the cache, and another pass follows it. The passes run over tokens of `text`, as in
+/// [`verify`].
 ///
 /// # Errors
-/// Those of [`Drafter::draft`] and [`Model::run`].
+/// Errors of [`Drafter::draft`] and [`Model::run`].
 pub fn draft(
     drafter: &mut dyn Drafter,
     context: &Context,
@@ -156,7 +160,8 @@ pub fn draft(
         let start = Instant::now();
         let drafted = drafter.draft(context, &DraftRequest::chain(length), &mut sampler)?.guesses.len();
         let time = start.elapsed().as_secs_f64() * 1e3;
-        // A draft that ended its text is taken for a part of a whole one, if it could end early.
+        // The time of a draft that ended its text early is scaled up to the whole length, unless
+        // all of it came in one pass.
         Ok(match drafted {
             0 => None,
             _ if at_once => Some(time),

@@ -1,4 +1,4 @@
-//! One who drafts beside others: asked for a draft, and left out of the reply once it failed.
+//! One of several drafters: it is left out of the rest of a reply once it failed.
 
 use super::drafting::Drafting;
 use super::{Bound, Draft, DraftRequest, Drafter, Seen};
@@ -10,11 +10,11 @@ use crate::sampler::Sampler;
 use crate::speculation::{DrafterChoice, Room, Speculation, Tree};
 
 pub(super) struct Member {
-    /// Its place among the drafters, by which the governor tells it.
+    /// Index among the drafters; also its index in the governor.
     number: usize,
     pub(super) drafter: Box<dyn Drafter>,
     pub(super) failed: bool,
-    /// What its drafts cost is known, and not assumed.
+    /// False while the cost of its drafts is assumed.
     pub(super) is_measured: bool,
 }
 
@@ -31,33 +31,34 @@ impl Member {
         self.drafter.kind()
     }
 
-    /// Whether its drafts take no time.
+    /// Returns true if its drafts are free.
     pub(super) fn is_free(&self) -> bool {
         self.drafter.cost().is_free()
     }
 
-    /// Whether it may draft where a person has chosen so.
+    /// Returns true if the settings allow it to draft.
     pub(super) fn drafts_in(&self, speculation: &Speculation) -> bool {
         !self.failed && !speculation.is_off() && speculation.drafter.allows(self.kind())
     }
 
-    /// Tokens of `context` that it, or the target for it, has to read before it can draft.
+    /// Tokens of `context` that it, or the target on its behalf, has to read before it can draft.
     pub(super) fn behind(&self, context: &Context) -> usize {
         self.drafter.behind(context) + self.drafter.deaf(context)
     }
 
-    /// Whether it has heard all that it reads of what the target ran.
+    /// Returns true if it has all hidden states it needs.
     pub(super) fn has_heard(&self, context: &Context) -> bool {
         self.drafter.deaf(context) == 0
     }
 
-    /// The reply goes on without it.
+    /// Excludes it from the rest of the reply.
     pub(super) fn fail(&mut self, why: &dyn std::fmt::Display) {
         tracing::warn!("a drafter failed, and the reply goes on without it: {why}");
         self.failed = true;
     }
 
-    /// Hears what the target ran, with the hidden states if it reads just those that were tapped.
+    /// Passes on tokens that the target ran, with hidden states if it reads exactly the tapped
+    /// ones.
     pub(super) fn observe(&mut self, seen: &Seen<'_>, tapped: &Taps) {
         if self.failed {
             return;
@@ -91,7 +92,7 @@ impl Member {
         }
     }
 
-    /// As much as it can guess, at next to no cost.
+    /// Longest draft of a free drafter.
     pub(super) fn guess(
         &mut self,
         governor: &Governor,
@@ -102,7 +103,7 @@ impl Member {
         sampler: &mut Sampler,
     ) -> Option<Draft> {
         let length = room.fit(speculation.length);
-        // Trees beside others are the governor's choice, for those it plans.
+        // With several drafters, the governor chooses trees for those it plans.
         let is_alone = speculation.drafter != DrafterChoice::Combined;
         let shape = match speculation.tree {
             Tree::Width(width @ 2..) if is_alone && self.drafter.grows_trees() => {
@@ -118,7 +119,7 @@ impl Member {
         Some(draft)
     }
 
-    /// Carries out the governor's plan.
+    /// Drafts as the governor planned.
     pub(super) fn follow(
         &mut self,
         governor: &Governor,

@@ -1,4 +1,4 @@
-//! Who guesses: what a drafter is asked for and what it gives. Does not judge.
+//! Drafters: the trait, its requests and its drafts. Acceptance is in `accept`.
 
 mod chain;
 mod cost;
@@ -40,38 +40,39 @@ pub use seen::{Seen, let_hear};
 pub use trial::{Ground, Trial};
 pub use vocabulary::{Intersection, Vocabulary};
 
-/// Guesses, and why there are no more.
+/// Guesses of a drafter, and why there are no more of them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Draft {
     pub guesses: Guesses,
-    /// Why there are fewer guesses than were asked for; `None` when there are not.
+    /// Why there are fewer guesses than requested; `None` if there are not.
     pub shortened: Option<LengthReason>,
 }
 
-/// What is asked of a drafter.
+/// Request for a draft.
 #[derive(Debug, Clone, Copy)]
 pub struct DraftRequest<'a> {
-    /// Most tokens on a path.
+    /// Maximum number of guesses on a path.
     pub length: usize,
-    /// How many guesses shall follow each; `None` for a chain. Drafters that cannot tell draft a chain.
+    /// Tree shape to draft; `None` for a chain. Drafters without tree support draft a chain.
     pub shape: Option<&'a Shape>,
-    /// Where a chain ends before its length is reached.
+    /// Early stop of a chain, before `length` is reached.
     pub bound: Option<Bound<'a>>,
-    /// Whether a draft model is drafted for.
+    /// True for staged drafting: the draft model verifies guesses of a drafter of its own.
     pub staged: bool,
-    /// What another has drafted to follow the context, and the guesses shall follow. Asked of those alone
-    /// that [guess at no cost](Cost::Free).
+    /// Tokens that another drafter appended to the context; the guesses follow them. Only set for
+    /// drafters that [draft at no cost](Cost::Free).
     pub ahead: &'a [TokenId],
 }
 
 impl DraftRequest<'_> {
-    /// A chain of up to `length` tokens.
+    /// Requests a chain of up to `length` tokens.
     pub fn chain(length: usize) -> Self {
         Self { length, shape: None, bound: None, staged: false, ahead: &[] }
     }
 }
 
-/// Where a chain ends, and how the chance that all of it is accepted is reckoned from a drafter's confidence.
+/// Early stop of a chain. A drafter's confidence is calibrated into the chance that the whole chain
+/// is accepted.
 #[derive(Debug, Clone, Copy)]
 pub struct Bound<'a> {
     pub cutoff: Cutoff,
@@ -79,28 +80,30 @@ pub struct Bound<'a> {
 }
 
 impl Bound<'_> {
-    /// The chance of a draft of `depth` tokens and chance `survival` with one more; `None` if that is too little.
+    /// Chance that a draft of `depth` tokens, with chance `survival`, is accepted with one more.
+    /// `None` if that chance is below the cutoff.
     fn extend(&self, survival: f64, depth: usize, guess: &Guess) -> Option<f64> {
         let survival = survival * self.calibration.chance(depth, guess.confidence);
         (survival >= self.cutoff.survival || depth < self.cutoff.min_length).then_some(survival)
     }
 
-    /// Whether a chain whose chance is `survival` ends as it is, without a further token being drafted.
+    /// Returns true if a chain with chance `survival` ends without drafting a further token.
     fn ends(&self, survival: f64) -> bool {
         survival < self.cutoff.to_go_on
     }
 }
 
-/// Runs ahead of the target.
+/// Drafts tokens for a target.
 ///
-/// There is no rollback: a drafter compares `context` with what it has cached, forgets what differs
-/// and feeds what is missing. The same rule serves rejected drafts, the next turn and an edit. A [`Context`]
-/// knows what of it is [unchanged](Context::unchanged_since), so that only what is new need be looked at.
+/// There is no rollback. A drafter compares `context` with its cache, drops what differs and feeds
+/// what is missing. Rejected drafts, the next turn and edits are all handled this way. A
+/// [`Context`] records how much of it is [unchanged](Context::unchanged_since), so that only new
+/// tokens are compared.
 pub trait Drafter: Send {
     fn kind(&self) -> DrafterKind;
 
-    /// Makes ready to draft after `context`, where that takes long: calls `on_progress(done, total)`
-    /// with tokens now and then, and ends early when that says `Break`. Drafting without it is only
+    /// Prefills `context`, where that takes long. Calls `on_progress(done, total)` with token
+    /// counts and stops early when it returns `Break`. Optional: without it the next draft is only
     /// slower.
     ///
     /// # Errors
@@ -113,11 +116,11 @@ pub trait Drafter: Send {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What `request` asks for, to follow `context` (prompt and reply so far, never empty), in the way
-    /// `sampler` is set.
+    /// Drafts what `request` asks for after `context` (prompt and reply so far, never empty),
+    /// sampling with `sampler`.
     ///
     /// # Errors
-    /// When guessing fails; the reply then goes on without this drafter.
+    /// When drafting fails; the reply then continues without this drafter.
     fn draft(
         &mut self,
         context: &Context,
@@ -125,44 +128,45 @@ pub trait Drafter: Send {
         sampler: &mut Sampler,
     ) -> Result<Draft>;
 
-    /// Hears what the target ran of the text: each part of a prompt, and after each round, whoever drafted, the
-    /// tokens that were kept. Of a text that is drafted for from its beginning it hears every position but the
-    /// last once, in order.
+    /// Observes tokens that the target ran: each part of a prompt, and after each round the kept
+    /// tokens, whoever drafted. When drafting starts with an empty context, every position but the
+    /// last is observed once, in order.
     ///
     /// # Errors
-    /// When what it does with it fails; the reply then goes on without this drafter.
+    /// When processing them fails; the reply then continues without this drafter.
     fn observe(&mut self, _seen: &Seen<'_>) -> Result<()> {
         Ok(())
     }
 
-    /// The hidden states it reads of what it hears; `None` for none.
+    /// Hidden states of the target that this drafter reads; `None` if it reads none.
     fn taps(&self) -> Option<&Taps> {
         None
     }
 
-    /// Tokens at the end of `context`, less the last, which the target has yet to run, that it would have to have
-    /// heard to draft after it and has not. The target runs these again where it shall draft.
+    /// Number of tokens at the end of `context` whose hidden states this drafter still needs. The
+    /// last token is not counted, since the target has yet to run it. The target runs the missing
+    /// tokens again before this drafter drafts.
     fn deaf(&self, _context: &Context) -> usize {
         0
     }
 
-    /// Whether it can guess several tokens for one place, where it is told to.
+    /// Returns true if this drafter can draft trees when asked to.
     fn grows_trees(&self) -> bool {
         false
     }
 
-    /// Texts of other conversations that this one may repeat, in place of those before.
+    /// Replaces the texts of other conversations that this one may repeat.
     fn remember(&mut self, _texts: &[Vec<TokenId>]) {}
 
-    /// Forgets what it has learned from texts so far, and what it has read.
+    /// Drops everything learned and cached from texts so far.
     fn forget(&mut self) {}
 
-    /// How many tokens of `context` it still has to read before it can draft after it.
+    /// Number of tokens of `context` to read before drafting after it.
     fn behind(&self, _context: &Context) -> usize {
         0
     }
 
-    /// What asking it for a draft costs.
+    /// Cost of a draft.
     fn cost(&self) -> Cost {
         Cost::Free
     }

@@ -1,5 +1,5 @@
-//! A drafter without a model: repeats what followed the same words before, in this conversation or in
-//! earlier ones (SuffixDecoding, Oliaro et al. 2024). Its guesses are certain, so any text is exact.
+//! N-gram drafter without a model: repeats what followed the same tokens earlier in this
+//! conversation or in other ones (SuffixDecoding, Oliaro et al. 2024). Its guesses are certain.
 
 use super::suffix_automaton::{Continuation, Match, Suffix, SuffixAutomaton};
 use super::{Draft, DraftRequest, Drafter};
@@ -11,20 +11,20 @@ use crate::sampler::Sampler;
 use crate::token::TokenId;
 use crate::trace::LengthReason;
 
-/// A draft ends where it is less likely than this to be reached.
+/// A draft ends where the chance of reaching it falls below this.
 const MIN_SURVIVAL: f64 = 0.1;
 
-/// Earlier tokens that are remembered at most.
+/// Maximum number of remembered tokens of other conversations.
 const MEMORY: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub struct NgramDrafter {
-    /// The conversation.
+    /// Tokens of the conversation in the automaton.
     seen: Vec<TokenId>,
-    /// As a text that grows.
+    /// Mark of the conversation's context.
     mark: Mark,
     automaton: SuffixAutomaton,
-    /// What was said in others, and where the conversation's end occurs in it.
+    /// Other conversations, and the longest suffix of this one that occurs in them.
     earlier: SuffixAutomaton,
     matched: Match,
 }
@@ -44,8 +44,8 @@ impl NgramDrafter {
         }
     }
 
-    /// The best continuation of a conversation's suffixes by one automaton, and how many of its tokens are
-    /// expected to come.
+    /// Best continuation of a conversation's suffixes by one automaton, and its expected number of
+    /// accepted tokens.
     fn best(
         automaton: &SuffixAutomaton,
         suffixes: impl Iterator<Item = (usize, Suffix)>,
@@ -54,7 +54,7 @@ impl NgramDrafter {
     ) -> (Guesses, f64) {
         let mut best = (Guesses::default(), 0.0);
         for (matched, suffix) in suffixes {
-            // A match promises no more tokens than it has itself, and than were asked for.
+            // A match supports at most as many tokens as it has itself, and as were requested.
             if (matched.min(longest) as f64) <= best.1 {
                 break;
             }
@@ -67,9 +67,10 @@ impl NgramDrafter {
     }
 }
 
-/// What follows a suffix of `matched` tokens that occurred before, and the expected number of its tokens
-/// that come: the sum over the tokens of the product of the shares up to them. `dry_odds` lowers the odds of a token
-/// that DRY penalises, so that a draft ends where DRY would refuse it.
+/// Follows a suffix of `matched` tokens that occurred before. Returns the guesses and the expected
+/// number of accepted ones: the sum over the guesses of the product of the shares up to them.
+/// `dry_odds` lowers the odds of a token that DRY penalises, so that a draft ends where DRY would
+/// reject it.
 fn follow(
     automaton: &SuffixAutomaton,
     mut suffix: Suffix,
@@ -100,13 +101,14 @@ fn follow(
     (guesses, expected)
 }
 
-/// The share of this continuation, if as many further ones had been alike as tokens matched, and one not.
+/// Share of this continuation, smoothed with `matched` further occurrences that agree and one that
+/// does not.
 fn confidence(next: &Continuation, matched: usize) -> f32 {
     let matched = matched as f32;
     (next.count as f32 + matched) / (next.total as f32 + matched + 1.0)
 }
 
-/// A chance whose odds are multiplied by `factor`, which is at most 1; rounding never raises it.
+/// Multiplies the odds of a chance by `factor`, at most 1. Rounding never raises the chance.
 pub(super) fn with_odds(chance: f32, factor: f32) -> f32 {
     let odds = chance * factor;
     (odds / (odds + 1.0 - chance).max(f32::MIN_POSITIVE)).min(chance)

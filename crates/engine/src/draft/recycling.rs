@@ -1,5 +1,5 @@
-//! A drafter without a model: after a token it guesses what the target itself thought likely after the same
-//! token before (Token Recycling, Luo et al. 2024). Its guesses are certain, so any text is exact.
+//! Token recycling, a drafter without a model: guesses the tokens that the target itself found
+//! likely after the same token before (Luo et al. 2024). Its guesses are certain.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use crate::speculation::MAX_TREE_WIDTH;
 use crate::token::TokenId;
 use crate::trace::LengthReason;
 
-/// What followed in another place is as likely here in about so many cases.
+/// Assumed chance that a token's likely followers are the same at another position.
 const RENEWED: f32 = 0.5;
 
-/// A guess whose chance DRY lowers to this share is not made.
+/// A guess whose chance DRY lowers below this share is skipped.
 const REFUSED: f32 = 0.1 * RENEWED;
 
-/// What may follow a token, likeliest first.
+/// Likely next tokens, likeliest first.
 type Followers = [(TokenId, f32); MAX_TREE_WIDTH];
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ pub struct RecyclingDrafter {
 }
 
 impl RecyclingDrafter {
-    /// Up to `count` guesses after `place`, but none that DRY would refuse.
+    /// Up to `count` guesses after `place`, without those that DRY would reject.
     fn guesses(&self, place: After<'_>, count: usize, sampler: &Sampler) -> Vec<Guess> {
         let last = place.guesses.last().or(place.text.last());
         let followers = last.and_then(|last| self.followers.get(last)).into_iter().flatten();
@@ -118,7 +118,7 @@ mod tests {
     use crate::governor::Plans;
     use crate::sampling::Sampling;
 
-    /// After 1 the target thought 2 likeliest, then 3; after 2 it thought 4 likeliest.
+    /// After 1 the target found 2 likeliest, then 3; after 2 it found 4 likeliest.
     fn taught() -> RecyclingDrafter {
         let mut drafter = RecyclingDrafter::default();
         let rows = [Row::of(&[0.0, 1.0, 3.0, 2.0, 0.5]), Row::of(&[0.0, 0.1, 0.2, 0.3, 5.0])];

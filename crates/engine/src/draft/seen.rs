@@ -1,4 +1,4 @@
-//! What the target ran of the text, as drafters hear it.
+//! Tokens run by the target, as drafters observe them.
 
 use std::ops::ControlFlow;
 
@@ -8,24 +8,26 @@ use crate::error::Result;
 use crate::forward::{Features, Model, Part, Row, catch_up_with};
 use crate::token::TokenId;
 
-/// Tokens of the text that the target ran. What was heard of their positions and of later ones before no longer
-/// holds.
+/// Consecutive tokens of the text that the target ran. They replace earlier observations at these
+/// and all later positions.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// The position of the first of them.
+    /// Position of the first token.
     pub at: usize,
     pub tokens: &'a [TokenId],
-    /// Of each token the scores of what may follow it; `None` for a part of a prompt, where nobody asked.
+    /// Logits after each token; `None` for a part of a prompt, where none were computed.
     pub rows: Option<&'a [Row<'a>]>,
-    /// Of each token its hidden states; `None` where no drafter reads any.
+    /// Hidden states of each token; `None` if no drafter reads any.
     pub features: Option<Features<'a>>,
 }
 
-/// Brings the target to all of `context` but its last token, and lets a drafter hear what it lacks of that. `go_on` is
-/// asked between passes; returns whether it was carried through.
+/// Runs the target over all of `context` but its last token, and lets the drafter observe what it
+/// is missing. `go_on` is called between passes.
+///
+/// Returns `Break` if `go_on` did.
 ///
 /// # Errors
-/// Those of the target, and of [`Drafter::observe`].
+/// Errors of the target and of [`Drafter::observe`].
 pub fn let_hear(
     target: &mut dyn Model,
     drafter: &mut dyn Drafter,

@@ -1,6 +1,6 @@
-//! A suffix automaton (Blumer et al. 1985) over a growing sequence of tokens: every substring, how
-//! often it occurred, and where it occurred last. Extending it visits the longest suffixes that
-//! occurred before; nothing is ever removed.
+//! Suffix automaton (Blumer et al. 1985) over a growing sequence of tokens: every substring with
+//! its number of occurrences and the end of the last one. Extending it visits the longest suffixes
+//! that occurred before; nothing is ever removed.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ use crate::token::TokenId;
 type StateId = u32;
 const ROOT: StateId = 0;
 
-/// Suffixes of one end that are counted and looked up, the longest first. They differ in where they occurred before,
-/// so that only a text that goes round in circles has as many; there the longest say enough, and the others count
-/// as if they had occurred less often. Without a bound a token repeated n times takes n^2 / 2 steps.
+/// Maximum number of suffixes per position that are counted and looked up, longest first. Only a
+/// text that repeats in circles has as many; there the longest are informative enough, and the
+/// others are undercounted. Without a bound, a token repeated n times takes n^2 / 2 steps.
 const MAX_SUFFIXES: usize = 256;
 
-/// A set of substrings that end at the same places. They are suffixes of the longest of them.
+/// Substrings with the same set of end positions. They are suffixes of the longest of them.
 #[derive(Debug, Clone, Default)]
 struct State {
     /// Length of the longest substring.
     length: usize,
-    /// The longest suffix that ends at more places.
+    /// State of the longest suffix with more end positions.
     link: Option<StateId>,
     next: HashMap<TokenId, StateId>,
-    /// How often the substrings occurred.
+    /// Number of occurrences of the substrings.
     count: u32,
-    /// Where they ended last.
+    /// Their last end position.
     last_end: usize,
 }
 
@@ -34,11 +34,11 @@ pub struct SuffixAutomaton {
     whole: StateId,
 }
 
-/// What may follow a substring.
+/// Likely continuation of a substring.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Continuation {
     pub token: TokenId,
-    /// How often it followed, of how many continuations.
+    /// Occurrences of this continuation, and of all continuations.
     pub count: u32,
     pub total: u32,
     state: StateId,
@@ -66,14 +66,14 @@ impl SuffixAutomaton {
         self.count_suffixes(length);
     }
 
-    /// The longest suffix of the sequence that occurred before.
+    /// Longest suffix of the sequence that occurred before.
     pub fn end(&self) -> Match {
         let link = self.states[self.whole as usize].link;
         let length = link.map_or(0, |state| self.states[state as usize].length);
         Match { state: link.unwrap_or(ROOT), length }
     }
 
-    /// The suffixes of a match, longest first, each with its length; the longest [`MAX_SUFFIXES`] of them.
+    /// Suffixes of a match with their lengths, longest first, at most [`MAX_SUFFIXES`].
     pub fn suffixes(&self, matched: Match) -> impl Iterator<Item = (usize, Suffix)> {
         let mut walk = Some((matched.state, matched.length));
         std::iter::from_fn(move || {
@@ -85,7 +85,7 @@ impl SuffixAutomaton {
         .take(MAX_SUFFIXES)
     }
 
-    /// The longest suffix of a text that occurs here, after `token` has been added to the text.
+    /// Longest suffix of another text that occurs here, after appending `token` to that text.
     pub fn extend(&self, matched: Match, token: TokenId) -> Match {
         let Match { mut state, mut length } = matched;
         loop {
@@ -97,7 +97,7 @@ impl SuffixAutomaton {
         }
     }
 
-    /// The likeliest continuation, the most recent of equals; `None` where nothing ever followed.
+    /// Likeliest continuation, the most recent of equals; `None` if nothing ever followed.
     pub fn continuation(&self, suffix: Suffix) -> Option<Continuation> {
         let next = &self.states[suffix.0 as usize].next;
         let total: u32 = next.values().map(|&s| self.states[s as usize].count).sum();
@@ -114,8 +114,8 @@ impl SuffixAutomaton {
         (self.states.len() - 1) as StateId
     }
 
-    /// The state whose longest substring is the longest of `state` followed by `token`, split off
-    /// if need be.
+    /// State whose longest substring is the longest of `state` followed by `token`, split off if
+    /// necessary.
     fn suffix_state(&mut self, state: StateId, token: TokenId) -> StateId {
         let length = self.states[state as usize].length + 1;
         let old = self.states[state as usize].next[&token];
@@ -149,7 +149,7 @@ impl SuffixAutomaton {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suffix(StateId);
 
-/// The longest suffix of another text that is a substring of the sequence; at first nothing.
+/// Longest suffix of another text that is a substring of the sequence; empty by default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Match {
     state: StateId,
@@ -173,7 +173,7 @@ mod tests {
         automaton
     }
 
-    /// How often each token followed `suffix` in `tokens`, and where last, by looking everywhere.
+    /// Followers of `suffix` in `tokens` with count and last end position, by brute force.
     fn followers(tokens: &[TokenId], suffix: &[TokenId]) -> HashMap<TokenId, (u32, usize)> {
         let mut found = HashMap::new();
         for (start, window) in tokens.windows(suffix.len() + 1).enumerate() {
@@ -189,7 +189,7 @@ mod tests {
     fn a_token_without_end_is_counted_in_steps_that_grow_with_the_text() {
         const TOKENS: usize = 1 << 16;
         let automaton = over(&[7; TOKENS]);
-        // Nothing is split off here, so that every step of counting is in one of the counts.
+        // No state is split here, so each counting step is in one of the counts.
         let steps: usize = automaton.states.iter().map(|state| state.count as usize).sum();
         assert!(steps <= MAX_SUFFIXES * TOKENS, "{steps}");
         let suffixes: Vec<_> = automaton.suffixes(automaton.end()).collect();

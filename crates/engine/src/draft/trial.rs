@@ -1,5 +1,5 @@
-//! A draft on trial: how often a target would accept its guesses on a text that is there already, and what
-//! that is worth on this device. Writes nothing.
+//! Offline evaluation of a drafter: expected acceptance on an existing text, and the speed that
+//! follows from it on this device. Generates no text.
 
 use std::ops::ControlFlow;
 
@@ -14,33 +14,33 @@ use crate::sampling::{Mode, Sampling};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// What came of a trial.
+/// Result of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Trial {
-    /// Places of the text that were tried.
+    /// Number of evaluated positions of the text.
     pub tokens: usize,
-    /// The mean chance that a drafted token is accepted.
+    /// Mean chance that a guess is accepted.
     pub acceptance: f64,
-    /// The draft length that promises most; 0 where plain decoding does.
+    /// Draft length with the highest expected speed; 0 for plain decoding.
     pub draft_length: usize,
     pub tokens_per_second: f64,
     pub plain_tokens_per_second: f64,
 }
 
 impl Trial {
-    /// Against plain decoding.
+    /// Speedup against plain decoding.
     pub fn speedup(&self) -> f64 {
         self.tokens_per_second / self.plain_tokens_per_second
     }
 }
 
-/// Places that are tried at most: the last ones of the text.
+/// Maximum number of evaluated positions, at the end of the text.
 const PLACES: usize = 96;
 
-/// Places whose scores are had from one pass of the target.
+/// Positions whose logits come from one pass of the target.
 const AT_ONCE: usize = 16;
 
-/// What drafts are tried on: the end of a text, and what the target's passes cost after it.
+/// Text to evaluate drafters on, and the cost of the target's passes after it.
 #[derive(Debug)]
 pub struct Ground {
     text: Vec<TokenId>,
@@ -49,11 +49,12 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Lets the target read `text` (never empty), or the end of it where it is longer than half the context.
-    /// `go_on` is asked between passes; `None` when it says `Break`. Tokens are drawn as `sampling` says.
+    /// Prefills the target with `text` (never empty), or with its end if it is longer than half the
+    /// context. Tokens are sampled with `sampling`. `go_on` is called between passes; returns
+    /// `None` if it returned `Break`.
     ///
     /// # Errors
-    /// Those of the target, and `Error::Setting` for a value out of its range.
+    /// Errors of the target, and `Error::Setting` for a value out of range.
     pub fn prepare(
         target: &mut dyn Model,
         text: &[TokenId],
@@ -69,14 +70,15 @@ impl Ground {
         Ok(Some(Self { text: text.to_vec(), sampling, verify: measure::verify(target, text)? }))
     }
 
-    /// Tries `drafter`. `go_on` is asked between passes; `None` when it says `Break`.
+    /// Evaluates `drafter`. `go_on` is called between passes; returns `None` if it returned
+    /// `Break`.
     ///
-    /// The chance of acceptance is the overlap of the two distributions, the sum of min(p, q) (Leviathan et
-    /// al. 2023); of a certain guess, the target's probability of it; where nothing is drafted, nothing. It is
-    /// taken for the same at all depths.
+    /// The chance of acceptance of a drawn guess is the overlap of both distributions, sum of
+    /// min(p, q) (Leviathan et al. 2023). For a certain guess it is the target's probability of the
+    /// token, and 0 where nothing is drafted. It is assumed to be equal at all depths.
     ///
     /// # Errors
-    /// Those of the two models.
+    /// Errors of both models.
     pub fn attempt(
         &self,
         target: &mut dyn Model,
@@ -103,7 +105,7 @@ impl Ground {
         }))
     }
 
-    /// Of each of the last places, how likely a drafted token is accepted.
+    /// Chance that a guess is accepted, for each of the last positions.
     fn chances(
         &self,
         target: &mut dyn Model,

@@ -1,23 +1,25 @@
-//! How the tokens of a draft model become the target's: they are the same, or those with equal texts are
-//! (Timor et al. 2025, the intersection of the vocabularies).
+//! Mapping between the tokens of a draft model and its target: identical, or paired by equal text
+//! (intersection of the vocabularies, Timor et al. 2025).
 
 use std::collections::HashMap;
 
 use crate::model::Tokenizer;
 use crate::token::TokenId;
 
-/// Bytes of the draft's tokens in which the target's are spelled; runs of white space are the longest in use.
+/// Maximum bytes of a draft token that target tokens are spelled with; runs of white space are the
+/// longest in use.
 const LONGEST_LETTER: usize = 128;
-/// Bytes of a target's token that is spelled; what is longer is left out.
+/// Maximum bytes of a target token that is spelled; longer ones are left out.
 const LONGEST_SPELLED: usize = 1024;
-/// Bytes of all the target's tokens that are spelled: as many as the largest vocabulary in use has in all. A draft
-/// reads a hostile model's text with gaps rather than be made ready for hours.
+/// Maximum bytes of all spelled target tokens together: as many as the largest vocabulary in use
+/// has. With a malicious model the draft reads the text with gaps instead of taking hours to load.
 const MOST_SPELLED: usize = 2 << 20;
 
-/// The tokens a draft model can guess, in terms of the target's.
+/// Tokens a draft model can guess, as the target's tokens.
 #[derive(Debug)]
 pub enum Vocabulary {
-    /// The first so many are the same; one of the two may be padded with tokens that never occur.
+    /// The first so many tokens are identical; either vocabulary may be padded with tokens that
+    /// never occur.
     Same(usize),
     Intersection(Box<Intersection>),
 }
@@ -25,17 +27,16 @@ pub enum Vocabulary {
 /// Two vocabularies that share many tokens.
 #[derive(Debug)]
 pub struct Intersection {
-    /// Of each of the draft's tokens, the target's.
+    /// Target token for each draft token.
     to_target: Vec<Option<TokenId>>,
-    /// Of each of the target's tokens, the draft's: one where both have it, else some that together have
-    /// its text, as far as the draft can write it.
+    /// Draft tokens for each target token: one if both have it, otherwise several that spell its
+    /// text as far as possible.
     to_draft: Vec<Vec<TokenId>>,
     shared: usize,
 }
 
 impl Intersection {
-    /// Pairs the tokens with the same bytes, control tokens with the same name, and those that begin and
-    /// end a text.
+    /// Pairs tokens with equal bytes, control tokens with equal names, and BOS and EOS.
     pub fn of(target: &Tokenizer, draft: &Tokenizer) -> Self {
         let index = Index::of(draft);
         let end = |tokenizer: &Tokenizer| tokenizer.special().eos.as_ref().map(|token| token.id);
@@ -53,34 +54,34 @@ impl Intersection {
     }
 
     fn pair(&mut self, draft: TokenId, target: TokenId) {
-        // A text may be listed twice: guesses go to the first.
+        // Several draft tokens may have the same text: guesses go to the first.
         self.shared += usize::from(self.to_target[draft as usize].is_none());
         self.to_target[draft as usize].get_or_insert(target);
         self.to_draft.push(vec![draft]);
     }
 
-    /// Tokens both have.
+    /// Number of tokens that both have.
     pub fn shared(&self) -> usize {
         self.shared
     }
 
-    /// Whether the draft can guess this token of the target's.
+    /// Returns true if the draft can guess this target token.
     pub fn is_guessed(&self, token: TokenId) -> bool {
         let draft = self.to_draft.get(token as usize).and_then(|tokens| tokens.first());
         draft.is_some_and(|&draft| self.to_target[draft as usize] == Some(token))
     }
 
-    /// Whether the target has this token of the draft's.
+    /// Returns true if the target has this draft token.
     pub fn is_known(&self, token: TokenId) -> bool {
         self.to_target.get(token as usize).is_some_and(Option::is_some)
     }
 }
 
-/// A vocabulary by text.
+/// A vocabulary indexed by text.
 struct Index<'a> {
     texts: HashMap<&'a [u8], TokenId>,
     controls: HashMap<String, TokenId>,
-    /// Bytes of the longest that is spelled with.
+    /// Bytes of the longest token that others are spelled with.
     longest: usize,
 }
 
@@ -108,8 +109,8 @@ impl<'a> Index<'a> {
         }
     }
 
-    /// Tokens that join to `bytes`, the longest first; what no token has is left out, and so is all of it where
-    /// that is very long or there is no more `room`.
+    /// Greedy longest-match spelling of `bytes`. Bytes without a token are left out; the result is
+    /// empty if `bytes` is very long or `room` is used up.
     fn spell(&self, mut bytes: &[u8], room: &mut usize) -> Vec<TokenId> {
         let mut tokens = Vec::new();
         if bytes.len() > LONGEST_SPELLED.min(*room) {
@@ -129,7 +130,7 @@ impl<'a> Index<'a> {
 }
 
 impl Vocabulary {
-    /// `context` in the draft's tokens.
+    /// Translates `context` into the draft's tokens.
     pub fn translate(&self, context: &[TokenId]) -> Vec<TokenId> {
         match self {
             Self::Same(_) => context.to_vec(),
@@ -140,10 +141,10 @@ impl Vocabulary {
         }
     }
 
-    /// A token that the draft guessed, in the draft's own terms.
+    /// Draft token of a target token that the draft guessed.
     ///
     /// # Panics
-    /// For a token the draft does not have.
+    /// If the draft does not have the token.
     pub fn in_draft(&self, token: TokenId) -> TokenId {
         match self {
             Self::Same(_) => token,
@@ -151,8 +152,8 @@ impl Vocabulary {
         }
     }
 
-    /// The draft's `logits` where the target's tokens are, -inf where the draft has none; `None` where they
-    /// are there already.
+    /// Rearranges the draft's `logits` by target token, with -inf where the draft has none. `None`
+    /// if they are in this order already.
     pub fn align(&self, logits: &[f32]) -> Option<Vec<f32>> {
         let Self::Intersection(both) = self else { return None };
         let mut aligned = vec![f32::NEG_INFINITY; both.to_draft.len()];
@@ -173,7 +174,8 @@ mod tests {
     use crate::model::fixture::{Gguf, text};
     use crate::model::{ModelSource, Special};
 
-    /// The tiny vocabulary of bytes, "he" (256), "hel" (257), `<s>`, `</s>` and `<tag>`, with these tokens after it.
+    /// The tiny vocabulary of bytes, "he" (256), "hel" (257), `<s>`, `</s>` and `<tag>`, with these
+    /// tokens after it.
     fn tokenizer(more: &[&str]) -> Tokenizer {
         let mut gguf = Gguf::tiny();
         gguf.tensors.clear();
@@ -187,8 +189,8 @@ mod tests {
         ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap()
     }
 
-    /// Token 261 of the target is "hello", which the draft has as 262; "help!" is the target's alone, and "hea" the
-    /// draft's.
+    /// Token 261 of the target is "hello", which the draft has as 262. Only the target has "help!",
+    /// and only the draft has "hea".
     fn pair() -> (Tokenizer, Tokenizer, Vocabulary) {
         let (target, draft) = (tokenizer(&["hello", "help!"]), tokenizer(&["hea", "hello"]));
         let both = Intersection::of(&target, &draft);

@@ -1,5 +1,5 @@
-//! What the target's passes and the drafters' drafts cost: measured before the first reply, and of one who reads what
-//! the target ran once it has heard some.
+//! Costs of the target's passes and of drafts, measured before the first reply. Drafters that read
+//! hidden states are measured once they have some.
 
 use super::Drafters;
 use crate::context::Context;
@@ -10,19 +10,19 @@ use crate::error::Result;
 use crate::forward::Model;
 use crate::governor::{Costs, DraftCosts, Governor};
 
-/// Tokens after which a draft is measured, of a text that it was measured on reading.
+/// Context length that drafts are measured after.
 const FEW: usize = 16;
 
-/// What a token is taken to cost a drafter that has heard nothing yet of what it reads, in passes of the target.
-/// It is measured once it has.
+/// Assumed cost per token of a drafter that has no hidden states yet, in passes of the target.
+/// Replaced by a measurement once it has some.
 const ASSUMED: f64 = 0.25;
 
 impl Drafters {
-    /// Measures what the target's passes and drafts cost on `text`, where nothing is known. The target's
-    /// cache stays what it is, the drafters' may be emptied.
+    /// Measures the target's passes and all drafts on `text`. The target's cache is unchanged; the
+    /// drafters' caches may be emptied.
     ///
     /// # Errors
-    /// When the target fails. A drafter that does is not asked in this reply.
+    /// Errors of the target. A drafter that fails is not asked in this reply.
     pub(crate) fn measure(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<()> {
         let mut governor = self.measured(target, text)?;
         governor.begin_reply(self.kind);
@@ -30,7 +30,7 @@ impl Drafters {
         Ok(())
     }
 
-    /// The same, and where it is known by what was learned before, looks whether it is still so.
+    /// Measures if nothing is known yet; otherwise spot-checks the restored costs.
     ///
     /// # Errors
     /// As [`Self::measure`].
@@ -60,7 +60,7 @@ impl Drafters {
             });
             member.is_measured = measured.is_some() || member.drafter.taps().is_none();
             readings.extend(measured.iter().filter_map(|&(ms, _)| Some((member.number(), ms?))));
-            // One that cannot be measured is not taken for free.
+            // A drafter that cannot be measured is not assumed to be free.
             let share = if member.is_measured { 1.0 } else { ASSUMED };
             let token_ms = share * verify.get(1);
             let second = if member.drafter.cost().at_once().is_some() { token_ms } else { 2.0 * token_ms };
@@ -74,7 +74,7 @@ impl Drafters {
         Ok(governor)
     }
 
-    /// Of those who draft several tokens at once the governor knows how many.
+    /// Sets the maximum block length of drafters that draft in one pass.
     pub(super) fn tell_who_drafts_at_once(members: &[Member], governor: &mut Governor) {
         for member in members {
             if let Some(longest) = member.drafter.cost().at_once() {
@@ -83,8 +83,9 @@ impl Drafters {
         }
     }
 
-    /// What a drafter's drafts cost, and the milliseconds in which it reads `text`; the latter `None` for one that
-    /// reads what the target ran, which drafts after nothing else.
+    /// Costs of a drafter's drafts, and the milliseconds it takes to prefill `text`. The latter is
+    /// `None` for a drafter that reads hidden states, which can draft only after the target's own
+    /// text.
     fn measured_draft(
         target: &mut dyn Model,
         drafter: &mut dyn Drafter,
@@ -102,7 +103,8 @@ impl Drafters {
         Ok(measure::draft(drafter, context, target, text)?.map(|costs| (None, costs)))
     }
 
-    /// Measures who had heard nothing when the others were measured, and has heard all of `context` since.
+    /// Measures drafters that lacked hidden states at the first measurement and have all of
+    /// `context` now.
     pub(crate) fn measure_heard(&mut self, target: &mut dyn Model, context: &Context) {
         let Some(governor) = &mut self.governor else { return };
         for member in self.members.iter_mut().filter(|member| !member.is_measured && !member.failed) {

@@ -1,4 +1,5 @@
-//! What drafters hear of what the target ran, and what has to be run again for one that missed some of it.
+//! Hidden states for drafters: which are tapped, and what the target runs again for a drafter that
+//! missed some.
 
 use std::time::Instant;
 
@@ -9,11 +10,12 @@ use crate::draft::member::Member;
 use crate::forward::Taps;
 use crate::speculation::{Room, Speculation};
 
-/// Tokens that the target runs again with what follows them anyway, for one that would else join on to nothing.
+/// Tokens that the target may rerun together with the next pass, so that a drafter is not left with
+/// a gap.
 const LITTLE: usize = 16;
 
-/// The one that shall draft and cannot yet: how many tokens at the end of the context the target has to run again
-/// for it, and whether it is tried.
+/// Tokens at the end of the context that the target must run again for the planned drafter, and
+/// whether its draft is a trial.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unheard {
     pub drafter: usize,
@@ -22,26 +24,26 @@ pub(crate) struct Unheard {
 }
 
 impl Drafters {
-    /// The hidden states of the target that are read in the present reply: those of the first who reads any. Another
-    /// who reads others gets none.
+    /// Hidden states tapped in the present reply: those of the first drafter that reads any. A
+    /// drafter that reads others gets none.
     pub(crate) fn taps(&self) -> &Taps {
         &self.taps
     }
 
-    /// How many of the `cached` first tokens of `context` the target keeps, so that all who may draft can hear what
-    /// follows them: fewer where one that heard nearly all of them has forgotten the last.
+    /// Number of the `cached` first tokens of `context` that the target keeps. It is smaller where
+    /// a drafter lacks only the last few hidden states, so that it can observe them.
     pub(crate) fn kept(&self, context: &Context, speculation: &Speculation, cached: usize) -> usize {
         let readers = self.members.iter().filter(|member| member.drafts_in(speculation));
         let heard = readers.map(|member| context.len() - 1 - member.drafter.deaf(context));
         heard.filter(|heard| heard + LITTLE >= cached).min().map_or(cached, |heard| heard.min(cached))
     }
 
-    /// What the target ran of the text, for all of them.
+    /// Passes tokens that the target ran to all drafters.
     pub(crate) fn observe(&mut self, seen: &Seen<'_>) {
         self.members.iter_mut().for_each(|member| member.observe(seen, &self.taps));
     }
 
-    /// What the target ran again since `start`, for the one alone who had not heard it.
+    /// Passes tokens that the target reran since `start` to the drafter that was missing them.
     pub(crate) fn observe_again(&mut self, unheard: &Unheard, seen: &Seen<'_>, start: Instant) {
         self.members[unheard.drafter].observe(seen, &self.taps);
         let Some(governor) = &mut self.governor else { return };
@@ -52,7 +54,7 @@ impl Drafters {
         }
     }
 
-    /// All was run again: one that still lacks something will never have it.
+    /// Fails a drafter that still lacks hidden states after everything was rerun.
     pub(crate) fn expect_heard(&mut self, unheard: &Unheard, context: &Context) {
         let member = &mut self.members[unheard.drafter];
         if !member.has_heard(context) {
@@ -60,7 +62,7 @@ impl Drafters {
         }
     }
 
-    /// What the one that shall draft has not heard of `context`.
+    /// Missing hidden states of the planned drafter.
     pub(crate) fn unheard(
         &self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! How a draft begins that is guessed token by token: the head, what it runs first, and what it is given with that.
+//! Start of a token-by-token draft: the head, its first tree and the head inputs.
 
 use crate::forward::{Carried, Model};
 use crate::tree::TokenTree;
@@ -7,8 +7,8 @@ use crate::tree::TokenTree;
 pub(super) struct Beginning<'a> {
     pub model: &'a mut dyn Model,
     pub tree: TokenTree,
-    /// A row for each node.
+    /// One row per node.
     pub carried: Carried<'a>,
-    /// The first so many nodes are text, and stay in the head's cache.
+    /// Number of leading nodes that are text and stay in the head's cache.
     pub text: usize,
 }

@@ -1,9 +1,9 @@
-//! A draft head that guesses a block of tokens in one pass: DFlash, DFlash 2 and DSpark. What it has heard of the text
-//! is `text_rows`'s.
+//! Drafts a block of tokens in one pass: DFlash, DFlash 2 and DSpark. `text_rows` keeps the head's
+//! rows of the text.
 //!
-//! A block is the last token of the text and masks after it. Without more, its places are guessed each by itself; where
-//! the token before a place changes its scores, it is the one that was really guessed there, so that a place is drawn
-//! from the distribution that is told.
+//! A block is the last token of the text followed by masks. In DFlash its positions are guessed
+//! independently. With a Markov bias, the logits of a position depend on the token actually guessed
+//! before it, so that a guess is drawn from exactly the reported distribution.
 
 use super::growth::{Growth, Place};
 use super::text_rows::TextRows;
@@ -23,13 +23,13 @@ use crate::tree::TokenTree;
 pub struct BlockDrafter {
     rows: TextRows,
     head: BlockHead,
-    /// The target's states it reads.
+    /// Hidden states of the target that the head reads.
     taps: Taps,
     tokens: Tokens,
 }
 
 impl BlockDrafter {
-    /// Of the head that `source` describes: `config`, with its `block`.
+    /// Creates the drafter of a head with configuration `config` and its `block`.
     pub(super) fn new(config: &DraftHead, block: &BlockHead, model: Box<dyn Model>, tokens: Tokens) -> Self {
         let entering = config.entering.clone().unwrap_or_default();
         Self {
@@ -45,7 +45,7 @@ impl BlockDrafter {
         self.rows.model.config().context.saturating_sub(context.len())
     }
 
-    /// A chain of up to `length` tokens, or a tree of a shape as deep as that.
+    /// Drafts a chain of up to `length` tokens, or a tree of that depth.
     fn guess(
         &mut self,
         context: &Context,
@@ -71,7 +71,7 @@ impl BlockDrafter {
             }
             places = next;
         }
-        // Nothing of a block is text.
+        // Block rows never stay cached.
         pass.keep(&[])?;
         Ok(growth.draft())
     }
@@ -105,7 +105,7 @@ impl Drafter for BlockDrafter {
 
     fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
         if seen.at + seen.tokens.len() >= self.rows.model.config().context {
-            // It has no room to draft from then on.
+            // There is no room to draft from here on.
             return Ok(());
         }
         self.rows.hear(seen.at, seen.tokens, seen.features)

@@ -1,5 +1,5 @@
-//! A draft under way, a chain or a tree of a shape: what is guessed from a place, and where guesses shall follow. What
-//! a place is scored by is for the drafters.
+//! A draft being grown, as a chain or a tree: turns logits of a position into guesses and returns
+//! the positions to continue. The drafters compute the logits.
 
 use super::tokens::Tokens;
 use crate::accept::Guess;
@@ -22,12 +22,12 @@ pub(super) struct Growth<'a> {
     chain: Chain<'a>,
 }
 
-/// A place that guesses shall follow.
+/// Position of the draft to continue from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// The guess there; `None` at the end of the text.
+    /// Guess at this position; `None` at the end of the text.
     pub guess: Option<usize>,
-    /// Its node in the shape, where there is one.
+    /// Node of the shape, if there is one.
     shape: usize,
 }
 
@@ -46,12 +46,12 @@ impl<'a> Growth<'a> {
         Self { context, tokens, shape, chain: Chain::new(request) }
     }
 
-    /// What rows will be asked for.
+    /// Part of the logits that guesses need.
     pub fn interest(&self, sampler: &Sampler) -> Interest {
         sampler.interest(if self.shape.is_some() { MAX_TREE_WIDTH } else { 1 })
     }
 
-    /// The token at a place.
+    /// Token at a position.
     pub fn token(&self, place: Place) -> TokenId {
         match place.guess {
             Some(guess) => self.chain.draft.guesses[guess].token,
@@ -59,8 +59,8 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Guesses from the scores of a place; returns the places among them that guesses shall follow. `confidence` is how
-    /// sure the head is, if it says so by more than its scores.
+    /// Adds guesses from the logits of a position and returns those to continue from. `confidence`
+    /// is the head's own estimate, if it has one beside its logits.
     pub fn guess(
         &mut self,
         place: Place,

@@ -1,4 +1,4 @@
-//! What a draft head has heard of a text, and what of it is in its cache.
+//! Text rows of an EAGLE-3 or MTP head: observed tokens, pending features and the head's cache.
 
 use super::beginning::Beginning;
 use crate::context::{Context, Mark};
@@ -7,21 +7,22 @@ use crate::forward::{Carried, Features, Model, Want};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// Rows that wait for the next draft to be run with it: more are run as they are heard.
+/// Maximum number of pending rows that are run with the next draft; more are run immediately.
 const AT_ONCE: usize = 16;
 
-/// See the module. Row `p` of the cache is of token `p + 1`, so that one is run as soon as the token after it is known.
+/// See the module. Row `p` of the cache holds token `p + 1`, so a row is run once the next token is
+/// known.
 pub(super) struct Hearing {
     pub model: Box<dyn Model>,
-    /// Numbers of a token's features.
+    /// Features per token.
     width: usize,
-    /// The tokens whose features were heard.
+    /// Tokens whose features were observed.
     heard: Vec<TokenId>,
-    /// The features of the last of them: all that are not run, and mostly that of the last, without which there is no
-    /// draft.
+    /// Features of the last observed tokens: all that are not run, and usually the last one's,
+    /// which a draft needs.
     waiting: Vec<f32>,
-    /// Of the context, as it was when its beginning was last compared with what was heard, and how much they had in
-    /// common.
+    /// Mark of the context at the last comparison with the observed tokens, and the length of their
+    /// common prefix.
     compared: (Mark, usize),
 }
 
@@ -37,15 +38,15 @@ impl Hearing {
         self.compared = Default::default();
     }
 
-    /// Of the last of the tokens heard so many have features that wait.
+    /// Number of pending rows, which belong to the last observed tokens.
     fn rows(&self) -> usize {
         self.waiting.len() / self.width
     }
 
-    /// Takes in what the target ran from position `at` on. What does not follow what was heard before is not heard.
+    /// Observes what the target ran from position `at` on. Tokens that leave a gap are ignored.
     ///
     /// # Errors
-    /// Those of running the head.
+    /// Errors of running the head.
     pub fn hear(&mut self, at: usize, tokens: &[TokenId], features: Option<Features<'_>>) -> Result<()> {
         self.cut(at);
         let (Some(features), Some(&first)) = (features, tokens.first()) else { return Ok(()) };
@@ -58,7 +59,7 @@ impl Hearing {
         if self.rows() > AT_ONCE { self.run_waiting() } else { Ok(()) }
     }
 
-    /// Forgets all but the first `length` tokens.
+    /// Drops all but the first `length` tokens.
     fn cut(&mut self, length: usize) {
         let gone = self.heard.len().saturating_sub(length);
         self.waiting.truncate(self.rows().saturating_sub(gone) * self.width);
@@ -66,8 +67,8 @@ impl Hearing {
         self.model.truncate(self.heard.len());
     }
 
-    /// Whether the row of the last of the first `at` tokens, all of which were heard, is that with `next` after it, or
-    /// can be run so; one with another token is forgotten.
+    /// Returns true if the row of token `at - 1` was run with `next` after it, or can still be run
+    /// so. A row run with another token is dropped. The first `at` tokens must have been observed.
     fn joins(&mut self, at: usize, next: TokenId) -> bool {
         let same = self.model.cached().get(at - 1) == Some(&next);
         if !same {
@@ -76,7 +77,7 @@ impl Hearing {
         same || self.rows() > 0
     }
 
-    /// Runs what waits, but for the last token, of which it is not known what follows it.
+    /// Runs the pending rows except the last, whose next token is unknown.
     fn run_waiting(&mut self) -> Result<()> {
         let (run, end) = (self.model.cached().len(), self.heard.len() - 1);
         let first = self.heard.len() - self.rows();
@@ -90,7 +91,7 @@ impl Hearing {
         Ok(())
     }
 
-    /// Tokens at the end of `context`, less the last, that it would have to hear to draft after it.
+    /// Number of tokens at the end of `context`, without the last, whose features are missing.
     pub fn deaf(&self, context: &Context) -> usize {
         let (known, same) = (context.len().saturating_sub(1), self.common(context));
         let gone = self.heard.len() - same;
@@ -100,15 +101,16 @@ impl Hearing {
         known - heard
     }
 
-    /// How many of the tokens heard `context` begins with, and one follows.
+    /// Length of the common prefix of the observed tokens and `context`, leaving at least one token
+    /// of `context`.
     fn common(&self, context: &Context) -> usize {
         let (mark, same) = self.compared;
         let known = context.unchanged_since(mark).min(same).min(self.heard.len());
         context.common(&self.heard, known).min(context.len().saturating_sub(1))
     }
 
-    /// The beginning of a draft after `context`, of which it is not [deaf](Self::deaf): what is not run of it, of which
-    /// the last row always is some; `None` where there is nothing to draft from.
+    /// Starts a draft after `context`: the rows still to run, at least the last. `None` if features
+    /// are [missing](Self::deaf).
     pub fn begin(&mut self, context: &Context) -> Option<Beginning<'_>> {
         let same = self.common(context);
         self.compared = (context.mark(), same);

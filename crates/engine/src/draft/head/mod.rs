@@ -1,15 +1,14 @@
-//! Draft heads. [`head_drafter`] tells those that guess token by token, which are here, from those that guess a block
-//! at once, which are `block`'s. What both do is `growth`'s and `tokens`'s.
+//! Draft heads: layers that draft from hidden states of their target, at a small part of its cost.
 //!
-//! One that guesses token by token is a layer that guesses from hidden states of its target, at a small part of the
-//! target's cost (EAGLE-3, Li et al. 2025). What it has heard and computed of the text is `hearing`'s.
+//! - [`HeadDrafter`]: token by token. EAGLE-3 (Li et al. 2025) and MTP heads have a cache of their
+//!   own (`hearing`). An assistant attends to the target's cache and has none (`text_rows`).
+//! - `block`: a block of tokens in one pass (`text_rows`).
+//! - `growth`, `tokens`: shared by both.
 //!
-//! An assistant attends to what its target cached and caches nothing of its own; its rows of the text are
-//! `text_rows`'s, as those of heads that guess blocks are.
-//!
-//! Of the text `x` and the target's fused states `g`, row `p` of its cache is of the pair `(x[p + 1], g[p])`, which
-//! tells what may follow `x[p + 1]`. A guess is run with what the head gave itself for the token before, and
-//! forgotten after the draft: what follows the text is run again with true states.
+//! For text `x` and the target's fused states `g`, cache row `p` of an EAGLE-3 head is computed
+//! from `(x[p + 1], g[p])` and predicts the token after `x[p + 1]`. A guess is run with the head's
+//! own output for the token before it. Its row is dropped after the draft, and accepted tokens are
+//! run again with the target's states.
 
 mod beginning;
 mod block;
@@ -39,19 +38,19 @@ use crate::trace::LengthReason;
 /// See the module.
 pub struct HeadDrafter {
     heard: Heard,
-    /// The target's states it reads.
+    /// Hidden states of the target that the head reads.
     taps: Taps,
-    /// Its own that it goes on with.
+    /// The head's own output that its next step reads.
     own: Taps,
     tokens: Tokens,
-    /// It guesses from a [part](shortlist) of the tokens where that is enough.
+    /// True if the head may restrict its guesses to a [part](shortlist) of the vocabulary.
     shortlists: bool,
 }
 
-/// What it has heard and computed of the text.
+/// Rows of the text that the head has observed and run.
 enum Heard {
     Pairs(Hearing),
-    /// In an assistant.
+    /// Rows of an assistant.
     Rows(TextRows),
 }
 
@@ -71,11 +70,12 @@ impl Heard {
     }
 }
 
-/// The drafter of the head that `source` describes, which is [for its target](ModelSource::for_target) and loaded as
-/// `model`: token by token or a block at once, as it was made. `ends` are the target's.
+/// Creates the drafter of the head `source`, which is [adapted to its
+/// target](ModelSource::for_target) and loaded as `model`: token by token or in blocks. `ends` are
+/// the target's end tokens.
 ///
 /// # Errors
-/// `Error::BadModel` for a table of tokens that cannot be used.
+/// `Error::BadModel` for an invalid table of tokens.
 pub fn head_drafter(
     source: &ModelSource,
     model: Box<dyn Model>,
@@ -89,11 +89,11 @@ pub fn head_drafter(
 }
 
 impl HeadDrafter {
-    /// Of the head that `source` describes, which is [for its target](ModelSource::for_target) and loaded as `model`.
-    /// `ends` are the target's.
+    /// Creates the drafter of the head `source`, which is [adapted to its
+    /// target](ModelSource::for_target) and loaded as `model`. `ends` are the target's end tokens.
     ///
     /// # Errors
-    /// `Error::BadModel` for a table of tokens that cannot be used.
+    /// `Error::BadModel` for an invalid table of tokens.
     pub fn new(source: &ModelSource, model: Box<dyn Model>, ends: &[TokenId]) -> Result<Self> {
         let config = source.config()?;
         let head = config.draft_head.as_ref();
@@ -122,7 +122,7 @@ impl HeadDrafter {
         self.heard.model().config().context.saturating_sub(context.len())
     }
 
-    /// A chain, or a tree of a shape.
+    /// Drafts a chain, or a tree of a shape.
     fn grow(
         &mut self,
         context: &Context,
@@ -140,9 +140,9 @@ impl HeadDrafter {
         let interest = growth.interest(sampler);
         let want = |rows| Want::rows(rows).interest(interest).features(own).vocabulary(guessed);
         let mut pass = model.run(&tree, &want(last..last + 1).carrying(carried))?;
-        // Each with its node in the tree that is run.
+        // Each position with its node in the tree that is run.
         let mut places = vec![(Place::ROOT, last)];
-        // The first row of features that is a place's.
+        // Row of `features` that belongs to the first position.
         let mut first = last;
         loop {
             let logits = pass.logits();
@@ -159,7 +159,7 @@ impl HeadDrafter {
             let carried = Carried::Own(Features::new(&carried, width));
             pass = pass.grow(&tree, &want(0..usize::MAX).carrying(carried))?;
         }
-        // What comes is run with true states.
+        // Accepted guesses are run again with the target's states.
         pass.keep(&(0..text).collect::<Vec<_>>())?;
         Ok(growth.draft())
     }
@@ -194,7 +194,7 @@ impl Drafter for HeadDrafter {
 
     fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
         if seen.at + seen.tokens.len() >= self.heard.model().config().context {
-            // It has no room to draft from then on.
+            // There is no room to draft from here on.
             return Ok(());
         }
         match &mut self.heard {

@@ -1,19 +1,20 @@
-//! From how many tokens a block for MTP guesses: a part of the vocabulary, as long as what is written lies in it. The
-//! output matrix is most of what a step of a block reads, and vocabularies of byte pairs number their tokens by how
-//! frequent they were when they were made, so that their first are a list to guess from without any data. What is not
-//! guessed, the target writes.
+//! Part of the vocabulary that an MTP head guesses from, as long as the text stays within it.
+//!
+//! The output matrix is most of what a step of the head reads. Byte-pair vocabularies are ordered
+//! by merge, that is by frequency, so their first tokens are a shortlist that needs no data. A
+//! token outside of it is never guessed; the target emits it.
 
 use crate::model::DraftHead;
 use crate::token::TokenId;
 
-/// Tokens at the end of the text that are looked at.
+/// Tokens at the end of the text that are examined.
 const RECENT: usize = 256;
-/// One in so many of them may lack in a part,
+/// One in `LACKING` of the recent tokens may lie outside of a part,
 const LACKING: usize = 5;
-/// and so many besides: those that turns begin and end with are the last of a vocabulary, in whatever language.
+/// plus `BESIDES` more: the control tokens of turns are the last of a vocabulary in any language.
 const BESIDES: usize = 8;
 
-/// The number of tokens that guesses after `text` are of, from the first on, of so many in the vocabulary.
+/// Length of the prefix of the vocabulary to guess from after `text`.
 pub(super) fn length(text: &[TokenId], vocabulary: usize) -> usize {
     let recent = &text[text.len().saturating_sub(RECENT)..];
     let holds = |length: &usize| {
@@ -27,8 +28,8 @@ pub(super) fn length(text: &[TokenId], vocabulary: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// A text of `count` tokens, one in `every` of which is the last of a vocabulary of 1,000, one in two of the others
-    /// `rare`.
+    /// A text of `count` tokens. One in `every` is the last of a vocabulary of 1,000, and one in
+    /// two of the others is `rare`.
     fn text(count: usize, every: usize, rare: TokenId) -> Vec<TokenId> {
         let token = |at: usize| if at.is_multiple_of(every) { 999 } else { [7, rare][at % 2] };
         (0..count).map(token).collect()

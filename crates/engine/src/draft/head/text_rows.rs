@@ -1,6 +1,7 @@
-//! What a draft head has heard of a text whose cache has rows of the target's states, or of what the target cached, each
-//! at one token: one that guesses blocks, or an assistant. None depends on a guess, so that there is nothing to take back
-//! but what the text itself does.
+//! Text rows of a head that has one row per token of the text: a block head, or an assistant that
+//! reads the target's cache.
+//!
+//! No row depends on a guess, so rows are dropped only when the text itself changes.
 
 use super::beginning::Beginning;
 use crate::context::{Context, Mark};
@@ -9,25 +10,25 @@ use crate::forward::{Carried, Features, Model, Want};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// Rows that wait for the next draft to be run with it: more are run as they are heard.
+/// Maximum number of pending rows that are run with the next draft; more are run immediately.
 const AT_ONCE: usize = 16;
 
 /// See the module.
 pub(super) struct TextRows {
     pub model: Box<dyn Model>,
-    /// Numbers of a token's features.
+    /// Features per token.
     width: usize,
-    /// The tokens whose features were heard.
+    /// Tokens whose features were observed.
     heard: Vec<TokenId>,
-    /// The features of the last of them, whose rows are not run.
+    /// Features of the last observed tokens, whose rows are not run.
     waiting: Vec<f32>,
-    /// Of a head whose drafts go on from the state that a row begins with, that of the last token heard; empty where it is
-    /// not known any more.
+    /// Initial state of an assistant's draft, from the last observed token; empty if it was
+    /// dropped.
     state: Vec<f32>,
-    /// Numbers of this state; 0 where drafts go on from none.
+    /// Width of this state; 0 for block heads, which have none.
     state_width: usize,
-    /// Of the context, as it was when its beginning was last compared with what was heard, and how much they had in
-    /// common.
+    /// Mark of the context at the last comparison with the observed tokens, and the length of their
+    /// common prefix.
     compared: (Mark, usize),
 }
 
@@ -37,11 +38,11 @@ impl TextRows {
         Self { model, width, heard, waiting, state, state_width, compared: Default::default() }
     }
 
-    /// Forgets all but the first `length` tokens, and all of a block.
+    /// Drops all but the first `length` tokens and all rows of a block.
     pub fn cut(&mut self, length: usize) {
         let run = self.heard.len() - self.waiting.len() / self.width;
         let left = self.model.truncate(run.min(length));
-        // Where the model went back further, rows are missing before those that wait.
+        // If the model rewound further, the rows before the pending ones are missing.
         let length = if left < run.min(length) { left } else { length };
         if length < self.heard.len() {
             self.state.clear();
@@ -51,10 +52,10 @@ impl TextRows {
         self.compared.1 = self.compared.1.min(length);
     }
 
-    /// Takes in what the target ran from position `at` on. What does not follow what was heard before is not heard.
+    /// Observes what the target ran from position `at` on. Tokens that leave a gap are ignored.
     ///
     /// # Errors
-    /// Those of running the head.
+    /// Errors of running the head.
     pub fn hear(&mut self, at: usize, tokens: &[TokenId], features: Option<Features<'_>>) -> Result<()> {
         self.cut(at);
         let Some(features) = features.filter(|_| self.heard.len() == at) else { return Ok(()) };
@@ -66,7 +67,7 @@ impl TextRows {
         if self.waiting.len() > AT_ONCE * self.width { self.run() } else { Ok(()) }
     }
 
-    /// Runs what waits.
+    /// Runs the pending rows.
     fn run(&mut self) -> Result<()> {
         if !self.waiting.is_empty() {
             let rows = Features::new(&self.waiting, self.width);
@@ -77,30 +78,31 @@ impl TextRows {
         Ok(())
     }
 
-    /// Tokens at the end of `context`, less the last, that it would have to hear to draft after it.
+    /// Number of tokens at the end of `context`, without the last, whose features are missing.
     pub fn deaf(&self, context: &Context) -> usize {
         let (known, same) = (context.len().saturating_sub(1), self.common(context));
-        // What a draft would go on from may be lost.
+        // The initial state may have been dropped.
         let lost = same == known && same > 0 && !self.has_state(same);
         known - if lost { same - 1 } else { same }
     }
 
-    /// Whether there is the state that a draft goes on from after so many of the tokens heard, if it needs one.
+    /// Returns true if the initial state after `length` observed tokens is available or not needed.
     fn has_state(&self, length: usize) -> bool {
         self.state_width == 0 || length == self.heard.len() && !self.state.is_empty()
     }
 
-    /// How many of the tokens heard `context` begins with, and one follows.
+    /// Length of the common prefix of the observed tokens and `context`, leaving at least one token
+    /// of `context`.
     fn common(&self, context: &Context) -> usize {
         let (mark, same) = self.compared;
         let known = context.unchanged_since(mark).min(same).min(self.heard.len());
         context.common(&self.heard, known).min(context.len().saturating_sub(1))
     }
 
-    /// The beginning of a draft that guesses token by token after `context`; `None` where there is nothing to draft from.
+    /// Starts a token-by-token draft after `context`. `None` if features are missing.
     ///
     /// # Errors
-    /// Those of running the head.
+    /// Errors of running the head.
     pub fn begin(&mut self, context: &Context) -> Result<Option<Beginning<'_>>> {
         if !self.ready(context)? || self.state.is_empty() {
             return Ok(None);
@@ -110,11 +112,11 @@ impl TextRows {
         Ok(Some(Beginning { model, tree, carried, text: 0 }))
     }
 
-    /// Makes ready to guess the block that begins with the last token of `context`; whether there is enough to guess
-    /// from.
+    /// Prepares to draft the block that starts with the last token of `context`. Returns false if
+    /// features are missing.
     ///
     /// # Errors
-    /// Those of running the head.
+    /// Errors of running the head.
     pub fn ready(&mut self, context: &Context) -> Result<bool> {
         let same = self.common(context);
         self.cut(same);

@@ -1,4 +1,4 @@
-//! The tokens that a draft head guesses, which may be some of its target's.
+//! Vocabulary of a draft head, which may be a subset of its target's.
 
 use crate::accept::Guess;
 use crate::context::After;
@@ -9,27 +9,27 @@ use crate::sampler::Sampler;
 use crate::token::TokenId;
 
 pub(super) struct Tokens {
-    /// Of each row of its output matrix the target's; `None` where rows are tokens.
+    /// Target token of each output row; `None` if rows are target tokens.
     guessed: Option<Vec<TokenId>>,
-    /// Those that end a reply: nothing is drafted after one.
+    /// End tokens of the target: nothing is drafted after one.
     ends: Vec<TokenId>,
 }
 
 impl Tokens {
-    /// Of the head that `source` describes; `ends` are the target's.
+    /// Reads the vocabulary of the head `source`; `ends` are the target's end tokens.
     ///
     /// # Errors
-    /// `Error::BadModel` for a table of tokens that cannot be used.
+    /// `Error::BadModel` for an invalid table of tokens.
     pub fn of(source: &ModelSource, ends: &[TokenId]) -> Result<Self> {
         Ok(Self { guessed: source.guessed_tokens()?, ends: ends.to_vec() })
     }
 
-    /// Whether a token ends a reply.
+    /// Returns true if a token ends a reply.
     pub fn end(&self, token: TokenId) -> bool {
         self.ends.contains(&token)
     }
 
-    /// Up to `count` guesses from a row of scores.
+    /// Up to `count` guesses from a row of logits.
     pub fn guess(
         &self,
         row: Row<'_>,

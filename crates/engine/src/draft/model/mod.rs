@@ -1,5 +1,5 @@
-//! A smaller language model as the drafter: chains, guess by guess. Trees and drafts for the draft itself
-//! are its children's.
+//! Draft model: a smaller language model that drafts chains token by token. Trees are in `tree`,
+//! staged drafting in `staged`.
 
 mod reading;
 mod staged;
@@ -24,43 +24,44 @@ use crate::token::TokenId;
 use crate::trace::LengthReason;
 use crate::tree::TokenTree;
 
-/// Tokens that are fed in one pass with the one whose scores are asked for.
+/// Maximum number of unfed tokens that are run in the pass whose logits are needed.
 const AT_ONCE: usize = 16;
 
-/// Decodes ahead with a model of the target's vocabulary, or of one that shares many tokens with it.
+/// Drafts with a model of the target's vocabulary, or of one that shares many tokens with it.
 pub struct ModelDrafter {
     model: Box<dyn Model>,
     vocabulary: Vocabulary,
-    /// Who drafts for the draft, where that is asked for, in the draft's tokens.
+    /// Drafter for this model in staged drafting; it works on the draft model's tokens.
     stage: Box<dyn Drafter>,
-    /// Tokens that end a reply: nothing is drafted after one.
+    /// End tokens: nothing is drafted after one.
     ends: Vec<TokenId>,
     reading: Reading,
 }
 
 impl ModelDrafter {
-    /// `ends` are the target's.
+    /// `ends` are the target's end tokens.
     pub fn new(model: Box<dyn Model>, vocabulary: Vocabulary, ends: &[TokenId]) -> Self {
         let (stage, ends) = (Box::<NgramDrafter>::default(), ends.to_vec());
         Self { model, vocabulary, stage, ends, reading: Reading::default() }
     }
 
-    /// Lets `stage` draft for this model where staged drafting is asked for, instead of the repetitions of
-    /// the conversation.
+    /// Sets the drafter for staged drafting. The default repeats n-grams of the conversation.
     #[must_use]
     pub fn drafted_by(self, stage: Self) -> Self {
         Self { stage: Box::new(stage), ..self }
     }
 
-    /// Loads the model that `source` describes, to draft for a target with the tokenizer `target`.
+    /// Loads the model `source` to draft for a target with the tokenizer `target`.
     ///
     /// # Errors
-    /// `Error::Incompatible` when the vocabularies share too little, and those of loading a model.
+    /// `Error::Incompatible` if the vocabularies share too few tokens, and errors of loading a
+    /// model.
     pub fn open(source: &ModelSource, device: &Device, target: &Tokenizer) -> Result<Self> {
         Self::open_by(source, target, |source| load(source, device))
     }
 
-    /// The same, loading it by `load`, which is asked once the vocabularies are known to fit.
+    /// As [`Self::open`], but loads the model with `load`, which is called after the vocabularies
+    /// were compared.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -90,13 +91,15 @@ impl ModelDrafter {
         self.model.config().context.saturating_sub(self.reading.known.len())
     }
 
-    /// Brings the cache to where what is known less what a pass takes anyway is in it; returns how much is.
+    /// Prefills all but the tokens that fit into the next pass. Returns the number of cached
+    /// tokens.
     fn catch_up(&mut self) -> Result<usize> {
         let known = self.reading.known.len();
         let fed = self.reading.common(self.model.cached()).min(known.saturating_sub(1));
         let fed = self.model.truncate(fed);
-        // After full acceptance the last drafted token and the bonus token are both new, and what others drafted
-        // meanwhile is: fed in the pass that scores the last of them, they cost no pass of their own.
+        // After full acceptance the last guess and the bonus token are both new, as are tokens that
+        // others drafted meanwhile. They are fed in the pass that scores the last of them and cost
+        // no pass of their own.
         if known - fed <= AT_ONCE {
             return Ok(fed);
         }
@@ -105,7 +108,7 @@ impl ModelDrafter {
         Ok(known - 1)
     }
 
-    /// The scores of `rows` as far as up to `count` guesses from each need them.
+    /// Requests the part of the logits of `rows` that up to `count` guesses from each need.
     fn want(&self, rows: Range<usize>, sampler: &Sampler, count: usize) -> Want<'static> {
         match self.vocabulary {
             Vocabulary::Same(shared) => Want::rows(rows).interest(sampler.interest(count)).vocabulary(shared),
@@ -113,7 +116,7 @@ impl ModelDrafter {
         }
     }
 
-    /// Of what is known all that is not fed yet, as one pass takes it.
+    /// All tokens that are not fed yet, as one chain.
     fn unfed(&self, fed: usize) -> TokenTree {
         TokenTree::chain(self.reading.known[fed..].iter().copied())
     }
@@ -125,7 +128,7 @@ impl ModelDrafter {
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let mut chain = Chain::new(request);
-        // The drafted tokens.
+        // Tokens drafted so far.
         let mut path = Vec::with_capacity(request.length);
         while path.len() < request.length {
             let place = After { text: context, guesses: &path };
@@ -146,7 +149,7 @@ impl ModelDrafter {
         Ok(chain.draft)
     }
 
-    /// The next guess at `place`, which is known then.
+    /// Drafts the next token at `place` and appends it to the known tokens.
     fn guess(&mut self, place: After<'_>, sampler: &mut Sampler) -> Result<Vec<Guess>> {
         let fed = self.catch_up()?;
         let new = self.unfed(fed);
@@ -159,12 +162,12 @@ impl ModelDrafter {
         Ok(guesses)
     }
 
-    /// Takes guesses for known.
+    /// Appends guesses to the known tokens.
     fn learn(&mut self, guesses: &[Guess]) {
         self.reading.known.extend(guesses.iter().map(|guess| self.vocabulary.in_draft(guess.token)));
     }
 
-    /// What `request` asks for, after what is known.
+    /// Drafts what `request` asks for after the known tokens.
     fn draft_known(
         &mut self,
         context: &Context,
@@ -185,7 +188,7 @@ impl ModelDrafter {
     }
 }
 
-/// What `choose` makes of a row in terms of the target's tokens.
+/// Calls `choose` with a row whose indices are the target's tokens.
 fn in_target<T>(
     vocabulary: &Vocabulary,
     row: Row<'_>,
@@ -212,7 +215,7 @@ impl Drafter for ModelDrafter {
     ) -> Result<ControlFlow<()>> {
         self.reading.follow(context, &self.vocabulary);
         if self.room() == 0 {
-            // It will not draft.
+            // There is no room to draft.
             return Ok(ControlFlow::Continue(()));
         }
         Ok(catch_up(self.model.as_mut(), &self.reading.known, on_progress)?.1)
@@ -265,7 +268,7 @@ mod tests {
     fn a_draft_model_on_tensors_reads_tokens_that_it_must_not_guess() {
         let folder = tempfile::tempdir().unwrap();
         let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
-        // Of its 261 tokens the target has the first 100.
+        // The target has the first 100 of the 261 tokens.
         let context = Context::new(vec![1, 200, 3, 260]);
         for sampling in [Sampling::greedy(), Sampling::default()] {
             let model = TensorModel::load(&source, &candle_core::Device::Cpu).unwrap();
@@ -281,7 +284,7 @@ mod tests {
     fn a_draft_model_on_the_cpu_does_not_guess_what_the_target_does_not_have() {
         let folder = tempfile::tempdir().unwrap();
         let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
-        // Of its 261 tokens the target has the first few.
+        // The target has the first few of the 261 tokens.
         for shared in [2, 10, 100] {
             let model = load(&source, &Device::Cpu).unwrap();
             let mut drafter = ModelDrafter::new(model, Vocabulary::Same(shared), &[]);

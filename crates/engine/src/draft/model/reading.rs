@@ -1,5 +1,5 @@
-//! The text in the draft model's tokens, followed as it grows, and how much of it the model has cached. Looks at
-//! what is new and no more, as long as the text only grows.
+//! The text in the draft model's tokens, and how much of it the model has cached. As long as the
+//! text only grows, only new tokens are examined.
 
 use crate::context::{Context, Mark, common};
 use crate::draft::Vocabulary;
@@ -7,11 +7,12 @@ use crate::token::TokenId;
 
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The text, and while a draft is made what was drafted after it.
+    /// The text, followed by the guesses while a draft is made.
     pub(super) known: Context,
-    /// The target's text that it was translated from.
+    /// Mark of the target's text that it was translated from.
     text: Mark,
-    /// Of `known`, as it was when its beginning was last compared with the cache, and how much they had in common.
+    /// Mark of `known` at the last comparison with the cache, and the length of their common
+    /// prefix.
     compared: (Mark, usize),
 }
 
@@ -22,7 +23,7 @@ impl Default for Reading {
 }
 
 impl Reading {
-    /// Translates what is new of `context`.
+    /// Translates the new tokens of `context`.
     pub(super) fn follow(&mut self, context: &Context, vocabulary: &Vocabulary) {
         if let Some(new) = self.new_of(context) {
             self.known.extend(vocabulary.translate(new));
@@ -35,31 +36,31 @@ impl Reading {
         self.text = context.mark();
     }
 
-    /// The tokens that `context` has more than what was translated; `None` where it is another text.
+    /// Tokens of `context` that are not translated yet; `None` if the text was changed.
     fn new_of<'a>(&self, context: &'a Context) -> Option<&'a [TokenId]> {
         let translated = self.text.length();
         (translated > 0 && context.unchanged_since(self.text) == translated).then(|| &context[translated..])
     }
 
-    /// How many tokens of what is known `cached` begins with.
+    /// Length of the common prefix of the known tokens and `cached`.
     pub(super) fn common(&mut self, cached: &[TokenId]) -> usize {
         let same = self.known.common(cached, self.same());
         self.compared = (self.known.mark(), same);
         same
     }
 
-    /// Tokens of which that is so without looking.
+    /// Length of the common prefix that needs no comparison.
     fn same(&self) -> usize {
         let (mark, same) = self.compared;
         self.known.unchanged_since(mark).min(same)
     }
 
-    /// That nothing is cached any more.
+    /// Resets the comparison after the cache was cleared.
     pub(super) fn forget(&mut self) {
         self.compared = Default::default();
     }
 
-    /// How many tokens `context` has in the draft's tokens that are not in `cached`.
+    /// Number of draft tokens of `context` that are not in `cached`.
     pub(super) fn behind(&self, cached: &[TokenId], context: &Context, vocabulary: &Vocabulary) -> usize {
         let Some(new) = self.new_of(context) else {
             if matches!(vocabulary, Vocabulary::Same(_)) {
@@ -91,7 +92,7 @@ mod tests {
         assert_eq!(reading.behind(&[1, 2, 3, 4], &context, &vocabulary), 1);
         assert_eq!(reading.behind(&[1, 2, 9, 4], &context, &vocabulary), 3);
         reading.follow(&context, &vocabulary);
-        // What was drafted is there for a while, and in the cache.
+        // The guesses stay in the cache after the draft.
         reading.known.extend([6, 7]);
         assert_eq!(reading.common(&[1, 2, 3, 4, 5, 6]), 6);
         reading.known.truncate(5);

@@ -1,5 +1,5 @@
-//! Drafting for the draft model (Spector and Re 2023): it verifies what its own drafter guessed, so that
-//! each guess is distributed as if it had been made by itself.
+//! Staged drafting (Spector and Re 2023): the draft model verifies guesses of a drafter of its own.
+//! Each guess is distributed as if the draft model had drawn it itself.
 
 use super::{ModelDrafter, in_target};
 use crate::accept::{Guess, Guesses, accept};
@@ -12,11 +12,12 @@ use crate::sampler::Sampler;
 use crate::speculation::Verification;
 use crate::token::TokenId;
 
-/// How far ahead is drafted for the draft. Such guesses cost next to nothing, and verifying them little.
+/// Draft length of the stage. Its guesses cost next to nothing, and verifying them little.
 const STAGE: usize = 4;
 
 impl ModelDrafter {
-    /// The next guesses after `context` and the `drafted` tokens, one to `left`, which are known then.
+    /// Drafts the next tokens after `context` and `drafted`, at least one and at most `left`, and
+    /// appends them to the known tokens.
     pub(super) fn guess_staged(
         &mut self,
         context: &Context,
@@ -49,12 +50,13 @@ impl ModelDrafter {
     ) -> Result<Guesses> {
         let length = STAGE.min(most).min(self.room().saturating_sub(1));
         let Vocabulary::Same(shared) = self.vocabulary else {
-            // Its drafter would guess tokens the target may not have.
+            // The stage would guess tokens that the target may not have.
             return Ok(Guesses::default());
         };
         let request = DraftRequest::chain(length);
         let draft = if self.stage.cost().is_free() {
-            // It follows the text alone: what is drafted may be rejected, and all would have to be read again.
+            // It follows the text only: the guesses may be rejected, and everything would have to
+            // be read again.
             self.stage.draft(context, &DraftRequest { ahead: drafted, ..request }, sampler)?
         } else {
             self.stage.draft(&self.reading.known, &request, sampler)?
@@ -64,8 +66,8 @@ impl ModelDrafter {
     }
 }
 
-/// The guesses that come of `stage`, a chain at `place`: row `i` of `logits` is of what may follow the
-/// first `i` of it.
+/// Verifies `stage`, a chain at `place`, and returns the resulting guesses. Row `i` of `logits`
+/// follows the first `i` tokens of the stage.
 fn verify(
     stage: &Guesses,
     logits: &Logits<'_>,
@@ -75,7 +77,7 @@ fn verify(
 ) -> Result<Vec<Guess>> {
     let staged: Vec<TokenId> =
         place.guesses.iter().copied().chain(stage.iter().map(|guess| guess.token)).collect();
-    // Of each token that comes, the distribution it comes from.
+    // Distribution that each resulting token is drawn from.
     let mut rows: Vec<Distribution> = Vec::new();
     let Sampler { sampling, generator, penalties } = sampler;
     let target = |guess: Option<usize>| -> Result<Distribution> {

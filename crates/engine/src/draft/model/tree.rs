@@ -1,5 +1,5 @@
-//! A draft in the shape of a tree: one pass of the draft model for each level, all guesses of a level in
-//! one batch (Spector and Re 2023; Miao et al. 2023).
+//! Tree drafts: one pass of the draft model per level, with all guesses of a level in one batch
+//! (Spector and Re 2023; Miao et al. 2023).
 
 use super::{ModelDrafter, in_target};
 use crate::accept::Guess;
@@ -10,11 +10,11 @@ use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::speculation::MAX_TREE_WIDTH;
 
-/// A place that guesses shall follow.
+/// Position of the draft to continue from.
 struct Place {
-    /// The guess there; `None` at the end of the text.
+    /// Guess at this position; `None` at the end of the text.
     guess: Option<usize>,
-    /// Its node in the shape, and in the tree that the draft model runs.
+    /// Node of the shape.
     shape: usize,
     node: usize,
 }
@@ -61,7 +61,7 @@ impl ModelDrafter {
             }
             pass = pass.grow(&tree, &every)?;
         }
-        // What comes is fed anew: most of the tree is not part of it.
+        // Accepted tokens are fed again: most of the tree will be rejected.
         pass.keep(&(0..text).collect::<Vec<_>>())?;
         Ok(draft)
     }
