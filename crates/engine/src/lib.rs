@@ -9,9 +9,9 @@
 //! - [`sampling`], [`penalties`], [`distribution`], [`random`], [`sampler`]: from logits to a token
 //! - [`recommended`]: sampling settings that a model's makers recommend
 //! - [`speculation`]: settings of speculative decoding
-//! - [`draft`]: drafters
+//! - [`draft`]: drafters: models, heads, n-grams, token recycling
 //! - [`governor`]: chooses draft lengths by measured costs and acceptance
-//! - [`accept`]: which guesses the target keeps
+//! - [`accept`]: decides which draft tokens the target keeps
 //! - [`decoder`]: the loop of rounds
 //! - [`session`]: a loaded target and its drafters, as the window, the terminal and the server use
 //!   them
