@@ -151,6 +151,7 @@ const OTHERS = {
   stop_loops: { sampling: { ...defaults.sampling, stop_loops: false } },
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
+  context_overflow: { context_overflow: "stop" },
   thinking: { thinking: true },
   model_preset: { model_presets: { ...defaults.model_presets, starter: "precise" } },
   device: { device: "cpu" },

@@ -41,10 +41,10 @@ use crate::board::Board;
 use crate::cancel::{Cancel, GiveWay};
 use crate::devices;
 use crate::error::Result;
-use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, ReplyCheck, Settings};
+use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, PromptSize, ReplyCheck, Settings};
 use crate::lock::lock;
 use crate::models::Models;
-use crate::replier::{Ending, PromptSize, Replier};
+use crate::replier::{Ending, Replier};
 use crate::shown::{self, Wish};
 
 /// Who replies beside the models on this computer.

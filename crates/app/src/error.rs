@@ -2,13 +2,21 @@
 
 use std::fmt::Display;
 
-use crate::ipc::{CommandError, ErrorCode};
+use crate::ipc::{CommandError, ErrorCode, PromptSize};
 
 pub type Result<T, E = CommandError> = std::result::Result<T, E>;
 
 impl CommandError {
     pub fn new(code: ErrorCode, message: impl Display) -> Self {
-        Self { code, message: message.to_string() }
+        Self { code, message: message.to_string(), prompt: None }
+    }
+
+    /// A message that does not fit by itself, whatever is dropped before it.
+    pub fn message_too_long(size: PromptSize) -> Self {
+        let message = format!(
+            "This message alone is too long: {size}. Shorten it, attach less, or choose a model with a larger context."
+        );
+        Self { prompt: Some(size), ..Self::new(ErrorCode::MessageTooLong, message) }
     }
 }
 
@@ -27,7 +35,11 @@ impl From<foretoken_engine::Error> for CommandError {
             Error::Compute(_) | Error::UnknownToken { .. } => ErrorCode::Internal,
             _ => ErrorCode::BadModel,
         };
-        Self::new(code, error)
+        let prompt = match error {
+            Error::PromptTooLong { found, limit } => Some(PromptSize { tokens: found, context: limit }),
+            _ => None,
+        };
+        Self { prompt, ..Self::new(code, error) }
     }
 }
 

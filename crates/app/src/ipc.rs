@@ -43,8 +43,8 @@ pub use proof::{
 };
 pub use server::ServerStatus;
 pub use settings::{
-    Appearance, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer, ServerSettings,
-    Settings, TEXT_SIZE, Theme,
+    Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer,
+    ServerSettings, Settings, TEXT_SIZE, Theme,
 };
 pub use view::{ReplyView, Unsent, ViewState};
 
@@ -62,6 +62,19 @@ pub struct AppInfo {
 pub struct CommandError {
     pub code: ErrorCode,
     pub message: String,
+    /// Length of the prompt, where it is too long and was counted.
+    #[serde(default)]
+    pub prompt: Option<PromptSize>,
+}
+
+/// Length of a prompt, and the room there is for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct PromptSize {
+    /// Tokens of the whole prompt, including the system prompt.
+    pub tokens: usize,
+    /// Tokens that prompt and reply may have together.
+    pub context: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -73,7 +86,10 @@ pub enum ErrorCode {
     /// No target is loaded.
     NoTarget,
     EmptyPrompt,
+    /// Conversation and message together do not fit into the context.
     PromptTooLong,
+    /// The message does not fit into the context by itself.
+    MessageTooLong,
     BadModel,
     /// The hub wants a token, or another one.
     NeedsToken,

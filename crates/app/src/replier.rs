@@ -8,7 +8,7 @@ use foretoken_engine::trace::{Finish, Round, Summary};
 
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::Settings;
+use crate::ipc::{PromptSize, Settings};
 
 /// Writes replies.
 pub trait Replier: Send {
@@ -29,15 +29,6 @@ pub trait Replier: Send {
     /// # Errors
     /// When it cannot be put into a prompt.
     fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize>;
-}
-
-/// The length of a prompt, and what there is room for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PromptSize {
-    /// Of the whole prompt, the system prompt in it.
-    pub tokens: usize,
-    /// Tokens that prompt and reply may have together.
-    pub context: usize,
 }
 
 impl PromptSize {

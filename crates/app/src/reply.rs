@@ -5,17 +5,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::trace::{Round, Speedup, SpeedupMeter};
+use foretoken_engine::model::ChatMessage;
+use foretoken_engine::trace::{Finish, Round, Speedup, SpeedupMeter};
 use foretoken_store::{self as store, Store};
 
 use crate::app::App;
 use crate::attachments;
 use crate::cancel::{Cancel, Turn};
 use crate::error::Result;
-use crate::history::{chat_messages, push, seen_since};
-use crate::ipc::{CommandError, ConversationSetup, ErrorCode, Message, Reply, ReplyEvent, Sent};
+use crate::history::{chat_messages, seen_since};
+use crate::ipc::{
+    CommandError, ContextOverflow, ConversationSetup, ErrorCode, Message, PresetValues, PromptSize, Reply,
+    ReplyEvent, Sent,
+};
 use crate::replier::{Ending, Event};
+use crate::room::Branch;
 use crate::round::SharedRound;
 use crate::unstored::Ended;
 
@@ -39,6 +43,20 @@ enum Question {
     More { reply: i64 },
 }
 
+/// Everything that a reply is written from, except the chat.
+#[derive(Clone)]
+struct Asking {
+    /// `None` for a new conversation.
+    conversation: Option<i64>,
+    question: Arc<Question>,
+    /// First message that the model sees from this reply on; `None` leaves it as it is.
+    start: Option<i64>,
+    setup: ConversationSetup,
+    /// Longest reply in tokens; 0 means as long as the context allows. Less than in `setup` for a later part.
+    max_tokens: u32,
+    cancel: Cancel,
+}
+
 impl App {
     /// Stores what is `sent` and replies to it. Nothing is stored when the prompt is refused.
     ///
@@ -53,13 +71,10 @@ impl App {
     ) -> Result<Reply> {
         let turn = self.take_turn()?;
         let asked = self.question(sent.into())?;
-        let mut messages = match conversation {
-            Some(id) => self.seen(id)?,
-            None => Vec::new(),
-        };
-        push(&mut messages, Role::User, &asked.words());
+        let messages = conversation.map_or_else(|| Ok(Vec::new()), |id| self.shown(id))?;
+        let branch = Branch { messages, next: Some(asked.words()) };
         let question = Question::Sent { conversation, asked };
-        self.answer(conversation, messages, question, events, turn.cancel())
+        self.answer(conversation, branch, question, events, turn.cancel())
     }
 
     /// Asks what is `sent` in the place of a question, which is kept with all that followed it, and replies to it.
@@ -75,10 +90,9 @@ impl App {
         let turn = self.take_turn()?;
         let asked = self.question(sent.into())?;
         let before = self.asked(question, store::Role::User)?;
-        let mut messages = self.seen_up_to(&before, before.parent)?;
-        push(&mut messages, Role::User, &asked.words());
+        let branch = Branch { messages: self.up_to(before.parent)?, next: Some(asked.words()) };
         let question = Question::Changed { question, asked };
-        self.answer(Some(before.conversation), messages, question, events, turn.cancel())
+        self.answer(Some(before.conversation), branch, question, events, turn.cancel())
     }
 
     /// Replies once more to what a reply answered; that one is kept with all that followed it.
@@ -88,11 +102,12 @@ impl App {
     pub fn regenerate(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
         let turn = self.take_turn()?;
         let before = self.asked(reply, store::Role::Assistant)?;
-        let messages = self.seen_up_to(&before, before.parent)?;
-        self.answer(Some(before.conversation), messages, Question::Again { reply }, events, turn.cancel())
+        let branch = Branch { messages: self.up_to(before.parent)?, next: None };
+        self.answer(Some(before.conversation), branch, Question::Again { reply }, events, turn.cancel())
     }
 
-    /// Goes on where a reply was cut: by its maximum length, a stop, a problem or the end of the program.
+    /// Continues a reply that was cut: by its maximum length, a full context, a stop, a problem or the end of the
+    /// program. Where the context was full, the oldest turns are dropped from it.
     ///
     /// # Errors
     /// As [`Self::send`], and `NotFound` for what is no reply or has no text yet.
@@ -103,8 +118,8 @@ impl App {
             let message = "There is nothing to go on with in this reply: regenerate it.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         }
-        let messages = self.seen_up_to(&before, Some(reply))?;
-        self.answer(Some(before.conversation), messages, Question::More { reply }, events, turn.cancel())
+        let branch = Branch { messages: self.up_to(Some(reply))?, next: None };
+        self.answer(Some(before.conversation), branch, Question::More { reply }, events, turn.cancel())
     }
 
     /// Tells `events` of the reply under way, from its beginning on, and waits for its end; `None` where there is none.
@@ -181,13 +196,11 @@ impl App {
         Ok(chat_messages(seen_since(self.shown(conversation)?, seen_from)))
     }
 
-    /// What the model sees of the conversation of `of` up to the message `last`.
-    fn seen_up_to(&self, of: &store::Message, last: Option<i64>) -> Result<Vec<ChatMessage>> {
-        let seen_from = self.store().conversation(of.conversation)?.seen_from;
+    /// Messages up to `last`, as a model reads them; none without one.
+    fn up_to(&self, last: Option<i64>) -> Result<Vec<store::Message>> {
         let Some(last) = last else { return Ok(Vec::new()) };
         let messages = self.unstored.over(|| self.store().messages_up_to(last))?;
-        let messages = messages.into_iter().map(|(message, _)| message).collect();
-        Ok(chat_messages(self.as_read(seen_since(messages, seen_from))?))
+        self.as_read(messages.into_iter().map(|(message, _)| message).collect())
     }
 
     /// One reply at a time: what is read from now on until the turn is dropped does not change.
@@ -198,43 +211,101 @@ impl App {
         })
     }
 
-    /// `conversation` is that of the question, where it is not new.
+    /// Writes the reply to `question`, in a new conversation or in the one given. Where the context is full, before the
+    /// reply or in its middle, and the settings say so, the oldest turns are dropped from it.
     fn answer(
         self: &Arc<Self>,
         conversation: Option<i64>,
-        messages: Vec<ChatMessage>,
-        question: Question,
-        events: Events,
-        cancel: Cancel,
-    ) -> Result<Reply> {
-        self.running.during(events, |events| self.write(conversation, messages, question, events, cancel))
-    }
-
-    fn write(
-        self: &Arc<Self>,
-        conversation: Option<i64>,
-        messages: Vec<ChatMessage>,
+        branch: Branch,
         question: Question,
         events: Events,
         cancel: Cancel,
     ) -> Result<Reply> {
         let setup = self.face(conversation)?;
-        let values = setup.values.clone();
-        let earlier = match question {
+        let max_tokens = setup.values.max_tokens;
+        let asking =
+            Asking { conversation, question: question.into(), start: None, setup, max_tokens, cancel };
+        let start = match conversation {
+            Some(id) => self.store().conversation(id)?.seen_from,
+            None => None,
+        };
+        self.running.during(events, |events| {
+            let reply = self.write_in_room(&branch, start, asking.clone(), &events)?;
+            self.continue_full(reply, asking, &events)
+        })
+    }
+
+    /// Writes a reply; without the oldest turns where the settings, or the person, drop them and it does not fit.
+    fn write_in_room(
+        self: &Arc<Self>,
+        branch: &Branch,
+        start: Option<i64>,
+        asking: Asking,
+        events: &Events,
+    ) -> Result<Reply> {
+        let drops = self.drops_oldest() || self.continues_full(&asking.question)?;
+        let refused = match self.write(branch.chat(start), asking.clone(), events) {
+            Err(error) if drops && error.code == ErrorCode::PromptTooLong => error,
+            other => return other,
+        };
+        let start = match self.drop_oldest(branch, start, &asking.setup.values) {
+            // Sizes on a server are estimates, and it may not say how large its context is.
+            Err(error) if error.prompt.is_none_or(PromptSize::fits) => return Err(refused),
+            start => start?,
+        };
+        self.write(branch.chat(Some(start)), Asking { start: Some(start), ..asking }, events)
+    }
+
+    /// Continues a reply that filled the context, as long as there are turns to drop before its question.
+    fn continue_full(self: &Arc<Self>, mut reply: Reply, asking: Asking, events: &Events) -> Result<Reply> {
+        let mut written = 0;
+        while reply.reply.finish == Some(Finish::ContextFull) && self.drops_oldest() {
+            let Message { id, ref summary, .. } = reply.reply;
+            written += summary.as_ref().map_or(0, |summary| summary.tokens);
+            let branch = Branch { messages: self.up_to(Some(id))?, next: None };
+            let start = self.store().conversation(reply.conversation.id)?.seen_from;
+            let mut next = Asking { question: Question::More { reply: id }.into(), ..asking.clone() };
+            next.conversation = Some(reply.conversation.id);
+            next.max_tokens =
+                if asking.max_tokens == 0 { 0 } else { asking.max_tokens.saturating_sub(written) };
+            let Ok(start) = self.drop_oldest(&branch, start, &next.setup.values) else { break };
+            events(ReplyEvent::PartEnded { reply: reply.reply.clone() });
+            next.start = Some(start);
+            match self.write(branch.chat(Some(start)), next, events) {
+                Ok(more) => reply = more,
+                Err(error) => {
+                    tracing::warn!(error = error.message, "a full context could not be continued");
+                    break;
+                }
+            }
+        }
+        Ok(reply)
+    }
+
+    fn drops_oldest(&self) -> bool {
+        self.settings().context_overflow == ContextOverflow::DropOldest
+    }
+
+    /// Whether `question` continues a reply that filled the context, which fits only without the oldest turns.
+    fn continues_full(&self, question: &Question) -> Result<bool> {
+        let Question::More { reply } = *question else { return Ok(false) };
+        let full = serde_json::to_value(Finish::ContextFull)?;
+        Ok(self.store().message(reply)?.finish.as_deref() == full.as_str())
+    }
+
+    fn write(self: &Arc<Self>, messages: Vec<ChatMessage>, asking: Asking, events: &Events) -> Result<Reply> {
+        let values = PresetValues { max_tokens: asking.max_tokens, ..asking.setup.values.clone() };
+        let cancel = asking.cancel.clone();
+        let earlier = match *asking.question {
             Question::More { reply } => self.speedup_until(reply)?,
             _ => None,
         };
         let (records, written) = mpsc::channel();
-        let app = Arc::clone(self);
-        let cancelling = cancel.clone();
         let mut recorder = ReplyRecorder {
-            app,
-            conversation,
-            setup,
-            question,
-            events,
+            app: Arc::clone(self),
+            asking,
+            events: Arc::clone(events),
             records,
-            cancel: cancelling,
             refused: false,
             round: None,
             speed: LiveSpeedup { earlier, meter: SpeedupMeter::default(), due: Instant::now() },
@@ -378,14 +449,9 @@ impl Written {
 /// Is told of a reply on the engine thread: stores the question, tells the page, hands text and rounds to the record.
 struct ReplyRecorder {
     app: Arc<App>,
-    /// That of the question, where it is not new.
-    conversation: Option<i64>,
-    /// What it is written with.
-    setup: ConversationSetup,
-    question: Question,
+    asking: Asking,
     events: Events,
     records: Sender<Record>,
-    cancel: Cancel,
     /// Whether the store could not begin it, so that nobody wants to know more of it.
     refused: bool,
     /// By which the next text is written.
@@ -426,7 +492,7 @@ impl ReplyRecorder {
                 let begun = self.begin(target, draft);
                 if begun.is_err() {
                     self.refused = true;
-                    self.cancel.cancel();
+                    self.asking.cancel.cancel();
                 }
                 let _ = self.records.send(Record::Begun(begun));
             }
@@ -455,12 +521,17 @@ impl ReplyRecorder {
 
     /// Stores the question and an empty reply.
     fn begin(&self, target: &str, draft: Option<&str>) -> Result<Box<Begun>> {
-        if let Some(conversation) = self.conversation {
+        let Asking { conversation, question, start, setup, .. } = &self.asking;
+        let conversation = *conversation;
+        if let Some(conversation) = conversation {
             self.app.store_rest_of(conversation)?;
         }
         let mut store = self.app.store();
+        if let (Some(conversation), Some(_)) = (conversation, start) {
+            store.see_from(conversation, *start)?;
+        }
         let both = |(user, reply)| (Some(user), reply);
-        let (user, reply) = match &self.question {
+        let (user, reply) = match &**question {
             Question::Sent { conversation, asked } => {
                 both(store.ask(*conversation, asked.asked(), target, draft)?)
             }
@@ -470,13 +541,12 @@ impl ReplyRecorder {
             Question::Again { reply } => (None, store.begin_again(*reply, target, draft)?),
             Question::More { reply } => (None, store.begin_continuation(*reply, target, draft)?),
         };
-        let conversation = store.conversation(reply.conversation)?;
+        let home = store.conversation(reply.conversation)?;
         drop(store);
-        self.app.keep_setup(self.conversation, conversation.id, &self.setup);
+        self.app.keep_setup(conversation, home.id, setup);
         let user = user.map(TryInto::try_into).transpose()?;
-        let begun = (conversation.clone(), reply.clone());
-        let started =
-            ReplyEvent::Started { conversation: conversation.into(), user, reply: reply.try_into()? };
+        let begun = (home.clone(), reply.clone());
+        let started = ReplyEvent::Started { conversation: home.into(), user, reply: reply.try_into()? };
         (self.events)(started);
         Ok(Box::new(begun))
     }

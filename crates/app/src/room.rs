@@ -1,58 +1,86 @@
-//! A conversation that has outgrown the context: a person may leave out its oldest turns, so that the model no longer
-//! sees them, and have them seen again. They stay in the conversation.
+//! Conversations that outgrow the model's context: the oldest turns are dropped from it, by a person or by the settings.
+//! They stay in the conversation, and the model can be shown them again.
 
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_store as store;
 
 use crate::app::App;
 use crate::error::Result;
-use crate::history::{chat_messages, push};
-use crate::ipc::{CommandError, Conversation, ErrorCode, PresetValues, Sent};
-use crate::replier::PromptSize;
+use crate::history::{chat_messages, push, seen_since};
+use crate::ipc::{CommandError, Conversation, ErrorCode, PresetValues, PromptSize, Sent};
 use crate::reply::engine_gone;
 
+/// Messages that lead to a reply: one branch of a conversation, and what is sent at its end.
+pub(crate) struct Branch {
+    /// Stored messages with the text of their files, oldest first.
+    pub(crate) messages: Vec<store::Message>,
+    /// Words of a new question.
+    pub(crate) next: Option<String>,
+}
+
+impl Branch {
+    /// The chat that the model sees when its context starts at the message `start`; `None` starts at the first.
+    pub(crate) fn chat(&self, start: Option<i64>) -> Vec<ChatMessage> {
+        let mut chat = chat_messages(seen_since(self.messages.clone(), start));
+        self.next.iter().for_each(|words| push(&mut chat, Role::User, words));
+        chat
+    }
+
+    /// Messages at which the context can start to be shorter than from `start` on: every later question. A new question
+    /// is the id after the last message's, as it has none yet.
+    fn later_starts(&self, start: Option<i64>) -> Vec<i64> {
+        let questions = self.messages.iter().filter(|message| message.role == store::Role::User);
+        let seen = questions.map(|question| question.id).filter(|&id| start.is_none_or(|start| id >= start));
+        let new = self.next.as_ref().and(self.messages.last()).map(|last| last.id + 1);
+        // To start at the first question drops nothing.
+        seen.chain(new).skip(1).collect()
+    }
+}
+
 impl App {
-    /// Lets the model no longer see the oldest turns of a conversation: whole turns, as few as leave room for `next`,
-    /// which is to be sent, or else for the last reply again, and a quarter of the context for the reply. What
-    /// is answered next is always seen.
+    /// Drops the oldest turns of a conversation from the model's context: whole turns, as few as leave room for `next`,
+    /// which is to be sent, or else for the last reply again, and a quarter of the context for the reply. The
+    /// question that is answered next always stays.
     ///
     /// # Errors
-    /// `PromptTooLong` when that alone does not fit; `Busy`, `NoTarget`, `NotFound`.
+    /// `MessageTooLong` when that alone does not fit; `Busy`, `NoTarget`, `NotFound`.
     pub fn leave_out_oldest(&self, conversation: i64, next: Option<Sent>) -> Result<Conversation> {
         let _turn = self.take_turn()?;
         let values = self.face(Some(conversation))?.values;
         let next = next.map(|sent| self.question(sent)).transpose()?.map(|question| question.words());
-        let seen_from = self.store().conversation(conversation)?.seen_from;
+        let start = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
         if next.is_none() {
             messages.pop_if(|last| last.role == store::Role::Assistant);
         }
-        // Of all, as there may be none left that the model sees.
-        let last = messages.last().map(|last| last.id);
-        messages.retain(|message| seen_from.is_none_or(|from| message.id >= from));
-        let mut starts: Vec<i64> = messages
-            .iter()
-            .filter(|message| message.role == store::Role::User)
-            .map(|message| message.id)
-            .collect();
-        // The number after the last one is that of what is said next, or one before it.
-        starts.extend(last.filter(|_| next.is_some()).map(|last| last + 1));
-        let size = |from: i64| {
-            let seen = messages.iter().filter(|message| message.id >= from).cloned().collect();
-            let mut seen = chat_messages(seen);
-            next.iter().for_each(|words| push(&mut seen, Role::User, words));
-            self.measure(seen, &values)
+        let start = self.drop_oldest(&Branch { messages, next }, start, &values)?;
+        Ok(self.store().see_from(conversation, Some(start))?.into())
+    }
+
+    /// Returns the message at which the context has to start instead of at `start`, so that as few turns as possible
+    /// are dropped and a quarter of the context is free for the reply.
+    ///
+    /// # Errors
+    /// `MessageTooLong` where the last question does not fit by itself.
+    pub(crate) fn drop_oldest(
+        &self,
+        branch: &Branch,
+        start: Option<i64>,
+        values: &PresetValues,
+    ) -> Result<i64> {
+        let starts = branch.later_starts(start);
+        let size = |start| self.measure(branch.chat(start), values);
+        let index = fewest(&starts, |&start| Ok(size(Some(start))?.leaves_room()))?;
+        let Some(&found) = starts.get(index) else {
+            return Err(CommandError::message_too_long(size(start)?));
         };
-        let first = fewest(&starts, |&from| Ok(size(from)?.leaves_room()))?;
-        if first + 1 == starts.len() {
-            let alone = size(starts[first])?;
+        if index + 1 == starts.len() {
+            let alone = size(Some(found))?;
             if !alone.fits() {
-                return Err(too_long(format!(
-                    "This message alone is too long: {alone}. Shorten it, attach less, or choose a model with a larger context."
-                )));
+                return Err(CommandError::message_too_long(alone));
             }
         }
-        Ok(self.store().see_from(conversation, starts.get(first).copied())?.into())
+        Ok(found)
     }
 
     /// Lets the model see a conversation from this question on.
@@ -77,9 +105,13 @@ impl App {
         let values = self.face(Some(conversation))?.values;
         let size = self.measure(chat_messages(self.shown(conversation)?), &values)?;
         if !size.fits() {
-            return Err(too_long(format!(
+            let message = format!(
                 "All of this conversation is too long: {size}. Choose a model with a larger context first."
-            )));
+            );
+            return Err(CommandError {
+                prompt: Some(size),
+                ..CommandError::new(ErrorCode::PromptTooLong, message)
+            });
         }
         Ok(self.store().see_from(conversation, None)?.into())
     }
@@ -97,10 +129,6 @@ fn fewest<T>(of: &[T], fits: impl Fn(&T) -> Result<bool>) -> Result<usize> {
         if fits(&of[middle])? { high = middle } else { low = middle + 1 }
     }
     Ok(low)
-}
-
-fn too_long(message: String) -> CommandError {
-    CommandError::new(ErrorCode::PromptTooLong, message)
 }
 
 #[cfg(test)]

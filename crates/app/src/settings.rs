@@ -12,7 +12,7 @@ use foretoken_store::Store;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Result, bad_setting};
-use crate::ipc::{Appearance, Language, ServerSettings, Settings, TEXT_SIZE, Theme};
+use crate::ipc::{Appearance, ContextOverflow, Language, ServerSettings, Settings, TEXT_SIZE, Theme};
 use crate::presets;
 
 /// Tokens of the longest reply by default; longer ones can be continued.
@@ -33,6 +33,7 @@ impl Default for Settings {
             sampling: Sampling::default(),
             thinking: None,
             max_tokens: MAX_TOKENS,
+            context_overflow: ContextOverflow::default(),
             system_prompt: String::new(),
             presets: Vec::new(),
             hidden_presets: Vec::new(),

@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 use candle_core::quantized::GgmlDType;
 use foretoken_app::App;
 use foretoken_app::ipc::{
-    Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, DRAFT_MTP, DRAFT_NGRAM,
-    DRAFT_NONE, DraftOption, EnginePhase, EngineStatus, ErrorCode, MemoryUse, ModelKind, Reply, ReplyCheck,
-    ReplyEvent, Role, Settings, Setup, Speculating, TraceStorage,
+    Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, ContextOverflow, DRAFT_MTP,
+    DRAFT_NGRAM, DRAFT_NONE, DraftOption, EnginePhase, EngineStatus, ErrorCode, MemoryUse, Message,
+    ModelKind, Reply, ReplyCheck, ReplyEvent, Role, Settings, Setup, Speculating, TraceStorage,
 };
 use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
@@ -393,9 +393,11 @@ fn a_second_message_has_to_wait_for_the_first() {
 fn a_prompt_that_cannot_be_answered_is_refused_in_a_sentence_and_not_stored() {
     let fixture = Fixture::new();
     assert_eq!(fixture.refused(None, " \n ").0, ErrorCode::EmptyPrompt);
-    let (code, message) = fixture.refused(None, &"long ".repeat(3000));
-    assert_eq!(code, ErrorCode::PromptTooLong);
-    assert!(message.contains("context window holds 1024"), "{message}");
+    let error = fixture.app.send(None, "long ".repeat(3000).as_str(), listen().0).unwrap_err();
+    assert_eq!(error.code, ErrorCode::MessageTooLong);
+    assert!(error.message.contains("context window holds 1024"), "{}", error.message);
+    let size = error.prompt.unwrap();
+    assert!(size.context == 1024 && size.tokens > 3000, "{size:?}");
     assert_eq!(fixture.refused(Some(99), "Hello").0, ErrorCode::NotFound);
     assert!(fixture.app.conversations().unwrap().is_empty());
 }
@@ -403,7 +405,10 @@ fn a_prompt_that_cannot_be_answered_is_refused_in_a_sentence_and_not_stored() {
 #[test]
 fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_model_saw() {
     let fixture = Fixture::new();
-    fixture.set(|settings| settings.max_tokens = 24);
+    fixture.set(|settings| {
+        settings.max_tokens = 24;
+        settings.context_overflow = ContextOverflow::Stop;
+    });
     let (first, _) = fixture.send(None, &format!("Tell me a story. {}", "It is about a fox. ".repeat(50)));
     let conversation = first.conversation.id;
     let (second, _) = fixture.send(Some(conversation), &"And a lantern. ".repeat(60));
@@ -419,6 +424,84 @@ fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_mode
         let check = fixture.app.check_reply(reply, Box::new(|_| ())).unwrap();
         assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
     }
+}
+
+/// A long turn, a short one, and a story that fills what is left of the context. Returns its reply and events.
+fn fill_the_context(fixture: &Fixture) -> (Reply, Vec<ReplyEvent>) {
+    let ask = |conversation, filler: usize, max_tokens| {
+        fixture.app.save_settings(Settings { max_tokens, ..fixture.app.settings() }).unwrap();
+        fixture.send(conversation, &format!("Tell me a story about a fox. {}", "It is long. ".repeat(filler)))
+    };
+    let conversation = Some(ask(None, 185, 16).0.conversation.id);
+    ask(conversation, 40, 16);
+    ask(conversation, 0, 0)
+}
+
+#[test]
+fn a_reply_that_fills_the_context_continues_without_the_oldest_turns_and_with_one_text_whatever_drafts() {
+    let fixture = Fixture::new();
+    let seeded = Sampling { temperature: 0.9, seed: Some(11), ..Sampling::default() };
+    for sampling in [Sampling::greedy(), seeded] {
+        let mut texts = Vec::new();
+        for draft in ["starter-draft", DRAFT_NGRAM, DRAFT_NONE] {
+            fixture.set(|settings| {
+                settings.sampling = sampling.clone();
+                let_draft(settings, draft);
+            });
+            let (reply, events) = fill_the_context(&fixture);
+            let ended: Vec<_> = events
+                .iter()
+                .filter_map(|event| match event {
+                    ReplyEvent::PartEnded { reply } => Some(reply),
+                    _ => None,
+                })
+                .collect();
+            let messages = fixture.app.messages(reply.conversation.id).unwrap();
+            let [.., question, first, last] = &messages[..] else { panic!("{messages:?}") };
+            assert_eq!(ended, [first]);
+            assert_eq!((first.finish, last), (Some(Finish::ContextFull), &reply.reply));
+            assert_eq!((first.parent, last.parent), (Some(question.id), Some(first.id)));
+            assert!(reply.conversation.seen_from.is_some_and(|start| start > messages[0].id));
+            assert!(reply.conversation.seen_from.is_some_and(|start| start <= question.id));
+            for part in [first, last] {
+                let check = fixture.app.check_reply(part.id, Box::new(|_| ())).unwrap();
+                assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
+            }
+            texts.push((first.text.clone(), last.text.clone()));
+        }
+        assert_eq!((&texts[0], &texts[1]), (&texts[2], &texts[2]));
+    }
+}
+
+#[test]
+fn with_stop_a_reply_ends_with_the_context_and_is_continued_without_the_oldest_turns_when_asked() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (rolled, _) = fill_the_context(&fixture);
+    fixture.set(|settings| settings.context_overflow = ContextOverflow::Stop);
+    let (full, events) = fill_the_context(&fixture);
+    assert!(!events.iter().any(|event| matches!(event, ReplyEvent::PartEnded { .. })));
+    assert_eq!((full.reply.finish, full.conversation.seen_from), (Some(Finish::ContextFull), None));
+    let more = fixture.app.continue_reply(full.reply.id, listen().0).unwrap();
+    assert_eq!(more.reply.text, rolled.reply.text);
+    assert!(more.conversation.seen_from.is_some());
+}
+
+#[test]
+fn all_parts_of_a_reply_together_are_no_longer_than_the_longest_reply() {
+    let fixture = Fixture::new();
+    fixture.set(|_| ());
+    let (whole, _) = fill_the_context(&fixture);
+    let messages = fixture.app.messages(whole.conversation.id).unwrap();
+    let [.., question, first, _] = &messages[..] else { panic!("{messages:?}") };
+    let tokens = |message: &Message| message.summary.as_ref().unwrap().tokens;
+    fixture.set(|settings| settings.max_tokens = tokens(first) + 9);
+    fixture.app.see_from(whole.conversation.id, messages[0].id).unwrap();
+    let again = fixture.app.regenerate(first.id, listen().0).unwrap();
+    let messages = fixture.app.messages(whole.conversation.id).unwrap();
+    let [.., asked, part, _] = &messages[..] else { panic!("{messages:?}") };
+    assert_eq!((asked, &part.text, tokens(part)), (question, &first.text, tokens(first)));
+    assert_eq!((tokens(&again.reply), again.reply.finish), (9, Some(Finish::Length)));
 }
 
 #[test]

@@ -30,6 +30,7 @@ import type { PresetValues } from "../bindings/PresetValues";
 import type { Reply } from "../bindings/Reply";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
+import type { PromptSize } from "../bindings/PromptSize";
 import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
@@ -237,6 +238,8 @@ export class BackendError extends Error {
   constructor(
     readonly code: ErrorCode,
     message: string,
+    /** Length of a prompt that is too long, where it was counted. */
+    readonly prompt: PromptSize | null = null,
   ) {
     super(message);
     this.name = "BackendError";
@@ -245,7 +248,9 @@ export class BackendError extends Error {
   /** The error behind whatever was thrown. */
   static from(thrown: unknown): BackendError {
     if (thrown instanceof BackendError) return thrown;
-    if (isCommandError(thrown)) return new BackendError(thrown.code, thrown.message);
+    if (isCommandError(thrown)) {
+      return new BackendError(thrown.code, thrown.message, thrown.prompt);
+    }
     return new BackendError("internal", thrown instanceof Error ? thrown.message : String(thrown));
   }
 }

@@ -7,4 +7,4 @@ import type { Speedup } from "./Speedup";
 /**
  * Sent on the channel of what begins a reply.
  */
-export type ReplyEvent = { "type": "started", conversation: Conversation, user: Message | null, reply: Message, } | { "type": "prompt", done: number, total: number, } | { "type": "round", round: Round, } | { "type": "speedup", speedup: Speedup, } | { "type": "text", delta: string, };
+export type ReplyEvent = { "type": "started", conversation: Conversation, user: Message | null, reply: Message, } | { "type": "part_ended", reply: Message, } | { "type": "prompt", done: number, total: number, } | { "type": "round", round: Round, } | { "type": "speedup", speedup: Speedup, } | { "type": "text", delta: string, };

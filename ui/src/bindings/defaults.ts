@@ -46,6 +46,7 @@ export const defaults: Settings = {
   },
   "thinking": null,
   "max_tokens": 2048,
+  "context_overflow": "drop_oldest",
   "system_prompt": "",
   "presets": [],
   "hidden_presets": [],

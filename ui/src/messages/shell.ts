@@ -139,6 +139,12 @@ function factWords(fact: string): string {
 }
 
 /** Why something failed, by its code; the shell's own sentence says more. */
-export function errorWords({ code, message }: Pick<CommandError, "code" | "message">): string {
-  return t(`error.${code}`, { detail: message });
+export function errorWords({
+  code,
+  message,
+  prompt = null,
+}: Pick<CommandError, "code" | "message"> & Partial<CommandError>): string {
+  if (prompt === null) return t(`error.${code}`, { detail: message });
+  const size = { tokens: count(prompt.tokens), context: count(prompt.context) };
+  return t(code === "message_too_long" ? "error.messageSize" : "error.chatSize", size);
 }

@@ -68,6 +68,7 @@ const sections = {
   stop_loops: "sampling",
   seed: "sampling",
   max_tokens: "sampling",
+  context_overflow: "sampling",
   thinking: "sampling",
   model_preset: "presets",
   presets: "presets",

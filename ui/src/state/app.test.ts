@@ -67,6 +67,7 @@ class Fake {
     regenerate: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
     sendInstead: (_: number, __: Sent, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
     continueReply: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
+    followReply: (onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
     chooseBranch: (id: number) => this.#branch("choose", id),
     deleteMessage: (id: number) => this.#branch("delete", id),
     restoreMessage: (id: number) => this.#branch("restore", id),
@@ -119,6 +120,39 @@ test("the stored reply replaces the streamed preview", async () => {
   expect(app.conversations.messages).toEqual([question, stored]);
   expect(app.reply.active).toBe(false);
   expect(app.traces.of(3)?.rounds).toEqual(threeRounds);
+});
+
+test("a reply that fills the context goes on in a second part, and the context starts later", async () => {
+  const accepted = vi.fn();
+  const asked = app.reply.send(saying("Hello"), accepted);
+  fake.begin();
+  for (const round of threeRounds) fake.emit({ type: "round", round });
+  const part: Message = { ...stored, finish: "context_full" };
+  fake.emit({ type: "part_ended", reply: part });
+  const next = message(4, { parent: 3 });
+  fake.emit({ type: "started", conversation: { ...home, seen_from: 2 }, user: null, reply: next });
+  expect(app.conversations.messages).toEqual([question, part, next]);
+  expect(app.conversations.seenFrom).toBe(2);
+  expect([app.traces.of(3)?.length, app.traces.of(4)?.length]).toEqual([3, 0]);
+  expect(accepted).toHaveBeenCalledOnce();
+  const last: Message = { ...next, text: " f", finish: "stop" };
+  fake.settle?.resolve({ conversation: { ...home, seen_from: 2 }, reply: last });
+  await asked;
+  expect(app.conversations.messages).toEqual([question, part, last]);
+});
+
+test("a reply in parts that is taken up again is shown with all of them", async () => {
+  const part: Message = { ...stored, finish: "context_full" };
+  const next = message(4, { parent: 3 });
+  app.conversations.current = 1;
+  const taken = app.reply.takeUp(() => Promise.resolve());
+  fake.begin();
+  fake.emit({ type: "part_ended", reply: part });
+  fake.emit({ type: "started", conversation: home, user: null, reply: next });
+  expect(app.reply.message).toEqual(next);
+  fake.settle?.resolve({ conversation: home, reply: { ...next, text: " f" } });
+  await taken;
+  expect(app.conversations.messages.map(({ id }) => id)).toEqual([2, 3, 4]);
 });
 
 test("a reply without rounds shows its text while it streams", async () => {

@@ -47,6 +47,11 @@ export class Conversations {
     return this.list.find(({ id }) => id === this.current)?.seen_from ?? null;
   }
 
+  /** The questions of the open conversation that the model sees. */
+  readonly seenQuestions = $derived.by(() =>
+    this.messages.filter(({ role, id }) => role === "user" && id >= (this.seenFrom ?? id)),
+  );
+
   async load() {
     await this.#try(async () => {
       this.list = await this.#backend.conversations();

@@ -87,7 +87,7 @@ export class Reply {
     const take = (event: ReplyEvent) => {
       if (event.type === "started") {
         // This page's own question came first; it is told of that reply already.
-        if (this.active) return;
+        if (this.active && !followed) return;
         followed = this.active = true;
         asked = event.conversation.id;
       }
@@ -110,7 +110,7 @@ export class Reply {
     const offer = conversation === null ? null : { conversation, next: sent, again };
     await this.#run(offer, (onEvent) =>
       this.#backend.send(conversation, sent, (event) => {
-        if (event.type === "started") {
+        if (event.type === "started" && event.user) {
           onAccepted();
           this.#arriveIn(event.conversation.id, conversation);
         }
@@ -257,8 +257,13 @@ export class Reply {
         this.#traces.keep(event.reply.id, this.trace);
         this.#conversations.place(event.reply);
         this.#text = "";
-        this.speedup = null;
+        this.speedup = this.prompt = null;
         this.#onBegin(event.conversation.id);
+        break;
+      case "part_ended":
+        this.trace?.flush();
+        if (this.trace?.gap) void this.#traces.refresh(event.reply.id);
+        this.#conversations.place(event.reply);
         break;
       case "prompt":
         this.prompt = { done: event.done, total: event.total };

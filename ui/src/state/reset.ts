@@ -13,6 +13,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   sampling: ({ sampling }) => ({
     sampling: { ...defaults.sampling, mode: sampling.mode },
     max_tokens: defaults.max_tokens,
+    context_overflow: defaults.context_overflow,
     thinking: defaults.thinking,
   }),
   device: () => ({ device: defaults.device, draft_device: defaults.draft_device }),

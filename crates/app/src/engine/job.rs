@@ -9,9 +9,9 @@ use foretoken_server::{Order, Teller};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
-    Advice, Arena, ArenaEvent, ArenaRequest, CheckProgress, PresetValues, ReplyCheck, Settings,
+    Advice, Arena, ArenaEvent, ArenaRequest, CheckProgress, PresetValues, PromptSize, ReplyCheck, Settings,
 };
-use crate::replier::{Ending, Event, PromptSize};
+use crate::replier::{Ending, Event};
 
 /// Told of a reply while it is written, on the engine thread.
 pub type OnReply = Box<dyn FnMut(Event<'_>) + Send>;

@@ -12,8 +12,8 @@ use foretoken_remote::{Heard, Question, Reply};
 use super::replying::{longest, system_prompt};
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{CommandError, ErrorCode, Settings};
-use crate::replier::{Ending, Event, PromptSize, Replier};
+use crate::ipc::{CommandError, ErrorCode, PromptSize, Settings};
+use crate::replier::{Ending, Event, Replier};
 use crate::servers::{self, Chosen};
 
 /// Bytes of a token before any server has counted, and tokens that a template puts around a message.

@@ -15,8 +15,8 @@ use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::estimate::{estimated, exceeds};
-use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, Settings};
-use crate::replier::{Ending, Event, PromptSize, Replier};
+use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, PromptSize, Settings};
+use crate::replier::{Ending, Event, Replier};
 
 impl Replier for Local {
     fn reply(
@@ -86,12 +86,15 @@ impl Local {
 /// # Errors
 /// Those of rendering; `PromptTooLong` where that is known without.
 pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
-    if let Some(PromptSize { tokens, context }) = excess(session, messages) {
+    if let Some(size @ PromptSize { tokens, context }) = excess(session, messages) {
         let message = format!(
             "the prompt is too long: about {tokens} tokens, and the model's context window holds {context}. \
              Shorten it, attach less, or start a new conversation."
         );
-        return Err(CommandError::new(ErrorCode::PromptTooLong, message));
+        return Err(CommandError {
+            prompt: Some(size),
+            ..CommandError::new(ErrorCode::PromptTooLong, message)
+        });
     }
     let messages: Vec<ChatMessage> =
         system_prompt(settings).into_iter().chain(messages.iter().cloned()).collect();

@@ -56,10 +56,10 @@ impl Local {
     }
 }
 
-pub(super) fn refusal(CommandError { code, message }: CommandError) -> Refusal {
+pub(super) fn refusal(CommandError { code, message, .. }: CommandError) -> Refusal {
     match code {
         ErrorCode::NoTarget => Refusal::not_ready(message),
-        ErrorCode::PromptTooLong => Refusal::context_length(message),
+        ErrorCode::PromptTooLong | ErrorCode::MessageTooLong => Refusal::context_length(message),
         ErrorCode::EmptyPrompt | ErrorCode::BadSetting | ErrorCode::BadModel => Refusal::bad_request(message),
         _ => Refusal::failed(message),
     }

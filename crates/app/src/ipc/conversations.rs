@@ -132,6 +132,8 @@ pub enum ReplyEvent {
     /// The question is stored and the reply begins: both are shown after the message they follow. `user` is `None` where
     /// nothing was asked anew.
     Started { conversation: Conversation, user: Option<Message>, reply: Message },
+    /// A part of the reply that ended with the context, as stored. The next `Started` continues it.
+    PartEnded { reply: Message },
     /// Prompt tokens processed so far.
     Prompt { done: u32, total: u32 },
     /// What a round added to the reply, and how it came about.

@@ -34,6 +34,8 @@ pub struct Settings {
     pub thinking: Option<bool>,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
+    /// How a conversation continues that no longer fits into the model's context.
+    pub context_overflow: ContextOverflow,
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
     /// Of the person's own, in the order in which they were made.
@@ -123,6 +125,18 @@ pub enum Theme {
     System,
     Light,
     Dark,
+}
+
+/// How a conversation continues that no longer fits into the model's context window.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum ContextOverflow {
+    /// The model no longer sees the oldest turns, as few as leave a quarter of the context free.
+    #[default]
+    DropOldest,
+    /// A message that does not fit is refused, and a reply ends where the context does.
+    Stop,
 }
 
 /// What the window is written in; what models write is not touched by it.

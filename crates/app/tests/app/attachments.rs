@@ -3,9 +3,9 @@
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, Sent, Settings,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, PromptSize, Sent, Settings,
 };
-use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
+use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::Finish;
 
@@ -151,8 +151,8 @@ fn what_cannot_fit_whatever_it_says_is_refused_and_reckoned_without_being_counte
     let many = vec![whole.clone(); ATTACHMENTS];
 
     let error = fixture.app.send(None, sent("Hm?", &many), listen().0).unwrap_err();
-    assert_eq!(error.code, ErrorCode::PromptTooLong);
-    assert!(error.message.starts_with("the prompt is too long: about 2097"), "{}", error.message);
+    assert_eq!(error.code, ErrorCode::MessageTooLong);
+    assert!(error.message.contains("its prompt has 2097"), "{}", error.message);
     let counted = fixture.app.count_attachment(&whole);
     assert!(!counted.exact && counted.tokens >= ATTACHMENT_BYTES as u32 / 4, "{counted:?}");
 

@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
-use foretoken_app::ipc::{CommandError, EnginePhase, ErrorCode, Message, Reply, ReplyEvent, Settings};
-use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
+use foretoken_app::ipc::{
+    CommandError, ContextOverflow, EnginePhase, ErrorCode, Message, PromptSize, Reply, ReplyEvent, Settings,
+};
+use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_app::reply::Events;
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::trace::Finish;
@@ -442,15 +444,50 @@ fn a_question_that_cannot_be_stored_is_refused_in_a_sentence_and_nothing_is_told
 }
 
 #[test]
-fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_can_be_seen_whole_again() {
+fn a_conversation_that_outgrew_the_context_continues_by_itself_without_its_oldest_turns() {
     let fixture = fixture();
+    let (first, _) = fixture.send(None, "echo one two three four five six seven eight");
+    let conversation = first.conversation.id;
+    fixture.send(Some(conversation), "echo nine ten eleven twelve");
+    fixture.send(Some(conversation), "recall");
+    let before = fixture.app.messages(conversation).unwrap();
+
+    let next = "echo some more words for you and again some more words";
+    let (reply, events) = fixture.send(Some(conversation), next);
+    assert_eq!(reply.conversation.seen_from, Some(before[2].id), "one turn is enough");
+    let ReplyEvent::Started { conversation: begun, .. } = &events[0] else { panic!("{events:?}") };
+    assert_eq!(begun.seen_from, reply.conversation.seen_from, "it is known from the beginning");
+    assert_eq!(fixture.app.messages(conversation).unwrap()[..before.len()], before, "all is still there");
+
+    // Of an answer that is changed or written again, only what comes before it counts.
+    let changed = fixture.app.send_instead(before[4].id, next, listen().0).unwrap();
+    assert_eq!(changed.conversation.seen_from, Some(before[2].id));
+    let again = fixture.app.regenerate(changed.reply.id, listen().0).unwrap();
+    assert_eq!(again.conversation.seen_from, Some(before[2].id));
+
+    let seen_from = again.conversation.seen_from;
+    let long = "word ".repeat(CONTEXT);
+    let error = fixture.app.send(Some(conversation), long.as_str(), listen().0).unwrap_err();
+    assert_eq!(error.code, ErrorCode::MessageTooLong);
+    assert_eq!(error.prompt, Some(PromptSize { tokens: CONTEXT, context: CONTEXT }));
+    let error = fixture.app.send(None, long.as_str(), listen().0).unwrap_err();
+    assert_eq!(error.code, ErrorCode::MessageTooLong, "nothing can be dropped from a new conversation");
+    assert_eq!(fixture.app.conversations().unwrap()[0].seen_from, seen_from, "nothing changed");
+}
+
+#[test]
+fn with_stop_a_conversation_that_outgrew_the_context_is_refused_and_helped_by_dropping_its_oldest_turns() {
+    let fixture = fixture();
+    fixture.set(|settings| settings.context_overflow = ContextOverflow::Stop);
     let (first, _) = fixture.send(None, "echo one two three four five six seven eight");
     let conversation = first.conversation.id;
     fixture.send(Some(conversation), "echo nine ten eleven twelve");
     fixture.send(Some(conversation), "recall");
     // Too long as long as the first turn is seen.
     let next = "echo some more words for you and again some more words";
-    assert_eq!(fixture.refused(Some(conversation), next).0, ErrorCode::PromptTooLong);
+    let error = fixture.app.send(Some(conversation), next, listen().0).unwrap_err();
+    assert_eq!(error.code, ErrorCode::PromptTooLong);
+    assert!(error.prompt.is_some_and(|size| size.tokens > CONTEXT && size.context == CONTEXT), "{error:?}");
 
     let before = fixture.app.messages(conversation).unwrap();
     let left = fixture.app.leave_out_oldest(conversation, Some(next.into())).unwrap();
@@ -465,11 +502,8 @@ fn a_conversation_that_outgrew_the_context_goes_on_without_its_oldest_turns_and_
 
     let long = "word ".repeat(CONTEXT);
     let refused = fixture.app.leave_out_oldest(conversation, Some(long.as_str().into())).unwrap_err();
-    assert!(
-        refused.message.starts_with("This message alone is too long: its prompt has 40 tokens"),
-        "{}",
-        refused.message
-    );
+    assert_eq!(refused.code, ErrorCode::MessageTooLong);
+    assert_eq!(refused.prompt, Some(PromptSize { tokens: CONTEXT, context: CONTEXT }));
     assert_eq!(fixture.app.conversations().unwrap()[0].seen_from, left.seen_from, "nothing changed");
 
     let short = fixture.send(None, "echo this").0.conversation.id;

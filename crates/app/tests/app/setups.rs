@@ -5,8 +5,8 @@ use std::sync::mpsc::{self, Receiver, Sender};
 
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
-use foretoken_app::ipc::{ConversationSetup, ErrorCode, Preset, PresetValues, Settings};
-use foretoken_app::replier::{Ending, Event, PromptSize, Replier};
+use foretoken_app::ipc::{ConversationSetup, ErrorCode, Preset, PresetValues, PromptSize, Settings};
+use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_engine::model::ChatMessage;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::trace::Finish;

@@ -3,12 +3,14 @@
 use std::io::{IsTerminal, Write, stdin};
 
 use anstream::{AutoStream, ColorChoice};
+use foretoken_engine::Error as EngineError;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::DraftLength;
-use foretoken_engine::trace::{Round, Summary};
+use foretoken_engine::token::TokenId;
+use foretoken_engine::trace::{Finish, Round, Summary};
 use foretoken_library::STARTER;
 
 use crate::args::{DraftChoice, PairDeviceArgs, TalkArgs, draft_length};
@@ -183,14 +185,63 @@ impl Chat<'_> {
         }
     }
 
+    /// The prompt of the conversation. Where it does not fit, or `full` asks for more room, the oldest turns are dropped,
+    /// as few as leave a quarter of the context for the reply.
+    ///
+    /// # Errors
+    /// `PromptTooLong` where the last turn does not fit by itself; then nothing is dropped.
+    fn prompt(&mut self, full: bool) -> Result<Vec<TokenId>> {
+        let context = self.session.context();
+        let room = context - context.div_ceil(4);
+        let mut prompt = self.session.conversation(&self.messages, self.thinking)?;
+        if prompt.len() < context && !full {
+            return Ok(prompt);
+        }
+        let turns = self.messages.iter().enumerate().filter(|(_, message)| message.role == Role::User);
+        let starts: Vec<usize> = turns.map(|(at, _)| at).skip(1).collect();
+        let mut dropped = 0;
+        for start in starts {
+            prompt = self.session.conversation(&self.messages[start..], self.thinking)?;
+            dropped = start;
+            if prompt.len() <= room {
+                break;
+            }
+        }
+        if dropped == 0 || prompt.len() >= context {
+            return Err(EngineError::PromptTooLong { found: prompt.len(), limit: context }.into());
+        }
+        self.messages.drain(..dropped);
+        output::note(format_args!(
+            "the context is full: the model no longer sees the {dropped} oldest messages"
+        ));
+        Ok(prompt)
+    }
+
+    /// Replies to the last message. A reply that fills the context continues without the oldest turns.
     fn reply(&mut self) -> Result<()> {
-        self.request.prompt = self.session.conversation(&self.messages, self.thinking)?;
         let show: fn(&Round) -> Result<()> = if self.colours { show_coloured } else { show_plain };
-        let reply = reply(&mut self.session, &self.request, &self.interrupt, &mut |round| show(round))?;
+        let mut request = Request { prompt: self.prompt(false)?, ..self.request.clone() };
+        let mut content = String::new();
+        loop {
+            let reply = reply(&mut self.session, &request, &self.interrupt, &mut |round| show(round))?;
+            content.push_str(&reply.text);
+            let Summary { finish, tokens, .. } = reply.summary;
+            self.last = Some(reply.summary);
+            if finish != Finish::ContextFull {
+                break;
+            }
+            request.max_tokens = request.max_tokens.map(|left| left.saturating_sub(tokens as usize));
+            self.messages.push(ChatMessage { role: Role::Assistant, content: content.clone() });
+            let prompt = self.prompt(true);
+            self.messages.pop();
+            match prompt {
+                Ok(prompt) => request.prompt = prompt,
+                Err(_) => break,
+            }
+        }
         output::line("")?;
-        output::note(output::summary(&reply.summary));
-        self.messages.push(ChatMessage { role: Role::Assistant, content: reply.text });
-        self.last = Some(reply.summary);
+        self.last.iter().for_each(|summary| output::note(output::summary(summary)));
+        self.messages.push(ChatMessage { role: Role::Assistant, content });
         Ok(())
     }
 }

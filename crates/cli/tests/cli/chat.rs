@@ -78,6 +78,22 @@ fn a_conversation_says_the_same_whoever_drafts() {
 }
 
 #[test]
+fn a_conversation_that_outgrows_the_context_goes_on_without_its_oldest_turns_whoever_drafts() {
+    let about_a_fox =
+        |filler: usize| format!("Tell me a story about a fox. {}", "It is long. ".repeat(filler));
+    // The third reply fills the context, and the fourth message does not fit.
+    let lines = [about_a_fox(185), about_a_fox(40), about_a_fox(0), about_a_fox(185), about_a_fox(1)];
+    let lines = lines.each_ref().map(String::as_str);
+    let plain = chat(&["--draft", "none"], &lines);
+    assert_eq!((plain.code, plain.err.matches("ended by the model").count()), (0, 5), "{}", plain.err);
+    assert_eq!(chat(&[], &lines).out, plain.out);
+    let dropped = "the context is full: the model no longer sees the ";
+    assert_eq!(plain.err.matches(dropped).count(), 2, "{}", plain.err);
+    assert!(plain.err.contains(&format!("{dropped}2 oldest messages")), "{}", plain.err);
+    assert!(!plain.err.contains("too long"), "{}", plain.err);
+}
+
+#[test]
 fn a_new_conversation_forgets_the_one_before() {
     let prompt_tokens = |lines: &[&str]| {
         let run = chat(&[], lines);

@@ -99,6 +99,21 @@ test.each([
   expect(find("continue-reply") !== null).toBe(offered);
 });
 
+test.each([
+  ["with an earlier turn to drop", [1, 3], "drop-and-continue", "full-new-chat"],
+  ["that is all there is in the context", [3], "full-new-chat", "drop-and-continue"],
+] as const)("a reply %s that filled the context is helped", (_, questions, offered, missing) => {
+  const asked = (id: number): Message => ({ ...REPLY, id, role: "user", siblings: [id] });
+  app.conversations.messages = questions.map(asked);
+  const proceed = vi.spyOn(app.reply, "continue").mockResolvedValue();
+  show({ ...REPLY, id: 4, finish: "context_full" });
+  expect(find("reply-ending")?.textContent).toContain("Context full.");
+  expect(find(missing)).toBeNull();
+  find(offered)?.click();
+  expect(proceed.mock.calls).toEqual(offered === "drop-and-continue" ? [[4]] : []);
+  expect(app.conversations.current).toBeNull();
+});
+
 test("a reply that ran in circles says so and is written again with stronger penalties", async () => {
   const calls: string[] = [];
   vi.spyOn(app.setup, "penaliseMore").mockImplementation(() => {

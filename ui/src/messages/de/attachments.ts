@@ -48,6 +48,7 @@ export const attachments = {
   "context.free": "Platz für die Antwort",
   "context.full": "Der Kontext ist fast voll.",
   "context.drop": "Älteste Nachrichten weglassen",
+  "context.dropAndContinue": "Älteste weglassen und fortfahren",
   "context.startTitle": "Das Modell sieht nur deine letzte Nachricht und was darauf folgt.",
   "context.seeFrom": "Kontext hier beginnen",
 } as const satisfies Record<keyof typeof english, string>;

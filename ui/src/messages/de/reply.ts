@@ -44,8 +44,7 @@ export const reply = {
   "reply.more": "Weitere Aktionen",
   "reply.ending.length":
     "Bei der Höchstlänge gestoppt, die du in Einstellungen > Sampling erhöhen kannst.",
-  "reply.ending.context_full":
-    "Kontext voll. Sende eine Nachricht, um fortzufahren: Die ältesten können wegfallen.",
+  "reply.ending.context_full": "Kontext voll.",
   "reply.ending.repeating": "Beendet, weil sich das Modell wiederholte.",
   "reply.continueLoop": "Fortsetzen",
   "reply.regenerateWithPenalty": "Mit stärkerer Strafe neu erzeugen",

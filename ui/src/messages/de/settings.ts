@@ -105,6 +105,12 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Die längste Antwort in Token; sie lässt sich fortsetzen. Leer lassen, um das ganze Kontextfenster zu erlauben.",
   "setting.max_tokens.standard": "2048",
+  "setting.context_overflow": "Wenn der Kontext voll ist",
+  "setting.context_overflow.explanation":
+    "Älteste weglassen: Das Modell sieht die ersten Nachrichten nicht mehr; im Chat bleiben sie stehen. Anhalten: Was nicht passt, wird nicht gesendet, und eine Antwort endet dort.",
+  "setting.context_overflow.standard": "Älteste weglassen",
+  "setting.context_overflow.drop_oldest": "Älteste weglassen",
+  "setting.context_overflow.stop": "Anhalten",
   "setting.thinking": "Nachdenken",
   "setting.thinking.explanation":
     "Ob das Modell nachdenkt, bevor es antwortet, wenn seine Chat-Vorlage einen Schalter dafür hat. Ohne Nachdenken beginnen Antworten früher; mit ihm werden sie bei schweren Fragen besser.",

@@ -6,6 +6,10 @@ export const shell = {
   "error.no_target": "Kein Modell ist geladen: {detail}",
   "error.empty_prompt": "Die Nachricht ist leer: {detail}",
   "error.prompt_too_long": "Die Unterhaltung ist zu lang für den Kontext: {detail}",
+  "error.message_too_long": "Die Nachricht ist zu lang für den Kontext: {detail}",
+  "error.chatSize": "Dieser Chat passt nicht mehr: {tokens} von {context} Token.",
+  "error.messageSize":
+    "Diese Nachricht ist zu lang: {tokens} von {context} Token. Kürze sie oder hänge weniger an.",
   "error.bad_model": "Das Modell lässt sich nicht verwenden: {detail}",
   "error.needs_token": "Dafür wird ein Zugriffstoken gebraucht: {detail}",
   "error.bad_setting": "Diese Einstellung geht nicht: {detail}",

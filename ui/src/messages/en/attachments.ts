@@ -45,6 +45,7 @@ export const attachments = {
   "context.free": "Room for the reply",
   "context.full": "The context is nearly full.",
   "context.drop": "Drop oldest messages",
+  "context.dropAndContinue": "Drop oldest and continue",
   "context.startTitle": "The model sees only your last message and what follows it.",
   "context.seeFrom": "Start context here",
 } as const;

@@ -41,8 +41,7 @@ export const reply = {
   "reply.more": "More actions",
   "reply.ending.length":
     "Stopped at the maximum length, which you can raise in Settings > Sampling.",
-  "reply.ending.context_full":
-    "Context full. To continue, send a message: the oldest ones can be dropped.",
+  "reply.ending.context_full": "Context full.",
   "reply.ending.repeating": "Stopped because the model was repeating itself.",
   "reply.continueLoop": "Continue",
   "reply.regenerateWithPenalty": "Regenerate with a stronger penalty",

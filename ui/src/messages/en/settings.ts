@@ -101,6 +101,12 @@ export const settings = {
   "setting.max_tokens.explanation":
     "Longest reply in tokens; it can be continued. Leave empty to allow the whole context window.",
   "setting.max_tokens.standard": "2048",
+  "setting.context_overflow": "When the context is full",
+  "setting.context_overflow.explanation":
+    "Drop oldest: the model no longer sees the first messages; they stay in the chat. Stop: a message that does not fit is not sent, and a reply ends there.",
+  "setting.context_overflow.standard": "drop oldest",
+  "setting.context_overflow.drop_oldest": "Drop oldest",
+  "setting.context_overflow.stop": "Stop",
   "setting.thinking": "Thinking",
   "setting.thinking.explanation":
     "Whether the model thinks before it answers, where its chat template has a switch for that. Without it, answers begin sooner; with it, answers to hard questions are better.",
