@@ -1,5 +1,5 @@
-//! GPUs of every make, for kernels of our own: which there are, and opening the one that was named. What opening one
-//! takes is in `forward/gpu/opening.rs`.
+//! GPUs of any vendor, for the kernels of `forward/gpu`: lists them and opens the chosen one.
+//! `forward/gpu/opening.rs` does the opening itself.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -12,17 +12,17 @@ use crate::forward::gpu::{Found, GpuDevice, find, unfound};
 /// A GPU that may be faster than the CPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// By its name.
+    /// Choice of this GPU by its name.
     pub choice: DeviceChoice,
     /// "Vulkan, AMD Radeon 780M"
     pub name: String,
     pub driver: String,
 }
 
-/// The GPUs, the one that should be fastest first.
+/// All GPUs, the presumably fastest first.
 ///
 /// # Errors
-/// `NoGpu`, `SoftwareOnly` or `Failed` where there is none.
+/// `NoGpu`, `SoftwareOnly` or `Failed` if there is none.
 pub fn candidates() -> Result<Vec<Candidate>, Problem> {
     let candidate = |found: &Found| {
         let name = found.name().to_owned();
@@ -32,14 +32,15 @@ pub fn candidates() -> Result<Vec<Candidate>, Problem> {
     Ok(found()?.iter().map(candidate).collect())
 }
 
-/// Whether it is worth looking for a GPU that nobody named. On Linux every driver of one has a file in `/dev`; looking
-/// without one would load the drivers that are installed, which takes time, and some write on standard error.
+/// Returns whether looking for an unnamed GPU is worthwhile. On Linux every GPU driver has a file
+/// in `/dev`. Looking without one would load all installed drivers, which takes time, and some of
+/// them write to standard error.
 pub fn may_be_here() -> bool {
     !cfg!(target_os = "linux") || plays_count() || has_node(Path::new("/dev"))
 }
 
-/// Whether there is the file of a driver among those in `dev`: any maker's, NVIDIA's own, Windows' for Linux within it,
-/// and those of processors for phones.
+/// Returns whether `dev` contains a driver's file: a DRM render node, NVIDIA's, WSL's, or one of a
+/// phone's processor.
 fn has_node(dev: &Path) -> bool {
     let renders = || {
         let files = std::fs::read_dir(dev.join("dri")).into_iter().flatten().flatten();
@@ -48,12 +49,12 @@ fn has_node(dev: &Path) -> bool {
     renders() || ["nvidiactl", "dxg", "mali0", "kgsl-3d0"].iter().any(|node| dev.join(node).exists())
 }
 
-/// Whether programs that play a GPU count as one.
+/// Returns whether software renderers are accepted, as tests do.
 fn plays_count() -> bool {
     std::env::var_os(SOFTWARE).is_some_and(|value| value == "1")
 }
 
-/// At least one.
+/// All GPUs, at least one.
 fn found() -> Result<Vec<Found>, Problem> {
     let (found, software) = find(plays_count());
     match (found.is_empty(), software.is_empty()) {
@@ -66,10 +67,10 @@ fn found() -> Result<Vec<Found>, Problem> {
     }
 }
 
-/// Those that are open: target and draft share one.
+/// Open GPUs, shared by target and draft.
 static OPEN: Mutex<Vec<Weak<GpuDevice>>> = Mutex::new(Vec::new());
 
-/// The GPU of this name, opened unless it is open and works.
+/// Opens the GPU with this name, or returns it if it is already open and works.
 ///
 /// # Errors
 /// `NoGpu`, `SoftwareOnly`, `NoSuchGpu`, `Gone` and `Failed`.
@@ -114,7 +115,7 @@ mod tests {
         let dri = dev.path().join("dri");
         assert!(!has_node(dev.path()));
         std::fs::create_dir(&dri).unwrap();
-        // It shows pictures, and computes nothing.
+        // A display node does not compute.
         std::fs::write(dri.join("card0"), "").unwrap();
         assert!(!has_node(dev.path()));
         std::fs::write(dri.join("renderD128"), "").unwrap();

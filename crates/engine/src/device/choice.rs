@@ -1,4 +1,4 @@
-//! What a person wants to compute, by name: in the terminal, in the settings and where they are stored.
+//! Names of devices as users choose them: in the terminal, in the settings and in their storage.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -10,35 +10,35 @@ use ts_rs::TS;
 
 use super::gpu::Gpu;
 
-/// What a person wants to compute. Its names are `auto`, `cpu`, `cuda`, `metal`, `gpu`, `gpu:2` and `gpu:` with what
-/// a GPU is called.
+/// The user's choice of a device: `auto`, `cpu`, `cuda`, `metal`, `gpu`, `gpu:2` or `gpu:` with a
+/// GPU's name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, TS)]
 #[ts(export, type = "\"auto\" | \"cpu\" | \"cuda\" | \"metal\" | \"gpu\" | `gpu:${string}`")]
 pub enum DeviceChoice {
-    /// A GPU where one is faster, else the CPU.
+    /// A GPU if one is faster, else the CPU.
     #[default]
     Auto,
     Cpu,
     Cuda,
     Metal,
-    /// A GPU of any make.
+    /// A GPU of any vendor, by wgpu.
     Gpu(GpuName),
 }
 
-/// Which of several GPUs.
+/// Selection of one of several GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GpuName {
-    /// The one that should be fastest.
+    /// The presumably fastest one.
     #[default]
     First,
-    /// By its number, the one that should be fastest being 1.
+    /// By number; 1 is the presumably fastest.
     Number(NonZeroUsize),
-    /// By what it is called: "Vulkan, AMD Radeon 780M".
+    /// By name: "Vulkan, AMD Radeon 780M".
     Called(String),
 }
 
 impl DeviceChoice {
-    /// The GPUs to try, the best first.
+    /// APIs to try, the best first.
     pub(super) fn gpus(&self) -> &'static [Gpu] {
         match self {
             Self::Auto => &[Gpu::Cuda, Gpu::Metal],

@@ -1,8 +1,7 @@
-//! NVIDIA's GPUs by CUDA: the only place that calls its driver itself. The first of several GPUs is taken,
-//! which is the fastest by CUDA's own order.
+//! NVIDIA GPUs by CUDA: the only place that calls NVIDIA's driver directly. Of several GPUs the
+//! first in CUDA's own order is used, which is the fastest.
 //!
-//! A build for CUDA starts on computers without it, too: each call of a library that is not there then
-//! returns an error.
+//! A CUDA build also starts on computers without CUDA: calls to a missing library return an error.
 
 #[cfg(not(feature = "cuda"))]
 pub use absent::{look, memory, open};
@@ -19,7 +18,7 @@ mod built {
     use crate::device::gpu::{Gpu, GpuMemory, gpu_label};
     use crate::device::problem::Problem;
 
-    /// The label of the GPU there is.
+    /// Label of the first GPU.
     pub fn look() -> Result<String, Problem> {
         result::init().map_err(problem)?;
         if result::device::get_count().map_err(problem)? == 0 {
@@ -32,13 +31,13 @@ mod built {
         }
         let device = result::device::get(0).map_err(problem)?;
         let name = result::device::get_name(device).map_err(problem)?;
-        // SAFETY: the device is one that the driver gave.
+        // SAFETY: the device is one that the driver returned.
         let total = unsafe { result::device::total_mem(device) }.map_err(problem)?;
         Ok(gpu_label(Gpu::Cuda, &name, total as u64))
     }
 
-    /// Everything is computed on the stream of the thread that calls, in its order: one thread alone may use
-    /// the models of a device.
+    /// Opens the first GPU. All work runs on the calling thread's stream, in its order, so only one
+    /// thread may use the models of a device.
     pub fn open() -> Result<(Device, String), Problem> {
         let label = look()?;
         let device = Device::new_cuda(0).map_err(|error| Problem::failed(Gpu::Cuda, error))?;
@@ -56,15 +55,15 @@ mod built {
 
     fn driver_version() -> Result<u32, Problem> {
         let mut version = 0;
-        // SAFETY: the driver writes one int to where this points.
+        // SAFETY: the driver writes one int to this address.
         unsafe { sys::cuDriverGetVersion(&mut version) }.result().map_err(problem)?;
         Ok(version as u32)
     }
 
-    /// Of those that candle calls.
+    /// Libraries that candle calls and that are not installed.
     fn missing_libraries() -> Vec<&'static str> {
         let mut version = 0;
-        // SAFETY: either library writes one int to where this points, and needs nothing made before.
+        // SAFETY: either library writes one int to this address and needs no initialisation before.
         let (blas, rand) = unsafe {
             let blas = cublas::cublasGetProperty(cublas::libraryPropertyType::MAJOR_VERSION, &mut version);
             (blas, curand::curandGetVersion(&mut version))
@@ -99,7 +98,7 @@ mod absent {
         Problem::NotBuilt { gpu: Gpu::Cuda, seen: traces().iter().any(|path| path.exists()) }
     }
 
-    /// Where NVIDIA's driver shows.
+    /// Files that NVIDIA's driver creates.
     fn traces() -> Vec<PathBuf> {
         if cfg!(windows) {
             let system = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into());

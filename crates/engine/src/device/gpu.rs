@@ -1,16 +1,16 @@
-//! The kinds of GPU, and what they are called. Finding and opening them is for `cuda` and `metal`.
+//! APIs for GPUs, and labels. `cuda`, `metal` and `any` find and open GPUs.
 
 use std::fmt;
 
-/// The variable that lets programs be opened that play a GPU on the CPU: for tests.
+/// Environment variable that accepts software renderers as GPUs, for tests.
 pub const SOFTWARE: &str = "FORETOKEN_SOFTWARE_GPU";
 
-/// A kind of GPU, by the way to it.
+/// API by which a GPU is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gpu {
     Cuda,
     Metal,
-    /// Of any make, by this engine's own kernels.
+    /// Vulkan, Metal or DX12 by wgpu, with the kernels of `forward/gpu`.
     Any,
 }
 
@@ -24,14 +24,14 @@ impl fmt::Display for Gpu {
     }
 }
 
-/// The memory of a GPU, in bytes.
+/// Memory of a GPU in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GpuMemory {
     pub total_bytes: u64,
     pub free_bytes: u64,
 }
 
-/// "CUDA, NVIDIA H100, 80 GB", in gigabytes as memory is sold: of 2^30 bytes.
+/// Label such as "CUDA, NVIDIA H100, 80 GB", in units of 2^30 bytes.
 #[cfg(any(feature = "cuda", feature = "metal", test))]
 pub fn gpu_label(gpu: Gpu, name: &str, total_bytes: u64) -> String {
     let gigabytes = (total_bytes as f64 / f64::from(1 << 30)).round();

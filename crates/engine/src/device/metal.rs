@@ -1,4 +1,4 @@
-//! The GPUs of Apple's computers by Metal.
+//! Apple GPUs by Metal.
 
 #[cfg(not(feature = "metal"))]
 pub use absent::{look, memory, open};
@@ -14,7 +14,7 @@ mod built {
     use crate::device::gpu::{Gpu, GpuMemory, gpu_label};
     use crate::device::problem::Problem;
 
-    /// The label of the GPU there is. Opening it costs little.
+    /// Label of the GPU. Opens it, which costs little.
     pub fn look() -> Result<String, Problem> {
         Ok(open()?.1)
     }
@@ -29,21 +29,21 @@ mod built {
         Ok((device, label))
     }
 
-    /// GPU and CPU share the memory; the total is what the GPU should take of it.
+    /// Unified memory: the total is the working set that Metal recommends.
     pub fn memory(device: &MetalDevice) -> Option<GpuMemory> {
         let total = device.recommended_max_working_set_size() as u64;
         let used = device.current_allocated_size() as u64;
         Some(GpuMemory { total_bytes: total, free_bytes: total.saturating_sub(used) })
     }
 
-    /// What the system says of itself under this name; nothing where it has no such name.
+    /// Value of the sysctl `name`; empty if there is none.
     fn system(name: &str) -> String {
         let said = Command::new("/usr/sbin/sysctl").args(["-n", name]).output();
         said.map_or_else(|_| String::new(), |said| String::from_utf8_lossy(&said.stdout).into_owned())
     }
 }
 
-/// The GPU is a part of Apple's chips and has their name; beside other processors it has one of its own.
+/// Name of the GPU. An Apple GPU is part of the processor and has its name.
 #[cfg(any(feature = "metal", test))]
 fn chip(processor: &str) -> String {
     let processor = processor.trim();
@@ -57,7 +57,7 @@ mod absent {
     use crate::device::gpu::{Gpu, GpuMemory};
     use crate::device::problem::Problem;
 
-    /// Every Mac with a chip of Apple's own has one.
+    /// Every Mac with Apple silicon has a Metal GPU.
     const PROBLEM: Problem =
         Problem::NotBuilt { gpu: Gpu::Metal, seen: cfg!(all(target_os = "macos", target_arch = "aarch64")) };
 

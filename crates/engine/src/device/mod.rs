@@ -1,10 +1,11 @@
-//! What computes: which devices there are, opening one, and what to call it. A device that cannot be had is
-//! never an error: the CPU takes its place, and a sentence says why.
+//! Compute devices: finding, opening and labelling them. A device that cannot be opened is never an
+//! error: the CPU is used instead, and a remark says why.
 //!
-//! - [`choice`](DeviceChoice): what a person wants to compute; [`problem`](Problem): what can stand in the way
-//! - [`gpu`](Gpu): the kinds of GPU
-//! - `cuda`, `metal`: finding and opening GPUs of either kind for candle's tensors; `any`: for kernels of our own
-//! - [`place`]: loading a model where it has room; [`threads()`]: those of the CPU
+//! - [`choice`](DeviceChoice): the user's choice of device; [`problem`](Problem): reasons why a GPU
+//!   cannot be used
+//! - [`gpu`](Gpu): APIs for GPUs
+//! - `cuda`, `metal`: GPUs for candle's tensors; `any`: GPUs for the kernels of `forward/gpu`
+//! - [`place`]: loads a model on the GPU or, failing that, on the CPU; [`threads()`]: CPU threads
 
 mod any;
 mod choice;
@@ -34,19 +35,19 @@ pub(crate) use threads::adapts;
 use threads::cpu_label;
 pub use threads::{threads, use_threads, use_threads_steadily};
 
-/// What runs models.
+/// Executor of models.
 #[derive(Debug, Clone)]
 pub enum Device {
-    /// The engine for CPUs.
+    /// `forward::cpu`.
     Cpu,
-    /// The engine for GPUs.
+    /// `forward::gpu`, by wgpu.
     Gpu(Arc<GpuDevice>),
-    /// candle's tensors.
+    /// `forward::tensor`, by candle.
     Tensors(candle_core::Device),
 }
 
 impl Device {
-    /// Waits until everything is done that was handed over.
+    /// Waits for all submitted work.
     ///
     /// # Errors
     /// `Error::Compute` when the device failed.
@@ -59,19 +60,20 @@ impl Device {
     }
 }
 
-/// A device that is ready, and why it is not the one that was asked for.
+/// An open device, and why it is not the chosen one.
 #[derive(Debug, Clone)]
 pub struct Opened {
     pub device: Device,
     /// `None` for the CPU.
     pub gpu: Option<Gpu>,
-    /// "CPU, 8 threads, AVX-512", "CUDA, NVIDIA H100, 80 GB", "Vulkan, AMD Radeon 780M, bit-identical to the CPU".
+    /// Label: "CPU, 8 threads, AVX-512", "CUDA, NVIDIA H100, 80 GB", "Vulkan, AMD Radeon 780M,
+    /// bit-identical to the CPU".
     pub label: String,
-    /// Whole sentences.
+    /// Why the device is not the one that was asked for, in whole sentences.
     pub remark: Option<String>,
-    /// Why it is this one where none was named: a whole sentence.
+    /// Why this device was selected automatically, as a whole sentence.
     pub note: Option<String>,
-    /// The CPU, as long as nobody has found a GPU that is faster.
+    /// Automatic selection has not measured yet whether a GPU is faster than this CPU.
     pub undecided: bool,
 }
 
@@ -81,12 +83,13 @@ impl Opened {
         Self { device: Device::Cpu, gpu: None, label, remark: None, note: None, undecided: false }
     }
 
-    /// The CPU in the place of something else, for the reason in `remark`.
+    /// The CPU as a substitute, for the reason in `remark`.
     pub fn cpu_because(remark: String) -> Self {
         Self { remark: Some(remark), ..Self::cpu() }
     }
 
-    /// Whether this is sure to be what `choice` names: of several GPUs nobody knows here which is the first.
+    /// Returns whether this is certainly the device that `choice` names. `gpu` and `gpu:N` depend
+    /// on the order of the GPUs, which is unknown here.
     pub fn is(&self, choice: &DeviceChoice) -> bool {
         match (self.gpu, choice) {
             (None, DeviceChoice::Cpu)
@@ -99,12 +102,12 @@ impl Opened {
         }
     }
 
-    /// Whether both are one device.
+    /// Returns whether both are the same device.
     pub fn is_same(&self, other: &Self) -> bool {
         self.gpu == other.gpu && self.label == other.label
     }
 
-    /// `None` on the CPU, and where the driver does not say.
+    /// Memory of the GPU; `None` on the CPU, and where the driver does not report it.
     pub fn memory(&self) -> Option<GpuMemory> {
         match &self.device {
             Device::Tensors(candle_core::Device::Cuda(device)) => cuda::memory(device),
@@ -114,10 +117,10 @@ impl Opened {
     }
 }
 
-/// The end of the remark of a device that gave way to the CPU.
+/// End of the remark after a fallback to the CPU.
 pub const CPU_INSTEAD: &str = " Using the CPU instead.";
 
-/// Opens what was chosen, or the CPU where that cannot be had. Opening a GPU takes up to a second.
+/// Opens the chosen device, or the CPU if it cannot be opened. Opening a GPU takes up to a second.
 pub fn open(choice: &DeviceChoice) -> Opened {
     open_by(choice, &|gpu| open_gpu(gpu, choice))
 }
@@ -128,7 +131,7 @@ fn open_by(choice: &DeviceChoice, open: &dyn Fn(Gpu) -> Result<Opened, Problem>)
     for &gpu in choice.gpus() {
         match open(gpu) {
             Ok(opened) => return opened,
-            // Nobody misses a GPU that is neither there nor asked for.
+            // A GPU that neither exists nor was asked for is no reason for a remark.
             Err(problem) if automatic && !problem.wastes_a_gpu() => {}
             Err(problem) => in_the_way = in_the_way.or(Some(problem)),
         }
@@ -146,7 +149,7 @@ fn open_by(choice: &DeviceChoice, open: &dyn Fn(Gpu) -> Result<Opened, Problem>)
     }
 }
 
-/// The GPUs of any make that may be faster than the CPU, the one that should be fastest first.
+/// GPUs of any vendor that may be faster than the CPU, the presumably fastest first.
 pub fn candidates() -> Vec<Candidate> {
     if !any::may_be_here() {
         return Vec::new();
@@ -154,7 +157,7 @@ pub fn candidates() -> Vec<Candidate> {
     guarded(Gpu::Any, any::candidates).unwrap_or_default()
 }
 
-/// What there is to choose from, without opening it: its label, or what stands in the way.
+/// Every choice with its label, or the reason why it cannot be used. Opens no device.
 pub fn survey() -> Vec<(DeviceChoice, Result<String, Problem>)> {
     let gpus = match guarded(Gpu::Any, any::candidates) {
         Ok(gpus) => gpus.into_iter().map(|gpu| (gpu.choice, Ok(gpu.name))).collect(),
@@ -185,7 +188,7 @@ fn open_gpu(gpu: Gpu, choice: &DeviceChoice) -> Result<Opened, Problem> {
     })
 }
 
-/// The libraries on the way to a GPU panic over some errors.
+/// Runs `attempt` and turns its panic into a `Problem`: GPU libraries panic on some errors.
 fn guarded<T>(gpu: Gpu, attempt: impl FnOnce() -> Result<T, Problem>) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<String>().map(String::as_str);
@@ -194,9 +197,9 @@ fn guarded<T>(gpu: Gpu, attempt: impl FnOnce() -> Result<T, Problem>) -> Result<
     })
 }
 
-/// A GPU shows only when it computes that it cannot read the kernels of this build: those of quantised
-/// products are made for one generation of GPUs, and candle does not ask whether they ran. One row and nine
-/// take different kernels.
+/// Checks the results of a small quantised product against the CPU's. The kernels are compiled for
+/// one generation of GPUs, and candle does not check their launch, so a mismatch shows only in the
+/// results. One row and nine rows take different kernels.
 fn try_out(device: &candle_core::Device) -> candle_core::Result<()> {
     let wave = |size: usize| (0..size).map(|n| (n as f32 * 0.7).sin());
     let weights = Tensor::from_iter(wave(32 * 256), &candle_core::Device::Cpu)?.reshape((32, 256))?;

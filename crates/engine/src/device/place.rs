@@ -1,11 +1,11 @@
-//! Where a model is loaded: on the device that was opened, or on the CPU where a GPU cannot take it.
+//! Placement of a model: on the opened device, or on the CPU if the GPU cannot run it.
 
 use std::fmt;
 
 use super::Opened;
 use crate::error::{Error, Result};
 
-/// What a model is there for.
+/// Role of a model in speculative decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Target,
@@ -21,11 +21,11 @@ impl fmt::Display for Role {
     }
 }
 
-/// Loads a model by `load` onto `opened`, or onto the CPU where a GPU has no room for it or fails, and says
-/// where it is.
+/// Loads a model by `load` onto `opened`, or onto the CPU if the GPU has no room for it or fails.
+/// Returns the model and its device.
 ///
 /// # Errors
-/// Those of `load` that are the model's own, and all of them on the CPU.
+/// Those of `load` that concern the model itself, and all of them on the CPU.
 pub fn place<T>(opened: &Opened, role: Role, load: impl Fn(&Opened) -> Result<T>) -> Result<(T, Opened)> {
     match load(opened) {
         Err(error @ (Error::Compute(_) | Error::NotOnGpu(_))) if opened.gpu.is_some() => {
@@ -62,7 +62,7 @@ mod tests {
         Error::Compute(candle_core::Error::Msg(words.to_owned()))
     }
 
-    /// Loads at the second attempt; the first fails with `words`.
+    /// Places a model whose first attempt fails with `words`.
     fn second_attempt(role: Role, words: &str) -> Opened {
         let attempts = Cell::new(0);
         let (loaded, opened) = place(&gpu(), role, |opened| {

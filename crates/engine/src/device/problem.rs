@@ -1,34 +1,35 @@
-//! What can stand in the way of a GPU, each in sentences: what was expected, what was found, what to do.
+//! Reasons why a GPU cannot be used. Each message says what was expected, what was found and what
+//! to do.
 
 use std::fmt;
 
 use super::gpu::{Gpu, SOFTWARE};
 
-/// Why a GPU does not compute.
+/// Reason why a GPU cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Problem {
-    /// This build does not know GPUs of this kind; `seen` says whether the computer has one.
+    /// This build does not support the API; `seen` says whether the computer has such a GPU.
     NotBuilt {
         gpu: Gpu,
         seen: bool,
     },
-    /// There is no driver, or no GPU.
+    /// Neither a driver nor a GPU was found.
     NoGpu(Gpu),
-    /// There is no GPU, but these programs that play one.
+    /// Only these software renderers were found.
     SoftwareOnly(Vec<String>),
-    /// Number `wanted`, counted from 1, was asked for where these are.
+    /// GPU number `wanted`, counted from 1, was asked for; `found` are all there are.
     NoSuchGpu {
         wanted: usize,
         found: Vec<String>,
     },
-    /// The GPU that was named by this name is not there.
+    /// No GPU has the chosen name.
     Gone(String),
-    /// Versions as CUDA numbers them, 12040 being 12.4.
+    /// The driver supports an older CUDA than needed. Versions as CUDA numbers them: 12040 is 12.4.
     OldDriver {
         found: u32,
         needed: u32,
     },
-    /// Libraries of CUDA that are not on this computer.
+    /// CUDA libraries that are not installed.
     NoLibraries(Vec<&'static str>),
     Failed {
         gpu: Gpu,
@@ -37,17 +38,17 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// `reason` is what a library says: its first line alone, without a stop at its end.
+    /// Wraps a library's message. Only its first line is kept, without the full stop.
     pub fn failed(gpu: Gpu, reason: impl fmt::Display) -> Self {
         let reason = reason.to_string();
         let reason = reason.lines().next().unwrap_or_default().trim_end_matches('.').to_owned();
         Self::Failed { gpu, reason }
     }
 
-    /// What a call to NVIDIA's driver says with this code; `words` are the driver's own.
+    /// Problem for an error code of NVIDIA's driver; `words` are the driver's message.
     #[cfg(any(feature = "cuda", test))]
     pub(super) fn of_driver(code: u32, words: impl fmt::Display) -> Self {
-        /// CUDA_ERROR_STUB_LIBRARY: there is no driver behind the library.
+        /// CUDA_ERROR_STUB_LIBRARY: the library has no driver behind it.
         const STUB: u32 = 34;
         /// CUDA_ERROR_NO_DEVICE.
         const NO_DEVICE: u32 = 100;
@@ -57,7 +58,7 @@ impl Problem {
         }
     }
 
-    /// Whether the driver, for CUDA `found`, can run what was built for CUDA `needed`.
+    /// Checks that the driver, for CUDA `found`, can run kernels built for CUDA `needed`.
     ///
     /// # Errors
     /// `OldDriver`: older drivers cannot read the kernels.
@@ -66,7 +67,8 @@ impl Problem {
         if found < needed { Err(Self::OldDriver { found, needed }) } else { Ok(()) }
     }
 
-    /// Whether there seems to be a GPU, which could be used if this were mended.
+    /// Returns whether the computer seems to have a GPU that could be used once the problem is
+    /// fixed.
     pub fn wastes_a_gpu(&self) -> bool {
         !matches!(self, Self::NoGpu(_) | Self::SoftwareOnly(_) | Self::NotBuilt { seen: false, .. })
     }
@@ -124,7 +126,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// "12.4" of 12040.
+/// Formats a CUDA version: 12040 is "12.4".
 fn version(number: u32) -> String {
     format!("{}.{}", number / 1000, number % 1000 / 10)
 }

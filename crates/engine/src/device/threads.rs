@@ -1,4 +1,4 @@
-//! The threads that compute on the CPU, and what it is called.
+//! Number of CPU threads, and the CPU's label.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,15 +6,16 @@ use std::thread::available_parallelism;
 
 use crate::forward::cpu::Isa;
 
-/// 0: nobody said.
+/// Configured thread limit; 0 if none is set.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
-/// Makes models loaded from now on compute on at most so many threads.
+/// Limits the threads of models that are loaded from now on.
 pub fn use_threads(threads: NonZeroUsize) {
     THREADS.store(threads.get(), Ordering::Relaxed);
 }
 
-/// Threads that compute, at most: what was asked for, or one for each core that this program may use.
+/// Largest number of compute threads: the configured limit, or one per core that this process may
+/// use.
 pub fn threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
@@ -27,18 +28,18 @@ pub fn threads() -> usize {
 
 static STEADY: AtomicBool = AtomicBool::new(false);
 
-/// Makes models loaded from now on compute on all threads all the time, also beside other programs that need
-/// the cores: where threads are compared.
+/// Disables adaptive thread counts for models loaded from now on, so that thread counts can be
+/// compared: all threads compute, even when other programs need the cores.
 pub fn use_threads_steadily() {
     STEADY.store(true, Ordering::Relaxed);
 }
 
-/// Whether threads that other programs hold up are given up for a while.
+/// Returns whether the engine drops threads for a while that other programs delay.
 pub(crate) fn adapts() -> bool {
     !STEADY.load(Ordering::Relaxed)
 }
 
-/// "CPU, 8 threads, AVX-512"
+/// Label such as "CPU, 8 threads, AVX-512".
 pub(super) fn cpu_label() -> String {
     let threads = match threads() {
         1 => "1 thread".to_owned(),
