@@ -21,7 +21,7 @@ impl Taps {
         self.entering.is_empty() && !self.last && self.cached.is_empty()
     }
 
-    /// Whether only inputs of the first `layers` layers are tapped.
+    /// Returns whether only inputs of the first `layers` layers are tapped.
     pub fn is_early(&self, layers: usize) -> bool {
         !self.last && self.cached.is_empty() && !self.entering.contains(&layers)
     }

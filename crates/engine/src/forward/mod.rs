@@ -45,7 +45,8 @@ pub trait Model: Send {
     ///
     /// # Errors
     /// `Error::UnknownToken` for a token outside the vocabulary, `Error::PromptTooLong` when the
-    /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is unchanged.
+    /// context cannot hold the tree, `Error::Compute` when the device fails. The cache is
+    /// unchanged.
     ///
     /// # Panics
     /// If `want` requests states of a layer that the model does not have.

@@ -34,9 +34,9 @@ pub trait Runner: Model {
     /// Hidden states that the last [`Self::extend`] was asked for, if any.
     fn features(&self) -> Option<Features<'_>>;
 
-    /// Of the last `nodes` cached tokens, keeps those on `path` (ascending indices from the first
-    /// of them) and drops the others. Tokens before them stay, whatever [`Model::truncate`] can
-    /// rewind to.
+    /// Keeps those of the last `nodes` cached tokens that are on `path` (ascending indices from the
+    /// first of them) and drops the others. Tokens before them stay, whatever [`Model::truncate`]
+    /// can rewind to.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -52,7 +52,7 @@ pub struct Pass<'a> {
     runner: &'a mut dyn Runner,
     /// Nodes of the tree, all cached.
     nodes: usize,
-    /// Whether the cached tokens form one text, without branches.
+    /// The cached tokens form one text, without branches.
     is_text: bool,
 }
 

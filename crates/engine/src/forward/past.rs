@@ -22,7 +22,7 @@ struct State {
     /// Tokens that the state covers.
     length: usize,
     place: usize,
-    /// Whether the state is a checkpoint, which stays as the text grows.
+    /// The state is a checkpoint, which stays as the text grows.
     lasting: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct Past {
     row_places: Places,
     /// Maximum number of checkpoints.
     most_lasting: usize,
-    /// Whether the last pass was prefill, without scored rows.
+    /// The last pass was prefill, without scored rows.
     reads: bool,
 }
 
@@ -103,7 +103,7 @@ impl Past {
         (self.state_places.after(2), self.row_places.after(nodes))
     }
 
-    /// Whether any token after the first `at` has no step log.
+    /// Returns whether any token after the first `at` has no step log.
     pub fn skips(&self, at: usize) -> bool {
         self.recorded > at
     }

@@ -1,5 +1,5 @@
-//! Which experts a token goes through, by what the router gives it. `gpu/kernels/rank.wgsl` does the same, with the same
-//! bits, but for sigmoids.
+//! Routing: selects a token's experts and their weights by the router's scores.
+//! `gpu/kernels/rank.wgsl` computes the same bits, except for sigmoids.
 
 use super::cpu::exp;
 use crate::model::{Experts, SigmoidGating};
@@ -47,7 +47,7 @@ fn by_sigmoid(
     chosen.into_iter().map(|expert| (expert, sigmoids[expert] / all * config.scale)).collect()
 }
 
-/// The `top_k` highest.
+/// Indices of the `top_k` highest scores.
 fn ranking(scores: &[f32], top_k: usize) -> Vec<usize> {
     let mut ranking: Vec<usize> = (0..scores.len()).collect();
     ranking.sort_by(|&left, &right| number(scores[right]).total_cmp(&number(scores[left])));
