@@ -1,5 +1,6 @@
-//! What an assistant has beside its layers: what its target cached, the target's embedding, the matrices before and after
-//! the layers, and the clusters of tokens that are scored.
+//! Parts of an assistant (Gemma 4's MTP drafter) beside its layers: the target's KV cache and
+//! embedding, the projections before and after the layers, and the clusters of tokens that are
+//! scored.
 
 use std::sync::Arc;
 
@@ -17,26 +18,26 @@ use crate::model::{KeyHeads, ModelConfig, StoredRows, Weights};
 use crate::token::TokenId;
 
 pub struct Assistant {
-    /// The target's, of which a draft reads a few rows: they stay in its file.
+    /// The target's embedding. A draft reads few of its rows, so they stay in the file.
     embedding: StoredRows, // [tokens, carried]
     pre_projection: Stack,  // [hidden, 2 * carried]
     post_projection: Stack, // [carried, hidden]
     clusters: Option<Clusters>,
-    /// Of each kind of attention.
+    /// The target's keys and values, per kind of attention.
     caches: Vec<(KeyHeads, Cache)>,
 }
 
 struct Clusters {
     centroids: Stack, // [clusters, hidden]
     nearest: usize,
-    /// Tokens of a cluster.
+    /// Tokens per cluster.
     size: usize,
     order: Vec<TokenId>,
     output: Arc<QTensor>, // [vocabulary, hidden]
 }
 
 impl Assistant {
-    /// `None` of a model that is none.
+    /// Loads the assistant's parts; `None` for other models.
     ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
@@ -66,7 +67,8 @@ impl Assistant {
         }))
     }
 
-    /// The states that enter the first layer, `[nodes, hidden]`, of `tokens` and the states that are carried.
+    /// Input of the first layer, `[nodes, hidden]`: embeddings of `tokens`, concatenated with
+    /// `states` and projected.
     ///
     /// # Errors
     /// Those of reading the file of the target's embedding, and of the device.
@@ -87,7 +89,7 @@ impl Assistant {
         Ok(self.pre_projection.forward(&joined, padding)?)
     }
 
-    /// Caches from position `at` on the keys and values that stand in `rows` behind the target's states.
+    /// Caches keys and values from position `at` on. In `rows` they follow the target's states.
     pub fn remember(&mut self, rows: Features<'_>, config: &ModelConfig, at: usize) -> Computed<()> {
         let mut from = config.carried();
         for (KeyHeads { count, size, .. }, cache) in &mut self.caches {
@@ -105,19 +107,20 @@ impl Assistant {
         Ok(())
     }
 
-    /// What is cached of `length` tokens, for layers that have nothing of their own.
+    /// Keys and values of the first `length` positions, for layers without their own.
     pub fn seen(&self, length: usize) -> Computed<Seen> {
         let kinds = self.caches.iter().enumerate();
         kinds.map(|(kind, (_, cache))| Ok((kind, cache.read(0, length)?))).collect()
     }
 
-    /// What is carried on, `[nodes, carried]`, of normed states `[nodes, hidden]`.
+    /// Projects normed states `[nodes, hidden]` to the head inputs of the next pass, `[nodes,
+    /// carried]`.
     pub fn carry_on(&self, normed: &Tensor, padding: Padding) -> Computed<Tensor> {
         self.post_projection.forward(normed, padding)
     }
 
-    /// The logits of normed states `[rows, hidden]`, of which only those of the nearest clusters are computed: the others
-    /// are the lowest of these less 1. `None` where all are to be.
+    /// Logits of normed states `[rows, hidden]`. Only tokens of the nearest clusters are scored;
+    /// all others get the lowest of these logits minus 1. `None` if the assistant has no clusters.
     pub fn score(&self, normed: &Tensor, padding: Padding) -> Computed<Option<Tensor>> {
         let Some(clusters) = &self.clusters else { return Ok(None) };
         let vocabulary = clusters.order.len();

@@ -1,4 +1,4 @@
-//! Grouped-query attention over the cache with explicit visibility, as a masked matrix product.
+//! Grouped-query attention over the KV cache with an explicit mask, as matrix products.
 
 use std::collections::HashMap;
 
@@ -13,33 +13,33 @@ use crate::error::Result as Loaded;
 use crate::model::{HeadNorms, KeyHeads, ModelConfig};
 
 pub struct Attention {
-    /// The index of its inputs: of its kind of attention, or its own.
+    /// Index of the layer's inputs: its kind of attention, or the layer itself in a block head.
     kind: usize,
-    /// Of which there are none in a layer that sees those of another.
+    /// Key and value heads; none in a layer that shares another layer's KV cache.
     keys: KeyHeads,
     /// Queries, keys and values: `[(heads + 2 kv_heads) * head_size, hidden]`.
     projection: Stack,
-    /// Of values, if the family has it.
+    /// Norm of values, if the family has one.
     value_norm: Option<Tensor>, // [head_size]
-    /// Of the same height, if the family has one.
+    /// Bias of the projection, of the same height, if the family has one.
     bias: Option<Tensor>,
-    /// Of queries and of keys, of each head `[head_size]` or of all of them together, if the family has them.
+    /// Norms of queries and keys, per head `[head_size]` or over all heads, if the family has them.
     head_norms: Option<(Tensor, Tensor)>,
-    /// What comes out is multiplied with the sigmoid of this times what went in, if the family does so.
+    /// Output gate, if the family has one: the output is multiplied by `sigmoid(gate * input)`.
     gate: Option<Stack>, // [heads * head_size, hidden]
     output: Stack,               // [hidden, heads * head_size]
     output_bias: Option<Tensor>, // [hidden]
-    /// Of each head a score that has no value, if the family has them.
+    /// Attention sinks, if the family has them: one score per head without a value.
     sinks: Option<Tensor>, // [heads]
     cache: Cache,
 }
 
-/// Of each kind of attention the keys and values of the last layer that has some.
+/// Keys and values of the last caching layer, per kind of attention.
 pub type Seen = HashMap<usize, (Tensor, Tensor)>;
 
-/// What one kind of attention needs to know of the nodes of a pass.
+/// Inputs of one kind of attention for the nodes of a pass.
 pub struct AttentionInputs {
-    /// What is added to scores `[nodes, cached + tree]`; `None` where every node sees everything.
+    /// Added to scores, `[nodes, cached + tree]`; `None` if every node attends to everything.
     pub mask: Option<Tensor>,
     pub angles: Angles,
 }
@@ -73,7 +73,7 @@ impl Attention {
             Ok((queries, keys))
         };
         Ok(Self {
-            // Layers of a draft head that guesses blocks may differ in more.
+            // In a head that drafts blocks, each layer has inputs of its own.
             kind: if config.block().is_some() {
                 origin.index
             } else {
@@ -96,13 +96,13 @@ impl Attention {
         })
     }
 
-    /// The largest of its matrices.
+    /// The largest matrix.
     pub fn largest(&self) -> &Stack {
         &self.projection
     }
 
-    /// `[nodes, hidden]` to `[nodes, hidden]`; caches keys and values from position `at` on, which are `seen` by layers of
-    /// its kind that have none.
+    /// Maps `[nodes, hidden]` to `[nodes, hidden]`. Caches keys and values from position `at` on;
+    /// `seen` hands them to layers of the same kind that have none.
     pub fn forward(
         &mut self,
         x: &Tensor,
@@ -127,7 +127,7 @@ impl Attention {
         self.output_bias.as_ref().map_or(Ok(given.clone()), |bias| given.broadcast_add(bias))
     }
 
-    /// Caches keys and values of `[rows, hidden]` from position `at` on, and nothing else.
+    /// Caches keys and values of `[rows, hidden]` from position `at` on, without attending.
     pub fn remember(
         &mut self,
         x: &Tensor,
@@ -140,7 +140,7 @@ impl Attention {
         self.cache.write(at, &keys, &values).map(drop)
     }
 
-    /// Queries, keys and values, rotated, `[heads or kv_heads, nodes, head_size]`.
+    /// Queries, keys and values with RoPE, `[heads or kv_heads, nodes, head_size]`.
     fn project(
         &self,
         x: &Tensor,
@@ -181,7 +181,7 @@ impl Attention {
         Ok((angles.grow(queries)?, keys, values))
     }
 
-    /// The norms of all heads of a row together, `[nodes, (heads + 2 kv_heads) * head_size]`.
+    /// Norms over all heads of a row together, `[nodes, (heads + 2 kv_heads) * head_size]`.
     fn normalise_together(&self, all: &Tensor, config: &ModelConfig) -> Result<Tensor> {
         let Some((of_queries, of_keys)) = &self.head_norms else { return Ok(all.clone()) };
         let [queries, keys] = [config.heads, config.kv_heads].map(|heads| heads * config.head_size);
@@ -193,15 +193,15 @@ impl Attention {
         Tensor::cat(&[normed_queries, normed_keys, all.narrow(1, queries + keys, keys)?], 1)
     }
 
-    /// The keys and the values of all heads that are cached of so many positions from `from` on, `[positions, kv_heads *
-    /// head_size]` each.
+    /// Cached keys and values of all heads at `positions` positions from `from` on, `[positions,
+    /// kv_heads * head_size]` each.
     pub fn recall(&self, from: usize, positions: usize) -> Result<[Tensor; 2]> {
         let (keys, values) = self.cache.read(from, positions)?;
         let rows = |half: Tensor| half.transpose(0, 1)?.contiguous()?.flatten_from(1);
         Ok([rows(keys)?, rows(values)?])
     }
 
-    /// Moves what is cached at `from` (ascending positions) to the positions from `to` on.
+    /// Moves entries at `from` (ascending positions) to the positions from `to` on.
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Result<()> {
         self.cache.gather(from, to)
     }
@@ -209,9 +209,11 @@ impl Attention {
 
 /// softmax(scale q k^T) v for each head.
 ///
-/// `queries` `[heads, rows, head_size]`, `keys` and `values` `[kv_heads, length, head_size]`, of which only
-/// the last two dimensions need to lie together; `mask` `[rows, length]`, none where all rows see everything; `sinks`
-/// `[heads]`, scores that have no values.
+/// - `queries`: `[heads, rows, head_size]`
+/// - `keys` and `values`: `[kv_heads, length, head_size]`, contiguous in the last two dimensions
+/// - `mask`: `[rows, length]`; `None` if all rows attend to everything
+/// - `sinks`: `[heads]`, scores without values
+///
 /// Head `h` reads key head `h / (heads / kv_heads)`. Returns `[rows, heads * head_size]`.
 fn attend(
     queries: &Tensor,
@@ -224,7 +226,7 @@ fn attend(
     let (heads, rows, head_size) = queries.dims3()?;
     let (kv_heads, length, _) = keys.dims3()?;
     let group = heads / kv_heads;
-    // The heads of a group share their keys, so they are further rows of one product.
+    // Heads of a group share their keys, so they become further rows of one product.
     let queries = queries.contiguous()?.reshape((kv_heads, group * rows, head_size))?;
     let mut scores = (queries.matmul(&keys.t()?)? * f64::from(scale))?;
     if let Some(mask) = mask {

@@ -1,5 +1,5 @@
-//! What a draft head has that guesses blocks, beside its layers: what makes rows of the target's states, and what tells
-//! how the token before a place changes its scores (DFlash 2, DSpark).
+//! Parts of a block-drafting head beside its layers: fusion of the target's states, and the
+//! influence of the previous token on a position's scores (DFlash 2, DSpark).
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::token::TokenId;
 
 pub struct BlockHead {
     fuse: Stack, // [hidden, states]
-    /// Of what comes of it.
+    /// Norm of the fused states.
     fused_norm: Tensor, // [hidden]
     transition: Transition,
     confidence: Option<Confidence>,
 }
 
-/// How the token before a place changes its scores.
+/// Influence of the token before a position on the position's scores.
 enum Transition {
     None,
-    /// `after * before[token]` is added to them.
+    /// Markov bias: `after * before[token]` is added to all scores.
     Markov {
         before: Arc<QTensor>, // [tokens, rank]
         after: Stack,         // [vocabulary, rank]
     },
-    /// `before[token] * (place * state) * after[candidate]`, summed, is added to the score of a candidate; there are no
-    /// others.
+    /// Rescores the top candidates: the sum of `before[token] * (place * state) * after[candidate]`
+    /// is added to a candidate's score. All other tokens are excluded.
     Selector {
         before: Arc<QTensor>, // [tokens, rank]
         after: Arc<QTensor>,  // [vocabulary, rank]
@@ -43,14 +43,14 @@ enum Transition {
     },
 }
 
-/// `sigmoid(weight * [state; before[token]] + bias)`
+/// Confidence in a position: `sigmoid(weight * [state; before[token]] + bias)`.
 struct Confidence {
     weight: Tensor, // [1, hidden] or [1, hidden + rank]
     bias: Option<Tensor>,
 }
 
 impl BlockHead {
-    /// `None` of a model that is none.
+    /// Loads the head's parts; `None` for other models.
     ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
@@ -83,7 +83,7 @@ impl BlockHead {
         }))
     }
 
-    /// The rows that layers have keys and values of, `[rows, hidden]`.
+    /// Fuses the target's states into inputs of the layers' keys and values, `[rows, hidden]`.
     pub fn rows(
         &self,
         states: Features<'_>,
@@ -95,8 +95,9 @@ impl BlockHead {
         rms_norm(&self.fuse.forward(&states, padding)?.contiguous()?, &self.fused_norm, epsilon)
     }
 
-    /// The scores of a place, of which `row` is known without the token before it, and the confidence. `state` is the
-    /// place's, normed, `[1, hidden]`; `None` for scores that are as they were.
+    /// Scores of a position after the token `before`, and the head's confidence. `row` holds the
+    /// scores without that token, `state` the position's normed state, `[1, hidden]`. The scores
+    /// are `None` if they do not depend on the token.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -140,7 +141,8 @@ impl BlockHead {
 }
 
 impl Confidence {
-    /// Of a place with this state, `[1, hidden]`, after a token of which this is known, `[1, rank]`.
+    /// Confidence for a position with this state, `[1, hidden]`. `of_before`: rescoring embedding
+    /// of the token before it, `[1, rank]`.
     fn of(&self, state: &Tensor, of_before: Option<&Tensor>) -> Computed<f32> {
         let inputs = self.weight.elem_count();
         let looked_at = match of_before {

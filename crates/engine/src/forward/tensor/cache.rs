@@ -1,29 +1,29 @@
-//! Keys and values of one layer, written by position into memory that is allocated ahead, so that
-//! forgetting tokens is free and remembering them copies nothing old. After much was forgotten, memory is given
-//! back with the next token.
+//! KV cache of one layer. Keys and values are written by position into memory that is allocated
+//! ahead, so rewinding is free and appending copies no old entries. After a long rewind, the next
+//! write shrinks the memory.
 
 use candle_core::{DType, Device, Result, Tensor};
 
-/// Positions allocated at first; doubled when full.
+/// Initial capacity in positions; doubled when full.
 const FIRST_CAPACITY: usize = 256;
 
-/// So many times more than is needed is too much.
+/// Factor by which a cache may exceed its need before it shrinks.
 const TOO_MUCH: usize = 4;
 
 #[derive(Debug)]
 pub struct Cache {
     keys: Tensor,   // [kv_heads, capacity, head_size]
-    values: Tensor, // the same, or of another size
+    values: Tensor, // [kv_heads, capacity, head_size], or another head size
     limit: usize,
 }
 
 impl Cache {
-    /// `limit` is the most positions it will ever hold.
+    /// Creates an empty cache that will never hold more than `limit` positions.
     pub fn new(kv_heads: usize, head_size: usize, limit: usize, device: &Device) -> Result<Self> {
         Self::of_sizes(kv_heads, [head_size; 2], limit, device)
     }
 
-    /// The same of keys and values of these sizes.
+    /// Creates a cache whose keys and values differ in size.
     pub fn of_sizes(
         kv_heads: usize,
         [key, value]: [usize; 2],
@@ -34,8 +34,8 @@ impl Cache {
         Ok(Self { keys: zeros(key)?, values: zeros(value)?, limit })
     }
 
-    /// Writes `keys` and `values` (`[kv_heads, rows, head_size]`) from position `at` on and returns
-    /// everything up to and including them.
+    /// Writes `keys` and `values` (`[kv_heads, rows, head_size]`) from position `at` on. Returns
+    /// all entries up to and including them.
     pub fn write(&mut self, at: usize, keys: &Tensor, values: &Tensor) -> Result<(Tensor, Tensor)> {
         let length = at + keys.dim(1)?;
         self.fit(length, at)?;
@@ -48,12 +48,12 @@ impl Cache {
         self.keys.device()
     }
 
-    /// What is cached of so many positions from `from` on, `[kv_heads, positions, head_size]` each.
+    /// Entries of `positions` positions from `from` on, `[kv_heads, positions, head_size]` each.
     pub fn read(&self, from: usize, positions: usize) -> Result<(Tensor, Tensor)> {
         Ok((self.keys.narrow(1, from, positions)?, self.values.narrow(1, from, positions)?))
     }
 
-    /// Moves the rows at `from` (ascending positions) to the positions from `to` on.
+    /// Moves rows at `from` (ascending positions) to the positions from `to` on.
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Result<()> {
         for half in [&self.keys, &self.values] {
             half.slice_set(&half.index_select(from, 1)?, 1, to)?;
@@ -61,7 +61,7 @@ impl Cache {
         Ok(())
     }
 
-    /// Makes room for `length` positions, and no more than suits them; `filled` are kept.
+    /// Grows or shrinks the memory to fit `length` positions. The first `filled` entries are kept.
     fn fit(&mut self, length: usize, filled: usize) -> Result<()> {
         let (kv_heads, capacity, _) = self.keys.dims3()?;
         let wanted = length.next_power_of_two().max(FIRST_CAPACITY).min(self.limit);

@@ -1,4 +1,5 @@
-//! The dynamic causal convolution of a block's rows before and after attention and the feed-forward network (DFlash 2).
+//! Dynamic causal convolution over a block's rows, before and after attention and the feed-forward
+//! network (DFlash 2).
 
 use candle_core::{Result as Computed, Tensor};
 
@@ -13,11 +14,12 @@ pub struct Convolution {
     projection: Stack, // [2 * taps * hidden / group, hidden]
 }
 
-/// What is computed of a block's rows for both sides: `[rows, 2, taps, hidden / group]`.
+/// Dynamic weights for both sides of a block's rows: `[rows, 2, taps, hidden / group]`.
 pub struct Dynamic(Tensor);
 
 impl Convolution {
-    /// Around attention (`attn`) or the feed-forward network (`ffn`) of a layer.
+    /// Loads the convolution around attention (`attn`) or the feed-forward network (`ffn`) of a
+    /// layer.
     ///
     /// # Errors
     /// Those of [`super::layer::Layer::load`].
@@ -27,7 +29,7 @@ impl Convolution {
         Ok(Self { sizes, base: base.reshape((2, sizes.taps, origin.config.hidden))?, projection })
     }
 
-    /// Rows `[rows, hidden]` before the part, and what [`Self::finish`] needs.
+    /// Convolves rows `[rows, hidden]` before the part. [`Self::finish`] needs the dynamic weights.
     pub fn begin(&self, x: &Tensor, padding: Padding) -> Computed<(Tensor, Dynamic)> {
         let (rows, hidden) = x.dims2()?;
         let groups = hidden / self.sizes.group;
@@ -36,12 +38,12 @@ impl Convolution {
         Ok((self.convolve(x, &dynamic, 0)?, dynamic))
     }
 
-    /// Rows `[rows, hidden]` after it.
+    /// Convolves rows `[rows, hidden]` after the part.
     pub fn finish(&self, x: &Tensor, dynamic: &Dynamic) -> Computed<Tensor> {
         self.convolve(x, dynamic, 1)
     }
 
-    /// The sum over taps t of `(base[t] + dynamic[t]) * x(row - t)`, rows before the first being 0.
+    /// Sum over taps t of `(base[t] + dynamic[t]) * x(row - t)`; rows before the first are 0.
     fn convolve(&self, x: &Tensor, Dynamic(dynamic): &Dynamic, side: usize) -> Computed<Tensor> {
         let (rows, hidden) = x.dims2()?;
         let (group, groups) = (self.sizes.group, hidden / self.sizes.group);

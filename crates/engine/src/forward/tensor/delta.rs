@@ -1,4 +1,4 @@
-//! What Gated DeltaNet (Yang et al. 2025) makes of convolved rows.
+//! Gated DeltaNet (Yang et al. 2025): keys, values, decays and gates of convolved rows.
 
 use candle_core::{D, Result, Tensor};
 use candle_nn::ops::{rms_norm, sigmoid, silu};
@@ -9,7 +9,7 @@ use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
 use crate::model::Heads;
 
-/// Added to the squared length of keys and queries before they are divided by its root.
+/// Added to the squared length of keys and queries before the square root, for L2 normalisation.
 const EPSILON: f64 = 1e-6;
 
 pub struct Delta {
@@ -18,7 +18,7 @@ pub struct Delta {
     bias: Tensor,      // [values]
     decay: Tensor,     // [values]
     norm: Tensor,      // [value_size]
-    key_heads: Tensor, // of every value head
+    key_heads: Tensor, // [values], key head of each value head
 }
 
 impl Delta {
@@ -34,7 +34,7 @@ impl Delta {
         })
     }
 
-    /// Of what was fed, `[nodes, hidden]`, and what was convolved of it, the rows.
+    /// Rows of the layer's inputs `[nodes, hidden]` and of their convolution.
     pub fn rows(&self, x: &Tensor, convolved: &Tensor, heads: &Heads, padding: Padding) -> Result<Vec<Row>> {
         let (nodes, width, values) = (x.dim(0)?, heads.key_width(), heads.values);
         let of_keys = |first: usize| -> Result<Tensor> {
@@ -64,7 +64,7 @@ impl Delta {
         (0..nodes).map(row).collect()
     }
 
-    /// What was read, `[nodes, values, value_size]`, normed and gated by what was fed.
+    /// Norms the matrices' outputs `read`, `[nodes, values, value_size]`, and applies the gate.
     pub fn gated(&self, x: &Tensor, read: &Tensor, epsilon: f32, padding: Padding) -> Result<Tensor> {
         let (nodes, values, size) = read.dims3()?;
         let normed = rms_norm(&read.contiguous()?, &self.norm, epsilon)?.reshape((nodes, values * size))?;

@@ -1,5 +1,5 @@
-//! How a draft head's pass begins: the target's states are fused into one, or the head's own goes on, and is joined
-//! with the token's embedding (Li et al. 2025).
+//! Input of an EAGLE-3 head: the target's states are fused into one, or the head's own state
+//! continues, and either is joined with the token's embedding (Li et al. 2025).
 
 use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
@@ -12,7 +12,7 @@ use crate::model::{ModelConfig, Weights};
 
 pub struct DraftHead {
     fuse: Stack, // [hidden, states]
-    /// Before that: of all states, or of each; none where they are taken as they are.
+    /// Norms before fusion: one over all states, one per state, or none.
     fused_norms: Vec<Tensor>,
     embedding_norm: Tensor, // [hidden]
     state_norm: Tensor,     // [hidden]
@@ -20,7 +20,7 @@ pub struct DraftHead {
 }
 
 impl DraftHead {
-    /// `None` of a model that is none, or fuses no states.
+    /// Loads the head's parts; `None` for other models and for heads without fusion.
     ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
@@ -38,8 +38,8 @@ impl DraftHead {
         }))
     }
 
-    /// The state that attention adds to, `[nodes, hidden]`, and what it takes, `[nodes, 2 * hidden]`, of nodes with
-    /// these embeddings and what is carried with them.
+    /// Returns the residual state, `[nodes, hidden]`, and attention's input, `[nodes, 2 * hidden]`,
+    /// for nodes with these embeddings and head inputs.
     pub fn join(
         &self,
         embedding: &Tensor,
@@ -60,7 +60,7 @@ impl DraftHead {
         Ok((if self.normed_residual { normed } else { state }, joined))
     }
 
-    /// The target's states, normed where the head norms them.
+    /// Applies the head's norms to the target's states, if it has any.
     fn normalise(&self, rows: &Tensor, epsilon: f32) -> Computed<Tensor> {
         let parts = self.fused_norms.len().max(1);
         let width = rows.dim(1)? / parts;

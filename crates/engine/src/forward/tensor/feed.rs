@@ -1,4 +1,4 @@
-//! What the device is told of a pass: tokens, positions and who sees whom, in one transfer.
+//! Inputs of a pass in one transfer: tokens, positions and attention masks.
 
 use std::ops::Range;
 
@@ -7,36 +7,36 @@ use candle_core::{DType, Device, Result, Tensor};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
-/// Of the nodes of a tree from some number on.
+/// Inputs for the nodes of a tree from some index on.
 #[derive(Debug)]
 pub struct Feed {
     /// `[nodes]`
     pub ids: Tensor,
     pub positions: Positions,
-    /// What is added to the scores of the tree's own nodes, 0 or [`HIDDEN`] `[nodes, tree]`; `None` where
-    /// every node sees all that is before it and itself.
+    /// Added to scores of the tree's own nodes, 0 or [`HIDDEN`], `[nodes, tree]`; `None` if every
+    /// node attends to all before it and itself.
     own: Option<Tensor>,
-    /// What each node sees of the tree.
+    /// Tree nodes that each node attends to.
     visible: Vec<Vec<usize>>,
     /// Cached positions before the tree.
     pub cached: usize,
     tree: usize,
 }
 
-/// Where nodes stand in the text.
+/// Positions of nodes in the text.
 #[derive(Debug)]
 pub enum Positions {
-    /// One after the other.
+    /// Consecutive positions.
     Consecutive(Range<usize>),
-    /// `[nodes]`, and one more than the largest.
+    /// Positions `[nodes]`, and one more than the largest.
     Scattered(Tensor, usize),
 }
 
-/// A score so low that nothing is left of it after the softmax. Not -inf, which times 0 is no number.
+/// Mask value that leaves nothing after the softmax. Not -inf, which times 0 is NaN.
 const HIDDEN: f64 = -1e30;
 
 impl Feed {
-    /// Of the nodes of `tree` from number `first` on; `cached` positions are before the tree.
+    /// Inputs for the nodes of `tree` from index `first` on, after `cached` positions.
     pub fn new(tree: &TokenTree, first: usize, cached: usize, device: &Device) -> Result<Self> {
         let nodes = tree.len() - first;
         let positions: Vec<usize> = tree.depths()[first..].iter().map(|depth| cached + depth).collect();
@@ -76,7 +76,8 @@ impl Feed {
         })
     }
 
-    /// Of tokens that all stand after `cached` positions, and see these and nothing of each other.
+    /// Inputs for tokens that all follow `cached` positions and attend to these, but not to each
+    /// other.
     pub fn beside(tokens: &[TokenId], cached: usize, device: &Device) -> Result<Self> {
         let positions = vec![cached as u32; tokens.len()];
         Ok(Self {
@@ -89,11 +90,11 @@ impl Feed {
         })
     }
 
-    /// What is added to the scores of a layer that sees `window` positions `[nodes, cached + tree]`; `None`
-    /// where every node sees all that is before it and itself.
+    /// Mask for a layer with this `window`, `[nodes, cached + tree]`; `None` if every node attends
+    /// to all before it and itself.
     pub fn mask(&self, window: Option<usize>) -> Result<Option<Tensor>> {
         let device = self.ids.device();
-        // A node counts itself, whether it has a key or not.
+        // A node counts towards its window whether it has a key or not.
         if let Some(window) = window.filter(|&window| window < self.cached + self.tree.max(1)) {
             return self.windowed(window, device).map(Some);
         }
@@ -105,8 +106,8 @@ impl Feed {
         Tensor::cat(&[&seen, own], 1).map(Some)
     }
 
-    /// What is added to the scores of a layer in which the rows of a block see each other, or only those before them
-    /// if it is `causal`; as [`Self::mask`].
+    /// Mask for a layer in which rows of a block attend to each other, or only to earlier ones if
+    /// `causal`. Shape as in [`Self::mask`].
     pub fn mask_of_block(&self, window: Option<usize>, causal: bool) -> Result<Option<Tensor>> {
         let width = self.cached + self.tree;
         let window = window.filter(|&window| window < width);
@@ -122,7 +123,7 @@ impl Feed {
         Tensor::from_vec(mask, (self.tree, width), self.ids.device()).map(Some)
     }
 
-    /// Where a window hides some of the cache, all of it is told.
+    /// Builds the whole mask, cached positions included, for a window that hides some of them.
     fn windowed(&self, window: usize, device: &Device) -> Result<Tensor> {
         let width = self.cached + self.tree;
         let mut mask = vec![HIDDEN as f32; self.visible.len() * width];
@@ -140,7 +141,7 @@ impl Feed {
 mod tests {
     use super::*;
 
-    /// Per node, the positions and nodes it sees.
+    /// Positions and nodes that each node attends to.
     fn seen(tree: &TokenTree, first: usize, cached: usize, window: Option<usize>) -> Option<Vec<Vec<usize>>> {
         let feed = Feed::new(tree, first, cached, &Device::Cpu).unwrap();
         let rows: Vec<Vec<f32>> = feed.mask(window).unwrap()?.to_vec2().unwrap();

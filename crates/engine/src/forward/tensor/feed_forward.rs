@@ -1,4 +1,4 @@
-//! What is done to each token by itself: a gated network, or some of many that a router chooses.
+//! Feed-forward part of a layer: a gated network, a mixture of experts, or both.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,15 @@ pub enum FeedForward {
     Shared(Box<Shared>),
 }
 
-/// Experts, and one more that each token goes through, by the sigmoid of a score of its own or as it is.
+/// Experts with a shared expert that processes every token. `gate`, if present, weights its output
+/// by a sigmoid.
 pub struct Shared {
     experts: Experts,
     dense: Dense,
     gate: Option<Stack>, // [1, hidden]
 }
 
-/// A network that each token goes through, and experts beside it. What both give is normed and added.
+/// Experts beside a dense network (Gemma 4). Both outputs are normed and added.
 pub struct Both {
     dense: Dense,
     dense_post_norm: Tensor, // [hidden]
@@ -40,19 +41,19 @@ pub struct Both {
 pub struct Dense {
     gate_and_up: Stack, // [2 * intermediate, hidden]
     down: Stack,        // [hidden, intermediate]
-    /// Of these matrices, if the family has them.
+    /// Biases of both matrices, if the family has them.
     biases: Option<[Tensor; 2]>,
 }
 
-/// Networks of which each token goes through those that the router ranks highest. Which these are is for the
-/// processor to say, which waits for the device in every such layer.
+/// Mixture of experts. The CPU selects each token's experts, so it waits for the device in every
+/// such layer.
 pub struct Experts {
     router: Stack,               // [experts, hidden]
     router_bias: Option<Tensor>, // [experts]
     experts: Vec<Dense>,
-    /// Shares of each are multiplied with this.
+    /// Factor on the routing weights of each expert.
     scales: Option<Vec<f32>>, // [experts]
-    /// Added to the sigmoids of scores where experts are chosen.
+    /// Added to the sigmoids of scores for selection only.
     selection_bias: Option<Vec<f32>>, // [experts]
 }
 
@@ -79,7 +80,7 @@ impl FeedForward {
         })
     }
 
-    /// The largest of its matrices, if it is larger than others.
+    /// The largest matrix, if one exceeds the mixer's.
     pub fn largest(&self) -> Option<&Stack> {
         match self {
             Self::Dense(dense) => Some(&dense.gate_and_up),
@@ -87,7 +88,7 @@ impl FeedForward {
         }
     }
 
-    /// `[nodes, hidden]` to `[nodes, hidden]`, of normed `states`.
+    /// Maps `x`, `[nodes, hidden]`, to `[nodes, hidden]`; `x` are the normed `states`.
     pub fn forward(
         &self,
         x: &Tensor,
@@ -126,7 +127,7 @@ impl Both {
         })
     }
 
-    /// `x` are the states for the network.
+    /// Computes both parts; `x` are normed states for the dense network.
     fn forward(
         &self,
         x: &Tensor,
@@ -145,7 +146,7 @@ impl Both {
 }
 
 impl Dense {
-    /// `which` is put behind the names of its matrices.
+    /// Loads a network whose matrices have the suffix `which` in their names.
     fn load(origin: Origin<'_>, which: &str, has_biases: bool) -> Loaded<Self> {
         let [gate, up, down] = ["ffn_gate", "ffn_up", "ffn_down"].map(|name| format!("{name}{which}"));
         let biases = || -> Loaded<[Tensor; 2]> {
@@ -197,7 +198,7 @@ impl Experts {
         })
     }
 
-    /// What the router is given, and what experts are.
+    /// Computes the selected experts of `x`; the router scores `ranked`.
     fn forward(
         &self,
         (ranked, x): (&Tensor, &Tensor),
@@ -211,7 +212,7 @@ impl Experts {
             scores = scores.broadcast_add(bias)?;
         }
         let scores: Vec<Vec<f32>> = scores.to_device(&Device::Cpu)?.to_vec2()?;
-        // Of each expert the rows that go through it, and its shares of them.
+        // Rows that each expert processes, and the expert's weights for them.
         let mut chosen: BTreeMap<usize, (Vec<u32>, Vec<f32>)> = BTreeMap::new();
         for (row, scores) in scores.iter().enumerate() {
             for (expert, share) in choose(scores, sizes, self.selection_bias.as_deref()) {

@@ -1,4 +1,5 @@
-//! Attention to latents: their parts that turn are cached as keys, the latents themselves as values.
+//! Multi-head latent attention (MLA). The cache holds the RoPE part of keys as keys and the
+//! compressed latents as values.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::{rms_norm, softmax_last_dim};
@@ -20,7 +21,7 @@ pub struct Latent {
     query: Stack,                  // [heads * (plain + turned), queries or hidden]
     latent: Stack,                 // [size + turned, hidden]
     norm: Tensor,                  // [size]
-    /// Of all heads, as numbers: one product takes them all.
+    /// Up-projections of all heads, dequantised: one product computes all heads.
     keys: Tensor, // [heads, plain, size]
     values: Tensor,                // [heads, size, value]
     output: Stack,                 // [hidden, heads * value]
@@ -55,12 +56,12 @@ impl Latent {
         })
     }
 
-    /// The largest of its matrices.
+    /// The largest matrix.
     pub fn largest(&self) -> &Stack {
         &self.query
     }
 
-    /// `[nodes, hidden]` to `[nodes, hidden]`; caches latents from position `at` on.
+    /// Maps `[nodes, hidden]` to `[nodes, hidden]`; caches latents from position `at` on.
     pub fn forward(
         &mut self,
         x: &Tensor,
@@ -101,7 +102,7 @@ impl Latent {
         self.output.forward(&mixed, padding)
     }
 
-    /// Moves what is cached at `from` (ascending positions) to the positions from `to` on.
+    /// Moves entries at `from` (ascending positions) to the positions from `to` on.
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Result<()> {
         self.cache.gather(from, to)
     }

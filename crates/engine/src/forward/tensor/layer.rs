@@ -1,4 +1,4 @@
-//! One layer: what mixes tokens and what is done to each by itself, each added to what goes in.
+//! One layer: a token mixer and a feed-forward part, each added to the residual stream.
 
 use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
@@ -16,24 +16,24 @@ use super::stack::Padding;
 use crate::error::Result;
 use crate::model::{self, ModelConfig};
 
-/// What a family does not have is `None`.
+/// One layer. Parts that the family does not have are `None`.
 pub struct Layer {
     mixer_norm: Option<Tensor>, // [hidden]
     mixer: Mixer,
-    /// Of what the mixer gives.
+    /// Norm of the mixer's output.
     mixer_post_norm: Option<Tensor>,
     feed_forward_norm: Option<Tensor>,
     feed_forward: FeedForward,
-    /// Of what the feed-forward network gives.
+    /// Norm of the feed-forward output.
     feed_forward_post_norm: Option<Tensor>,
     told: Option<Told>,
-    /// What comes out of the layer is multiplied with this, if the family does so.
+    /// Factor on the layer's output, if the family has one.
     scale: Option<Tensor>, // [1]
-    /// Around the mixer and around the feed-forward network.
+    /// Convolutions around the mixer and around the feed-forward part.
     convolutions: Option<[Convolution; 2]>,
 }
 
-/// What lets a token know of those before it, and what it remembers of them.
+/// Token mixer, with its cache.
 enum Mixer {
     Attention(Box<Attention>),
     Latent(Box<Latent>),
@@ -64,7 +64,7 @@ impl Layer {
         })
     }
 
-    /// How its matrices are best multiplied; as large as those of any other layer.
+    /// Measures the padding for this layer's largest matrix, which stands for those of all layers.
     pub fn measure(&self, config: &ModelConfig, device: &Device) -> Computed<Padding> {
         let of_mixer = match &self.mixer {
             Mixer::Attention(attention) => attention.largest(),
@@ -75,9 +75,11 @@ impl Layer {
         Padding::measured(largest, config.hidden, device)
     }
 
-    /// `[nodes, hidden]` to `[nodes, hidden]`; remembers the nodes from position `at` on. `inputs` are those of
-    /// every kind of attention and `course` those of recurrent layers; `joined` is what attention takes, if it is not
-    /// the normed state; `told` what the layer is told beside the state.
+    /// Maps `[nodes, hidden]` to `[nodes, hidden]` and caches the nodes from position `at` on.
+    ///
+    /// - `joined`: attention's input, if it is not the normed state
+    /// - `told`: the layer's per-layer input
+    /// - `inputs`: inputs of every kind of attention; `course`: those of recurrent layers
     pub fn forward(
         &mut self,
         x: &Tensor,
@@ -111,7 +113,7 @@ impl Layer {
         self.scale.as_ref().map_or(Ok(x.clone()), |scale| x.broadcast_mul(scale))
     }
 
-    /// Remembers `[rows, hidden]` from position `at` on, which tell nothing else.
+    /// Caches keys and values of `[rows, hidden]` from position `at` on, without computing outputs.
     pub fn remember(
         &mut self,
         x: &Tensor,
@@ -126,7 +128,7 @@ impl Layer {
         }
     }
 
-    /// What attention caches of so many positions from `from` on, as [`Attention::recall`]; nothing of a layer without.
+    /// Attention's cached entries, as [`Attention::recall`]; empty for other mixers.
     pub fn recall(&self, from: usize, positions: usize) -> Computed<Vec<Tensor>> {
         match &self.mixer {
             Mixer::Attention(attention) => attention.recall(from, positions).map(Vec::from),
@@ -134,12 +136,12 @@ impl Layer {
         }
     }
 
-    /// Moves what is remembered at `from` (ascending positions) to the positions from `to` on.
+    /// Moves entries at `from` (ascending positions) to the positions from `to` on.
     pub fn gather(&mut self, from: &Tensor, to: usize) -> Computed<()> {
         match &mut self.mixer {
             Mixer::Attention(attention) => attention.gather(from, to),
             Mixer::Latent(latent) => latent.gather(from, to),
-            // It has records, not positions.
+            // Recurrent layers have step logs, not positions.
             Mixer::Recurrent(_) => Ok(()),
         }
     }
@@ -159,7 +161,7 @@ impl Mixer {
     }
 }
 
-/// What `part` gives of rows, convolved before and after it where that is so.
+/// Applies `part` to rows, with the convolutions around it if there are any.
 fn convolved(
     around: Option<&Convolution>,
     x: Tensor,

@@ -1,4 +1,4 @@
-//! What Mamba-2 (Dao and Gu 2024) makes of convolved rows.
+//! Mamba-2 (Dao and Gu 2024): keys, values, decays and gates of convolved rows.
 
 use candle_core::{Result, Tensor};
 use candle_nn::ops::{rms_norm, silu};
@@ -17,7 +17,7 @@ pub struct Mamba {
     decay: Tensor,     // [values]
     skip: Tensor,      // [values, 1]
     norm: Tensor,      // [values * value_size]
-    key_heads: Tensor, // of every value head
+    key_heads: Tensor, // [values], key head of each value head
 }
 
 impl Mamba {
@@ -37,7 +37,7 @@ impl Mamba {
         })
     }
 
-    /// Of what was fed, `[nodes, hidden]`, and what was convolved of it, the rows.
+    /// Rows of the layer's inputs `[nodes, hidden]` and of their convolution.
     pub fn rows(&self, x: &Tensor, convolved: &Tensor, padding: Padding) -> Result<Vec<Row>> {
         let (nodes, heads) = (x.dim(0)?, &self.of.heads);
         let of_keys = |first: usize| -> Result<Tensor> {
@@ -62,8 +62,8 @@ impl Mamba {
         (0..nodes).map(row).collect()
     }
 
-    /// What was read, `[nodes, values, value_size]`, and values that were not read but skip the matrices, gated by what
-    /// was fed and normed, all heads of a key together.
+    /// Adds the skip connection to the matrices' outputs `read`, `[nodes, values, value_size]`,
+    /// applies the gate, and norms all value heads of a key head together.
     pub fn gated(
         &self,
         x: &Tensor,
@@ -81,7 +81,7 @@ impl Mamba {
         rms_norm(&gated, &ones, epsilon)?.reshape((nodes, width))?.broadcast_mul(&self.norm)
     }
 
-    /// `[nodes, values, value_size]`
+    /// Values, `[nodes, values, value_size]`.
     fn values(&self, convolved: &Tensor) -> Result<Tensor> {
         let heads = &self.of.heads;
         let values = convolved.narrow(1, self.of.values(), heads.value_width())?;

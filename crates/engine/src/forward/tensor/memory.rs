@@ -1,4 +1,4 @@
-//! What a recurrent layer remembers of a text: states, and records of what its last tokens did to them, at the places
+//! Memory of a recurrent layer: states of the text, and step logs of its last tokens, in the slots
 //! that [`Past`](crate::forward::past::Past) names.
 
 use candle_core::{Result, Tensor};
@@ -6,39 +6,39 @@ use candle_core::{Result, Tensor};
 use crate::forward::past::Plan;
 use crate::tree::TokenTree;
 
-/// What a pass does with states and records, and the tree it is over.
+/// State and log slots of a pass, and its tree.
 pub struct Course<'a> {
     pub plan: Plan,
     pub tree: &'a TokenTree,
-    /// The first node that is run; those before have records.
+    /// First node to run; earlier nodes have step logs.
     pub first: usize,
 }
 
 impl Course<'_> {
-    /// Nodes of the tree, from its first on, whose records need not last.
+    /// Leading nodes of the tree whose step logs are not kept.
     pub fn skipped(&self) -> usize {
         self.plan.rows.iter().take_while(|row| row.is_none()).count()
     }
 }
 
-/// A state of the text.
+/// State of a recurrent layer after some text.
 #[derive(Debug, Clone)]
 pub struct State {
-    /// What a convolution sees of the rows before.
+    /// Previous rows that the convolution reads.
     pub tail: Tensor, // [taps - 1, channels]
-    /// Of every value head; without numbers where a layer has none.
+    /// State matrix of every value head; empty for layers without.
     pub matrices: Tensor, // [values, key_size, value_size]
 }
 
-/// What a row did to the state.
+/// Step log: the effect of one row on the state.
 #[derive(Debug, Clone)]
 pub struct Record {
     pub inputs: Tensor, // [1, channels]
-    /// To the matrices, if there are any.
+    /// Update of the matrices, if the layer has any.
     pub update: Option<Update>,
 }
 
-/// Matrices M become `decay * M + key * correction`.
+/// Update of state matrices M to `decay * M + key * correction`.
 #[derive(Debug, Clone)]
 pub struct Update {
     pub decay: Tensor,      // [values, 1, 1]
@@ -52,10 +52,10 @@ impl Update {
     }
 }
 
-/// The states and records of a layer.
+/// States and step logs of a layer.
 #[derive(Debug)]
 pub struct Memory {
-    /// Of the text without a token.
+    /// State of the empty text.
     nothing: State,
     states: Vec<Option<State>>,
     records: Vec<Option<Record>>,
@@ -66,10 +66,10 @@ impl Memory {
         Self { nothing, states: Vec::new(), records: Vec::new() }
     }
 
-    /// The state that a pass begins with, and the records that are applied to it first.
+    /// State that a pass begins with, and the step logs to apply first.
     ///
     /// # Errors
-    /// Where there is none at its place.
+    /// A slot that holds no state.
     pub fn begin(&self, plan: &Plan) -> Result<(State, Vec<Record>)> {
         let state = plan.from.map_or_else(|| Ok(self.nothing.clone()), |from| held(&self.states, from))?;
         Ok((state, plan.before.iter().map(|&place| self.record(place)).collect::<Result<_>>()?))

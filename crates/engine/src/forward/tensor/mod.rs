@@ -1,5 +1,5 @@
-//! All families on candle tensors: the path for CUDA and Metal, and on the CPU what the
-//! engine made for it is compared with. One pass over a token tree; weights stay quantised.
+//! All model families on candle tensors: the engine for CUDA and Metal, and the reference for the
+//! CPU engine. A pass runs over a token tree; weights stay quantised.
 
 mod assistant;
 mod attention;
@@ -55,7 +55,7 @@ use crate::tree::TokenTree;
 pub struct TensorModel {
     config: ModelConfig,
     device: Device,
-    /// `None` of an assistant, which reads its target's.
+    /// `None` for an assistant, which reads its target's embedding.
     embedding: Option<Arc<QTensor>>, // [vocabulary, hidden]
     per_layer: Option<PerLayer>,
     draft_head: Option<DraftHead>,
@@ -63,30 +63,30 @@ pub struct TensorModel {
     block_head: Option<BlockHead>,
     assistant: Option<Assistant>,
     layers: Vec<Layer>,
-    /// Of each kind of attention.
+    /// RoPE tables, per kind of attention.
     rotary: Vec<RotaryTable>,
     output_norm: Tensor, // [hidden]
     output: Stack,       // [vocabulary, hidden]
     padding: Padding,
-    /// Of a model with recurrent layers.
+    /// History of recurrent layers, if the model has any.
     past: Option<Past>,
     cached: Vec<TokenId>,
     scores: Scores,
     features: Vec<f32>, // [nodes, tapped]
-    /// Numbers a node that the last pass was asked for beside its scores.
+    /// Numbers per node of the last pass's features.
     tapped: usize,
-    /// Of a draft head that guesses blocks: the normed states of the rows asked for, `[rows, hidden]`, and the scores
-    /// of one of them after a token.
+    /// Normed states of the scored rows, `[rows, hidden]`, in a head that drafts blocks.
     places: Option<Tensor>,
+    /// Scores of one of those rows after a token.
     after: Vec<f32>,
 }
 
-/// States of recurrent layers that are kept to go back to.
+/// Maximum number of checkpoints of recurrent layers.
 const LASTING: usize = 4;
 
-/// What the last pass gave, by what was of interest.
+/// Scores of the last pass, whole or as sketches.
 enum Scores {
-    /// `[rows asked for, vocabulary asked for]`
+    /// `[requested rows, requested vocabulary]`
     Rows {
         logits: Vec<f32>,
         vocabulary: usize,
@@ -102,7 +102,7 @@ impl TensorModel {
         Self::computing(source, device, Arithmetic::Kernels)
     }
 
-    /// In 32 bits throughout: what the rounding of others is measured against.
+    /// Loads a model that computes in 32 bits throughout: the reference for rounding errors.
     ///
     /// # Errors
     /// Those of [`Self::load`].
@@ -153,7 +153,8 @@ impl TensorModel {
         })
     }
 
-    /// Hidden states of what is fed after the last layer, `[nodes, hidden]`, and before it those that are wanted.
+    /// Runs all layers. Returns the last layer's output, `[nodes, hidden]`, and the tapped inputs
+    /// of layers.
     fn run_layers(
         &mut self,
         feed: &Feed,
@@ -176,7 +177,7 @@ impl TensorModel {
             let ones = Tensor::ones(self.config.hidden, DType::F32, &self.device)?;
             x = rms_norm(&x, &ones, self.config.norm_epsilon as f32)?;
         }
-        // What attention takes in the first layer, if it is not the normed state.
+        // Input of the first layer's attention, if it is not the normed state.
         let mut joined = None;
         if let Some((head, carried)) = self.draft_head.as_ref().zip(want.carried) {
             let (state, both) = head.join(&x, carried, self.config.norm_epsilon as f32, self.padding)?;
@@ -205,7 +206,7 @@ impl TensorModel {
         Ok((x, tapped))
     }
 
-    /// What each kind of attention needs to know of what is fed; in a draft head that guesses blocks each layer.
+    /// Inputs of each kind of attention; of each layer in a head that drafts blocks.
     fn inputs(&mut self, feed: &Feed) -> Computed<Vec<AttentionInputs>> {
         let kinds = &self.config.attention_kinds;
         if let Some(block) = self.config.block() {
@@ -222,7 +223,8 @@ impl TensorModel {
         kinds.iter().zip(&mut self.rotary).map(inputs).collect()
     }
 
-    /// Remembers rows of the target's states, in a draft head that guesses blocks, or of what it caches, in an assistant.
+    /// Caches head inputs without drafting: the target's states in a head that drafts blocks, its
+    /// keys and values in an assistant.
     fn remember_states(&mut self, states: Features<'_>, feed: &Feed) -> Computed<()> {
         if let Some(assistant) = &mut self.assistant {
             return assistant.remember(states, &self.config, self.cached.len());
@@ -237,8 +239,8 @@ impl TensorModel {
         Ok(())
     }
 
-    /// The numbers of all `taps`, `[nodes, width]`, of the states `hidden` after the last layer and those
-    /// before, which are `tapped` already.
+    /// Features of all `taps`, `[nodes, width]`. `hidden` is the last layer's output, `tapped` the
+    /// inputs of layers.
     fn fetch_features(&self, taps: &Taps, hidden: &Tensor, mut tapped: Vec<Tensor>) -> Computed<Vec<f32>> {
         if taps.entering.contains(&self.config.layers) {
             tapped.push(hidden.clone());
@@ -259,12 +261,12 @@ impl TensorModel {
         Tensor::cat(&tapped, 1)?.flatten_all()?.to_vec1()
     }
 
-    /// What the output matrix multiplies.
+    /// Final norm, before the output matrix.
     fn normalise(&self, hidden: &Tensor) -> Computed<Tensor> {
         rms_norm(&hidden.contiguous()?, &self.output_norm, self.config.norm_epsilon as f32)
     }
 
-    /// What is of interest in the logits of `rows`. `tokens` are fed.
+    /// Scores of `rows`, as far as `want` needs them. `tokens` are those of the pass.
     fn run_output(
         &self,
         hidden: &Tensor,
@@ -295,7 +297,7 @@ impl TensorModel {
     }
 }
 
-/// What [`Scoring`] makes of what the output matrix gives.
+/// Applies the logit scale and soft cap.
 fn scored(mut logits: Tensor, scoring: Scoring) -> Computed<Tensor> {
     if scoring.scale != 1.0 {
         logits = (logits * f64::from(scoring.scale))?;
@@ -331,7 +333,7 @@ impl Model for TensorModel {
 
     fn expect(&mut self, length: usize) {
         let long = self.config.is_long(length);
-        // All of them have to hear of it.
+        // `expect` has to be called on every table, so `any` would not do.
         let changed = self.rotary.iter_mut().map(|rotary| rotary.expect(long)).filter(|&changed| changed);
         if changed.count() > 0 {
             self.truncate(0);
@@ -343,7 +345,7 @@ impl Runner for TensorModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let at = self.cached.len() - first;
         if first > 0 && self.past.as_ref().is_some_and(|past| past.skips(at)) {
-            // The nodes before are run once more, for their records.
+            // The earlier nodes run again, for their step logs.
             self.truncate(at);
             self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
         }
@@ -395,8 +397,8 @@ impl Runner for TensorModel {
 }
 
 impl TensorModel {
-    /// As [`Runner::extend`]; `recorded` is whether recurrent layers shall have records of all nodes, however many they
-    /// are.
+    /// Does what [`Runner::extend`] does. `recorded`: recurrent layers log the steps of all nodes,
+    /// however many there are.
     fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, recorded: bool) -> Result<()> {
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let before = self.cached.len() - first;
@@ -418,7 +420,7 @@ impl TensorModel {
         let course = plan.map(|plan| Course { plan, tree, first });
         let ran = self.run_layers(&feed, &tokens, course.as_ref(), want);
         if ran.is_err() && course.is_some() {
-            // What became of the states is not known.
+            // The states may be half updated.
             self.truncate(0);
         }
         let (hidden, tapped) = ran?;

@@ -1,5 +1,5 @@
-//! How the pass of a block for MTP begins: a matrix makes one state of the token's embedding and the state that is carried
-//! (DeepSeek-AI 2024).
+//! Input of a multi-token prediction (MTP) block: a matrix fuses the token's embedding and the head
+//! input into one state (DeepSeek-AI 2024).
 
 use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
@@ -17,7 +17,7 @@ pub struct Mtp {
 }
 
 impl Mtp {
-    /// `None` of what is no such block.
+    /// Loads the block's parts; `None` for other models.
     ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
@@ -32,7 +32,7 @@ impl Mtp {
         }))
     }
 
-    /// The states that enter the layer, `[nodes, hidden]`, of nodes with these embeddings and `states`.
+    /// Input of the layer, `[nodes, hidden]`, for nodes with these embeddings and `states`.
     pub fn join(
         &self,
         embedding: &Tensor,

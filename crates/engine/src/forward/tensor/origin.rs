@@ -1,4 +1,4 @@
-//! Where a layer's tensors come from.
+//! Source of a layer's tensors.
 
 use candle_core::{Device, Tensor};
 
@@ -6,7 +6,7 @@ use super::stack::{Arithmetic, Stack};
 use crate::error::Result;
 use crate::model::{ModelConfig, Weights};
 
-/// A layer of a model on its way to a device.
+/// Layer index, weights and settings from which a layer is loaded.
 #[derive(Clone, Copy)]
 pub struct Origin<'a> {
     pub index: usize,
@@ -16,13 +16,13 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    /// Matrices of the layer, one above the other.
+    /// Loads matrices of the layer, stacked vertically.
     ///
     /// # Errors
     /// A missing tensor, or `Error::Compute` when the device has no room.
     pub fn stack(&self, names: &[&str]) -> Result<Stack> {
         let device = self.weights.device();
-        // What is put together first is put together here.
+        // Several matrices are concatenated on the CPU first.
         let at = if names.len() > 1 { &Device::Cpu } else { device };
         let matrix = |name: &&str| self.weights.matrix_on(at, &format!("blk.{}.{name}.weight", self.index));
         Ok(Stack::new(names.iter().map(matrix).collect::<Result<_>>()?, self.arithmetic, device)?)

@@ -1,4 +1,4 @@
-//! What layers are told of tokens beside their states (Gemma 4's per-layer embeddings).
+//! Per-layer embeddings (Gemma 4): an input for every layer beside the residual stream.
 
 use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
@@ -10,7 +10,7 @@ use crate::model::weights::{PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJE
 use crate::model::{ModelConfig, StoredRows, Weights};
 use crate::token::TokenId;
 
-/// A table that stays in its file, and what is made of the embedding.
+/// Embedding table, which stays in its file, and a projection of the token embedding.
 pub struct PerLayer {
     table: StoredRows, // [tokens, layers * width]
     projection: Stack, // [layers * width, hidden]
@@ -18,7 +18,7 @@ pub struct PerLayer {
     width: usize,
 }
 
-/// What a layer makes of what it is told.
+/// Part of a layer that applies its per-layer input.
 pub struct Told {
     gate: Stack,       // [width, hidden]
     projection: Stack, // [hidden, width]
@@ -26,7 +26,7 @@ pub struct Told {
 }
 
 impl PerLayer {
-    /// `None` in a model without.
+    /// Loads the table; `None` for models without per-layer embeddings.
     ///
     /// # Errors
     /// As [`super::layer::Layer::load`].
@@ -44,7 +44,7 @@ impl PerLayer {
         }))
     }
 
-    /// Of every layer what it is told of `tokens`, `[tokens, width]`, whose embeddings are `x`.
+    /// Input of every layer for `tokens`, `[tokens, width]` each; `x` are the tokens' embeddings.
     ///
     /// # Errors
     /// Those of reading the table's file, and of the device.
@@ -70,7 +70,7 @@ impl PerLayer {
 }
 
 impl Told {
-    /// `None` in a model without.
+    /// Loads the layer's part; `None` for models without per-layer embeddings.
     ///
     /// # Errors
     /// As [`super::layer::Layer::load`].
@@ -85,7 +85,8 @@ impl Told {
         }))
     }
 
-    /// What is added to the state `x`, `[nodes, hidden]`, by a layer that is `told` `[nodes, width]`.
+    /// Output to add to the state `x`, `[nodes, hidden]`, for the per-layer input `told`, `[nodes,
+    /// width]`.
     pub fn forward(
         &self,
         x: &Tensor,

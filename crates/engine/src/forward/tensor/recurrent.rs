@@ -1,5 +1,5 @@
-//! Layers that keep a state in place of keys and values: gated convolutions (LFM2), and what `delta` and `mamba` make of
-//! convolved rows.
+//! Layers that keep a state in place of keys and values: gated short convolutions (LFM2), Gated
+//! DeltaNet and Mamba-2.
 
 use candle_core::{DType, Result, Tensor};
 use candle_nn::ops::silu;
@@ -15,18 +15,19 @@ use crate::model::{Heads, Mixer, ModelConfig, Recurrence};
 
 pub struct Recurrent {
     of: Recurrence,
-    /// What is convolved; of a gated convolution b, c and v, of which b * v is convolved and multiplied with c.
+    /// Projection to the convolution's inputs. In a gated convolution it gives b, c and v: b * v is
+    /// convolved, then multiplied by c.
     projection: Stack,
-    kernel: Tensor,       // [taps, channels], the oldest row's first
+    kernel: Tensor,       // [taps, channels], the oldest row first
     bias: Option<Tensor>, // [channels]
     kind: Kind,
     output: Stack,
     memory: Memory,
 }
 
-/// What a layer has beside its convolution.
+/// Part of a layer after its convolution.
 enum Kind {
-    /// A gated convolution is all.
+    /// Nothing: a gated convolution is the whole layer.
     Convolution,
     Delta(Delta),
     Mamba(Mamba),
@@ -63,12 +64,12 @@ impl Recurrent {
         })
     }
 
-    /// The largest of its matrices.
+    /// The largest matrix.
     pub fn largest(&self) -> &Stack {
         &self.projection
     }
 
-    /// `[nodes, hidden]` to `[nodes, hidden]`
+    /// Maps `[nodes, hidden]` to `[nodes, hidden]`.
     pub fn forward(
         &mut self,
         x: &Tensor,
@@ -117,8 +118,8 @@ impl Recurrent {
         self.output.forward(&mixed, padding)
     }
 
-    /// What convolutions see, `[text + nodes, channels]`: the end of the text, and all nodes of the tree; and how much of
-    /// it is text.
+    /// Rows that convolutions read, `[text + nodes, channels]`: the end of the text, then all nodes
+    /// of the tree. Also returns the number of rows that are text.
     fn seen(
         &self,
         state: &State,
@@ -135,7 +136,7 @@ impl Recurrent {
         Ok((Tensor::cat(&all, 0)?, self.of.taps - 1 + before.len()))
     }
 
-    /// `[nodes, channels]`
+    /// Convolves every node with its ancestors, `[nodes, channels]`.
     fn convolve(&self, seen: &Tensor, text: usize, course: &Course<'_>) -> Result<Tensor> {
         let taps = self.of.taps;
         let mut from = Vec::new();
@@ -144,7 +145,7 @@ impl Recurrent {
             let mut at = text + node;
             for row in rows.iter_mut().rev() {
                 *row = at as u32;
-                // Before the first node of a path comes the end of the text.
+                // The first node of a path follows the end of the text.
                 let node = at.checked_sub(text);
                 let parent = node.and_then(|node| course.tree.parent(node));
                 at = parent.map_or(at.min(text).saturating_sub(1), |parent| text + parent);
@@ -158,8 +159,8 @@ impl Recurrent {
         self.bias.as_ref().map_or(Ok(convolved.clone()), |bias| convolved.broadcast_add(bias))
     }
 
-    /// Takes the matrices through the tree: what is read of them, `[nodes, values * value_size]`, what each row does to
-    /// them, and what they are before the tree and after the nodes whose records need not last.
+    /// Updates the matrices along the tree. Returns the outputs, `[nodes, values * value_size]`,
+    /// each row's update, and the matrices before the tree and after the nodes without step logs.
     #[allow(clippy::type_complexity, reason = "named where it is taken apart")]
     fn walk(
         &self,
@@ -174,7 +175,7 @@ impl Recurrent {
         };
         let begin = before.iter().try_fold(begin, |matrices, record| applied(matrices, &record.update))?;
         let mut end = begin.clone();
-        // Of every node the matrices after it, as long as a node is to come that follows it.
+        // Matrices after each node, as long as it has children to come.
         let mut after: Vec<Option<Tensor>> = vec![None; course.tree.len()];
         let mut to_come = vec![0; course.tree.len()];
         let parents = (0..course.tree.len()).filter_map(|node| course.tree.parent(node));

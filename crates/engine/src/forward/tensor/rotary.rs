@@ -1,4 +1,4 @@
-//! Rotary position embeddings: cosines and sines of all positions so far, on the device.
+//! Rotary position embeddings: tables of cosines and sines on the device.
 
 use candle_core::{D, Device, Result, Tensor};
 use candle_nn::rotary_emb::{rope, rope_i};
@@ -6,23 +6,23 @@ use candle_nn::rotary_emb::{rope, rope_i};
 use super::feed::Positions;
 use crate::model::{RopeTable, Rotary, RotaryLayout};
 
-/// Positions known at first; doubled when there are more.
+/// Initial number of positions; doubled as needed.
 const FIRST: usize = 256;
 
 #[derive(Debug)]
 pub struct RotaryTable {
     rotary: Rotary,
-    /// Of long texts.
+    /// LongRoPE's factors for long texts apply.
     long: bool,
-    /// That are in the tables.
+    /// Positions in the tables.
     positions: usize,
     cosines: Tensor, // [positions, rotated / 2]
     sines: Tensor,   // [positions, rotated / 2]
-    /// What queries are multiplied with beside, if that is not 1.
+    /// Temperature factor on queries, if it is not 1.
     growth: Option<Tensor>, // [positions, 1]
 }
 
-/// Those of the nodes of a pass.
+/// Angles of the nodes of a pass.
 #[derive(Debug)]
 pub struct Angles {
     cosines: Tensor,        // [nodes, rotated / 2]
@@ -55,7 +55,7 @@ impl RotaryTable {
         })
     }
 
-    /// Takes a text for long or not from now on; returns whether that changes something.
+    /// Selects LongRoPE's factors for long or short texts. Returns whether they changed.
     pub fn expect(&mut self, long: bool) -> bool {
         let changes = self.rotary.long_frequencies.is_some() && self.long != long;
         if changes {
@@ -82,7 +82,7 @@ impl RotaryTable {
 }
 
 impl Angles {
-    /// `[heads, nodes, head_size]`, the first components rotated by each node's position.
+    /// Rotates the first components of `[heads, nodes, head_size]` by each node's position.
     pub fn rotate(&self, x: &Tensor) -> Result<Tensor> {
         let (head_size, rotated) = (x.dim(D::Minus1)?, 2 * self.cosines.dim(1)?);
         if rotated == 0 {
@@ -101,7 +101,7 @@ impl Angles {
         .squeeze(0)
     }
 
-    /// Queries `[heads, nodes, head_size]`, multiplied with what they grow by.
+    /// Multiplies queries `[heads, nodes, head_size]` by their temperature factor.
     pub fn grow(&self, queries: Tensor) -> Result<Tensor> {
         self.growth.as_ref().map_or(Ok(queries.clone()), |growth| queries.broadcast_mul(growth))
     }

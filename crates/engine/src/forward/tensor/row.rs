@@ -1,4 +1,4 @@
-//! A row of all heads of a recurrent layer: what it does to their matrices, and what it reads of them.
+//! One row of a recurrent layer, for all heads: its update of the state matrices and its output.
 
 use candle_core::{Result, Tensor};
 
@@ -11,19 +11,20 @@ pub struct Row {
     pub adds: Adds,
 }
 
-/// What is added by the row's key, after its decay.
+/// Term that a row adds at its key, after the decay.
 pub enum Adds {
-    /// So much of what the matrices lack of a value at this key.
+    /// Delta rule: `beta` times the difference between the value and the one stored at this key.
     Correction {
         value: Tensor, // [values, 1, value_size]
         beta: Tensor,  // [values, 1, 1]
     },
-    /// This.
+    /// The value itself.
     Value(Tensor), // [values, 1, value_size]
 }
 
 impl Row {
-    /// What the row's query reads of the matrices after what it does to them, `[values, value_size]`.
+    /// Returns the output of the row's query after the row's update, `[values, value_size]`, and
+    /// the update.
     pub fn read(&self, matrices: &Tensor) -> Result<(Tensor, Update)> {
         let correction = match &self.adds {
             Adds::Correction { value, beta } => {
@@ -38,7 +39,7 @@ impl Row {
     }
 }
 
-/// ln(1 + e^x), as max(x, 0) + ln(1 + e^-|x|)
+/// ln(1 + e^x), as max(x, 0) + ln(1 + e^-|x|).
 pub fn softplus(x: &Tensor) -> Result<Tensor> {
     x.relu()? + (x.abs()?.neg()?.exp()? + 1.0)?.log()?
 }

@@ -1,4 +1,4 @@
-//! Sketches of logits that are tensors.
+//! Sketches of logits in candle tensors.
 
 use candle_core::{D, DType, Result as Computed, Tensor};
 
@@ -11,14 +11,15 @@ use crate::token::TokenId;
 
 impl Away for Tensor {
     fn fetch(&self) -> Result<Vec<f32>> {
-        // Of its own, as the whole of what it lies in would be fetched otherwise.
+        // A contiguous copy of the row; without it, the whole underlying tensor would be fetched.
         Ok(self.force_contiguous()?.to_vec1()?)
     }
 }
 
-/// Of `rows` of logits `[rows, vocabulary]`, with the logits of `tokens`, which are `ids` on the device, and of those
-/// beside the `interest`, ascending.
-/// The processor waits for the device once, and once more if there are likely tokens to be fetched.
+/// Sketches of `rows` of logits, `[rows, vocabulary]`. They include the logits of `tokens` (`ids`
+/// on the device), and of `penalised` (ascending) beside the `interest`.
+///
+/// The CPU waits for the device once, and again if likely tokens have to be fetched.
 pub fn sketches(
     rows: &Tensor,
     tokens: &[TokenId],
@@ -32,7 +33,7 @@ pub fn sketches(
     let leaders = by_slice.argmax(D::Minus1)?.to_dtype(DType::F32)?;
     let below = rows.broadcast_sub(&maxima.max_keepdim(D::Minus1)?)?;
     let sum = below.exp()?.sum_keepdim(D::Minus1)?;
-    // A draft model with fewer tokens than its target may be fed some that it gives no logits of.
+    // A draft model with a smaller vocabulary may run tokens that it has no logits for.
     let beyond = tokens.iter().any(|&token| token as usize >= vocabulary);
     let within = tokens.iter().map(|&token| token.min(vocabulary as TokenId - 1));
     let ids = if beyond { &Tensor::from_iter(within, rows.device())? } else { ids };
@@ -66,8 +67,8 @@ pub fn sketches(
     Ok(sketches)
 }
 
-/// `[rows, vocabulary]` as `[rows, slices, SLICE]`; what is missing from the last slice is as low as can be, and
-/// not -inf, which Metal's fast arithmetic has no rules for.
+/// Reshapes `[rows, vocabulary]` to `[rows, slices, SLICE]`. The last slice is padded with the
+/// lowest number, not with -inf, which Metal's fast math does not support.
 fn in_slices(rows: &Tensor) -> Computed<Tensor> {
     let (count, vocabulary) = rows.dims2()?;
     let slices = vocabulary.div_ceil(SLICE);
@@ -79,7 +80,7 @@ fn in_slices(rows: &Tensor) -> Computed<Tensor> {
     Tensor::cat(&[rows, &nothing], 1)?.reshape((count, slices, SLICE))
 }
 
-/// Fetches what is likely of all rows at once.
+/// Fetches the likely slices of all rows in one transfer.
 fn fetch_likely(
     sketches: &mut [Sketch],
     by_slice: &Tensor,
@@ -113,7 +114,7 @@ mod tests {
     use crate::penalties::{Penalised, Penalty};
     use crate::sampling::Sampling;
 
-    /// Interests that fetch nothing more, some slices, or those of many equal logits.
+    /// Interests that need no further slices, some, or those of many equal logits.
     fn interests() -> impl Strategy<Value = Interest> {
         let likely = (prop_oneof![Just(0.7f32), Just(1.0)], 0f32..6.0, 0usize..5);
         prop_oneof![
@@ -125,7 +126,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_sketch_answers_as_the_row_does(
-            // Few different numbers, so that there are ties.
+            // Few distinct numbers, so that there are ties.
             rows in (1usize..300).prop_flat_map(|size| {
                 prop::collection::vec(prop::collection::vec((-20i32..20).prop_map(|n| n as f32 / 2.0), size), 1..4)
             }),
@@ -135,7 +136,7 @@ mod tests {
         ) {
             let size = rows[0].len();
             let tokens: Vec<TokenId> = [0, size / 2, size - 1].map(|token| token as TokenId).to_vec();
-            // One that was fed and has no logit.
+            // A token of the pass that has no logit.
             let fed: Vec<TokenId> = tokens.iter().copied().chain([size as TokenId + 7]).collect();
             let tensor = Tensor::new(rows.clone(), &Device::Cpu).unwrap();
             let ids = Tensor::new(fed.as_slice(), &Device::Cpu).unwrap();
@@ -164,7 +165,7 @@ mod tests {
         }
     }
 
-    /// Of 200 tokens; the two highest are neighbours.
+    /// Sketch of 200 tokens; the two highest are neighbours.
     fn sketch(interest: Interest) -> Sketch {
         with_penalised(interest, &[])
     }

@@ -1,5 +1,5 @@
-//! Matrices that are multiplied with the same input, one above the other: fewer kernels are launched, and
-//! the input is quantised once.
+//! Matrices with a common input, stacked vertically: fewer kernel launches, and the input is
+//! quantised once.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,27 +7,27 @@ use std::time::{Duration, Instant};
 use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Result, Tensor};
 
-/// The most rows that candle's kernels for vectors take on CUDA; more go to those for matrices.
+/// Most rows that candle's matrix-vector kernels take on CUDA; more rows go to the matrix kernels.
 const VECTORS: usize = 8;
 
 #[derive(Debug)]
 pub struct Stack {
-    /// More than one where the formats differ, or in [pieces](Self::in_pieces).
+    /// Several parts if formats differ, or in [pieces](Self::in_pieces).
     parts: Vec<QMatMul>,
     quantised: bool,
 }
 
-/// How products are computed.
+/// Arithmetic of matrix products.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// By candle's kernels for the format of the weights, which round activations, too.
+    /// candle's kernels for the weights' format, which quantise activations too.
     Kernels,
-    /// In 32 bits, the weights widened to these.
+    /// 32-bit floats, with the weights dequantised.
     Exact,
 }
 
-/// From how many rows on rows of zeros are added until a product goes to the kernels for matrices, because
-/// there it takes less time. One of plain text never does.
+/// Number of rows from which rows of zeros are added, so that a product goes to the matrix kernels
+/// because they take less time. Plain decoding, with one row, is never padded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Padding {
     from: usize,
@@ -36,8 +36,9 @@ pub struct Padding {
 impl Padding {
     pub const NONE: Self = Self { from: VECTORS + 1 };
 
-    /// By trying on `stack`, the largest there is, with inputs of `width` numbers. Elsewhere than on CUDA, and
-    /// for weights that are not quantised, there is nothing to gain: two rows have the kernels of nine.
+    /// Measures with `stack`, the largest one, and inputs of `width` numbers. Outside CUDA, and for
+    /// weights that are not quantised, padding gains nothing: two rows use the same kernels as
+    /// nine.
     pub fn measured(stack: &Stack, width: usize, device: &Device) -> Result<Self> {
         if !device.is_cuda() || !stack.quantised {
             return Ok(Self::NONE);
@@ -63,19 +64,19 @@ impl Padding {
     }
 }
 
-/// How much faster they have to be: chance may make a few percent.
+/// Required speedup, so that a few percent of noise do not count.
 const WORTH: f64 = 1.05;
 
-/// How often each number of rows is tried, and how many products make one trial.
+/// Trials for each number of rows, and products per trial.
 const TRIALS: usize = 3;
 const AT_ONCE: usize = 10;
 
-/// Parts of a matrix of which the first can be had by themselves.
+/// Pieces of a matrix whose first rows may be needed without the rest.
 const PIECES: usize = 4;
 
 impl Stack {
-    /// On `device`, of matrices of the same width that are there or on the CPU, the first at the top.
-    /// Neighbours of one format become one.
+    /// Stacks matrices of the same width on `device`, the first at the top. They are on that device
+    /// or on the CPU. Neighbours of the same format become one part.
     pub fn new(matrices: Vec<Arc<QTensor>>, arithmetic: Arithmetic, device: &Device) -> Result<Self> {
         if arithmetic == Arithmetic::Exact {
             let widened = matrices.iter().map(|matrix| matrix.dequantize(device));
@@ -95,8 +96,8 @@ impl Stack {
         Ok(Self { parts, quantised })
     }
 
-    /// On `device`, of one matrix that may be elsewhere, so that the [first](Self::first) numbers of what it gives cost
-    /// less than all.
+    /// Splits a matrix into pieces on `device`, so that the [first](Self::first) outputs cost less
+    /// than all.
     pub fn in_pieces(matrix: &QTensor, arithmetic: Arithmetic, device: &Device) -> Result<Self> {
         let (height, width) = matrix.shape().dims2()?;
         let bytes = matrix.data()?;
@@ -112,12 +113,12 @@ impl Stack {
         Ok(Self { parts, quantised })
     }
 
-    /// `[rows, width]` to `[rows, heights of all]`.
+    /// Maps `[rows, width]` to `[rows, heights of all]`.
     pub fn forward(&self, x: &Tensor, padding: Padding) -> Result<Tensor> {
         self.first(x, usize::MAX, padding)
     }
 
-    /// The same, of which the first `count` numbers of a row are needed: `[rows, count or more]`, or all.
+    /// Computes at least the first `count` outputs of each row: `[rows, count or more]`.
     pub fn first(&self, x: &Tensor, count: usize, padding: Padding) -> Result<Tensor> {
         let rows = x.dim(0)?;
         if self.quantised && (padding.from..=VECTORS).contains(&rows) {
@@ -145,7 +146,7 @@ fn is_plain(dtype: GgmlDType) -> bool {
     matches!(dtype, GgmlDType::F32 | GgmlDType::F16 | GgmlDType::BF16)
 }
 
-/// Blocks lie within rows, so that rows of one format can be put together as bytes.
+/// Concatenates matrices of one format as bytes, because blocks do not cross rows.
 fn joined(run: Vec<Arc<QTensor>>, device: &Device) -> Result<Arc<QTensor>> {
     if let [matrix] = &run[..]
         && matrix.device().same_device(device)
