@@ -216,7 +216,7 @@ commands! {
     fn leave_out_oldest(shell, conversation: i64, next: Option<Sent>) -> Conversation {
         shell.app()?.leave_out_oldest(conversation, next)
     }
-    fn see_from(shell, conversation: i64, question: i64) -> Conversation {
+    fn see_from(shell, conversation: i64, question: Option<i64>) -> Conversation {
         shell.app()?.see_from(conversation, question)
     }
     fn see_all(shell, conversation: i64) -> Conversation { shell.app()?.see_all(conversation) }

@@ -169,7 +169,7 @@ test("what cannot be attached is said in place, and what is too long before it i
   expect(words("attachment-problem")).toEqual([]);
   const limit = window.app.engine.status.target?.context ?? 0;
   expect(words("attachments-too-long")[0]).toContain(
-    `the files have about 3,750 tokens, and the context holds ${limit.toLocaleString("en")}.`,
+    `The files are too long: about 3,750 of ${limit.toLocaleString("en")} tokens.`,
   );
   await window.click("attachment-remove");
   expect(words("attachments-too-long")).toEqual([]);

@@ -77,6 +77,51 @@ test("a message goes to the conversation that it was written in, or stays", asyn
   expect(field().value).toBe("Hello");
 });
 
+test("a chat that no longer fits says so with the gauge's numbers, and all ways out beside it", async () => {
+  const { app } = window;
+  app.settings.change({ context_overflow: "stop" });
+  const gauge = () => window.present("context-gauge").textContent.trim();
+  const before = Number(/\d+/.exec(gauge())?.[0]);
+  expect(before).toBeGreaterThan(0);
+  await write("word ".repeat(800));
+  await window.press("Enter", field());
+  await window.pass(200);
+  const note = window.present("error-note");
+  const size = `${(before + 1000).toLocaleString("en")} of 1,024 tokens`;
+  expect(note.textContent).toContain(`This chat no longer fits: ${size}.`);
+  expect(gauge()).toBe(size);
+  const ways = [...note.querySelectorAll(".ways button")].map((way) => way.textContent.trim());
+  expect(ways).toEqual([
+    "Drop oldest and continue",
+    "Start context here",
+    "New chat",
+    "Model with more context",
+  ]);
+  await window.click("too-long-model");
+  expect(app.view.libraryOpen).toBe(true);
+  await window.click("too-long-start");
+  await window.pass(200);
+  expect(window.find("error-note")).toBeNull();
+  expect(document.querySelectorAll(".unseen > [data-message]").length).toBeGreaterThan(1);
+  expect(field().value).toBe("");
+});
+
+test("by default a chat that no longer fits goes on, and a line shows where its context begins", async () => {
+  await write("word ".repeat(800));
+  await window.press("Enter", field());
+  await window.pass(200);
+  expect(window.find("error-note")).toBeNull();
+  expect(window.all("unseen-line")).toHaveLength(1);
+  await write("word ".repeat(900));
+  await window.click("stop");
+  await window.press("Enter", field());
+  await window.pass(200);
+  const note = window.present("error-note");
+  expect(note.textContent).toContain("This message is too long: 1,125 of 1,024 tokens.");
+  expect(note.querySelector("[data-testid=leave-out-oldest]")).toBeNull();
+  window.present("too-long-model");
+});
+
 test("why a question was refused is said in its conversation alone", async () => {
   const { app, backend } = window;
   vi.spyOn(backend, "send").mockRejectedValue(new Error("the server is off"));

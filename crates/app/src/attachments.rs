@@ -1,6 +1,7 @@
 //! Files beside a question: what may be attached, how a model reads it, and how many tokens that takes.
 
 use foretoken_engine::model::{Special, Tokenizer};
+use foretoken_engine::trace::Summary;
 use foretoken_store as store;
 
 use crate::app::App;
@@ -44,27 +45,42 @@ impl App {
         self.count(&[block(&file.name, &file.text)], &Cancel::default())
     }
 
-    /// What of the context is taken by the system prompt, and by the files of a conversation that the model sees. When it
-    /// is asked again, the count that is under way is given up for an estimate.
+    /// Tokens in the model's context before the next message, and how many of them are the system prompt's and the
+    /// files'. The last reply has counted them, unless the context or the model has changed since. A later call makes
+    /// the count under way an estimate.
     ///
     /// # Errors
     /// `NotFound`.
     pub fn context_use(&self, conversation: Option<i64>) -> Result<ContextUse> {
         let counting = self.counting.begin();
-        let mut files = Vec::new();
+        let target = self.engine.status().target.map(|target| target.label);
+        let (mut files, mut texts, mut counted) = (Vec::new(), Vec::new(), None);
         if let Some(id) = conversation {
             let store = self.store();
             let seen_from = store.conversation(id)?.seen_from;
-            for message in seen_since(store.messages(id)?, seen_from) {
+            let messages = store.messages(id)?;
+            let last = messages.last().filter(|last| last.seen_from == seen_from && last.target == target);
+            counted = last.and_then(tokens_after);
+            for message in seen_since(messages, seen_from) {
                 if !message.attachments.is_empty() {
                     let attached = store.attached(message.id)?;
                     files.extend(attached.iter().map(|file| block(&file.name, &file.text)));
                 }
+                texts.push(message.text);
             }
         }
         let system_prompt = self.setup_of(conversation)?.values.system_prompt.trim().to_owned();
         let system_prompt = self.count(&[system_prompt], &counting);
-        Ok(ContextUse { system_prompt, attachments: self.count(&files, &counting) })
+        let attachments = self.count(&files, &counting);
+        let used = counted.map_or_else(
+            || {
+                let tokens = self.count(&texts, &counting).tokens;
+                // The template's own tokens are not counted.
+                TokenCount { tokens: tokens + system_prompt.tokens + attachments.tokens, exact: false }
+            },
+            |tokens| TokenCount { tokens, exact: true },
+        );
+        Ok(ContextUse { used, system_prompt, attachments })
     }
 
     /// The tokens of all these together: estimated where there is no tokenizer, where they cannot fit anyway, and where
@@ -125,6 +141,12 @@ impl App {
         }
         Ok(messages)
     }
+}
+
+/// Tokens in the context after a stored reply, where they were counted.
+fn tokens_after(reply: &store::Message) -> Option<u32> {
+    let summary: Summary = serde_json::from_str(reply.summary.as_deref()?).ok()?;
+    Some(summary.prompt_tokens + summary.tokens)
 }
 
 fn refused(message: String) -> CommandError {

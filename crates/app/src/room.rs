@@ -83,17 +83,20 @@ impl App {
         Ok(found)
     }
 
-    /// Lets the model see a conversation from this question on.
+    /// Starts the model's context at this question; `None` starts it at the message that is sent next.
     ///
     /// # Errors
     /// `NotFound` for what is no question of this conversation; `Busy`.
-    pub fn see_from(&self, conversation: i64, question: i64) -> Result<Conversation> {
+    pub fn see_from(&self, conversation: i64, question: Option<i64>) -> Result<Conversation> {
         let _turn = self.take_turn()?;
         let shown = self.store().messages(conversation)?;
-        if !shown.iter().any(|message| message.id == question && message.role == store::Role::User) {
-            return Err(store::Error::NotFound { what: "question", id: question }.into());
+        let is_question =
+            |id| shown.iter().any(|message| message.id == id && message.role == store::Role::User);
+        if let Some(id) = question.filter(|&id| !is_question(id)) {
+            return Err(store::Error::NotFound { what: "question", id }.into());
         }
-        Ok(self.store().see_from(conversation, Some(question))?.into())
+        let next = shown.last().map(|last| last.id + 1);
+        Ok(self.store().see_from(conversation, question.or(next))?.into())
     }
 
     /// Lets the model see all of a conversation again.

@@ -496,7 +496,7 @@ fn all_parts_of_a_reply_together_are_no_longer_than_the_longest_reply() {
     let [.., question, first, _] = &messages[..] else { panic!("{messages:?}") };
     let tokens = |message: &Message| message.summary.as_ref().unwrap().tokens;
     fixture.set(|settings| settings.max_tokens = tokens(first) + 9);
-    fixture.app.see_from(whole.conversation.id, messages[0].id).unwrap();
+    fixture.app.see_from(whole.conversation.id, Some(messages[0].id)).unwrap();
     let again = fixture.app.regenerate(first.id, listen().0).unwrap();
     let messages = fixture.app.messages(whole.conversation.id).unwrap();
     let [.., asked, part, _] = &messages[..] else { panic!("{messages:?}") };

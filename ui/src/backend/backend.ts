@@ -171,7 +171,7 @@ export interface Backend {
   attachment(id: number): Promise<Attached>;
   /** The tokens that a file takes in a prompt. */
   countAttachment(file: Attached): Promise<TokenCount>;
-  /** What the system prompt and the files in a conversation take of the context. */
+  /** Tokens in the context before the next message: all, the system prompt's, the files'. */
   contextUse(conversation: number | null): Promise<ContextUse>;
   /** Asks in a conversation, or in a new one when it is null. Resolves with the stored reply. */
   send(
@@ -200,8 +200,8 @@ export interface Backend {
    * next, or with null for the last reply again.
    */
   leaveOutOldest(conversation: number, next: Sent | null): Promise<Conversation>;
-  /** Lets the model see a conversation from this question on. */
-  seeFrom(conversation: number, question: number): Promise<Conversation>;
+  /** Starts the model's context at this question, or with null at the message that is sent next. */
+  seeFrom(conversation: number, question: number | null): Promise<Conversation>;
   /** Lets the model see all of a conversation, where it fits. */
   seeAll(conversation: number): Promise<Conversation>;
   /** Ends what is under way: a reply, a check, an arena. */

@@ -17,6 +17,7 @@ import type { DeviceOption } from "../bindings/DeviceOption";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
+import type { ErrorCode } from "../bindings/ErrorCode";
 import type { FileDrag } from "../bindings/FileDrag";
 import type { Finish } from "../bindings/Finish";
 import type { Message } from "../bindings/Message";
@@ -415,15 +416,24 @@ export class Replay implements Backend {
     const ids = shown.flatMap(({ attachments }) => attachments.map(({ id }) => id));
     const files = ids.map((id) => this.#files.get(id)?.text ?? "").join("");
     const system_prompt = estimated(this.#settings.system_prompt);
-    return Promise.resolve({ system_prompt, attachments: estimated(files) });
+    const used = { tokens: this.#used(conversation), exact: true };
+    return Promise.resolve({ used, system_prompt, attachments: estimated(files) });
   };
+
+  /** Tokens in the context of a conversation. */
+  #used(conversation: number | null): number {
+    const start = this.#conversations.get(conversation ?? 0)?.seen_from ?? 0;
+    const shown = conversation === null ? [] : this.#messages.shown(conversation);
+    const summary = shown.findLast(({ id }) => id >= start)?.summary;
+    return (summary?.prompt_tokens ?? 0) + (summary?.tokens ?? 0);
+  }
 
   send = async (
     conversation: number | null,
     sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply> => {
-    this.#refuseSent(sent);
+    this.#refuseSent(sent, conversation);
     const home = this.#home(conversation, sent.text || (sent.attached[0]?.name ?? ""));
     const user = this.#ask(home.id, sent, this.#messages.leaf(home.id));
     return await this.#play(home, user, user.id, onEvent);
@@ -473,8 +483,8 @@ export class Replay implements Backend {
     });
   };
 
-  seeFrom = (conversation: number, question: number) =>
-    this.#change(conversation, { seen_from: question });
+  seeFrom = (conversation: number, question: number | null) =>
+    this.#change(conversation, { seen_from: question ?? this.#nextId });
 
   seeAll = (conversation: number) => this.#change(conversation, { seen_from: null });
 
@@ -522,16 +532,20 @@ export class Replay implements Backend {
   };
 
   /** Why a question cannot be answered now, thrown. */
-  #refuseSent({ text, kept, attached }: Sent) {
+  #refuseSent({ text, kept, attached }: Sent, conversation: number | null = null) {
     if (text.trim() === "" && kept.length + attached.length === 0) {
       throw new BackendError("empty_prompt", "the prompt is empty: write something first.");
     }
     const all = [text, ...attached.map((file) => file.text)].join("");
-    this.#refuse(estimated(all).tokens);
+    const { tokens } = estimated(all);
+    const before = this.#used(conversation);
+    this.#refuse(tokens, before);
+    if (conversation === null || before + tokens < STARTER.context) return;
+    void this.#change(conversation, { seen_from: this.#nextId });
   }
 
-  /** Why a prompt of about `tokens` tokens cannot be answered now, thrown. */
-  #refuse(tokens: number) {
+  /** Why a prompt of about `tokens` tokens after `before` others cannot be answered now, thrown. */
+  #refuse(tokens: number, before = 0) {
     this.#refuseBusy();
     if (this.#phase !== "ready") {
       throw new BackendError(
@@ -539,9 +553,13 @@ export class Replay implements Backend {
         "No model is loaded: wait, or choose one in the Library.",
       );
     }
-    if (tokens < STARTER.context) return;
-    const message = `the prompt is too long: it has about ${tokens} tokens and the model's context holds ${STARTER.context}, one of them for the reply. Shorten it, or start a new conversation.`;
-    throw new BackendError("prompt_too_long", message);
+    const { context } = STARTER;
+    const refuse = (code: ErrorCode, tokens: number) => {
+      throw new BackendError(code, "The prompt is too long.", { tokens, context });
+    };
+    if (tokens >= context) refuse("message_too_long", tokens);
+    if (before + tokens < context || this.#settings.context_overflow === "drop_oldest") return;
+    refuse("prompt_too_long", before + tokens);
   }
 
   #refuseBusy() {

@@ -2,9 +2,13 @@
 import type { TokenCount } from "./TokenCount";
 
 /**
- * What of the context is taken by more than what was said.
+ * Tokens in the model's context before the next message.
  */
-export type ContextUse = { system_prompt: TokenCount, 
+export type ContextUse = { 
+/**
+ * Everything: system prompt, files and messages.
+ */
+used: TokenCount, system_prompt: TokenCount, 
 /**
  * Files of the messages that the model sees.
  */

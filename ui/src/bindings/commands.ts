@@ -108,7 +108,7 @@ export type Commands = {
   delete_message: { args: { message: number }, returns: Array<Message> },
   restore_message: { args: { message: number }, returns: Array<Message> },
   leave_out_oldest: { args: { conversation: number, next: Sent | null }, returns: Conversation },
-  see_from: { args: { conversation: number, question: number }, returns: Conversation },
+  see_from: { args: { conversation: number, question: number | null }, returns: Conversation },
   see_all: { args: { conversation: number }, returns: Conversation },
   stop: { args: {}, returns: null },
   pace: { args: { intervalMs: number }, returns: null },

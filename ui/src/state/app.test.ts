@@ -52,6 +52,7 @@ class Fake {
   branches: [string, number][] = [];
   onBranch: () => void = () => undefined;
   leftOut: [number, Sent | null][] = [];
+  startedAt: (number | null)[] = [];
 
   readonly backend = {
     conversations: () => Promise.resolve([]),
@@ -74,6 +75,10 @@ class Fake {
     leaveOutOldest: (conversation: number, next: Sent | null) => {
       this.leftOut.push([conversation, next]);
       return this.refuse ? Promise.reject(this.refuse) : Promise.resolve({ ...home, seen_from: 7 });
+    },
+    seeFrom: (_: number, question: number | null) => {
+      this.startedAt.push(question);
+      return Promise.resolve({ ...home, seen_from: question ?? 9 });
     },
     seeAll: () => Promise.resolve(home),
     writeTitle: () => Promise.resolve(null),
@@ -432,7 +437,7 @@ test("where a conversation outgrew the context the oldest messages are left out 
   fake.settle?.reject(tooLong);
   await asked;
   expect(app.reply.tooLong).toMatchObject({ conversation: 1, next: saying("More") });
-  const again = app.reply.leaveOutOldest();
+  const again = app.reply.makeRoom("oldest");
   await vi.waitFor(() => expect(app.reply.active).toBe(true));
   expect(fake.leftOut).toEqual([[1, saying("More")]]);
   expect(app.conversations.seenFrom).toBe(7);
@@ -445,13 +450,52 @@ test("where a conversation outgrew the context the oldest messages are left out 
   expect(app.conversations.seenFrom).toBeNull();
 });
 
+test.each([
+  ["the message that is sent", () => app.reply.send(saying("More"), () => undefined), null],
+  ["the last question", () => app.reply.regenerate(3), 2],
+] as const)("the context can be started at %s, and it is asked again", async (_, ask, start) => {
+  app.conversations.current = 1;
+  app.conversations.update(home);
+  app.conversations.messages = [question, stored];
+  const asked = ask();
+  fake.settle?.reject(new BackendError("prompt_too_long", "the prompt is too long"));
+  await asked;
+  const again = app.reply.makeRoom("all");
+  await vi.waitFor(() => expect(app.reply.active).toBe(true));
+  expect(fake.startedAt).toEqual([start]);
+  fake.settle?.resolve({ conversation: home, reply: stored });
+  await again;
+});
+
+test("what was too long says so until its context or the model changes", async () => {
+  app.conversations.current = 1;
+  app.conversations.update(home);
+  app.conversations.messages = [question, stored];
+  const refuse = async () => {
+    const asked = app.reply.send(saying("More"), () => undefined);
+    const size = { tokens: 8260, context: 8192 };
+    fake.settle?.reject({ code: "prompt_too_long", message: "too long", prompt: size });
+    await asked;
+    expect(app.reply.problem).toBe("This chat no longer fits: 8,260 of 8,192 tokens.");
+  };
+  await refuse();
+  await app.conversations.seeFrom(2);
+  expect(app.reply.problem).toBeNull();
+  await refuse();
+  app.conversations.messages = [question];
+  expect(app.reply.problem).toBeNull();
+  await refuse();
+  app.reply.recount();
+  expect(app.reply.problem).toBeNull();
+});
+
 test("whoever has gone elsewhere while messages are left out is not asked for there", async () => {
   app.conversations.current = 1;
   const asked = app.reply.send(saying("More"), () => undefined);
   fake.settle?.reject(new BackendError("prompt_too_long", "the prompt is too long"));
   await asked;
   fake.settle = undefined;
-  const again = app.reply.leaveOutOldest();
+  const again = app.reply.makeRoom("oldest");
   app.startNew();
   await again;
   expect(fake.leftOut).toHaveLength(1);
@@ -470,7 +514,7 @@ test("what is too long by itself is not offered to be helped by leaving out", as
   fake.settle?.reject(tooLong);
   await later;
   fake.refuse = new BackendError("prompt_too_long", "This message alone is too long: 4020 tokens.");
-  await app.reply.leaveOutOldest();
+  await app.reply.makeRoom("oldest");
   expect(app.reply.problem).toContain("alone");
   expect(app.reply.tooLong).toBeNull();
 });

@@ -1,8 +1,9 @@
-/** What takes room in the context besides what was said: counted by the shell when it may have changed. */
+/** Tokens in the model's context before the next message: counted by the shell when they may have changed. */
 import type { ContextUse } from "../bindings/ContextUse";
 import type { Backend } from "../backend/backend";
 
 const NOTHING: ContextUse = {
+  used: { tokens: 0, exact: true },
   system_prompt: { tokens: 0, exact: true },
   attachments: { tokens: 0, exact: true },
 };
@@ -15,6 +16,11 @@ export class Context {
 
   constructor(backend: Backend) {
     this.#backend = backend;
+  }
+
+  /** Takes over what a reply under way has counted so far. */
+  hold(tokens: number) {
+    this.use = { ...this.use, used: { tokens, exact: true } };
   }
 
   /** Counts for this conversation, or for one that is about to begin. */

@@ -6,6 +6,7 @@
 import { SvelteMap } from "svelte/reactivity";
 import type { Message } from "../bindings/Message";
 import type { Reply as Stored } from "../bindings/Reply";
+import type { PromptSize } from "../bindings/PromptSize";
 import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Sent } from "../bindings/Sent";
 import type { Speedup } from "../bindings/Speedup";
@@ -28,7 +29,13 @@ interface TooLong {
 /** Why a conversation's last question was refused. */
 interface Refusal {
   problem: string;
-  /** Set where it helps to leave out the oldest messages. */
+  /** Length of the prompt, where it is too long and was counted. */
+  size: PromptSize | null;
+  /** Whether it is too long for the context, with its conversation or by itself. */
+  overflows: boolean;
+  /** What was in the context then; null where that is not known. */
+  context: string | null;
+  /** Set where it helps to drop messages from the context. */
   tooLong: TooLong | null;
 }
 
@@ -70,14 +77,27 @@ export class Reply {
     this.#onBegin = onBegin;
   }
 
-  /** Why the open conversation's last question was refused, in a sentence. */
-  get problem(): string | null {
-    return this.#refusals.get(this.#conversations.current)?.problem ?? null;
+  /** Why the open conversation's last question was refused. */
+  get refusal(): Refusal | null {
+    const refusal = this.#refusals.get(this.#conversations.current) ?? null;
+    const isPast = refusal?.overflows && (refusal.context ?? this.#context) !== this.#context;
+    return isPast ? null : refusal;
   }
 
-  /** Set with the problem where it helps to leave out the oldest messages. */
+  /** Tells one state of the open conversation's context from another. */
+  get #context(): string {
+    const { seenFrom, messages } = this.#conversations;
+    return `${seenFrom} ${messages.at(-1)?.id}`;
+  }
+
+  /** The same in a sentence. */
+  get problem(): string | null {
+    return this.refusal?.problem ?? null;
+  }
+
+  /** Set with the problem where it helps to drop messages from the context. */
   get tooLong(): TooLong | null {
-    return this.#refusals.get(this.#conversations.current)?.tooLong ?? null;
+    return this.refusal?.tooLong ?? null;
   }
 
   /** Takes up a reply that is written while the page is loaded; `show` opens its conversation if none is open. */
@@ -152,16 +172,21 @@ export class Reply {
     return current !== null && last ? { conversation: current, next, again } : null;
   }
 
-  /** Lets the model no longer see the oldest messages of the conversation, and asks again if it is still open. */
-  async leaveOutOldest() {
+  /** Drops messages of the conversation from the context, and asks again if it is still open. */
+  async makeRoom(drop: "oldest" | "all") {
     const offer = this.tooLong;
     if (!offer || this.active) return;
     this.dismiss();
     const { conversation, next } = offer;
     try {
-      this.#conversations.update(await this.#backend.leaveOutOldest(conversation, next));
+      const asked = next ? null : (this.#conversations.seenQuestions.at(-1)?.id ?? null);
+      const changed =
+        drop === "oldest"
+          ? this.#backend.leaveOutOldest(conversation, next)
+          : this.#backend.seeFrom(conversation, asked);
+      this.#conversations.update(await changed);
     } catch (thrown) {
-      this.#refuse(conversation, errorWords(BackendError.from(thrown)));
+      this.#refuse(conversation, BackendError.from(thrown));
       return;
     }
     if (this.#conversations.current === conversation) await offer.again();
@@ -172,8 +197,20 @@ export class Reply {
     this.#refusals.delete(this.#conversations.current);
   }
 
-  #refuse(conversation: number | null, problem: string, tooLong: TooLong | null = null) {
-    this.#refusals.set(conversation, { problem, tooLong });
+  /** Forgets what was too long: another model counts otherwise. */
+  recount() {
+    for (const [conversation, { overflows }] of this.#refusals) {
+      if (overflows) this.#refusals.delete(conversation);
+    }
+  }
+
+  #refuse(conversation: number | null, error: BackendError, offer: TooLong | null = null) {
+    const { code, prompt: size } = error;
+    const tooLong = code === "prompt_too_long" ? offer : null;
+    const overflows = code === "prompt_too_long" || code === "message_too_long";
+    const context = conversation === this.#conversations.current ? this.#context : null;
+    const problem = errorWords(error);
+    this.#refusals.set(conversation, { problem, size, overflows, context, tooLong });
   }
 
   async stop() {
@@ -183,7 +220,7 @@ export class Reply {
       await this.#backend.stop();
     } catch (thrown) {
       this.stopping = false;
-      this.#refuse(this.#conversations.current, errorWords(BackendError.from(thrown)));
+      this.#refuse(this.#conversations.current, BackendError.from(thrown));
     }
   }
 
@@ -229,8 +266,7 @@ export class Reply {
     } catch (thrown) {
       const error = BackendError.from(thrown);
       if (!own()) return;
-      const tooLong = error.code === "prompt_too_long" ? offer : null;
-      this.#refuse(conversation(), errorWords(error), tooLong);
+      this.#refuse(conversation(), error, offer);
       this.trace?.flush();
       if (this.message) await this.#conversations.refresh();
     } finally {

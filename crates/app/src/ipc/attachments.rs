@@ -71,10 +71,12 @@ pub struct TokenCount {
     pub exact: bool,
 }
 
-/// What of the context is taken by more than what was said.
+/// Tokens in the model's context before the next message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ContextUse {
+    /// Everything: system prompt, files and messages.
+    pub used: TokenCount,
     pub system_prompt: TokenCount,
     /// Files of the messages that the model sees.
     pub attachments: TokenCount,

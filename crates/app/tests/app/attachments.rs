@@ -4,10 +4,11 @@ use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, PromptSize, Sent, Settings,
+    TokenCount,
 };
 use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_engine::model::ChatMessage;
-use foretoken_engine::trace::Finish;
+use foretoken_engine::trace::{Finish, Summary};
 
 use super::{Fixture, listen};
 
@@ -73,9 +74,19 @@ fn a_file_is_read_with_its_question_however_the_model_is_asked() {
     assert_eq!(back[0].attachments, question.attachments, "the first question has what it had");
 
     let last = back.iter().rfind(|message| message.text == "And hens?").unwrap().id;
-    assert_eq!(app.see_from(conversation, last).unwrap().seen_from, Some(last));
+    assert_eq!(app.see_from(conversation, Some(last)).unwrap().seen_from, Some(last));
     assert_eq!(app.send(Some(conversation), "Hm?", quiet()).unwrap().reply.text, "And hens? | Hm?");
-    assert_eq!(app.see_from(conversation, first.reply.id).unwrap_err().code, ErrorCode::NotFound);
+    assert_eq!(app.see_from(conversation, Some(first.reply.id)).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
+fn the_context_can_start_at_the_message_that_is_sent_next() {
+    let fixture = fixture();
+    let (app, quiet) = (&fixture.app, || listen().0);
+    let conversation = app.send(None, "One", quiet()).unwrap().conversation.id;
+    let start = app.see_from(conversation, None).unwrap().seen_from;
+    let sent = app.send(Some(conversation), "Two", quiet()).unwrap();
+    assert_eq!((sent.reply.text.as_str(), start), ("Two", sent.reply.parent));
 }
 
 #[test]
@@ -138,10 +149,20 @@ fn tokens_of_a_file_are_those_it_takes_in_the_prompt_and_estimated_without_a_tok
     let used = fixture.app.context_use(Some(conversation)).unwrap();
     assert_eq!((used.attachments, used.system_prompt.tokens), (counted, 0));
     assert_eq!(fixture.app.context_use(Some(plain)).unwrap().attachments.tokens, 0);
-    fixture.app.see_from(conversation, fixture.app.messages(conversation).unwrap()[0].id).unwrap();
+    let first = fixture.app.messages(conversation).unwrap()[0].id;
+    fixture.app.see_from(conversation, Some(first)).unwrap();
     let asked = fixture.send(Some(conversation), "And?").0;
-    fixture.app.see_from(conversation, asked.reply.parent.unwrap()).unwrap();
-    assert_eq!(fixture.app.context_use(Some(conversation)).unwrap().attachments.tokens, 0, "it is left out");
+    let all = fixture.app.context_use(Some(conversation)).unwrap().used;
+    let Summary { prompt_tokens, tokens, .. } = asked.reply.summary.unwrap();
+    assert_eq!(all, TokenCount { tokens: prompt_tokens + tokens, exact: true });
+    fixture.app.see_from(conversation, asked.reply.parent).unwrap();
+    let rest = fixture.app.context_use(Some(conversation)).unwrap();
+    assert_eq!(rest.attachments.tokens, 0, "it is left out");
+    assert!(!rest.used.exact && rest.used.tokens > 0 && rest.used.tokens < all.tokens / 2, "{rest:?}");
+    fixture.app.delete_message(asked.reply.id).unwrap();
+    let question = fixture.app.context_use(Some(conversation)).unwrap().used;
+    assert!(question.tokens > 0 && question.tokens < rest.used.tokens, "the deleted reply is not counted");
+    assert_eq!(fixture.app.context_use(None).unwrap().used.tokens, 0);
 }
 
 #[test]

@@ -37,10 +37,8 @@ export const attachments = {
     "{name} ist mit einem Passwort geschützt. Speichere eine Kopie ohne Passwort und häng die an.",
   "attach.damaged": "{name} lässt sich nicht als PDF lesen: Die Datei ist vielleicht beschädigt.",
   "attach.slow": "{name} zu lesen hat zu lange gedauert; die Datei wurde nicht angehängt.",
-  "attach.tooLong":
-    "Das ist zu lang: Dateien und Unterhaltung haben zusammen etwa {needed} Token, und der Kontext fasst {limit}. Entferne eine Datei oder wähle ein Modell mit größerem Kontext.",
-  "attach.aloneTooLong":
-    "Das ist zu lang: Die Dateien haben etwa {needed} Token, und der Kontext fasst {limit}. Entferne eine Datei oder wähle ein Modell mit größerem Kontext.",
+  "attach.tooLong": "Dateien und Chat passen zusammen nicht mehr: etwa {needed} von {limit} Token.",
+  "attach.aloneTooLong": "Die Dateien sind zu lang: etwa {needed} von {limit} Token.",
   "context.system": "System-Prompt",
   "context.attachments": "Dateien",
   "context.history": "Unterhaltung",
@@ -51,4 +49,5 @@ export const attachments = {
   "context.dropAndContinue": "Älteste weglassen und fortfahren",
   "context.startTitle": "Das Modell sieht nur deine letzte Nachricht und was darauf folgt.",
   "context.seeFrom": "Kontext hier beginnen",
+  "context.larger": "Modell mit mehr Kontext",
 } as const satisfies Record<keyof typeof english, string>;

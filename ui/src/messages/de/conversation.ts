@@ -19,8 +19,6 @@ export const conversation = {
   "pill.ngram": "N-Gramm-Drafts",
   "pill.next": "{draft} ab der nächsten Antwort",
   "conversation.chooseModel": "Modell wählen",
-  "conversation.leaveOutTitle": "Das Modell sieht sie nicht mehr; hier bleiben sie stehen",
-  "conversation.leaveOut": "Älteste Nachrichten weglassen",
   "conversation.ask": "Stell eine Frage",
   "conversation.message": "Nachricht",
   "conversation.contextUsed": "Belegter Kontext",

@@ -107,7 +107,7 @@ export const settings = {
   "setting.max_tokens.standard": "2048",
   "setting.context_overflow": "Wenn der Kontext voll ist",
   "setting.context_overflow.explanation":
-    "Älteste weglassen: Das Modell sieht die ersten Nachrichten nicht mehr; im Chat bleiben sie stehen. Anhalten: Was nicht passt, wird nicht gesendet, und eine Antwort endet dort.",
+    "Älteste weglassen: Das Modell sieht die ersten Nachrichten nicht mehr; im Chat bleiben sie stehen. Anhalten: Was nicht passt, wird nicht gesendet.",
   "setting.context_overflow.standard": "Älteste weglassen",
   "setting.context_overflow.drop_oldest": "Älteste weglassen",
   "setting.context_overflow.stop": "Anhalten",

@@ -34,10 +34,8 @@ export const attachments = {
     "{name} is protected with a password. Save a copy without it, and attach that.",
   "attach.damaged": "{name} cannot be read as a PDF: it may be damaged.",
   "attach.slow": "{name} took too long to read, so it was not attached.",
-  "attach.tooLong":
-    "This is too long: files and conversation have about {needed} tokens together, and the context holds {limit}. Remove a file, or choose a model with a larger context.",
-  "attach.aloneTooLong":
-    "This is too long: the files have about {needed} tokens, and the context holds {limit}. Remove a file, or choose a model with a larger context.",
+  "attach.tooLong": "Files and chat no longer fit together: about {needed} of {limit} tokens.",
+  "attach.aloneTooLong": "The files are too long: about {needed} of {limit} tokens.",
   "context.system": "System prompt",
   "context.attachments": "Files",
   "context.history": "Conversation",
@@ -48,4 +46,5 @@ export const attachments = {
   "context.dropAndContinue": "Drop oldest and continue",
   "context.startTitle": "The model sees only your last message and what follows it.",
   "context.seeFrom": "Start context here",
+  "context.larger": "Model with more context",
 } as const;

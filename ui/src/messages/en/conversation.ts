@@ -17,8 +17,6 @@ export const conversation = {
   "pill.ngram": "N-gram drafts",
   "pill.next": "{draft} from the next reply",
   "conversation.chooseModel": "Choose a model",
-  "conversation.leaveOutTitle": "The model no longer sees them; they stay here",
-  "conversation.leaveOut": "Drop oldest messages",
   "conversation.ask": "Ask anything",
   "conversation.message": "Message",
   "conversation.contextUsed": "Context used",

@@ -103,7 +103,7 @@ export const settings = {
   "setting.max_tokens.standard": "2048",
   "setting.context_overflow": "When the context is full",
   "setting.context_overflow.explanation":
-    "Drop oldest: the model no longer sees the first messages; they stay in the chat. Stop: a message that does not fit is not sent, and a reply ends there.",
+    "Drop oldest: the model no longer sees the first messages; they stay in the chat. Stop: a message that does not fit is not sent.",
   "setting.context_overflow.standard": "drop oldest",
   "setting.context_overflow.drop_oldest": "Drop oldest",
   "setting.context_overflow.stop": "Stop",
