@@ -1,5 +1,5 @@
-//! Attention of a layer on the device: heads are completed, rotated and remembered, and attend to what is in the cache and
-//! in the pass.
+//! Attention of a layer on the device: completes heads (bias, norm, RoPE), writes the KV cache and
+//! attends to the cache and the pass.
 
 use wgpu::Buffer;
 
@@ -14,39 +14,40 @@ use crate::error::Result;
 use crate::forward::cpu::activations::BLOCK;
 use crate::model::{HeadNorms, ModelConfig, RotaryLayout};
 
-/// The programs of a layer's attention, which are bound anew when its cache has grown.
+/// Kernels of a layer's attention, bound to its KV cache. They are bound again when the cache has
+/// grown.
 pub struct AttentionSteps {
-    /// Where all heads are normed together.
+    /// For families that norm all heads of a row together.
     norm_heads: Option<Step>,
     turn: Step,
     attend: Step,
-    /// Where heads are not whole blocks.
+    /// For heads that are not whole blocks.
     quantise: Option<Quantise>,
     pub gather: Step,
 }
 
-/// What attention needs beside the caches.
+/// Buffers of attention beside the caches, shared by all layers.
 pub struct Sights {
-    /// What rows see, or which positions move.
+    /// Masks of the rows, or the positions to move.
     pub nodes: Buffer,
-    /// Of some rows: [rows, heads, stride].
+    /// Scores of some rows, `[rows, heads, stride]`.
     pub scores: Buffer,
     pub stride: usize,
-    /// How many rows.
+    /// Rows that `scores` has room for.
     pub rows: usize,
 }
 
-/// Rows of a pass, and what of the cache they see.
+/// Rows of a pass and their visible positions.
 #[derive(Clone, Copy)]
 pub struct Seeing<'a> {
     pub config: &'a ModelConfig,
     pub sights: &'a Sights,
-    /// Of a row of heads.
+    /// Offsets in a row of heads.
     pub places: Places,
-    /// Of a row of what attention gives.
+    /// Width of a row of attention's output.
     pub width: usize,
     pub rows: usize,
-    /// Positions before those that rows name themselves.
+    /// Positions before those in the rows' paths.
     pub cached: usize,
 }
 
@@ -83,7 +84,7 @@ impl AttentionSteps {
         })
     }
 
-    /// Completes the heads of all rows, remembers keys and values, and attends.
+    /// Completes the heads of all rows, caches keys and values, and attends.
     pub fn run(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
         let ModelConfig { heads, kv_heads, .. } = *seeing.config;
         if let Some(norm_heads) = &self.norm_heads {
@@ -99,7 +100,8 @@ impl AttentionSteps {
         }
     }
 
-    /// Completes keys and values of all rows and remembers them, in families that do not norm all heads together.
+    /// Completes and caches keys and values of all rows, without attending. Not for families that
+    /// norm all heads together.
     pub fn remember(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
         let ModelConfig { heads, kv_heads, .. } = *seeing.config;
         self.turn.run(pass, &seeing.turn_ask(layer, heads), (kv_heads, seeing.rows));
@@ -107,7 +109,7 @@ impl AttentionSteps {
 }
 
 impl Seeing<'_> {
-    /// What `norm_heads.wgsl` is asked.
+    /// Immediates of `norm_heads.wgsl`.
     fn norm_ask(&self, layer: &Layer) -> [u32; 7] {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let Places { keys, stride, .. } = self.places;
@@ -117,7 +119,7 @@ impl Seeing<'_> {
         [stride, queries, keys, first_key, query_norm, key_norm, (self.config.norm_epsilon as f32).to_bits()]
     }
 
-    /// What `turn.wgsl` is asked from head number `first` on.
+    /// Immediates of `turn.wgsl`, from head `first` on.
     fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 16] {
         let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
@@ -146,7 +148,7 @@ impl Seeing<'_> {
         ]
     }
 
-    /// What `attend.wgsl` is asked, whose scores begin with row number `first`.
+    /// Immediates of `attend.wgsl`; `first` is the row of the first scores.
     fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 12] {
         let ModelConfig { heads, kv_heads, head_size, query_scale, .. } = *self.config;
         let window = self.config.attention_kinds[layer.kind].window;
@@ -168,10 +170,10 @@ impl Seeing<'_> {
 }
 
 impl Sights {
-    /// Bytes of scores there should be at most.
+    /// Maximum bytes of scores.
     const SCORES: usize = 32 << 20;
 
-    /// For caches of so many `positions`, and `words` about nodes.
+    /// Allocates for caches of `positions` positions, and `words` words of masks.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room.

@@ -1,6 +1,6 @@
-//! What a draft head does in its passes on the device that guesses blocks: it makes rows of the target's states for the
-//! text, of which a layer has keys and values and nothing else, convolves a block's rows, and knows of the places it
-//! scores what tells how the token before changes their scores.
+//! Parts of a head that drafts blocks, on the device: fusion of the target's states into keys and
+//! values, convolutions around attention and feed-forward network, and the Markov bias or position
+//! factors for rescoring.
 
 use std::ops::Range;
 
@@ -22,24 +22,24 @@ use crate::forward::cpu::block_head::BlockHead;
 use crate::forward::cpu::simd::LANES;
 use crate::model::{Convolution as Sizes, ModelConfig, Weights};
 
-/// Of a draft head that guesses blocks.
+/// Kernels of a head that drafts blocks.
 pub struct Block {
-    /// What is looked up on the host.
+    /// Parts that the CPU looks up.
     pub head: BlockHead,
     states: Rows,
     quantise: Quantise,
     fuse: Product,
     fused_norm: Step,
-    /// Around attention and around the feed-forward network of each layer.
+    /// Convolutions around attention and around the feed-forward network, per layer.
     around: Vec<[Around; 2]>,
     place: Option<Product>,
     rank: usize,
-    /// What a selector knows of the rows asked for.
+    /// Position factors of the scored rows, for rescoring.
     pub places: Buffer, // [rows, rank in whole vectors]
     before: Option<Before>,
 }
 
-/// The token before a place, and what it adds to the scores there.
+/// Markov bias of the token before a position.
 struct Before {
     row: Rows,
     quantise: Quantise,
@@ -49,7 +49,7 @@ struct Before {
 }
 
 impl Block {
-    /// `None` for what is no such head.
+    /// Loads the head's parts; `None` for other models.
     ///
     /// # Errors
     /// As `Network::load`.
@@ -114,12 +114,12 @@ impl Block {
         }))
     }
 
-    /// Numbers a row of what a selector knows, in whole vectors.
+    /// Numbers per row of the position factors, in whole vectors.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// Hands over states of the target, which are the rows `rows` of these.
+    /// Uploads rows `rows` of the target's states.
     pub fn write(&self, device: &GpuDevice, features: Features<'_>, rows: Range<usize>) {
         let mut states = vec![0.0; rows.len() * self.states.width];
         for (row, state) in rows.zip(states.chunks_exact_mut(self.states.width)) {
@@ -128,7 +128,7 @@ impl Block {
         device.write(&self.states.plain, states.into_iter().map(f32::to_bits));
     }
 
-    /// Makes normed rows of the first `rows` states that were written.
+    /// Fuses the first `rows` uploaded states and norms the results.
     pub fn fuse(&self, pass: &mut Dispatches, rows: usize, config: &ModelConfig) {
         self.quantise.run(pass, rows);
         self.fuse.run(pass, rows);
@@ -137,28 +137,30 @@ impl Block {
         self.fused_norm.run(pass, &asked, (rows, 1));
     }
 
-    /// The normed rows, convolved, for attention of a layer (0) or its feed-forward network (1).
+    /// Convolves the normed rows for attention (part 0) or the feed-forward network (part 1) of a
+    /// layer.
     pub fn convolve_inputs(&self, pass: &mut Dispatches, (layer, part): (usize, usize), rows: usize) {
         if let Some(around) = self.around.get(layer) {
             around[part].convolve_inputs(pass, rows);
         }
     }
 
-    /// Adds the rows of the branch, convolved, to the states.
+    /// Convolves the rows of the branch and adds them to the residual stream.
     pub fn convolve_branch(&self, pass: &mut Dispatches, (layer, part): (usize, usize), rows: usize) {
         if let Some(around) = self.around.get(layer) {
             around[part].convolve_branch(pass, rows);
         }
     }
 
-    /// What a selector knows of the first `rows` asked for.
+    /// Position factors of the first `rows` scored rows.
     pub fn score(&self, pass: &mut Dispatches, rows: usize) {
         if let Some(place) = &self.place {
             place.run(pass, rows);
         }
     }
 
-    /// What a token adds to the scores of the place after it, of which this is what the head knows of the token.
+    /// Markov bias of a token for the scores of the next position; `of_before` is the token's
+    /// embedding in the Markov head.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -175,25 +177,25 @@ impl Block {
 }
 
 impl Phases<'_> {
-    /// Writes down a pass over rows of the target's states for a text: of what is made of them every layer's keys and
-    /// values are cached.
+    /// Encodes a pass over rows of the target's states, which caches the keys and values of every
+    /// layer.
     pub fn remember_states(&self, recording: &mut Recording<'_>, block: &Block) {
         block.fuse(recording.pass(), self.rows, self.config);
         for (index, layer) in self.network.layers.iter().enumerate() {
             recording.next(layer.reads(self.rows));
             let pass = recording.pass();
-            // Keys and values are the last panels.
+            // Keys and values are the last panels of the heads' matrix.
             self.steps.layers[index].heads.run_below(pass, self.rows, self.state.places.keys / LANES);
             self.attention[index].remember(pass, &self.seeing(), layer);
         }
     }
 }
 
-/// The programs of a convolution before and after a part of a layer.
+/// Kernels of a convolution before and after a part of a layer.
 struct Around {
     sizes: Sizes,
     hidden: usize,
-    /// Numbers of a row that are computed of it, in whole vectors.
+    /// Dynamic weights per row, in whole vectors.
     dynamics: usize,
     dynamic: Product,
     inputs: Step,
@@ -202,7 +204,7 @@ struct Around {
 }
 
 impl Around {
-    /// Of a head whose `state` has what convolutions need.
+    /// Binds the convolution to the buffers of `state`.
     fn new(device: &GpuDevice, convolution: &Convolution, state: &State) -> Result<Self> {
         let Some((rows, dynamic)) = &state.unconvolved else { unreachable!("a head without convolutions") };
         let Convolution { sizes, base, projection } = convolution;
@@ -228,7 +230,7 @@ impl Around {
         self.branch.run(pass, &self.asked(1), (self.hidden.div_ceil(64), rows));
     }
 
-    /// What `convolve.wgsl` is asked of a side: only the second is added.
+    /// Immediates of `convolve.wgsl` for a side. The second adds its result to the residual stream.
     fn asked(&self, side: u32) -> [u32; 9] {
         let (hidden, width) = (self.hidden as u32, self.hidden.next_multiple_of(LANES) as u32);
         let Sizes { taps, group } = self.sizes;

@@ -1,18 +1,19 @@
-//! Keys and values of one layer on the device, in half precision and in pages of positions behind each other, so that
-//! growing copies them once and moves nothing within.
+//! KV cache of one layer on the device, in half precision. It consists of pages of positions, so
+//! growing copies it once and moves nothing within a page.
 
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use crate::error::Result;
 
-/// Positions of a page.
+/// Positions per page.
 pub const PAGE: usize = 256;
 
-/// Of one layer. Two numbers of a position share a word, so that no two positions do.
+/// Keys and values of one layer. Two numbers of the same position share a word; numbers of
+/// different positions never do.
 #[derive(Debug)]
 pub struct Cache {
-    /// Bytes of a position, of its keys and as many of its values.
+    /// Bytes of a position's keys; its values take as many.
     width: usize,
     positions: usize,
     pub keys: Buffer,   // [pages, kv_heads, PAGE / 16, head_size / 2, 16] words
@@ -20,7 +21,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// With one page.
+    /// Allocates one page.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room.
@@ -30,15 +31,16 @@ impl Cache {
         Ok(Self { width, positions: PAGE, keys: buffer()?, values: buffer()? })
     }
 
-    /// Positions there is room for.
+    /// Capacity in positions.
     pub fn positions(&self) -> usize {
         self.positions
     }
 
-    /// Makes room for `positions`, and for half as many again as there were if the device has that. Returns whether buffers changed.
+    /// Makes room for `positions`. Grows by half if the device has the memory, else only as far as
+    /// needed. Returns whether the buffers changed.
     ///
     /// # Errors
-    /// `Error::Compute` when the device has no room; what is cached stays.
+    /// `Error::Compute` when the device has no room; cached entries stay.
     pub fn reserve(&mut self, device: &GpuDevice, positions: usize) -> Result<bool> {
         if positions <= self.positions {
             return Ok(false);

@@ -1,23 +1,24 @@
-//! Rows of a pass that go through the layers together, and what each of them sees.
+//! Rows of a pass that go through the layers together, and their visible positions.
 
 use std::ops::Range;
 
 use crate::tree::TokenTree;
 
-/// See the module.
+/// Rows that run together.
 pub struct Chunk {
     pub rows: usize,
-    /// Positions before those that rows name themselves.
+    /// Positions before those in the rows' paths.
     pub cached: usize,
-    /// Rows whose logits are asked for.
+    /// Rows whose logits are requested.
     pub scored: Range<usize>,
-    /// Of each row its position in the cache, and where in these words its path begins and ends: the nodes of the pass
-    /// that it sees. Then the paths.
+    /// For each row its slot in the cache, and the range of its path in these words. The paths
+    /// follow: the nodes of the pass that a row attends to.
     pub words: Vec<u32>,
 }
 
 impl Chunk {
-    /// The nodes `nodes` of a tree after `at` cached positions; `wanted` are nodes whose logits are asked for.
+    /// Nodes `nodes` of a tree after `at` cached positions. `wanted` are the nodes whose logits are
+    /// requested.
     pub fn new(tree: &TokenTree, at: usize, nodes: Range<usize>, wanted: &Range<usize>) -> Self {
         let rows = nodes.len();
         let scored = wanted.start.clamp(nodes.start, nodes.end) - nodes.start
@@ -25,7 +26,7 @@ impl Chunk {
         let (mut words, mut paths) = (Vec::new(), Vec::new());
         let slots = (at + nodes.start..at + nodes.end).map(|slot| slot as u32);
         if tree.is_chain() {
-            // Everything before a row is seen by it, so that one path is enough, of which each row sees a part.
+            // A row of a chain attends to all rows before it, so all rows share one path.
             paths.extend(0..rows as u32);
             let begin = 3 * rows as u32;
             words.extend(slots.zip(1..).flat_map(|(slot, seen)| [slot, begin, begin + seen]));

@@ -1,5 +1,5 @@
-//! An open GPU by wgpu: its memory, and waiting for what it was handed. Its failures become errors, never panics. What it
-//! computes is not known here; finding one is for `opening.rs`.
+//! An open GPU by wgpu: allocates, submits and waits. Failures become errors, never panics. The
+//! kernels themselves are elsewhere, and `opening.rs` finds devices.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,42 +17,43 @@ use super::promises::Promises;
 use crate::device::free_memory;
 use crate::error::Result;
 
-/// Bytes from which on a buffer is worth asking whether there is memory left.
+/// Buffer size from which free memory is checked before allocation, in bytes.
 const LARGE: u64 = 1 << 20;
 
-/// Bytes of memory that the device leaves to everything else where it has none of its own.
+/// Bytes of system memory that an integrated GPU leaves free.
 const SPARED: u64 = 256 << 20;
 
-/// A GPU that is open, with its programs.
+/// An open GPU with its pipelines.
 pub struct GpuDevice {
     device: wgpu::Device,
     queue: wgpu::Queue,
     label: String,
-    /// A program plays it.
+    /// The device is a software renderer, on the CPU.
     software: bool,
     pipelines: Pipelines,
     promises: Promises,
-    /// The first error that nobody waited for; there is no work after it.
+    /// First uncaptured error; the device does no work after it.
     failure: Failure,
     bounds: Mutex<Bounds>,
     line: Mutex<Line>,
-    /// Held by who waits or hands over: what one thread has fetched is not mapped until the poll of another is over that
-    /// found it done, and wgpu panics where a submission tidies up between the two looks that a poll takes.
+    /// Lock around waiting and submitting. A buffer that one thread fetches is mapped only when the
+    /// poll that found it ready is over, which may run on another thread. wgpu also panics when a
+    /// submission cleans up between the two checks of a poll.
     polling: Mutex<()>,
 }
 
-/// What a device can be asked for. Tests ask it for less than there is.
+/// Limits of a device. Tests lower them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
-    /// Bytes of one buffer.
+    /// Largest buffer in bytes.
     pub buffer: u64,
-    /// Bytes that are free where its memory is the computer's.
+    /// Returns free system memory in bytes; no limit for GPUs with memory of their own.
     pub free_memory: fn() -> u64,
-    /// How long it may take for what it is handed at once, which is made to take far less.
+    /// Timeout of a submission. Submissions are sized to take far less.
     pub patience: Duration,
 }
 
-/// What it was handed and nobody waited for yet, the first first.
+/// Submissions that were not waited for, oldest first.
 #[derive(Default)]
 struct Line {
     handed: VecDeque<Handed>,
@@ -61,7 +62,7 @@ struct Line {
 
 struct Handed {
     index: SubmissionIndex,
-    /// That it reads, about.
+    /// Bytes that the submission reads, roughly.
     bytes: u64,
     at: Instant,
 }
@@ -73,7 +74,7 @@ impl fmt::Debug for GpuDevice {
 }
 
 impl GpuDevice {
-    /// With programs of this `arithmetic`; its failures are heard by [`Failure::listen`].
+    /// Wraps an open device. [`Failure::listen`] has to collect its errors in `failure`.
     pub(super) fn new(
         (device, queue): (wgpu::Device, wgpu::Queue),
         (label, kind): (String, DeviceType),
@@ -83,7 +84,7 @@ impl GpuDevice {
         let (pipelines, promises) = (Pipelines::new(arithmetic), Promises::default());
         let limits = device.limits();
         let buffer = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
-        // Of the memory that buffers are made in, as far as it is the computer's own.
+        // Integrated GPUs and software renderers allocate in system memory.
         let free_memory = match kind {
             DeviceType::IntegratedGpu | DeviceType::Cpu => free_memory,
             _ => || u64::MAX,
@@ -94,36 +95,36 @@ impl GpuDevice {
         Self { device, queue, label, software, pipelines, promises, failure, bounds, line, polling }
     }
 
-    /// The same, of which this was found to hold.
+    /// Replaces the assumed promises with measured ones.
     pub(super) fn promising(mut self, promises: Promises) -> Self {
         self.promises = promises;
         self
     }
 
-    /// Makes it less able than it is.
+    /// Lowers the device's limits.
     #[cfg(test)]
     pub(crate) fn bound(&self, change: impl FnOnce(&mut Bounds)) {
         change(&mut locked(&self.bounds));
     }
 
-    /// Makes it believe that it is so slow that nothing can be handed to it with anything else.
+    /// Slows the estimated pace down so far that every part of a pass is submitted alone.
     #[cfg(test)]
     pub(super) fn slow_down(&self) {
         locked(&self.line).pace.learn(1, Duration::from_secs(1 << 30));
     }
 
-    /// Takes it away.
+    /// Destroys the device, as when a GPU is unplugged.
     #[cfg(test)]
     pub(crate) fn lose(&self) {
         self.device.destroy();
     }
 
-    /// "Vulkan, NVIDIA GeForce RTX 4070"
+    /// Name of the API and the GPU: "Vulkan, NVIDIA GeForce RTX 4070".
     pub fn label(&self) -> &str {
         &self.label
     }
 
-    /// Whether a program plays it on the CPU.
+    /// Returns whether the device is a software renderer.
     pub fn is_software(&self) -> bool {
         self.software
     }
@@ -132,7 +133,7 @@ impl GpuDevice {
         self.promises
     }
 
-    /// Whether it has not failed since it was opened.
+    /// Returns whether the device has not failed since it was opened.
     pub fn works(&self) -> bool {
         self.check().is_ok()
     }
@@ -145,8 +146,8 @@ impl GpuDevice {
         &self.queue
     }
 
-    /// The tiles that products are made of: all of them give a row the same bits, at whatever place in them. One row
-    /// alone does that on every device.
+    /// Tile sizes for products. Tiles of all these sizes give a row the same bits, at any index in
+    /// the tile. Tiles of one row do so on every device.
     pub(super) fn tiles(&self) -> &'static [usize] {
         if self.promises.any_tile { &TILES } else { &TILES[..1] }
     }
@@ -155,12 +156,12 @@ impl GpuDevice {
         &self.pipelines
     }
 
-    /// Bytes that one buffer can have.
+    /// Largest buffer in bytes.
     pub(super) fn largest_buffer(&self) -> u64 {
         locked(&self.bounds).buffer
     }
 
-    /// A buffer of zeros for kernels.
+    /// Allocates a buffer of zeros for kernels.
     ///
     /// # Errors
     /// `Error::Compute` when there is no memory for it.
@@ -169,13 +170,13 @@ impl GpuDevice {
         self.allocate(bytes, usage)
     }
 
-    /// Hands over words for the beginning of a buffer.
+    /// Uploads words to the beginning of a buffer.
     pub(super) fn write(&self, to: &wgpu::Buffer, words: impl IntoIterator<Item = u32>) {
         let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
         self.queue.write_buffer(to, 0, &bytes);
     }
 
-    /// A buffer that [`Self::fetch`] can read.
+    /// Allocates a buffer that [`Self::fetch`] can read.
     ///
     /// # Errors
     /// As [`Self::buffer`].
@@ -204,10 +205,10 @@ impl GpuDevice {
         self.guarded(|| self.device.create_buffer(&descriptor))
     }
 
-    /// What `make` makes, or the error that wgpu tells of meanwhile.
+    /// Runs `make` in wgpu error scopes.
     ///
     /// # Errors
-    /// `Error::Compute` with wgpu's words.
+    /// `Error::Compute` with wgpu's message, if it reports one.
     pub(super) fn guarded<T>(&self, make: impl FnOnce() -> T) -> Result<T> {
         use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
         let scopes = [OutOfMemory, Validation, Internal].map(|filter| self.device.push_error_scope(filter));
@@ -222,35 +223,35 @@ impl GpuDevice {
         }
     }
 
-    /// Bytes of weights that it can be handed at once to read.
+    /// Bytes of weights that one submission may read.
     pub(super) fn at_once(&self) -> u64 {
         locked(&self.line).pace.bytes()
     }
 
-    /// Hands over what was written down, which reads about so many bytes.
+    /// Submits encoded work that reads about `bytes` bytes.
     pub(super) fn submit(&self, encoder: CommandEncoder, bytes: u64) {
         let _alone = locked(&self.polling);
         let index = self.queue.submit([encoder.finish()]);
         locked(&self.line).handed.push_back(Handed { index, bytes, at: Instant::now() });
     }
 
-    /// Hands over what lies ready to be written.
+    /// Submits pending buffer writes.
     pub(super) fn flush(&self) {
         let _alone = locked(&self.polling);
         self.queue.submit([]);
     }
 
-    /// Waits until everything is done that was handed over.
+    /// Waits for all submitted work.
     ///
     /// # Errors
-    /// `Error::Compute` when the device failed since it was opened, or does not come to an end.
+    /// `Error::Compute` when the device failed since it was opened, or does not finish in time.
     pub fn wait(&self) -> Result<()> {
         let _alone = locked(&self.polling);
         let patience = locked(&self.bounds).patience;
         let mut idle = None;
         loop {
             let Some(Handed { index, bytes, at }) = locked(&self.line).handed.pop_front() else { break };
-            // Of what is over already nobody knows how long it took.
+            // Finished already, so its duration is unknown.
             if self.poll(Some(&index), Duration::ZERO) {
                 continue;
             }
@@ -265,7 +266,7 @@ impl GpuDevice {
         if self.poll(None, patience) { self.check() } else { self.give_up(patience) }
     }
 
-    /// Whether all up to `index`, or everything, is over before the time is.
+    /// Polls until the work up to `index`, or all work, is done. Returns `false` on timeout.
     fn poll(&self, index: Option<&SubmissionIndex>, timeout: Duration) -> bool {
         let wait = PollType::Wait { submission_index: index.cloned(), timeout: Some(timeout) };
         match self.device.poll(wait) {
@@ -276,11 +277,11 @@ impl GpuDevice {
         true
     }
 
-    /// Takes note that the device hangs, unless something else is the matter.
+    /// Records that the device hangs, unless another failure was recorded.
     fn give_up(&self, patience: Duration) -> Result<()> {
         self.check()?;
         self.failure.note(format!("the GPU did not answer for {} seconds", patience.as_secs()));
-        // Giving it back would wait for it for ever.
+        // Dropping the device would wait for its work forever.
         std::mem::forget((self.device.clone(), self.queue.clone()));
         self.check()
     }
@@ -291,10 +292,10 @@ impl GpuDevice {
         self.failure.check()
     }
 
-    /// What copies so many bytes of the device's memory when it is called, to measure how fast that is.
+    /// Returns a function that copies `bytes` bytes within device memory, to measure its bandwidth.
     ///
     /// # Errors
-    /// `Error::Compute` when there is no memory for them.
+    /// `Error::Compute` when there is no memory for the copies.
     pub fn copier(&self, bytes: usize) -> Result<impl Fn() + use<'_>> {
         let size = (bytes as u64).min(self.largest_buffer());
         let (from, to) = (self.buffer(size as usize)?, self.buffer(size as usize)?);
@@ -310,7 +311,7 @@ impl GpuDevice {
         })
     }
 
-    /// Replaces a readable buffer that has no room for so many words.
+    /// Replaces a readable buffer that is smaller than `words` words.
     ///
     /// # Errors
     /// As [`Self::buffer`].
@@ -321,7 +322,7 @@ impl GpuDevice {
         Ok(())
     }
 
-    /// Brings these numbers of a buffer back, one range after the other, through a readable one.
+    /// Downloads ranges of a buffer, concatenated, by way of a readable buffer.
     ///
     /// # Errors
     /// As [`Self::wait`].
@@ -343,7 +344,7 @@ impl GpuDevice {
         self.fetch(through, count)
     }
 
-    /// Waits, and reads the first `count` numbers of a readable buffer.
+    /// Waits for all work, then reads the first `count` numbers of a readable buffer.
     ///
     /// # Errors
     /// As [`Self::wait`].
@@ -351,7 +352,7 @@ impl GpuDevice {
         Ok(self.fetch_words(from, count)?.into_iter().map(f32::from_bits).collect())
     }
 
-    /// The same of words.
+    /// Does what [`Self::fetch`] does, for words.
     ///
     /// # Errors
     /// As [`Self::wait`].

@@ -1,22 +1,22 @@
-//! Programs that are written down one after the other, and how many.
+//! Compute pass that is being encoded, with a count of its dispatches.
 
 use wgpu::{BindGroup, CommandEncoder, ComputePass, ComputePipeline};
 
 use super::kernels::IMMEDIATE_BYTES;
 
-/// See the module.
+/// Compute pass under construction.
 pub struct Dispatches {
     pass: ComputePass<'static>,
     pub count: usize,
 }
 
 impl Dispatches {
-    /// To be written down into `encoder`, which takes nothing else before this is dropped.
+    /// Begins a compute pass. `encoder` accepts nothing else until this is dropped.
     pub fn begin(encoder: &mut CommandEncoder) -> Self {
         Self { pass: encoder.begin_compute_pass(&Default::default()).forget_lifetime(), count: 0 }
     }
 
-    /// A program with its buffers, what it is asked, and how many of its workgroups, across and down.
+    /// Encodes a dispatch: pipeline, buffers, immediates, and workgroups in x and y.
     pub fn run(
         &mut self,
         (pipeline, group): (&ComputePipeline, &BindGroup),

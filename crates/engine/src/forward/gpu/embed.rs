@@ -1,4 +1,4 @@
-//! What a pass begins with, where the output matrix is the embedding as well: its rows, looked up on the device.
+//! Embedding lookup on the device, for models whose output matrix is also the embedding.
 
 use wgpu::Buffer;
 
@@ -10,18 +10,18 @@ use super::step::Step;
 use crate::error::Result;
 use crate::forward::cpu::simd::LANES;
 
-/// Looks up rows of a matrix.
+/// Lookup of matrix rows.
 pub struct Embed {
-    /// Of each part its first panel and how many it has.
+    /// For each part of the matrix its kernel, its first panel and its number of panels.
     parts: Vec<(Step, usize, usize)>,
     length: usize,
-    /// Of a row that comes out.
+    /// Stride of output rows.
     stride: usize,
     scale: f32,
 }
 
 impl Embed {
-    /// Rows `tokens` of `matrix` times `scale`, to `out`.
+    /// Binds a lookup of rows `tokens` of `matrix`, times `scale`, into `out`.
     ///
     /// # Errors
     /// As [`Step::new`].
@@ -39,7 +39,7 @@ impl Embed {
         Ok(Self { parts: parts.collect::<Result<_>>()?, length: matrix.length(), stride, scale })
     }
 
-    /// The first `rows`.
+    /// Looks up the first `rows` tokens.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         for (step, first, panels) in &self.parts {
             let sizes = [self.length, self.stride, *first, *panels].map(|n| n as u32);

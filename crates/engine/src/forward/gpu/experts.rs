@@ -1,6 +1,6 @@
-//! Experts in a pass on the device: a router ranks them for every row, each of the chosen reads its weights once for all
-//! its rows, and what they give is added up row by row. A row's sums are in the order of its own ranking, so that they do
-//! not depend on where other rows go.
+//! Mixture of experts on the device. The router ranks the experts for every row, each selected
+//! expert reads its weights once for all its rows, and the outputs are combined per row. A row adds
+//! its outputs in its own ranking order, so the sum does not depend on other rows.
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
@@ -15,11 +15,11 @@ use crate::error::Result;
 use crate::forward::cpu::simd::LANES;
 use crate::model::{Experts, ModelConfig};
 
-/// The programs of a layer's experts.
+/// Kernels of a layer's experts.
 pub struct ExpertSteps {
     sizes: Experts,
     hidden: usize,
-    /// What they give waits for a norm, and is not added to the state.
+    /// The output goes to the branch, for a norm, instead of the residual stream.
     aside: bool,
     router: Product,
     rank: Step,
@@ -30,7 +30,7 @@ pub struct ExpertSteps {
 }
 
 impl ExpertSteps {
-    /// Of a model whose `state` has what they need.
+    /// Binds the kernels to the expert buffers of `state`.
     ///
     /// # Errors
     /// As [`Step::new`].
@@ -73,14 +73,15 @@ impl ExpertSteps {
         })
     }
 
-    /// Over the normed states of the first `rows`, added to the states or put aside.
+    /// Computes the experts of the first `rows` normed states and adds the output to the residual
+    /// stream or writes it to the branch.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         let Experts { count, top_k, normalised, .. } = self.sizes;
         let slots = rows * top_k;
         self.router.run(pass, rows);
         let stride = count.next_multiple_of(LANES);
         self.rank.run(pass, &[count, stride, top_k, usize::from(normalised)].map(|n| n as u32), (rows, 1));
-        // An expert has at most a slot for each row.
+        // An expert has at most one slot per row.
         let tile = self.down.tile(rows);
         self.arrange.run(pass, &[slots, top_k, tile].map(|n| n as u32), (1, 1));
         self.gate.run(pass, slots, |product, pass| product.run(pass, (slots, tile)));

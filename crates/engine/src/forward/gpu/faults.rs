@@ -1,5 +1,5 @@
-//! Devices that are worse than they should be, made up on purpose: each is an error with a sentence and never a panic, and
-//! what was cached stays named.
+//! Tests with devices that are made to fail. Each failure is an error with a message, never a
+//! panic, and cached tokens stay.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -77,7 +77,7 @@ fn a_way_to_gpus_that_finds_none_is_named() {
     assert!(unfound("abacus").starts_with("WGPU_BACKEND is 'abacus', by which no GPU was found"));
 }
 
-/// A model of many experts in this format.
+/// A model with many experts in this format.
 fn experts(dtype: GgmlDType) -> Gguf {
     const EXPERTS: usize = 100;
     let mut gguf = Gguf::tiny();
@@ -99,7 +99,7 @@ fn experts(dtype: GgmlDType) -> Gguf {
     gguf
 }
 
-/// The largest buffers are those that a pass works in.
+// The largest buffers are those of activations.
 #[test]
 fn matrices_larger_than_a_buffer_are_split_and_give_the_same_bits() {
     let folder = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn memory_that_runs_out_in_mid_reply_is_told_and_what_was_cached_goes_on() {
     let error = run(&mut model, [1; 10]).unwrap_err();
     assert!(error.is_out_of_memory(), "{error}");
     assert_eq!(model.cached().len(), 250);
-    // What there is room for is not asked for anew.
+    // Room that exists is not allocated again.
     run(&mut model, [1; 6]).unwrap();
     device.bound(|bounds| bounds.buffer = whole);
     let found = run(&mut model, [1; 10]).unwrap();
@@ -143,7 +143,7 @@ fn memory_that_runs_out_in_mid_reply_is_told_and_what_was_cached_goes_on() {
     assert!(found == run(&mut cpu, [1; 10]).unwrap() || !device.promises().cpu_bits);
 }
 
-/// As much as is spared is left, and nothing for the model.
+// Free memory equals the reserve, so nothing is left for the model.
 #[test]
 fn a_gpu_without_memory_of_its_own_leaves_the_computer_some() {
     let device = opened();
@@ -165,13 +165,13 @@ fn a_gpu_that_does_not_answer_is_given_up_soon_and_for_good() {
     assert!(matches!(error, Error::Compute(_)), "{error}");
     assert_eq!(error.to_string(), "the computation failed: the GPU did not answer for 0 seconds.");
     assert_eq!(model.cached(), [5, 6, 7]);
-    // It may have come to an end meanwhile; nobody trusts it again.
+    // The device may have finished meanwhile, but its failure is permanent.
     device.bound(|bounds| bounds.patience = Duration::from_secs(20));
     assert!(run(&mut model, [8]).is_err() && model.wait().is_err());
     assert!(device.buffer(1000).is_ok() && device.check().is_err());
 }
 
-/// A device so slow that it is handed every layer by itself.
+// The device is so slow that every layer is submitted alone.
 #[test]
 fn a_pass_in_many_parts_has_the_bits_of_one_in_few() {
     let device = opened();

@@ -1,4 +1,4 @@
-//! The feed-forward network of a layer on the device, which is done to each token by itself.
+//! Feed-forward network of a layer on the device.
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
@@ -10,14 +10,15 @@ use super::state::State;
 use crate::error::Result;
 use crate::model::ModelConfig;
 
-/// Its programs.
+/// Kernels of a feed-forward network.
 pub enum FeedForwardSteps {
     Dense { gate: GateSteps<Product>, down: Product },
     Experts(Box<ExpertSteps>),
 }
 
 impl FeedForwardSteps {
-    /// What comes out of it is added to the states, or put `aside`.
+    /// Binds the kernels. The output is added to the residual stream, or goes to the branch if
+    /// `aside`.
     ///
     /// # Errors
     /// As `Step::new`.
@@ -42,7 +43,7 @@ impl FeedForwardSteps {
         }
     }
 
-    /// Over the normed states of the first `rows`.
+    /// Computes the first `rows` normed states.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         match self {
             Self::Dense { gate, down } => {

@@ -1,5 +1,5 @@
-//! The first half of a feed-forward network on the device, activation(gate) * up: one program where panels lie in turns,
-//! else two products and an activation.
+//! First half of a feed-forward network on the device, activation(gate) * up: one kernel if the
+//! panels of gate and up are interleaved, else two products and an activation.
 
 use wgpu::Buffer;
 
@@ -13,14 +13,14 @@ use crate::error::Result;
 use crate::forward::cpu::simd::LANES;
 use crate::model::Activation;
 
-/// By products of a kind.
+/// Kernels of gate and up, with products of type `P`.
 pub enum GateSteps<P> {
     InTurns(P),
     Apart([P; 2], Activate),
 }
 
 impl<P> GateSteps<P> {
-    /// `multiply` runs a product of the same `rows`.
+    /// Runs the kernels; `multiply` runs a product of the same `rows`.
     pub fn run(&self, pass: &mut Dispatches, rows: usize, multiply: impl Fn(&P, &mut Dispatches)) {
         match self {
             Self::InTurns(gated) => multiply(gated, pass),
@@ -32,7 +32,7 @@ impl<P> GateSteps<P> {
     }
 }
 
-/// `activation(gate) * up` of what is in two buffers.
+/// `activation(gate) * up` of two buffers.
 pub struct Activate {
     step: Step,
     length: usize,
@@ -41,7 +41,7 @@ pub struct Activate {
 }
 
 impl Activate {
-    /// Of rows of `length` numbers, in whole vectors.
+    /// Binds the kernel to rows of `length` numbers, padded to whole vectors.
     ///
     /// # Errors
     /// As [`Step::new`].
@@ -56,7 +56,7 @@ impl Activate {
         Ok(Self { step, length, width: to.width, activation })
     }
 
-    /// Of the first `rows`.
+    /// Computes the first `rows`.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         let blocks = self.length.div_ceil(32);
         let stride = self.length.next_multiple_of(LANES);

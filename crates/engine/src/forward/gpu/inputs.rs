@@ -1,4 +1,4 @@
-//! What a pass is handed before it runs: tokens or their embeddings, what rows see, and the turns of their positions.
+//! Uploads of a pass before it runs: tokens or their embeddings, masks, and RoPE angles.
 
 use std::ops::Range;
 
@@ -15,21 +15,22 @@ use crate::forward::cpu::simd::LANES;
 use crate::model::{ModelConfig, RopeTable};
 use crate::tree::TokenTree;
 
-/// Where it goes.
+/// Destination of the uploads.
 pub struct Inputs<'a> {
     pub device: &'a GpuDevice,
     pub config: &'a ModelConfig,
     pub network: &'a Network,
     pub state: &'a State,
-    /// Of a draft head of either kind.
+    /// Parts of a draft head of either kind.
     pub joined: Option<&'a Joined>,
     pub block: Option<&'a Block>,
-    /// The text is longer than the border of its [`ModelConfig`].
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
     pub long: bool,
 }
 
 impl Inputs<'_> {
-    /// Hands over what a pass over `nodes` begins with. `carried` are those rows of what a draft head is given.
+    /// Uploads the inputs of a pass over `nodes`. `carried` are a draft head's inputs and the range
+    /// of their rows.
     pub fn write(
         &self,
         tree: &TokenTree,
@@ -65,7 +66,7 @@ impl Inputs<'_> {
         }
     }
 
-    /// Hands over the embeddings of `nodes`.
+    /// Looks up the embeddings of `nodes` and uploads them.
     fn embed(&self, embedding: &Panels, tree: &TokenTree, nodes: Range<usize>) {
         let (hidden, scale) = (self.config.hidden, self.config.embedding_scale);
         let width = hidden.next_multiple_of(LANES);

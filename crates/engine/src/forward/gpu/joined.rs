@@ -1,6 +1,6 @@
-//! How a draft head's pass begins on the device: the target's states are fused into one, or the head's own goes on, and
-//! is joined with the token's embedding (Li et al. 2025). What is normed before that is normed on the host, by the CPU
-//! engine's own functions.
+//! Input of a draft head's pass on the device: the target's states are fused into one, or the
+//! head's own state continues, and either is joined with the token's embedding (Li et al. 2025).
+//! Norms before that run on the CPU, with the CPU engine's functions.
 
 use std::ops::Range;
 
@@ -22,24 +22,24 @@ use crate::forward::cpu::simd::LANES;
 use crate::model::{ModelConfig, Weights};
 use crate::token::TokenId;
 
-/// Of a draft head that drafts token by token.
+/// Kernels of a head that drafts token by token.
 pub struct Joined {
     hidden: usize,
     epsilon: f32,
     normed_residual: bool,
-    /// Of all states of the target, or of each; none where they are taken as they are.
+    /// Norms before fusion: one over all states, one per state, or none.
     fused_norms: Vec<Vec<f32>>,
     embedding_norm: Vec<f32>,
     states: Rows,
     quantise: Quantise,
     fuse: Product,
-    /// Both halves of what is joined.
+    /// Embedding and state, joined.
     halves: (usize, Buffer), // width of a row; [rows, width]
     join: Step,
 }
 
 impl Joined {
-    /// `None` for what is no such head.
+    /// Loads the head's parts; `None` for other models.
     ///
     /// # Errors
     /// As `Network::load`.
@@ -70,7 +70,7 @@ impl Joined {
         }))
     }
 
-    /// Hands over the embeddings of `tokens` and what is carried to them, which are the rows `rows` of it.
+    /// Uploads the embeddings of `tokens` and rows `rows` of the head inputs.
     pub fn write(
         &self,
         (device, network, state): (&GpuDevice, &Network, &State),
@@ -108,8 +108,8 @@ impl Joined {
         numbers.copy_from_slice(&rms_norm(numbers, &weight[..numbers.len()], self.epsilon));
     }
 
-    /// Makes of the first `rows` that were written what attention takes, of states of the target if it is to `fuse`
-    /// them.
+    /// Computes attention's input for the first `rows` uploaded rows. If `fuse`, states of the
+    /// target are fused first.
     pub fn run(&self, pass: &mut Dispatches, rows: usize, fuse: bool) {
         if fuse {
             self.quantise.run(pass, rows);

@@ -1,42 +1,42 @@
-//! The programs of the GPU: which there are, and what they are bound to. Their text is for `source.rs`.
+//! GPU kernels and their buffer bindings. `source.rs` assembles their WGSL.
 
 use crate::forward::cpu::panels::Format;
 
-/// Rows of a tile, for each of which there is a program.
+/// Rows per tile; there is a kernel for each size.
 pub const TILES: [usize; 4] = [1, 2, 4, 8];
 
-/// Bytes that a program is told each time it runs.
+/// Bytes of immediates (push constants) of a dispatch.
 pub const IMMEDIATE_BYTES: u32 = 64;
 
-/// The most numbers of a head.
+/// Largest head size that kernels support.
 pub const LONGEST_HEAD: usize = 512;
 
-/// Where a vector would begin that a family does not have.
+/// Offset that stands for a vector the family does not have.
 pub const NONE: u32 = u32::MAX;
 
-/// How a device multiplies and adds with one rounding.
+/// Fused multiply-add of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arithmetic {
-    /// By its own `fma`.
+    /// WGSL's `fma`.
     Own,
-    /// By numbers of 64 bits: slow, for devices whose `fma` rounds twice.
+    /// Emulation with 64-bit numbers: slow, for devices whose `fma` rounds twice.
     Emulated,
-    /// As no device should.
+    /// Wrong results, for tests.
     #[cfg(test)]
     Wrong,
 }
 
-/// A program.
+/// A kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kernel {
-    /// Of weights in this format with a tile of so many rows.
+    /// Product of weights in this format with a tile of this many rows.
     Product(Format, usize),
-    /// The same of experts, with a tile of so many slots.
+    /// Product of experts' weights in this format with a tile of this many slots.
     SlotProduct(Format, usize),
-    /// Both products of a gate and the activation, with a tile of so many rows.
+    /// Product of gate and up in this format, and the activation, with a tile of this many rows.
     Gated(Format, usize),
     SlotGated(Format, usize),
-    /// Looks up rows of weights in this format.
+    /// Embedding lookup in this format.
     Embed(Format),
     Rank,
     Arrange,
@@ -56,7 +56,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// All there are.
+    /// All kernels.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_tile = |rows| {
             move |format| {
@@ -80,7 +80,7 @@ impl Kernel {
         products.chain(embeddings).chain(unlike)
     }
 
-    /// Of each buffer whether it is written.
+    /// Buffer bindings, in order: `true` for those the kernel writes.
     pub fn bindings(self) -> &'static [bool] {
         match self {
             Self::Product(..) => &[false, true, false, false],
@@ -105,7 +105,7 @@ impl Kernel {
         }
     }
 
-    /// The function that it begins with.
+    /// Name of the entry point.
     pub fn entry(self) -> &'static str {
         match self {
             Self::Product(..) | Self::SlotProduct(..) => "product",

@@ -1,4 +1,5 @@
-//! Packed matrices on the device: the CPU engine's panels, byte for byte, in an order that suits the programs.
+//! Packed matrices on the device: the CPU engine's panels, byte for byte, in an order that suits
+//! the kernels.
 
 use std::num::NonZeroU64;
 
@@ -11,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::forward::cpu::panels::{Format, Panels};
 use crate::forward::cpu::simd::LANES;
 
-/// The most rows for which a panel is unpacked once.
+/// Most rows for which a panel is unpacked once.
 pub const TILE: usize = TILES[TILES.len() - 1];
 
-/// Panels of a gate and of what it is multiplied with that lie in turns, of both: a block of what comes out of them.
+/// Interleaved panels of gate and up that together give one quantised block of outputs.
 pub const TURN: usize = 4;
 
-/// A matrix, or several with as many inputs, in parts that a buffer can hold.
+/// A matrix, or several with the same inputs, in parts that fit into a buffer.
 #[derive(Debug)]
 pub struct Matrix {
     pub format: Format,
@@ -26,7 +27,7 @@ pub struct Matrix {
     pub parts: Vec<Part>,
 }
 
-/// Some panels of a matrix, from number `first` on.
+/// Consecutive panels of a matrix, from number `first` on.
 #[derive(Debug)]
 pub struct Part {
     pub weights: Buffer,
@@ -35,16 +36,18 @@ pub struct Part {
 }
 
 impl Matrix {
+    /// Uploads a matrix.
+    ///
     /// # Errors
-    /// `Error::Compute` when the device has no room, as of the others.
+    /// `Error::Compute` when the device has no room, as for the other constructors.
     pub fn upload(device: &GpuDevice, panels: &Panels) -> Result<Self> {
         Self::stack(device, &[panels])
     }
 
-    /// Matrices of one shape, the panels of one after those of the other.
+    /// Uploads matrices of the same shape, stacked vertically.
     ///
     /// # Errors
-    /// `Error::NotOnGpu` for matrices in several formats.
+    /// `Error::NotOnGpu` for matrices in different formats.
     pub fn stack(device: &GpuDevice, matrices: &[&Panels]) -> Result<Self> {
         if !alike(matrices) {
             return Err(Error::NotOnGpu("experts of which some are in other formats"));
@@ -53,14 +56,14 @@ impl Matrix {
         Self::of(device, matrices[0], &panels, 1)
     }
 
-    /// Matrices one below the other: those that follow each other in one format as one.
+    /// Uploads matrices stacked vertically; neighbours of the same format become one.
     pub fn below(device: &GpuDevice, matrices: &[&Panels]) -> Result<Vec<Self>> {
         let runs = matrices.chunk_by(|one, next| one.format() == next.format());
         runs.map(|run| Self::stack(device, run)).collect()
     }
 
-    /// Of gates and what these are multiplied with, two panels of each in turns; `None` where formats differ or two
-    /// panels are no block.
+    /// Uploads gates and ups with two panels of each interleaved. `None` if formats differ or two
+    /// panels are not a whole block.
     pub fn in_turns(device: &GpuDevice, gates: &[&Panels], ups: &[&Panels]) -> Result<Option<Self>> {
         let both = [gates, ups].concat();
         if !alike(&both) || both.iter().any(|matrix| !matrix.rows().is_multiple_of(2 * LANES)) {
@@ -70,10 +73,10 @@ impl Matrix {
         Self::of(device, gates[0], &panels, TURN).map(Some)
     }
 
-    /// These panels, which are like those of `one`; so many that follow each other stay `together` in a part.
+    /// Uploads panels of the shape of those in `one`. Groups of `together` panels stay in one part.
     fn of(device: &GpuDevice, one: &Panels, panels: &[&[u8]], together: usize) -> Result<Self> {
         let size = one.panel(0).len();
-        // As many as a dispatch has workgroups at most.
+        // A dispatch has at most 65,535 workgroups.
         let most = (device.largest_buffer() as usize / size).min(65_535) / together * together;
         let most = most.max(together);
         let part = |(index, panels): (usize, &[&[u8]])| {
@@ -96,12 +99,12 @@ impl Matrix {
         self.parts.iter().map(|part| part.weights.size()).sum()
     }
 
-    /// Bytes that are unpacked for so many rows.
+    /// Bytes that are unpacked for `rows` rows.
     pub fn reads(&self, rows: usize) -> u64 {
         rows.div_ceil(TILE) as u64 * self.bytes()
     }
 
-    /// What its inputs are counted in: blocks in eight bits, or numbers.
+    /// Length of an input row, in the kernels' units: 8-bit blocks or numbers.
     pub fn length(&self) -> usize {
         if self.format.quantised() { self.inputs / 32 } else { self.inputs }
     }
@@ -111,7 +114,7 @@ fn alike(matrices: &[&Panels]) -> bool {
     matrices.iter().all(|matrix| matrix.format() == matrices[0].format())
 }
 
-/// Two panels of a gate, two of what it is multiplied with, and so on.
+/// Interleaves two panels of the gate with two of up.
 fn turns<'a>(gate: &'a Panels, up: &'a Panels) -> impl Iterator<Item = &'a [u8]> {
     let two = |matrix: &'a Panels, first: usize| [matrix.panel(first), matrix.panel(first + 1)];
     (0..gate.panels()).step_by(2).flat_map(move |first| [two(gate, first), two(up, first)]).flatten()

@@ -1,4 +1,4 @@
-//! What a model on a GPU remembers: keys and values of all layers, and attention that is bound to them as they lie.
+//! KV caches of all layers of a model on a GPU, and the attention kernels bound to them.
 
 use super::attention::{AttentionSteps, Sights};
 use super::cache::{Cache, PAGE};
@@ -9,19 +9,19 @@ use super::state::{ROWS, State};
 use crate::error::Result;
 use crate::model::ModelConfig;
 
-/// See the module.
+/// KV caches and attention kernels of a model.
 pub struct Memory {
     caches: Vec<Cache>,
     pub sights: Sights,
-    /// Of each layer; `None` while they are not bound to the caches as these are.
+    /// Kernels per layer; `None` if they are not bound to the current buffers.
     attention: Option<Vec<AttentionSteps>>,
 }
 
-/// Words about nodes that there is room for at first: rows of a chain, or small trees.
+/// Initial room for masks in words: rows of a chain, or small trees.
 const WORDS: usize = 3 * ROWS + 1024;
 
 impl Memory {
-    /// With a page for each layer.
+    /// Allocates a page for each layer.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room.
@@ -34,10 +34,10 @@ impl Memory {
         })
     }
 
-    /// Makes room for `positions` in the caches and for `words` about nodes.
+    /// Makes room for `positions` in the caches and for `words` words of masks.
     ///
     /// # Errors
-    /// `Error::Compute` when the device has none; what is cached stays.
+    /// `Error::Compute` when the device has no room; cached entries stay.
     pub fn make_room(
         &mut self,
         device: &GpuDevice,
@@ -65,12 +65,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Of each layer, once there was made room.
+    /// Attention kernels per layer; empty before [`Self::make_room`].
     pub fn attention(&self) -> &[AttentionSteps] {
         self.attention.as_deref().unwrap_or_default()
     }
 
-    /// Copies positions over others, given as pairs, in every layer.
+    /// Copies positions over others in every layer. `pairs` alternates sources and destinations.
     ///
     /// # Errors
     /// `Error::Compute` when the device failed.

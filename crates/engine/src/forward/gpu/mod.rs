@@ -1,16 +1,20 @@
-//! The engine for GPUs of every make, by wgpu: Vulkan, Metal and DX12 from one source of kernels, with the CPU engine's
-//! packed weights, its order of sums and, where the device rounds as it should, its very bits.
+//! The GPU engine, by wgpu: Vulkan, Metal and DX12 from one set of WGSL kernels. It uses the CPU
+//! engine's packed weights and order of sums. Where the device rounds correctly, its results have
+//! the CPU engine's bits.
 //!
-//! [`opening`] finds a GPU, of which [`probe`] measures the [`promises`]; [`device`] hands it work, as much at once as its
-//! [`pace`] allows, and hears of every [`failure`]. [`kernels`] are its programs, whose text is in [`source`] and which
-//! become [`pipelines`]; a [`step`] is one of them with what it works on, a [`product`] those of a [`matrix`], and
-//! [`recording`] the [`dispatches`] of a pass.
-//!
-//! [`network`] holds a model's weights, [`state`] what a pass works in, [`memory`] the [`cache`] of each layer. A pass over them for the
-//! rows of a [`chunk`] is handed its [`inputs`] or makes them by [`embed`]; [`pass`] is its order, [`attention`] and
-//! [`feed_forward`] the parts of a layer, [`experts`] what is different in one where a row goes through some networks of
-//! many, [`gate`] what both kinds begin with. [`joined`] is what a draft head's pass begins with, [`block`] what one does
-//! that guesses blocks. [`scores`] is what comes back of logits, [`returning`] what else, and [`model`] all of it.
+//! - Device: [`opening`] finds and opens a GPU, [`probe`] measures its [`promises`]; [`device`]
+//!   allocates, submits and waits. [`pace`] limits the work of a submission; [`failure`] collects
+//!   errors.
+//! - Kernels: [`kernels`] lists them, [`source`] assembles their WGSL, [`pipelines`] compiles them.
+//!   A [`step`] is a kernel with its buffers, a [`product`] the kernels of a [`matrix`]; a
+//!   [`recording`] encodes the [`dispatches`] of a pass.
+//! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
+//!   of every layer.
+//! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings.
+//!   [`pass`] encodes the layers: [`attention`], [`feed_forward`] with its [`gate`], or
+//!   [`experts`]. [`joined`] begins the pass of a draft head, [`block`] is the rest of a head that
+//!   drafts blocks.
+//! - Outputs: [`scores`] returns logits, [`returning`] all else. [`model`] puts the parts together.
 
 mod attention;
 mod block;

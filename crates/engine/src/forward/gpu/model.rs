@@ -1,5 +1,5 @@
-//! A loaded model on a GPU and its cache: which rows go through the layers together, what is brought back of them, and
-//! which of its tokens stay. The pass itself is [`Phases`]'.
+//! A loaded model on a GPU and its cache: splits passes into chunks, collects outputs and keeps
+//! track of cached tokens. [`Phases`] encodes the pass itself.
 
 use std::sync::Arc;
 
@@ -36,24 +36,24 @@ pub struct GpuModel {
     memory: Memory,
     scorer: Scorer,
     scores: Scores,
-    /// Tokens that these are of: so many first ones.
+    /// Tokens that `scores` covers, from the first.
     vocabulary: usize,
     returning: Returning,
     returned: Returned,
     cached: Vec<TokenId>,
-    /// The text is longer than the border of its [`ModelConfig`].
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
     long: bool,
-    /// Numbers a node of states that were asked for.
+    /// Numbers per node of the last pass's features.
     tapped: usize,
-    /// Scores after a token, of a draft head that guesses blocks.
+    /// Scores after a token, in a head that drafts blocks.
     after: Vec<f32>, // [vocabulary]
     handed: Handed,
 }
 
 impl GpuModel {
     /// # Errors
-    /// `Error::NotOnGpu` for a model with something this engine cannot run, those of loading weights, and
-    /// `Error::Compute` when the device has no room or its driver does not take the programs.
+    /// `Error::NotOnGpu` for a model that this engine cannot run, those of loading weights, and
+    /// `Error::Compute` when the device has no room or its driver rejects the kernels.
     pub fn load(source: &ModelSource, device: &Arc<GpuDevice>) -> Result<Self> {
         let config = source.config()?.clone();
         if let Some(missing) = missing(&config) {
@@ -62,7 +62,7 @@ impl GpuModel {
         device.check()?;
         let weights = source.weights(&candle_core::Device::Cpu)?;
         let network = Network::load(device, &weights, &config)?;
-        // The others are few and small, and are made when they are asked for.
+        // All other kernels are few and small; they are compiled on first use.
         device.pipelines().prepare(device, &network.products(device.tiles()))?;
         let state = State::new(device, &network, &config)?;
         let model = Self {
@@ -89,7 +89,7 @@ impl GpuModel {
         Ok(model)
     }
 
-    /// Makes room for `positions` and for `words` about nodes.
+    /// Makes room for `positions`, and for `words` words of masks.
     ///
     /// # Errors
     /// As [`Memory::make_room`].
@@ -98,7 +98,7 @@ impl GpuModel {
         self.memory.make_room(&self.device, bound, (positions, words))
     }
 
-    /// Where a pass begins.
+    /// Destination of a pass's inputs.
     fn inputs(&self) -> Inputs<'_> {
         Inputs {
             device: &self.device,
@@ -111,7 +111,7 @@ impl GpuModel {
         }
     }
 
-    /// Runs a chunk that is written, and brings back what is asked for.
+    /// Runs an uploaded chunk and collects the requested outputs.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -204,7 +204,8 @@ impl Runner for GpuModel {
         let at_once = self.rows_at_once(rows.len());
         self.handed.dispatches = 0;
         let tokens: Vec<TokenId> = tree.tokens().collect();
-        // What stays on the device is the logits of one chunk; how the token before changes scores is told of all.
+        // Only one chunk's logits stay on the device. A head that drafts blocks rescores whole
+        // rows.
         let [first_chunk, last_chunk] = [rows.start, rows.end.max(1) - 1].map(|row| row / at_once);
         let interest = match first_chunk == last_chunk && self.block.is_none() {
             true => want.interest,
@@ -275,12 +276,12 @@ impl Runner for GpuModel {
 }
 
 impl GpuModel {
-    /// Rows that go through the layers together: fewer where a layer keeps the device for long, and where the logits of
-    /// many of them are `asked` for.
+    /// Rows that go through the layers together. They are fewer if a layer takes long, and if the
+    /// logits of many rows are requested (`asked`).
     fn rows_at_once(&self, asked: usize) -> usize {
         let most = if asked > SCORED { SCORED } else { ROWS };
         if self.block.is_some() {
-            // Rows of a block see each other.
+            // Rows of a block attend to each other.
             return most;
         }
         let of_tile = self.network.layers.iter().map(|layer| layer.reads(TILE)).max().unwrap_or(0).max(1);

@@ -1,5 +1,5 @@
-//! A model's weights on the device, and the names of their vectors. Rows of an embedding that is not the output matrix as
-//! well are looked up on this side, where they take no memory of the GPU's.
+//! A model's weights on the device. Rows of an embedding that is not also the output matrix are
+//! looked up on the CPU, so they take no GPU memory.
 
 use std::collections::HashSet;
 
@@ -15,43 +15,43 @@ use crate::forward::cpu::panels::{Format, Panels};
 use crate::model::weights::{EMBEDDING, OUTPUT};
 use crate::model::{Convolution as Sizes, ModelConfig, Weights};
 
-/// Rows of a block that a draft head guesses, at most: they see each other, so that all go through the layers at once.
+/// Most rows of a block. They attend to each other, so all go through the layers together.
 const LONGEST_BLOCK: usize = 32;
 
 /// All weights of a model.
 #[derive(Debug)]
 pub struct Network {
-    /// `None` where a program looks rows up in the output matrix.
+    /// `None` if a kernel looks up rows of the output matrix.
     pub embedding: Option<Panels>, // [vocabulary, hidden]
-    /// Of embeddings, in families that have one: all 1.
+    /// Norm of embeddings, in families that have one: all 1.
     pub embedding_norm: Option<Vec<f32>>, // [hidden]
     pub layers: Vec<Layer>,
-    /// Norms and biases, one after the other.
+    /// Norms and biases of all layers, concatenated.
     pub vectors: Buffer,
     pub output_norm: u32,
     pub output: Matrix, // [vocabulary, hidden]
 }
 
-/// A layer. Vectors are named by where they begin, those that the family does not have by [`NONE`].
+/// Weights of a layer. Vectors are offsets into [`Network::vectors`], or [`NONE`].
 #[derive(Debug)]
 pub struct Layer {
-    /// Its index among the kinds of attention.
+    /// Index of the kind of attention.
     pub kind: usize,
-    /// A row sees no row of its pass that comes after it.
+    /// Rows do not attend to later rows of their pass.
     pub causal: bool,
     pub mixer_norm: u32,
     pub mixer_post_norm: u32,
     pub feed_forward_norm: u32,
     pub feed_forward_post_norm: u32,
-    /// Of queries, keys and values.
+    /// Biases of queries, keys and values.
     pub biases: [u32; 3],
-    /// Of queries and keys.
+    /// Norms of queries and keys.
     pub head_norms: [u32; 2],
-    /// Queries, in some families gates of what attention gives, keys and values one below the other.
+    /// Queries, output gates in some families, keys and values, stacked vertically.
     pub heads: Vec<Matrix>, // [(heads or twice as many + 2 * kv_heads) * head_size, hidden]
     pub output: Matrix, // [hidden, heads * head_size]
     pub feed_forward: FeedForward,
-    /// Around attention and around the feed-forward network.
+    /// Convolutions around attention and around the feed-forward network.
     pub convolutions: Option<[Convolution; 2]>,
 }
 
@@ -63,16 +63,16 @@ pub struct Convolution {
     pub projection: Matrix, // [2 * taps * hidden / group, hidden]
 }
 
-/// What is done to each token by itself.
+/// Feed-forward network of a layer.
 #[derive(Debug)]
 pub enum FeedForward {
     Dense(Dense),
     Experts {
         count: usize,
-        /// How many a row goes through.
+        /// Experts per row.
         used: usize,
         router: Matrix, // [experts, hidden]
-        /// Those of all experts, one after the other: each has the shape of one.
+        /// Matrices of all experts, concatenated.
         experts: Dense,
     },
 }
@@ -84,17 +84,17 @@ pub struct Dense {
     pub down: Matrix, // [hidden, intermediate]
 }
 
-/// Gate and up of a feed-forward network.
+/// Gate and up matrices of a feed-forward network.
 #[derive(Debug)]
 pub enum Gate {
-    /// For a program that does all with them.
+    /// Interleaved, for a kernel that computes both and the activation.
     InTurns(Matrix), // [2 * intermediate, hidden]
     Apart([Matrix; 2]), // [intermediate, hidden] each
 }
 
 const RECURRENT: &str = "layers that keep a state in place of keys and values";
 
-/// What is missing here that a model needs, if anything, to be put after "run".
+/// First feature of a model that this engine does not support, worded to follow "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
     if config.recurrence.is_some() {
         Some(RECURRENT)
@@ -118,7 +118,7 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
 }
 
 impl Network {
-    /// Layer by layer, so that this computer's memory holds one of them beside the embedding.
+    /// Loads layer by layer, so that system memory holds one layer beside the embedding.
     ///
     /// # Errors
     /// Those of loading weights, `Error::Compute` when the device has no room.
@@ -126,7 +126,7 @@ impl Network {
         let mut vectors = Vec::new();
         let layers = (0..config.layers).map(|index| {
             let layer = Layer::upload(device, cpu::Layer::load(weights, config, index)?, &mut vectors)?;
-            // Gives back what lay ready for the device.
+            // Frees the staging memory of the layer.
             device.flush();
             device.wait()?;
             Ok(layer)
@@ -137,7 +137,7 @@ impl Network {
             true => Matrix::upload(device, &embedding)?,
             false => Matrix::upload(device, &cpu::panels(weights, OUTPUT)?)?,
         };
-        // What is done to embeddings beside a scale is done on this side.
+        // Embeddings that need more than a scale are looked up on the CPU.
         let plain = config.draft_head.is_none() && !config.family.normed_embeddings;
         let embedding = Some(embedding).filter(|_| !(config.tied_embeddings && plain));
         let output_norm = push(&mut vectors, &cpu::vector(weights, "output_norm.weight")?);
@@ -149,7 +149,7 @@ impl Network {
         Ok(Self { embedding, embedding_norm, layers, vectors: all, output_norm, output })
     }
 
-    /// Whether there are gates that do not lie in turns with what they are multiplied with.
+    /// Returns whether the gate and up matrices of any layer are not interleaved.
     pub fn has_gates_apart(&self) -> bool {
         self.layers.iter().any(|layer| {
             let (FeedForward::Dense(dense) | FeedForward::Experts { experts: dense, .. }) =
@@ -158,7 +158,7 @@ impl Network {
         })
     }
 
-    /// The programs of its products, for tiles of these sizes.
+    /// Kernels of all products, for these tile sizes.
     pub fn products(&self, tiles: &[usize]) -> Vec<Kernel> {
         let mut all = HashSet::new();
         let mut add = |matrices: &[Matrix], kernel: fn(Format, usize) -> Kernel| {
@@ -229,7 +229,7 @@ impl Layer {
 }
 
 impl Layer {
-    /// Bytes of weights that are unpacked for so many rows: as often as a panel is, for a tile each time.
+    /// Bytes of weights that are unpacked for `rows` rows: every panel once per tile.
     pub fn reads(&self, rows: usize) -> u64 {
         let mixer: u64 = self.heads.iter().chain([&self.output]).map(|matrix| matrix.reads(rows)).sum();
         mixer + self.feed_forward.reads(rows)
@@ -283,7 +283,7 @@ impl Dense {
         gate.iter().chain([&self.down]).map(Matrix::bytes).sum()
     }
 
-    /// Of networks of one shape.
+    /// Uploads networks of the same shape.
     fn upload(device: &GpuDevice, networks: &[cpu::Dense]) -> Result<Self> {
         let of = |of: fn(&cpu::Dense) -> &Panels| networks.iter().map(of).collect::<Vec<_>>();
         let (gates, ups) = (of(|dense| &dense.gate), of(|dense| &dense.up));

@@ -1,4 +1,4 @@
-//! Finding and opening a GPU, and choosing how it multiplies and adds.
+//! Finds and opens GPUs, and selects how a device computes fused multiply-adds.
 
 use std::sync::Arc;
 
@@ -9,40 +9,41 @@ use super::failure::Failure;
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
 use super::probe::{measure, rounds_once};
 
-/// What kernels need beside what every device has.
+/// Limits that kernels require beside the defaults.
 const WORKGROUP_BYTES: u32 = 16 << 10;
 const THREADS: u32 = 128;
 const BUFFERS: u32 = 8;
 
-/// A GPU that was found; nothing is opened yet.
+/// A GPU that was found and is not open yet.
 pub struct Found {
     adapter: Adapter,
     name: String,
 }
 
 impl Found {
-    /// "Vulkan, NVIDIA GeForce RTX 4070"; of several that are alike the second ends with "(2)".
+    /// Name such as "Vulkan, NVIDIA GeForce RTX 4070". The second of several identical GPUs ends
+    /// with "(2)".
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What drives it, with its version.
+    /// Name and version of the driver.
     pub fn driver(&self) -> String {
         let info = self.adapter.get_info();
         format!("{} {}", info.driver, info.driver_info)
     }
 
-    /// Opens it, and measures what it promises.
+    /// Opens the GPU and probes it.
     ///
     /// # Errors
-    /// What it lacks, or what its driver says.
+    /// The missing feature, or the driver's message.
     pub fn open(&self) -> std::result::Result<Arc<GpuDevice>, String> {
         GpuDevice::of(&self.adapter, &self.name, &[Arithmetic::Own, Arithmetic::Emulated]).map(Arc::new)
     }
 }
 
-/// The GPUs of this computer, the one that should be fastest first, and the names of the programs that play one; with
-/// `software` wanted those count as GPUs.
+/// GPUs of this computer, the presumably fastest first, and the names of software renderers. If
+/// `software`, these count as GPUs.
 pub fn find(software: bool) -> (Vec<Found>, Vec<String>) {
     let (found, software) = adapters(software);
     let mut all: Vec<Found> = Vec::new();
@@ -56,20 +57,21 @@ pub fn find(software: bool) -> (Vec<Found>, Vec<String>) {
 }
 
 impl GpuDevice {
-    /// Opens GPU number `index`, counted from 0, the one that should be fastest first, and measures what it promises.
-    /// `software` lets programs be opened that play a GPU on the CPU, after all others.
+    /// Opens and probes GPU `index`, counted from 0, the presumably fastest first. `software` also
+    /// accepts software renderers, after all others.
     ///
     /// # Errors
-    /// That there are fewer, and those of [`Found::open`].
+    /// The number of GPUs if there are fewer, and those of [`Found::open`].
     pub fn open(index: usize, software: bool) -> std::result::Result<Arc<Self>, String> {
         let found = find(software).0;
         found.get(index).ok_or_else(|| format!("{} GPUs were found", found.len()))?.open()
     }
 
-    /// With the first of the ways to multiply and add that gives the CPU's bits, or else the first.
+    /// Opens the adapter with the first way of computing fused multiply-adds that gives the CPU's
+    /// bits, else with the first one.
     ///
     /// # Errors
-    /// What stands in the way, to be put into a sentence.
+    /// The reason, worded to be part of a sentence.
     pub(super) fn of(
         adapter: &Adapter,
         name: &str,
@@ -107,7 +109,8 @@ impl GpuDevice {
                 continue;
             }
             let one = with(way);
-            // What rounds twice has not the CPU's bits, and the other programs need not be made to see that.
+            // An `fma` that rounds twice cannot give the CPU's bits, so the other kernels need not
+            // be compiled to know.
             if way == Arithmetic::Own && emulates && !rounds_once(&one).map_err(words)? {
                 inexact = Some(one);
                 continue;
@@ -119,7 +122,8 @@ impl GpuDevice {
                 break;
             }
         }
-        // Faster than an emulation that has not the CPU's bits either.
+        // Without the CPU's bits in either case, the device's own `fma` is faster than the
+        // emulation.
         if let Some(own) = inexact
             && !opened.as_ref().is_some_and(|one| one.promises().cpu_bits)
         {
@@ -133,8 +137,8 @@ impl GpuDevice {
     }
 }
 
-/// The GPUs of this computer, the one that should be fastest first, and the programs that play one, which count as GPUs
-/// if `software` is wanted.
+/// GPUs of this computer, the presumably fastest first, and software renderers. If `software`,
+/// these count as GPUs.
 pub(super) fn adapters(software: bool) -> (Vec<Adapter>, Vec<Adapter>) {
     let backends = Backends::from_env().unwrap_or(Backends::PRIMARY) - Backends::BROWSER_WEBGPU;
     let descriptor = wgpu::InstanceDescriptor {
@@ -153,7 +157,7 @@ pub(super) fn adapters(software: bool) -> (Vec<Adapter>, Vec<Adapter>) {
     });
     let mut seen = Vec::new();
     found.retain(|adapter| {
-        // The same GPU by Vulkan and by DX12.
+        // The same GPU is reported by Vulkan and by DX12.
         let info = adapter.get_info();
         let who = (info.vendor, info.device, info.device_pci_bus_id);
         let is_new =
@@ -187,7 +191,7 @@ fn label(adapter: &Adapter) -> String {
     format!("{backend}, {}{software}", info.name.trim())
 }
 
-/// Why there is nothing to open where `named` is what WGPU_BACKEND says.
+/// Message for the case that WGPU_BACKEND is `named` and no GPU was found.
 pub fn unfound(named: &str) -> String {
     format!(
         "WGPU_BACKEND is '{named}', by which no GPU was found; leave it out, or name vulkan, metal or dx12"

@@ -1,25 +1,26 @@
-//! How much a device is handed at once, by how fast it was seen to read weights: systems reset a GPU that is busy for
-//! long, and whoever waits for one that hangs shall know it soon.
+//! Work per submission, by the measured speed of the device. Systems reset a GPU that is busy for
+//! long, and a hanging GPU should be noticed soon.
 
 use std::time::Duration;
 
-/// See the module.
+/// Estimated speed of a device.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// For a byte of weights that is read for a tile of rows.
+    /// Seconds per byte of weights that a tile of rows reads.
     seconds: f64,
 }
 
 impl Pace {
-    /// What is handed over at once should take about as long.
+    /// Target duration of a submission.
     const AT_ONCE: Duration = Duration::from_millis(300);
 
-    /// Bytes that may be handed over at once.
+    /// Bytes that one submission may read.
     pub fn bytes(self) -> u64 {
         (Self::AT_ONCE.as_secs_f64() / self.seconds) as u64
     }
 
-    /// Takes note of how long it took for so many `bytes`. The times may be too long, never too short.
+    /// Updates the estimate with a submission that read `bytes`. `taken` may be too long, never too
+    /// short.
     pub fn learn(&mut self, bytes: u64, taken: Duration) {
         if bytes > 0 {
             self.seconds = (self.seconds + taken.as_secs_f64() / bytes as f64) / 2.0;
@@ -28,7 +29,7 @@ impl Pace {
 }
 
 impl Default for Pace {
-    /// As slow as a program that plays a GPU, as long as nothing was seen.
+    /// Speed of a software renderer, until something is measured.
     fn default() -> Self {
         Self { seconds: 4e-9 }
     }
@@ -46,7 +47,7 @@ mod tests {
             pace.bytes()
         };
         assert_eq!(Pace::default().bytes(), 75_000_000);
-        // A gigabyte a second.
+        // One gigabyte per second.
         assert!((290_000_000..=310_000_000).contains(&seen(1)), "{}", seen(1));
         assert!((2_900_000..=3_100_000).contains(&seen(100)), "{}", seen(100));
     }

@@ -1,5 +1,4 @@
-//! One pass on the device: which program runs on what, in which order. What a program is asked is said here and in the
-//! head of its source.
+//! Order of the kernels in a pass. Immediates are filled here; each kernel's source documents them.
 
 use std::ops::Range;
 
@@ -23,14 +22,14 @@ use crate::forward::Taps;
 use crate::forward::cpu::simd::LANES;
 use crate::model::{ModelConfig, Scoring};
 
-/// The programs of a model's passes, bound to its weights and its state.
+/// Kernels of a model's passes, bound to its weights and activations.
 pub struct Steps {
-    /// `None` where states are handed over.
+    /// `None` if embeddings are uploaded.
     embed: Option<Embed>,
     norm: Step,
     score_norm: Step,
     scores: Product,
-    /// Of families whose logits are not what the output matrix gives.
+    /// Logit scale and soft cap, in families that have them.
     score: Option<Step>,
     pub layers: Vec<LayerSteps>,
 }
@@ -41,7 +40,7 @@ pub struct LayerSteps {
     feed_forward: FeedForwardSteps,
 }
 
-/// A pass under way.
+/// Everything that encoding a pass needs.
 pub struct Phases<'a> {
     pub config: &'a ModelConfig,
     pub network: &'a Network,
@@ -50,21 +49,21 @@ pub struct Phases<'a> {
     pub attention: &'a [AttentionSteps],
     pub sights: &'a Sights,
     pub rows: usize,
-    /// Positions before those that rows name themselves.
+    /// Positions before those in the rows' paths.
     pub cached: usize,
-    /// Rows whose logits are asked for.
+    /// Rows whose logits are requested.
     pub scored: Range<usize>,
-    /// States that are asked for, of all rows, and where they go: [taps, rows, hidden in whole vectors].
+    /// Tapped states of all rows, and their destination, `[taps, rows, hidden in whole vectors]`.
     pub taps: Option<(&'a Taps, &'a Buffer)>,
-    /// What the pass of a draft head begins with, and whether it is given states of its target.
+    /// Input part of a draft head, and whether it fuses states of the target.
     pub joined: Option<(&'a Joined, bool)>,
-    /// Of a draft head that guesses blocks.
+    /// Parts of a head that drafts blocks.
     pub block: Option<&'a Block>,
 }
 
 impl Steps {
     /// # Errors
-    /// `Error::Compute` when the driver does not take a program.
+    /// `Error::Compute` when the driver rejects a kernel.
     pub fn new(device: &GpuDevice, network: &Network, state: &State, config: &ModelConfig) -> Result<Self> {
         let norm = |to: &Rows| {
             let buffers = [&state.hidden, &state.branch, &network.vectors, &to.plain, &to.quants, &to.scales];
@@ -93,7 +92,7 @@ impl Steps {
 impl LayerSteps {
     fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
         let heads = state.joined.as_ref().unwrap_or(&state.normed);
-        // A branch that waits for a norm, or to be convolved, is put aside.
+        // A branch that is normed or convolved first has a buffer of its own.
         let aside = config.family.post_norms || state.unconvolved.is_some();
         let to = if aside { (&state.branch, false) } else { (&state.hidden, true) };
         Ok(Self {
@@ -105,7 +104,7 @@ impl LayerSteps {
 }
 
 impl Phases<'_> {
-    /// Writes the whole pass down; the logits of rows asked for are in the state then.
+    /// Encodes the whole pass, which leaves the logits of scored rows in the state.
     pub fn encode(&self, recording: &mut Recording<'_>) {
         let mut pending = NONE;
         let mut tapped = 0;
@@ -173,7 +172,7 @@ impl Phases<'_> {
         }
     }
 
-    /// Bytes of keys and values that attention of a layer reads for all rows.
+    /// Bytes of keys and values that a layer's attention reads for all rows.
     fn attended(&self) -> u64 {
         let ModelConfig { kv_heads, head_size, .. } = *self.config;
         (4 * kv_heads * head_size * (self.cached + self.rows) * self.rows) as u64
@@ -183,7 +182,7 @@ impl Phases<'_> {
         self.taps.is_some_and(|(taps, _)| taps.entering.contains(&layer))
     }
 
-    /// Copies a state of all rows, as the next that is asked for.
+    /// Copies a state of all rows into the next slot of the taps.
     fn tap(&self, recording: &mut Recording<'_>, from: &Buffer, tapped: &mut usize) {
         if let Some((_, to)) = self.taps {
             let bytes = (4 * self.rows * self.width()) as u64;
@@ -196,7 +195,7 @@ impl Phases<'_> {
         self.config.hidden.next_multiple_of(LANES)
     }
 
-    /// What `norm.wgsl` is asked of rows from `first` on.
+    /// Immediates of `norm.wgsl` for rows from `first` on.
     fn norm_ask(&self, first: usize, weight: u32, pending: u32) -> [u32; 9] {
         let (hidden, width) = (self.config.hidden as u32, self.width() as u32);
         let [epsilon, after] = [self.config.norm_epsilon, self.config.post_norm_epsilon]
@@ -204,12 +203,13 @@ impl Phases<'_> {
         [first as u32, hidden, width, width, weight, pending, epsilon, 0, after]
     }
 
-    /// The norms of all rows, whose states are first completed by the branch that is pending.
+    /// Norms all rows, after the pending branch was added to their states.
     fn normalise(&self, pass: &mut Dispatches, weight: u32, pending: u32) {
         self.steps.norm.run(pass, &self.norm_ask(0, weight, pending), (self.rows, 1));
     }
 
-    /// Attention over the normed states, added to the states or put aside.
+    /// Attention over the normed states. The output is added to the residual stream or goes to the
+    /// branch.
     fn mix(&self, pass: &mut Dispatches, index: usize, layer: &Layer) {
         let steps = &self.steps.layers[index];
         steps.heads.run(pass, self.rows);
@@ -217,7 +217,7 @@ impl Phases<'_> {
         steps.output.run(pass, self.rows);
     }
 
-    /// The rows, and what of the cache they see.
+    /// Rows of this pass and their visible positions.
     pub fn seeing(&self) -> Seeing<'_> {
         let Self { config, sights, rows, cached, .. } = *self;
         Seeing { config, sights, places: self.state.places, width: self.state.mixed.width, rows, cached }

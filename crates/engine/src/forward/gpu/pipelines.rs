@@ -1,4 +1,4 @@
-//! The pipelines that are made of the programs, each once.
+//! Cache of compiled pipelines.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use super::kernels::{Arithmetic, IMMEDIATE_BYTES, Kernel};
 use super::source::source;
 use crate::error::Result;
 
-/// The pipelines that were made so far.
+/// Pipelines compiled so far.
 #[derive(Debug)]
 pub struct Pipelines {
     arithmetic: Arithmetic,
@@ -22,10 +22,10 @@ impl Pipelines {
         Self { arithmetic, made: Mutex::default() }
     }
 
-    /// Made when it is first asked for.
+    /// Pipeline of `kernel`, compiled on first use.
     ///
     /// # Errors
-    /// `Error::Compute` when the driver does not take it.
+    /// `Error::Compute` when the driver rejects the kernel.
     pub fn get(&self, device: &GpuDevice, kernel: Kernel) -> Result<wgpu::ComputePipeline> {
         debug_assert!(
             Kernel::all().any(|known| known == kernel),
@@ -34,12 +34,13 @@ impl Pipelines {
         if let Some(pipeline) = self.made().get(&kernel) {
             return Ok(pipeline.clone());
         }
-        // Others may be made meanwhile.
+        // The lock is released meanwhile, so that other threads compile in parallel.
         let pipeline = device.guarded(|| make(device.raw(), kernel, source(kernel, self.arithmetic)))?;
         Ok(self.made().entry(kernel).or_insert(pipeline).clone())
     }
 
-    /// Makes several at once, each on a thread of its own: drivers take from some milliseconds to some tens for one.
+    /// Compiles several pipelines in parallel, each on its own thread. A driver takes a few to some
+    /// tens of milliseconds for one.
     ///
     /// # Errors
     /// As [`Self::get`].
@@ -64,8 +65,9 @@ fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> wgpu::ComputeP
         label: Some(kernel.entry()),
         source: wgpu::ShaderSource::Wgsl(Cow::Owned(source)),
     };
-    // SAFETY: the kernels are this engine's own, stay within their buffers for what `step.rs` is asked to hand them,
-    // and each of their loops ends; checks would cost a sixth.
+    // SAFETY: the kernels are part of this engine, stay within their buffers for the immediates and
+    // workgroups that this folder passes, and contain no infinite loops. Runtime checks would cost
+    // a sixth of the speed.
     let module =
         unsafe { device.create_shader_module_trusted(descriptor, wgpu::ShaderRuntimeChecks::unchecked()) };
     let entry = |(binding, &written): (usize, &bool)| wgpu::BindGroupLayoutEntry {

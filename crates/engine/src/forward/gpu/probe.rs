@@ -1,5 +1,5 @@
-//! Measures what a GPU promises: its own programs on made-up numbers, against each other and against the CPU engine's
-//! functions. Rows here are whole vectors long.
+//! Probes what a GPU guarantees: runs kernels on generated numbers and compares them with each
+//! other and with the CPU engine. Rows here are multiples of a whole vector.
 
 use wgpu::Buffer;
 
@@ -16,19 +16,19 @@ use crate::forward::cpu::panels::{Format, Panels};
 use crate::forward::cpu::reference;
 use crate::model::Activation;
 
-/// Of the made-up rows.
+/// Size of the generated matrices.
 const INPUTS: usize = 256;
 const OUTPUTS: usize = 32;
 const ROWS: usize = 8;
 
-/// Whether `device` multiplies and adds with one rounding.
+/// Returns whether `device` multiplies and adds with one rounding.
 ///
 /// # Errors
-/// `Error::Compute` when the device fails, as of the others.
+/// `Error::Compute` when the device fails, as for the other functions.
 pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
-    // The third number all but takes back the product of the first two, so that only its lower half is left.
+    // The third number nearly cancels the product of the first two, so only its lower half is left.
     let three = |&[a, b]: &[f32; 2]| [a, b, -a * b];
-    // Products in the middle between two numbers, which only what is added says how to round.
+    // Products halfway between two floats; the addend decides how they round.
     let middle = |m: u16| {
         let [a, b] = [1.0, f32::from(2 * m + 1)].map(|number| 1.0 + number / 4096.0);
         [[a, b, 1e-12], [a, b, -1e-12], [a, -b, 1e-24], [a, -b, -1e-24]]
@@ -44,10 +44,10 @@ pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
     Ok(x.as_chunks().0.iter().map(|&[a, b, c]| f32::mul_add(a, b, c)).eq(found))
 }
 
-/// What holds on `device`.
+/// Probes `device`.
 ///
 /// # Errors
-/// `Error::Compute` when the device fails, as of the others.
+/// `Error::Compute` when the device fails, as for the other functions.
 pub fn measure(device: &GpuDevice) -> Result<Promises> {
     let tiles = TILES.map(|tile| Kernel::Product(Format::F32, tile));
     let others = [Kernel::Norm, Kernel::Activate, Kernel::Quantise, Kernel::Product(Format::Q8_0, 1)];
@@ -91,28 +91,28 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
     numbers.iter().map(|number| number.to_bits()).collect()
 }
 
-/// Numbers of several sizes.
+/// Numbers of several magnitudes.
 fn made_up(count: usize) -> Vec<f32> {
     (0..count).map(|n| (n as f32 * 0.7).sin() * ((n % 9) as f32 - 4.0).exp2()).collect()
 }
 
-/// Blocks that begin with a scale in half precision, which becomes one between 1/8 and 2.
+/// Makes the half-precision scale at the beginning of each block one between 1/8 and 2.
 fn with_scales(mut blocks: Vec<u8>, block: usize) -> Vec<u8> {
     blocks.chunks_exact_mut(block).for_each(|block| block[1] = 0x30 | (block[1] & 0x0f));
     blocks
 }
 
-/// A buffer with these numbers.
+/// Uploads numbers into a new buffer.
 ///
 /// # Errors
-/// `Error::Compute` when the device fails, as of the others.
+/// `Error::Compute` when the device fails, as for the other functions.
 pub fn upload(device: &GpuDevice, numbers: &[f32]) -> Result<Buffer> {
     let buffer = device.buffer(4 * numbers.len())?;
     device.write(&buffer, numbers.iter().map(|number| number.to_bits()));
     Ok(buffer)
 }
 
-/// Runs what `encode` says, and reads the first `count` numbers of `from`.
+/// Runs what `encode` encodes, then reads the first `count` numbers of `from`.
 pub fn compute(
     device: &GpuDevice,
     (from, count): (&Buffer, usize),
@@ -126,7 +126,7 @@ pub fn compute(
     device.fetch(&to, count)
 }
 
-/// The norms of `rows`, which are as long as `weight`, a multiple of sixteen.
+/// RMS norm of `rows`, which are as long as `weight`, a multiple of sixteen.
 pub fn norm(device: &GpuDevice, rows: &[f32], weight: &[f32], epsilon: f32) -> Result<Vec<f32>> {
     let (length, count) = (weight.len(), rows.len() / weight.len());
     let (state, vectors) = (upload(device, rows)?, upload(device, weight)?);
@@ -151,7 +151,7 @@ pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[
     compute(device, (&to.plain, length as usize), |pass| step.run(pass, &asked, groups))
 }
 
-/// The products of a matrix with up to eight `rows`, in tiles of each size.
+/// Products of a matrix with up to eight `rows`, in tiles of each size.
 pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32], tiles: &[usize]) -> Result<Vec<Vec<f32>>> {
     let (inputs, count) = (matrix.inputs(), rows.len() / matrix.inputs());
     let x = Rows::new(device, TILES[TILES.len() - 1], inputs)?;

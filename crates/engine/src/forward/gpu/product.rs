@@ -1,5 +1,5 @@
-//! Matrices with the rows they are multiplied with and where the result goes: programs for tiles of every size, of which
-//! one is chosen by how many rows there are.
+//! Matrix products on the device: matrices bound to their input rows and outputs, with kernels for
+//! tiles of every size. The number of rows selects the kernel.
 
 use std::ops::Range;
 
@@ -16,19 +16,19 @@ use crate::forward::cpu::panels::Format;
 use crate::forward::cpu::simd::LANES;
 use crate::model::Activation;
 
-/// Programs for tiles of every size, over the parts of a matrix.
+/// Kernels for tiles of every size, bound to the parts of a matrix.
 #[derive(Debug)]
 struct Tiled {
-    /// By the rows of their tiles, smallest first.
+    /// Pipelines with their rows per tile, smallest first.
     pipelines: Vec<(usize, ComputePipeline)>,
     parts: Vec<Bound>,
-    /// Of a row: blocks in eight bits, or inputs.
+    /// Length of an input row: 8-bit blocks, or numbers.
     length: usize,
-    /// Of the rows it is multiplied with.
+    /// Width of an input row.
     width: usize,
 }
 
-/// A part of a matrix: its first panel, and how many it has.
+/// A part of a matrix: buffers, first panel and number of panels.
 #[derive(Debug)]
 struct Bound {
     group: BindGroup,
@@ -36,19 +36,19 @@ struct Bound {
     panels: usize,
 }
 
-/// What is done with the sums, and where they go.
+/// Treatment of the sums, and layout of the outputs.
 #[derive(Debug, Clone, Copy)]
 struct Way {
-    /// See the programs.
+    /// Mode of the kernel, as its source defines it.
     mode: u32,
-    /// Of a row that comes out.
+    /// Stride of output rows.
     stride: usize,
-    /// Panels of a workgroup.
+    /// Panels per workgroup.
     unit: usize,
 }
 
 impl Tiled {
-    /// `out` is what the kernel writes first, `others` come after the rows.
+    /// Binds a matrix. `out` is the kernel's first output; `others` are bound after the rows.
     fn new(
         (device, tiles): (&GpuDevice, &[usize]),
         (kernel, matrix): (fn(Format, usize) -> Kernel, &Matrix),
@@ -67,7 +67,7 @@ impl Tiled {
         Ok(Self { parts, pipelines, length: matrix.length(), width: rows.width })
     }
 
-    /// The program for tiles of as many rows, or the next larger ones, with that number.
+    /// Kernel for tiles of at least `rows` rows, or the largest one, with its rows per tile.
     fn fitting(&self, rows: usize) -> &(usize, ComputePipeline) {
         let largest = &self.pipelines[self.pipelines.len() - 1];
         self.pipelines.iter().find(|(size, _)| *size >= rows).unwrap_or(largest)
@@ -84,29 +84,29 @@ impl Way {
     }
 }
 
-/// What `activation.wgsl` calls it.
+/// Mode that selects the activation in `activation.wgsl`.
 pub fn activation_mode(activation: Activation) -> u32 {
     u32::from(activation == Activation::Gelu)
 }
 
-/// Matrices one below the other with the rows they are multiplied with.
+/// Product of matrices, stacked vertically, with rows.
 #[derive(Debug)]
 pub struct Product {
-    /// Each with how many panels are above it.
+    /// Matrices, each with the number of panels above it.
     matrices: Vec<(usize, Tiled)>,
     way: Way,
 }
 
 impl Product {
-    /// `out = matrices * rows`, or added to it.
+    /// Binds `out = matrices * rows`, or `out += matrices * rows` if the flag is set.
     ///
     /// # Errors
-    /// `Error::Compute` when the driver does not take a program, as of the others.
+    /// `Error::Compute` when the driver rejects a kernel, as for the other constructors.
     pub fn new(device: &GpuDevice, matrices: &[Matrix], rows: &Rows, out: (&Buffer, bool)) -> Result<Self> {
         Self::in_tiles((device, device.tiles()), matrices, rows, out)
     }
 
-    /// The same with programs for tiles of these sizes alone.
+    /// Does what [`Self::new`] does, with kernels only for these tile sizes.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -126,7 +126,8 @@ impl Product {
         Ok(Self { matrices, way: Way::of(u32::from(add), above * LANES) })
     }
 
-    /// `to = activation(gate * rows) * (up * rows)`, of a matrix in turns, in both forms.
+    /// Binds `to = activation(gate * rows) * (up * rows)` for a matrix with gate and up
+    /// interleaved. The result is written as numbers and in 8 bits.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -141,18 +142,17 @@ impl Product {
         Ok(Self { matrices: vec![(0, tiled)], way: Way::gated(activation, to.width) })
     }
 
-    /// Of the first `rows`, in one tile if they fit.
+    /// Computes the first `rows`, in one tile if they fit.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         self.run_below(pass, rows, 0);
     }
 
-    /// The same, of the panels from number `panel` on.
+    /// Computes the first `rows` for the panels from number `panel` on.
     pub fn run_below(&self, pass: &mut Dispatches, rows: usize, panel: usize) {
         self.run_in_tiles(pass, 0..rows, rows, panel);
     }
 
-    /// In tiles of as many rows, or the next larger ones: what is read of a panel for the first tile is at hand for
-    /// the others.
+    /// Computes `rows` in tiles of at least `tile` rows. Later tiles find the panels in the cache.
     pub fn run_in_tiles(&self, pass: &mut Dispatches, rows: Range<usize>, tile: usize, panel: usize) {
         let Way { mode, stride, unit } = self.way;
         for (above, matrix) in &self.matrices {
@@ -169,19 +169,19 @@ impl Product {
     }
 }
 
-/// A matrix of each expert, with the slots that go through it.
+/// Product of each expert's matrix with its slots.
 #[derive(Debug)]
 pub struct SlotProduct {
     tiled: Tiled,
     way: Way,
-    /// Panels of one matrix.
+    /// Panels of one expert's matrix.
     panels: usize,
-    /// What goes in is a row for each row, else for each slot.
+    /// Inputs are per row, else per slot.
     by_row: bool,
 }
 
 impl SlotProduct {
-    /// `out = matrix * row` of each slot, of a stack of `count` matrices.
+    /// Binds `out = matrix * row` for each slot, with the matrices of `count` experts.
     ///
     /// # Errors
     /// As [`Product::new`].
@@ -197,7 +197,8 @@ impl SlotProduct {
         Ok(Self { tiled, way: Way::of(0, panels * LANES), panels, by_row })
     }
 
-    /// `to = activation(gate * row) * (up * row)` of each slot, of a stack of `count` matrices in turns.
+    /// Binds `to = activation(gate * row) * (up * row)` for each slot, with the interleaved
+    /// matrices of `count` experts.
     ///
     /// # Errors
     /// As [`Product::new`].
@@ -212,12 +213,12 @@ impl SlotProduct {
         Ok(Self { tiled, way: Way::gated(activation, to.width), panels: stack.panels / count, by_row: true })
     }
 
-    /// Slots of the tiles that so many are multiplied in, or are cut into.
+    /// Slots per tile of the kernel that runs `slots` slots.
     pub fn tile(&self, slots: usize) -> usize {
         self.tiled.fitting(slots).0
     }
 
-    /// Of so many slots in tiles of that size.
+    /// Computes `slots` slots in tiles of size `tile`.
     pub fn run(&self, pass: &mut Dispatches, (slots, tile): (usize, usize)) {
         let (_, pipeline) = self.tiled.fitting(tile);
         let Way { mode, stride, unit } = self.way;

@@ -1,21 +1,21 @@
-//! What a GPU promises, as it was measured when it was opened. Measuring is for `probe.rs`.
+//! Result of probing a GPU, measured by `probe.rs` when it is opened.
 
 use std::fmt;
 
-/// What was found to hold on a device. That a row's bits do not depend on what else is in a pass holds on all of them:
-/// where products of different tiles differ, each row is multiplied by itself.
+/// Guarantees of a device. On every device a row's bits are independent of the rest of the pass: if
+/// tiles of different sizes differ, each row is multiplied alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Promises {
-    /// Results are about right.
+    /// Results are approximately right.
     pub computes: bool,
-    /// A row has the same bits in a tile of any size.
+    /// Tiles of all sizes give a row the same bits.
     pub any_tile: bool,
-    /// Numbers have the bits of the CPU engine.
+    /// Results have the CPU engine's bits.
     pub cpu_bits: bool,
 }
 
 impl Default for Promises {
-    /// Everything, as long as nothing is measured.
+    /// Assumes all guarantees until they are measured.
     fn default() -> Self {
         Self { computes: true, any_tile: true, cpu_bits: true }
     }

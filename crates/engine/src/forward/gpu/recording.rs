@@ -1,18 +1,19 @@
-//! Programs written down for a device, which is handed them in parts, none of which keeps it for long.
+//! Command encoding for a pass. Work is submitted in parts, so that none keeps the device busy for
+//! long.
 
 use wgpu::{Buffer, CommandEncoder};
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 
-/// See the module.
+/// Commands of a pass, encoded and partly submitted.
 pub struct Recording<'a> {
     device: &'a GpuDevice,
     encoder: CommandEncoder,
     pass: Option<Dispatches>,
-    /// Programs of passes that are over.
+    /// Dispatches of compute passes that have ended.
     dispatches: usize,
-    /// Bytes that are read by what was written down and is not handed over, about.
+    /// Bytes that the encoded, unsubmitted work reads, roughly.
     bytes: u64,
 }
 
@@ -21,13 +22,14 @@ impl<'a> Recording<'a> {
         Self { device, encoder: encoder(device), pass: None, dispatches: 0, bytes: 0 }
     }
 
-    /// Where programs are written down.
+    /// Compute pass for further dispatches.
     pub fn pass(&mut self) -> &mut Dispatches {
         let encoder = &mut self.encoder;
         self.pass.get_or_insert_with(|| Dispatches::begin(encoder))
     }
 
-    /// What is written down next reads about so many bytes, and may be handed over by itself.
+    /// Announces work that reads about `bytes` bytes. Submits earlier work if both together would
+    /// take too long.
     pub fn next(&mut self, bytes: u64) {
         if self.bytes > 0 && self.bytes + bytes > self.device.at_once() {
             self.hand_over();
@@ -35,13 +37,13 @@ impl<'a> Recording<'a> {
         self.bytes += bytes;
     }
 
-    /// Copies so many bytes from the beginning of a buffer to a place in another.
+    /// Copies `bytes` bytes from the beginning of a buffer to an offset in another.
     pub fn copy(&mut self, from: &Buffer, (to, at): (&Buffer, u64), bytes: u64) {
         self.end_pass();
         self.encoder.copy_buffer_to_buffer(from, 0, to, at, bytes);
     }
 
-    /// Hands over what is left, and says how many programs there were.
+    /// Submits the rest and returns the number of dispatches.
     pub fn end(mut self) -> usize {
         self.hand_over();
         self.dispatches

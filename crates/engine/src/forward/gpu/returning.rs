@@ -1,5 +1,5 @@
-//! What comes back of a pass beside scores: states that are asked for, and what a draft head that guesses blocks knows of
-//! the places it scored.
+//! Outputs of a pass beside scores: tapped states, and what a head that drafts blocks needs for
+//! rescoring.
 
 use wgpu::Buffer;
 
@@ -12,20 +12,20 @@ use crate::forward::Taps;
 use crate::forward::cpu::simd::LANES;
 use crate::model::ModelConfig;
 
-/// The ways back.
+/// Buffers through which outputs are downloaded.
 pub struct Returning {
-    /// States that are asked for: [taps, rows, hidden in whole vectors].
+    /// Tapped states, `[taps, rows, hidden in whole vectors]`.
     pub states: Buffer,
     through: [Buffer; 3],
-    /// Numbers of each in this pass.
+    /// Numbers of each output in this pass.
     counts: [usize; 3],
 }
 
-/// What came back, of all chunks of a pass.
+/// Outputs of all chunks of a pass.
 #[derive(Default)]
 pub struct Returned {
     pub features: Vec<f32>, // [nodes, tapped]
-    /// Of a draft head that guesses blocks: what a selector knows of the rows asked for, and their normed states.
+    /// Position factors of the scored rows, in a head that drafts blocks, and their normed states.
     pub places: Vec<f32>, // [rows asked for, rank in whole vectors]
     pub scored: Vec<f32>,   // [rows asked for, hidden in whole vectors]
 }
@@ -38,7 +38,7 @@ impl Returning {
         Ok(Self { states: device.buffer(16)?, through: [way()?, way()?, way()?], counts: [0; 3] })
     }
 
-    /// Makes room for what is asked for of so many rows, of which some are scored.
+    /// Makes room for the outputs of `rows` rows, of which `scored` are scored.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -63,7 +63,7 @@ impl Returning {
         Ok(())
     }
 
-    /// Writes down how what is expected comes back.
+    /// Encodes the copies to readable buffers.
     pub fn bring_back(&self, recording: &mut Recording<'_>, state: &State, block: Option<&Block>) {
         let places = block.map_or(&self.states, |block| &block.places);
         let sources = [&self.states, places, &state.scored.plain];
@@ -72,7 +72,7 @@ impl Returning {
         }
     }
 
-    /// Waits for it, and puts it behind what is there.
+    /// Waits for the outputs and appends them to `to`.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -87,7 +87,7 @@ impl Returning {
         if states > 0 {
             let width = config.hidden.next_multiple_of(LANES);
             let states = device.fetch(&self.through[0], states)?;
-            // The last tap is normed.
+            // The last tap is the final norm, which is not scaled.
             let states_of_layers = taps.map_or(0, |taps| taps.entering.len());
             let tapped = taps.map_or(0, |taps| taps.states());
             for (row, tap) in (0..rows).flat_map(|row| (0..tapped).map(move |tap| (row, tap))) {

@@ -1,5 +1,4 @@
-//! What comes back of the logits of a pass: sketches, after which slices and rows are fetched when they are needed; or
-//! whole rows at once.
+//! Logits of a pass: whole rows, or sketches whose slices and rows are fetched when needed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,40 +19,40 @@ use crate::forward::slices::{SLICE, STRETCH, sum_of_parts};
 use crate::forward::{Interest, Logits, Peak};
 use crate::token::TokenId;
 
-/// The logits of the last pass.
+/// Logits of the last pass.
 pub enum Scores {
-    /// `[rows, stride]`, and the peak of each.
+    /// Values `[rows, stride]`, and the peak of each row.
     Rows(Vec<f32>, Vec<Peak>),
     Sketches(Vec<Sketch>),
 }
 
 impl Scores {
-    /// Of no row.
+    /// Scores of no rows.
     pub fn none() -> Self {
         Self::Sketches(Vec::new())
     }
 }
 
-/// Makes sketches of logits on the device, and fetches what is asked for.
+/// Sketches logits on the device and downloads requested ones.
 pub struct Scorer {
     device: Arc<GpuDevice>,
     step: Step,
     logits: Buffer, // [rows, stride]
     found: Buffer,  // [rows, words]
     stride: usize,
-    /// What sketches and likely slices come back through.
+    /// Readable buffers for sketches and for likely slices.
     returning: [Buffer; 2],
 }
 
-/// What sketches are made of, for a pass over `tokens`.
+/// Requested logits of a pass over `tokens`.
 pub struct Asked<'a> {
     pub tokens: &'a [TokenId],
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Tokens whose logits are of interest: so many first ones.
+    /// Tokens that rows cover, from the first.
     pub vocabulary: usize,
     pub interest: Interest,
-    /// Tokens whose logits are of interest besides, ascending.
+    /// Further tokens whose logits are requested, ascending.
     pub penalised: &'a [TokenId],
 }
 
@@ -66,12 +65,12 @@ impl Asked<'_> {
         self.vocabulary.div_ceil(STRETCH)
     }
 
-    /// Of a row.
+    /// Words per row.
     fn words(&self) -> usize {
         2 * self.slices() + 3 * self.stretches() + self.tokens.len()
     }
 
-    /// What the words of a row say.
+    /// Decodes the words of a row.
     fn known(&self, words: &[u32]) -> Known {
         let numbers = |words: &[u32]| words.iter().map(|&word| f32::from_bits(word)).collect::<Vec<_>>();
         let (maxima, rest) = words.split_at(self.slices());
@@ -96,10 +95,11 @@ impl Asked<'_> {
 }
 
 impl Scorer {
-    /// For `logits` of a `vocabulary`, [rows, vocabulary in whole vectors], and `tokens` of the pass.
+    /// Binds the sketch kernel to `logits`, `[rows, vocabulary in whole vectors]`, and the pass's
+    /// `tokens`.
     ///
     /// # Errors
-    /// `Error::Compute` when the device has no room, or its driver does not take the program.
+    /// `Error::Compute` when the device has no room, or its driver rejects the kernel.
     pub fn new(device: &Arc<GpuDevice>, logits: &Buffer, tokens: &Buffer, vocabulary: usize) -> Result<Self> {
         let words = 2 * vocabulary.div_ceil(SLICE) + 3 * vocabulary.div_ceil(STRETCH) + ROWS;
         let found = device.buffer(4 * SCORED * words)?;
@@ -113,7 +113,7 @@ impl Scorer {
         })
     }
 
-    /// Makes the sketches of logits that are there.
+    /// Encodes the sketches of the pass's logits.
     pub fn sketch(&self, pass: &mut Dispatches, asked: &Asked<'_>) {
         let scale = Sketch::scale(asked.interest).unwrap_or(1.0);
         let words =
@@ -122,7 +122,7 @@ impl Scorer {
         self.step.run(pass, &words, (asked.stretches(), asked.rows));
     }
 
-    /// Writes down how what is asked for comes back.
+    /// Encodes the copy to a readable buffer.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room for it.
@@ -136,7 +136,7 @@ impl Scorer {
         Ok(())
     }
 
-    /// Waits for what is asked for. Whole rows come after those of `before`.
+    /// Waits for the requested logits. Whole rows are appended to those of `before`.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
@@ -159,7 +159,7 @@ impl Scorer {
         Ok(Scores::Rows(logits, peaks))
     }
 
-    /// With what is likely.
+    /// Sketches, with their likely slices.
     fn sketches(&mut self, asked: &Asked<'_>) -> Result<Scores> {
         let words = asked.words();
         let found = self.device.fetch_words(&self.returning[0], asked.rows * words)?;
@@ -176,7 +176,7 @@ impl Scorer {
         Ok(Scores::Sketches(sketches))
     }
 
-    /// Where so much is likely that whole rows take no longer, these are left to be asked for.
+    /// Fetches likely slices, except of rows with so many that fetching whole rows takes no longer.
     fn fetch_likely(&mut self, sketches: &mut [Sketch], asked: &Asked<'_>) -> Result<()> {
         let few = |slices: &Vec<usize>| slices.len() <= asked.slices().div_ceil(4);
         let likely =
@@ -205,7 +205,7 @@ impl Scorer {
         Ok(())
     }
 
-    /// Of a `vocabulary`.
+    /// Rows of the first `vocabulary` tokens.
     pub fn logits<'a>(&self, scores: &'a Scores, vocabulary: usize) -> Logits<'a> {
         match scores {
             Scores::Rows(logits, peaks) => Logits::new(logits, vocabulary, self.stride, peaks),
@@ -214,7 +214,7 @@ impl Scorer {
     }
 }
 
-/// A row that is still there; the next pass puts others into its place.
+/// A row on the device, valid until the model's next pass.
 #[derive(Debug)]
 struct Row {
     device: Arc<GpuDevice>,

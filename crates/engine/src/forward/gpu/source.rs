@@ -1,5 +1,5 @@
-//! The text of a program of the GPU: WGSL from `kernels/`, with a format's constants and the device's way to multiply and
-//! add filled in.
+//! Assembles a kernel's WGSL from the files in `kernels/`. Fills in constants of the weight format
+//! and the device's fused multiply-add.
 
 use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD};
 use crate::forward::cpu::panels::Format;
@@ -10,7 +10,7 @@ macro_rules! wgsl {
     };
 }
 
-/// The whole program.
+/// Source of a kernel.
 pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
     let fused = match arithmetic {
         Arithmetic::Own => "fn fused(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }\n",
@@ -19,7 +19,7 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
         Arithmetic::Wrong => "fn fused(a: f32, b: f32, c: f32) -> f32 { return a * b - c; }\n",
     };
     let text = [own(kernel), vec![fused, wgsl!("arithmetic")]].concat().join("\n");
-    // Slots are the last of its buffers.
+    // The buffer of slots is the kernel's last one.
     let text = text.replace("{{SLOTS}}", &(kernel.bindings().len() - 1).to_string());
     match kernel {
         Kernel::Product(format, rows) | Kernel::SlotProduct(format, rows) => fill(&text, rows, format),
@@ -29,7 +29,7 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
     }
 }
 
-/// The name and the source of every program, for either kind of device.
+/// Name and source of every kernel, for both kinds of fused multiply-add.
 pub fn programs() -> impl Iterator<Item = (String, String)> {
     let of = |arithmetic| {
         move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), source(kernel, arithmetic))
@@ -39,7 +39,7 @@ pub fn programs() -> impl Iterator<Item = (String, String)> {
         .flat_map(move |arithmetic| Kernel::all().map(of(arithmetic)))
 }
 
-/// What it is made of beside arithmetic.
+/// Files of a kernel beside the arithmetic.
 fn own(kernel: Kernel) -> Vec<&'static str> {
     let rounding = [wgsl!("rounding"), wgsl!("block")];
     match kernel {
@@ -66,7 +66,7 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
     }
 }
 
-/// What a panel is like.
+/// Layout of a panel.
 fn panel(format: Format) -> Vec<&'static str> {
     match format.quantised() {
         true => vec![wgsl!("quants"), wgsl!("codebook")],
@@ -74,28 +74,28 @@ fn panel(format: Format) -> Vec<&'static str> {
     }
 }
 
-/// The sums of panels, and what a run of them comes to.
+/// Product of panels with a tile of rows.
 fn product(format: Format) -> Vec<&'static str> {
     let run = if format.quantised() { wgsl!("quants_run") } else { wgsl!("numbers_run") };
     [panel(format), vec![wgsl!("tile"), run]].concat()
 }
 
-/// What is done with the sums of a gate.
+/// Activation of gate and up.
 fn gated() -> Vec<&'static str> {
     vec![wgsl!("gated"), wgsl!("activation"), wgsl!("rounding")]
 }
 
-/// What a row's part is like as numbers.
+/// Conversion of a row's part to numbers.
 fn unpacking(format: Format) -> &'static str {
     if format.quantised() { wgsl!("quants_row") } else { wgsl!("numbers_row") }
 }
 
-/// How numbers of a state are normed.
+/// Norm of a state.
 fn state_norm() -> Vec<&'static str> {
     vec![wgsl!("state_scale"), wgsl!("norm_scale")]
 }
 
-/// Fills in what a format's panels are like, in words of four bytes.
+/// Fills in the panel layout of a format, in words of four bytes.
 fn fill(source: &str, rows: usize, format: Format) -> String {
     let (centre, scaled) = match format {
         Format::Q8_0 => (128, 0),
@@ -135,7 +135,8 @@ fn fill(source: &str, rows: usize, format: Format) -> String {
         .fold(filled, |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), &value.to_string()))
 }
 
-/// Writes what stands between `{{EACH}}` and `{{END}}` once for every row: sums that are no array stay in registers.
+/// Repeats the text between `{{EACH}}` and `{{END}}` for every row: sums in separate variables stay
+/// in registers.
 fn each_row(source: &str, rows: usize) -> String {
     let mut parts = source.split("{{EACH}}");
     let mut written = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! What a pass works in on the device: made once, for so many rows.
+//! Activation buffers of a pass on the device, allocated once.
 
 use wgpu::Buffer;
 
@@ -10,17 +10,17 @@ use crate::forward::cpu::panels::Format;
 use crate::forward::cpu::simd::LANES;
 use crate::model::{Convolution, Experts, ModelConfig};
 
-/// Rows that go through the layers at once, as those of a prompt do; more go in turns.
+/// Rows that go through the layers together, as in prefill. Passes with more rows are split.
 pub const ROWS: usize = 128;
 
-/// Rows of a pass whose logits there is room for.
+/// Most rows whose logits there is room for at once.
 pub const SCORED: usize = 32;
 
-/// Rows to multiply with, as numbers and in eight bits.
+/// Input rows of products, as numbers and quantised to 8 bits.
 #[derive(Debug)]
 pub struct Rows {
     pub width: usize,
-    /// Of a row: how many blocks, where they are whole.
+    /// Blocks per row, if they are whole.
     pub blocks: Option<usize>,
     pub plain: Buffer,  // [rows, width]
     pub quants: Buffer, // [rows, blocks, BLOCK] bytes
@@ -28,7 +28,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Room for `rows` of `length` numbers.
+    /// Allocates `rows` rows of `length` numbers.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room.
@@ -45,13 +45,14 @@ impl Rows {
 }
 
 impl Rows {
-    /// In the form that weights of a format are multiplied with; of numbers the scales say nothing.
+    /// Buffers in the form that products with a format read. Numbers have no scales, so that buffer
+    /// is unused there.
     pub fn given(&self, format: Format) -> [&Buffer; 2] {
         [if format.quantised() { &self.quants } else { &self.plain }, &self.scales]
     }
 }
 
-/// What experts need: a slot is a row on its way through one of those it is to go through.
+/// Buffers of experts. A slot is one row at one expert.
 #[derive(Debug)]
 pub struct Routed {
     pub sizes: Experts,
@@ -62,39 +63,40 @@ pub struct Routed {
     pub given: Buffer,   // [slots, hidden in whole vectors]
 }
 
-/// The memory of a pass over up to [`ROWS`] rows.
+/// Buffers of a pass over up to [`ROWS`] rows.
 #[derive(Debug)]
 pub struct State {
-    /// The state that runs through the layers.
+    /// Residual stream.
     pub hidden: Buffer, // [rows, hidden in whole vectors]
-    /// What attention or the feed-forward network gave, on its way through a norm.
+    /// Output of attention or the feed-forward network, before a norm.
     pub branch: Buffer, // as the state
     pub normed: Rows, // hidden
-    /// Of a draft head: each token's embedding and state, normed.
+    /// Normed embedding and state of each token, for a draft head.
     pub joined: Option<Rows>, // 2 * hidden
-    /// Of a draft head with convolutions: the norms before them, and what is computed of these.
+    /// Norms before convolutions, and the dynamic weights, for a draft head with convolutions.
     pub unconvolved: Option<(Rows, Buffer)>, // hidden; [rows, both sides in whole vectors]
     pub heads: Buffer, // [rows, as `places` says]
     pub places: Places,
-    /// Of each kind of attention cosines and sines of the rows' positions; of queries first, where these differ.
+    /// Cosines and sines of the rows' positions, per kind of attention; those of queries first, if
+    /// they differ.
     pub turns: Vec<Buffer>, // [rows, size / 2, 2] once or twice
     pub mixed: Rows, // heads * head_size
-    /// Of rows; of a model with experts, of slots.
+    /// Gated activations of rows, or of slots in a model with experts.
     pub gated: Rows, // intermediate
-    /// Where some gate lies apart from what it is multiplied with: what they give.
+    /// Outputs of gate and up, if those of any layer are not interleaved.
     pub apart: Option<[Buffer; 2]>, // [rows or slots, intermediate in whole vectors] each
     pub routed: Option<Routed>,
     /// At most [`SCORED`] rows.
     pub scored: Rows, // hidden, of the rows asked for
     pub logits: Buffer, // [rows asked for, vocabulary in whole vectors]
-    /// Of the pass.
+    /// Token ids of the pass.
     pub tokens: Buffer, // [rows]
 }
 
-/// Where in a row of heads each kind of them begins, after queries, and the next row.
+/// Offsets in a row of heads, which begins with the queries, and the row's stride.
 #[derive(Debug, Clone, Copy)]
 pub struct Places {
-    /// In families that gate what attention gives.
+    /// Offset of output gates, in families that have them.
     pub gates: Option<usize>,
     pub keys: usize,
     pub values: usize,

@@ -1,5 +1,5 @@
-//! A program with the buffers it works on: bound once, run in many passes. What it is asked for in a pass comes with it
-//! as at most sixteen words.
+//! A kernel with its buffers: bound once, run in many passes. A dispatch passes at most sixteen
+//! words of immediates.
 
 use wgpu::{BindGroup, Buffer, ComputePipeline};
 
@@ -17,27 +17,27 @@ pub struct Step {
 }
 
 impl Step {
-    /// `buffers` in the order of the kernel's bindings.
+    /// Binds `buffers` in the order of the kernel's bindings.
     ///
     /// # Errors
-    /// `Error::Compute` when the driver does not take the kernel.
+    /// `Error::Compute` when the driver rejects the kernel.
     pub fn new(device: &GpuDevice, kernel: Kernel, buffers: &[&Buffer]) -> Result<Self> {
         let pipeline = device.pipelines().get(device, kernel)?;
         let group = bind(device, &pipeline, buffers)?;
         Ok(Self { pipeline, group })
     }
 
-    /// Runs `groups` of its workgroups, across and down.
+    /// Encodes a dispatch of `groups` workgroups in x and y.
     pub fn run(&self, pass: &mut Dispatches, asked: &[u32], groups: (usize, usize)) {
         pass.run((&self.pipeline, &self.group), asked, groups);
     }
 }
 
-/// Rounds rows of numbers to eight bits, where they can be had so.
+/// Quantises rows of numbers to 8-bit blocks. Does nothing if rows are not whole blocks.
 #[derive(Debug)]
 pub struct Quantise {
     step: Step,
-    /// Of a row.
+    /// Blocks per row.
     blocks: Option<usize>,
 }
 
@@ -49,7 +49,7 @@ impl Quantise {
         Ok(Self { step: Step::new(device, Kernel::Quantise, &buffers)?, blocks: rows.blocks })
     }
 
-    /// The first `rows`.
+    /// Quantises the first `rows`.
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         if let Some(blocks) = self.blocks {
             let blocks = rows * blocks;

@@ -1,5 +1,5 @@
-//! The kernels against the CPU engine's own functions, in every bit, on a program that plays a GPU or on a GPU that
-//! promises those bits; and what becomes of failures.
+//! Tests of the kernels against the CPU engine, bit by bit, on a software renderer or on a GPU that
+//! guarantees those bits; and of failures.
 
 use std::sync::{Arc, OnceLock};
 
@@ -46,18 +46,18 @@ fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
     );
 }
 
-/// Numbers of many sizes and both signs.
+/// Numbers of many magnitudes and both signs.
 fn numbers(random: &mut StdRng, count: usize) -> Vec<f32> {
     let mut number = || random.random_range(-1.0..1.0f32) * random.random_range(-12.0..6.0f32).exp2();
     (0..count).map(|_| number()).collect()
 }
 
-/// A matrix as a file holds it: any quants, and scales or numbers that are finite.
+/// A matrix as in a file: any quants, with finite scales or numbers.
 fn matrix(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Panels {
     let size = rows * inputs / format.inputs() * format.stored();
     let mut bytes: Vec<u8> = (0..size).map(|_| random.random()).collect();
     for block in bytes.chunks_exact_mut(format.stored()) {
-        // Halves, brains or numbers: the highest bit of the exponent off.
+        // Clears the highest exponent bit of scales and numbers.
         let highest: &[usize] = match format {
             Format::F16 | Format::Bf16 => &[0],
             Format::F32 => &[2],
@@ -68,7 +68,7 @@ fn matrix(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Pa
             block[0] = block[0] % 8 + 120;
         }
         highest.iter().for_each(|&at| block[at + 1] &= 0xbf);
-        // Numbers below 2^-126 may be taken for zero by a device, and sums of such.
+        // A device may flush numbers below 2^-126, and their sums, to zero.
         match format {
             Format::Bf16 => block[1] |= 0x20,
             Format::F32 => block[3] |= 0x20,
@@ -82,7 +82,7 @@ fn matrix(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Pa
 fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
     let mut random = StdRng::seed_from_u64(11);
     for format in Format::ALL {
-        // Not whole slots of blocks, not whole panels.
+        // Neither whole slots of blocks nor whole panels.
         let inputs = if format.quantised() { 256 * 3 } else { 80 };
         let panels = matrix(&mut random, format, 40, inputs);
         let rows = numbers(&mut random, 8 * inputs);
@@ -96,7 +96,7 @@ fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
     }
 }
 
-/// What programs for gates make of up to eight rows, in tiles of every size: numbers, and these rounded.
+/// Outputs of the gated kernels for up to eight rows, in tiles of every size: numbers and quants.
 fn gated(
     device: &GpuDevice,
     [gate, up]: [&Panels; 2],
@@ -121,7 +121,7 @@ fn gated(
     TILES.iter().map(run).collect()
 }
 
-/// Of a matrix in one buffer and of one in many, none of which has whole rows.
+// Uses a matrix in one buffer and one split over many, none of which has whole rows.
 #[test]
 fn gates_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
     let mut random = StdRng::seed_from_u64(15);
@@ -129,7 +129,7 @@ fn gates_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
     for format in Format::ALL {
         let inputs = if format.quantised() { 256 } else { 80 };
         let [gate, up] = [(); 2].map(|()| matrix(&mut random, format, 96, inputs));
-        // Parts of one turn.
+        // Each part is a single group of interleaved panels.
         small.bound(|bounds| bounds.buffer = (5 * gate.panel(0).len() as u64).max(8 * 4 * 256));
         let rows = numbers(&mut random, 8 * inputs);
         for (device, activation) in [(&**gpu(), Activation::Silu), (&small, Activation::Gelu)] {
@@ -170,7 +170,7 @@ fn norms_and_activations_have_the_cpus_bits() {
     }
 }
 
-/// Rows of which there are whole stretches and a part, of a vocabulary that is no multiple of anything, with equal ones.
+// Rows have whole stretches and a partial one, an odd vocabulary and equal logits.
 #[test]
 fn a_sketch_answers_as_the_row_does_on_the_cpu() {
     let mut random = StdRng::seed_from_u64(14);
@@ -186,7 +186,7 @@ fn a_sketch_answers_as_the_row_does_on_the_cpu() {
     let logits = buffer(rows.iter().map(|number| number.to_bits()).collect());
     let ids = buffer(tokens.clone());
     let mut scorer = Scorer::new(gpu(), &logits, &ids, vocabulary).unwrap();
-    // Peaks; some slices; so many that none are fetched; the first tokens alone.
+    // Peaks; some slices; too many slices to fetch; only the first tokens.
     let likely = |margin, top| Interest::Likely { temperature: 0.7, margin, top };
     let asked = [(Interest::Peaks, 0), (likely(0.3, 3), 0), (likely(99.0, 0), 0), (likely(0.3, 3), 5001)];
     for (interest, beyond) in asked {
@@ -248,7 +248,7 @@ fn what_the_driver_does_not_take_is_an_error_and_the_device_goes_on() {
     gpu().wait().unwrap();
 }
 
-/// A model whose device can be taken away, and what it was run on.
+/// A model on a device that tests can destroy.
 pub fn tiny(device: &Arc<GpuDevice>) -> GpuModel {
     let folder = tempfile::tempdir().unwrap();
     GpuModel::load(&ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap(), device).unwrap()

@@ -1,7 +1,6 @@
 // activation(gate * rows) * (up * rows) for 32 outputs, as f32 and quantised to 8 bits. Two panels
 // of the gate and two of up are interleaved. One workgroup per tile and four such panels: half of
 // its threads compute the gate, half compute up; each half takes its first panel, then its second.
-// panel of each and then at the second.
 
 @group(0) @binding(1) var<storage, read_write> plain: array<f32>;              // [rows, stride]
 @group(0) @binding(4) var<storage, read_write> gated_quants: array<u32>;       // [rows, blocks, 8]
