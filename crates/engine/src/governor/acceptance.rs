@@ -1,12 +1,11 @@
-//! How often drafted tokens are accepted, by how far ahead they are, by how many were guessed before them
-//! in the same place, and by how sure the drafter was. Learns from judged tokens only: what was discarded
-//! says nothing.
+//! Acceptance statistics of drafted tokens, by depth, by rank among siblings, and by the drafter's
+//! confidence. Learns from judged tokens only: discarded ones carry no information.
 
 use serde::{Deserialize, Serialize};
 
 use crate::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
 
-/// A share that is estimated from cases, of which later ones count more (a decayed Beta estimate).
+/// Decayed Beta estimate of a probability.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(from = "[f32; 2]", into = "[f32; 2]")]
 struct Share {
@@ -27,75 +26,75 @@ impl From<Share> for [f32; 2] {
 }
 
 impl Share {
-    /// `keep` is what a case counts after the next.
+    /// Adds a case; earlier ones are weighted by `keep`.
     fn learn(&mut self, yes: bool, keep: f64) {
         self.yes = self.yes * keep + f64::from(u8::from(yes));
         self.all = self.all * keep + 1.0;
     }
 
-    /// Lets all cases so far count as at most so many.
+    /// Limits the weight of all cases so far to `most`.
     fn fade(&mut self, most: f64) {
         let scale = (most / self.all.max(most)).min(1.0);
         (self.yes, self.all) = (self.yes * scale, self.all * scale);
     }
 
-    /// Whether it can have come of cases.
+    /// Returns true if the counts are possible.
     fn is_sound(&self) -> bool {
         self.all.is_finite() && (0.0..=self.all).contains(&self.yes)
     }
 
-    /// With `expected` counting as much as `strength` cases.
+    /// Mean with a prior of `expected` that weighs `strength` cases.
     fn mean(&self, expected: f64, strength: f64) -> f64 {
         (self.yes + expected * strength) / (self.all + strength)
     }
 }
 
-/// The chance of acceptance by depth, and by rank among siblings.
+/// Chance of acceptance by depth, and by rank among siblings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Acceptance {
     depths: [Share; MAX_DRAFT_LENGTH],
-    /// Where the first guess was not accepted: whether the second was, and so on.
+    /// Chance of each later sibling, given that those before it were rejected.
     ranks: [Share; MAX_TREE_WIDTH],
 }
 
-/// What is expected of the first drafted token before anything is known.
+/// Prior for the first drafted token.
 const FIRST: f64 = 0.7;
-/// What is expected of the next sibling after those before were rejected.
+/// Prior for the next sibling after those before it were rejected.
 const SIBLING: f64 = 0.3;
-/// What a case counts after the next of its kind: about the last fifty decide.
+/// Decay per case: about the last fifty decide.
 const KEEP: f64 = 0.98;
-/// In a new text, those of the ones before count as at most so many.
+/// Maximum weight of earlier texts' cases in a new text.
 const CARRIED: f64 = 12.0;
-/// In another run of the program, what a confidence was worth before counts as at most so many cases.
+/// Maximum weight of saved confidence statistics, in cases.
 const RECALLED: f64 = 40.0;
 
 impl Acceptance {
-    /// Whether it can have come of judged tokens.
+    /// Returns true if the counts are possible.
     pub(super) fn is_sound(&self) -> bool {
         self.depths.iter().chain(&self.ranks).all(Share::is_sound)
     }
 
-    /// Another text begins, which may be easier or harder.
+    /// Starts another text, which may be easier or harder.
     pub fn begin_text(&mut self) {
         self.depths.iter_mut().for_each(|share| share.fade(CARRIED));
     }
 
-    /// A token at `depth` (0 is the first) was judged; all before it had been accepted.
+    /// Adds a judged token at `depth` (0 is the first); all its ancestors were accepted.
     pub fn learn(&mut self, depth: usize, accepted: bool) {
         if let Some(share) = self.depths.get_mut(depth) {
             share.learn(accepted, KEEP);
         }
     }
 
-    /// A further sibling, number `rank` from 1 on, was judged; all before it had been rejected.
+    /// Adds a judged sibling of rank 1 or more; all siblings before it were rejected.
     pub fn learn_rank(&mut self, rank: usize, accepted: bool) {
         if let Some(share) = self.ranks.get_mut(rank) {
             share.learn(accepted, KEEP);
         }
     }
 
-    /// a_1 to a_16: the chance that a token is accepted when all before it are. A depth that was seldom
-    /// judged is expected to be like the one before.
+    /// a_1 to a_16: P(accepted, given that all ancestors were). The prior of a depth is the
+    /// estimate of the depth before.
     pub fn by_depth(&self) -> [f64; MAX_DRAFT_LENGTH] {
         let (mut expected, mut strength) = (FIRST, 2.0);
         self.depths.map(|share| {
@@ -105,12 +104,12 @@ impl Acceptance {
         })
     }
 
-    /// The chances of each rank, [`Self::by_rank`], for the first `depths` depths.
+    /// [Chances by rank](Self::by_rank) for the first `depths` depths.
     pub fn by_depth_and_rank(&self, depths: usize) -> Vec<[f64; MAX_TREE_WIDTH]> {
         self.by_depth()[..depths].iter().map(|&first| self.by_rank(first)).collect()
     }
 
-    /// The chance that the sibling of each rank is the accepted one, where the first is with chance `first`.
+    /// Chance that the sibling of each rank is the accepted one, if the first has chance `first`.
     pub fn by_rank(&self, first: f64) -> [f64; MAX_TREE_WIDTH] {
         let mut left = 1.0;
         let mut chances = [0.0; MAX_TREE_WIDTH];
@@ -125,34 +124,33 @@ impl Acceptance {
 
 const BINS: usize = 10;
 
-/// Depths that are told apart; what is deeper counts as the last.
+/// Depths with statistics of their own; the last includes all deeper ones.
 const DEPTHS: usize = 4;
 
-/// What a drafter's confidence is worth: the share of accepted tokens among those it was about as sure of,
-/// as far ahead.
+/// Calibration of a drafter's confidence: the share of accepted tokens by confidence and depth.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     bins: [[Share; BINS]; DEPTHS],
 }
 
 impl Calibration {
-    /// Whether it can have come of judged tokens.
+    /// Returns true if the counts are possible.
     pub(super) fn is_sound(&self) -> bool {
         self.bins.iter().flatten().all(Share::is_sound)
     }
 
-    /// Lets what was learned count for less than what comes.
+    /// Reduces the weight of earlier cases.
     pub(super) fn fade(&mut self) {
         self.bins.iter_mut().flatten().for_each(|share| share.fade(RECALLED));
     }
 
-    /// A token at `depth` (0 is the first) was judged; all before it had been accepted.
+    /// Adds a judged token at `depth` (0 is the first); all its ancestors were accepted.
     pub fn learn(&mut self, depth: usize, confidence: f32, accepted: bool) {
         self.bins[depth.min(DEPTHS - 1)][bin(confidence)].learn(accepted, 0.99);
     }
 
-    /// The chance that a guess of this confidence is accepted when all before it are. As long as little is
-    /// known, what it is worth one token nearer, and at first the confidence itself.
+    /// P(accepted, given that all ancestors were) for this confidence. The prior is the estimate
+    /// one token nearer, and at depth 0 the confidence itself.
     pub fn chance(&self, depth: usize, confidence: f32) -> f64 {
         let expected = f64::from(confidence).clamp(0.0, 1.0);
         let depths = &self.bins[..=depth.min(DEPTHS - 1)];

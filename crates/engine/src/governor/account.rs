@@ -1,4 +1,4 @@
-//! What is known of one drafter: what its drafts cost, and how the governor used it last.
+//! State of one drafter: the cost of its drafts and its last plan.
 
 use super::READING;
 use super::costs::{Costs, DraftCosts, Estimate};
@@ -9,35 +9,35 @@ use crate::speculation::MAX_DRAFT_LENGTH;
 
 #[derive(Debug, Clone)]
 pub(super) struct Account {
-    /// What it is called, here and in what is kept of it.
+    /// Kind of the drafter, also in saved statistics.
     pub label: DrafterKind,
-    /// Whether its drafts take next to no time; nothing below is of use then.
+    /// True if its drafts are free; the fields below are then unused.
     pub is_free: bool,
-    /// Most tokens of a draft that is there at once, however many are asked for; `None` of one that comes token by
-    /// token.
+    /// Maximum length of a one-pass draft, which costs the same at any length; `None` if tokens are
+    /// drafted one by one.
     pub at_once: Option<usize>,
-    /// What of it was asked for last.
+    /// Length requested last.
     pub asked: usize,
-    /// What drafts cost by length, by itself and staged.
+    /// Cost of a draft by length, unstaged and staged.
     pub draft: [Costs; 2],
-    /// Of [`DraftCosts`].
+    /// See [`DraftCosts`].
     pub pollution: Estimate,
-    /// What a tree's draft takes against what its levels would as tokens of a chain.
+    /// Cost of a tree's draft against the expected cost of its levels.
     pub level: Estimate,
-    /// Milliseconds in which it reads a token of the context.
+    /// Milliseconds to prefill a token.
     pub reading: f64,
     pub tree: KnownTree,
-    /// The length chosen last.
+    /// Length chosen last.
     pub length: usize,
-    /// Whether the last plan departs from that to try it.
+    /// True if the last plan was a trial.
     pub is_on_trial: bool,
     pub probes: Probes,
-    /// Plans so far.
+    /// Number of plans so far.
     pub plans: usize,
 }
 
 impl Account {
-    /// `costs` is what its drafts cost; `None` where they are free.
+    /// `costs` is the cost of its drafts; `None` if they are free.
     pub fn new(label: DrafterKind, costs: Option<DraftCosts>) -> Self {
         let is_free = costs.is_none();
         let free = || DraftCosts { draft: Costs::measured(&[(1, 0.0)]), pollution: 1.0 };
@@ -59,18 +59,18 @@ impl Account {
         }
     }
 
-    /// Of a chain, by itself or staged.
+    /// Milliseconds to draft a chain.
     pub fn chain_ms(&self, length: usize, staged: bool) -> f64 {
         let length = length.min(self.longest());
         if length > 0 { self.draft[usize::from(staged)].get(length) } else { 0.0 }
     }
 
-    /// Most tokens it drafts.
+    /// Maximum draft length.
     pub fn longest(&self) -> usize {
         self.at_once.map_or(MAX_DRAFT_LENGTH, |longest| longest.min(MAX_DRAFT_LENGTH))
     }
 
-    /// T_s: milliseconds of a further token in a long draft, which are none where it is there already.
+    /// T_s: milliseconds of a further token in a long draft; 0 for one-pass drafts.
     pub fn token_ms(&self, staged: bool) -> f64 {
         if self.at_once.is_some() {
             return 0.0;

@@ -1,12 +1,12 @@
-//! Guesses that cost nothing to make and are certain, as repetition gives them: how many of them to verify.
+//! Number of free and certain guesses, as repetition gives them, to verify.
 
 use super::plan::Prospect;
 use super::{Governor, HYSTERESIS};
 use crate::accept::Guess;
 
 impl Governor {
-    /// How many of a drafter's chain of certain guesses to verify, and what to expect of it. With `whole` all of
-    /// them.
+    /// Number of a drafter's certain guesses to verify, and the expected result. With `whole`, all
+    /// of them.
     pub fn verifiable(&self, drafter: usize, guesses: &[Guess], whole: bool) -> (usize, Prospect) {
         let plain = Prospect { tokens: 1.0, ms: self.time(0) };
         let mut best = (0, plain);
@@ -21,8 +21,8 @@ impl Governor {
         best
     }
 
-    /// How many of a drafter's chain of certain guesses to verify beside the chain that they follow, given with
-    /// its own drafter's number, and how many tokens more to expect of the time that takes than of other rounds.
+    /// Number of a drafter's certain guesses to verify after another drafter's chain `drafted`, and
+    /// the expected gain in tokens over other rounds of the same time.
     pub fn further(
         &self,
         (author, drafted): (usize, &[Guess]),
@@ -45,8 +45,8 @@ impl Governor {
         best
     }
 
-    /// The accepted tokens to expect of the first, the first two and so on of a chain of certain guesses, where
-    /// what they follow comes with the chance `survival`.
+    /// Expected accepted tokens of the first guess, the first two, and so on. `survival` is the
+    /// chance of the chain before.
     fn tokens(&self, drafter: usize, guesses: &[Guess], mut survival: f64) -> impl Iterator<Item = f64> {
         let mut tokens = 0.0;
         guesses.iter().enumerate().map(move |(depth, guess)| {
@@ -56,7 +56,7 @@ impl Governor {
         })
     }
 
-    /// How many of a drafter's chain of certain guesses all have at least the chance `least` to be accepted.
+    /// Number of leading certain guesses that are all accepted with at least the chance `least`.
     pub fn likely(&self, drafter: usize, guesses: &[Guess], least: f64) -> usize {
         let mut survival = 1.0;
         let likely = |&(depth, guess): &(usize, &Guess)| {

@@ -1,5 +1,5 @@
-//! Choosing what a drafter shall do in the next round: how far ahead, from what lengths are expected to
-//! bring, and where a chain ends before that. Whether it shall be a tree is for `growing.rs` to say.
+//! Chooses a drafter's plan for the next round: its length, by expected speed, and where a chain
+//! ends early. `growing` decides on trees.
 
 use super::costs::MAX_ROWS;
 use super::plan::{Cutoff, Plan, Prospect};
@@ -9,18 +9,18 @@ use super::{Governor, HYSTERESIS, highest};
 use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, Room, Speculation, Staged, Threshold};
 use crate::trace::LengthReason;
 
-/// What a drafter has to read first must have paid after so many tokens, and as many as were written
-/// already: a text that has gone on for long will go on.
+/// Tokens within which a drafter's prefill must pay, in addition to those already written: a text
+/// that has gone on for long will go on.
 const HORIZON: usize = 64;
-/// So many tokens to read are more than what a few rounds of others' drafts leave behind.
+/// Prefill tokens beyond what a few rounds of other drafters leave.
 const FAR_BEHIND: usize = 32;
 
-/// A draft in this many is made the other way, staged or not, to see which is faster.
+/// One in this many drafts is made the other way, staged or not, to compare both.
 const STAGED_TRIAL: usize = 24;
 
 impl Governor {
-    /// What a drafter shall do in the next round, where it has to read `behind` tokens first. Asking changes
-    /// nothing: what comes next only changes once a plan is [committed](Self::commit) to.
+    /// Plan of a drafter for the next round, if it has to prefill `behind` tokens first. Changes no
+    /// state until the plan is [committed](Self::commit).
     pub fn plan(&self, drafter: usize, speculation: &Speculation, room: Room, behind: usize) -> Plan {
         let staged = self.staged(drafter, speculation.staged);
         let acceptance = self.record(drafter).acceptance.by_depth();
@@ -38,7 +38,7 @@ impl Governor {
         plan
     }
 
-    /// A round was planned so, whether this drafter or others then drafted.
+    /// Records that a round was planned this way, whoever drafts it.
     pub fn commit(&mut self, plan: &Plan) {
         let account = &mut self.drafters[plan.drafter];
         account.plans += 1;
@@ -53,7 +53,7 @@ impl Governor {
         }
     }
 
-    /// Reading for a trial of this drafter took `ms` milliseconds.
+    /// Charges `ms` milliseconds of prefill to a drafter's trials.
     pub fn charge_trial(&mut self, drafter: usize, ms: f64) {
         self.drafters[drafter].probes.charge(ms);
     }
@@ -76,7 +76,7 @@ impl Governor {
         let longest = room.longest().min(self.drafters[drafter].longest());
         let best = highest(&rates[..=longest]);
         let kept = self.drafters[drafter].length.min(longest);
-        // Not drafting wins at once: what it would cost to go on is known, what it might bring is not.
+        // Plain decoding wins immediately: its cost is known, and a draft's gain is not.
         let stays = best > 0 && rates[kept] >= rates[0] && rates[best] < rates[kept] * HYSTERESIS;
         let mut length = if stays { kept } else { best };
         let reading = self.reading_ms(drafter, behind);
@@ -107,20 +107,20 @@ impl Governor {
         plan(0, LengthReason::WouldNotPay)
     }
 
-    /// Tokens over which reading has to pay.
+    /// Tokens within which a prefill has to pay.
     fn horizon(&self, room: Room) -> f64 {
         (HORIZON + self.written).min(room.left()) as f64
     }
 
-    /// Milliseconds a token without the drafter: plain, and where it is far behind, which others have seen
-    /// to, as they do.
+    /// Milliseconds per token without the drafter: of plain decoding, or of the other drafters if
+    /// this one is far behind.
     fn ms_without(&self, behind: usize) -> f64 {
         let plain = self.time(0);
         let alone = self.texts[self.kind.index()].alone.tokens();
         if behind < FAR_BEHIND { plain } else { plain / alone.max(1.0) }
     }
 
-    /// Lets a chain end where it gets unlikely, and be longer where it does not.
+    /// Ends a chain early where it becomes unlikely, and allows a longer one where it does not.
     fn bound(&self, plan: &mut Plan, speculation: &Speculation, room: Room) {
         if plan.shape.is_some() || plan.reason == LengthReason::Probe {
             return;
@@ -128,8 +128,9 @@ impl Governor {
         let cutoff = match speculation.threshold {
             Threshold::Off => return,
             Threshold::Fixed(least) => Cutoff { survival: f64::from(least), min_length: 0, to_go_on: 0.0 },
-            // To verify a token takes dT_v, in which `rate` would bring as many others; to draft one first, T_s
-            // more. What was drafted is there already, so it is only left out where verifying does not pay.
+            // Verifying a token takes dT_v, in which `rate` gives as many other tokens; drafting it
+            // takes T_s more. Drafted tokens are already paid for and only left out where verifying
+            // them does not pay.
             Threshold::Auto => {
                 let step = (self.verify.get(MAX_ROWS) - self.verify.get(2)) / (MAX_ROWS - 2) as f64;
                 let (verify_ms, draft_ms) =
@@ -141,7 +142,7 @@ impl Governor {
             }
         };
         plan.cutoff = Some(cutoff);
-        // What is drafted at once does not get longer by its first tokens being likely.
+        // The length of a one-pass draft does not depend on how likely its first tokens are.
         if speculation.length == DraftLength::Auto && self.drafters[plan.drafter].at_once.is_none() {
             plan.length = room.longest();
         }

@@ -1,33 +1,32 @@
-//! What a pass and a draft cost on this device, measured when a pair begins to work together and kept
-//! current by every round.
+//! Measured cost of passes and drafts on this device, updated by every round.
 
 use crate::speculation::MAX_DRAFT_LENGTH;
 
-/// The longest draft and the token before it.
+/// Rows of the longest draft and the token before it.
 pub const MAX_ROWS: usize = MAX_DRAFT_LENGTH + 1;
 
-/// Nothing takes less: a millionth of a millisecond.
+/// Lower limit of a cost: a millionth of a millisecond.
 const SMALLEST: f64 = 1e-6;
-/// Nothing takes longer: an hour.
+/// Upper limit of a cost: an hour.
 pub(super) const LARGEST: f64 = 3.6e6;
 
-/// How much a new measurement changes an estimate.
+/// Weight of a new measurement.
 const SPEED: f64 = 0.3;
-/// The same of what is particular to one number, which changes less than what is common to all.
+/// Weight for a single number of rows, which changes less than the common factor.
 const OWN_SPEED: f64 = 0.15;
-/// What is measured counts as at most so many times more or less than was expected: a pass that was
-/// interrupted takes many times as long, and interruptions come one-sided.
+/// Largest factor between a measurement and the estimate that counts fully: interrupted passes take
+/// many times as long, and never shorter.
 const OUTLIER: f64 = 1.1;
-/// Surprises in a row on the same side are no outliers: each counts as twice as many times more or less as
-/// the one before, up to this number of them.
+/// Surprises in a row on the same side are no outliers: each doubles the logarithm of the allowed
+/// factor, up to this number.
 const LONGEST_STREAK: i32 = 4;
 
-/// A value that is followed by its logarithm and in small steps, close to its running median. The steps grow
-/// where it has changed for good.
+/// Estimate in small logarithmic steps, close to a running median. The steps grow if the value
+/// changed for good.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     value: f64,
-    /// Surprises in a row: above 0 where more was measured than expected, below 0 where less was.
+    /// Surprises in a row: positive above the estimate, negative below.
     streak: i32,
 }
 
@@ -57,11 +56,11 @@ impl Estimate {
     }
 }
 
-/// Milliseconds by number: T_v(M) of a pass of the target over M rows with all their scores, of judging them,
-/// or of a draft of N tokens.
+/// Milliseconds by number: T_v(M) of the target's pass over M rows with all their logits, of
+/// judging M rows, or of a draft of N tokens.
 ///
-/// What was measured at first is corrected twice: for all numbers together, as a context that grows or another
-/// program slows all of them down, and for each by itself.
+/// The first measurement is corrected twice: by a factor for all numbers, since a longer context or
+/// another program slows down all of them, and by one for each number.
 #[derive(Debug, Clone)]
 pub struct Costs {
     first: [f64; MAX_ROWS],
@@ -70,8 +69,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// From what some numbers cost, ascending and never none; in between and beyond by straight lines that do
-    /// not fall: more cannot cost less, whatever an interruption makes of a measurement.
+    /// Interpolates costs from measured `points` (number, ms), ascending by number and not empty.
+    /// Results never decrease: more rows cannot cost less, even if a measurement was interrupted.
     pub fn measured(points: &[(usize, f64)]) -> Self {
         let mut first = [0.0; MAX_ROWS];
         let mut least = SMALLEST;
@@ -90,12 +89,12 @@ impl Costs {
         Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MAX_ROWS] }
     }
 
-    /// All of them, from 1 to [`MAX_ROWS`].
+    /// Costs of 1 to [`MAX_ROWS`].
     pub(super) fn to_vec(&self) -> Vec<f32> {
         (1..=MAX_ROWS).map(|number| self.get(number) as f32).collect()
     }
 
-    /// From what [`Self::to_vec`] gave; `None` for what cannot have come of it.
+    /// Restores the result of [`Self::to_vec`]; `None` if it is impossible.
     pub(super) fn from_slice(costs: &[f32]) -> Option<Self> {
         let first = <[f32; MAX_ROWS]>::try_from(costs).ok()?.map(f64::from);
         let sound = first.iter().all(|&cost| cost > 0.0 && cost < LARGEST);
@@ -119,13 +118,13 @@ impl Costs {
     }
 }
 
-/// What a drafter's drafts cost.
+/// Cost of a drafter's drafts.
 #[derive(Debug, Clone)]
 pub struct DraftCosts {
-    /// By length.
+    /// Cost by length.
     pub draft: Costs,
-    /// What a pass of the target takes after a draft against one after a pass: what drafted has taken the place of
-    /// the target's weights in the cache (cache pollution).
+    /// Time of the target's pass after a draft against one after a pass: the draft evicted the
+    /// target's weights from the processor's cache.
     pub pollution: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Explaining a choice to the trace: the curve behind it, where it changed and now and then.
+//! Explains a choice in the trace: the speed curve behind it, when it changed and now and then.
 
 use super::costs::MAX_ROWS;
 use super::plan::{Plan, Prospect};
@@ -6,11 +6,11 @@ use super::{Explained, Governor};
 use crate::speculation::MAX_DRAFT_LENGTH;
 use crate::trace::Decision;
 
-/// Rounds after which the trace gets the explanation of the same choice again: the curve behind it has moved.
+/// Rounds after which an unchanged choice is explained again: its curve has moved.
 pub(super) const DECISION_AGE: usize = 64;
 
 impl Governor {
-    /// The curve behind a plan that is followed, if the trace has had none of late.
+    /// Curve behind a plan, unless the trace has a recent one.
     pub fn explain(&self, plan: &Plan) -> Option<Decision> {
         if self.is_explained(plan) {
             return None;
@@ -29,7 +29,7 @@ impl Governor {
         })
     }
 
-    /// The trace has what [`Self::explain`] says of `plan`.
+    /// Records that the trace has the explanation of `plan`.
     pub fn commit_explanation(&mut self, plan: &Plan) {
         let age =
             if self.is_explained(plan) { self.explained.map_or(0, |explained| explained.age + 1) } else { 0 };

@@ -1,4 +1,4 @@
-//! Trees for drafters: which is the best, and whether it promises more than a chain.
+//! Draft trees: finds the best one and compares it with a chain.
 
 use super::plan::{Plan, Prospect};
 use super::shape::{Grown, KnownTree, Plans, Shape};
@@ -6,19 +6,19 @@ use super::{Governor, HYSTERESIS};
 use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, MAX_TREE_WIDTH, Room, Speculation, Tree};
 use crate::trace::LengthReason;
 
-/// Rounds after which the best tree is looked for again.
+/// Rounds after which the best tree is computed again.
 const TREE_AGE: usize = 16;
 
 impl Governor {
-    /// The best tree that a drafter's guesses can grow to, as far as is known.
+    /// Tree with the most expected accepted tokens, by the drafter's statistics.
     pub fn tree(&self, drafter: usize, width: usize, depth: usize, nodes: usize) -> Shape {
         let ranks = self.record(drafter).acceptance.by_depth_and_rank(depth);
         let nodes = nodes.min(MAX_DRAFT_LENGTH);
         Plans::new(&ranks, width.min(MAX_TREE_WIDTH), nodes).shape(nodes)
     }
 
-    /// Makes a tree of the plan where that is asked for. What the best tree is changes slowly, and finding it
-    /// takes as long as a small draft.
+    /// Turns the plan into a tree where requested. The best tree changes slowly, and finding it
+    /// takes as long as a small draft, so it is cached.
     pub(super) fn spread(&self, plan: &mut Plan, speculation: &Speculation, room: Room) {
         let (width, must) = match speculation.tree {
             Tree::Off | Tree::Width(..=1) => return,
@@ -28,7 +28,7 @@ impl Governor {
         if plan.reason == LengthReason::Probe {
             return;
         }
-        // A tree is as deep as the chain it stands for, where that length is fixed.
+        // With a fixed length, a tree is as deep as the chain it replaces.
         let auto = speculation.length == DraftLength::Auto;
         let depth = if auto { room.longest() } else { plan.length };
         let depth = depth.min(self.drafters[plan.drafter].longest());
@@ -46,8 +46,8 @@ impl Governor {
         }
     }
 
-    /// The tree of most tokens per millisecond, up to so wide, so deep and so large; unless `any` size will
-    /// do, of the largest.
+    /// Tree with the most tokens per millisecond within a width, depth and size; of the largest
+    /// size unless `any`.
     fn best_tree(
         &self,
         drafter: usize,
@@ -64,17 +64,18 @@ impl Governor {
         trees.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, tree)| tree)
     }
 
-    /// What to expect of a tree.
+    /// Expected tokens and time of a tree.
     fn of_tree(&self, drafter: usize, Grown { shape, accepted }: &Grown, staged: bool) -> Prospect {
         let levels: f64 = shape.inner_widths().iter().map(|&rows| self.level_ms(drafter, rows, staged)).sum();
         let account = &self.drafters[drafter];
-        // At once it is as deep as it is.
+        // A one-pass draft has all levels from the start.
         let first = if account.at_once.is_some() { shape.depth() } else { 1 };
         let draft_ms = account.chain_ms(first, staged) + levels * account.level.get();
         Prospect { tokens: 1.0 + accepted, ms: self.drafted_time(drafter, shape.len(), draft_ms) }
     }
 
-    /// Of a pass of the draft over several rows, which is taken to cost more by as much as the target's.
+    /// Milliseconds of the drafter's pass over several rows; more rows are assumed to cost as much
+    /// more as for the target.
     pub(super) fn level_ms(&self, drafter: usize, rows: usize, staged: bool) -> f64 {
         self.drafters[drafter].token_ms(staged) * self.verify.get(rows) / self.verify.get(1)
     }

@@ -1,5 +1,5 @@
-//! What a governor has learned, in a form that outlives the program: costs as they are by now, and what each
-//! kind of text taught. Where it is kept, and under what name, is for others.
+//! Saved statistics of a governor: current costs, and acceptance by kind of text. The caller
+//! chooses file and name.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +9,15 @@ use super::costs::{Costs, DraftCosts, Estimate, LARGEST};
 use super::text::{Alone, Lessons, Record, TextKind};
 use crate::drafter_kind::DrafterKind;
 
-/// Raised when a field changes its meaning: what is of another version is learned anew.
+/// Version of the stored form, raised when a field changes its meaning; other versions are measured
+/// again.
 const VERSION: u32 = 2;
 
-/// Costs hold that are off by less: busy computers and longer contexts change them by as much.
+/// Factor by which saved costs may be off: busy computers and longer contexts change them by as
+/// much.
 const STRAY: f64 = 1.6;
 
-/// Made by [`Governor::knowledge`].
+/// Saved statistics of a target and its drafters, from [`Governor::knowledge`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Stored")]
 pub struct Knowledge {
@@ -24,30 +26,30 @@ pub struct Knowledge {
     verify: Vec<f32>,
     judge: Vec<f32>,
     drafters: Vec<Known>,
-    /// By kind of text.
+    /// Speed without paid drafters, by kind of text.
     alone: [Alone; TextKind::COUNT],
 }
 
-/// What was learned of a drafter.
+/// Statistics of a drafter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Known {
     drafter: DrafterKind,
-    /// `None` of one that guesses at no cost.
+    /// Costs of its drafts; `None` if they are free.
     costs: Option<KnownCosts>,
-    /// By kind of text.
+    /// Acceptance by kind of text.
     records: [Record; TextKind::COUNT],
 }
 
-/// What a drafter's drafts cost.
+/// Cost of a drafter's drafts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct KnownCosts {
-    /// Milliseconds by tokens, by itself and staged.
+    /// Milliseconds by tokens, unstaged and staged.
     draft: [Vec<f32>; 2],
-    /// What a pass takes after a draft against one after a pass; earlier programs did not tell them apart.
+    /// Time of a pass after a draft against one after a pass; missing in files of earlier versions.
     #[serde(default = "unpolluted")]
     pollution: f64,
     level: f64,
-    /// Milliseconds in which it reads a token.
+    /// Milliseconds to prefill a token.
     reading: f64,
 }
 
@@ -66,7 +68,7 @@ impl KnownCosts {
         }
     }
 
-    /// `None` for what cannot have been learned.
+    /// Restores the drafter's state; `None` if the costs are impossible.
     fn account(&self, label: DrafterKind) -> Option<Account> {
         let sound = |number: f64| number > 0.0 && number < LARGEST;
         let [alone, staged] = &self.draft;
@@ -78,8 +80,8 @@ impl KnownCosts {
     }
 }
 
-/// What may be stored: knowledge, or that of the first version, which knew one draft model and told the
-/// drafters' records by their kinds.
+/// Stored forms: the present one, and version 1, which had one draft model and stored the drafters'
+/// statistics by kind.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Stored {
@@ -102,7 +104,7 @@ enum Stored {
 
 #[derive(Deserialize)]
 struct FirstLessons {
-    /// Of the model, repetition and recycling.
+    /// Statistics of the draft model, repetition and recycling.
     records: [Record; 3],
     alone: Alone,
 }
@@ -133,12 +135,12 @@ impl From<Stored> for Knowledge {
 }
 
 impl Knowledge {
-    /// What is known of each of `drafters`, each by its label and whether its drafts are free; `None` where the
-    /// costs of one are missing.
+    /// Statistics of each of `drafters`, given by kind and whether its drafts are free; `None` if
+    /// the costs of one are missing.
     fn of(&self, drafters: &[(DrafterKind, bool)]) -> Option<Vec<(Account, [Record; TextKind::COUNT])>> {
         let mut left: Vec<&Known> = self.drafters.iter().collect();
         let known = drafters.iter().map(|&(label, is_free)| {
-            // Of several with the same label, one after the other.
+            // Several drafters of a kind are matched in order.
             let found = left.iter().position(|known| known.drafter == label).map(|at| left.remove(at));
             let account = match found.and_then(|known| known.costs.as_ref()) {
                 _ if is_free => Account::new(label, None),
@@ -158,7 +160,7 @@ impl Knowledge {
 }
 
 impl Governor {
-    /// What was learned so far.
+    /// Statistics to save.
     pub fn knowledge(&self) -> Knowledge {
         let known = |(number, account): (usize, &Account)| Known {
             drafter: account.label,
@@ -174,9 +176,9 @@ impl Governor {
         }
     }
 
-    /// Goes on with what was learned before about `drafters`, each given by its label and whether its drafts are
-    /// free. It counts for less than what comes, and costs that no longer hold are found out as any that change.
-    /// `None` for what no governor can have learned, or not of these drafters.
+    /// Continues with saved statistics of `drafters`, given by kind and whether drafts are free.
+    /// Saved statistics weigh less than new ones, and changed costs are noticed as usual. `None` if
+    /// the statistics are impossible or miss the costs of a drafter.
     pub fn recalling(knowledge: &Knowledge, drafters: &[(DrafterKind, bool)]) -> Option<Self> {
         if !knowledge.is_sound() {
             return None;
@@ -195,21 +197,21 @@ impl Governor {
         })
     }
 
-    /// Whether passes over so many rows that took so many milliseconds are what was to be expected.
+    /// Returns true if measured `passes` (rows, ms) are close to the saved costs.
     pub fn holds(&self, passes: &[(usize, f64)]) -> bool {
         let expected =
             |&(rows, ms): &(usize, f64)| (1.0 / STRAY..STRAY).contains(&(ms / self.verify.get(rows)));
         passes.iter().all(expected)
     }
 
-    /// Takes `costs` for what drafts of this drafter cost.
+    /// Sets the cost of a drafter's drafts.
     pub fn cost_of(&mut self, drafter: usize, costs: DraftCosts) {
         let account = &mut self.drafters[drafter];
         account.pollution = Estimate::new(costs.pollution);
         account.draft = [costs.draft.clone(), costs.draft];
     }
 
-    /// Takes the costs of `measured`, and stays with what texts taught.
+    /// Takes the costs of `measured` and keeps the statistics of texts.
     pub fn cost(&mut self, measured: Self) {
         let texts = std::mem::take(&mut self.texts);
         *self = Self { texts, ..measured };
@@ -223,7 +225,7 @@ mod tests {
     use crate::sampling::Sampling;
 
     const MODEL: usize = 1;
-    /// Who drafts, and whether it is free.
+    /// Drafter kinds, and whether their drafts are free.
     const DRAFTERS: [(DrafterKind, bool); 3] =
         [(DrafterKind::Ngram, true), (DrafterKind::Model, false), (DrafterKind::Recycling, true)];
 
@@ -237,7 +239,7 @@ mod tests {
         knowledge.drafters[MODEL].costs.as_mut().unwrap()
     }
 
-    /// One that learned something of everything.
+    /// Governor with statistics of every kind.
     fn taught() -> Governor {
         let mut governor = Governor::new(Costs::measured(&[(1, 30.0), (9, 42.0)]), drafters());
         governor.begin_reply(TextKind::of("```", &Sampling::greedy()));

@@ -1,4 +1,4 @@
-//! What a finished round teaches the governor: what passes and drafts cost, and how often guesses are right.
+//! Updates of costs and acceptance after a round.
 
 use super::Governor;
 use super::plan::Part;
@@ -8,24 +8,24 @@ use crate::speculation::MAX_DRAFT_LENGTH;
 use crate::token::TokenId;
 use crate::trace::{Outcome, Round};
 
-/// Tokens that a draft reads in its first pass at next to no cost: the one that was added last time, and one that
-/// was drafted and not fed.
+/// Context tokens that a draft reads in its first pass at nearly no cost: the last added one, and
+/// one that was drafted and not fed.
 const ALONG: usize = 2;
 
-/// Reading that so many tokens take can be told from a draft's own time.
+/// Least prefill tokens whose time can be separated from drafting.
 const MUCH_READING: usize = 24;
 
 impl Governor {
-    /// Takes in a finished round. `guesses` are what was drafted, `parts` who made them, and `behind` the tokens
-    /// that the first of these had to read for it.
+    /// Updates all statistics from a finished round. `guesses` is its draft, `parts` their
+    /// drafters, and `behind` the tokens that the first of these had to prefill.
     pub fn learn(&mut self, round: &Round, guesses: &Guesses, parts: &[Part], behind: usize) {
         let times = &round.times;
         let (drafted, tokens) = (guesses.len(), round.emitted().count());
         let paid = parts.first().filter(|part| !self.drafters[part.drafter].is_free);
         self.learn_pass(drafted + 1, f64::from(times.verify_ms), paid.map(|part| part.drafter));
         self.judge.learn(drafted + 1, f64::from(times.sample_ms + times.rest_ms));
-        // What one whose drafts take time drafted would have come plain without it: where others had more to
-        // offer, they drafted.
+        // Without a paid drafter, its tokens would have been written by plain decoding: if a free
+        // drafter had had more to offer, it would have drafted.
         let mut rounds = tokens as f64;
         if let Some(part) = paid {
             self.learn_draft_cost(part, guesses, round, behind);
@@ -45,8 +45,9 @@ impl Governor {
         self.learn_acceptance(round, guesses, parts);
     }
 
-    /// A pass over `rows` took `ms`, after a draft of `drafter`. Right after a run of passes without one what differs
-    /// is the draft's doing, and later the computer's.
+    /// Updates the cost of a pass over `rows` rows that took `ms` milliseconds after a draft of
+    /// `drafter`. Right after a plain run the difference is the draft's effect, and later the
+    /// computer's.
     fn learn_pass(&mut self, rows: usize, ms: f64, drafter: Option<usize>) {
         let lesson = self.plain.learn(drafter.is_some());
         let pollution = drafter.map(|drafter| &mut self.drafters[drafter].pollution);
@@ -58,8 +59,9 @@ impl Governor {
         }
     }
 
-    /// A drafter read `tokens` of the context in `ms`. That is seldom seen and takes so long that little disturbs
-    /// it, so each time counts for as much as all before.
+    /// Updates the prefill cost of a drafter that read `tokens` of the context in `ms`
+    /// milliseconds. Such prefills are rare and long, so little disturbs them: each one weighs as
+    /// much as all before.
     pub fn learn_reading(&mut self, drafter: usize, tokens: usize, ms: f64) {
         if tokens >= MUCH_READING && ms > 0.0 {
             let account = &mut self.drafters[drafter];
@@ -67,7 +69,7 @@ impl Governor {
         }
     }
 
-    /// Milliseconds in which a drafter reads what it is `behind`, beyond what it always does.
+    /// Milliseconds to prefill `behind` tokens, without those that every draft reads.
     pub(super) fn reading_ms(&self, drafter: usize, behind: usize) -> f64 {
         behind.saturating_sub(ALONG) as f64 * self.drafters[drafter].reading
     }
@@ -82,7 +84,7 @@ impl Governor {
         } else {
             ms - self.reading_ms(drafter, behind)
         };
-        // What was drafted at once took its time for all that was asked for.
+        // A one-pass draft took the time of the requested length.
         let at_once = self.drafters[drafter].at_once.is_some();
         if guesses.is_chain() || at_once {
             let drafted = if at_once { self.drafters[drafter].asked } else { part.guesses };
@@ -111,11 +113,12 @@ impl Governor {
         }
     }
 
-    /// A part begins with the guess number `first`: who goes on where another ended begins anew.
+    /// Updates a part that begins with guess number `first`. A drafter that continues another's
+    /// draft starts at depth 0.
     fn learn_part(&mut self, round: &Round, guesses: &Guesses, part: Part, first: usize) {
         let depths = guesses.depths();
         let record = &mut self.texts[self.kind.index()].records[part.drafter];
-        // What guesses alone at no cost is scored on every text that comes.
+        // A free drafter that drafts first is scored on every text instead.
         let calibrates = !self.drafters[part.drafter].is_free || first > 0;
         for (index, guess) in guesses.iter().enumerate().skip(first).take(part.guesses) {
             if round.drafted[index].outcome == Outcome::Discarded {
@@ -131,8 +134,8 @@ impl Governor {
                 record.acceptance.learn(depth, accepted);
                 continue;
             }
-            // A certain sibling is judged at the same time as the others: it had its chance only if those
-            // before it were rejected.
+            // Certain siblings are judged together; a later one had a chance only if those before
+            // it were rejected.
             let before = (0..index).filter(|&other| guesses[other].parent == guess.parent);
             if before.into_iter().all(|other| round.drafted[other].outcome == Outcome::Rejected) {
                 record.acceptance.learn_rank(rank, accepted);
@@ -140,7 +143,7 @@ impl Governor {
         }
     }
 
-    /// What a drafter guessed, whether it was verified or not, against the text that came.
+    /// Updates a free drafter's calibration with the text that was written, verified or not.
     pub fn score(&mut self, drafter: usize, guesses: &[Guess], emitted: &[TokenId]) {
         let record = &mut self.texts[self.kind.index()].records[drafter];
         for (depth, (guess, &token)) in guesses.iter().zip(emitted).enumerate() {

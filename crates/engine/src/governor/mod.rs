@@ -1,15 +1,15 @@
-//! The governor: how far ahead to draft, and in what shape, so that most tokens per second come of it. No
-//! draft at all is one of the choices. It reckons with what passes and drafts cost on this device and with
-//! how often drafted tokens were accepted; it draws nothing and asks nobody.
+//! The governor: chooses the draft length and shape with the most expected tokens per second. No
+//! draft at all is one of the choices. Inputs are measured costs of passes and drafts on this
+//! device, and acceptance statistics; there is no randomness and no I/O.
 //!
-//! Here is what it knows and how it reckons; the rest of it:
-//! - `choosing`, `growing`: what a drafter shall do next, as a chain or as a tree; [`Plan`]: the answer;
-//!   `picking`: whose plan is carried out
-//! - `certain`: how much to verify of guesses that cost nothing
-//! - `explaining`: the curve behind a choice, for the trace
-//! - `learning`: what a finished round teaches; [`Knowledge`]: what of it outlives the program
-//! - `account`: what it knows of one drafter; [`Costs`], [`Acceptance`], [`TextKind`], [`Shape`], [`Probes`]:
-//!   what it knows, part by part. A drafter goes by its number among those that draft for the target
+//! This file has the statistics and the expected speed. The rest:
+//! - `choosing`, `growing`: the next [`Plan`] of a drafter, as a chain or as a tree; `picking`: the
+//!   plan that is carried out
+//! - `certain`: number of free guesses to verify
+//! - `explaining`: the speed curve behind a choice, for the trace
+//! - `learning`: updates after a round; [`Knowledge`]: statistics that are saved
+//! - `account`: state of one drafter, by its index; [`Costs`], [`Acceptance`], [`TextKind`],
+//!   [`Shape`], [`Probes`]: its parts
 
 mod acceptance;
 mod account;
@@ -44,13 +44,13 @@ pub use text::TextKind;
 use text::{Lessons, Record};
 use usual::Usual;
 
-/// A change must promise this much to be made.
+/// Expected speedup from which the draft length is changed.
 const HYSTERESIS: f64 = 1.03;
 
-/// What reading a token costs the draft, which reads many at once, against drafting one, until it is known.
+/// Assumed cost of prefilling a token against drafting one, until it is measured.
 const READING: f64 = 0.25;
 
-/// The choice that was explained to the trace last, and how many rounds ago.
+/// Last choice explained in the trace, and its age in rounds.
 #[derive(Debug, Clone, Copy)]
 struct Explained {
     drafter: usize,
@@ -58,28 +58,28 @@ struct Explained {
     age: usize,
 }
 
-/// What was learned about a target and who drafts for it.
+/// Statistics of a target and its drafters.
 #[derive(Debug, Clone)]
 pub struct Governor {
-    /// Of the target's passes, by rows.
+    /// Cost of the target's passes, by rows.
     verify: Costs,
-    /// Of a round beside drafting and verifying, by rows: each is made a distribution and judged.
+    /// Cost of the rest of a round, by rows: computing distributions and verifying.
     judge: Costs,
     drafters: Vec<Account>,
-    /// What was learned from texts, by their kind, and the kind of the present one.
+    /// Statistics by kind of text, and the kind of the present reply.
     texts: [Lessons; TextKind::COUNT],
     kind: TextKind,
-    /// Tokens of the present text.
+    /// Tokens of the present reply.
     written: usize,
     usual: Usual,
     plain: PlainRuns,
-    /// What was explained to the trace last.
+    /// Last choice explained in the trace.
     explained: Option<Explained>,
 }
 
 impl Governor {
-    /// From what passes of the target cost, and of each drafter its label and what its drafts cost; `None` for one
-    /// that guesses at no cost.
+    /// Creates a governor from the cost of the target's passes and the kind and cost of each
+    /// drafter; `None` for a drafter whose drafts are free.
     pub fn new(verify: Costs, drafters: Vec<(DrafterKind, Option<DraftCosts>)>) -> Self {
         let texts = std::array::from_fn(|_| Lessons::new(drafters.len()));
         Self {
@@ -95,7 +95,8 @@ impl Governor {
         }
     }
 
-    /// This drafter drafts up to `longest` tokens at once: a draft that ends early has cost as much as was asked for.
+    /// Marks a drafter that drafts up to `longest` tokens in one pass: a draft costs what was
+    /// requested, even if it ends early.
     pub fn drafts_at_once(&mut self, drafter: usize, longest: usize) {
         self.drafters[drafter].at_once = Some(longest);
     }
@@ -104,18 +105,18 @@ impl Governor {
         &self.record(drafter).calibration
     }
 
-    /// That a guess of a drafter's chain is accepted when all before it are.
+    /// P(accepted, given that all its ancestors were) for a guess of a drafter's chain.
     fn chance(&self, drafter: usize, depth: usize, guess: &Guess) -> f64 {
         self.calibration(drafter).chance(depth, guess.confidence)
     }
 
-    /// Of the present kind of text.
+    /// Statistics of a drafter for the present kind of text.
     fn record(&self, drafter: usize) -> &Record {
         &self.texts[self.kind.index()].records[drafter]
     }
 
-    /// A reply of this kind begins: nothing is explained yet. Of a kind that is new, what the last one
-    /// taught is the best guess.
+    /// Starts a reply of this kind. A kind without statistics starts with those of the last reply,
+    /// at less weight.
     pub fn begin_reply(&mut self, kind: TextKind) {
         (self.explained, self.written, self.usual) = (None, 0, Usual::default());
         if self.texts[kind.index()].is_empty() {
@@ -132,7 +133,7 @@ impl Governor {
         1.0 / self.time(0)
     }
 
-    /// Of a round with a chain of `length` tokens of a drafter.
+    /// Milliseconds of a round with a chain of `length` tokens.
     fn chain_time(&self, drafter: usize, length: usize, staged: bool) -> f64 {
         if length == 0 {
             return self.time(0);
@@ -140,19 +141,20 @@ impl Governor {
         self.drafted_time(drafter, length, self.drafters[drafter].chain_ms(length, staged))
     }
 
-    /// Of a round that verifies `drafted` tokens which a drafter took `draft_ms` for.
+    /// Milliseconds of a round that verifies `drafted` tokens, drafted in `draft_ms`.
     fn drafted_time(&self, drafter: usize, drafted: usize, draft_ms: f64) -> f64 {
         let polluted = (self.drafters[drafter].pollution.get() - 1.0) * self.verify.get(drafted + 1);
         draft_ms + polluted + self.time(drafted)
     }
 
-    /// Of a round that verifies `drafted` tokens which are there at no cost.
+    /// Milliseconds of a round that verifies `drafted` free tokens.
     fn time(&self, drafted: usize) -> f64 {
         self.verify.get(drafted + 1) + self.judge.get(drafted + 1)
     }
 
-    /// What to expect by draft length, 0 to [`MAX_DRAFT_LENGTH`]: 1 + sum over j <= N of S_j tokens, S_j the product
-    /// of a_1 to a_j, in the time to draft N + T_v(N + 1) + time to judge.
+    /// Expected tokens and time by draft length N, 0 to [`MAX_DRAFT_LENGTH`]: 1 + sum over j <= N
+    /// of S_j tokens, where S_j is the product of a_1 to a_j, in the time to draft N tokens + T_v(N
+    /// + 1) + the time to judge.
     fn prospects(
         &self,
         drafter: usize,
@@ -170,17 +172,17 @@ impl Governor {
         })
     }
 
-    /// What a round is worth beside those of other drafters: its tokens, less those that usually come in the time
-    /// it takes longer than a plain one (renewal-reward). A draft that is a little faster than plain decoding and
-    /// takes three times as long keeps better ones from being made: every round is another chance that repetition
-    /// has something to offer.
+    /// Value of a round against rounds of other drafters: its tokens, minus the tokens usually
+    /// written in the time it takes longer than a plain round (renewal-reward). A long draft that
+    /// is hardly faster than plain decoding keeps better ones from being made, since every round is
+    /// another chance for repetition.
     pub fn round_value(&self, Prospect { tokens, ms }: Prospect) -> f64 {
         let plain = self.time(0);
         tokens - self.usual.rate(plain) * (ms - plain)
     }
 
-    /// The draft length of a drafter that promises most where every drafted token has the chance `acceptance`,
-    /// and the tokens per millisecond to expect of it.
+    /// Fastest draft length of a drafter if every drafted token has chance `acceptance`, and its
+    /// expected tokens per millisecond.
     pub fn promise(&self, drafter: usize, acceptance: f64) -> (usize, f64) {
         let rates = self.prospects(drafter, &[acceptance; MAX_DRAFT_LENGTH], false).map(Prospect::rate);
         let best = highest(&rates);
@@ -188,7 +190,7 @@ impl Governor {
     }
 }
 
-/// Where the largest of `rates` is.
+/// Index of the largest rate.
 fn highest(rates: &[f64]) -> usize {
     (0..rates.len()).max_by(|&a, &b| rates[a].total_cmp(&rates[b])).unwrap_or(0)
 }

@@ -1,13 +1,13 @@
-//! Of the plans of several drafters for one round, the one to carry out: that of most worth, and now and then
-//! another's, to see whether it still falls short.
+//! Picks one of several drafters' plans for a round: the one with the highest value, and now and
+//! then another as a trial.
 
 use super::Governor;
 use super::plan::Plan;
 use crate::trace::LengthReason;
 
 impl Governor {
-    /// Which of `plans`, one for each drafter whose drafts take time, is carried out; `None` for none. One that is
-    /// tried in place of a better becomes a trial.
+    /// Index of the plan to carry out; `plans` has one for each drafter whose drafts take time.
+    /// `None` if there are no plans. A plan that is tried in place of a better one becomes a trial.
     pub fn pick(&self, plans: &mut [Plan]) -> Option<usize> {
         let worth = |plan: &Plan| self.round_value(plan.prospect);
         let drafts = |plan: &Plan| plan.length > 0 && !plan.is_trial();
@@ -32,7 +32,7 @@ impl Governor {
         Some(number)
     }
 
-    /// Milliseconds that a round by `plan` costs in place of one by `best`.
+    /// Milliseconds lost by a round of `plan` in place of `best`.
     fn loss(&self, best: &Plan, plan: &Plan) -> f64 {
         (self.round_value(best.prospect) - self.round_value(plan.prospect)) / self.plain_rate()
     }

@@ -1,36 +1,36 @@
-//! What a drafter shall do in a round, and what is expected of it. Chooses nothing.
+//! Plan of a drafter for a round, and the expected result.
 
 use super::shape::{KnownTree, Shape};
 use crate::trace::LengthReason;
 
-/// How many of a draft's guesses, one after the other, a drafter made.
+/// Consecutive guesses of a draft by one drafter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     pub drafter: usize,
     pub guesses: usize,
 }
 
-/// What a drafter shall do in a round.
+/// Plan of a drafter for a round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub drafter: usize,
-    /// Most tokens on a path; 0 for no draft.
+    /// Maximum tokens on a path; 0 for no draft.
     pub length: usize,
     pub shape: Option<Shape>,
     pub cutoff: Option<Cutoff>,
     pub staged: bool,
     pub reason: LengthReason,
-    /// What to expect of it.
+    /// Expected result.
     pub prospect: Prospect,
-    /// The length that is thought best, which a trial departs from.
+    /// Length with the best expected speed; a trial has another.
     pub(super) best: usize,
-    /// Milliseconds that it takes from what was set aside for trials.
+    /// Milliseconds to take from the time saved for trials.
     pub(super) trial_ms: f64,
-    /// The best tree, where it was looked for: nobody needs to look again for a while.
+    /// Best tree, if it was computed; it is cached for a while.
     pub(super) tree: Option<KnownTree>,
 }
 
-/// What a round is expected to bring.
+/// Expected tokens and time of a round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prospect {
     pub tokens: f64,
@@ -44,19 +44,19 @@ impl Prospect {
     }
 }
 
-/// Where a chain ends, by its survival: the chance that all of it is accepted.
+/// End of a chain, by its survival: the chance that all of it is accepted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cutoff {
-    /// A token with which it is less is left out.
+    /// Least survival of a token that is verified.
     pub survival: f64,
-    /// So many tokens are drafted in any case.
+    /// Tokens that are drafted in any case.
     pub min_length: usize,
-    /// Where it is less no further token is drafted, though those that were are verified.
+    /// Least survival for drafting a further token; those already drafted are verified.
     pub to_go_on: f64,
 }
 
 impl Plan {
-    /// Whether a draft is tried that was not chosen.
+    /// Returns true if this is a draft on trial, which was not the best choice.
     pub fn is_trial(&self) -> bool {
         self.reason == LengthReason::Probe && self.length > 0
     }

@@ -1,50 +1,51 @@
-//! When what was not chosen is tried: a draft that does not pay, and plain decoding while drafts do.
+//! Decides when to try what was not chosen: a draft that does not pay, and plain decoding while
+//! drafts do.
 
-/// Of the time that passes without drafts, this share may go into trying.
+/// Share of the time without drafts that trials may take.
 const SHARE: f64 = 0.01;
 const SHORTEST_WAIT: usize = 32;
 const LONGEST_WAIT: usize = 256;
 
-/// The account of drafts on trial: after 32 tokens without, then after twice as many up to 256, and only
-/// from time that was set aside for it.
+/// Budget of a drafter's trials: after 32 tokens without a draft, then after twice as many up to
+/// 256, and only from saved time.
 #[derive(Debug, Clone, Default)]
 pub struct Probes {
     /// Tokens since the last draft.
     since: usize,
-    /// Trials in a row that changed nothing.
+    /// Trials in a row after which drafting still did not pay.
     failed: u32,
-    /// Milliseconds set aside.
+    /// Milliseconds saved for trials.
     saved: f64,
     owed: f64,
 }
 
 impl Probes {
-    /// Tokens of a trial.
+    /// Draft length of a trial.
     pub const LENGTH: usize = 2;
 
-    /// Whether to try now, where that would cost `loss` milliseconds.
+    /// Returns true if a trial that costs `loss` milliseconds may start.
     pub fn due(&self, loss: f64) -> bool {
         let wait = (SHORTEST_WAIT << self.failed.min(3)).min(LONGEST_WAIT);
         self.since >= wait && self.saved >= loss
     }
 
-    /// A trial begins that costs `loss` milliseconds.
+    /// Starts a trial that costs `loss` milliseconds.
     pub fn begin(&mut self, loss: f64) {
         self.owed = loss;
     }
 
-    /// To be able to draft took `ms` milliseconds of what is set aside.
+    /// Takes `ms` milliseconds of prefill from the saved time.
     pub fn charge(&mut self, ms: f64) {
         self.saved -= ms;
     }
 
-    /// A round without a draft brought `tokens` in `ms`.
+    /// Adds a round without a draft: `tokens` tokens in `ms` milliseconds.
     pub fn waited(&mut self, tokens: usize, ms: f64) {
         self.since += tokens;
         self.saved += ms * SHARE;
     }
 
-    /// A round with a draft, because the governor chose it or as a trial.
+    /// Adds a round with a draft, chosen by the governor or on trial.
     pub fn drafted(&mut self, chosen: bool) {
         self.since = 0;
         if chosen {
@@ -56,47 +57,48 @@ impl Probes {
     }
 }
 
-/// What the time of a round's pass tells.
+/// Cost that the time of a round's pass measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lesson {
-    /// What a pass takes after a pass.
+    /// A pass after a pass.
     Pass,
-    /// What it takes after a draft, where it is known from right before what it takes after a pass.
+    /// The eviction cost: a pass after a draft, right after a plain run.
     Pollution,
-    /// The two together.
+    /// Both together.
     Polluted,
-    /// Nothing: it follows a pass that followed a draft.
+    /// Neither: the pass before it followed a draft.
     Nothing,
 }
 
-/// Runs of rounds without a draft that takes time, plain ones above all, between those with one. A pass after a draft
-/// takes longer than one after a pass of the same model, whose weights and keys are still near; so what plain decoding
-/// costs shows only in a run.
+/// Schedules runs of rounds without a paid draft. A pass after a draft takes longer than a pass
+/// after a pass of the same model, whose weights and keys are still in the processor's cache. So
+/// the cost of plain decoding shows only in a run.
 #[derive(Debug, Clone, Default)]
 pub struct PlainRuns {
-    /// Whether the last round had no such draft.
+    /// True if the last round had no paid draft.
     follows: bool,
-    /// Rounds that told what a pass takes after a pass, and all, since there was a run.
+    /// Measured passes after a pass in the present run, and rounds since the last run.
     passes: usize,
     since: usize,
 }
 
 impl PlainRuns {
-    /// Rounds of a run after its first, which tells nothing.
+    /// Rounds of a run after its first, which measures nothing.
     const LENGTH: usize = 3;
-    /// Rounds after a run in which what it told still holds.
+    /// Rounds after a run in which its measurement still holds.
     const FRESH: usize = 3;
-    /// Rounds between runs where drafting promises little, and where it promises much.
+    /// Rounds between runs if drafting gains little, and if it gains much.
     const EVERY: [usize; 2] = [64, 256];
     const MUCH: f64 = 1.3;
 
-    /// Whether the next round shall be plain, although drafting promises to be `gain` times as fast.
+    /// Returns true if the next round shall be plain although drafting is expected to be `gain`
+    /// times as fast.
     pub fn due(&self, gain: f64) -> bool {
         self.since >= Self::EVERY[usize::from(gain > Self::MUCH)]
     }
 
-    /// A round is over; `drafted` says whether its draft took time. Rounds with drafts may come in between: a run is
-    /// over after so many without all the same.
+    /// Adds a finished round; `drafted` is true if its draft took time. Rounds with drafts may come
+    /// in between: a run ends after a number of rounds without.
     pub fn learn(&mut self, drafted: bool) -> Lesson {
         let follows = std::mem::replace(&mut self.follows, !drafted);
         let lesson = match (drafted, follows) {
@@ -117,7 +119,7 @@ impl PlainRuns {
 mod tests {
     use super::*;
 
-    /// Tokens until the next trial.
+    /// Number of tokens until the next trial.
     fn wait(probes: &mut Probes, loss: f64) -> usize {
         let mut tokens = 0;
         while !probes.due(loss) && tokens < 100_000 {

@@ -1,9 +1,9 @@
-//! The shape of a tree of drafts: how many guesses follow each, and the best one as far as is known.
+//! Shapes of draft trees, and the best tree by acceptance statistics.
 
 use crate::speculation::MAX_TREE_WIDTH;
 
-/// A tree of guesses by the order they were made in each place. Node 0 is the end of the text; parents come
-/// before their children.
+/// Shape of a tree of guesses, by their order at each position. Node 0 is the end of the text;
+/// parents come before their children.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shape {
     children: Vec<Vec<usize>>,
@@ -13,12 +13,12 @@ impl Shape {
     /// The end of the text.
     pub const ROOT: usize = 0;
 
-    /// The nodes that follow `node`, likeliest first.
+    /// Children of `node`, likeliest first.
     pub fn children(&self, node: usize) -> &[usize] {
         &self.children[node]
     }
 
-    /// Guesses in it.
+    /// Number of guesses.
     pub fn len(&self) -> usize {
         self.children.len() - 1
     }
@@ -27,7 +27,7 @@ impl Shape {
         self.len() == 0
     }
 
-    /// Guesses on its longest path.
+    /// Number of guesses on the longest path.
     pub fn depth(&self) -> usize {
         let mut depths = vec![0; self.children.len()];
         for (node, children) in self.children.iter().enumerate() {
@@ -36,7 +36,7 @@ impl Shape {
         depths.into_iter().max().unwrap_or(0)
     }
 
-    /// How many guesses of each level have others after them: rows of each pass of the draft but the first.
+    /// Number of guesses with children, by level: the rows of the draft's passes after the first.
     pub fn inner_widths(&self) -> Vec<usize> {
         let mut widths = Vec::new();
         let mut level = self.children(Self::ROOT).to_vec();
@@ -68,22 +68,24 @@ impl Shape {
     }
 }
 
-/// The best trees of every size up to a limit, by dynamic programming (Chen et al. 2024, Sequoia): the most
-/// accepted tokens that so many guesses can be expected to bring.
+/// Best trees of every size up to a limit, by dynamic programming (Chen et al. 2024, Sequoia): the
+/// most expected accepted tokens for a number of guesses.
 #[derive(Debug)]
 pub struct Plans<'a> {
-    /// Of each depth, the chances of each rank to be the accepted one.
+    /// Chance of each rank to be the accepted one, by depth.
     ranks: &'a [[f64; MAX_TREE_WIDTH]],
     width: usize,
     nodes: usize,
-    /// Of the siblings from a rank on at a depth with so many nodes for them and all below: the expected
-    /// accepted tokens, and the size of the first's part. `[depths + 1, width + 1, nodes + 1]`
+    /// Expected accepted tokens of the siblings from a rank on and all their descendants, by depth,
+    /// rank and number of nodes, and the size of the first one's subtree. `[depths + 1, width + 1,
+    /// nodes + 1]`
     expected: Vec<f64>,
     subtree: Vec<usize>,
 }
 
 impl<'a> Plans<'a> {
-    /// For trees of up to `nodes` guesses, `width` of them in a place, as deep as `ranks` has entries.
+    /// Solves trees of up to `nodes` guesses with up to `width` siblings, as deep as `ranks` has
+    /// entries.
     pub fn new(ranks: &'a [[f64; MAX_TREE_WIDTH]], width: usize, nodes: usize) -> Self {
         let size = (ranks.len() + 1) * (width + 1) * (nodes + 1);
         let mut plans = Self { ranks, width, nodes, expected: vec![0.0; size], subtree: vec![0; size] };
@@ -114,12 +116,12 @@ impl<'a> Plans<'a> {
         }
     }
 
-    /// The accepted tokens to expect of the best tree of `nodes` guesses.
+    /// Expected accepted tokens of the best tree of `nodes` guesses.
     pub fn expected(&self, nodes: usize) -> f64 {
         self.expected[self.index(0, 0, nodes)]
     }
 
-    /// The best tree of `nodes` guesses.
+    /// Best tree of `nodes` guesses.
     pub fn shape(&self, nodes: usize) -> Shape {
         let mut shape = Shape { children: vec![Vec::new()] };
         shape.grow(Shape::ROOT, self, nodes, 0);
@@ -127,16 +129,16 @@ impl<'a> Plans<'a> {
     }
 }
 
-/// The best tree, as far as is known.
+/// Cached best tree of a drafter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct KnownTree {
-    /// Its width, depth and size at most.
+    /// Its maximum width, depth and size.
     pub(super) asked: (usize, usize, usize),
     pub(super) age: usize,
     pub(super) best: Option<Grown>,
 }
 
-/// A tree and how many accepted tokens to expect of it.
+/// Shape and its expected accepted tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Grown {
     pub(super) shape: Shape,
@@ -147,7 +149,7 @@ pub(super) struct Grown {
 mod tests {
     use super::*;
 
-    /// The expected accepted tokens, by following the tree.
+    /// Expected accepted tokens, computed along the tree.
     fn expected(shape: &Shape, ranks: &[[f64; MAX_TREE_WIDTH]], node: usize, depth: usize) -> f64 {
         let children = shape.children(node).iter().enumerate();
         children

@@ -1,5 +1,5 @@
-//! The governor on a made-up pair whose costs and acceptance are known: what it chooses against the best
-//! that could be chosen.
+//! The governor on simulated pairs with known costs and acceptance: its choices against the best
+//! possible ones.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -10,13 +10,14 @@ use crate::accept::Guesses;
 use crate::speculation::{Room, Speculation, Staged, Tree};
 use crate::trace::{Drafted, Extra, ExtraKind, LengthReason, Outcome, Round, Times};
 
-/// The numbers of the drafters.
+/// Indices of the drafters.
 const MODEL: usize = 0;
 const NGRAM: usize = 1;
-/// Their labels, and whether they are free.
+/// Their kinds, and whether their drafts are free.
 const ROSTER: [(DrafterKind, bool); 2] = [(DrafterKind::Model, false), (DrafterKind::Ngram, true)];
 
-/// A pair: milliseconds of a pass by rows, and of a drafted token, and the chance of acceptance by depth.
+/// Simulated pair: milliseconds of a pass by rows and of a drafted token, and the chance of
+/// acceptance by depth.
 struct Pair {
     verify: fn(usize) -> f64,
     token_ms: f64,
@@ -33,7 +34,7 @@ impl Pair {
         )
     }
 
-    /// Tokens per millisecond of chains of always `length`.
+    /// Tokens per millisecond with chains of `length` tokens.
     fn rate(&self, length: usize) -> f64 {
         let mut survival = 1.0;
         let tokens: f64 = (0..length)
@@ -49,13 +50,13 @@ impl Pair {
         (0..=MAX_DRAFT_LENGTH).map(|length| self.rate(length)).fold(0.0, f64::max)
     }
 
-    /// Tokens per millisecond over `tokens` tokens that the governor's plans bring, and how many rounds had a
-    /// draft.
+    /// Tokens per millisecond of the governor's plans over `tokens` tokens, and the number of
+    /// rounds with a draft.
     fn run(&self, governor: &mut Governor, speculation: &Speculation, tokens: usize) -> (f64, usize) {
         self.run_polluted(governor, speculation, tokens, 1.0)
     }
 
-    /// The same where a pass takes `pollution` times as long after a draft.
+    /// Like [`Self::run`], with passes that take `pollution` times as long after a draft.
     fn run_polluted(
         &self,
         governor: &mut Governor,
@@ -136,12 +137,12 @@ fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Guesses) {
     (round, (0..plan.length).map(guess).collect())
 }
 
-/// Of a reply in which so many tokens may be drafted and one more be written.
+/// Room of a reply for `tokens` drafted tokens and one more.
 fn room(tokens: usize) -> Room {
     Room::new(tokens + 1)
 }
 
-/// That all of `guesses` are a drafter's.
+/// All `guesses` as one part of a drafter.
 fn by(drafter: usize, guesses: &Guesses) -> Vec<Part> {
     let part = Part { drafter, guesses: guesses.len() };
     if guesses.is_empty() { Vec::new() } else { vec![part] }
@@ -187,7 +188,7 @@ fn a_draft_that_slows_the_next_pass_is_not_made_where_that_takes_all_it_gains() 
     pair.run_polluted(&mut governor, &chains(), 1000, 1.2);
     let (rate, drafts) = pair.run_polluted(&mut governor, &chains(), 2000, 1.2);
     assert!(rate > 0.98 * pair.rate(0) && drafts < 100, "{rate} of {}, {drafts} drafts", pair.rate(0));
-    // And the computer itself becomes slower while everything is drafted.
+    // The computer also becomes slower while everything is drafted.
     let good = Pair { acceptance: |_| 0.8, ..pair };
     let slower = Pair { verify: |rows| 2.0 * (10.0 + 0.3 * rows as f64), ..good };
     let mut governor = good.governor();
@@ -289,7 +290,7 @@ fn a_computer_that_has_become_slower_is_noticed_within_a_few_rounds() {
     let then = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.7 };
     let mut governor = then.governor();
     then.run(&mut governor, &chains(), 1000);
-    // Drafting has become so dear that it does not pay.
+    // Drafting has become too expensive to pay.
     let now = Pair { token_ms: 14.0, ..then };
     let mut recalled = Governor::recalling(&governor.knowledge(), &ROSTER).unwrap();
     assert!(recalled.plan(MODEL, &chains(), room(100), 0).length > 0);
@@ -385,7 +386,7 @@ fn certain_guesses_go_on_behind_a_chain_as_far_as_verifying_them_pays() {
     );
 }
 
-/// Tokens per millisecond over `tokens` tokens where two draft for one target, and how many drafts each made.
+/// Tokens per millisecond over `tokens` tokens with two drafters, and the number of drafts of each.
 fn run_two(governor: &mut Governor, pairs: &[Pair; 2], tokens: usize) -> (f64, [usize; 2]) {
     let random = &mut StdRng::seed_from_u64(2);
     let (mut written, mut ms, mut drafts) = (0, 0.0, [0; 2]);
@@ -428,8 +429,8 @@ fn of_two_that_draft_the_better_one_does_and_when_that_changes_the_other() {
     assert!(rate > 0.95 * good().best(), "{rate} of {}, {drafts:?}", good().best());
 }
 
-/// Lets the governor plan chains for one that drafts blocks of eight in `draft_ms` of the length asked for; returns the
-/// length it mostly asks for in the end.
+/// Plans chains for a drafter of blocks of eight in `draft_ms` of the requested length; returns the
+/// length mostly requested in the end.
 fn usual_length(draft_ms: fn(usize) -> f64) -> usize {
     let draft = Costs::measured(&[1, 4, 8].map(|length| (length, draft_ms(length))));
     let mut governor = Governor::new(

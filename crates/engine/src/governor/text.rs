@@ -1,12 +1,12 @@
-//! Kinds of text, and what texts of one kind taught. What a drafter is worth differs more between code and
-//! prose, or between the likeliest tokens and drawn ones, than between two models of a family.
+//! Kinds of text, and the statistics of each. A drafter's acceptance differs more between code and
+//! prose, or between greedy and sampled text, than between two models of a family.
 
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::{Acceptance, Calibration};
 use crate::sampling::Sampling;
 
-/// A kind of text, as far as it can be told before it is written.
+/// Kind of a reply, as far as its prompt and settings show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TextKind {
     code: bool,
@@ -16,7 +16,7 @@ pub struct TextKind {
 impl TextKind {
     pub const COUNT: usize = 4;
 
-    /// Of a reply to a prompt that ends in `end`, with tokens chosen as `sampling` says.
+    /// Kind of a reply to a prompt that ends in `end`, sampled with `sampling`.
     pub fn of(end: &str, sampling: &Sampling) -> Self {
         Self { code: is_code(end), drawn: !sampling.is_greedy() }
     }
@@ -26,7 +26,8 @@ impl TextKind {
     }
 }
 
-/// Whether a text holds a block of code, or a third of its lines are indented or end like a statement.
+/// Returns true if a text has a code block, or a third of its lines are indented or end like a
+/// statement.
 fn is_code(text: &str) -> bool {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     let (mut all, mut code) = (0, 0);
@@ -38,7 +39,7 @@ fn is_code(text: &str) -> bool {
     text.contains("```") || code * 3 > all
 }
 
-/// What is known of one drafter.
+/// Acceptance statistics of one drafter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Record {
     pub acceptance: Acceptance,
@@ -46,40 +47,39 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Whether it can have come of rounds.
+    /// Returns true if the counts are possible.
     pub fn is_sound(&self) -> bool {
         self.acceptance.is_sound() && self.calibration.is_sound()
     }
 }
 
-/// How fast text comes of rounds in which no drafter has a part whose drafts take time: tokens of theirs, and
-/// their time in plain rounds. Later ones count more.
+/// Speed of rounds without a paid drafter: their tokens, and their time in plain rounds, decayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Alone {
     tokens: f32,
     rounds: f32,
 }
 
-/// What a round counts after the next.
+/// Decay per round.
 const KEEP: f32 = 0.97;
-/// In a new text, those of the ones before count as at most so many rounds.
+/// Maximum weight of earlier texts in a new one, in rounds.
 const CARRIED: f32 = 16.0;
-/// As long as little is known, so many rounds were plain.
+/// Plain rounds in the prior.
 const PLAIN: f32 = 4.0;
 
 impl Alone {
-    /// Whether it can have come of rounds.
+    /// Returns true if the counts are possible.
     pub fn is_sound(self) -> bool {
         [self.tokens, self.rounds].iter().all(|&number| (0.0..1e6).contains(&number))
     }
 
-    /// A round brought `tokens` and took as long as `rounds` plain ones.
+    /// Adds a round with `tokens` tokens that took as long as `rounds` plain ones.
     pub fn learn(&mut self, tokens: usize, rounds: f64) {
         self.tokens = self.tokens * KEEP + tokens as f32;
         self.rounds = self.rounds * KEEP + rounds as f32;
     }
 
-    /// Tokens in the time of a plain round.
+    /// Tokens per time of a plain round.
     pub fn tokens(self) -> f64 {
         f64::from((self.tokens + PLAIN) / (self.rounds + PLAIN))
     }
@@ -90,16 +90,16 @@ impl Alone {
     }
 }
 
-/// What texts of one kind taught.
+/// Statistics of one kind of text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Lessons {
-    /// By the drafters' numbers.
+    /// Statistics by drafter index.
     pub records: Vec<Record>,
     pub alone: Alone,
 }
 
 impl Lessons {
-    /// Of nothing yet, about so many drafters.
+    /// Empty statistics of `drafters` drafters.
     pub fn new(drafters: usize) -> Self {
         Self { records: vec![Record::default(); drafters], alone: Alone::default() }
     }
@@ -108,13 +108,13 @@ impl Lessons {
         *self == Self::new(self.records.len())
     }
 
-    /// Another text begins.
+    /// Starts another text.
     pub fn begin_text(&mut self) {
         self.records.iter_mut().for_each(|record| record.acceptance.begin_text());
         self.alone.fade();
     }
 
-    /// Another run of the program begins, or they are of another kind of text.
+    /// Reduces the weight of statistics from another run of the program or another kind of text.
     pub fn fade(&mut self) {
         self.begin_text();
         self.records.iter_mut().for_each(|record| record.calibration.fade());

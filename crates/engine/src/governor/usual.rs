@@ -1,6 +1,6 @@
-//! How fast the present text comes, by whatever means.
+//! Recent speed of the present reply, whatever drafts.
 
-/// Rounds of the present text, later ones counting more.
+/// Decayed tokens and milliseconds of the reply's rounds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Usual {
     tokens: f64,
@@ -8,11 +8,11 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// What a round counts after the next.
+    /// Decay per round.
     const KEEP: f64 = 0.97;
-    /// A text begins as if so many plain rounds had been before it.
+    /// Plain rounds assumed before the reply.
     const PLAIN: f64 = 8.0;
-    /// Where a text is faster than plain decoding by more, repetition comes in long runs, and between them every
+    /// Maximum speedup that counts. Above it, repetition comes in long runs, and between them any
     /// other draft that pays is welcome.
     const MOST: f64 = 1.5;
 
@@ -20,7 +20,7 @@ impl Usual {
         (self.tokens, self.ms) = (self.tokens * Self::KEEP + tokens as f64, self.ms * Self::KEEP + ms);
     }
 
-    /// Tokens per millisecond, where a plain round takes `plain` milliseconds.
+    /// Tokens per millisecond, if a plain round takes `plain` milliseconds.
     pub(super) fn rate(self, plain: f64) -> f64 {
         let rate = (self.tokens + Self::PLAIN) / (self.ms + Self::PLAIN * plain);
         rate.clamp(1.0 / plain, Self::MOST / plain)
