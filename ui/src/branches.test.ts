@@ -50,6 +50,24 @@ test("a reply that was written again can be compared with the one before, by poi
   expect(replies()).toEqual([second]);
 });
 
+test("a question whose reply was deleted is answered by a button under it, and only the last one", async () => {
+  expect(window.find("answer-question")).toBeNull();
+  await window.type("composer", "And then?");
+  await window.press("Enter", window.present("composer"));
+  await wholeReply();
+  const [, second] = replies();
+  const last = window.app.conversations.messages.at(-1) ?? expect.fail();
+  await window.app.conversations.deleteMessage(last);
+  await window.pass();
+  expect([questions().length, replies().length]).toEqual([2, 1]);
+  expect(window.all("answer-question")).toHaveLength(1);
+  await window.click("answer-question");
+  expect(window.find("answer-question")).toBeNull();
+  await wholeReply();
+  expect([questions().length, replies().length]).toEqual([2, 2]);
+  expect(replies()[1]).not.toBe(second);
+});
+
 test("while a reply is written there is no other branch to go to", async () => {
   await regenerate();
   await window.click("regenerate");

@@ -39,6 +39,8 @@ enum Question {
     Changed { question: i64, asked: attachments::Question },
     /// The message before this reply.
     Again { reply: i64 },
+    /// A stored message that has no reply.
+    Unanswered { question: i64 },
     /// This reply, which was cut, is gone on with.
     More { reply: i64 },
 }
@@ -95,15 +97,23 @@ impl App {
         self.answer(Some(before.conversation), branch, question, events, turn.cancel())
     }
 
-    /// Replies once more to what a reply answered; that one is kept with all that followed it.
+    /// Replies once more to what a reply answered, which is kept with all that followed it; or to a question that has
+    /// no reply.
     ///
     /// # Errors
-    /// As [`Self::send`], and `NotFound` for what is no reply.
-    pub fn regenerate(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
+    /// As [`Self::send`], and `NotFound` for a message that is gone.
+    pub fn regenerate(self: &Arc<Self>, message: i64, events: Events) -> Result<Reply> {
         let turn = self.take_turn()?;
-        let before = self.asked(reply, store::Role::Assistant)?;
-        let branch = Branch { messages: self.up_to(before.parent)?, next: None };
-        self.answer(Some(before.conversation), branch, Question::Again { reply }, events, turn.cancel())
+        let (before, last, question) = match self.asked(message, store::Role::User) {
+            Ok(asked) => (asked, Some(message), Question::Unanswered { question: message }),
+            Err(_) => {
+                let before = self.asked(message, store::Role::Assistant)?;
+                let parent = before.parent;
+                (before, parent, Question::Again { reply: message })
+            }
+        };
+        let branch = Branch { messages: self.up_to(last)?, next: None };
+        self.answer(Some(before.conversation), branch, question, events, turn.cancel())
     }
 
     /// Continues a reply that was cut: by its maximum length, a full context, a stop, a problem or the end of the
@@ -539,6 +549,7 @@ impl ReplyRecorder {
                 both(store.ask_instead(*question, asked.asked(), target, draft)?)
             }
             Question::Again { reply } => (None, store.begin_again(*reply, target, draft)?),
+            Question::Unanswered { question } => (None, store.begin_answer(*question, target, draft)?),
             Question::More { reply } => (None, store.begin_continuation(*reply, target, draft)?),
         };
         let home = store.conversation(reply.conversation)?;

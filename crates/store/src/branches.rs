@@ -28,25 +28,30 @@ impl Store {
 
     /// Stores an empty reply beside another one, by the models with these labels; it is shown.
     pub fn begin_again(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        self.begin_after(reply, |reply| reply.parent, (target, draft))
+        self.begin_after((reply, Role::Assistant), |reply| reply.parent, (target, draft))
+    }
+
+    /// Stores an empty reply to a question, by the models with these labels; it is shown.
+    pub fn begin_answer(&mut self, question: i64, target: &str, draft: Option<&str>) -> Result<Message> {
+        self.begin_after((question, Role::User), |question| Some(question.id), (target, draft))
     }
 
     /// Stores an empty reply that goes on where another one was cut, by the models with these labels; it is shown.
     pub fn begin_continuation(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        self.begin_after(reply, |reply| Some(reply.id), (target, draft))
+        self.begin_after((reply, Role::Assistant), |reply| Some(reply.id), (target, draft))
     }
 
-    /// Stores an empty reply after the message that `parent` names for another one.
+    /// Stores an empty reply after the message that `parent` names for a known one by this speaker.
     fn begin_after(
         &mut self,
-        reply: i64,
+        (known, by_whom): (i64, Role),
         parent: impl FnOnce(&Message) -> Option<i64>,
         by: (&str, Option<&str>),
     ) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
-        let reply = visible(&transaction, reply, Role::Assistant)?;
-        let begun = add_reply(&transaction, reply.conversation, parent(&reply), by, now)?;
+        let known = visible(&transaction, known, by_whom)?;
+        let begun = add_reply(&transaction, known.conversation, parent(&known), by, now)?;
         transaction.commit()?;
         Ok(begun)
     }
@@ -224,6 +229,18 @@ mod tests {
     fn again(fixture: &mut Fixture, reply: i64, text: &str) -> i64 {
         let begun = fixture.store.begin_again(reply, "Starter", Some("n-gram")).unwrap().id;
         finish(fixture, begun, text).id
+    }
+
+    #[test]
+    fn a_question_without_a_reply_is_answered_after_itself() {
+        let mut fixture = Fixture::new();
+        let (question, reply) = talk(&mut fixture, None, "Why?", "Because.");
+        fixture.store.delete_message(reply).unwrap();
+        let begun = fixture.store.begin_answer(question, "Starter", None).unwrap();
+        let answer = finish(&mut fixture, begun.id, "So.");
+        assert_eq!((answer.parent, &answer.siblings), (Some(question), &vec![answer.id]));
+        let shown = fixture.store.messages(answer.conversation).unwrap();
+        assert_eq!(shown.iter().map(|message| message.id).collect::<Vec<_>>(), [question, answer.id]);
     }
 
     fn conversation_of(fixture: &Fixture, message: i64) -> i64 {
@@ -414,6 +431,7 @@ mod tests {
         let not_found = |result: Result<()>| assert!(matches!(result, Err(Error::NotFound { .. })));
         not_found(store.ask_instead(reply, "Who?", "Starter", None).map(drop));
         not_found(store.begin_again(question, "Starter", None).map(drop));
+        not_found(store.begin_answer(reply, "Starter", None).map(drop));
         not_found(store.begin_continuation(question, "Starter", None).map(drop));
         for missing in [0, 99] {
             not_found(store.choose_branch(missing));

@@ -181,7 +181,7 @@ export interface Backend {
   ): Promise<Reply>;
   /** Asks in the place of a question, which is kept with all that followed it. */
   sendInstead(message: number, sent: Sent, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
-  /** Replies once more to what a reply answered; that one is kept with all that followed it. */
+  /** Replies once more to what a reply answered, which is kept with all that followed it, or to a question. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /** Goes on where a reply was cut, in a reply that follows it. */
   continueReply(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;

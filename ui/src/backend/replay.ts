@@ -452,8 +452,9 @@ export class Replay implements Backend {
 
   regenerate = async (message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply> => {
     this.#refuse(0);
-    const { home, found } = this.#found(message, "assistant");
-    return await this.#play(home, null, found.parent, onEvent);
+    const role = this.#messages.find(message)?.role ?? "assistant";
+    const { home, found } = this.#found(message, role);
+    return await this.#play(home, null, role === "user" ? message : found.parent, onEvent);
   };
 
   continueReply = async (message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply> => {

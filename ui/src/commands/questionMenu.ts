@@ -14,6 +14,12 @@ const copy: MessageCommand = {
   run: (_, desk, { text }) => desk.copy(text),
 };
 
+const answer: MessageCommand = {
+  id: "answer",
+  obstacle: occupied,
+  run: ({ reply }, _, { id }) => void reply.regenerate(id),
+};
+
 const edit: MessageCommand = {
   id: "edit",
   obstacle: occupied,
@@ -48,7 +54,8 @@ export const deleteMessage: MessageCommand = {
 
 /** The entries for a sent message; one of an imported trace can only be copied. */
 export function questionMenu(app: App, desk: Desk, message: Message) {
-  const stored = [edit, seeFrom, branch, deleteMessage];
+  const unanswered = app.conversations.unanswered?.id === message.id ? [answer] : [];
+  const stored = [...unanswered, edit, seeFrom, branch, deleteMessage];
   const commands = isImported(message.conversation) ? [copy] : [copy, ...stored];
   return menuOf(commands, app, desk, message);
 }

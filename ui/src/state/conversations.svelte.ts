@@ -52,6 +52,12 @@ export class Conversations {
     this.messages.filter(({ role, id }) => role === "user" && id >= (this.seenFrom ?? id)),
   );
 
+  /** The stored question at the end of the open conversation that has no reply. */
+  readonly unanswered = $derived.by(() => {
+    const last = this.messages.at(-1);
+    return last?.role === "user" && this.stored !== null ? last : null;
+  });
+
   async load() {
     await this.#try(async () => {
       this.list = await this.#backend.conversations();

@@ -147,10 +147,11 @@ export class Reply {
     );
   }
 
-  /** Replies once more to what a reply answered; that one is kept with all that followed it. */
+  /** Replies once more to what a reply answered, which is kept, or to the question at the end that has no reply. */
   async regenerate(message: number) {
     const again = () => this.regenerate(message);
-    await this.#run(this.#offer("assistant", message, null, again), (onEvent) =>
+    const role = this.#conversations.unanswered?.id === message ? "user" : "assistant";
+    await this.#run(this.#offer(role, message, null, again), (onEvent) =>
       this.#backend.regenerate(message, onEvent),
     );
   }

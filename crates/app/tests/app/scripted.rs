@@ -476,6 +476,21 @@ fn a_conversation_that_outgrew_the_context_continues_by_itself_without_its_oldes
 }
 
 #[test]
+fn a_question_whose_reply_was_deleted_is_answered_with_what_comes_before_it() {
+    let fixture = fixture();
+    let (first, _) = fixture.send(None, "first echo one");
+    let conversation = first.conversation.id;
+    let (second, _) = fixture.send(Some(conversation), "recall");
+    fixture.app.delete_message(second.reply.id).unwrap();
+    let (events, heard) = listen();
+    let answer = fixture.app.regenerate(second.reply.parent.unwrap(), events).unwrap().reply;
+    assert_eq!((answer.text.as_str(), answer.parent), ("echo one", second.reply.parent));
+    assert!(matches!(&heard.lock().unwrap()[0], ReplyEvent::Started { user: None, .. }));
+    assert_eq!(fixture.app.messages(conversation).unwrap().len(), 4);
+    assert_eq!(fixture.app.regenerate(99, listen().0).unwrap_err().code, ErrorCode::NotFound);
+}
+
+#[test]
 fn with_stop_a_conversation_that_outgrew_the_context_is_refused_and_helped_by_dropping_its_oldest_turns() {
     let fixture = fixture();
     fixture.set(|settings| settings.context_overflow = ContextOverflow::Stop);

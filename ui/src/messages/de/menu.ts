@@ -7,6 +7,7 @@ export const menu = {
   "menu.copy": "Kopieren",
   "menu.copy-token": "Token kopieren",
   "menu.show-in-heatmap": "In der Heatmap zeigen",
+  "menu.answer": "Beantworten",
   "menu.edit": "Bearbeiten",
   "menu.see-from": "Kontext hier beginnen",
   "menu.branch": "Neuer Chat ab hier",

@@ -5,6 +5,7 @@ export const menu = {
   "menu.copy": "Copy",
   "menu.copy-token": "Copy token",
   "menu.show-in-heatmap": "Show in heatmap",
+  "menu.answer": "Answer this",
   "menu.edit": "Edit",
   "menu.see-from": "Start context here",
   "menu.branch": "New chat from here",
