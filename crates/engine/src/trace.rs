@@ -1,5 +1,5 @@
-//! What happened in a reply, round by round. Colours, statistics, replay, export and the text of a local reply are
-//! folds over a trace; nothing here measures or decides anything.
+//! Trace of a reply, round by round. Colours, statistics, replay, export and the text of a local
+//! reply are computed from it; this module measures and decides nothing.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -15,50 +15,51 @@ mod speedup;
 
 pub use speedup::{SAME_SPEED, Speedup, SpeedupMeter};
 
-/// What became of a drafted token.
+/// Outcome of a drafted token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Outcome {
-    /// The target agreed; the token is part of the text.
+    /// Accepted: part of the text.
     Accepted,
-    /// The target disagreed; the round's extra token stands in its place.
+    /// Rejected: the round's extra token takes its place.
     Rejected,
-    /// Never judged: it followed a rejected token, another was accepted in its place, or the reply ended.
+    /// Never judged: it followed a rejected token, a sibling was accepted, or the reply ended.
     Discarded,
 }
 
-/// One drafted token and its judgement.
+/// A drafted token and its verification.
 ///
-/// Probabilities are those the judgement used; at temperature 0, where every processed probability
-/// is 0 or 1, they are the models' own (temperature 1, no filter), which say more to a reader.
+/// Probabilities are those used for verification. At temperature 0, where processed probabilities
+/// are 0 or 1, they are the models' own (temperature 1, no filters), which are more informative.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Drafted {
     pub token: TokenId,
-    /// Accepted: exactly what the token added to the reply (empty while a character is incomplete).
-    /// Otherwise: what the token would read as.
+    /// Text that an accepted token added to the reply (empty while a character is incomplete); text
+    /// of the token otherwise.
     pub text: String,
-    /// The drafted token it follows, by its place in the round; `None` for one that follows the text.
+    /// Index of the drafted token that it follows; `None` if it follows the text.
     #[serde(default)]
     pub parent: Option<u32>,
-    /// The drafter's probability for the token, 0..=1: for an n-gram the share of what followed before.
+    /// The drafter's probability of the token, 0..=1; for an n-gram its share among earlier
+    /// continuations.
     pub draft_probability: f32,
-    /// The target's probability for the token, 0..=1; `None` when the token was never judged.
+    /// The target's probability of the token, 0..=1; `None` if the token was never judged.
     pub target_probability: Option<f32>,
-    /// The chance of acceptance, judged by itself: min(1, target / draft) for a draft model's token, the
-    /// target's probability for others, which are drawn from no distribution; `None` when never judged.
+    /// Chance of acceptance of this token alone: min(1, target / draft) for a draft model's token,
+    /// the target's probability for tokens that were not sampled; `None` if it was never judged.
     pub acceptance: Option<f32>,
     pub outcome: Outcome,
     pub drafter: DrafterKind,
 }
 
-/// Where a token that the target itself chose comes from.
+/// Origin of a token that the target chose itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ExtraKind {
-    /// After the whole draft was accepted.
+    /// After a draft that was accepted as a whole.
     Bonus,
     /// In place of a rejected token.
     Recovered,
@@ -66,70 +67,72 @@ pub enum ExtraKind {
     Plain,
 }
 
-/// The token a round emits beyond the accepted ones.
+/// Token of the target that ends a round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Extra {
     pub token: TokenId,
-    /// Exactly what the token added to the reply.
+    /// Text that the token added to the reply.
     pub text: String,
     pub kind: ExtraKind,
 }
 
-/// Why a round drafted as many tokens as it did.
+/// Reason for a round's draft length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum LengthReason {
-    /// The length asked for in the settings.
+    /// Length set by the user.
     Fixed,
-    /// The length that promises most tokens per second.
+    /// Length with the highest expected speed.
     Governed,
-    /// This round tries what was not chosen: a draft where drafting does not pay, or none where it does.
+    /// Trial of another choice: a draft where drafting does not pay, or none where it does.
     Probe,
-    /// Drafting would cost time: too few tokens are accepted for what drafting and verifying take.
+    /// Drafting would cost time: too few tokens are accepted for the time of drafting and
+    /// verifying.
     WouldNotPay,
     /// Drafting would cost time even if every token were accepted.
     CannotPay,
-    /// The draft ended where all of it became unlikely to be accepted.
+    /// The draft ended where acceptance of all of it became unlikely.
     Unlikely,
-    /// The first token does not wait for the draft model, which has yet to read the prompt.
+    /// The first token does not wait for the draft model, which has not read the prompt yet.
     FirstToken,
     /// Drafting is switched off.
     #[default]
     Off,
-    /// Nothing to repeat was found, or less than was asked for.
+    /// Too little repetition was found.
     NoMatch,
-    /// The context or the maximum reply length leaves room for no more.
+    /// The context or the maximum reply length is nearly used up.
     NoRoom,
     /// The draft ends the text.
     EndOfText,
     /// The draft model's own context is full.
     DraftContextFull,
-    /// The drafter failed earlier in this reply; the reply goes on without drafts.
+    /// The drafter failed earlier in this reply, which continues without it.
     DrafterFailed,
 }
 
-/// The curve behind a choice of draft length N, from which it can be drawn and explained:
-/// (1 + S_1 + ... + S_N) / (time to draft N + T_v(N + 1) + time to judge), with S_j the product of the acceptance up to depth j.
+/// Expected speed by draft length N, behind a choice of the governor: (1 + S_1 + ... + S_N) / (time
+/// to draft N + T_v(N + 1) + time to judge), where S_j is the product of the acceptance up to depth
+/// j.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Decision {
-    /// The choice before this one; `None` for the first of a reply.
+    /// Previous choice; `None` for the first of a reply.
     pub before: Option<u32>,
     pub chosen: u32,
     /// Milliseconds to draft 1 to 16 tokens, about N T_s.
     #[serde(default)]
     pub drafting_ms: Vec<f32>,
-    /// T_v(1) to T_v(17), milliseconds to verify.
+    /// T_v(1) to T_v(17): milliseconds to verify 1 to 17 rows.
     pub verify_ms: Vec<f32>,
-    /// The chance by depth that a drafted token is accepted when all before it are, 16 of them.
+    /// P(accepted, given that all ancestors were), by depth; 16 values.
     pub acceptance: Vec<f32>,
-    /// What is expected of the draft lengths 0 to 16.
+    /// Expected speed of draft lengths 0 to 16.
     pub tokens_per_second: Vec<f32>,
 }
 
-/// Milliseconds spent in the parts of a round; `rest` is what the other three leave.
+/// Milliseconds of the parts of a round; `rest` is what the other three leave.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Times {
@@ -143,29 +146,31 @@ pub struct Times {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Round {
-    /// Counts from 0 without gaps.
+    /// Index of the round, from 0 without gaps.
     pub index: u32,
-    /// Tokens in the context (prompt and reply) before this round.
+    /// Number of tokens in the context (prompt and reply) before this round.
     pub position: u32,
-    /// In draft order, parents before their children. Of a chain accepted ones first, at most one rejected,
-    /// then discarded ones.
+    /// Drafted tokens, parents before their children. A chain has its accepted tokens first, then
+    /// at most one rejected, then discarded ones.
     pub drafted: Vec<Drafted>,
-    /// `None` when an accepted token ended the reply.
+    /// Token of the target; `None` if an accepted token ended the reply.
     pub extra: Option<Extra>,
-    /// Draft length asked for (K), the longest path of a tree; `drafted` may be shorter for `reason`.
+    /// Requested draft length (K), the longest path of a tree; `drafted` may be shorter for
+    /// `reason`.
     pub draft_length: u32,
     pub reason: LengthReason,
-    /// The least chance of acceptance of the whole draft at which it ended; `None` where none was set.
+    /// Least chance of acceptance of the whole draft, below which it ends; `None` if there is none.
     #[serde(default)]
     pub threshold: Option<f32>,
-    /// Whether the draft model was drafted for.
+    /// True for staged drafting, where a smaller drafter drafts for the draft model.
     #[serde(default)]
     pub staged: bool,
-    /// Why the governor chose this length: in the first round, where its choice changed, and now and then.
+    /// The governor's reasons for this length: in the first round, when its choice changes, and now
+    /// and then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decision: Option<Decision>,
-    /// Experts that a layer read to verify, on average, for all its rows; `None` in a model without, and where nobody
-    /// counts them.
+    /// Mean number of experts that a layer read for all rows of the verification; `None` if the
+    /// model has no experts or they are not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experts: Option<f32>,
     pub times: Times,
@@ -174,17 +179,17 @@ pub struct Round {
 }
 
 impl Round {
-    /// Drafted tokens the target agreed with.
+    /// Number of accepted drafted tokens.
     pub fn accepted(&self) -> usize {
         self.count(Outcome::Accepted)
     }
 
-    /// Drafted tokens the target looked at: accepted or rejected, not discarded.
+    /// Number of judged drafted tokens: accepted or rejected, not discarded.
     pub fn judged(&self) -> usize {
         self.accepted() + self.count(Outcome::Rejected)
     }
 
-    /// The tokens this round adds to the reply, in order.
+    /// Tokens that this round adds to the reply, in order.
     pub fn emitted(&self) -> impl Iterator<Item = (TokenId, &str)> {
         let accepted = self.drafted.iter().filter(|d| d.outcome == Outcome::Accepted);
         accepted
@@ -197,76 +202,77 @@ impl Round {
     }
 }
 
-/// How a reply ended.
+/// Reason why a reply ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Finish {
-    /// The model ended it, or a stop string did.
+    /// An end-of-text token or a stop string.
     Stop,
     /// The maximum reply length was reached.
     Length,
     /// The model's context is full.
     ContextFull,
-    /// The person stopped it.
+    /// Stopped by the user.
     Cancelled,
-    /// The model ran in circles.
+    /// The reply repeated itself.
     Repeating,
 }
 
-/// The numbers of a whole reply: a fold over its rounds and what came before the first.
+/// Statistics of a reply, computed from its rounds and its prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Summary {
     pub finish: Finish,
-    /// Tokens of the prompt, and how many of them were still in the target's cache.
+    /// Number of prompt tokens, and how many of them were in the target's cache.
     pub prompt_tokens: u32,
     pub reused_tokens: u32,
-    /// Emitted tokens, an end-of-sequence token included.
+    /// Number of emitted tokens, including an end-of-sequence token.
     pub tokens: u32,
     pub rounds: u32,
     pub drafted: u32,
     pub judged: u32,
     pub accepted: u32,
-    /// accepted / judged; `None` when nothing was judged.
+    /// accepted / judged; `None` if nothing was judged.
     pub acceptance_rate: Option<f64>,
     /// Emitted tokens / rounds.
     pub tokens_per_round: f64,
-    /// Time to the first round's end, prompt processing included.
+    /// Milliseconds to the end of the first round, including prompt processing.
     pub ttft_ms: f64,
-    /// Emitted tokens after the first round over the time they took.
+    /// Speed after the first round.
     pub tokens_per_second: Option<f64>,
     pub elapsed_ms: f64,
     pub times: Times,
-    /// Of plain decoding, by what passes were measured to cost on this device; `None` where nothing drafted.
+    /// Estimated speed of plain decoding, from measured passes on this device; `None` if nothing
+    /// drafted.
     #[serde(default)]
     pub plain_tokens_per_second: Option<f64>,
-    /// Against plain decoding; `None` where nothing was drafted, plain decoding was not measured, or the reply is from
-    /// before it was recorded.
+    /// Speedup against plain decoding; `None` if nothing was drafted, plain decoding was not
+    /// measured, or the reply is older than this field.
     #[serde(default)]
     pub speedup: Option<Speedup>,
-    /// The settings it was written with; `None` for replies from before they were recorded.
+    /// Settings of the reply; `None` if the reply is older than this field.
     #[serde(default)]
     pub settings: Option<ReplySettings>,
 }
 
-/// How a reply was drafted and how its tokens were chosen.
+/// Drafting and sampling settings of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ReplySettings {
     pub speculation: Speculation,
-    /// With the seed that was drawn for it, where one decides the text.
+    /// Sampling settings, with the random seed that was drawn if the text depends on one.
     pub sampling: Sampling,
-    /// Instructions before the conversation; for whoever made the prompt to fill in.
+    /// System prompt; filled in by the caller.
     #[serde(default)]
     pub system_prompt: String,
-    /// Whether the model was told to think, or not to; for the same to fill in.
+    /// Reasoning on or off, if it was set; filled in by the caller.
     #[serde(default)]
     pub thinking: Option<bool>,
 }
 
 impl Summary {
-    /// Folds `rounds`; `elapsed_ms` counts from the start of the reply to its end.
+    /// Computes the summary of `rounds`; `elapsed_ms` is the time from start to end of the reply.
     pub fn of(
         rounds: &[Round],
         finish: Finish,

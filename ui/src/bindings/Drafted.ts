@@ -3,31 +3,32 @@ import type { DrafterKind } from "./DrafterKind";
 import type { Outcome } from "./Outcome";
 
 /**
- * One drafted token and its judgement.
+ * A drafted token and its verification.
  *
- * Probabilities are those the judgement used; at temperature 0, where every processed probability
- * is 0 or 1, they are the models' own (temperature 1, no filter), which say more to a reader.
+ * Probabilities are those used for verification. At temperature 0, where processed probabilities
+ * are 0 or 1, they are the models' own (temperature 1, no filters), which are more informative.
  */
 export type Drafted = { token: number, 
 /**
- * Accepted: exactly what the token added to the reply (empty while a character is incomplete).
- * Otherwise: what the token would read as.
+ * Text that an accepted token added to the reply (empty while a character is incomplete); text
+ * of the token otherwise.
  */
 text: string, 
 /**
- * The drafted token it follows, by its place in the round; `None` for one that follows the text.
+ * Index of the drafted token that it follows; `None` if it follows the text.
  */
 parent: number | null, 
 /**
- * The drafter's probability for the token, 0..=1: for an n-gram the share of what followed before.
+ * The drafter's probability of the token, 0..=1; for an n-gram its share among earlier
+ * continuations.
  */
 draft_probability: number, 
 /**
- * The target's probability for the token, 0..=1; `None` when the token was never judged.
+ * The target's probability of the token, 0..=1; `None` if the token was never judged.
  */
 target_probability: number | null, 
 /**
- * The chance of acceptance, judged by itself: min(1, target / draft) for a draft model's token, the
- * target's probability for others, which are drawn from no distribution; `None` when never judged.
+ * Chance of acceptance of this token alone: min(1, target / draft) for a draft model's token,
+ * the target's probability for tokens that were not sampled; `None` if it was never judged.
  */
 acceptance: number | null, outcome: Outcome, drafter: DrafterKind, };

@@ -2,10 +2,10 @@
 import type { ExtraKind } from "./ExtraKind";
 
 /**
- * The token a round emits beyond the accepted ones.
+ * Token of the target that ends a round.
  */
 export type Extra = { token: number, 
 /**
- * Exactly what the token added to the reply.
+ * Text that the token added to the reply.
  */
 text: string, kind: ExtraKind, };

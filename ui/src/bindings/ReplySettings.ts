@@ -3,18 +3,18 @@ import type { Sampling } from "./Sampling";
 import type { Speculation } from "./Speculation";
 
 /**
- * How a reply was drafted and how its tokens were chosen.
+ * Drafting and sampling settings of a reply.
  */
 export type ReplySettings = { speculation: Speculation, 
 /**
- * With the seed that was drawn for it, where one decides the text.
+ * Sampling settings, with the random seed that was drawn if the text depends on one.
  */
 sampling: Sampling, 
 /**
- * Instructions before the conversation; for whoever made the prompt to fill in.
+ * System prompt; filled in by the caller.
  */
 system_prompt: string, 
 /**
- * Whether the model was told to think, or not to; for the same to fill in.
+ * Reasoning on or off, if it was set; filled in by the caller.
  */
 thinking: boolean | null, };

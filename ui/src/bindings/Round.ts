@@ -10,41 +10,43 @@ import type { Times } from "./Times";
  */
 export type Round = { 
 /**
- * Counts from 0 without gaps.
+ * Index of the round, from 0 without gaps.
  */
 index: number, 
 /**
- * Tokens in the context (prompt and reply) before this round.
+ * Number of tokens in the context (prompt and reply) before this round.
  */
 position: number, 
 /**
- * In draft order, parents before their children. Of a chain accepted ones first, at most one rejected,
- * then discarded ones.
+ * Drafted tokens, parents before their children. A chain has its accepted tokens first, then
+ * at most one rejected, then discarded ones.
  */
 drafted: Array<Drafted>, 
 /**
- * `None` when an accepted token ended the reply.
+ * Token of the target; `None` if an accepted token ended the reply.
  */
 extra: Extra | null, 
 /**
- * Draft length asked for (K), the longest path of a tree; `drafted` may be shorter for `reason`.
+ * Requested draft length (K), the longest path of a tree; `drafted` may be shorter for
+ * `reason`.
  */
 draft_length: number, reason: LengthReason, 
 /**
- * The least chance of acceptance of the whole draft at which it ended; `None` where none was set.
+ * Least chance of acceptance of the whole draft, below which it ends; `None` if there is none.
  */
 threshold: number | null, 
 /**
- * Whether the draft model was drafted for.
+ * True for staged drafting, where a smaller drafter drafts for the draft model.
  */
 staged: boolean, 
 /**
- * Why the governor chose this length: in the first round, where its choice changed, and now and then.
+ * The governor's reasons for this length: in the first round, when its choice changes, and now
+ * and then.
  */
 decision?: Decision | null, 
 /**
- * Experts that a layer read to verify, on average, for all its rows; `None` in a model without, and where nobody
- * counts them.
+ * Mean number of experts that a layer read for all rows of the verification; `None` if the
+ * model has no experts or they are not counted.
  */
 experts?: number | null, times: Times, 
 /**

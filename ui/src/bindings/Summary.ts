@@ -5,19 +5,19 @@ import type { Speedup } from "./Speedup";
 import type { Times } from "./Times";
 
 /**
- * The numbers of a whole reply: a fold over its rounds and what came before the first.
+ * Statistics of a reply, computed from its rounds and its prompt.
  */
 export type Summary = { finish: Finish, 
 /**
- * Tokens of the prompt, and how many of them were still in the target's cache.
+ * Number of prompt tokens, and how many of them were in the target's cache.
  */
 prompt_tokens: number, reused_tokens: number, 
 /**
- * Emitted tokens, an end-of-sequence token included.
+ * Number of emitted tokens, including an end-of-sequence token.
  */
 tokens: number, rounds: number, drafted: number, judged: number, accepted: number, 
 /**
- * accepted / judged; `None` when nothing was judged.
+ * accepted / judged; `None` if nothing was judged.
  */
 acceptance_rate: number | null, 
 /**
@@ -25,23 +25,24 @@ acceptance_rate: number | null,
  */
 tokens_per_round: number, 
 /**
- * Time to the first round's end, prompt processing included.
+ * Milliseconds to the end of the first round, including prompt processing.
  */
 ttft_ms: number, 
 /**
- * Emitted tokens after the first round over the time they took.
+ * Speed after the first round.
  */
 tokens_per_second: number | null, elapsed_ms: number, times: Times, 
 /**
- * Of plain decoding, by what passes were measured to cost on this device; `None` where nothing drafted.
+ * Estimated speed of plain decoding, from measured passes on this device; `None` if nothing
+ * drafted.
  */
 plain_tokens_per_second: number | null, 
 /**
- * Against plain decoding; `None` where nothing was drafted, plain decoding was not measured, or the reply is from
- * before it was recorded.
+ * Speedup against plain decoding; `None` if nothing was drafted, plain decoding was not
+ * measured, or the reply is older than this field.
  */
 speedup: Speedup | null, 
 /**
- * The settings it was written with; `None` for replies from before they were recorded.
+ * Settings of the reply; `None` if the reply is older than this field.
  */
 settings: ReplySettings | null, };

@@ -1,5 +1,5 @@
-//! The proof that drafts change nothing: a reply is decoded again without them and compared token by token.
-//! Where another text would be as right, the probabilities that judged it are: see [`reread`].
+//! Losslessness check: decodes a reply again without drafts and compares it token by token. In the
+//! fastest mode, where other texts are equally valid, see [`reread`].
 
 mod reread;
 
@@ -20,7 +20,7 @@ use crate::tree::TokenTree;
 
 pub use reread::{Agreement, reread};
 
-/// The outcome of a check.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     pub identical: bool,
@@ -29,31 +29,31 @@ pub struct Check {
     pub first_difference: Option<Difference>,
 }
 
-/// Where two replies part.
+/// First difference between two replies.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Difference {
-    /// Counts from the first token of the reply.
+    /// Index of the token, from the first token of the reply.
     pub position: usize,
-    /// The token there with and without drafts; `None` where that reply had already ended.
+    /// Token there with and without drafts; `None` if that reply had ended.
     pub with: Option<TokenId>,
     pub without: Option<TokenId>,
-    /// What the target gives them.
+    /// Logit of each token.
     pub with_logit: Option<f32>,
     pub without_logit: Option<f32>,
-    /// Between the two logits, or where draws are coupled, between these and what the seed adds; `None`
-    /// when one token has none or cannot come.
+    /// Difference of the logits, or with coupled draws, of the perturbed scores; `None` if a token
+    /// is missing or has no probability.
     pub gap: Option<f32>,
-    /// How far the gap moves when the same text is fed in passes of other sizes: 0 on the CPU, whose engine
+    /// Range of the gap when the same text is run in passes of other sizes: 0 on the CPU, which
     /// computes the same bits for any number of rows.
     pub rounding: Option<f32>,
-    /// The gap is one that this rounding can make, at most twice as large: no bug.
+    /// True if rounding explains the difference: the gap is at most twice the range. Not a bug.
     pub near_tie: bool,
 }
 
-/// Writes the reply twice, with drafts and without, each time from an empty cache.
+/// Generates the reply twice, with and without drafts, each time from an empty cache.
 ///
 /// # Errors
-/// Those of [`compare`].
+/// Errors of [`compare`].
 pub fn check(
     decoder: &mut Decoder,
     request: &Request,
@@ -66,11 +66,12 @@ pub fn check(
     compare(decoder, request, &with.tokens, on_progress)
 }
 
-/// Writes a reply again without drafts, from an empty cache, and compares it with the one `with` them.
+/// Generates the reply without drafts, from an empty cache, and compares it with the reply `with`
+/// drafts.
 ///
 /// # Errors
-/// Those of [`Decoder::reply`], `Error::Setting` for sampling in the fastest mode, where another draft
-/// rightly gives another text, and `Error::Cancelled` when `on_progress` ends it.
+/// Errors of [`Decoder::reply`]; `Error::Setting` in the fastest mode, where another draft rightly
+/// gives another text; `Error::Cancelled` if `on_progress` returns `Break`.
 pub fn compare(
     decoder: &mut Decoder,
     request: &Request,
@@ -99,17 +100,17 @@ fn repeatable(sampling: &Sampling) -> Result<()> {
     })
 }
 
-/// Where two texts part, counted from their first token; `None` when they are the same.
+/// Index of the first difference of two texts; `None` if they are equal.
 pub fn first_difference(left: &[TokenId], right: &[TokenId]) -> Option<usize> {
     let same = left.iter().zip(right).take_while(|(left, right)| left == right).count();
     (same < left.len().max(right.len())).then_some(same)
 }
 
-/// Where and how the text `with` drafts parts from the one `without`, by the scores of `target` and penalties on all
-/// tokens.
+/// First difference of the text `with` drafts from the text `without`, by the logits of `target`
+/// with penalties on all tokens.
 ///
 /// # Errors
-/// Those of [`Model::run`].
+/// Errors of [`Model::run`].
 pub fn difference(
     target: &mut dyn Model,
     request: &Request,
@@ -141,7 +142,7 @@ fn part(
             margins.push(margin(row, &request.sampling, (context.len(), &penalties), tokens)?);
         }
     }
-    // One that a filter keeps in some passes and drops in others is at its edge.
+    // A token that a filter keeps in some passes and drops in others is at the filter's edge.
     let at_the_edge = margins.iter().any(Option::is_some) && margins.contains(&None);
     let margins: Vec<f32> = margins.into_iter().flatten().collect();
     let (least, most) = (margins.iter().copied().reduce(f32::min), margins.iter().copied().reduce(f32::max));
@@ -152,15 +153,15 @@ fn part(
     Ok(Some(difference))
 }
 
-/// The last tokens of a context are fed anew in passes of so many rows, the last way being that of plain
-/// decoding. What they differ by is what rounding makes.
+/// Rows per pass when the last tokens of a context are run again. The last entry is plain decoding.
+/// Differences between them are rounding.
 const PASSES: [usize; 6] = [REREAD, 16, 8, 5, 3, 1];
 
-/// How many of the last tokens.
+/// Number of last tokens to run again.
 const REREAD: usize = 64;
 
-/// A pass whose row 0 scores what may follow `context`, whose last tokens are fed in passes of `rows`. So is the
-/// very last one, with others behind it, which it does not see.
+/// Runs the last tokens of `context` in passes of `rows` rows; row 0 of the returned pass follows
+/// the context. The last token also has rows behind it, which it does not attend to.
 fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Result<Pass<'a>> {
     let last = context.len() - 1;
     let from = context.len().saturating_sub(REREAD);
@@ -173,8 +174,8 @@ fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Res
     target.run(&TokenTree::chain(std::iter::repeat_n(context[last], rows)), &Want::rows(0..1))
 }
 
-/// By how much the first of two tokens leads in what decides between them, as a difference of logits: these,
-/// and where draws are coupled what the seed adds. `None` where one of the tokens cannot come.
+/// Lead of the first of two tokens, as a difference of logits or, with coupled draws, of perturbed
+/// scores. `None` if a token has no probability.
 fn margin(
     row: Row<'_>,
     sampling: &Sampling,

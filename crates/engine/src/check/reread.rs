@@ -1,6 +1,7 @@
-//! Reading a reply again: the target alone, token by token and without drafts, gives its probabilities, and
-//! those by which drafted tokens were judged are compared with them. Judged by the target's own probabilities
-//! a text has its distribution, whatever was drafted (Leviathan et al. 2023, theorem 1).
+//! Recomputes the target's probabilities of a reply, token by token and without drafts, and
+//! compares them with the probabilities by which drafted tokens were judged. If these are the
+//! target's own, the text has the target's distribution, whatever was drafted (Leviathan et al.
+//! 2023, theorem 1).
 
 use std::ops::ControlFlow;
 
@@ -15,25 +16,25 @@ use crate::token::TokenId;
 use crate::trace::{Outcome, Round};
 use crate::tree::TokenTree;
 
-/// Probabilities further apart are not the same.
+/// Largest difference of two equal probabilities.
 const SAME: f32 = 1e-6;
 
-/// How a trace's probabilities compare with the target's.
+/// Comparison of a trace's probabilities with the target's.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Agreement {
-    /// Drafted tokens that were accepted or rejected.
+    /// Number of drafted tokens that were accepted or rejected.
     pub judged: usize,
-    /// Of these, whose probability is not the one they were judged by.
+    /// Number of these with another probability than the recorded one.
     pub different: usize,
-    /// Between two probabilities, 0..=1.
+    /// Largest difference of two probabilities, 0..=1.
     pub largest_difference: f32,
 }
 
-/// Reads the reply to `request` that `rounds` tell of. `on_progress(done, total)` counts its tokens; `Break`
-/// ends the reading.
+/// Recomputes the reply to `request` that `rounds` record. `on_progress(done, total)` counts its
+/// tokens; `Break` stops.
 ///
 /// # Errors
-/// Those of [`crate::forward::Model::run`], of [`Request::admit`], and `Error::Cancelled`.
+/// Errors of [`crate::forward::Model::run`] and [`Request::admit`], and `Error::Cancelled`.
 pub fn reread(
     decoder: &mut Decoder,
     request: &Request,
@@ -91,13 +92,13 @@ impl Agreement {
     }
 }
 
-/// Places of the accepted tokens, one after the other.
+/// Indices of the accepted tokens, in order.
 fn accepted(round: &Round) -> Vec<usize> {
     let is_accepted = |&slot: &usize| round.drafted[slot].outcome == Outcome::Accepted;
     (0..round.drafted.len()).filter(is_accepted).collect()
 }
 
-/// The guesses that followed a token of the round, or the text, with the probabilities that judged them.
+/// Guesses after a token of the round, or after the text, with their recorded probabilities.
 fn judged_after(round: &Round, parent: Option<usize>) -> impl Iterator<Item = (TokenId, f32)> {
     let parent = parent.map(|slot| slot as u32);
     let followers = round.drafted.iter().filter(move |drafted| drafted.parent == parent);

@@ -1,4 +1,5 @@
-//! The verdict on a draft: the target's rows of logits become distributions, and the acceptance rule decides.
+//! Verification of a draft: turns the target's logits into distributions and applies the acceptance
+//! rule.
 
 use crate::accept::{Guesses, Verdict, accept};
 use crate::context::After;
@@ -9,8 +10,9 @@ use crate::sampler::{Sampler, shown_probability};
 use crate::speculation::Verification;
 use crate::token::TokenId;
 
-/// The verdict on what follows `context`, and the target's probability to show for each guess whose place was
-/// looked at. Row 0 of `logits` is of what may follow the context, row `i` of what may follow guess `i - 1`.
+/// Verdict on the guesses after `context`, and the target's probability to show for each judged
+/// guess. Row 0 of `logits` is the distribution after the context, row `i` the one after guess `i -
+/// 1`.
 pub fn judge(
     guesses: &Guesses,
     verification: Verification,

@@ -1,8 +1,9 @@
-//! Detection of replies that repeat themselves: the same sequence of tokens many times over, or words
-//! that form few different sequences of three. Only the reply's tokens count, so drafts change nothing.
+//! Detection of replies that repeat themselves: the same sequence of tokens many times over, or
+//! words that form few different sequences of three. Only the reply's tokens count, so drafts
+//! change nothing.
 //!
-//! Tables, lists, code and counting are not loops: numbers and code count as words that all differ, and
-//! a token sequence has to repeat for hundreds of tokens.
+//! Tables, lists, code and counting are not loops: numbers and code count as words that all differ,
+//! and a token sequence has to repeat for hundreds of tokens.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,9 +17,9 @@ const LONGEST_PERIOD: usize = 256;
 const MIN_REPEATED: usize = 256;
 const MIN_TIMES: usize = 7;
 
-/// Word counts and the least number of different three-word sequences in so many words. Songs with a
-/// refrain have 0.23 of them different over 200 words, and end before 600; replies of SmolLM2 that
-/// loop with changing words have 0.25 to 0.38 over 600.
+/// Word counts, and the least number of different three-word sequences in as many words. Songs with
+/// a refrain have 0.23 of them different over 200 words, and end before 600; replies of SmolLM2
+/// that loop with changing words have 0.25 to 0.38 over 600.
 const MIN_DIFFERENT: [(usize, usize); 2] = [(200, 40), (600, 228)];
 
 /// State of the detection over one reply.

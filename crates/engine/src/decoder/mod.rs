@@ -1,5 +1,5 @@
-//! The loop of rounds: draft, verify, accept, emit. Owns the target and how a reply ends; who drafts and
-//! how many tokens is for the drafters and their governor to say.
+//! The loop of rounds: draft, verify, accept, emit. Owns the target and the end of a reply; the
+//! drafters and their governor decide who drafts and how many tokens.
 
 mod judge;
 mod loops;
@@ -29,29 +29,29 @@ use crate::token::TokenId;
 use crate::trace::{Finish, LengthReason, ReplySettings, Round, Summary, Times};
 use crate::tree::TokenTree;
 
-/// Tokens at the end of a prompt that tell what kind of text the reply will be.
+/// Tokens at the end of a prompt that decide the reply's [`TextKind`].
 const END: usize = 256;
 
-/// What is asked of a reply.
+/// Request for a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Never empty.
+    /// Prompt tokens, at least one.
     pub prompt: Vec<TokenId>,
     pub sampling: Sampling,
     pub speculation: Speculation,
-    /// Longest reply; `None` means as long as the context allows.
+    /// Maximum length of the reply; `None` for as long as the context allows.
     pub max_tokens: Option<usize>,
-    /// Texts that end the reply and are not part of it.
+    /// Stop strings: they end the reply and are not part of it.
     pub stop: Vec<String>,
-    /// Go on after the model ended its text.
+    /// True to continue after an end-of-text token.
     pub ignore_end: bool,
-    /// The reply goes on in the middle of the prompt's text, so a space before its first word is its
-    /// own.
+    /// True if the reply continues the last text of the prompt, so that a space before its first
+    /// word is kept.
     pub continues: bool,
 }
 
 impl Request {
-    /// A reply to `prompt` with the default settings.
+    /// Requests a reply to `prompt` with the default settings.
     pub fn new(prompt: Vec<TokenId>) -> Self {
         Self {
             prompt,
@@ -64,7 +64,7 @@ impl Request {
         }
     }
 
-    /// Whether a model with a context of `limit` tokens can reply.
+    /// Checks that a model with a context of `limit` tokens can reply.
     ///
     /// # Errors
     /// `Error::EmptyPrompt`, `Error::PromptTooLong` or `Error::Setting`.
@@ -81,10 +81,10 @@ impl Request {
     }
 }
 
-/// Reported while a reply is under way; what is done with it decides whether it goes on.
+/// Progress of a reply; the callback's result decides whether it continues.
 #[derive(Debug, Clone, Copy)]
 pub enum Progress<'a> {
-    /// Prompt tokens processed, of all.
+    /// Prompt tokens processed, and their total.
     Prompt {
         done: usize,
         total: usize,
@@ -95,7 +95,7 @@ pub enum Progress<'a> {
 /// A finished reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// Exactly the texts of its rounds, joined.
+    /// Concatenated texts of the rounds.
     pub text: String,
     pub tokens: Vec<TokenId>,
     pub rounds: Vec<Round>,
@@ -103,22 +103,22 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// The same, where what was asked for makes sense as a whole only.
+    /// Returns the reply if it is complete.
     ///
     /// # Errors
-    /// `Error::Cancelled` for one that was stopped.
+    /// `Error::Cancelled` if the reply was stopped.
     pub fn uncancelled(self) -> Result<Self> {
         if self.summary.finish == Finish::Cancelled { Err(Error::Cancelled) } else { Ok(self) }
     }
 }
 
-/// A target model and what it needs to write.
+/// Target model with its tokenizer and penalties.
 pub struct Decoder {
     target: Box<dyn Model>,
     tokenizer: Arc<Tokenizer>,
-    /// What penalties leave alone, by the sequence breakers that it is for.
+    /// Tokens without penalties, for these sequence breakers.
     penalty_tokens: Option<(Vec<String>, Arc<PenaltyTokens>)>,
-    /// The target's own, for replies with automatic penalties.
+    /// Recommended penalties of the target, for replies with automatic penalties.
     penalties: Option<ModelPenalties>,
 }
 
@@ -127,18 +127,18 @@ impl Decoder {
         Self { target, tokenizer, penalty_tokens: None, penalties: None }
     }
 
-    /// With the penalties that the target is best used with.
+    /// Sets the penalties that are recommended for the target.
     #[must_use]
     pub fn with_penalties(self, penalties: Option<ModelPenalties>) -> Self {
         Self { penalties, ..self }
     }
 
-    /// `sampling` with the target's penalties where they are to be automatic.
+    /// `sampling` with the target's penalties if they are automatic.
     pub fn sampling(&self, sampling: &Sampling) -> Sampling {
         sampling.with_penalties_of(self.penalties.as_ref())
     }
 
-    /// The tokens that penalties leave alone; looked for in the whole vocabulary once.
+    /// Tokens without penalties. The vocabulary is searched once per set of sequence breakers.
     pub(crate) fn penalty_tokens(&mut self, sampling: &Sampling) -> Arc<PenaltyTokens> {
         if !sampling.penalises_tokens() && !sampling.penalises_sequences() {
             return Arc::default();
@@ -163,14 +163,15 @@ impl Decoder {
         self.target.as_mut()
     }
 
-    /// Lets the target and `drafters` forget every text. A target that still knew a prompt would run it again for a
-    /// head that does not.
+    /// Drops all texts from the target and `drafters`. Both are cleared, since a target with a
+    /// cached prompt would run it again for a head without one.
     pub fn forget(&mut self, drafters: &mut Drafters) {
         self.target.truncate(0);
         drafters.forget();
     }
 
-    /// Measures what passes and drafts cost, if that is not known or no longer so. A first reply does so otherwise.
+    /// Measures the cost of passes and drafts if it is unknown or outdated. Otherwise the first
+    /// reply does it.
     ///
     /// # Errors
     /// When the target fails.
@@ -214,7 +215,7 @@ impl Decoder {
     }
 }
 
-/// A reply under way.
+/// State of a reply.
 struct Writing<'a> {
     target: &'a mut dyn Model,
     drafters: &'a mut Drafters,
@@ -222,7 +223,7 @@ struct Writing<'a> {
     sampler: Sampler,
     output: Output<'a>,
     started: Instant,
-    /// Prompt and reply so far. All but its last token is in the target's cache.
+    /// Prompt and reply so far. The target's cache holds all but the last token.
     context: Context,
     reused: usize,
     rounds: Vec<Round>,
@@ -300,7 +301,7 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// What kind of text the reply will be, by the end of what it answers.
+    /// Expected kind of text of the reply, by the end of the prompt.
     fn kind(&self) -> TextKind {
         let end = &self.context[self.context.len().saturating_sub(END)..];
         let bytes = end.iter().flat_map(|&token| self.output.tokenizer.decode_bytes(token));
@@ -323,8 +324,8 @@ impl<'a> Writing<'a> {
         Ok(self.drafters.prepare(&self.context, speculation, room, on_prompt))
     }
 
-    /// Brings the target's cache to all of the context but its last token, and lets the drafters, or the one that
-    /// had not heard some of it alone, hear what is run. As [`catch_up_with`] otherwise.
+    /// Fills the target's cache with the context except its last token. The drafters observe what
+    /// is run, or with `unheard` only the drafter that missed it. See [`catch_up_with`].
     fn catch_up(
         &mut self,
         unheard: Option<&Unheard>,
@@ -348,7 +349,7 @@ impl<'a> Writing<'a> {
         catch_up_with(self.target, context, &taps, &mut on_part)
     }
 
-    /// Lets the target run again what the drafter has not heard that shall draft next.
+    /// Runs tokens again whose hidden states the next drafter is missing.
     fn run_unheard(
         &mut self,
         on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
@@ -364,8 +365,8 @@ impl<'a> Writing<'a> {
         Ok(carried)
     }
 
-    /// One round, without drafts where the drafters have yet to read the context. Afterwards the target's
-    /// cache holds the context less its last token.
+    /// Runs a round, without drafts if `waits`. Afterwards the target's cache holds the context
+    /// except its last token.
     fn round(&mut self, waits: bool) -> Result<(Round, Option<Finish>)> {
         let start = Instant::now();
         self.sampler.follow(&self.context);
@@ -427,15 +428,15 @@ impl<'a> Writing<'a> {
         Ok((round, finish))
     }
 
-    /// What may be drafted in. A draft never reaches beyond the border of a target that has one: the tokens there
-    /// would be scored otherwise than by themselves.
+    /// Room for drafts. A draft never crosses the target's RoPE switch length: tokens beyond it
+    /// would be scored differently than by plain decoding.
     fn room_for_drafts(&self) -> Room {
         let switch = self.target.config().rope_switch_length();
         let to_switch = switch.and_then(|switch| switch.checked_sub(self.context.len()));
         Room::new(to_switch.map_or(usize::MAX, |tokens| tokens + 1).min(self.room()))
     }
 
-    /// Tokens that may still be written.
+    /// Number of tokens that may still be written.
     fn room(&self) -> usize {
         let context = self.target.config().context - self.context.len();
         let written = self.context.len() - self.request.prompt.len();
@@ -447,7 +448,7 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// What a clock can tell of a time: digits beyond would only be stored.
+/// Rounds to microseconds: further digits are noise and only take space in traces.
 fn to_microseconds(milliseconds: f64) -> f32 {
     ((milliseconds * 1e3).round() / 1e3) as f32
 }

@@ -1,21 +1,21 @@
-//! What a round adds to the text: its tokens as text, up to where the reply ends.
+//! Text of a round: its tokens as text, up to the end of the reply.
 
 use super::loops::Loops;
 use crate::model::{TextStream, Tokenizer};
 use crate::token::TokenId;
 use crate::trace::Finish;
 
-/// The text of a reply under way.
+/// Text of a reply so far.
 pub struct Output<'a> {
     pub tokenizer: &'a Tokenizer,
     pub text: TextStream,
-    /// Goes on after the model ended its text.
+    /// True to continue after an end-of-text token.
     pub ignore_end: bool,
-    /// Whether the reply runs in circles; `None` where nobody looks.
+    /// Loop detection; `None` if it is off.
     pub loops: Option<Loops>,
 }
 
-/// What a round adds to the text, in order, and why nothing follows it.
+/// Tokens and texts that a round adds, in order, and the reason if the reply ends.
 #[derive(Default)]
 pub struct Emission {
     pub tokens: Vec<TokenId>,
@@ -24,8 +24,8 @@ pub struct Emission {
 }
 
 impl Output<'_> {
-    /// Writes `tokens` up to the first that ends the reply, which has room for `room` of them and is full as
-    /// `full` says.
+    /// Emits `tokens` up to the first one that ends the reply. `room` is the number of tokens that
+    /// may still be written, and `full` the reason when it is used up.
     pub fn emit(&mut self, tokens: impl Iterator<Item = TokenId>, mut room: usize, full: Finish) -> Emission {
         let mut emission = Emission::default();
         for token in tokens {

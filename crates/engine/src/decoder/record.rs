@@ -1,4 +1,4 @@
-//! A round as the trace keeps it.
+//! Trace record of a round.
 
 use super::Writing;
 use super::output::Emission;
@@ -8,8 +8,8 @@ use crate::drafter_kind::DrafterKind;
 use crate::trace::{Drafted, Extra, ExtraKind, Outcome, Round, Times};
 
 impl Writing<'_> {
-    /// `judged`: the target's probability of each guess whose place was looked at. What lies beyond the
-    /// emitted tokens was never judged, whatever the verdict computed for it.
+    /// Builds the trace record. `judged` is the target's probability for each judged guess. Guesses
+    /// after the last emitted token count as discarded, whatever the verdict computed for them.
     pub(super) fn record(
         &self,
         drafting: &Drafting,
@@ -70,7 +70,7 @@ impl Writing<'_> {
     }
 }
 
-/// Judged by itself.
+/// Chance of acceptance of a single guess.
 fn acceptance(guess: &Guess, target: f32) -> f32 {
     match guess.drafter {
         DrafterKind::Model | DrafterKind::Head => (target / guess.probability).min(1.0),

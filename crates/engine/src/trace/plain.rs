@@ -1,8 +1,8 @@
 //! Cost of plain decoding by position in the context, from the rounds of a reply.
 
-/// Samples of a knot at least: a run of plain rounds between drafts gives as many.
+/// Least number of samples per knot: a run of plain rounds between drafts has as many.
 const SAMPLES: usize = 3;
-/// Positions that a knot spans at least before the next one begins.
+/// Least number of positions per knot.
 const SPAN: u32 = 32;
 
 /// Milliseconds of a plain pass at a position.
@@ -12,12 +12,12 @@ struct Knot {
     ms: f64,
 }
 
-/// Plain passes that were measured near each other, in the order in which they came.
+/// Plain passes at nearby positions.
 #[derive(Debug, Clone, Default)]
 struct Group {
     begin: u32,
     positions: f64,
-    /// Ascending.
+    /// Milliseconds, ascending.
     ms: Vec<f64>,
 }
 
@@ -38,7 +38,7 @@ impl Group {
     }
 }
 
-/// What the rounds so far tell of plain decoding.
+/// Measured and estimated cost of plain decoding.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PlainCosts {
     groups: Vec<Knot>,
@@ -48,7 +48,7 @@ pub(super) struct PlainCosts {
 }
 
 impl PlainCosts {
-    /// A plain pass took `ms`.
+    /// Adds a plain pass that took `ms` milliseconds.
     pub(super) fn measure(&mut self, position: u32, ms: f64) {
         let spans = position.saturating_sub(self.open.begin) >= SPAN;
         if self.open.ms.len() >= SAMPLES && spans {
@@ -58,7 +58,7 @@ impl PlainCosts {
         self.open.add(position, ms);
     }
 
-    /// The governor expected so many tokens a second of plain decoding at that position.
+    /// Adds the governor's estimate of plain decoding at a position.
     pub(super) fn expect(&mut self, position: u32, tokens_per_second: f32) {
         if tokens_per_second > 0.0 {
             let ms = 1e3 / f64::from(tokens_per_second);
@@ -66,7 +66,7 @@ impl PlainCosts {
         }
     }
 
-    /// The cost at every position; `None` where nothing was measured.
+    /// Cost by position; `None` without any measurement or estimate.
     pub(super) fn curve(&self) -> Option<Curve> {
         let mut knots = self.groups.clone();
         if self.open.ms.len() >= SAMPLES {
@@ -78,17 +78,18 @@ impl PlainCosts {
         if knots.is_empty() {
             knots.extend(self.open.knot());
         }
-        // An imported trace may say anything.
+        // Imported traces may have any positions.
         knots.sort_by(|one, other| one.position.total_cmp(&other.position));
         (!knots.is_empty()).then_some(Curve(knots))
     }
 }
 
-/// Straight lines between knots, and the nearest knot's cost before the first and after the last. Never empty.
+/// Linear interpolation between knots, constant before the first and after the last. Has at least
+/// one knot.
 pub(super) struct Curve(Vec<Knot>);
 
 impl Curve {
-    /// Milliseconds that plain decoding takes for a token at `position`.
+    /// Milliseconds of plain decoding for a token at `position`.
     pub(super) fn at(&self, position: f64) -> f64 {
         let after = self.0.partition_point(|knot| knot.position < position);
         match (after.checked_sub(1).map(|before| self.0[before]), self.0.get(after)) {

@@ -1,15 +1,16 @@
-//! Stretches of a text in which the same tokens come again and again.
+//! Detection of token sequences that repeat at the end of a text.
 
 use crate::token::TokenId;
 
-/// Longest sequence that is recognised when it repeats, in tokens.
+/// Longest sequence whose repetition is detected, in tokens.
 const LONGEST: usize = 128;
-/// A sequence repeats once it came so many times more in a row,
+/// Least number of repetitions in a row after the first occurrence.
 const TIMES: usize = 2;
-/// and these took at least so many tokens.
+/// Least number of tokens in these repetitions.
 const LEAST: usize = 24;
 
-/// A text's tokens, with the number of last tokens that equal those one period before, for each period.
+/// Tokens of a text and, for each period, the number of last tokens that equal those one period
+/// before.
 #[derive(Debug, Clone)]
 pub(super) struct Repeats {
     tokens: Vec<TokenId>,
@@ -34,8 +35,8 @@ impl Repeats {
         self.tokens.push(token);
     }
 
-    /// Index of the first token that repeats an earlier one, where the text ends in a repetition. The first
-    /// time that a sequence came is not part of it.
+    /// Index of the first repeated token, if the text ends in a repetition. The first occurrence of
+    /// the sequence is not included.
     pub(super) fn start(&self) -> Option<usize> {
         let repeats = |&(period, run): &(usize, &usize)| *run >= (TIMES * period).max(LEAST);
         let longest = (1..).zip(&self.runs).filter(repeats).map(|(_, &run)| run).max()?;

@@ -1,9 +1,10 @@
-//! Speed-up of replies over plain decoding: the one number that window, server and terminal show.
+//! Speedup of replies over plain decoding: the one number that window, server and terminal show.
 //!
-//! Counted are the rounds of a reply after the first, whose time is the prompt's. Plain decoding would have taken
-//! the cost of a plain pass at each token's position ([`PlainCosts`]). A round without a draft is plain decoding but
-//! for the time spent looking for a draft. Rounds that drafted and accepted nothing save nothing, whatever a noisy
-//! clock makes of them, and stretches in which the text repeats itself do not count ([`Repeats`]).
+//! All rounds of a reply count except the first, whose time includes the prompt. Plain decoding is
+//! assumed to take the time of a plain pass at each token's position ([`PlainCosts`]). A round
+//! without a draft is plain decoding, apart from the time to look for a draft. Rounds whose draft
+//! was rejected entirely save nothing, whatever a noisy clock shows. Stretches of repeated text do
+//! not count ([`Repeats`]).
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -16,17 +17,17 @@ use super::plain::{Curve, PlainCosts};
 use super::repeats::Repeats;
 use crate::drafter_kind::DrafterKind;
 
-/// Speed-ups this close to 1 are called "about as fast": measurements do not tell them apart.
+/// Distance from 1 that is shown as "about as fast": measurements cannot tell such speedups apart.
 pub const SAME_SPEED: f64 = 0.05;
 
-/// Positions that are summed before the curve is asked for their cost.
+/// Positions that are summed before the curve is evaluated.
 const STRETCH: u32 = 64;
 
-/// Time between two rounds, over that of the later one, from which on something else happened in between: a draft
-/// model read the prompt, the computer slept.
+/// Time between two rounds, as a multiple of the later one's own time, from which something else
+/// happened in between: a prefill of the draft model, or the computer slept.
 const PAUSE: f64 = 1.5;
 
-/// How much faster replies were written with drafts than plain decoding would have written them.
+/// Speedup of replies with drafts over plain decoding.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Speedup {
@@ -34,16 +35,16 @@ pub struct Speedup {
     pub factor: f64,
     /// `plain_ms - elapsed_ms`; negative where drafting cost time.
     pub saved_ms: f64,
-    /// Time plain decoding would have taken, in milliseconds.
+    /// Estimated time of plain decoding, in milliseconds.
     pub plain_ms: f64,
-    /// Time the counted rounds took, in milliseconds.
+    /// Time of the counted rounds, in milliseconds.
     pub elapsed_ms: f64,
-    /// Replies that were counted; the parts of a continued reply are one.
+    /// Number of replies; the parts of a continued reply count as one.
     pub replies: u32,
 }
 
 impl Speedup {
-    /// From both times; `None` where no time was counted.
+    /// Computes the speedup from both times; `None` if no time was counted.
     pub fn new(plain_ms: f64, elapsed_ms: f64, replies: u32) -> Option<Self> {
         let factor = plain_ms / elapsed_ms;
         let saved_ms = plain_ms - elapsed_ms;
@@ -56,14 +57,14 @@ impl Speedup {
         })
     }
 
-    /// The speed-up of a reply; `None` where nothing was drafted or plain decoding was never measured.
+    /// Speedup of a reply; `None` if nothing was drafted or plain decoding was never measured.
     pub fn of(rounds: &[Round]) -> Option<Self> {
         let mut meter = SpeedupMeter::default();
         rounds.iter().for_each(|round| meter.add(round));
         meter.speedup()
     }
 
-    /// The speed-up after each round, by the rounds until then.
+    /// Speedup after each round.
     pub fn after_each(rounds: &[Round]) -> Vec<Option<Self>> {
         let mut meter = SpeedupMeter::default();
         let after = |round| {
@@ -73,13 +74,13 @@ impl Speedup {
         rounds.iter().map(after).collect()
     }
 
-    /// The speed-up of all parts of a continued reply together.
+    /// Speedup of all parts of a continued reply.
     pub fn of_parts(parts: impl IntoIterator<Item = Self>) -> Option<Self> {
         let sum = Self::of_replies(parts)?;
         Some(Self { replies: 1, ..sum })
     }
 
-    /// The speed-up of several replies together: of their times, not the mean of their factors.
+    /// Speedup of several replies: of their total times, not the mean of their factors.
     pub fn of_replies(replies: impl IntoIterator<Item = Self>) -> Option<Self> {
         let (mut plain_ms, mut elapsed_ms, mut count) = (0.0, 0.0, 0);
         for reply in replies {
@@ -105,43 +106,43 @@ impl Display for Speedup {
     }
 }
 
-/// A fold over the rounds of one reply. Adding a round costs the same however many came before it.
+/// Speedup of a reply, updated round by round in constant time.
 #[derive(Debug, Clone, Default)]
 pub struct SpeedupMeter {
     costs: PlainCosts,
     repeats: Repeats,
     before: Option<Before>,
-    /// Whether anything was drafted: a reply without drafts is plain decoding itself.
+    /// True once anything was drafted; a reply without drafts is plain decoding itself.
     drafted: bool,
     counted: Vec<Counted>,
-    /// Sums of what is counted, by position.
+    /// Sums of the counted rounds, by position.
     stretches: BTreeMap<u32, Stretch>,
 }
 
-/// The round before.
+/// Previous round.
 #[derive(Debug, Clone, Copy)]
 struct Before {
     index: u32,
     at_ms: f32,
-    /// Whether the target's weights are still near for the next pass: neither the prompt nor a draft that ran a model
-    /// has taken their place.
+    /// True if the target's weights are still in the processor's cache: neither the prompt nor a
+    /// draft model's pass evicted them.
     is_plain: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Accepted drafted tokens.
+    /// At least one drafted token was accepted.
     Hit,
-    /// Drafted, and nothing was accepted.
+    /// Tokens were drafted and none was accepted.
     Miss,
-    /// Drafted nothing.
+    /// Nothing was drafted.
     Plain,
 }
 
-/// A round that is counted.
+/// A counted round.
 #[derive(Debug, Clone, Copy)]
 struct Counted {
-    /// Its first token in the reply.
+    /// Index of its first token in the reply.
     token: usize,
     stretch: u32,
     kind: Kind,
@@ -152,9 +153,9 @@ struct Counted {
 struct Sums {
     tokens: f64,
     positions: f64,
-    /// Time the rounds took.
+    /// Total milliseconds.
     ms: f64,
-    /// Of plain rounds, the time without looking for a draft.
+    /// Milliseconds of plain rounds, without looking for a draft.
     plain_ms: f64,
 }
 
@@ -166,7 +167,7 @@ impl Sums {
         self.plain_ms += sign * other.plain_ms;
     }
 
-    /// Time plain decoding takes for these tokens.
+    /// Milliseconds of plain decoding for these tokens.
     fn cost(&self, curve: &Curve) -> f64 {
         if self.tokens > 0.5 { self.tokens * curve.at(self.positions / self.tokens) } else { 0.0 }
     }
@@ -198,7 +199,7 @@ impl Stretch {
 }
 
 impl SpeedupMeter {
-    /// Takes the next round of the reply.
+    /// Adds the next round of the reply.
     pub fn add(&mut self, round: &Round) {
         let decision = round.decision.as_ref();
         if let Some(&expected) = decision.and_then(|decision| decision.tokens_per_second.first()) {
@@ -211,7 +212,7 @@ impl SpeedupMeter {
         let ran_model = round.drafted.iter().any(|drafted| runs_model(drafted.drafter));
         let now =
             Before { index: round.index, at_ms: round.at_ms, is_plain: self.before.is_some() && !ran_model };
-        // A round after one that is missing has no time of its own.
+        // A round whose predecessor is missing has no time of its own.
         let before = self.before.replace(now).filter(|before| before.index + 1 == round.index);
         if let Some(before) = before {
             self.count(round, before, first_token);
@@ -238,7 +239,7 @@ impl SpeedupMeter {
         self.counted.push(counted);
     }
 
-    /// No longer counts rounds whose tokens turned out to be a repetition.
+    /// Removes rounds whose tokens turned out to be a repetition.
     fn forget_repeats(&mut self) {
         let Some(start) = self.repeats.start() else { return };
         while let Some(Counted { stretch, kind, sums, .. }) =
@@ -248,7 +249,7 @@ impl SpeedupMeter {
         }
     }
 
-    /// The speed-up over the rounds so far; `None` where nothing was drafted or plain decoding was never measured.
+    /// Speedup so far; `None` if nothing was drafted or plain decoding was never measured.
     pub fn speedup(&self) -> Option<Speedup> {
         let curve = self.costs.curve().filter(|_| self.drafted && !self.counted.is_empty())?;
         let plain_ms = self.stretches.values().map(|stretch| stretch.plain_ms(&curve)).sum();
@@ -257,7 +258,8 @@ impl SpeedupMeter {
     }
 }
 
-/// Time of a plain round without looking for a draft, where `ms` passed since the round before.
+/// Milliseconds of a plain round without looking for a draft. `ms` is the time since the previous
+/// round.
 fn plain_ms(round: &Round, ms: f64) -> f64 {
     let times = &round.times;
     let own = f64::from(times.draft_ms + times.verify_ms + times.sample_ms + times.rest_ms);
@@ -270,7 +272,7 @@ mod tests {
     use super::*;
     use crate::trace::{Decision, Drafted, Extra, ExtraKind, LengthReason, Outcome, Times};
 
-    /// A reply of rounds that follow each other, whose tokens are all different.
+    /// Reply of consecutive rounds whose tokens all differ.
     #[derive(Default)]
     struct Made {
         rounds: Vec<Round>,
@@ -280,14 +282,14 @@ mod tests {
     }
 
     impl Made {
-        /// After a first round that ends at `position`, at 500 ms.
+        /// Starts after a first round that ends at `position`, at 500 ms.
         fn from(position: u32) -> Self {
             let mut made = Self { position, at_ms: 490.0, ..Self::default() };
             made.round(10.0, 0, 0);
             made
         }
 
-        /// A round of `ms` that drafted so many tokens, of which so many were accepted.
+        /// Adds a round of `ms` milliseconds with numbers of drafted and accepted tokens.
         fn round(&mut self, ms: f64, drafted: usize, accepted: usize) {
             self.at_ms += ms;
             let mut next = || {
@@ -358,7 +360,7 @@ mod tests {
 
     #[test]
     fn nothing_accepted_is_never_a_gain() {
-        // Plain passes were slow, because something else ran; the drafts came later, when nothing did.
+        // Plain passes were slow because something else ran, which had ended when the drafts came.
         let mut made = Made::from(29_000).expecting(3.1);
         (0..4).for_each(|_| made.round(320.0, 0, 0));
         (0..40).for_each(|_| made.round(120.0, 3, 0));
@@ -399,7 +401,7 @@ mod tests {
         let mut made = Made::from(100);
         for number in 0..20 {
             made.round(15.0, 2, 2);
-            // The draft model has taken the place of the target's weights in the cache.
+            // The draft model evicted the target's weights from the processor's cache.
             made.round(14.0, 0, 0);
             if number % 5 == 0 {
                 (0..3).for_each(|_| made.round(10.0, 0, 0));
