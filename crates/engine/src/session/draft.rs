@@ -1,4 +1,4 @@
-//! Who drafts for a session's target, where, and under which name others know it.
+//! Drafters of a session's target, their device, and their saved statistics.
 
 use super::learning::Pair;
 use crate::device::{DeviceChoice, Opened};
@@ -6,31 +6,31 @@ use crate::draft::{Drafter, Drafters, NgramDrafter, RecyclingDrafter};
 use crate::drafter_kind::DrafterKind;
 use crate::model::ModelSource;
 
-/// Who shall draft.
+/// Drafters to open.
 #[allow(clippy::large_enum_variant, reason = "made and used at once; nobody keeps many")]
 pub enum DraftSource {
-    /// What needs no model: n-grams and recycling.
+    /// N-grams and recycling, which need no model.
     WithoutModel,
-    /// A model beside these; `stage` drafts for the model.
+    /// A model in addition to these; `stage` drafts for the model.
     Model { source: ModelSource, stage: Option<ModelSource> },
 }
 
-/// Who is ready to draft.
+/// Opened drafters.
 #[derive(Default)]
 pub struct Draft {
-    /// What it is chosen by, and what people call it; for the client to give.
+    /// Identifier and display name; set by the client.
     pub id: String,
     pub label: String,
-    /// Nobody, where no draft is chosen.
+    /// Empty if no draft is chosen.
     pub drafters: Drafters,
-    /// What computes for the draft model; `None` where there is no model.
+    /// Device of the draft model; `None` without a model.
     pub(super) device: Option<DraftDevice>,
     pub(super) pair: Pair,
-    /// What was learned before was asked for, and what is learned is kept.
+    /// True once saved statistics were restored; new ones are then saved.
     pub(super) remembered: bool,
 }
 
-/// What was chosen to compute for a draft model, `None` for what computes for the target, and what does.
+/// Chosen device of a draft model (`None` for the target's), and the one in use.
 #[derive(Debug, Clone)]
 pub(super) struct DraftDevice {
     pub choice: Option<DeviceChoice>,
@@ -38,24 +38,24 @@ pub(super) struct DraftDevice {
 }
 
 impl Draft {
-    /// The same under another name.
+    /// Sets identifier and display name.
     #[must_use]
     pub fn named(self, id: &str, label: &str) -> Self {
         Self { id: id.to_owned(), label: label.to_owned(), ..self }
     }
 
-    /// What computes for the draft model; `None` where there is no model.
+    /// Device of the draft model; `None` without a model.
     pub fn device(&self) -> Option<&Opened> {
         self.device.as_ref().map(|device| &device.opened)
     }
 
-    /// [`Self::label`], where somebody drafts.
+    /// [`Self::label`], if there are drafters.
     pub fn drafting(&self) -> Option<&str> {
         (!self.drafters.is_empty()).then_some(self.label.as_str())
     }
 
-    /// Whether the draft model failed on a GPU in the last reply. Drafters that fail are left out of the reply; a
-    /// model does better on the CPU from then on.
+    /// Returns true if the draft model failed on a GPU in the last reply. Failed drafters are left
+    /// out of that reply; the model should then move to the CPU.
     pub fn failed_on_gpu(&self) -> bool {
         let on_gpu = self.device().is_some_and(|opened| opened.gpu.is_some());
         on_gpu
@@ -63,7 +63,7 @@ impl Draft {
     }
 }
 
-/// The drafters that need no model.
+/// Drafters without a model.
 pub(super) fn without_model() -> Vec<Box<dyn Drafter>> {
     vec![Box::<NgramDrafter>::default(), Box::<RecyclingDrafter>::default()]
 }

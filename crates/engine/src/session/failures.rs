@@ -1,5 +1,5 @@
-//! What becomes of a session whose GPU is full, is lost, hangs or computes nothing: the text so far is kept, and goes on on
-//! the CPU as if nothing had been. On a program that plays a GPU where there is none.
+//! Sessions whose GPU is full, is lost, hangs or returns nothing: the text so far is kept and
+//! continued on the CPU. Runs on a software renderer if there is no GPU.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::forward::gpu::GpuDevice;
 use crate::forward::{GpuModel, Model};
 use crate::token::TokenId;
 
-/// The first GPU, which is opened anew for each session, as it was left by the last.
+/// The first GPU, opened once and shared by the sessions of a test.
 struct FirstGpu {
     device: Arc<GpuDevice>,
-    /// Models that were loaded onto it.
+    /// Number of models loaded onto it.
     loaded: Mutex<usize>,
 }
 
@@ -49,15 +49,15 @@ impl Hardware for FirstGpu {
     }
 }
 
-/// What became of a reply in whose middle the device was harmed.
+/// Result of a reply whose device failed midway.
 struct Interrupted {
     error: Error,
     session: Session,
-    /// What was written before, and after that by a session that went on with it.
+    /// Tokens written before the failure and by the recovered session.
     tokens: Vec<TokenId>,
 }
 
-/// Does `harm` to the device after three tokens.
+/// Applies `harm` to the device after three tokens.
 fn interrupted(gpu: &Arc<FirstGpu>, harm: impl Fn(&GpuDevice)) -> Interrupted {
     let mut session = load(&host(gpu.clone(), None));
     assert_eq!((session.device().gpu, *gpu.loaded.lock().unwrap()), (Some(Gpu::Any), 1));
@@ -82,7 +82,7 @@ fn interrupted(gpu: &Arc<FirstGpu>, harm: impl Fn(&GpuDevice)) -> Interrupted {
     Interrupted { error, session, tokens }
 }
 
-/// What the CPU writes without a failure.
+/// Reply of the CPU without a failure.
 fn undisturbed() -> Vec<TokenId> {
     let mut session = load(&host(Arc::new(ThisComputer), None));
     let request = Request { ignore_end: true, ..request(&session) };
@@ -124,7 +124,7 @@ fn a_target_that_is_larger_than_the_gpus_memory_runs_on_the_cpu() {
     assert_eq!(found, undisturbed());
 }
 
-/// The starter's context is longer than a page, which a prompt fills here.
+/// The starter's context is longer than a page of the cache, which the prompt fills here.
 #[test]
 fn a_cache_that_cannot_grow_ends_the_reply_and_the_target_stays_with_a_shorter_context_or_goes() {
     let gpu = FirstGpu::open();
@@ -143,6 +143,6 @@ fn a_cache_that_cannot_grow_ends_the_reply_and_the_target_stays_with_a_shorter_c
     assert!(error.is_out_of_memory() && (5..8).contains(&written.len()), "{error}, {written:?}");
     let remedy = session.remedy(&error).unwrap();
     let session = session.recover(remedy, |source| source).unwrap();
-    // Not even a new model has room there.
+    // A new model does not fit either.
     assert_eq!(session.device().gpu, None);
 }

@@ -1,6 +1,6 @@
-//! Which device a model runs on where nobody named one: the fastest GPU, if a token takes less time there than on the
-//! CPU. That is measured once for each model and GPU, on a part of the model, which takes less than loading it twice, and
-//! remembered.
+//! Automatic choice of a model's device: the fastest GPU, if a token takes less time there than on
+//! the CPU. This is measured once per model and GPU, on a part of the model, which is faster than
+//! loading it twice. The result is saved.
 
 use std::time::{Duration, Instant};
 
@@ -12,17 +12,17 @@ use crate::forward::{Interest, Model, Want};
 use crate::model::{ModelSource, Part};
 use crate::tree::TokenTree;
 
-/// Bytes of the layers that are measured: more than the caches of most processors hold.
+/// Bytes of measured layers: more than most processors' caches hold.
 const BYTES: u64 = 96_000_000;
 
-/// Measuring a device ends after this time, as soon as everything was measured [`FEWEST`] times.
+/// Time limit of a measurement, which has at least [`FEWEST`] samples.
 const WITHIN: Duration = Duration::from_millis(150);
 const FEWEST: usize = 2;
 
-/// A GPU that takes so many times what the CPU takes is not measured to the end.
+/// Factor over the CPU's time from which a GPU's measurement ends early.
 const HOPELESS: f64 = 4.0;
 
-/// What shall compute for a model, as `choice` says, and where that leaves it open, whatever is faster for it.
+/// Device for a model by `choice`; the faster one if it leaves that open.
 pub fn choose(host: &Host, source: &ModelSource, role: Role, choice: &DeviceChoice) -> Opened {
     let cpu = host.hardware.open(choice);
     if !cpu.undecided {
@@ -31,7 +31,7 @@ pub fn choose(host: &Host, source: &ModelSource, role: Role, choice: &DeviceChoi
     faster(host, source, role, &host.hardware.candidates(), cpu)
 }
 
-/// What shall compute for a draft whose target is on `gpu`: the CPU, where that is faster for it.
+/// Device for a draft model whose target is on `gpu`: the CPU, if that is faster.
 pub fn beside(host: &Host, source: &ModelSource, gpu: &Opened) -> Opened {
     let candidates = host.hardware.candidates();
     match candidates.iter().find(|candidate| gpu.is(&candidate.choice)) {
@@ -40,7 +40,7 @@ pub fn beside(host: &Host, source: &ModelSource, gpu: &Opened) -> Opened {
     }
 }
 
-/// The fastest of `gpus`, or the CPU where none is faster than that.
+/// The fastest of `gpus`, or the CPU if it is faster.
 fn faster(host: &Host, source: &ModelSource, role: Role, gpus: &[Candidate], cpu: Opened) -> Opened {
     let (mut fastest, mut why): (Option<Measured<'_>>, _) = (None, None);
     for gpu in gpus {
@@ -58,19 +58,19 @@ fn faster(host: &Host, source: &ModelSource, role: Role, gpus: &[Candidate], cpu
     let (takes_less, note) = (times.gpu_ms < times.cpu_ms, times.sentence(role, &gpu.name));
     let opened =
         if takes_less { open.unwrap_or_else(|| host.hardware.open(&gpu.choice)) } else { cpu.clone() };
-    // That another build could use the GPU is beside the point: this one tried it.
+    // The remark that another build could use the GPU does not apply: this one tried it.
     let remark = cpu.remark.filter(|remark| !remark.ends_with(CPU_INSTEAD));
     let note = Some(note).filter(|_| takes_less == opened.gpu.is_some());
     Opened { remark: opened.remark.filter(|_| takes_less).or(remark), note, ..opened }
 }
 
-/// A GPU, what a token takes there, and it where it was opened for that.
+/// GPU, its measured times, and the open device if it was opened for that.
 type Measured<'a> = (&'a Candidate, TokenTimes, Option<Opened>);
 
-/// Remembered or measured, with the GPU where it was opened for that; `None` of what does not run by itself.
+/// Saved or measured times, and the GPU if it was opened; `None` for a model that cannot run alone.
 ///
 /// # Errors
-/// A sentence that says why the GPU is not used.
+/// Sentence with the reason why the GPU is not used.
 fn times(
     host: &Host,
     source: &ModelSource,
@@ -78,7 +78,7 @@ fn times(
     cpu: &Opened,
 ) -> std::result::Result<Option<(TokenTimes, Option<Opened>)>, String> {
     let mut devices = vec![gpu.name.clone(), gpu.driver.clone(), cpu.label.clone()];
-    // Kernels become faster from version to version.
+    // Kernels become faster with new versions.
     devices.push(env!("CARGO_PKG_VERSION").to_owned());
     devices.extend(source.eight_bits().then(|| "eight bits".to_owned()));
     let pair = Pair { models: vec![source.path().to_owned()], devices };
@@ -105,20 +105,20 @@ fn times(
 fn measure(host: &Host, source: &ModelSource, gpu: &Opened) -> Result<Option<TokenTimes>> {
     let Some(part) = source.part(BYTES)? else { return Ok(None) };
     let load = |opened: &Opened| host.hardware.load(&part.source, opened);
-    // What cannot be there is not measured here.
+    // If the GPU cannot load it, the CPU is not measured.
     let mut there = load(gpu)?;
     let cpu_ms = token_ms(load(&Opened::cpu())?.as_mut(), &part, f64::INFINITY)?;
     Ok(Some(TokenTimes { gpu_ms: token_ms(there.as_mut(), &part, HOPELESS * cpu_ms)?, cpu_ms }))
 }
 
-/// What a token of the whole takes: as many passes over the part as make its layers, handed over one after the other,
-/// and the output matrix as much longer as it is larger. Of several measurements the shortest, since whatever else the
-/// computer does makes them longer; but one that is beyond `hopeless` is enough.
+/// Milliseconds per token of the whole model: consecutive passes over the part, as many as make up
+/// all layers, and the output matrix scaled by its size. The shortest of several measurements
+/// counts, since other work only makes them longer. One above `hopeless` ends it.
 fn token_ms(model: &mut dyn Model, part: &Part, hopeless: f64) -> Result<f64> {
     let nothing = Want::nothing();
     let logits = Want::all_rows().interest(Interest::Peaks);
     let passes = part.layers.round() as usize;
-    // The first touches memory for the first time.
+    // The first pass touches memory for the first time.
     passes_ms(model, 1, &logits)?;
     let [mut layers, mut without, mut with] = [f64::INFINITY; 3];
     let begin = Instant::now();
@@ -136,7 +136,7 @@ fn token_ms(model: &mut dyn Model, part: &Part, hopeless: f64) -> Result<f64> {
     Ok(layers * part.layers / passes as f64 + (with - without).max(0.0) * part.vocabulary)
 }
 
-/// Milliseconds of so many passes over one token, of which nothing stays cached.
+/// Milliseconds of `passes` passes over one token, of which nothing stays cached.
 fn passes_ms(model: &mut dyn Model, passes: usize, want: &Want<'_>) -> Result<f64> {
     let start = Instant::now();
     for _ in 0..passes {

@@ -1,19 +1,19 @@
-//! What computes, as a session uses it. Tests put GPUs that fail in its place.
+//! Devices, as a session uses them. Tests replace them with failing GPUs.
 
 use crate::device::{self, Candidate, DeviceChoice, Opened, Problem};
 use crate::error::Result;
 use crate::forward::{self, Model};
 use crate::model::ModelSource;
 
-/// Devices, and how models get there.
+/// Devices and loading of models.
 pub trait Hardware: Send + Sync {
-    /// Every choice with its label, or with what stands in the way.
+    /// Every choice with its label, or with the problem that prevents it.
     fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)>;
 
-    /// What was chosen, or the CPU with a remark why.
+    /// Opens the chosen device, or the CPU with a remark why.
     fn open(&self, choice: &DeviceChoice) -> Opened;
 
-    /// The GPUs that may be faster than the CPU, the one that should be fastest first.
+    /// GPUs that may be faster than the CPU, expected fastest first.
     fn candidates(&self) -> Vec<Candidate>;
 
     /// # Errors
@@ -21,7 +21,7 @@ pub trait Hardware: Send + Sync {
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>>;
 }
 
-/// The devices there are.
+/// Devices of this computer.
 pub struct ThisComputer;
 
 impl Hardware for ThisComputer {

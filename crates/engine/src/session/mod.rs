@@ -1,11 +1,11 @@
-//! A loaded target, who drafts for it, and where each computes: what the window and the terminal reply
-//! with. Loads models onto their devices, puts words into tokens, replies, keeps what was learned, and goes on after
-//! a device failed. Prints nothing; which models there are, what is set and where files lie is for its clients.
+//! Session: a loaded target, its drafters and their devices. Window and terminal reply through it.
+//! Loads models onto devices, tokenizes prompts, replies, saves statistics, and recovers from
+//! device failures. Prints nothing; the client decides on models, settings and files.
 //!
-//! - [`Host`]: what a session needs of the computer: [`Hardware`], [`Learning`], a [`Renderer`]
-//! - [`Form`]: from words to tokens
-//! - [`choose`]: which device is the faster one
-//! - [`Draft`]: who drafts; [`Remedy`]: what becomes of a target whose GPU failed
+//! - [`Host`]: services of the computer: [`Hardware`], [`Learning`], a [`Renderer`]
+//! - [`Form`]: from messages to tokens
+//! - [`choose`]: the fastest device
+//! - [`Draft`]: the drafters; [`Remedy`]: recovery of a target whose GPU failed
 
 mod draft;
 #[cfg(test)]
@@ -38,46 +38,46 @@ use crate::error::{Error, Result};
 use crate::model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 use crate::token::TokenId;
 
-/// What a session needs of the computer it runs on.
+/// Services of the computer that a session uses.
 #[derive(Clone)]
 pub struct Host {
     pub hardware: Arc<dyn Hardware>,
-    /// `None` where nothing is remembered.
+    /// Saved statistics; `None` to save nothing.
     pub learning: Option<Arc<dyn Learning>>,
-    /// Who compiles and renders the chat templates of models: see [`Form::chat`].
+    /// Compiles and renders chat templates: see [`Form::chat`].
     pub renderer: Arc<Renderer>,
 }
 
 /// See the module.
 pub struct Session {
     host: Host,
-    /// The target's file, and how it was read.
+    /// File of the target, and whether it was converted to eight bits.
     path: PathBuf,
     eight_bits: bool,
     form: Form,
-    /// What was chosen to compute for the target, and what does.
+    /// Chosen device of the target, and the one in use.
     choice: DeviceChoice,
     opened: Opened,
-    /// Another device was to compute and could not take the target.
+    /// True if the target did not fit the wanted device.
     fell_back: bool,
-    /// The context is shorter than the model's own.
+    /// True if the context is shorter than the model's own.
     limited: bool,
     pub decoder: Decoder,
     pub draft: Draft,
 }
 
 impl Session {
-    /// Loads a target onto what was chosen, or onto the CPU where that cannot be had; nobody drafts for it yet.
-    /// `form` is what its prompts take.
+    /// Loads a target onto the chosen device, or onto the CPU if that is not available. No drafters
+    /// are set. `form` is the form of its prompts.
     ///
     /// # Errors
-    /// Those of loading a model.
+    /// Errors of loading a model.
     pub fn load(host: &Host, source: &ModelSource, form: Form, choice: DeviceChoice) -> Result<Self> {
         let wanted = choose(host, source, Role::Target, &choice);
         Self::load_onto(host, source, form, choice, &wanted)
     }
 
-    /// The same, onto a device that is open.
+    /// Loads a target like [`Self::load`], onto a device that is open.
     ///
     /// # Errors
     /// As [`Self::load`].
@@ -105,12 +105,12 @@ impl Session {
         })
     }
 
-    /// The target's file or folder.
+    /// File or folder of the target.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What its prompts take.
+    /// Form of its prompts.
     pub fn form(&self) -> &Form {
         &self.form
     }
@@ -119,27 +119,27 @@ impl Session {
         self.decoder.tokenizer()
     }
 
-    /// Tokens that prompt and reply may have together.
+    /// Maximum length of prompt and reply together, in tokens.
     pub fn context(&self) -> usize {
         self.decoder.target().config().context
     }
 
-    /// What was chosen to compute for the target.
+    /// Chosen device of the target.
     pub fn device_choice(&self) -> &DeviceChoice {
         &self.choice
     }
 
-    /// What computes for the target.
+    /// Device of the target.
     pub fn device(&self) -> &Opened {
         &self.opened
     }
 
-    /// Why the target is on the CPU, where another device was wanted when it was loaded.
+    /// Reason why the target is on the CPU, if another device was wanted when it was loaded.
     pub fn fell_back(&self) -> Option<&str> {
         self.opened.remark.as_deref().filter(|_| self.fell_back)
     }
 
-    /// "CPU, 8 threads, AVX-512", and the draft model's device where it is another.
+    /// Devices in use, such as "CPU, 8 threads, AVX-512", with the draft model's if it is another.
     pub fn devices(&self) -> String {
         let target = &self.opened.label;
         match self.draft.device().map(|device| &device.label) {
@@ -148,25 +148,26 @@ impl Session {
         }
     }
 
-    /// Why something else computes than what was chosen, each in sentences; one for both in the same place.
+    /// Reasons why devices other than the chosen ones are used, in sentences; a reason that
+    /// concerns both models appears once.
     pub fn remarks(&self) -> impl Iterator<Item = &str> {
         let target = self.opened.remark.as_deref();
         let draft = self.draft.device().and_then(|device| device.remark.as_deref());
         target.into_iter().chain(draft.filter(|draft| Some(*draft) != target))
     }
 
-    /// What was measured of devices, and which one follows from it, each in a sentence.
+    /// Measurements of devices and the resulting choice, each as a sentence.
     pub fn notes(&self) -> impl Iterator<Item = &str> {
         let draft = self.draft.device().and_then(|device| device.note.as_deref());
         let target = self.opened.note.as_deref();
         target.into_iter().chain(draft.filter(|draft| Some(*draft) != target))
     }
 
-    /// Makes `choice` what is chosen for the target, if that is where it is already. Otherwise the target has to be
-    /// loaded again, onto the device that is returned.
+    /// Changes the chosen device to `choice`, if the target runs there already. Otherwise returns
+    /// the device onto which the target has to be loaded.
     ///
     /// # Errors
-    /// Those of opening the target's file.
+    /// Errors of opening the target's file.
     pub fn move_target(&mut self, choice: &DeviceChoice) -> Result<Option<Opened>> {
         if self.choice == *choice {
             return Ok(None);
@@ -180,7 +181,7 @@ impl Session {
         Ok(None)
     }
 
-    /// What shall compute for a draft model: the target's own device, opened once, unless another is chosen.
+    /// Device for a draft model: the target's, opened once, unless another is chosen.
     pub fn draft_device(&self, choice: Option<&DeviceChoice>) -> Opened {
         match choice {
             Some(choice) if !self.opened.is(choice) => self.host.hardware.open(choice),
@@ -188,7 +189,8 @@ impl Session {
         }
     }
 
-    /// The same for this model: beside a target on a GPU of any make it is the CPU, where that is faster.
+    /// Device for this draft model. For a target on a GPU of any make, this is the CPU if it is
+    /// faster.
     fn draft_device_for(&self, source: &DraftSource, choice: Option<&DeviceChoice>) -> Opened {
         let DraftSource::Model { source, .. } = source else { return self.draft_device(choice) };
         match choice {
@@ -200,7 +202,7 @@ impl Session {
         }
     }
 
-    /// The draft, unless its model has to be loaded onto another device for what is chosen now.
+    /// Returns the draft if its model can stay on its device with `choice`.
     pub fn in_place(&self, mut draft: Draft, choice: Option<&DeviceChoice>) -> Option<Draft> {
         if let Some(device) = draft.device.as_mut().filter(|device| device.choice.as_ref() != choice) {
             let wanted = self.draft_device(choice);
@@ -213,26 +215,26 @@ impl Session {
         Some(draft)
     }
 
-    /// The draft head that the target has in its own files, to be [opened](Self::open_draft) as others are; see
-    /// [`ModelSource::mtp_head`].
+    /// Draft head (MTP) in the target's own files, to be [opened](Self::open_draft) like others;
+    /// see [`ModelSource::mtp_head`].
     ///
     /// # Errors
-    /// As there.
+    /// Errors of [`ModelSource::mtp_head`].
     pub fn mtp_head(&self) -> Result<ModelSource> {
         ModelSource::open(&self.path)?.in_eight_bits(self.eight_bits).mtp_head()
     }
 
-    /// Opens who shall draft; a model is loaded onto what was chosen for drafts, `None` for the target's device.
-    /// Nothing changes for the session before it is its [`Self::draft`].
+    /// Opens drafters. A model is loaded onto the device chosen for drafts; `None` for the
+    /// target's. The session changes only when the result becomes its [`Self::draft`].
     ///
     /// # Errors
-    /// Those of loading a model, `Error::Incompatible` for one whose vocabulary shares too little with the
-    /// target's, and `Error::OtherTarget` for a draft head that was made for another.
+    /// Errors of loading a model; `Error::Incompatible` for a vocabulary that shares too little
+    /// with the target's; `Error::OtherTarget` for a draft head of another target.
     pub fn open_draft(&self, source: &DraftSource, choice: Option<&DeviceChoice>) -> Result<Draft> {
         self.open_draft_onto(source, choice, &self.draft_device_for(source, choice))
     }
 
-    /// The same, onto a device that is open.
+    /// Opens drafters like [`Self::open_draft`], onto a device that is open.
     ///
     /// # Errors
     /// As [`Self::open_draft`].
@@ -266,7 +268,7 @@ impl Session {
         Ok(Draft { drafters: Drafters::new(drafters), device, pair, ..Draft::default() })
     }
 
-    /// Loads a model that can draft for the target, or a draft head that was made for it; returns where it is, too.
+    /// Loads a draft model or draft head; returns its device, too.
     ///
     /// # Errors
     /// As [`Self::open_draft`].
@@ -278,7 +280,7 @@ impl Session {
         Ok((Box::new(model), opened))
     }
 
-    /// Loads a model that can draft for the target; returns where it is, too.
+    /// Loads a draft model; returns its device, too.
     ///
     /// # Errors
     /// As [`Self::open_draft`].
@@ -295,16 +297,16 @@ impl Session {
         Ok((head_drafter(&source, model, self.tokenizer().ends())?, opened))
     }
 
-    /// Lets the drafters repeat texts of other conversations, in place of those before.
+    /// Replaces the texts of other conversations that the drafters may repeat.
     pub fn repeat(&mut self, texts: &[String]) {
         let tokenizer = self.decoder.tokenizer();
-        // Those that the tokenizer can read.
+        // Texts that the tokenizer cannot encode are left out.
         let texts = texts.iter().filter_map(|text| tokenizer.encode(text, Special::Ignore).ok());
         self.draft.drafters.remember(&texts.collect::<Vec<_>>());
     }
 
-    /// Lets those who draft go on from what was learned about them before; where nothing was, measures what they
-    /// cost. Nothing happens where nobody drafts, or that is known already.
+    /// Restores saved statistics of the drafters, or measures them if there are none. Does nothing
+    /// without drafters or if they are known.
     ///
     /// # Errors
     /// When the target fails.
@@ -319,38 +321,39 @@ impl Session {
         self.decoder.measure(drafters)
     }
 
-    /// Keeps what was learned about those who draft, for the next start, where [`Self::prepare`] was called for them.
+    /// Saves the drafters' statistics, if [`Self::prepare`] was called for them.
     pub fn keep_learned(&self) {
         let Draft { drafters, pair, remembered, .. } = &self.draft;
         let learning = self.host.learning.as_ref().filter(|_| *remembered);
         if let Some((learning, knowledge)) = learning.zip(drafters.knowledge()) {
-            // Worth no error.
+            // A failure is only logged.
             if let Err(error) = learning.keep(pair, &knowledge) {
                 tracing::warn!("what was learned about the models is not kept: {error}");
             }
         }
     }
 
-    /// The tokens of what a person said, as the first message of a conversation or as it is.
+    /// Tokenizes a user's text, as the first message of a conversation or raw.
     ///
     /// # Errors
-    /// Those of [`Form::said`] and [`Form::tokens`].
+    /// Errors of [`Form::said`] and [`Form::tokens`].
     pub fn text(&self, text: &str) -> Result<Vec<TokenId>> {
         self.conversation(&[self.form.said(text)?], None)
     }
 
-    /// The tokens of a conversation up to where the next reply begins; `thinking` as for [`Form::conversation`].
+    /// Tokenizes a conversation up to the start of the next reply; `thinking` as in
+    /// [`Form::conversation`].
     ///
     /// # Errors
-    /// Those of [`Form::tokens`].
+    /// Errors of [`Form::tokens`].
     pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<Vec<TokenId>> {
         self.form.tokens(self.tokenizer(), messages, thinking)
     }
 
-    /// Writes a reply, see [`Decoder::reply`].
+    /// Generates a reply, see [`Decoder::reply`].
     ///
     /// # Errors
-    /// As there. [`Self::remedy`] says what can be done about them.
+    /// Errors of [`Decoder::reply`]. [`Self::remedy`] returns the recovery.
     pub fn reply(
         &mut self,
         request: &Request,
@@ -359,21 +362,21 @@ impl Session {
         self.decoder.reply(request, &mut self.draft.drafters, on_progress)
     }
 
-    /// What is to be done about an error of the target; `None` for one that is not its GPU's.
+    /// Recovery from an error of the target; `None` if the GPU did not cause it.
     pub fn remedy(&self, error: &Error) -> Option<Remedy> {
         self.opened.gpu?;
         let model = self.decoder.target();
         Remedy::of(error, model.config().context, model.cached().len())
     }
 
-    /// Loads the target again after its GPU failed, as `remedy` says; nobody drafts for it then. `watch` gets the
-    /// opened model before it is loaded.
+    /// Loads the target again after its GPU failed, by `remedy`; no drafters are set. `watch`
+    /// receives the opened model before it is loaded.
     ///
     /// # Errors
-    /// As [`Self::load`]; the session is gone then.
+    /// As [`Self::load`]; the session is lost then.
     pub fn recover(self, remedy: Remedy, watch: impl FnOnce(ModelSource) -> ModelSource) -> Result<Self> {
         let Self { host, path, eight_bits, form, choice, opened, decoder, draft, .. } = self;
-        // What fills the GPU goes first.
+        // GPU memory is freed first.
         drop((decoder, draft));
         let wanted = match remedy {
             Remedy::Shorter(_) => opened,

@@ -1,4 +1,4 @@
-//! From a person's words to the tokens that a model is asked to continue.
+//! Prompts: from messages to tokens.
 
 use std::sync::Arc;
 
@@ -8,26 +8,26 @@ use crate::model::channels;
 use crate::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
 use crate::token::TokenId;
 
-/// The form a prompt takes.
+/// Form of a prompt.
 pub enum Form {
-    /// The text as it is, special tokens read as such, after the token that begins a text where the tokenizer asks
-    /// for one.
+    /// The text as it is, with special tokens, after the token that begins a text if the tokenizer
+    /// adds one.
     Raw,
-    /// A conversation, put into words by the model's own template.
+    /// A conversation, rendered by the model's own template.
     Chat(Box<ChatTemplate>),
 }
 
 impl Form {
-    /// The model's own template, which `renderer` compiles and renders.
+    /// Form with the model's own template, which `renderer` compiles and renders.
     ///
     /// # Errors
-    /// `Error::NoTemplate`, `Error::Template` or `Error::HeadAlone` of a model that can lead no conversation.
+    /// `Error::NoTemplate`, `Error::Template` or `Error::HeadAlone` for a model that cannot chat.
     pub fn chat(source: &ModelSource, renderer: &Arc<Renderer>) -> Result<Self> {
         source.check_target()?;
         Ok(Self::Chat(Box::new(source.template(renderer)?)))
     }
 
-    /// Whether the model thinks when nothing is said about it; `None` where there is no switch for it.
+    /// Default of the model's reasoning; `None` without a switch for it.
     pub fn thinks(&self) -> Option<bool> {
         match self {
             Self::Raw => None,
@@ -35,15 +35,15 @@ impl Form {
         }
     }
 
-    /// The prompt in which a person said `text`, special tokens in it by their names.
+    /// Prompt with `text` as the first message; special tokens appear by their names.
     ///
     /// # Errors
-    /// `Error::EmptyPrompt` for a text without words; what the template reports.
+    /// `Error::EmptyPrompt` for a text without words; errors of the template.
     pub fn text(&self, text: &str) -> Result<String> {
         self.conversation(&[self.said(text)?], None)
     }
 
-    /// `text` as the first message of a conversation.
+    /// Message with `text`, the first of a conversation.
     ///
     /// # Errors
     /// `Error::EmptyPrompt` for a text without words.
@@ -55,12 +55,12 @@ impl Form {
         }
     }
 
-    /// The prompt that asks for the next reply of a conversation, or where it ends with a reply, for more of that;
-    /// raw, what was said as it is. `thinking` says whether the model shall think, where its template has a switch for
-    /// that: see [`Self::thinks`].
+    /// Prompt for the next reply of a conversation, or if it ends with a reply, for its
+    /// continuation. Raw: the texts as they are. `thinking` turns reasoning on or off if the
+    /// template has a switch: see [`Self::thinks`].
     ///
     /// # Errors
-    /// What the template reports.
+    /// Errors of the template.
     pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
         match self {
             Self::Raw => Ok(messages.iter().map(|message| message.content.as_str()).collect()),
@@ -68,11 +68,11 @@ impl Form {
         }
     }
 
-    /// The tokens of that prompt. The template's own parts may be special tokens, what was said may not; raw, special
-    /// tokens are read as such.
+    /// Tokens of that prompt. Only the template's own parts may contain special tokens, except in
+    /// raw form.
     ///
     /// # Errors
-    /// What the template and the tokenizer report.
+    /// Errors of the template and the tokenizer.
     pub fn tokens(
         &self,
         tokenizer: &Tokenizer,
@@ -94,7 +94,8 @@ impl Form {
     }
 }
 
-/// A conversation with the turn of the assistant open, after as much of a reply as there is at its end.
+/// Renders a conversation with the assistant's turn open, after the partial reply at its end, if
+/// any.
 fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
     let (before, reply) = match messages.split_last() {
         Some((reply, before)) if reply.role == Role::Assistant => (before, reply.content.as_str()),
@@ -113,10 +114,10 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
     Ok(template.render_with(&before, true, thinking)? + &channels::written(reply, thinking != Some(false)))
 }
 
-/// The tokens of a whole text: begun as the tokenizer asks for, special tokens read as such.
+/// Tokens of a whole text, with the first token that the tokenizer adds and with special tokens.
 ///
 /// # Errors
-/// What the tokenizer reports.
+/// Errors of the tokenizer.
 pub fn whole_text(tokenizer: &Tokenizer, text: &str) -> Result<Vec<TokenId>> {
     let mut tokens: Vec<TokenId> = tokenizer.bos().filter(|_| tokenizer.adds_bos()).into_iter().collect();
     tokens.extend(tokenizer.encode(text, Special::Parse)?);
@@ -127,7 +128,7 @@ pub fn whole_text(tokenizer: &Tokenizer, text: &str) -> Result<Vec<TokenId>> {
 mod tests {
     use super::*;
 
-    /// As gpt-oss has it: who passes what was thought as a part of what was said is refused.
+    /// Template like that of gpt-oss, which refuses reasoning inside of a reply's content.
     const CHANNELS: &str = "{% for message in messages %}{% if message.role == 'assistant' %}\
         {% if '<|channel|>analysis<|message|>' in message.content or '<think>' in message.content %}\
         {{ raise_exception('thoughts in the content') }}{% endif %}\

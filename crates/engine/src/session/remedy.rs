@@ -1,26 +1,26 @@
-//! What becomes of a target whose GPU failed: there again with a shorter context where its memory ran out,
-//! else on the CPU. Decides; loading is the session's.
+//! Recovery of a target whose GPU failed: a shorter context if memory ran out, else the CPU.
+//! Decides only; the session loads.
 
 use crate::error::Error;
 
-/// How a target goes on after a failure.
+/// Recovery after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Remedy {
-    /// On the same GPU, with a context of at most so many tokens.
+    /// Stay on the GPU with a context of at most this many tokens.
     Shorter(usize),
-    /// On the CPU.
+    /// Move to the CPU.
     Cpu,
 }
 
 impl Remedy {
-    /// Contexts are not made shorter than this, in tokens.
+    /// Minimum length of a shortened context, in tokens.
     const SHORTEST: usize = 2048;
 
-    /// After `error` on a GPU, of a target with a context of `context` tokens, `cached` of which it held;
-    /// `None` after an error that is not the GPU's.
+    /// Recovery after `error` on a GPU, for a target with a context of `context` tokens, `cached`
+    /// of them in use; `None` if the GPU did not cause the error.
     ///
-    /// The caches of a GPU double when they are full, so a power of two is what they had room for. At least
-    /// half the context goes every time, so that this comes to an end.
+    /// A GPU's caches double when they are full, so they had room for a power of two. Each recovery
+    /// at least halves the context, so that the sequence ends.
     pub fn of(error: &Error, context: usize, cached: usize) -> Option<Self> {
         if !matches!(error, Error::Compute(_)) {
             return None;
@@ -30,7 +30,7 @@ impl Remedy {
         Some(if helps { Self::Shorter(shorter) } else { Self::Cpu })
     }
 
-    /// The context to load the target with, where it is to be shorter.
+    /// Context length to load the target with, if it is to be shorter.
     pub fn context(self) -> Option<usize> {
         match self {
             Self::Shorter(tokens) => Some(tokens),
@@ -38,7 +38,7 @@ impl Remedy {
         }
     }
 
-    /// What will be done, to be said with the error.
+    /// Announcement to show with the error.
     pub fn announcement(self) -> String {
         match self {
             Self::Shorter(tokens) => {
@@ -48,7 +48,7 @@ impl Remedy {
         }
     }
 
-    /// What was done and how to undo it, to be said from then on.
+    /// Message to show from then on: the change and how to undo it.
     pub fn message(self) -> String {
         match self {
             Self::Shorter(tokens) => format!(
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_full_gpu_gets_a_context_that_fitted_and_at_most_half_of_the_last() {
         let after = |context, cached| Remedy::of(&out_of_memory(), context, cached).unwrap();
-        // 4,096 positions were there when the next ones had no room.
+        // 4,096 positions were allocated when the next ones had no room.
         assert_eq!(after(131_072, 4_090), Remedy::Shorter(4096));
         assert_eq!(after(131_072, 100), Remedy::Shorter(2048));
         assert_eq!(after(8192, 8000), Remedy::Shorter(4096));

@@ -1,8 +1,9 @@
-//! What a person types is text: spellings of special tokens in the contents of a conversation are kept from being
-//! read as tokens, whatever the template makes of the contents.
+//! Keeps spellings of special tokens in messages from being read as tokens, whatever the template
+//! does with the messages.
 //!
-//! Each such spelling is rendered as one character that nobody uses, and put back afterwards, so that its place in
-//! the prompt is known. A template that treats such a character in its own way gets the spelling with a space in it.
+//! Each such spelling is rendered as one character that nobody uses and put back afterwards, so
+//! that its position in the prompt is known. If a template changes such a character, the spelling
+//! is rendered with a space behind every character instead.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,23 +11,24 @@ use std::ops::Range;
 use crate::error::Result;
 use crate::model::{ChatMessage, Role, Tokenizer};
 
-/// Characters for private use, which stand for no text: two planes of them.
+/// Two planes of private-use characters, which stand for no text.
 const STAND_INS: [Range<u32>; 2] = [0xF_0000..0xF_FFFE, 0x10_0000..0x10_FFFE];
 
 /// A rendered conversation.
 pub(super) struct Rendered {
     pub text: String,
-    /// Where it is text although it spells tokens: ranges in order.
+    /// Ranges of plain text that spell special tokens, in order.
     pub plain: Vec<Range<usize>>,
-    /// Spellings that could not be followed through the template and have a space in them.
+    /// Number of spellings that are rendered with spaces because the template lost them.
     pub broken: usize,
 }
 
-/// Renders `messages` with `render`. Contents are text; the assistant's own have the added tokens that a model
-/// writes, such as those around its thinking, but no control tokens: those end a reply or are none of its text.
+/// Renders `messages` with `render`, contents as plain text. The assistant's contents may contain
+/// added tokens that a model writes, such as those around its reasoning, but no control tokens:
+/// these end a reply or are not part of its text.
 ///
 /// # Errors
-/// What `render` reports.
+/// Errors of `render`.
 pub(super) fn render(
     tokenizer: &Tokenizer,
     messages: &[ChatMessage],
@@ -48,7 +50,7 @@ pub(super) fn render(
     if !spellings.clone().any(lost) {
         return Ok(stand_ins.restore(&rendered, 0));
     }
-    // The template left the content out, or wrote the character in another way.
+    // The template left the content out or rewrote the character.
     let shown = |spelling: &str| match lost(spelling) {
         true => broken(spelling),
         false => stand_ins.character(spelling).to_string(),
@@ -58,7 +60,7 @@ pub(super) fn render(
     Ok(stand_ins.restore(&rendered, broken))
 }
 
-/// The messages with other texts for the spellings in them.
+/// Messages with their spellings replaced by `shown`.
 fn with(
     messages: &[ChatMessage],
     spelled: &[Vec<Range<usize>>],
@@ -78,19 +80,19 @@ fn with(
     messages.iter().zip(spelled).map(content).collect()
 }
 
-/// A spelling that is none: with a space behind every character.
+/// Breaks a spelling with a space behind every character.
 fn broken(spelling: &str) -> String {
     spelling.chars().flat_map(|character| [character, ' ']).collect()
 }
 
-/// A character for each spelling.
+/// Replacement character of each spelling.
 struct StandIns<'a> {
     characters: HashMap<&'a str, char>,
     spellings: HashMap<char, &'a str>,
 }
 
 impl<'a> StandIns<'a> {
-    /// Characters that no content has.
+    /// Assigns characters that no message contains.
     fn of(messages: &'a [ChatMessage], spelled: &[Vec<Range<usize>>]) -> Self {
         let used = |character: &char| messages.iter().any(|message| message.content.contains(*character));
         let mut free = STAND_INS.into_iter().flatten().filter_map(char::from_u32).filter(|free| !used(free));
@@ -109,12 +111,13 @@ impl<'a> StandIns<'a> {
         stand_ins
     }
 
-    /// The character for a spelling; one that is never found where there are more spellings than characters.
+    /// Character of a spelling, or one that is never found if there are more spellings than
+    /// characters.
     fn character(&self, spelling: &str) -> char {
         self.characters.get(spelling).copied().unwrap_or(char::REPLACEMENT_CHARACTER)
     }
 
-    /// The prompt with the spellings in it again.
+    /// Puts the spellings back into the prompt.
     fn restore(&self, rendered: &str, broken: usize) -> Rendered {
         let mut text = String::with_capacity(rendered.len());
         let mut plain = Vec::new();
@@ -141,7 +144,7 @@ mod tests {
     use crate::session::Form;
     use crate::token::TokenId;
 
-    /// A template with the special tokens it writes: control tokens, and added ones.
+    /// Template with its special tokens: control tokens, and added ones.
     struct Family {
         template: String,
         controls: &'static [&'static str],
@@ -208,7 +211,7 @@ mod tests {
             Form::Chat(Box::new(template.unwrap()))
         }
 
-        /// A byte-level tokenizer and one of pieces.
+        /// A byte-level tokenizer and a SentencePiece one.
         fn tokenizers(&self) -> [Tokenizer; 2] {
             let pieces = [("▁", -9.0), ("a", -9.0), ("<", -9.0), ("|", -9.0), (">", -9.0)];
             [Gguf::tiny(), Gguf::sentence_piece(&pieces)].map(|mut gguf| {
@@ -236,14 +239,14 @@ mod tests {
         ChatMessage { role, content: content.to_owned() }
     }
 
-    /// A conversation in which everybody says `said`.
+    /// Conversation in which every message is `said`.
     fn conversation(family: &Family, said: &str) -> Vec<ChatMessage> {
         let system = family.has_system.then_some(Role::System);
         let roles = system.into_iter().chain([Role::User, Role::Assistant, Role::User]);
         roles.map(|role| message(role, said)).collect()
     }
 
-    /// The tokens that are no plain text.
+    /// Special tokens among `tokens`.
     fn special(tokenizer: &Tokenizer, tokens: &[TokenId]) -> Vec<TokenId> {
         tokens.iter().copied().filter(|&token| tokenizer.is_special(token)).collect()
     }
@@ -268,7 +271,7 @@ mod tests {
                         let hostile = tokens(&family, &tokenizer, &conversation(&family, &said));
                         let found = special(&tokenizer, &hostile);
                         assert_eq!(found, special(&tokenizer, &harmless), "{said:?} in {}", family.template);
-                        // Pieces have one sign for a space and for what stands for it.
+                        // SentencePiece has one character for a space and its own marker.
                         let read = tokenizer.decode(&hostile).replace('▁', " ");
                         assert!(read.contains(said.replace('▁', " ").trim()), "{said:?} reads {read:?}");
                     }
@@ -337,7 +340,7 @@ mod tests {
         }
     }
 
-    /// What a template makes of a spelling: how many are broken, and the prompt.
+    /// Number of broken spellings, and the prompt.
     fn rewritten(filter: &str, said: &str) -> (usize, String) {
         let template = format!("<|im_start|>{{{{ messages[0]['content'] | {filter} }}}}");
         let family = Family { template, ..chatml() };

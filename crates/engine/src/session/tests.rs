@@ -1,4 +1,4 @@
-//! Sessions with the starter pair, and with a made-up GPU.
+//! Sessions with the starter pair, and with a simulated GPU.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -34,7 +34,7 @@ pub fn load(host: &Host) -> Session {
         .unwrap()
 }
 
-/// Keeps what was learned as long as the test runs.
+/// Keeps statistics in memory.
 #[derive(Default)]
 struct Notes(Mutex<HashMap<Vec<PathBuf>, Knowledge>>, Mutex<Vec<(Pair, TokenTimes)>>);
 
@@ -66,7 +66,7 @@ impl Learning for Notes {
     }
 }
 
-/// A GPU that is the CPU, and takes as many models as it has room for.
+/// Simulated GPU that computes on the CPU and has room for a number of models.
 struct FullGpu(Mutex<usize>);
 
 impl Hardware for FullGpu {
