@@ -1,6 +1,6 @@
-//! The arena: two ways of drafting write replies to the same prompt in turn, and the time a token takes says
-//! which is faster. Pairs of runs in alternating order cancel what drifts: a processor that warms up, a
-//! computer that gets busy.
+//! Comparison of two ways of drafting by time per token, on replies to the same prompt. Runs come
+//! in pairs of alternating order, so that drifts cancel: a processor that warms up, a computer that
+//! gets busy.
 
 use std::ops::ControlFlow;
 
@@ -9,14 +9,14 @@ use crate::draft::Drafters;
 use crate::error::{Error, Result};
 use crate::trace::Round;
 
-/// Points of a curve at most.
+/// Maximum number of points of a curve.
 const POINTS: usize = 200;
 
-/// One of the two.
+/// One of the two ways of drafting.
 pub struct Contender {
-    /// Whose prompt, sampling and longest reply are the other's, too.
+    /// Request; prompt, sampling and maximum length equal the other contender's.
     pub request: Request,
-    /// Which of the drafters draft.
+    /// Index of its drafters.
     pub drafters: usize,
 }
 
@@ -24,12 +24,12 @@ pub struct Contender {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Run {
     pub pair: usize,
-    /// 0 or 1.
+    /// Index of the contender, 0 or 1.
     pub contender: usize,
     pub reply: Reply,
 }
 
-/// What happens in the arena.
+/// Progress of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
     Begun { pair: usize, contender: usize },
@@ -37,24 +37,24 @@ pub enum Event<'a> {
     Finished(&'a Run),
 }
 
-/// Who is faster.
+/// Result of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Verdict {
-    /// `None` where the pairs disagree.
+    /// Index of the faster contender; `None` if the pairs disagree.
     pub winner: Option<usize>,
-    /// The other's time a token over the winner's, without a winner that of 1 over that of 0: the median of the
-    /// pairs, the least and the greatest.
+    /// Time per token of the loser over that of the winner, or without a winner, of contender 1
+    /// over contender 0: median, minimum and maximum of the pairs.
     pub ratio: f64,
     pub lowest: f64,
     pub highest: f64,
     pub pairs: usize,
 }
 
-/// Lets both write `pairs` replies, each from an empty cache and with nothing remembered of the ones before,
-/// after what passes and drafts cost was measured.
+/// Generates `pairs` replies of each contender from empty caches and without texts of earlier runs,
+/// after measuring the cost of passes and drafts.
 ///
 /// # Errors
-/// Those of [`Decoder::reply`], and `Error::Cancelled` when `on_event` ends it.
+/// Errors of [`Decoder::reply`], and `Error::Cancelled` if `on_event` returns `Break`.
 pub fn run(
     decoder: &mut Decoder,
     contenders: &[Contender; 2],
@@ -89,7 +89,7 @@ fn go_on(flow: ControlFlow<()>) -> Result<()> {
     if flow.is_break() { Err(Error::Cancelled) } else { Ok(()) }
 }
 
-/// Who won, by `(contender, milliseconds a token)` of every run, in the order in which they were made.
+/// Result from `(contender, milliseconds per token)` of every run, in order.
 pub fn verdict(times: &[(usize, f64)]) -> Verdict {
     let of = |contender: usize| times.iter().filter(move |time| time.0 == contender).map(|time| time.1);
     let mut ratios: Vec<f64> = of(0).zip(of(1)).map(|(first, second)| second / first).collect();
@@ -111,8 +111,8 @@ pub fn verdict(times: &[(usize, f64)]) -> Verdict {
     }
 }
 
-/// Tokens by time: milliseconds since the reply's beginning and tokens until then, the last round's end among
-/// them.
+/// Progress of a reply: milliseconds since its start and tokens until then; includes the end of the
+/// last round.
 pub fn curve(rounds: &[Round]) -> Vec<(f32, u32)> {
     let step = rounds.len().div_ceil(POINTS).max(1);
     let mut tokens = 0;

@@ -1,4 +1,5 @@
-//! Whether a draft model's vocabulary is the target's, and if not, why not; and whether a draft head is for a target.
+//! Compatibility of a draft model's vocabulary with the target's, and of a draft head with its
+//! target, with reasons.
 
 use serde::Serialize;
 
@@ -7,55 +8,55 @@ use crate::error::{Error, Result};
 use crate::model::{ModelSource, Special, Tokenizer};
 use crate::token::TokenId;
 
-/// How a draft's tokens become the target's.
+/// Mapping of a draft's tokens to the target's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
-    /// They are the same tokens.
+    /// Both vocabularies are equal.
     Same,
-    /// Those with the same text are; the draft guesses these only.
+    /// Tokens with equal texts are mapped; only these are drafted.
     Intersection,
-    /// A draft head was made for the target.
+    /// A draft head for this target.
     Head,
 }
 
-/// What keeps two vocabularies from being the same.
+/// Difference between two vocabularies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Difference {
-    /// More tokens apart than padding explains.
+    /// Sizes differ by more than padding.
     Size { target: usize, draft: usize },
-    /// All words are the same, and special tokens differ: one of the two is of a newer release. `count`
-    /// tokens, from `first` on.
+    /// Only special tokens differ: one vocabulary is of a newer release. `count` tokens, from
+    /// `first` on.
     SpecialTokens { first: TokenId, count: usize },
-    /// Words differ. `count` tokens, from `first` on.
+    /// Ordinary tokens differ. `count` tokens, from `first` on.
     Tokens { first: TokenId, count: usize },
-    /// The tokens that begin or end a text.
+    /// The tokens that begin or end a text differ.
     Roles,
 }
 
-/// The verdict on a pair, with a reason either way.
+/// Result for a pair, with a reason.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compatibility {
     pub compatible: bool,
     pub method: Option<Method>,
-    /// `None` when nothing differs.
+    /// First difference; `None` if there is none.
     pub difference: Option<Difference>,
-    /// In a few words.
+    /// Reason in a few words.
     pub reason: String,
-    /// What was compared and found.
+    /// Details of the comparison.
     pub detail: String,
 }
 
-/// Vocabularies may differ in size by this many tokens of padding.
+/// Largest difference in vocabulary size that counts as padding.
 const MAX_PADDING: usize = 128;
 
-/// Of the tokens in which ordinary text is written, by the draft and by the target, at least this share must be
-/// in both vocabularies: the draft would else mostly want to say what it may not, or hear what it cannot say.
-/// Whether drafting pays is found out where it is done.
+/// Least share of ordinary text's tokens, in either vocabulary, that both vocabularies must have.
+/// Below it, the draft would mostly want tokens that it may not draft, or read tokens that it does
+/// not know. The governor decides whether drafting pays.
 const MIN_SHARED: f64 = 0.5;
 
-/// What models are asked to write: prose, numbers and code.
+/// Sample of ordinary text: prose, numbers and code.
 const ORDINARY: &str = "\
 To keep basil alive on a window sill, give it the brightest place you have and water it when the top of the soil \
 feels dry. In the first week it loses 12 % of its leaves; after that, 3 or 4 a month. \"Is that normal?\" people \
@@ -65,10 +66,10 @@ ask. Yes: pinch off the tips before it flowers, and turn the pot every few days.
 ```python\ndef is_palindrome(word: str) -> bool:\n    \"\"\"Whether it reads the same backwards.\"\"\"\n    \
 letters = [c.lower() for c in word if c.isalpha()]\n    return letters == letters[::-1]\n```\n";
 
-/// What there is to say of the draft head `draft` and the model it is [for](ModelSource::for_target).
+/// Result for the draft head `draft` and the model it is [for](ModelSource::for_target).
 ///
 /// # Errors
-/// `Error::OtherTarget` when that is not `target`.
+/// `Error::OtherTarget` if that model is not `target`.
 pub fn of_head(target: &ModelSource, draft: &ModelSource) -> Result<Compatibility> {
     draft.for_target(target)?;
     Ok(Compatibility {
@@ -80,10 +81,10 @@ pub fn of_head(target: &ModelSource, draft: &ModelSource) -> Result<Compatibilit
     })
 }
 
-/// The verdict on two models: of tokenizers, or of a head and its target.
+/// Result for two models: compares tokenizers, or a head and its target.
 ///
 /// # Errors
-/// `Error::Tokenizer` for one that is missing, damaged or of an unknown kind.
+/// `Error::Tokenizer` if a tokenizer is missing, damaged or of an unknown kind.
 pub fn verdict(target: &ModelSource, draft: &ModelSource) -> Result<Compatibility> {
     if !draft.is_draft_head() {
         return Ok(compare(&target.tokenizer()?, &draft.tokenizer()?));
@@ -100,8 +101,8 @@ pub fn verdict(target: &ModelSource, draft: &ModelSource) -> Result<Compatibilit
     })
 }
 
-/// Compares sizes, every token both have, and the tokens that begin and end a text; where something differs,
-/// finds the tokens with equal texts, and how much of ordinary text is written in them.
+/// Compares sizes, all common token ids, and the tokens that begin and end a text. If anything
+/// differs, finds tokens with equal texts and their share of ordinary text.
 pub fn compare(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
     let Some((difference, found)) = difference(target, draft) else {
         return same(target, draft);
@@ -130,13 +131,14 @@ pub fn compare(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
 }
 
 impl Compatibility {
-    /// The reason and what is behind it.
+    /// Reason with its details.
     pub fn whole(&self) -> String {
         format!("{} ({})", self.reason, self.detail)
     }
 }
 
-/// Of the tokens in which each of the two writes ordinary text, the share that both have: the smaller one.
+/// Share of ordinary text's tokens that both vocabularies have; the smaller one of both
+/// tokenizations.
 fn common(both: &Intersection, target: &Tokenizer, draft: &Tokenizer) -> f64 {
     let written = |tokenizer: &Tokenizer| tokenizer.encode(ORDINARY, Special::Ignore).unwrap_or_default();
     let share = |tokens: &[TokenId], shared: &dyn Fn(TokenId) -> bool| {
@@ -148,11 +150,11 @@ fn common(both: &Intersection, target: &Tokenizer, draft: &Tokenizer) -> f64 {
     heard.min(said)
 }
 
-/// The verdict on vocabularies that are the same as far as both go.
+/// Result for vocabularies that are equal up to padding and extra special tokens.
 fn same(target: &Tokenizer, draft: &Tokenizer) -> Compatibility {
     let (ours, theirs) = (target.vocabulary(), draft.vocabulary());
     let mut detail = format!("both have the same {} tokens", ours.min(theirs));
-    // Padding has no name.
+    // Padding tokens have an empty name.
     let named = |token: &TokenId| draft.is_control(*token) && !draft.piece(*token).is_empty();
     let more: Vec<TokenId> = (ours.min(theirs) as TokenId..theirs as TokenId).filter(named).collect();
     let difference = more.first().map(|&first| {
@@ -199,7 +201,7 @@ fn different_tokens(target: &Tokenizer, draft: &Tokenizer) -> Option<(Difference
     Some((Difference::Tokens { first, count }, reason))
 }
 
-/// A token's text on one line, and not too much of it.
+/// Text of a token on one line, shortened.
 fn shown(piece: &str) -> String {
     const LONGEST: usize = 40;
     let end = if piece.chars().nth(LONGEST).is_some() { "..." } else { "" };
@@ -244,7 +246,7 @@ mod tests {
         ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap()
     }
 
-    /// The target has two places of padding where the draft has new special tokens.
+    /// Tokenizer with two more tokens: new special tokens, or padding.
     fn released(special: [&str; 2], kind: i32) -> Tokenizer {
         tokenizer(|tokens, types| {
             tokens.extend(special.map(text));

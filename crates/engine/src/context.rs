@@ -1,29 +1,30 @@
-//! The tokens of a text that grows, and how much of it is still what somebody read before: who follows a text
-//! looks at what is new and no more.
+//! Token context that grows and is cut, with marks: a reader that follows it processes only new
+//! tokens.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::token::TokenId;
 
-/// Cuts that are remembered: who followed the text more of them ago compares all of it.
+/// Number of cuts that are kept; a reader with an older mark compares everything.
 const MAX_CUTS: usize = 8;
 
-/// A text: prompt and reply so far. It is appended to and cut.
+/// Prompt and reply so far; it is appended to and cut.
 #[derive(Debug)]
 pub struct Context {
     tokens: Vec<TokenId>,
-    /// Of this text and no other.
+    /// Unique identifier of this context.
     id: u64,
-    /// Cuts so far.
+    /// Number of cuts so far.
     cuts: u64,
-    /// The last of them with the length that was left, both ascending: a longer one says nothing any more.
+    /// Last cuts with the remaining length, both ascending; a cut makes earlier longer ones
+    /// irrelevant.
     last_cuts: Vec<(u64, usize)>,
-    /// Cuts up to this number are forgotten.
+    /// Number of the last cut that was dropped from the list.
     forgotten: u64,
 }
 
-/// What somebody has read of a text.
+/// Mark of the tokens that a reader has processed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Mark {
     id: u64,
@@ -32,7 +33,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Tokens that had been read.
+    /// Number of processed tokens.
     pub fn length(self) -> usize {
         self.length
     }
@@ -53,7 +54,7 @@ impl Context {
         self.tokens.extend(tokens);
     }
 
-    /// Forgets all but the first `length` tokens.
+    /// Drops all but the first `length` tokens.
     pub fn truncate(&mut self, length: usize) {
         if length >= self.tokens.len() {
             return;
@@ -67,12 +68,12 @@ impl Context {
         }
     }
 
-    /// That all of it has been read.
+    /// Mark for all present tokens.
     pub fn mark(&self) -> Mark {
         Mark { id: self.id, cuts: self.cuts, length: self.tokens.len() }
     }
 
-    /// How many of the tokens that were read by `mark` are still its first; 0 where that is not known.
+    /// Number of leading tokens that are unchanged since `mark`; 0 if that is unknown.
     pub fn unchanged_since(&self, mark: Mark) -> usize {
         if mark.id != self.id || mark.cuts < self.forgotten {
             return 0;
@@ -81,13 +82,13 @@ impl Context {
         later.map_or(mark.length, |&(_, left)| left.min(mark.length))
     }
 
-    /// How many of its first tokens `others` begins with too, where the first `known` are known to be the same.
+    /// Length of the common prefix with `others`, whose first `known` tokens are known to be equal.
     pub fn common(&self, others: &[TokenId], known: usize) -> usize {
         common(&self.tokens, others, known)
     }
 }
 
-/// How many tokens two texts have in common from the beginning, the first `known` of which are known to be.
+/// Length of the common prefix of two texts, whose first `known` tokens are known to be equal.
 pub fn common(ours: &[TokenId], theirs: &[TokenId], known: usize) -> usize {
     let known = known.min(ours.len()).min(theirs.len());
     let new = ours[known..].iter().zip(&theirs[known..]);
@@ -108,7 +109,7 @@ impl From<&[TokenId]> for Context {
     }
 }
 
-/// A place in a text that may go on otherwise: after the text, or after some guesses that follow it.
+/// Position after a text, or after some guesses that follow it.
 #[derive(Debug, Clone, Copy)]
 pub struct After<'a> {
     pub text: &'a [TokenId],
@@ -116,7 +117,7 @@ pub struct After<'a> {
 }
 
 impl After<'_> {
-    /// The position of the token that comes next.
+    /// Position of the next token.
     pub fn position(self) -> usize {
         self.text.len() + self.guesses.len()
     }
@@ -177,7 +178,7 @@ mod tests {
                 if cut {
                     context.truncate(context.len().saturating_sub(count));
                 } else {
-                    // No token comes twice, so that what was cut and written again differs.
+                    // Token ids are unique, so that tokens written after a cut differ.
                     context.extend(next..next + count as TokenId);
                     next += count as TokenId;
                 }

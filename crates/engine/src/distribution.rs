@@ -1,4 +1,4 @@
-//! A probability for each token that can come next, and how logits become one. Draws nothing.
+//! Probability distributions over tokens, and their computation from logits. Draws nothing.
 
 use crate::error::Result;
 use crate::forward::{Interest, Row};
@@ -13,13 +13,13 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// All probability on one token.
+    /// Point mass on one token.
     pub fn point(token: TokenId) -> Self {
         Self { entries: vec![(token, 1.0)] }
     }
 
-    /// From weights of any positive sum; `None` when no weight is positive. Tokens may come in any
-    /// order, none twice.
+    /// Normalizes weights; `None` if no weight is positive. Tokens may come in any order, none
+    /// twice.
     pub fn from_weights(weights: impl IntoIterator<Item = (TokenId, f64)>) -> Option<Self> {
         let mut entries: Vec<_> = weights.into_iter().filter(|&(_, weight)| weight > 0.0).collect();
         entries.sort_unstable_by_key(|&(token, _)| token);
@@ -28,11 +28,12 @@ impl Distribution {
         (!entries.is_empty()).then_some(Self { entries })
     }
 
-    /// The processed distribution of one row of logits: penalties, which are by ascending token, then temperature,
-    /// top-k, top-p and min-p. At temperature 0 a point mass on the likeliest token, the first of equals.
+    /// Processed distribution of a row of logits: penalties (by ascending token), temperature,
+    /// top-k, top-p and min-p. At temperature 0, a point mass on the likeliest token, the first of
+    /// equals.
     ///
     /// # Errors
-    /// `Error::Compute` when what is needed of the row cannot be fetched.
+    /// `Error::Compute` if the logits cannot be fetched.
     pub fn processed(row: Row<'_>, sampling: &Sampling, penalties: &[Penalty]) -> Result<Self> {
         let row = &Penalised::new(row, penalties)?;
         let highest = row.likeliest();
@@ -45,7 +46,8 @@ impl Distribution {
         Ok(Self::from_weights(kept).unwrap_or_else(|| Self::point(highest)))
     }
 
-    /// What [`Self::processed`] will ask rows for, nearly always, beside the logits of the tokens with penalties.
+    /// Part of a row that [`Self::processed`] nearly always needs, in addition to the logits of
+    /// tokens with penalties.
     pub fn interest(sampling: &Sampling) -> Interest {
         let Sampling { temperature, top_k, .. } = *sampling;
         let lower = if sampling.penalises_tokens() || sampling.penalises_sequences() { LOWERED } else { 0.0 };
@@ -65,26 +67,26 @@ impl Distribution {
         &self.entries
     }
 
-    /// 0 for tokens that cannot come.
+    /// Probability of `token`; 0 if it is not in the distribution.
     pub fn probability(&self, token: TokenId) -> f64 {
         let found = self.entries.binary_search_by_key(&token, |&(token, _)| token);
         found.map_or(0.0, |index| self.entries[index].1)
     }
 
-    /// norm((scale self - other)+), what is left of the target once the draft took its share (Leviathan et
-    /// al. 2023; scaled: Sun et al. 2024); `None` when nothing is left.
+    /// norm((scale self - other)+), the residual distribution after a rejection (Leviathan et al.
+    /// 2023; scaled: Sun et al. 2024); `None` if nothing is left.
     pub fn residual(&self, scale: f64, other: &Self) -> Option<Self> {
         Self::from_weights(self.beyond(scale, other))
     }
 
-    /// The sum of (scale self - other)+.
+    /// Sum of (scale self - other)+.
     pub fn excess(&self, scale: f64, other: &Self) -> f64 {
         self.beyond(scale, other).map(|(_, weight)| weight.max(0.0)).sum()
     }
 
-    /// scale self - other, of the tokens that can come.
+    /// scale self - other, for the tokens of self.
     fn beyond(&self, scale: f64, other: &Self) -> impl Iterator<Item = (TokenId, f64)> {
-        // Both ascend, so one walk over each is enough.
+        // Both ascend, so one pass over each is enough.
         let mut others = other.entries.iter().peekable();
         self.entries.iter().map(move |&(token, p)| {
             while others.next_if(|&&(other, _)| other < token).is_some() {}
@@ -93,49 +95,50 @@ impl Distribution {
         })
     }
 
-    /// Without `token`, what remains in proportion; `None` when nothing does.
+    /// Distribution without `token`, normalized; `None` if nothing is left.
     pub fn without(&self, token: TokenId) -> Option<Self> {
         Self::from_weights(self.entries.iter().copied().filter(|&(other, _)| other != token))
     }
 
-    /// The largest probability.
+    /// Largest probability.
     pub fn largest(&self) -> f64 {
         self.entries.iter().map(|&(_, probability)| probability).fold(0.0, f64::max)
     }
 }
 
-/// Likeliest first, then by token id.
+/// Order by descending probability, then by token id.
 fn descending(left: &(TokenId, f64), right: &(TokenId, f64)) -> std::cmp::Ordering {
     right.1.total_cmp(&left.1).then(left.0.cmp(&right.0))
 }
 
-/// Tokens and what they weigh, e^((logit - highest) / temperature).
+/// Tokens and their weights, e^((logit - highest) / temperature).
 type Weights = Vec<(TokenId, f64)>;
 
-/// Cuts the unlikely tail. Ties are broken by token id, so that the cut is the same everywhere.
+/// Filters that cut the unlikely tail. Ties are broken by token id, so that the cut is the same
+/// everywhere.
 struct Filter<'a> {
     sampling: &'a Sampling,
-    /// The highest logit, whose token weighs 1.
+    /// Highest logit; its token has weight 1.
     highest: f32,
 }
 
-/// So many of the likeliest are found without sorting.
+/// Largest top-k that is searched without sorting.
 const FEW: usize = 128;
 
-/// By so much penalties rarely lower the highest logit further.
+/// Amount by which penalties rarely lower the highest logit further.
 const LOWERED: f32 = 2.0;
 
-/// Weights down to which most of the probability is looked for first.
+/// Weights down to which top-p searches first.
 const CUTS: [f64; 2] = [1e-4, 1e-8];
 
-/// Where the tokens that the filters keep are looked for.
+/// Search for the tokens that the filters keep.
 enum Search {
-    /// Among the k likeliest.
+    /// The k likeliest.
     Top,
     All,
-    /// Among those that weigh at least so much.
+    /// Tokens with at least this weight.
     Above(f64),
-    /// Among the likeliest that hold the share of top-p.
+    /// The likeliest tokens that hold the share of top-p.
     Share,
 }
 
@@ -151,13 +154,13 @@ impl Search {
     }
 }
 
-/// How far below the highest logit one lies that weighs `cut`.
+/// Distance from the highest logit of a logit with weight `cut`.
 fn reach(cut: f64, temperature: f32) -> f64 {
     -cut.ln() * f64::from(temperature)
 }
 
 impl Filter<'_> {
-    /// Tokens and their weights, e^((logit - highest) / temperature); of logits that are no numbers none.
+    /// Tokens and their weights, e^((logit - highest) / temperature); NaN logits are left out.
     fn apply(&self, row: &Penalised<'_>) -> Result<Weights> {
         let (mut weights, sum) = self.candidates(row)?;
         let top_k = self.sampling.top_k as usize;
@@ -174,8 +177,8 @@ impl Filter<'_> {
         Ok(weights)
     }
 
-    /// As few tokens as are sure to hold all that the filters keep, and the sum of all weights where those
-    /// are not all.
+    /// Small set of tokens that contains all that the filters keep, and the sum of all weights if
+    /// the set is not everything.
     fn candidates(&self, row: &Penalised<'_>) -> Result<(Weights, Option<f64>)> {
         let share = match Search::of(self.sampling) {
             Search::Top => {
@@ -199,7 +202,7 @@ impl Filter<'_> {
         Ok((self.above(row, 0.0)?, None))
     }
 
-    /// The tokens that weigh at least `cut`.
+    /// Tokens with at least the weight `cut`.
     fn above(&self, row: &Penalised<'_>, cut: f64) -> Result<Weights> {
         let least = (f64::from(self.highest) - reach(cut, self.sampling.temperature)) as f32;
         let mut weights = Vec::new();
@@ -215,7 +218,7 @@ impl Filter<'_> {
         }
     }
 
-    /// Sorts only as many tokens as the share needs, which in a large vocabulary is few.
+    /// Sorts only as many tokens as top-p needs, which is few in a large vocabulary.
     fn cut_to_top_p(&self, weights: &mut Weights, sum: f64) {
         let share = f64::from(self.sampling.top_p) * sum;
         let mut sorted = 0;
@@ -268,7 +271,7 @@ mod tests {
         }
     }
 
-    /// By the definition, over all tokens in 64 bits.
+    /// Reference by definition, over all tokens in 64 bits.
     fn by_definition(logits: &[f32], sampling: &Sampling) -> Vec<(TokenId, f64)> {
         let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let weigh = |logit: f32| (f64::from(logit - highest) / f64::from(sampling.temperature)).exp();
@@ -300,7 +303,8 @@ mod tests {
             let sampling = Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() };
             let found = Distribution::processed(Row::of(&logits), &sampling, &[]).unwrap().entries;
             let expected = by_definition(&logits, &sampling);
-            // The share is reached to six digits: what one has and the other has not is next to nothing.
+            // The share is reached to six digits: tokens in only one of the results have almost no
+            // probability.
             let missing = |from: &[(TokenId, f64)], of: &[(TokenId, f64)]| -> f64 {
                 let here: HashSet<TokenId> = from.iter().map(|&(token, _)| token).collect();
                 of.iter().filter(|&(token, _)| !here.contains(token)).map(|&(_, p)| p).sum()

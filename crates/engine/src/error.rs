@@ -1,15 +1,15 @@
-//! The engine's errors: what was expected, what was found, what to do. Cancelling a reply is an outcome,
-//! not an error; a model whose loading was cancelled, or a check, is not there, which is one.
+//! Errors of the engine: what was expected, what was found, what to do. Cancelling a reply is an
+//! outcome and not an error; cancelled loading and cancelled checks return [`Error::Cancelled`].
 
 use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What to do about a file that is not whole.
+/// Hints for incomplete or damaged files.
 pub(crate) const DOWNLOAD_AGAIN: &str = "Download it again, or choose another model.";
 pub(crate) const DOWNLOAD_PART: &str = "Download the missing part.";
 
-/// Everything that can go wrong in the engine.
+/// Error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{}", io_sentence(path, source))]
@@ -18,11 +18,11 @@ pub enum Error {
     #[error("{} is empty. Download it again.", file_name(.0))]
     Empty(PathBuf),
 
-    /// Sizes in bytes.
+    /// The file is shorter than expected; sizes in bytes.
     #[error("{} is incomplete ({}). Download it again.", file_name(path), amount(*found, *expected))]
     Incomplete { path: PathBuf, expected: u64, found: u64 },
 
-    /// The file is not what its name or place promises.
+    /// The file's content does not match its name or location.
     #[error("{path} is not a model Foretoken can read: expected {expected}, found {found}. {hint}", path = path.display(), expected = sentence(expected), found = sentence(found))]
     BadModel { path: PathBuf, expected: String, found: String, hint: &'static str },
 
@@ -84,7 +84,7 @@ pub enum Error {
     )]
     NoMtp { path: PathBuf },
 
-    /// Something that is missing there, to be put after "run".
+    /// Unsupported feature, worded to follow "run".
     #[error("Foretoken's engine for GPUs cannot run {0} yet.")]
     NotOnGpu(&'static str),
 
@@ -97,7 +97,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What is wrong with a model, in a few words for a list.
+    /// Problem of a model in a few words, for lists.
     pub fn short(&self) -> &'static str {
         match self {
             Self::Io { .. } => "cannot be read",
@@ -117,10 +117,11 @@ impl Error {
         }
     }
 
-    /// Whether a device had no memory left, as far as its libraries' words tell: candle has no kind of error
-    /// for it.
+    /// Returns true for out of memory on a device, by the library's message, since candle has no
+    /// error kind for it.
     pub fn is_out_of_memory(&self) -> bool {
-        /// CUDA's driver, cuBLAS, Metal's command buffers, candle where Metal gives no buffer, and wgpu.
+        /// Messages of CUDA's driver, cuBLAS, Metal's command buffers, candle's Metal buffers, and
+        /// wgpu.
         const SIGNS: [&str; 6] = [
             "out of memory",
             "out_of_memory",
@@ -135,7 +136,7 @@ impl Error {
     }
 }
 
-/// What a failed access to `path` means, in words of no system.
+/// Sentence for a failed access to `path`, without system error numbers.
 fn io_sentence(path: &Path, source: &io::Error) -> String {
     let path = path.display();
     match source.kind() {
@@ -151,7 +152,8 @@ fn file_name(path: &Path) -> Cow<'_, str> {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy()
 }
 
-/// "60 of 98 MB": how much of a file there is, in the unit of the whole; in bytes where rounding hides the difference.
+/// Size of an incomplete file such as "60 of 98 MB", in the unit of the whole, or in bytes if
+/// rounding hides the difference.
 fn amount(found: u64, expected: u64) -> String {
     let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")];
     let (unit, name) = units.into_iter().find(|&(unit, _)| expected >= 10 * unit).unwrap_or((1, "bytes"));
@@ -159,7 +161,7 @@ fn amount(found: u64, expected: u64) -> String {
     if some == whole { format!("{found} of {expected} bytes") } else { format!("{some} of {whole} {name}") }
 }
 
-/// Words that may come from a file, fit for a sentence: in one line and not endless.
+/// Makes text that may come from a file fit for a sentence: one line, limited length.
 fn sentence(words: &str) -> Cow<'_, str> {
     const LONGEST: usize = 400;
     let mut fit = Cow::Borrowed(words.trim_end().trim_end_matches('.'));

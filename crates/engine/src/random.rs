@@ -1,5 +1,5 @@
-//! Where chance comes from: a generator for the fastest mode, a counter-based one for the
-//! reproducible mode, and, in tests, an oracle that takes every branch.
+//! Randomness: a generator for the fastest mode, a counter-based one for the reproducible mode,
+//! and, in tests, an oracle that takes every branch.
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -8,27 +8,27 @@ use crate::distribution::Distribution;
 use crate::sampling::{Mode, Sampling};
 use crate::token::TokenId;
 
-/// The two random choices of speculative decoding.
+/// Random choices of speculative decoding.
 pub trait Randomness {
-    /// True with `probability` (clamped to 0..=1).
+    /// Returns true with `probability` (clamped to 0..=1).
     fn accepts(&mut self, probability: f64) -> bool;
 
-    /// A token of `distribution` for the given position of the text.
+    /// Draws a token of `distribution` for a position of the text.
     fn draw(&mut self, position: usize, distribution: &Distribution) -> TokenId;
 }
 
-/// The generator of a reply.
+/// Random generator of a reply.
 #[derive(Debug)]
 pub enum Generator {
     /// Independent draws.
     Independent(Box<StdRng>),
-    /// Gumbel-coupled draws (Daliri et al. 2024): argmax(ln p + G(seed, position, token)). Who draws
-    /// for a position, and how often, does not change what is drawn.
+    /// Gumbel-coupled draws (Daliri et al. 2024): argmax(ln p + G(seed, position, token)). The
+    /// drawn token does not depend on the drawer or on the number of draws.
     Coupled { seed: u64 },
 }
 
 impl Generator {
-    /// The generator that `sampling` asks for; without a seed a fresh one.
+    /// Generator for `sampling`; without a seed, a random one is used.
     pub fn new(sampling: &Sampling) -> Self {
         let seed = sampling.seed.map_or_else(rand::random, u64::from);
         match sampling.mode {
@@ -42,7 +42,7 @@ impl Randomness for Generator {
     fn accepts(&mut self, probability: f64) -> bool {
         match self {
             Self::Independent(generator) => generator.random::<f64>() < probability,
-            // Coupled drafts are certain guesses, which are accepted by equality: nothing is tossed.
+            // Coupled drafts are certain guesses and accepted by equality, without a random choice.
             Self::Coupled { .. } => probability >= 1.0,
         }
     }
@@ -58,7 +58,7 @@ impl Randomness for Generator {
     }
 }
 
-/// The token at which the running sum of probabilities passes `uniform` (0..1).
+/// Token at which the running sum of probabilities passes `uniform` (0..1).
 fn draw_by_sum(uniform: f64, distribution: &Distribution) -> TokenId {
     let mut left = uniform;
     let mut last = 0;
@@ -72,12 +72,12 @@ fn draw_by_sum(uniform: f64, distribution: &Distribution) -> TokenId {
     last
 }
 
-/// ln p + G(seed, position, token): the token of the highest is drawn.
+/// ln p + G(seed, position, token); the token with the highest score is drawn.
 pub(crate) fn coupled_score(seed: u64, position: usize, token: TokenId, probability: f64) -> f64 {
     probability.ln() - (-uniform(stream(seed, position), token).ln()).ln()
 }
 
-/// The token of the highest [`coupled_score`], which is that of the least -ln(u) / p.
+/// Token with the highest [`coupled_score`], which has the least -ln(u) / p.
 fn draw_by_gumbel(seed: u64, position: usize, distribution: &Distribution) -> TokenId {
     let stream = stream(seed, position);
     let mut best = (0, f64::INFINITY);
@@ -94,12 +94,13 @@ fn draw_by_gumbel(seed: u64, position: usize, distribution: &Distribution) -> To
     best.0
 }
 
-/// What is random about a position.
+/// Random stream of a position.
 fn stream(seed: u64, position: usize) -> u64 {
     mix(seed ^ mix(position as u64))
 }
 
-/// A number between 0 and 1 that is a function of its arguments; -ln(-ln u) is a standard Gumbel variate.
+/// Uniform number between 0 and 1, a function of its arguments; -ln(-ln u) is a standard Gumbel
+/// variate.
 fn uniform(stream: u64, token: TokenId) -> f64 {
     let bits = mix(stream.wrapping_add((u64::from(token) + 1).wrapping_mul(GOLDEN_GAMMA)));
     // 53 bits, moved off 0 by half a step.
@@ -108,7 +109,7 @@ fn uniform(stream: u64, token: TokenId) -> f64 {
 
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The output function of SplitMix64 (Steele, Lea and Flood 2014), a bijection of 64 bits; over
+/// Output function of SplitMix64 (Steele, Lea and Flood 2014), a bijection of 64 bits; over
 /// multiples of the golden gamma it is a counter-based generator.
 fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(GOLDEN_GAMMA);

@@ -1,4 +1,4 @@
-//! How a model's makers say that its tokens are best chosen. Where it stands in a file is for `model/`.
+//! Sampling settings that a model's makers recommend. `model` reads them from files.
 
 use std::ops::RangeInclusive;
 
@@ -7,10 +7,10 @@ use ts_rs::TS;
 
 use crate::sampling::{ModelPenalties, Sampling};
 
-/// Parameters from which on a model does well without penalties: models that are called 1B have about as many.
+/// Number of parameters from which a model needs no penalties: models called 1B have about as many.
 const SMALL_BELOW: u64 = 900_000_000;
 
-/// Of the sampling settings, those that somebody recommends for a model. Every value is in its range.
+/// Recommended sampling settings of a model. Every value is in its range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Recommended {
@@ -19,14 +19,14 @@ pub struct Recommended {
     pub top_p: Option<f32>,
     pub min_p: Option<f32>,
     pub repetition_penalty: Option<f32>,
-    /// Tokens that the repetition penalty looks at; where nobody says it, all of the text.
+    /// Number of last tokens for the repetition penalty; the whole text if it is missing.
     #[serde(default)]
     pub repeat_last_n: Option<i32>,
 }
 
 impl Recommended {
-    /// Whatever `number` has under these names, as far as it can be set; `name` is of [`Sampling`]'s own fields.
-    /// What is out of its range is left out, and named to `refused` with its value.
+    /// Reads values by the names of [`Sampling`]'s fields. Values out of range are passed to
+    /// `refused` and left out.
     pub(crate) fn read(number: impl Fn(&str) -> Option<f64>, mut refused: impl FnMut(&str, f64)) -> Self {
         let plain = Sampling::default();
         let mut take = |name, with: &dyn Fn(f32) -> Sampling| {
@@ -66,8 +66,8 @@ impl Recommended {
         *self == Self::default()
     }
 
-    /// The penalties on repetition of a model with so many parameters of which this is recommended; `None` where nobody
-    /// says anything and a model of that size does well without.
+    /// Penalties for a model with these recommendations and number of parameters; `None` if nothing
+    /// is recommended and a model of that size needs none.
     pub fn penalties(this: Option<&Self>, parameters: u64) -> Option<ModelPenalties> {
         match this.and_then(|this| Some((this.repetition_penalty?, this.repeat_last_n))) {
             Some((repetition_penalty, last_n)) => Some(ModelPenalties {
@@ -79,7 +79,8 @@ impl Recommended {
         }
     }
 
-    /// `sampling` with these in it. What nobody recommends has its default; seed, mode and the end of loops stay.
+    /// Applies the recommendations to `sampling`. Other settings get their defaults; seed, mode and
+    /// loop detection stay.
     #[must_use]
     pub fn over(&self, sampling: &Sampling) -> Sampling {
         let plain = Sampling::default();

@@ -1,4 +1,4 @@
-//! Sampling settings together with the generator that carries them out, for one reply.
+//! Sampler of a reply: settings, random generator and penalties.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// With penalties on all tokens.
+    /// Creates a sampler with penalties on all tokens.
     ///
     /// # Errors
     /// `Error::Setting` for a value out of its range.
@@ -29,7 +29,7 @@ impl Sampler {
         Self::with_tokens(sampling, Arc::default())
     }
 
-    /// With penalties that leave some tokens alone.
+    /// Creates a sampler whose penalties exempt some tokens.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -42,12 +42,12 @@ impl Sampler {
         })
     }
 
-    /// Reads what is new of the text that is sampled for, so that penalties cost no more after a long one.
+    /// Processes the new tokens of `context`, so that penalties cost no more after a long text.
     pub fn follow(&mut self, context: &Context) {
         self.penalties.follow(context);
     }
 
-    /// By how much DRY multiplies the odds of `token` at `place`, 1 for a token that it leaves alone.
+    /// Factor of DRY on the odds of `token` at `place`; 1 without a penalty.
     pub(crate) fn dry_odds(&self, place: After<'_>, token: TokenId) -> f32 {
         let dry = self.penalties.dry(place);
         let found = dry.iter().find(|&&(other, _)| other == token);
@@ -55,7 +55,7 @@ impl Sampler {
         found.map_or(1.0, |&(_, less)| (-less / temperature).exp())
     }
 
-    /// What rows will be asked for when up to `count` tokens are guessed from each.
+    /// Part of the logits that `count` guesses per row need.
     pub fn interest(&self, count: usize) -> Interest {
         match Distribution::interest(&self.sampling) {
             Interest::Peaks if count > 1 => Interest::Likely { temperature: 1.0, margin: 0.0, top: count },
@@ -63,15 +63,15 @@ impl Sampler {
         }
     }
 
-    /// Up to `count` different drafted tokens to follow `context`, each instead of the others, chosen as the
-    /// settings say from a draft model's `row` of logits: their parent is for the caller to set.
+    /// Samples up to `count` different tokens to follow `context` from a draft model's `row`, as
+    /// siblings. The caller sets their parent.
     ///
-    /// Greedy and coupled choices are certain guesses: the softmax they were taken from is not the
-    /// distribution they were drawn from. Others are drawn without replacement, and what they tell of their
-    /// confidence is known before they are drawn.
+    /// Greedy and coupled choices are certain guesses: the softmax is not the distribution they
+    /// were drawn from. Others are drawn without replacement, and their confidence does not depend
+    /// on the drawn token.
     ///
     /// # Errors
-    /// `Error::Compute` when what is needed of the row cannot be fetched.
+    /// `Error::Compute` if the logits cannot be fetched.
     pub fn guess<'a>(
         &mut self,
         row: Row<'_>,
@@ -89,7 +89,8 @@ impl Sampler {
         tokens.into_iter().map(|token| self.as_guess(token, row, &distribution)).collect()
     }
 
-    /// A token that was drawn, as these settings draw, from `distribution`, which is that of `row`.
+    /// Guess for a token that was drawn with these settings from `distribution`, the processed
+    /// `row`.
     pub(crate) fn as_guess(
         &self,
         token: TokenId,
@@ -104,7 +105,7 @@ impl Sampler {
         Ok(Guess { drawn_from: Some(Arc::clone(distribution)), confidence, ..guess })
     }
 
-    /// Without replacement; fewer when there are no more.
+    /// Draws without replacement; fewer tokens if there are no more.
     fn draw(&mut self, position: usize, distribution: &Distribution, count: usize) -> Vec<TokenId> {
         let mut tokens = vec![self.generator.draw(position, distribution)];
         let mut rest = None;
@@ -117,7 +118,7 @@ impl Sampler {
     }
 }
 
-/// A guess that the draft model gives this probability.
+/// Certain guess with this probability.
 fn certain(token: TokenId, probability: f32) -> Guess {
     Guess {
         token,
@@ -129,8 +130,8 @@ fn certain(token: TokenId, probability: f32) -> Guess {
     }
 }
 
-/// The probability to show for a token: the processed one, or at temperature 0, where that is 0 or
-/// 1, the model's own.
+/// Probability to show for a token: the processed one, or at temperature 0, where that is 0 or 1,
+/// the model's own.
 pub(crate) fn shown_probability(
     sampling: &Sampling,
     row: Row<'_>,

@@ -1,25 +1,24 @@
-//! What a person may set about sampling, and whether the values make sense. The arithmetic is in
-//! `distribution.rs`.
+//! Sampling settings and their validation. The arithmetic is in `distribution`.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::error::{Error, Result};
 
-/// How random choices are made.
+/// Random mode of sampling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Mode {
-    /// Rejection sampling: the most tokens a round; another draft gives another text of the same
-    /// distribution.
+    /// Rejection sampling: most tokens per round. With another draft, the text differs and its
+    /// distribution does not.
     #[default]
     Fastest,
-    /// Gumbel-coupled: the text depends on the seed alone, whatever drafts.
+    /// Gumbel-coupled: the text depends only on the seed, whatever drafts.
     Reproducible,
 }
 
-/// Sampling settings. The defaults are greedy-free and filter the unlikely tail.
+/// Sampling settings. The defaults sample and cut the unlikely tail.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
@@ -32,48 +31,48 @@ pub struct Sampling {
     pub top_p: f32,
     /// Drop tokens less likely than this share of the likeliest, 0 <= p < 1.
     pub min_p: f32,
-    /// The penalties on repetition are the model's: what its makers recommend, or what a small model needs. The values
-    /// below do not count then.
+    /// Use the penalties that the model's makers recommend, or those for small models. The values
+    /// below are then ignored.
     #[serde(default = "no_choice")]
     pub automatic_penalties: bool,
-    /// Divide (positive) or multiply (negative) the logits of tokens that occurred before; 1 is off.
+    /// Divide positive and multiply negative logits of tokens that occurred before; 1 is off.
     pub repetition_penalty: f32,
-    /// Tokens at the end of the text, prompt included, that the repetition penalty looks at; -1 for all, 0 for none.
+    /// Number of last tokens, prompt included, for the repetition penalty; -1 for all, 0 for none.
     #[serde(default = "whole_text")]
     pub repeat_last_n: i32,
     /// DRY lowers the logit of a token that would continue a repeated sequence of n tokens by
     /// multiplier x base^(n - allowed length), from the allowed length on; 0 is off.
     pub dry_multiplier: f32,
     pub dry_base: f32,
-    /// Tokens, 1 or more.
+    /// Number of tokens, 1 or more.
     pub dry_allowed_length: u32,
-    /// Tokens at the end of the text, prompt included, that DRY looks at; -1 for all, 0 for none.
+    /// Number of last tokens, prompt included, for DRY; -1 for all, 0 for none.
     pub dry_penalty_last_n: i32,
-    /// Texts at which repeated sequences end.
+    /// Texts that end repeated sequences.
     pub dry_sequence_breakers: Vec<String>,
-    /// End a reply that runs in circles.
+    /// End replies that repeat themselves.
     #[serde(default = "no_choice")]
     pub stop_loops: bool,
-    /// A fixed seed; `None` draws a fresh one for every reply.
+    /// Fixed seed; `None` draws a new one for every reply.
     pub seed: Option<u32>,
     pub mode: Mode,
 }
 
-/// Settings from before there was a choice were meant as they are.
+/// Stored settings that are older than the choice keep their values.
 fn no_choice() -> bool {
     false
 }
 
-/// The repetition penalty once had no other range.
+/// Earlier versions applied the repetition penalty to the whole text.
 fn whole_text() -> i32 {
     -1
 }
 
-/// Sequence breakers that may be set, and bytes of one.
+/// Maximum number of sequence breakers, and bytes of each.
 pub const MAX_BREAKERS: usize = 32;
 pub const MAX_BREAKER: usize = 64;
 
-/// The longest sequence that may be repeated without a penalty.
+/// Longest sequence that may be repeated without a penalty.
 const MAX_ALLOWED_LENGTH: u32 = 1000;
 
 impl Default for Sampling {
@@ -98,7 +97,7 @@ impl Default for Sampling {
     }
 }
 
-/// The penalties that a model is best used with; see [`Sampling`] for the units.
+/// Recommended penalties of a model; see [`Sampling`] for the units.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ModelPenalties {
@@ -111,7 +110,7 @@ pub struct ModelPenalties {
 }
 
 impl Default for ModelPenalties {
-    /// None.
+    /// No penalties.
     fn default() -> Self {
         let Sampling {
             repetition_penalty,
@@ -134,7 +133,8 @@ impl Default for ModelPenalties {
 }
 
 impl ModelPenalties {
-    /// What lets a small model end its replies and not circle, and changes little else: measured with SmolLM2 135M.
+    /// Penalties that let a small model end its replies without loops and change little else,
+    /// measured with SmolLM2 135M.
     pub const SMALL: Self = Self {
         repetition_penalty: 1.03,
         repeat_last_n: 128,
@@ -146,7 +146,7 @@ impl ModelPenalties {
 }
 
 impl Sampling {
-    /// Always the likeliest token, without penalties, and wherever that leads.
+    /// Greedy sampling without penalties or loop detection.
     pub fn greedy() -> Self {
         Self {
             temperature: 0.0,
@@ -157,12 +157,12 @@ impl Sampling {
         }
     }
 
-    /// Whether single tokens that occurred before have penalties.
+    /// Returns true if tokens that occurred before have penalties.
     pub fn penalises_tokens(&self) -> bool {
         self.repetition_penalty != 1.0 && self.repeat_last_n != 0
     }
 
-    /// Whether tokens that continue a repeated sequence do.
+    /// Returns true if tokens that continue a repeated sequence have penalties.
     pub fn penalises_sequences(&self) -> bool {
         self.dry_multiplier > 0.0 && self.dry_penalty_last_n != 0
     }
@@ -171,18 +171,18 @@ impl Sampling {
         self.temperature == 0.0
     }
 
-    /// Whether the same settings give the same text again, whatever drafts.
+    /// Returns true if the same settings give the same text again, whatever drafts.
     pub fn is_repeatable(&self) -> bool {
         self.is_greedy() || self.mode == Mode::Reproducible && self.seed.is_some()
     }
 
-    /// With a seed drawn where one would decide the text, so that it can be known afterwards.
+    /// Draws a seed if the text depends on one, so that it can be recorded.
     pub fn seeded(&self) -> Self {
         let wanted = !self.is_greedy() && self.mode == Mode::Reproducible;
         Self { seed: self.seed.or_else(|| wanted.then(rand::random)), ..self.clone() }
     }
 
-    /// With the penalties of a model in place of those that are to be its own; `None` for a model that needs none.
+    /// Replaces automatic penalties with those of a model; `None` for a model that needs none.
     #[must_use]
     pub fn with_penalties_of(&self, model: Option<&ModelPenalties>) -> Self {
         if !self.automatic_penalties {

@@ -1,4 +1,4 @@
-//! What a person may set about drafting, and whether the values make sense.
+//! Drafting settings and their validation.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use ts_rs::TS;
@@ -6,13 +6,13 @@ use ts_rs::TS;
 use crate::drafter_kind::DrafterKind;
 use crate::error::{Error, Result};
 
-/// The longest draft: tokens on a path, and tokens of a tree.
+/// Longest draft: tokens on a path, and tokens of a tree.
 pub const MAX_DRAFT_LENGTH: usize = 16;
 
-/// The widest tree: guesses that follow one token.
+/// Widest tree: guesses that follow one token.
 pub const MAX_TREE_WIDTH: usize = 4;
 
-/// Who drafts, how far ahead, and in what shape. The defaults let the governor choose.
+/// Drafting settings: drafters, draft length and shape. By default, the governor chooses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
@@ -21,7 +21,7 @@ pub struct Speculation {
     pub length: DraftLength,
     pub threshold: Threshold,
     pub tree: Tree,
-    /// Whether the draft model is itself drafted for, by repetition.
+    /// Staged drafting: repetition drafts for the draft model.
     pub staged: Staged,
     pub verification: Verification,
 }
@@ -45,7 +45,7 @@ impl Speculation {
         Self::fixed(0)
     }
 
-    /// Chains of always `length` tokens; plain decoding for 0.
+    /// Chains of a fixed `length`; plain decoding for 0.
     pub fn fixed(length: usize) -> Self {
         Self {
             length: DraftLength::tokens(length as u32),
@@ -55,7 +55,7 @@ impl Speculation {
         }
     }
 
-    /// Whether anybody may draft at all.
+    /// Returns true if drafting is off.
     pub fn is_off(&self) -> bool {
         self.length == DraftLength::Off
     }
@@ -82,19 +82,19 @@ impl Speculation {
     }
 }
 
-/// Who may draft, of those that are there.
+/// Drafters that may draft.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum DrafterChoice {
-    /// All of them: in every round who promises most.
+    /// All drafters: in each round the one with the highest expected value.
     #[default]
     Combined,
-    /// The draft model, or the draft head, alone.
+    /// Only the draft model or the draft head.
     Model,
-    /// Repetition of the conversation alone.
+    /// Only repetition of the conversation.
     Ngram,
-    /// What the target thought of the same token before, alone.
+    /// Only recycling: the target's earlier candidates after the same token.
     Recycling,
 }
 
@@ -109,12 +109,12 @@ impl DrafterChoice {
     }
 }
 
-/// How many tokens to draft a round.
+/// Draft length.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "snake_case", tag = "type", content = "tokens")]
 #[ts(export)]
 pub enum DraftLength {
-    /// As many as promise most tokens per second, which may be none.
+    /// Length with the highest expected speed, possibly 0.
     #[default]
     Auto,
     /// 1 to [`MAX_DRAFT_LENGTH`].
@@ -124,14 +124,14 @@ pub enum DraftLength {
 }
 
 impl DraftLength {
-    /// Always `tokens`; off for 0.
+    /// Fixed length of `tokens`; off for 0.
     pub fn tokens(tokens: u32) -> Self {
         if tokens == 0 { Self::Off } else { Self::Fixed(tokens) }
     }
 }
 
 impl<'de> Deserialize<'de> for DraftLength {
-    /// Settings and traces may say "off" as a fixed length of 0.
+    /// Stored settings and traces may contain "off" as a fixed length of 0.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "snake_case", tag = "type", content = "tokens")]
@@ -148,29 +148,29 @@ impl<'de> Deserialize<'de> for DraftLength {
     }
 }
 
-/// How far a round may draft in what is left of a reply.
+/// Room for drafts in the rest of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     left: usize,
 }
 
 impl Room {
-    /// Of a reply that may have `left` more tokens.
+    /// Room of a reply that may have `left` more tokens.
     pub fn new(left: usize) -> Self {
         Self { left }
     }
 
-    /// Tokens that may still be written.
+    /// Number of tokens that may still be written.
     pub fn left(self) -> usize {
         self.left
     }
 
-    /// The longest draft: every round emits one token beyond it.
+    /// Longest draft: every round emits one token beyond it.
     pub fn longest(self) -> usize {
         self.left.saturating_sub(1).min(MAX_DRAFT_LENGTH)
     }
 
-    /// Most tokens to draft where a person has set `length`.
+    /// Maximum draft length for the setting `length`.
     pub fn fit(self, length: DraftLength) -> usize {
         match length {
             DraftLength::Auto => self.longest(),
@@ -179,43 +179,42 @@ impl Room {
         }
     }
 
-    /// Whether there is too little of it for `length`.
+    /// Returns true if the room is too small for `length`.
     pub fn cuts(self, length: DraftLength) -> bool {
         matches!(length, DraftLength::Fixed(length) if length as usize > self.longest())
     }
 }
 
-/// When a draft ends before its length is reached: as soon as the chance that all of it is accepted is
-/// below a value.
+/// Early end of a draft: once the chance that all of it is accepted is below a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case", tag = "type", content = "chance")]
 #[ts(export)]
 pub enum Threshold {
     #[default]
     Off,
-    /// The value at which a further token costs as much time as it promises to save.
+    /// Value at which a further token costs as much time as it is expected to save.
     Auto,
     /// 0 to 1.
     Fixed(f32),
 }
 
 impl Threshold {
-    /// Whether a draft ends where the governor says, and not where a person does.
+    /// Returns true if the governor decides where a draft ends.
     pub fn is_governed(self) -> bool {
         !matches!(self, Self::Fixed(_))
     }
 }
 
-/// Whether several guesses may follow one token.
+/// Draft trees: several guesses may follow one token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case", tag = "type", content = "guesses")]
 #[ts(export)]
 pub enum Tree {
     #[default]
     Off,
-    /// Where that promises more tokens per second.
+    /// When a tree is expected to be faster.
     Auto,
-    /// Up to so many, 1 to [`MAX_TREE_WIDTH`].
+    /// Up to this many guesses per token, 1 to [`MAX_TREE_WIDTH`].
     Width(u32),
 }
 
@@ -225,20 +224,20 @@ pub enum Tree {
 pub enum Staged {
     #[default]
     Off,
-    /// Where that drafts faster.
+    /// When staged drafting is faster.
     Auto,
     On,
 }
 
-/// How drawn tokens are judged. Both rules leave exactly the target's distribution.
+/// Verification of sampled drafts. Both rules keep exactly the target's distribution.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Verification {
-    /// The draft as a whole: accepts at least as many tokens.
+    /// Verifies the draft as a block; accepts at least as many tokens.
     #[default]
     Block,
-    /// One token after the other.
+    /// Verifies token by token.
     Token,
 }
 

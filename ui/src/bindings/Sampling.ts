@@ -2,7 +2,7 @@
 import type { Mode } from "./Mode";
 
 /**
- * Sampling settings. The defaults are greedy-free and filter the unlikely tail.
+ * Sampling settings. The defaults sample and cut the unlikely tail.
  */
 export type Sampling = { 
 /**
@@ -22,16 +22,16 @@ top_p: number,
  */
 min_p: number, 
 /**
- * The penalties on repetition are the model's: what its makers recommend, or what a small model needs. The values
- * below do not count then.
+ * Use the penalties that the model's makers recommend, or those for small models. The values
+ * below are then ignored.
  */
 automatic_penalties: boolean, 
 /**
- * Divide (positive) or multiply (negative) the logits of tokens that occurred before; 1 is off.
+ * Divide positive and multiply negative logits of tokens that occurred before; 1 is off.
  */
 repetition_penalty: number, 
 /**
- * Tokens at the end of the text, prompt included, that the repetition penalty looks at; -1 for all, 0 for none.
+ * Number of last tokens, prompt included, for the repetition penalty; -1 for all, 0 for none.
  */
 repeat_last_n: number, 
 /**
@@ -40,22 +40,22 @@ repeat_last_n: number,
  */
 dry_multiplier: number, dry_base: number, 
 /**
- * Tokens, 1 or more.
+ * Number of tokens, 1 or more.
  */
 dry_allowed_length: number, 
 /**
- * Tokens at the end of the text, prompt included, that DRY looks at; -1 for all, 0 for none.
+ * Number of last tokens, prompt included, for DRY; -1 for all, 0 for none.
  */
 dry_penalty_last_n: number, 
 /**
- * Texts at which repeated sequences end.
+ * Texts that end repeated sequences.
  */
 dry_sequence_breakers: Array<string>, 
 /**
- * End a reply that runs in circles.
+ * End replies that repeat themselves.
  */
 stop_loops: boolean, 
 /**
- * A fixed seed; `None` draws a fresh one for every reply.
+ * Fixed seed; `None` draws a new one for every reply.
  */
 seed: number | null, mode: Mode, };

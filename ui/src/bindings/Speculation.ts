@@ -7,10 +7,10 @@ import type { Tree } from "./Tree";
 import type { Verification } from "./Verification";
 
 /**
- * Who drafts, how far ahead, and in what shape. The defaults let the governor choose.
+ * Drafting settings: drafters, draft length and shape. By default, the governor chooses.
  */
 export type Speculation = { drafter: DrafterChoice, length: DraftLength, threshold: Threshold, tree: Tree, 
 /**
- * Whether the draft model is itself drafted for, by repetition.
+ * Staged drafting: repetition drafts for the draft model.
  */
 staged: Staged, verification: Verification, };

@@ -1,8 +1,9 @@
-//! Penalties on repetition: which logits they change at a place of a text, and by how much. What becomes of a row of
-//! logits is in `penalised.rs`, where sequences repeat in `repeats.rs`, which tokens are left alone in `tokens.rs`.
+//! Repetition penalties: the penalised tokens at a position of a text, and their amounts.
+//! `penalised` applies them to logits, `repeats` finds repeated sequences, `tokens` lists exempt
+//! tokens.
 //!
-//! All of it is a function of the text up to that place and nothing else, so that drafts stay exact: each node of a
-//! tree has its own path and with it its own penalties.
+//! Penalties depend only on the text up to the position, so that drafts stay exact: each node of a
+//! tree has its own path and penalties.
 
 mod penalised;
 mod repeats;
@@ -19,44 +20,44 @@ use crate::context::{After, Context, Mark};
 use crate::sampling::Sampling;
 use crate::token::TokenId;
 
-/// The penalties of one token.
+/// Penalties of one token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Penalty {
     pub token: TokenId,
-    /// Divides a positive logit and multiplies a negative one (Keskar et al. 2019).
+    /// Factor that divides a positive logit and multiplies a negative one (Keskar et al. 2019).
     pub factor: f32,
-    /// Subtracted afterwards: DRY's penalty.
+    /// Amount that is subtracted afterwards: DRY's penalty.
     pub less: f32,
 }
 
 impl Penalty {
-    /// The logit with the penalties.
+    /// Applies the penalties to a logit.
     pub fn apply(&self, logit: f32) -> f32 {
         let divided = if logit > 0.0 { logit / self.factor } else { logit * self.factor };
         (divided - self.less).max(f32::MIN)
     }
 }
 
-/// Penalties of tokens, by ascending token.
+/// Penalties by ascending token.
 pub type PenaltyList = Vec<Penalty>;
 
-/// The penalties that a reply's settings ask for. They follow a growing text, so that a place at its end costs no more
-/// after a long one.
+/// Penalties of a reply. They follow a growing text, so that the cost of a position at its end does
+/// not depend on its length.
 #[derive(Debug, Default)]
 pub struct Penalties {
     tokens: Arc<PenaltyTokens>,
-    /// 1 for none.
+    /// Repetition penalty; 1 is off.
     repetition: f32,
-    /// Tokens that the repetition penalty looks at.
+    /// Tokens in the range of the repetition penalty.
     window: Option<Window>,
     repeats: Option<Repeats>,
-    /// Tokens of the text that were read.
+    /// Number of processed tokens of the text.
     read: usize,
     mark: Mark,
 }
 
 impl Penalties {
-    /// Without tokens that are left alone.
+    /// Creates penalties without exempt tokens.
     pub fn new(sampling: &Sampling) -> Self {
         Self::with_tokens(sampling, Arc::default())
     }
@@ -69,12 +70,12 @@ impl Penalties {
         Self { tokens, repetition, window, repeats, read: 0, mark: Mark::default() }
     }
 
-    /// Whether no logit is ever changed.
+    /// Returns true if no logit is ever changed.
     pub fn is_off(&self) -> bool {
         self.window.is_none() && self.repeats.is_none()
     }
 
-    /// Reads what is new of `context`, after which [`Self::at`] takes no time that grows with it.
+    /// Processes the new tokens of `context`, after which [`Self::at`] takes constant time.
     pub fn follow(&mut self, context: &Context) {
         if self.is_off() {
             return;
@@ -91,8 +92,8 @@ impl Penalties {
         (self.read, self.mark) = (context.len(), context.mark());
     }
 
-    /// The penalties of what may come next. The text has to begin with the one that was [followed](Self::follow); what
-    /// is beyond that is searched token by token.
+    /// Penalties at `place`. Its text must begin with the one that was [followed](Self::follow);
+    /// further tokens are searched one by one.
     pub fn at<'a>(&self, place: impl Into<After<'a>>) -> PenaltyList {
         let place = place.into();
         let mut list: PenaltyList = Vec::new();
@@ -110,8 +111,8 @@ impl Penalties {
         list
     }
 
-    /// All tokens that have a penalty after `context` or after one of the `paths` of drafted tokens that follow it,
-    /// ascending. Of each drafted token there is the path that ends with it.
+    /// Tokens with a penalty after `context` or after one of the `paths` of guesses, ascending.
+    /// Each guess has a path that ends with it.
     pub fn tokens(&self, context: &[TokenId], paths: impl Iterator<Item = Vec<TokenId>>) -> Vec<TokenId> {
         if self.is_off() {
             return Vec::new();
@@ -127,7 +128,7 @@ impl Penalties {
         tokens
     }
 
-    /// Tokens that would continue a repeated sequence, and DRY's penalty of each.
+    /// Tokens that would continue a repeated sequence, and their DRY penalties.
     pub fn dry<'a>(&self, place: impl Into<After<'a>>) -> Vec<(TokenId, f32)> {
         let Some(repeats) = &self.repeats else { return Vec::new() };
         let mut found = repeats.at(place.into(), self.read, &self.tokens);
@@ -152,8 +153,8 @@ mod tests {
         }
     }
 
-    /// By the definition: of every place where the end of the text occurred before, what followed and how long the
-    /// sequence is.
+    /// Reference by definition: for each earlier occurrence of the end of the text, the next token
+    /// and the sequence's length.
     fn by_definition(text: &[TokenId], sampling: &Sampling) -> Vec<(TokenId, f32)> {
         let reach = usize::try_from(sampling.dry_penalty_last_n).unwrap_or(usize::MAX);
         let text = &text[text.len().saturating_sub(reach)..];

@@ -1,5 +1,5 @@
-//! A row of logits with penalties: answers as a copy of the row with other numbers in it would. Only the few tokens
-//! that have penalties are looked at one by one.
+//! Row of logits with penalties, without a copy: only the few penalised tokens are handled one by
+//! one.
 
 use super::Penalty;
 use crate::error::Result;
@@ -10,9 +10,9 @@ use crate::token::TokenId;
 #[derive(Debug)]
 pub struct Penalised<'a> {
     row: Row<'a>,
-    /// By ascending token.
+    /// Penalised tokens, ascending.
     changed: Vec<Changed>,
-    /// The likeliest token and its logit.
+    /// Likeliest token and its logit.
     peak: (TokenId, f32),
 }
 
@@ -24,10 +24,11 @@ struct Changed {
 }
 
 impl<'a> Penalised<'a> {
-    /// Of penalties by ascending token; those of tokens that the row has not are passed over.
+    /// Applies `penalties`, by ascending token, to a row; tokens that the row does not have are
+    /// ignored.
     ///
     /// # Errors
-    /// Those of [`Row::logits`].
+    /// Errors of [`Row::logits`].
     pub fn new(row: Row<'a>, penalties: &[Penalty]) -> Result<Self> {
         let mut changed = Vec::with_capacity(penalties.len());
         for penalty in penalties {
@@ -50,20 +51,20 @@ impl<'a> Penalised<'a> {
         self.changed.binary_search_by_key(&token, |changed| changed.token).is_ok()
     }
 
-    /// The token of the highest logit, the first of equals.
+    /// Token with the highest logit, the first of equals.
     pub fn likeliest(&self) -> TokenId {
         self.peak.0
     }
 
-    /// The highest logit.
+    /// Highest logit.
     pub fn largest(&self) -> f32 {
         self.peak.1
     }
 
-    /// The tokens of the `count` highest logits and these, highest first, of equals the lower id first.
+    /// The `count` highest logits and their tokens, highest first, equal ones by ascending token.
     ///
     /// # Errors
-    /// Those of [`Row::logits`].
+    /// Errors of [`Row::logits`].
     pub fn top(&self, count: usize) -> Result<Vec<(TokenId, f32)>> {
         if count <= 1 { Ok(vec![self.peak]) } else { self.best(count) }
     }
@@ -87,10 +88,10 @@ impl<'a> Penalised<'a> {
         Ok(top)
     }
 
-    /// Calls `each` with every token whose logit is at least so high, and that logit.
+    /// Calls `each` with every token whose logit is at least `least`, and that logit.
     ///
     /// # Errors
-    /// Those of [`Row::logits`].
+    /// Errors of [`Row::logits`].
     pub fn at_least(&self, least: f32, mut each: impl FnMut(TokenId, f32)) -> Result<()> {
         let changed = self.changed.iter().filter(|changed| changed.after >= least);
         changed.for_each(|changed| each(changed.token, changed.after));
@@ -101,10 +102,10 @@ impl<'a> Penalised<'a> {
         })
     }
 
-    /// The sum over all tokens of e^(scale (logit - largest)), to about five digits.
+    /// Sum over all tokens of e^(scale (logit - largest)), to about five digits.
     ///
     /// # Errors
-    /// Those of [`Row::logits`].
+    /// Errors of [`Row::logits`].
     pub fn sum_exp(&self, scale: f32) -> Result<f32> {
         if self.changed.is_empty() {
             return self.row.sum_exp(scale);
@@ -116,7 +117,8 @@ impl<'a> Penalised<'a> {
         self.row.sum_exp_with(scale, self.largest(), after)
     }
 
-    /// The same from the row's own sum, where that came back from a device and the penalties leave enough of it.
+    /// Sum from the one that a device computed for the row; `None` if there is none or the
+    /// penalties leave too little of it.
     fn sum_by_difference(&self, scale: f32) -> Option<f32> {
         let whole = f64::from(self.row.sum_on_device(scale)?);
         let weight = |logit: f32, largest: f32| (f64::from(scale) * f64::from(logit - largest)).exp();

@@ -1,9 +1,9 @@
-//! Where the end of a text occurred before, and what followed: DRY ("don't repeat yourself", p-e-w 2024) as llama.cpp
-//! has it. A token that would continue a repeated sequence of n tokens loses multiplier x base^(n - allowed) from its
-//! logit, from n = allowed on.
+//! DRY ("don't repeat yourself", p-e-w 2024) as in llama.cpp: finds earlier occurrences of a text's
+//! end and the tokens that followed. A token that would continue a repeated sequence of n tokens
+//! loses multiplier x base^(n - allowed) from its logit, from n = allowed on.
 //!
-//! Places are found by the last few tokens, so that a text in which little repeats costs next to nothing. Of places
-//! that repeat the same few tokens the latest [`MAX_PLACES`] count.
+//! Occurrences are found by the last few tokens, so that text with little repetition costs almost
+//! nothing. Of equal ones, the last [`MAX_PLACES`] count.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,16 +13,16 @@ use crate::context::After;
 use crate::sampling::Sampling;
 use crate::token::TokenId;
 
-/// Places that are looked at for one token that may come.
+/// Maximum number of occurrences that are compared for one position.
 const MAX_PLACES: usize = 256;
 
-/// Tokens by which places are found.
+/// Number of tokens by which occurrences are found.
 const KEY: usize = 4;
 
-/// The logarithm of the largest number of 32 bits, as llama.cpp has it.
+/// Logarithm of the largest 32-bit float, as in llama.cpp.
 const LOG_OF_MAX: f32 = 88.722_84;
 
-/// No place.
+/// No position.
 const NONE: u32 = u32::MAX;
 
 /// See the module.
@@ -32,11 +32,11 @@ pub struct Repeats {
     base: f32,
     allowed: usize,
     reach: usize,
-    /// The longest sequence that makes a difference.
+    /// Longest sequence that makes a difference.
     longest: usize,
-    /// Of the last tokens before a place, the last such place.
+    /// Last position by the hash of the tokens before it.
     last: HashMap<u64, u32>,
-    /// Of each place, the one before it with the same tokens before it.
+    /// For each position, the previous one with the same hash.
     before: Vec<u32>,
 }
 
@@ -65,7 +65,7 @@ impl Repeats {
         self.allowed.min(KEY)
     }
 
-    /// Takes in the place after `text`, of which all places before were taken in.
+    /// Adds the position after `text`; all earlier positions were added.
     pub fn push(&mut self, text: &[TokenId]) {
         let place = text.len() as u32;
         let before = text.len().checked_sub(self.key_length()).and_then(|start| {
@@ -75,8 +75,8 @@ impl Repeats {
         self.before.push(before.unwrap_or(NONE));
     }
 
-    /// Tokens that may come at `place` and would continue a repeated sequence, ascending, and the penalty of each. The
-    /// first `read` places of the text were taken in.
+    /// Tokens that would continue a repeated sequence at `place`, ascending, and their penalties.
+    /// The first `read` positions of the text were added.
     pub fn at(&self, place: After<'_>, read: usize, tokens: &PenaltyTokens) -> Vec<(TokenId, f32)> {
         let end = place.position();
         let start = end.saturating_sub(self.reach);
@@ -108,8 +108,8 @@ impl Repeats {
         found.into_iter().map(|(token, length)| (token, penalty(length))).collect()
     }
 
-    /// Places before the end with the same last tokens before them, the latest first, as far back as sequences that
-    /// begin at `start` reach.
+    /// Positions before the end with the same last tokens before them, latest first, from `start`
+    /// on.
     fn places<'a>(
         &'a self,
         text: &'a Whole<'a>,
@@ -128,15 +128,15 @@ impl Repeats {
             walk = Some(self.before[place as usize - 1]).filter(|&before| before != NONE);
             Some(place as usize)
         });
-        // A place is its own; others with the same key may have other tokens.
+        // The position itself is skipped, and others with the same hash may have other tokens.
         beyond.chain(known.filter(move |&place| place < end).filter(same))
     }
 
-    /// Tokens since the last sequence breaker, as far as they make a difference.
+    /// Number of tokens since the last sequence breaker, as far as it makes a difference.
     fn since_breaker(&self, text: &Whole<'_>, start: usize, tokens: &PenaltyTokens) -> usize {
         let end = text.0.position();
         let most = self.longest.min(end - start);
-        // Of a breaker of several tokens the first one may be further back than it reaches.
+        // A breaker of several tokens may begin before the range.
         let far = (most + tokens.longest_tail()).min(end - start);
         (0..far)
             .find_map(|back| Some(back - tokens.breaks(end - 1 - back, end, |at| text.at(at))?))
@@ -144,7 +144,7 @@ impl Repeats {
     }
 }
 
-/// A text and its guesses as one.
+/// Text and guesses as one sequence.
 struct Whole<'a>(After<'a>);
 
 impl Whole<'_> {

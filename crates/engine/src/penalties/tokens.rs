@@ -1,25 +1,26 @@
-//! Tokens that penalties leave alone, and those that end DRY's sequences.
+//! Tokens without penalties, and sequence breakers of DRY.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::model::{Special, Tokenizer};
 use crate::token::TokenId;
 
-/// Tokens of a sequence breaker after its first one, at most, as in llama.cpp.
+/// Maximum number of tokens of a sequence breaker after its first one, as in llama.cpp.
 const LONGEST_TAIL: usize = 20;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub struct PenaltyTokens {
-    /// A template's markers and what ends a text.
+    /// Special tokens and end-of-text tokens.
     exempt: HashSet<TokenId>,
-    /// Of the first token of a breaker, those that follow; of one that has the whole breaker in it, none.
+    /// Remaining tokens of a breaker, by its first token; empty if that token contains the whole
+    /// breaker.
     breakers: HashMap<TokenId, Vec<Vec<TokenId>>>,
     longest_tail: usize,
 }
 
 impl PenaltyTokens {
-    /// Of a vocabulary, where sequences end at one of the texts `breakers`.
+    /// Finds exempt tokens and the sequence breakers `breakers` in a vocabulary.
     pub fn of(tokenizer: &Tokenizer, breakers: &[String]) -> Self {
         let all = 0..tokenizer.vocabulary() as TokenId;
         let ends = tokenizer.ends().iter().copied();
@@ -42,7 +43,7 @@ impl PenaltyTokens {
             self.breakers.entry(token).or_default().push(Vec::new());
             return;
         }
-        // The token may end in the breaker's beginning.
+        // The token may end with the start of the breaker.
         for begun in 1..sought.len().min(bytes.len() + 1) {
             if !bytes.ends_with(&sought[..begun]) || !breaker.is_char_boundary(begun) {
                 continue;
@@ -58,7 +59,7 @@ impl PenaltyTokens {
         }
     }
 
-    /// Of tokens by number: those that are left alone, and those that are breakers by themselves.
+    /// Creates them from ids of exempt tokens and of single-token breakers.
     #[cfg(test)]
     pub fn of_ids(exempt: &[TokenId], breakers: &[TokenId]) -> Self {
         Self {
@@ -72,7 +73,7 @@ impl PenaltyTokens {
         self.exempt.contains(&token)
     }
 
-    /// Whether a token has a whole breaker in it.
+    /// Returns true if a token contains a whole breaker.
     pub fn is_breaker(&self, token: TokenId) -> bool {
         self.breakers.get(&token).is_some_and(|tails| tails.iter().any(Vec::is_empty))
     }
@@ -81,7 +82,8 @@ impl PenaltyTokens {
         self.longest_tail
     }
 
-    /// The tokens after `at` that a breaker has which begins there and is whole before `end`; `None` for no breaker.
+    /// Number of further tokens of a breaker that begins at `at` and ends before `end`; `None` if
+    /// there is none.
     pub fn breaks(&self, at: usize, end: usize, token: impl Fn(usize) -> TokenId) -> Option<usize> {
         let first = token(at);
         if self.exempt.contains(&first) {

@@ -1,17 +1,17 @@
-//! The different tokens among the last ones of a text.
+//! Distinct tokens among the last ones of a text.
 
 use std::collections::HashMap;
 
 use crate::context::After;
 use crate::token::TokenId;
 
-/// The tokens that the repetition penalty looks at.
+/// Distinct tokens in the range of the repetition penalty.
 #[derive(Debug)]
 pub struct Window {
-    /// Tokens of the text that it holds at most.
+    /// Maximum number of tokens in the window.
     reach: usize,
     counts: HashMap<TokenId, u32>,
-    /// Those that occur, ascending.
+    /// Distinct tokens, ascending.
     distinct: Vec<TokenId>,
 }
 
@@ -25,7 +25,7 @@ impl Window {
         self.distinct.clear();
     }
 
-    /// Takes in the last token of `text`, of which all others were taken in.
+    /// Adds the last token of `text`; all earlier ones were added.
     pub fn push(&mut self, text: &[TokenId]) {
         let [.., token] = *text else { return };
         *self.counts.entry(token).or_insert(0) += 1;
@@ -45,7 +45,8 @@ impl Window {
         }
     }
 
-    /// The different tokens of the window that ends at `place`, ascending; the first `read` of the text were taken in.
+    /// Distinct tokens of the window that ends at `place`, ascending; the first `read` tokens of
+    /// the text were added.
     pub fn tokens(&self, place: After<'_>, read: usize) -> Vec<TokenId> {
         let read = read.min(place.text.len());
         let new = place.text[read..].iter().chain(place.guesses);
