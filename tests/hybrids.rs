@@ -137,7 +137,7 @@ fn what_models_with_latents_lack_is_said_in_a_sentence() {
         ("v_head_dim", json!(null), "a size in v_head_dim, found none"),
         ("v_head_dim", json!(40), "values of a multiple of 16 numbers, found 40"),
         ("q_lora_rank", json!(null), "the tensor blk.0.attn_q.weight"),
-        ("n_group", json!(4), "experts without groups in config.json, found 4 groups"),
+        ("n_group", json!(4), "experts without groups, found n_group = 4"),
         ("n_routed_experts", json!(1u64 << 32), "n_routed_experts of at most 16777216"),
         ("num_experts_per_tok", json!(9), "up to 8 experts per token, found 9"),
         ("n_shared_experts", json!(0), "a size in n_shared_experts, found none"),

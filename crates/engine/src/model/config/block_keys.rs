@@ -13,22 +13,17 @@ use crate::token::TokenId;
 /// Upper bound of the rows of a block, far above real heads.
 const MOST_ROWS: u64 = 1 << 10;
 
-/// Source of a block head's integers: a GGUF header or a config.json.
-pub(super) trait Written {
-    /// Returns the integer in `key`; `None` if the key is missing.
-    fn whole(&self, key: &str) -> Result<Option<u64>>;
-}
-
 impl BlockHead {
-    /// Reads the keys that both formats share. The mask token must be below `tokens`.
+    /// Reads the keys that both formats share; `whole` returns the integer in a key. The mask token
+    /// must be below `tokens`.
     pub(super) fn of(
         path: &Path,
-        written: &impl Written,
+        whole: &dyn Fn(&str) -> Result<Option<u64>>,
         (mask, tokens): (Option<u64>, usize),
         from_anchor: bool,
         causal: Vec<bool>,
     ) -> Result<Self> {
-        let rows = written.whole("block_size")?.unwrap_or(0);
+        let rows = whole("block_size")?.unwrap_or(0);
         if !(2..=MOST_ROWS).contains(&rows) {
             let expected = format!("a block_size from 2 to {MOST_ROWS}");
             return Err(bad(path, expected, rows.to_string()));
@@ -38,7 +33,7 @@ impl BlockHead {
             return Err(bad(path, format!("a mask_token_id below {tokens}"), found));
         };
         let some = |key: &str| -> Result<Option<usize>> {
-            let found = written.whole(key)?.filter(|&found| found > 0);
+            let found = whole(key)?.filter(|&found| found > 0);
             found.map(|found| size(path, key, found)).transpose()
         };
         let convolution = match (some("conv_kernel_size")?, some("conv_group_size")?) {
@@ -74,7 +69,13 @@ impl BlockHead {
         };
         let from_anchor = keys.find("sample_from_anchor").and_then(Json::as_bool);
         let from_anchor = from_anchor.unwrap_or_else(|| keys.is_kind("dspark"));
-        Self::of(keys.path, keys, (keys.whole("mask_token_id")?, tokens), from_anchor, causal)
+        Self::of(
+            keys.path,
+            &|key| keys.whole(key),
+            (keys.whole("mask_token_id")?, tokens),
+            from_anchor,
+            causal,
+        )
     }
 }
 
@@ -93,7 +94,8 @@ pub(super) struct Keys<'a> {
     pub block: &'a Json,
 }
 
-impl Written for Keys<'_> {
+impl Keys<'_> {
+    /// Returns the integer in `key`, or its default.
     fn whole(&self, key: &str) -> Result<Option<u64>> {
         match self.find(key) {
             None => Ok(self.default(key)),
@@ -102,9 +104,7 @@ impl Written for Keys<'_> {
             }),
         }
     }
-}
 
-impl Keys<'_> {
     pub fn find(&self, key: &str) -> Option<&Json> {
         let nested = [&self.config["dflash_config"], self.config, self.block];
         nested.into_iter().map(|json| &json[key]).find(|value| !value.is_null())

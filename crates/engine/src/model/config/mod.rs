@@ -1,6 +1,7 @@
-//! Model configuration: sizes and options of a model, whatever the file format. `gguf.rs` reads
-//! them from a GGUF header, `json.rs` from a config.json. Rejects models that would be computed
-//! wrongly; touches no weights.
+//! Model configuration: sizes and options of a model, whatever the file format. `reader` builds it
+//! from settings under GGUF's key names, which `gguf` takes from a header and `json` from a
+//! config.json whose keys it renames. Rejects models that would be computed wrongly; touches no
+//! weights.
 
 mod assistant;
 mod assistant_keys;
@@ -10,7 +11,9 @@ mod draft_head;
 mod gguf;
 mod json;
 mod key_heads;
+mod keys;
 mod latent;
+mod reader;
 mod recurrence;
 mod rotary;
 

@@ -179,7 +179,11 @@ fn numbers_of_latents_that_cannot_be_computed_with_are_refused() {
             "blk.1.ffn_gate_shexp.weight of shape [16, 32], found [32, 32]",
         ),
         ("expert_shared_count", Value::U32(1 << 24), "deepseek2.expert_shared_count of at most"),
-        ("expert_group_count", Value::U32(8), "experts without groups, found 8 groups"),
+        (
+            "expert_group_count",
+            Value::U32(8),
+            "experts without groups, found deepseek2.expert_group_count = 8",
+        ),
         ("expert_gating_func", Value::U32(3), "deepseek2.expert_gating_func of 1 or 2, found 3"),
         ("leading_dense_block_count", Value::U32(2), "experts after fewer than 2 layers"),
         ("leading_dense_block_count", Value::U32(0), "the tensor blk.0.ffn_"),

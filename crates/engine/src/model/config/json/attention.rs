@@ -1,105 +1,71 @@
-//! Reads attention settings from a config.json: windows, key-value heads and rotary positions.
+//! Attention of a config.json: windows, head sizes and layers without positions.
 
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
-use super::Keys;
-use super::recurrence::is_recurrent;
+use super::layers::is_recurrent;
+use super::{ConfigJson, Settings};
 use crate::error::Result;
-use crate::model::config::rotary::{AttnTemperature, Llama3Scaling, LongRope, Yarn, plain_frequencies};
-use crate::model::config::{
-    AttentionKind, KeyHeads, Latent, Rotary, attention_kinds, bad_scaling, check_factors, kind_of, positive,
-    rotary_size, size, window,
-};
-use crate::model::family::{Mixer, NoRope, RotaryLayout, Windowed};
+use crate::model::config::size;
+use crate::model::family::{Mixer, NoRope, Windowed};
 
 /// Default of `max_window_layers` in Qwen's configurations: leading layers without a window.
 const WINDOWLESS_LAYERS: u64 = 28;
 
-/// Divisor in GGUF files for frequencies of components that are not rotated.
-const UNROTATED_DIVISOR: f64 = 1e30;
+/// Key of the layers with a window, and its usual name in config.json.
+const PATTERN: &str = "attention.sliding_window_pattern";
+const LAYER_TYPES: &str = "layer_types";
 
-const ORIGINAL: &str = "original_max_position_embeddings";
-
-impl Keys<'_> {
-    pub fn attention_kinds(
-        &self,
-        layers: usize,
-        (heads, head_size, latent): (usize, usize, Option<Latent>),
-        context: usize,
-    ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
-        let mut windowed = self.windowed(layers)?;
-        let keys = match latent {
-            Some(latent) => latent.keys(),
-            None => KeyHeads {
-                count: self.size_or("num_key_value_heads", heads)?,
-                size: head_size,
-                are_values: false,
-                hold_values: None,
-            },
-        };
-        let global_keys = self.global_keys(keys, &windowed)?;
-        let rope = self.rope();
-        let part = rope["partial_rotary_factor"].as_f64().or_else(|| self.number("partial_rotary_factor"));
-        let rotated = |head_size: usize| {
-            let rotated = (head_size as f64 * part.unwrap_or(1.0)) as usize;
-            rotary_size(self.path, rotated, head_size)
-        };
-        let (global_rotated, rotated) = match latent {
-            Some(latent) => (latent.turned, latent.turned),
-            None => (rotated(global_keys.size)?, rotated(head_size)?),
-        };
-        // The newest files describe rotary positions per kind of layer, older ones give a base for
-        // layers with a window, the others one description for all layers.
-        let nested = rope["full_attention"].is_object();
-        let global = if nested { &rope["full_attention"] } else { rope };
-        let local = if nested { &rope["sliding_attention"] } else { rope };
-        let global = self.rotary(global, global_rotated, context)?;
-        let local = match self.number("rope_local_base_freq") {
-            _ if nested => self.rotary(local, rotated, context)?,
-            Some(base) => Rotary::new(self.layout(), &plain_frequencies(base, rotated), 1.0),
-            None if self.family.plain_windows => {
-                Rotary::new(self.layout(), &plain_frequencies(self.base(rope), rotated), 1.0)
-            }
-            None => global.clone(),
-        };
-        let all = self.json["dflash_config"].get("swa_window_size").filter(|_| self.windows_all());
-        let found = match all.unwrap_or(&self.json["sliding_window"]) {
-            Json::Null => self.family.default("sliding_window").unwrap_or(0.0) as usize,
-            value => value
-                .as_u64()
-                .ok_or_else(|| self.bad("a whole number for sliding_window", value.to_string()))?
-                as usize,
-        };
-        let window = window(found, context);
-        if self.family.plain_windows && found == 0 {
-            windowed.fill(false);
+impl ConfigJson<'_> {
+    /// Adds the layers with a window, those without positions, and head sizes that depend on them.
+    pub fn rename_attention(&self, settings: &mut Settings) -> Result<()> {
+        let windowed = self.windowed(self.layers()?)?;
+        settings.set(PATTERN, LAYER_TYPES, json!(windowed));
+        if self.windows_all() && !self.json["dflash_config"]["swa_window_size"].is_null() {
+            let found = self.json["dflash_config"]["swa_window_size"].clone();
+            settings.set("attention.sliding_window", "swa_window_size", found);
         }
-        let rotated = self.rotated_layers(&windowed)?;
-        let global = AttentionKind { window: None, rotary: global, keys: global_keys };
-        let local = AttentionKind { window, rotary: local, keys };
-        Ok(attention_kinds(&windowed, &rotated, |windowed, rotated| {
-            kind_of((windowed, rotated), &global, &local)
-        }))
+        self.rename_rotated(settings, windowed.len())?;
+        if self.family.latent {
+            self.rename_latent(settings)?;
+        }
+        if self.family.default("global_head_dim").is_some() {
+            self.rename_global_heads(settings, &windowed)?;
+        }
+        Ok(())
     }
 
-    /// Key-value heads of layers with full attention; layers with a window have `keys`.
-    fn global_keys(&self, keys: KeyHeads, windowed: &[bool]) -> Result<KeyHeads> {
-        let Some(usual) = self.family.default("global_head_dim") else { return Ok(keys) };
-        // The newest files list deviating sizes per layer.
+    fn rename_latent(&self, settings: &mut Settings) -> Result<()> {
+        let (plain, rotated) = (self.size("qk_nope_head_dim")?, self.size("qk_rope_head_dim")?);
+        for name in ["kv_lora_rank", "v_head_dim"] {
+            self.size(name)?;
+        }
+        settings.set("attention.key_length_mla", "qk_nope_head_dim", json!(plain + rotated));
+        settings.set("rope.dimension_count", "qk_rope_head_dim", json!(rotated));
+        Ok(())
+    }
+
+    /// Adds the head sizes and numbers of key heads of Gemma 4, whose layers with full attention
+    /// have others than those with a window. The newest files list deviating sizes per layer.
+    fn rename_global_heads(&self, settings: &mut Settings, windowed: &[bool]) -> Result<()> {
         let first = windowed.iter().position(|windowed| !windowed).unwrap_or_default();
         let own = &self.json["per_layer_config"][first.to_string()];
-        let number = |key: &str, global: &str, default: usize| match own[key].as_u64() {
+        let number = |key: &'static str, global: &'static str, default: usize| match own[key].as_u64() {
             Some(found) => size(self.path, key, found),
             None => self.size_or(global, default),
         };
+        let heads = self.size("num_attention_heads")?;
+        let count = self.size_or("num_key_value_heads", heads)?;
         let are_values = self.json["attention_k_eq_v"] == true;
-        let global_count = if are_values { "num_global_key_value_heads" } else { "num_key_value_heads" };
-        Ok(KeyHeads {
-            count: number("num_key_value_heads", global_count, keys.count)?,
-            size: number("head_dim", "global_head_dim", usual as usize)?,
-            are_values,
-            hold_values: None,
-        })
+        let global = if are_values { "num_global_key_value_heads" } else { "num_key_value_heads" };
+        let global_count = number("num_key_value_heads", global, count)?;
+        let counts: Vec<usize> =
+            windowed.iter().map(|&windowed| if windowed { count } else { global_count }).collect();
+        settings.set("attention.head_count_kv", "num_key_value_heads", json!(counts));
+        let size = self.size_or("head_dim", self.size("hidden_size")? / heads)?;
+        settings.set("attention.key_length_swa", "head_dim", json!(size));
+        let global_size = number("head_dim", "global_head_dim", 0)?;
+        settings.set("attention.key_length", "global_head_dim", json!(global_size));
+        Ok(())
     }
 
     /// Returns whether a block head declares a window for all of its layers.
@@ -114,7 +80,7 @@ impl Keys<'_> {
 
     /// Returns for each layer whether it is of the sliding-window kind.
     pub fn sliding(&self, layers: usize) -> Result<Vec<bool>> {
-        if let Some(listed) = self.json["layer_types"].as_array() {
+        if let Some(listed) = self.json[LAYER_TYPES].as_array() {
             let recurrent = |kind: &Json| self.family.recurrent != Mixer::Attention && is_recurrent(kind);
             let listed: Option<Vec<bool>> = listed
                 .iter()
@@ -128,7 +94,7 @@ impl Keys<'_> {
         Ok(match self.family.windowed {
             Windowed::All => vec![true; layers],
             Windowed::Listed => vec![false; layers],
-            Windowed::InClass(class) => vec![self.json["architectures"][0] == class; layers],
+            Windowed::InClass(class) => vec![self.is_class(class); layers],
             Windowed::Last => {
                 let used = self.json["use_sliding_window"].as_bool().unwrap_or(false);
                 let first = self.json["max_window_layers"].as_u64().unwrap_or(WINDOWLESS_LAYERS);
@@ -141,140 +107,27 @@ impl Keys<'_> {
         })
     }
 
-    /// Returns for each layer whether its queries and keys are rotated.
-    fn rotated_layers(&self, windowed: &[bool]) -> Result<Vec<bool>> {
-        let layers = windowed.len();
-        let listed = |key: &str| {
-            let Some(listed) = self.json[key].as_array() else { return Ok(None) };
-            let rotated: Option<Vec<bool>> =
-                listed.iter().map(|layer| Some(layer.as_f64()? != 0.0)).collect();
-            match rotated.filter(|rotated| rotated.len() >= layers) {
-                Some(rotated) => Ok(Some(rotated[..layers].to_vec())),
-                None => Err(self.bad(&format!("a number for every layer in {key}"), "others".into())),
-            }
-        };
-        Ok(match self.family.no_rope {
-            NoRope::None => vec![true; layers],
-            NoRope::Every(every) => match listed("no_rope_layers")? {
-                // Despite the name, 1 marks a layer with rotary positions.
-                Some(rotated) => rotated,
-                None => {
-                    let every = self.size_or("no_rope_layer_interval", every)?;
-                    (1..=layers).map(|layer| !layer.is_multiple_of(every)).collect()
-                }
-            },
-            NoRope::Windowless => listed("layer_rope_theta")?.unwrap_or_else(|| windowed.to_vec()),
+    /// Adds the layers whose queries and keys are rotated, if the file lists them.
+    fn rename_rotated(&self, settings: &mut Settings, layers: usize) -> Result<()> {
+        // Despite the name, 1 in `no_rope_layers` marks a layer with rotary positions.
+        let name = match self.family.no_rope {
+            NoRope::None => return Ok(()),
+            NoRope::Every(_) => "no_rope_layers",
+            NoRope::Windowless => "layer_rope_theta",
             NoRope::Stated(class) => {
-                let stated = self.json["position_embedding_type"].as_str();
-                vec![self.json["architectures"][0] != class || stated == Some("rope"); layers]
+                const NAME: &str = "position_embedding_type";
+                let rotated = !self.is_class(class) || self.json[NAME].as_str() == Some("rope");
+                settings.set("rope.scaling.finetuned", NAME, json!(rotated));
+                return Ok(());
             }
-        })
-    }
-
-    /// Returns the rotary settings: `rope_parameters` in newer files, otherwise `rope_scaling`.
-    pub fn rope(&self) -> &Json {
-        match &self.json["rope_parameters"] {
-            Json::Null => &self.json["rope_scaling"],
-            parameters => parameters,
-        }
-    }
-
-    /// Component pairing of rotated queries and keys; interleaved by default in latent attention.
-    fn layout(&self) -> RotaryLayout {
-        match self.family.latent && self.json["rope_interleave"] != false {
-            true => RotaryLayout::Interleaved,
-            false => RotaryLayout::Halves,
-        }
-    }
-
-    fn base(&self, rope: &Json) -> f64 {
-        rope["rope_theta"].as_f64().or_else(|| self.number("rope_theta")).unwrap_or(10_000.0)
-    }
-
-    /// Builds the rotary embedding that `rope` describes for `rotated` components of a head.
-    fn rotary(&self, rope: &Json, rotated: usize, context: usize) -> Result<Rotary> {
-        let base = self.base(rope);
-        let mut frequencies = plain_frequencies(base, rotated);
-        let mut scale = 1.0;
-        let kind = rope["rope_type"].as_str().or_else(|| rope["type"].as_str()).unwrap_or("default");
-        match kind {
-            "default" => {}
-            "linear" => {
-                let factor = self.rope_number(rope, "factor")?;
-                frequencies.iter_mut().for_each(|f| *f /= factor);
-            }
-            "llama3" => {
-                let scaling = Llama3Scaling {
-                    factor: self.rope_number(rope, "factor")?,
-                    low_frequency_factor: self.rope_number(rope, "low_freq_factor")?,
-                    high_frequency_factor: self.rope_number(rope, "high_freq_factor")?,
-                    original_context: self.rope_number(rope, ORIGINAL)?,
-                };
-                frequencies.iter_mut().for_each(|f| *f = scaling.apply(*f));
-            }
-            // Early files call LongRoPE `su`, or `yarn` with a list of factors.
-            "longrope" | "su" => return self.long_rope(rope, context, &frequencies),
-            "yarn" if !rope["long_factor"].is_null() => return self.long_rope(rope, context, &frequencies),
-            "proportional" => {
-                let part = rope["partial_rotary_factor"].as_f64().unwrap_or(1.0).clamp(0.0, 1.0);
-                let rotated = (part * frequencies.len() as f64) as usize;
-                frequencies[rotated..].iter_mut().for_each(|f| *f /= UNROTATED_DIVISOR);
-            }
-            "yarn" => scale = self.yarn(rope, base, &mut frequencies)?,
-            other => return Err(bad_scaling(self.path, other)),
-        }
-        let attn_temperature = self.attn_temperature(rope)?;
-        Ok(Rotary { attn_temperature, ..Rotary::new(self.layout(), &frequencies, scale) })
-    }
-
-    /// Scales the frequencies by YaRN; returns the factor of cosines and sines.
-    fn yarn(&self, rope: &Json, base: f64, frequencies: &mut [f64]) -> Result<f64> {
-        let given = |key: &str| rope[key].as_f64().filter(|&number| number != 0.0);
-        let yarn = Yarn {
-            factor: positive(self.path, "factor", self.rope_number(rope, "factor")?)?,
-            original_context: positive(self.path, ORIGINAL, self.rope_number(rope, ORIGINAL)?)?,
-            beta_fast: positive(self.path, "beta_fast", given("beta_fast").unwrap_or(32.0))?,
-            beta_slow: positive(self.path, "beta_slow", given("beta_slow").unwrap_or(1.0))?,
-            truncated: rope["truncate"].as_bool().unwrap_or(self.family.default("truncate") != Some(0.0)),
         };
-        yarn.apply(base, frequencies);
-        let magnitude = match (given("mscale"), given("mscale_all_dim")) {
-            (Some(one), Some(all)) => yarn.magnitude(one) / yarn.magnitude(all),
-            _ => yarn.magnitude(1.0),
+        let Some(listed) = self.json[name].as_array() else { return Ok(()) };
+        let rotated: Option<Vec<bool>> = listed.iter().map(|layer| Some(layer.as_f64()? != 0.0)).collect();
+        let Some(rotated) = rotated.filter(|rotated| rotated.len() >= layers) else {
+            return Err(self.bad(&format!("a number for every layer in {name}"), "others".into()));
         };
-        Ok(rope["attention_factor"].as_f64().unwrap_or(magnitude))
-    }
-
-    /// Factor by which queries grow with the position, if any.
-    fn attn_temperature(&self, rope: &Json) -> Result<Option<AttnTemperature>> {
-        let Some(beta) = rope["llama_4_scaling_beta"].as_f64().filter(|&beta| beta != 0.0) else {
-            return Ok(None);
-        };
-        let beta = positive(self.path, "llama_4_scaling_beta", beta)? as f32;
-        let period = size(self.path, ORIGINAL, rope[ORIGINAL].as_u64().unwrap_or(0))?;
-        Ok(Some(AttnTemperature { beta, period }))
-    }
-
-    fn long_rope(&self, rope: &Json, context: usize, frequencies: &[f64]) -> Result<Rotary> {
-        let original = match &self.json[ORIGINAL] {
-            Json::Null => rope[ORIGINAL].as_u64().unwrap_or(0),
-            value => value.as_u64().unwrap_or(0),
-        };
-        let original_context = size(self.path, ORIGINAL, original)?;
-        let factors = |name: &str| -> Result<Vec<f64>> {
-            let listed = rope[name].as_array().map_or(&[][..], Vec::as_slice);
-            let factors: Option<Vec<f64>> = listed.iter().map(Json::as_f64).collect();
-            check_factors(self.path, name, frequencies.len(), factors.unwrap_or_default())
-        };
-        let (short, long) = (factors("short_factor")?, factors("long_factor")?);
-        let rope_of = LongRope { context, original_context, short: &short, long: &long };
-        Ok(rope_of.rotary(self.layout(), frequencies, rope["attention_factor"].as_f64()))
-    }
-
-    fn rope_number(&self, rope: &Json, key: &str) -> Result<f64> {
-        rope[key].as_f64().ok_or_else(|| {
-            self.bad(&format!("a number for {key} in the rotary scaling"), rope[key].to_string())
-        })
+        settings.set("rope.layers", name, json!(rotated[..layers]));
+        Ok(())
     }
 }
 

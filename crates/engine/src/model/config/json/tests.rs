@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use crate::model::config::rotary::AttnTemperature;
+use crate::model::family::{Mixer, SharedExpert};
 
 fn read(class: &str, json: Json) -> Result<ModelConfig> {
     let path = Path::new("model");
@@ -204,8 +205,16 @@ fn what_ministral_does_to_positions_is_in_the_rotary_parameters() {
         ("factor", json!(0.0), "a positive number for factor, found 0"),
         ("factor", Json::Null, "a number for factor in the rotary scaling"),
         ("beta_fast", json!(-32), "a positive number for beta_fast, found -32"),
-        ("original_max_position_embeddings", json!(-1), "original_max_position_embeddings, found -1"),
-        ("original_max_position_embeddings", json!(0.5), "a size in original_max_position_embeddings"),
+        (
+            "original_max_position_embeddings",
+            json!(-1),
+            "a whole number for original_max_position_embeddings",
+        ),
+        (
+            "original_max_position_embeddings",
+            json!(0.5),
+            "a whole number for original_max_position_embeddings",
+        ),
         ("llama_4_scaling_beta", json!(-0.1), "llama_4_scaling_beta, found -0.1"),
         ("attention_factor", json!(-1.0), "positive rotary frequencies"),
         ("rope_type", json!("ntk"), "'yarn' or 'longrope', found 'ntk'"),

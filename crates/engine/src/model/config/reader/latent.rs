@@ -1,4 +1,4 @@
-//! Reads the sizes of latent attention from a GGUF header.
+//! Reads the sizes of latent attention.
 
 use super::Keys;
 use crate::error::{Error, Result};
@@ -14,34 +14,29 @@ impl Keys<'_> {
         if !self.family.latent {
             return Ok(None);
         }
-        let query = self.attending("attention.key_length_mla")?;
+        let query = self.mla_size("attention.key_length_mla")?;
         let turned = self.size("rope.dimension_count")?;
         let plain = query.checked_sub(turned).filter(|&plain| plain > 0).ok_or_else(|| {
-            self.bad(format!("{} below {query}", self.key("rope.dimension_count")), turned.to_string())
+            self.bad(format!("{} below {query}", self.name("rope.dimension_count")), turned.to_string())
         })?;
         let latent = Latent {
             size: self.size("attention.kv_lora_rank")?,
             turned,
             plain,
-            value: self.attending("attention.value_length_mla")?,
-            queries: self
-                .integer("attention.q_lora_rank")?
-                .filter(|&rank| rank > 0)
-                .map_or(Ok(None), |rank| {
-                    size(self.header.path(), &self.key("attention.q_lora_rank"), rank).map(Some)
-                })?,
+            value: self.mla_size("attention.value_length_mla")?,
+            queries: self.optional_size("attention.q_lora_rank")?,
         };
-        Ok(Some(latent.validated(self.header.path())?))
+        Ok(Some(latent.validated(self.path())?))
     }
 
-    /// A size that is missing in files whose latent matrix is not split into `attn_k_b` and
+    /// A size that is missing in GGUF files whose latent matrix is not split into `attn_k_b` and
     /// `attn_v_b`.
-    fn attending(&self, name: &str) -> Result<usize> {
-        match self.integer(name)? {
-            Some(found) => size(self.header.path(), &self.key(name), found),
+    fn mla_size(&self, key: &str) -> Result<usize> {
+        match self.integer(key)? {
+            Some(found) => size(self.path(), &self.name(key), found),
             None => Err(Error::BadModel {
-                path: self.header.path().to_owned(),
-                expected: format!("{} and its matrices split in attn_k_b and attn_v_b", self.key(name)),
+                path: self.path().to_owned(),
+                expected: format!("{} and its matrices split in attn_k_b and attn_v_b", self.name(key)),
                 found: "a file of before they were".into(),
                 hint: "Choose a newer GGUF file of this model.",
             }),
@@ -51,7 +46,7 @@ impl Keys<'_> {
     /// Factor of the products of queries and keys.
     pub fn latent_scale(&self, latent: Latent) -> Result<f32> {
         let plain = query_scale(latent.query() as f64);
-        let is_yarn = self.header.string(&self.key("rope.scaling.type"))? == Some("yarn");
+        let is_yarn = self.source.text("rope.scaling.type")? == Some("yarn");
         let weight = self.number("rope.scaling.yarn_log_multiplier")?.filter(|_| is_yarn).unwrap_or(0.0);
         let factor = self.number("rope.scaling.factor")?.unwrap_or(1.0);
         Ok(plain * magnitude(factor, weight / PART_OF_WEIGHT).powi(2) as f32)
@@ -60,12 +55,9 @@ impl Keys<'_> {
     /// Feed-forward width of each layer: of the dense network, or of the shared experts, which are
     /// stored as one.
     pub fn latent_intermediates(&self, layers: usize, experts: &Experts) -> Result<Vec<usize>> {
-        let shared = self.size("expert_shared_count")?;
-        let shared = size(
-            self.header.path(),
-            &self.key("expert_shared_count"),
-            (shared * experts.intermediate) as u64,
-        )?;
+        const SHARED: &str = "expert_shared_count";
+        let shared = (self.size(SHARED)? * experts.intermediate) as u64;
+        let shared = size(self.path(), &self.name(SHARED), shared)?;
         let dense = if experts.leading_dense > 0 { self.size("feed_forward_length")? } else { shared };
         Ok((0..layers).map(|layer| if layer < experts.leading_dense { dense } else { shared }).collect())
     }

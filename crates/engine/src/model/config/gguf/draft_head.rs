@@ -1,0 +1,88 @@
+//! Reads the options of a draft head from a GGUF header.
+
+use super::super::block_keys::checked_layers;
+use super::super::keys::{Keys, Source};
+use super::super::{BlockHead, DraftHead, FusedNorms, ModelConfig};
+use super::{MARKOV_BEFORE, Settings};
+use crate::error::Result;
+
+impl Settings<'_> {
+    /// Options of a draft head; `None` for other families and for assistants.
+    pub fn draft_head(&self, keys: Keys<'_>, config: &ModelConfig) -> Result<Option<DraftHead>> {
+        if !self.family.is_draft_head || self.family.assists {
+            return Ok(None);
+        }
+        let tokens = keys.size("vocab_size")?;
+        if self.family.drafts_blocks {
+            return self.block_head(keys, config, tokens).map(Some);
+        }
+        let (entering, found) = self.target_layers()?;
+        let layers = |layer: u64| usize::try_from(layer).unwrap_or(usize::MAX);
+        let entering: Vec<usize> = entering.into_iter().flatten().map(layers).collect();
+        if entering.len() != DraftHead::STATES || !entering.is_sorted_by(|left, right| left < right) {
+            let key = keys.name("target_layers");
+            return Err(keys.bad(format!("{} layers, ascending, in {key}", DraftHead::STATES), found));
+        }
+        let flag = |key| keys.boolean(key).map(|flag| flag == Some(true));
+        Ok(Some(DraftHead {
+            entering: Some(entering),
+            target_hidden: keys.size("target_hidden_size")?,
+            tokens,
+            fused_norms: if flag("norm_before_fc")? { FusedNorms::Whole } else { FusedNorms::None },
+            normed_residual: flag("norm_before_residual")?,
+            normed_output: false,
+            block: None,
+            mtp: false,
+            assistant: None,
+        }))
+    }
+
+    /// Returns the layers of the target that the head reads, if all are numbers, and the value in
+    /// the file for messages.
+    fn target_layers(&self) -> Result<(Option<Vec<u64>>, String)> {
+        let listed = self.header.list(&self.name("target_layers"))?.and_then(|layers| layers.integers());
+        let found = listed.as_ref().map_or_else(|| "none".to_owned(), |layers| format!("{layers:?}"));
+        let layers = listed.into_iter().flatten().map(|layer| u64::try_from(layer).ok()).collect();
+        Ok((layers, found))
+    }
+
+    /// Options of a draft head that drafts blocks.
+    fn block_head(&self, keys: Keys<'_>, config: &ModelConfig, tokens: usize) -> Result<DraftHead> {
+        for key in ["embedding_scale", "attention.value_scale", "logit_scale"] {
+            if let Some(found) = keys.number(key)?.filter(|&scale| scale != 1.0 && scale != 0.0) {
+                return Err(keys.bad(format!("{} of 1", keys.name(key)), found.to_string()));
+            }
+        }
+        for key in ["attention.scale", "hidden_activation", "hyper_connection_count"] {
+            let name = keys.name(key);
+            if self.header.has(&name) {
+                return Err(keys.bad(format!("no {name}"), "some".to_owned()));
+            }
+        }
+        let (entering, found) = self.target_layers()?;
+        let entering = checked_layers(entering.as_deref().unwrap_or_default()).ok_or_else(|| {
+            let key = keys.name("target_layers");
+            keys.bad(format!("layers, ascending, in {key}"), found)
+        })?;
+        let causal = match keys.boolean("attention.causal")? {
+            Some(causal) => vec![causal; config.layers],
+            None => keys.windowed(config.layers)?,
+        };
+        let mask = self.header.integer("tokenizer.ggml.mask_token_id")?;
+        // Other options follow from the tensors. DSpark heads sample from the anchor by default.
+        let from_anchor = keys.boolean("sample_from_anchor")?;
+        let from_anchor = from_anchor.unwrap_or_else(|| (self.has)(MARKOV_BEFORE));
+        let whole = |key: &str| keys.integer(key);
+        Ok(DraftHead {
+            entering: Some(entering),
+            target_hidden: keys.size_or("target_hidden_size", config.hidden)?,
+            tokens,
+            fused_norms: FusedNorms::None,
+            normed_residual: false,
+            normed_output: false,
+            block: Some(BlockHead::of(keys.path(), &whole, (mask, tokens), from_anchor, causal)?),
+            mtp: false,
+            assistant: None,
+        })
+    }
+}
