@@ -23,8 +23,8 @@ use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{RandomAssistant, RandomFamily, family, loaded};
 
-use crate::heard::{assert_changes_no_text, assert_drafts_for, hear};
 use crate::invariance::difference;
+use crate::replay::{assert_changes_no_text, assert_drafts_for, replay};
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
 const IN_HALVES: f32 = 3e-3;
@@ -191,7 +191,7 @@ fn in_a_tree_each_guess_goes_on_from_the_one_it_follows() {
         let source = source.for_target(&target).unwrap();
         let (mut model, mut head, mut alone) = (loaded(&target), drafter(&target, &source), loaded(&source));
         let text = &text()[..TOKENS];
-        hear(model.as_mut(), &mut head, &text.into());
+        replay(model.as_mut(), &mut head, &text.into());
         let ranks = [[0.5, 0.4, 0.0, 0.0]; 3];
         let shape = Plans::new(&ranks, 2, 14).shape(14);
         let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(shape.depth()) };

@@ -26,7 +26,7 @@ use foretoken_tests::{
 };
 use serde_json::json;
 
-use crate::heard::{assert_drafts_as_from_a_fresh_start, hear};
+use crate::replay::{assert_drafts_like_new, replay};
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
@@ -212,7 +212,7 @@ fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
     for kind in [BlockKind::DFlash2, BlockKind::DSpark, BlockKind::Anchored] {
         let mut target = loaded(&starter_target());
         let mut head = starter_head(folder.path(), kind);
-        hear(target.as_mut(), head.as_mut(), &context);
+        replay(target.as_mut(), head.as_mut(), &context);
         // The same head, asked for the rows themselves.
         let source = starter_source(folder.path(), kind);
         let mut model = on_the_cpu(&source);
@@ -256,7 +256,7 @@ fn a_tree_of_a_block_head_is_one_of_places_and_of_what_goes_together() {
     let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
     for kind in [BlockKind::DFlash, BlockKind::DFlash2] {
         let mut head = starter_head(folder.path(), kind);
-        hear(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
+        replay(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
         let ranks = [[0.5, 0.3, 0.1, 0.05]; 4];
         let shape = Plans::new(&ranks, 3, 14).shape(14);
         let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(4) };
@@ -378,5 +378,5 @@ fn files_that_are_no_block_heads_are_refused_with_a_sentence() {
 #[test]
 fn whatever_was_heard_before_a_block_head_drafts_what_it_would_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
-    assert_drafts_as_from_a_fresh_start(&|| starter_head(folder.path(), BlockKind::DFlash2), 7);
+    assert_drafts_like_new(&|| starter_head(folder.path(), BlockKind::DFlash2), 7);
 }

@@ -18,7 +18,7 @@ use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{Flags, RandomHead, chat_prompt, decoder, family, loaded, made_up, starter_target};
 
-use crate::heard::{assert_drafts_as_from_a_fresh_start, hear};
+use crate::replay::{assert_drafts_like_new, replay};
 
 /// How far apart rows may be since the CPU keeps keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
@@ -232,7 +232,7 @@ fn after_an_edit_the_prompt_is_run_once() {
 #[test]
 fn whatever_was_heard_before_a_head_drafts_what_it_would_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
-    assert_drafts_as_from_a_fresh_start(&|| Box::new(starter_head(folder.path())), 5);
+    assert_drafts_like_new(&|| Box::new(starter_head(folder.path())), 5);
 }
 
 /// The likeliest guesses after a path of guesses that follow a text, by running the head alone along the path.
@@ -274,7 +274,7 @@ fn in_a_tree_each_guess_goes_on_from_the_one_it_follows() {
     let source = head.gguf(folder.path(), GgmlDType::F32).unwrap().for_target(&starter_target()).unwrap();
     let mut head = drafter(&source);
     let text: Vec<TokenId> = (0..30).map(|token| 3 + token * 7 % 900).collect();
-    hear(target.as_mut(), &mut head, &text[..].into());
+    replay(target.as_mut(), &mut head, &text[..].into());
     let ranks = [[0.5, 0.4, 0.0, 0.0]; 3];
     let shape = Plans::new(&ranks, 2, 14).shape(14);
     let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(shape.depth()) };

@@ -22,8 +22,8 @@ use foretoken_engine::token::TokenId;
 use foretoken_engine::tree::TokenTree;
 use foretoken_tests::{RandomFamily, family, loaded, starter_target};
 
-use crate::heard::{assert_changes_no_text, assert_drafts_for, hear};
 use crate::invariance::difference;
+use crate::replay::{assert_changes_no_text, assert_drafts_for, replay};
 
 /// Tokens of all families here.
 const VOCABULARY: usize = 320;
@@ -166,7 +166,7 @@ fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_befor
     let (mut model, mut drafter) = (loaded(&target), drafter(&target));
     for (text, guessed) in texts() {
         for length in 12..TOKENS {
-            hear(model.as_mut(), &mut drafter, &text[..length].into());
+            replay(model.as_mut(), &mut drafter, &text[..length].into());
             let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
             let draft = drafter.draft(&text[..length].into(), &DraftRequest::chain(3), &mut sampler).unwrap();
             model.truncate(0);
@@ -219,7 +219,7 @@ fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
         texts().into_iter().flat_map(|one| (12..TOKENS).map(move |to| (one.clone(), to)))
     {
         let text = &text[..length];
-        hear(model.as_mut(), &mut drafter, &text.into());
+        replay(model.as_mut(), &mut drafter, &text.into());
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
         let draft = drafter.draft(&text.into(), &DraftRequest::chain(5), &mut sampler).unwrap();
         let found: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
@@ -273,7 +273,7 @@ fn what_is_drawn_is_drawn_from_the_tokens_that_are_scored_and_no_others() {
     for (penalty, (text, guessed)) in
         [1.0, 1.3].into_iter().flat_map(|penalty| texts().map(|one| (penalty, one)))
     {
-        hear(model.as_mut(), &mut drafter, &text[..].into());
+        replay(model.as_mut(), &mut drafter, &text[..].into());
         let sampling = Sampling {
             temperature: 1.0,
             top_p: 1.0,

@@ -145,9 +145,9 @@ fn common(both: &Intersection, target: &Tokenizer, draft: &Tokenizer) -> f64 {
         let count = tokens.iter().filter(|&&token| shared(token)).count();
         count as f64 / tokens.len().max(1) as f64
     };
-    let heard = share(&written(target), &|token| both.is_guessed(token));
-    let said = share(&written(draft), &|token| both.is_known(token));
-    heard.min(said)
+    let target_share = share(&written(target), &|token| both.is_guessed(token));
+    let draft_share = share(&written(draft), &|token| both.is_known(token));
+    target_share.min(draft_share)
 }
 
 /// Result for vocabularies that are equal up to padding and extra special tokens.

@@ -81,9 +81,9 @@ impl TokenTree {
     pub fn visible(&self) -> Vec<Vec<usize>> {
         let mut visible: Vec<Vec<usize>> = Vec::with_capacity(self.len());
         for (index, node) in self.nodes.iter().enumerate() {
-            let mut seen = node.parent.map_or_else(Vec::new, |parent| visible[parent].clone());
-            seen.push(index);
-            visible.push(seen);
+            let mut ancestors = node.parent.map_or_else(Vec::new, |parent| visible[parent].clone());
+            ancestors.push(index);
+            visible.push(ancestors);
         }
         visible
     }

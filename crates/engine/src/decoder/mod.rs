@@ -16,7 +16,7 @@ use self::output::Output;
 use crate::accept::Guesses;
 use crate::context::Context;
 use crate::distribution::Distribution;
-use crate::draft::{Drafters, Drafting, Sample, Seen, Unheard};
+use crate::draft::{Drafters, Drafting, FeatureGap, Observation, Sample};
 use crate::error::{Error, Result};
 use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, outgrow, rewind};
 use crate::governor::TextKind;
@@ -282,10 +282,10 @@ impl<'a> Writing<'a> {
                 return Ok(Finish::Cancelled);
             }
             if !waits {
-                if self.run_unheard(&mut on_prompt)?.is_break() {
+                if self.replay_missing(&mut on_prompt)?.is_break() {
                     return Ok(Finish::Cancelled);
                 }
-                self.drafters.measure_heard(self.target, &self.context);
+                self.drafters.measure_remaining(self.target, &self.context);
             }
             let (round, finish) = self.round(waits)?;
             let stopped = on_progress(Progress::Round(&round)).is_break();
@@ -325,10 +325,10 @@ impl<'a> Writing<'a> {
     }
 
     /// Fills the target's cache with the context except its last token. The drafters observe what
-    /// is run, or with `unheard` only the drafter that missed it. See [`catch_up_with`].
+    /// is run, or with `gap` only the drafter that missed it. See [`catch_up_with`].
     fn catch_up(
         &mut self,
-        unheard: Option<&Unheard>,
+        gap: Option<&FeatureGap>,
         on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<(usize, ControlFlow<()>)> {
         let (drafters, context) = (&mut *self.drafters, &self.context);
@@ -336,11 +336,11 @@ impl<'a> Writing<'a> {
         let taps = drafters.taps().clone();
         let mut start = Instant::now();
         let mut on_part = |Part { at, tokens, total, features }: Part<'_>| {
-            let seen = Seen { at, tokens, rows: None, features };
-            match unheard {
+            let observed = Observation { at, tokens, rows: None, features };
+            match gap {
                 _ if is_off => {}
-                Some(unheard) => drafters.observe_again(unheard, &seen, start),
-                None => drafters.observe(&seen),
+                Some(gap) => drafters.observe_again(gap, &observed, start),
+                None => drafters.observe(&observed),
             }
             let goes_on = on_prompt(at + tokens.len(), total);
             start = Instant::now();
@@ -350,17 +350,17 @@ impl<'a> Writing<'a> {
     }
 
     /// Runs tokens again whose hidden states the next drafter is missing.
-    fn run_unheard(
+    fn replay_missing(
         &mut self,
         on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
         let (speculation, room) = (&self.request.speculation, self.room_for_drafts());
-        let unheard = self.drafters.unheard(&self.context, speculation, room);
-        let Some(unheard) = unheard else { return Ok(ControlFlow::Continue(())) };
-        self.target.truncate(self.context.len().saturating_sub(1 + unheard.tokens));
-        let carried = self.catch_up(Some(&unheard), on_prompt)?.1;
+        let gap = self.drafters.feature_gap(&self.context, speculation, room);
+        let Some(gap) = gap else { return Ok(ControlFlow::Continue(())) };
+        self.target.truncate(self.context.len().saturating_sub(1 + gap.tokens));
+        let carried = self.catch_up(Some(&gap), on_prompt)?.1;
         if carried.is_continue() {
-            self.drafters.expect_heard(&unheard, &self.context);
+            self.drafters.require_features(&gap, &self.context);
         }
         Ok(carried)
     }
@@ -407,7 +407,7 @@ impl<'a> Writing<'a> {
             let at = self.context.len() - 1;
             let states = pass.features().map(|features| (features.gather(kept), features.width()));
             let features = states.as_ref().map(|(rows, width)| Features::new(rows, *width));
-            self.drafters.observe(&Seen { at, tokens: &tokens, rows: Some(&rows), features });
+            self.drafters.observe(&Observation { at, tokens: &tokens, rows: Some(&rows), features });
         }
         pass.keep(kept)?;
         self.context.extend(emission.tokens.iter().copied());

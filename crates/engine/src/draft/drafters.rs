@@ -1,16 +1,16 @@
 //! All drafters of a target, and the choice among their drafts: the one with the highest round
 //! value.
 //!
-//! A drafter that fails is not asked again in the same reply. `costs` measures drafts; `hearing`
+//! A drafter that fails is not asked again in the same reply. `costs` measures drafts; `features`
 //! passes on hidden states.
 
 mod costs;
-mod hearing;
+mod features;
 
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-pub(crate) use self::hearing::Unheard;
+pub(crate) use self::features::FeatureGap;
 use super::drafting::Drafting;
 use super::member::Member;
 use super::{DraftRequest, Drafter};
@@ -219,7 +219,7 @@ impl Drafters {
         let Some(governor) = &self.governor else { return best };
         let mut plans = self.plans(governor, context, speculation, room);
         // The plan may have changed since the missing features were requested.
-        plans.retain(|plan| self.members[plan.drafter].has_heard(context));
+        plans.retain(|plan| self.members[plan.drafter].has_features(context));
         let picked = governor.pick(&mut plans);
         let Some(governor) = &mut self.governor else { return best };
         plans.iter().for_each(|plan| governor.commit(plan));
@@ -252,7 +252,7 @@ impl Drafters {
         let mut best = (Drafting::none(LengthReason::DrafterFailed), f64::NEG_INFINITY);
         let Some(governor) = &self.governor else { return best };
         let free = self.members.iter_mut().filter(|member| member.is_free() && member.drafts_in(speculation));
-        for member in free.filter(|member| member.has_heard(context)) {
+        for member in free.filter(|member| member.has_features(context)) {
             let number = member.number();
             if let Some(draft) = member.guess(governor, context, speculation, room, vocabulary, sampler) {
                 self.guessed.push((number, draft.guesses.clone()));

@@ -1,7 +1,7 @@
 //! One of several drafters: it is left out of the rest of a reply once it failed.
 
 use super::drafting::Drafting;
-use super::{Bound, Draft, DraftRequest, Drafter, Seen};
+use super::{Bound, Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::forward::Taps;
@@ -43,12 +43,12 @@ impl Member {
 
     /// Tokens of `context` that it, or the target on its behalf, has to read before it can draft.
     pub(super) fn behind(&self, context: &Context) -> usize {
-        self.drafter.behind(context) + self.drafter.deaf(context)
+        self.drafter.behind(context) + self.drafter.missing_features(context)
     }
 
     /// Returns true if it has all hidden states it needs.
-    pub(super) fn has_heard(&self, context: &Context) -> bool {
-        self.drafter.deaf(context) == 0
+    pub(super) fn has_features(&self, context: &Context) -> bool {
+        self.drafter.missing_features(context) == 0
     }
 
     /// Excludes it from the rest of the reply.
@@ -59,12 +59,12 @@ impl Member {
 
     /// Passes on tokens that the target ran, with hidden states if it reads exactly the tapped
     /// ones.
-    pub(super) fn observe(&mut self, seen: &Seen<'_>, tapped: &Taps) {
+    pub(super) fn observe(&mut self, observed: &Observation<'_>, tapped: &Taps) {
         if self.failed {
             return;
         }
-        let features = seen.features.filter(|_| self.drafter.taps() == Some(tapped));
-        if let Err(error) = self.drafter.observe(&Seen { features, ..*seen }) {
+        let features = observed.features.filter(|_| self.drafter.taps() == Some(tapped));
+        if let Err(error) = self.drafter.observe(&Observation { features, ..*observed }) {
             self.fail(&error);
         }
     }

@@ -9,8 +9,8 @@ mod measure;
 mod member;
 mod model;
 mod ngram;
+mod observation;
 mod recycling;
-mod seen;
 mod suffix_automaton;
 mod trial;
 mod vocabulary;
@@ -29,14 +29,14 @@ use crate::trace::LengthReason;
 
 pub use cost::Cost;
 pub use drafters::Drafters;
-pub(crate) use drafters::Unheard;
+pub(crate) use drafters::FeatureGap;
 pub(crate) use drafting::Drafting;
 pub use head::{HeadDrafter, head_drafter};
 pub(crate) use measure::Sample;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
+pub use observation::{Observation, replay_for};
 pub use recycling::RecyclingDrafter;
-pub use seen::{Seen, let_hear};
 pub use trial::{Ground, Trial};
 pub use vocabulary::{Intersection, Vocabulary};
 
@@ -134,7 +134,7 @@ pub trait Drafter: Send {
     ///
     /// # Errors
     /// When processing them fails; the reply then continues without this drafter.
-    fn observe(&mut self, _seen: &Seen<'_>) -> Result<()> {
+    fn observe(&mut self, _observed: &Observation<'_>) -> Result<()> {
         Ok(())
     }
 
@@ -146,7 +146,7 @@ pub trait Drafter: Send {
     /// Number of tokens at the end of `context` whose hidden states this drafter still needs. The
     /// last token is not counted, since the target has yet to run it. The target runs the missing
     /// tokens again before this drafter drafts.
-    fn deaf(&self, _context: &Context) -> usize {
+    fn missing_features(&self, _context: &Context) -> usize {
         0
     }
 

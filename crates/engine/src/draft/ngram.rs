@@ -20,7 +20,7 @@ const MEMORY: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct NgramDrafter {
     /// Tokens of the conversation in the automaton.
-    seen: Vec<TokenId>,
+    observed: Vec<TokenId>,
     /// Mark of the conversation's context.
     mark: Mark,
     automaton: SuffixAutomaton,
@@ -31,16 +31,16 @@ pub struct NgramDrafter {
 
 impl NgramDrafter {
     fn catch_up(&mut self, context: &Context) {
-        let same = context.common(&self.seen, context.unchanged_since(self.mark));
+        let same = context.common(&self.observed, context.unchanged_since(self.mark));
         self.mark = context.mark();
-        if same < self.seen.len() {
-            self.seen.clear();
+        if same < self.observed.len() {
+            self.observed.clear();
             (self.automaton, self.matched) = Default::default();
         }
-        for &token in &context[self.seen.len()..] {
+        for &token in &context[self.observed.len()..] {
             self.automaton.push(token);
             self.matched = self.earlier.extend(self.matched, token);
-            self.seen.push(token);
+            self.observed.push(token);
         }
     }
 
@@ -147,7 +147,7 @@ impl Drafter for NgramDrafter {
         self.earlier = SuffixAutomaton::default();
         texts.iter().flatten().take(MEMORY).for_each(|&token| self.earlier.push(token));
         self.matched = Match::default();
-        for &token in &self.seen {
+        for &token in &self.observed {
             self.matched = self.earlier.extend(self.matched, token);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::{Draft, DraftRequest, Drafter, Seen};
+use super::{Draft, DraftRequest, Drafter, Observation};
 use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::drafter_kind::DrafterKind;
@@ -101,8 +101,8 @@ impl Drafter for RecyclingDrafter {
         true
     }
 
-    fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
-        for (&token, row) in seen.tokens.iter().zip(seen.rows.into_iter().flatten()) {
+    fn observe(&mut self, observed: &Observation<'_>) -> Result<()> {
+        for (&token, row) in observed.tokens.iter().zip(observed.rows.into_iter().flatten()) {
             let mut followers = [(0, 0.0); MAX_TREE_WIDTH];
             followers.iter_mut().zip(row.leaders(MAX_TREE_WIDTH)).for_each(|(slot, leader)| *slot = leader);
             self.followers.insert(token, followers);
@@ -122,8 +122,8 @@ mod tests {
     fn taught() -> RecyclingDrafter {
         let mut drafter = RecyclingDrafter::default();
         let rows = [Row::of(&[0.0, 1.0, 3.0, 2.0, 0.5]), Row::of(&[0.0, 0.1, 0.2, 0.3, 5.0])];
-        let seen = Seen { at: 0, tokens: &[1, 2], rows: Some(&rows), features: None };
-        drafter.observe(&seen).unwrap();
+        let observed = Observation { at: 0, tokens: &[1, 2], rows: Some(&rows), features: None };
+        drafter.observe(&observed).unwrap();
         drafter
     }
 

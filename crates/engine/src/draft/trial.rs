@@ -3,7 +3,7 @@
 
 use std::ops::ControlFlow;
 
-use super::{DraftRequest, Drafter, Seen, let_hear, measure};
+use super::{DraftRequest, Drafter, Observation, measure, replay_for};
 use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::error::Result;
@@ -118,7 +118,7 @@ impl Ground {
         let want = Want::all_rows().interest(Distribution::interest(sampling)).features(&taps);
         let first = (text.len() + 1).saturating_sub(PLACES).max(1);
         let mut context = Context::from(&text[..first]);
-        if let_hear(target, drafter, &context, go_on)?.is_break()
+        if replay_for(target, drafter, &context, go_on)?.is_break()
             || drafter.prepare(&context, &mut |_, _| go_on())?.is_break()
         {
             return Ok(None);
@@ -145,7 +145,7 @@ impl Ground {
                 if let Some(features) = features {
                     let (at, features) = (place - 1, Features::new(features.row(row), features.width()));
                     let tokens = &text[at..place];
-                    drafter.observe(&Seen { at, tokens, rows: None, features: Some(features) })?;
+                    drafter.observe(&Observation { at, tokens, rows: None, features: Some(features) })?;
                 }
             }
         }

@@ -98,9 +98,9 @@ impl Penalties {
         let place = place.into();
         let mut list: PenaltyList = Vec::new();
         if let Some(window) = &self.window {
-            let seen = window.tokens(place, self.read).into_iter();
-            let seen = seen.filter(|&token| !self.tokens.is_exempt(token));
-            list.extend(seen.map(|token| Penalty { token, factor: self.repetition, less: 0.0 }));
+            let tokens = window.tokens(place, self.read).into_iter();
+            let tokens = tokens.filter(|&token| !self.tokens.is_exempt(token));
+            list.extend(tokens.map(|token| Penalty { token, factor: self.repetition, less: 0.0 }));
         }
         for (token, less) in self.dry(place) {
             match list.binary_search_by_key(&token, |penalty| penalty.token) {

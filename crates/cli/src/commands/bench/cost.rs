@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::draft::{DraftRequest, let_hear};
+use foretoken_engine::draft::{DraftRequest, replay_for};
 use foretoken_engine::forward::{Interest, Model, Want};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::session::Session;
@@ -114,7 +114,7 @@ pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<
     let Session { decoder, draft, .. } = session;
     let Some(drafter) = draft.drafters.first() else { return Ok(None) };
     if drafter.taps().is_some() {
-        let _ = let_hear(decoder.target_mut(), drafter, &context, &mut || ControlFlow::Continue(()))?;
+        let _ = replay_for(decoder.target_mut(), drafter, &context, &mut || ControlFlow::Continue(()))?;
     }
     // The first time it reads the context.
     for repeat in 0..=REPEATS {

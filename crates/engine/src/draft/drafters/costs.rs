@@ -97,7 +97,7 @@ impl Drafters {
             let draft = measure::draft(drafter, &text[..FEW.min(text.len())].into(), target, text)?;
             return Ok(draft.map(|costs| (Some(reading), costs)));
         }
-        if context.is_empty() || drafter.deaf(context) > 0 {
+        if context.is_empty() || drafter.missing_features(context) > 0 {
             return Ok(None);
         }
         Ok(measure::draft(drafter, context, target, text)?.map(|costs| (None, costs)))
@@ -105,10 +105,10 @@ impl Drafters {
 
     /// Measures drafters that lacked hidden states at the first measurement and have all of
     /// `context` now.
-    pub(crate) fn measure_heard(&mut self, target: &mut dyn Model, context: &Context) {
+    pub(crate) fn measure_remaining(&mut self, target: &mut dyn Model, context: &Context) {
         let Some(governor) = &mut self.governor else { return };
         for member in self.members.iter_mut().filter(|member| !member.is_measured && !member.failed) {
-            if member.is_free() || !member.has_heard(context) {
+            if member.is_free() || !member.has_features(context) {
                 continue;
             }
             member.is_measured = true;

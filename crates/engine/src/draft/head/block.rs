@@ -9,7 +9,7 @@ use super::growth::{Growth, Place};
 use super::text_rows::TextRows;
 use super::tokens::Tokens;
 use crate::context::Context;
-use crate::draft::{Cost, Draft, DraftRequest, Drafter, Seen};
+use crate::draft::{Cost, Draft, DraftRequest, Drafter, Observation};
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
 use crate::forward::{Model, Taps, Want};
@@ -103,20 +103,20 @@ impl Drafter for BlockDrafter {
         Ok(draft)
     }
 
-    fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
-        if seen.at + seen.tokens.len() >= self.rows.model.config().context {
+    fn observe(&mut self, observed: &Observation<'_>) -> Result<()> {
+        if observed.at + observed.tokens.len() >= self.rows.model.config().context {
             // There is no room to draft from here on.
             return Ok(());
         }
-        self.rows.hear(seen.at, seen.tokens, seen.features)
+        self.rows.observe(observed.at, observed.tokens, observed.features)
     }
 
     fn taps(&self) -> Option<&Taps> {
         Some(&self.taps)
     }
 
-    fn deaf(&self, context: &Context) -> usize {
-        if self.room(context) == 0 { 0 } else { self.rows.deaf(context) }
+    fn missing_features(&self, context: &Context) -> usize {
+        if self.room(context) == 0 { 0 } else { self.rows.missing_features(context) }
     }
 
     fn grows_trees(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Draft heads: layers that draft from hidden states of their target, at a small part of its cost.
 //!
 //! - [`HeadDrafter`]: token by token. EAGLE-3 (Li et al. 2025) and MTP heads have a cache of their
-//!   own (`hearing`). An assistant attends to the target's cache and has none (`text_rows`).
+//!   own (`pair_rows`). An assistant attends to the target's cache and has none (`text_rows`).
 //! - `block`: a block of tokens in one pass (`text_rows`).
 //! - `growth`, `tokens`: shared by both.
 //!
@@ -13,7 +13,7 @@
 mod beginning;
 mod block;
 mod growth;
-mod hearing;
+mod pair_rows;
 mod shortlist;
 mod text_rows;
 mod tokens;
@@ -21,10 +21,10 @@ mod tokens;
 use self::beginning::Beginning;
 use self::block::BlockDrafter;
 use self::growth::{Growth, Place};
-use self::hearing::Hearing;
+use self::pair_rows::PairRows;
 use self::text_rows::TextRows;
 use self::tokens::Tokens;
-use super::{Cost, Draft, DraftRequest, Drafter, Seen};
+use super::{Cost, Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
@@ -37,7 +37,7 @@ use crate::trace::LengthReason;
 
 /// See the module.
 pub struct HeadDrafter {
-    heard: Heard,
+    rows: HeadRows,
     /// Hidden states of the target that the head reads.
     taps: Taps,
     /// The head's own output that its next step reads.
@@ -48,24 +48,24 @@ pub struct HeadDrafter {
 }
 
 /// Rows of the text that the head has observed and run.
-enum Heard {
-    Pairs(Hearing),
+enum HeadRows {
+    Pairs(PairRows),
     /// Rows of an assistant.
-    Rows(TextRows),
+    Text(TextRows),
 }
 
-impl Heard {
+impl HeadRows {
     fn model(&self) -> &dyn Model {
         match self {
-            Self::Pairs(hearing) => hearing.model.as_ref(),
-            Self::Rows(rows) => rows.model.as_ref(),
+            Self::Pairs(rows) => rows.model.as_ref(),
+            Self::Text(rows) => rows.model.as_ref(),
         }
     }
 
     fn begin(&mut self, context: &Context) -> Result<Option<Beginning<'_>>> {
         match self {
-            Self::Pairs(hearing) => Ok(hearing.begin(context)),
-            Self::Rows(rows) => rows.begin(context),
+            Self::Pairs(rows) => Ok(rows.begin(context)),
+            Self::Text(rows) => rows.begin(context),
         }
     }
 }
@@ -103,9 +103,9 @@ impl HeadDrafter {
             false => Taps { entering: vec![config.layers], ..Taps::default() },
         };
         let width = head.map_or(0, DraftHead::states);
-        let heard = match config.assistant() {
-            Some(_) => Heard::Rows(TextRows::new(model, width, config.carried())),
-            None => Heard::Pairs(Hearing::new(model, width)),
+        let rows = match config.assistant() {
+            Some(_) => HeadRows::Text(TextRows::new(model, width, config.carried())),
+            None => HeadRows::Pairs(PairRows::new(model, width)),
         };
         let cached = config.assistant().map_or_else(Vec::new, |assistant| assistant.sees.clone());
         Ok(Self {
@@ -113,13 +113,13 @@ impl HeadDrafter {
             own,
             shortlists: head.is_some_and(|head| head.mtp),
             tokens: Tokens::of(source, ends)?,
-            heard,
+            rows,
         })
     }
 
     /// Tokens that may still be drafted.
     fn room(&self, context: &Context) -> usize {
-        self.heard.model().config().context.saturating_sub(context.len())
+        self.rows.model().config().context.saturating_sub(context.len())
     }
 
     /// Drafts a chain, or a tree of a shape.
@@ -130,11 +130,11 @@ impl HeadDrafter {
         shape: Option<&Shape>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let vocabulary = self.heard.model().config().vocabulary;
+        let vocabulary = self.rows.model().config().vocabulary;
         let guessed = if self.shortlists { shortlist::length(context, vocabulary) } else { vocabulary };
-        let Self { heard, own, tokens, .. } = self;
+        let Self { rows, own, tokens, .. } = self;
         let mut growth = Growth::new(context, tokens, request, shape);
-        let Some(beginning) = heard.begin(context)? else { return Ok(growth.draft()) };
+        let Some(beginning) = rows.begin(context)? else { return Ok(growth.draft()) };
         let Beginning { model, mut tree, carried, text } = beginning;
         let last = tree.len() - 1;
         let interest = growth.interest(sampler);
@@ -192,14 +192,14 @@ impl Drafter for HeadDrafter {
         Ok(draft)
     }
 
-    fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
-        if seen.at + seen.tokens.len() >= self.heard.model().config().context {
+    fn observe(&mut self, observed: &Observation<'_>) -> Result<()> {
+        if observed.at + observed.tokens.len() >= self.rows.model().config().context {
             // There is no room to draft from here on.
             return Ok(());
         }
-        match &mut self.heard {
-            Heard::Pairs(hearing) => hearing.hear(seen.at, seen.tokens, seen.features),
-            Heard::Rows(rows) => rows.hear(seen.at, seen.tokens, seen.features),
+        match &mut self.rows {
+            HeadRows::Pairs(rows) => rows.observe(observed.at, observed.tokens, observed.features),
+            HeadRows::Text(rows) => rows.observe(observed.at, observed.tokens, observed.features),
         }
     }
 
@@ -207,11 +207,11 @@ impl Drafter for HeadDrafter {
         Some(&self.taps)
     }
 
-    fn deaf(&self, context: &Context) -> usize {
-        match &self.heard {
+    fn missing_features(&self, context: &Context) -> usize {
+        match &self.rows {
             _ if self.room(context) == 0 => 0,
-            Heard::Pairs(hearing) => hearing.deaf(context),
-            Heard::Rows(rows) => rows.deaf(context),
+            HeadRows::Pairs(rows) => rows.missing_features(context),
+            HeadRows::Text(rows) => rows.missing_features(context),
         }
     }
 
@@ -220,9 +220,9 @@ impl Drafter for HeadDrafter {
     }
 
     fn forget(&mut self) {
-        match &mut self.heard {
-            Heard::Pairs(hearing) => hearing.forget(),
-            Heard::Rows(rows) => rows.cut(0),
+        match &mut self.rows {
+            HeadRows::Pairs(rows) => rows.forget(),
+            HeadRows::Text(rows) => rows.cut(0),
         }
     }
 

@@ -19,7 +19,7 @@ pub(super) struct TextRows {
     /// Features per token.
     width: usize,
     /// Tokens whose features were observed.
-    heard: Vec<TokenId>,
+    observed: Vec<TokenId>,
     /// Features of the last observed tokens, whose rows are not run.
     waiting: Vec<f32>,
     /// Initial state of an assistant's draft, from the last observed token; empty if it was
@@ -34,21 +34,21 @@ pub(super) struct TextRows {
 
 impl TextRows {
     pub fn new(model: Box<dyn Model>, width: usize, state_width: usize) -> Self {
-        let (heard, waiting, state) = (Vec::new(), Vec::new(), Vec::new());
-        Self { model, width, heard, waiting, state, state_width, compared: Default::default() }
+        let (observed, waiting, state) = (Vec::new(), Vec::new(), Vec::new());
+        Self { model, width, observed, waiting, state, state_width, compared: Default::default() }
     }
 
     /// Drops all but the first `length` tokens and all rows of a block.
     pub fn cut(&mut self, length: usize) {
-        let run = self.heard.len() - self.waiting.len() / self.width;
+        let run = self.observed.len() - self.waiting.len() / self.width;
         let left = self.model.truncate(run.min(length));
         // If the model rewound further, the rows before the pending ones are missing.
         let length = if left < run.min(length) { left } else { length };
-        if length < self.heard.len() {
+        if length < self.observed.len() {
             self.state.clear();
         }
-        self.heard.truncate(length);
-        self.waiting.truncate(self.heard.len().saturating_sub(run) * self.width);
+        self.observed.truncate(length);
+        self.waiting.truncate(self.observed.len().saturating_sub(run) * self.width);
         self.compared.1 = self.compared.1.min(length);
     }
 
@@ -56,10 +56,10 @@ impl TextRows {
     ///
     /// # Errors
     /// Errors of running the head.
-    pub fn hear(&mut self, at: usize, tokens: &[TokenId], features: Option<Features<'_>>) -> Result<()> {
+    pub fn observe(&mut self, at: usize, tokens: &[TokenId], features: Option<Features<'_>>) -> Result<()> {
         self.cut(at);
-        let Some(features) = features.filter(|_| self.heard.len() == at) else { return Ok(()) };
-        self.heard.extend_from_slice(tokens);
+        let Some(features) = features.filter(|_| self.observed.len() == at) else { return Ok(()) };
+        self.observed.extend_from_slice(tokens);
         (0..tokens.len()).for_each(|row| self.waiting.extend_from_slice(features.row(row)));
         if let Some(last) = tokens.len().checked_sub(1) {
             self.state = features.row(last)[..self.state_width].to_vec();
@@ -71,7 +71,7 @@ impl TextRows {
     fn run(&mut self) -> Result<()> {
         if !self.waiting.is_empty() {
             let rows = Features::new(&self.waiting, self.width);
-            let tree = TokenTree::chain(self.heard[self.heard.len() - rows.len()..].iter().copied());
+            let tree = TokenTree::chain(self.observed[self.observed.len() - rows.len()..].iter().copied());
             drop(self.model.run(&tree, &Want::nothing().carrying(Carried::Target(rows)))?);
             self.waiting.clear();
         }
@@ -79,7 +79,7 @@ impl TextRows {
     }
 
     /// Number of tokens at the end of `context`, without the last, whose features are missing.
-    pub fn deaf(&self, context: &Context) -> usize {
+    pub fn missing_features(&self, context: &Context) -> usize {
         let (known, same) = (context.len().saturating_sub(1), self.common(context));
         // The initial state may have been dropped.
         let lost = same == known && same > 0 && !self.has_state(same);
@@ -88,15 +88,15 @@ impl TextRows {
 
     /// Returns true if the initial state after `length` observed tokens is available or not needed.
     fn has_state(&self, length: usize) -> bool {
-        self.state_width == 0 || length == self.heard.len() && !self.state.is_empty()
+        self.state_width == 0 || length == self.observed.len() && !self.state.is_empty()
     }
 
     /// Length of the common prefix of the observed tokens and `context`, leaving at least one token
     /// of `context`.
     fn common(&self, context: &Context) -> usize {
         let (mark, same) = self.compared;
-        let known = context.unchanged_since(mark).min(same).min(self.heard.len());
-        context.common(&self.heard, known).min(context.len().saturating_sub(1))
+        let known = context.unchanged_since(mark).min(same).min(self.observed.len());
+        context.common(&self.observed, known).min(context.len().saturating_sub(1))
     }
 
     /// Starts a token-by-token draft after `context`. `None` if features are missing.

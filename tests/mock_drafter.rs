@@ -1,5 +1,5 @@
-//! A made-up drafter that reads what the target ran: it hears every position of every text once and in request,
-//! whatever came before.
+//! Mock drafter that records what the target ran: it observes every position of every text once and
+//! in order, whatever came before.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use foretoken_engine::accept::{Guess, Guesses};
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
-use foretoken_engine::draft::{Cost, Draft, DraftRequest, Drafter, Drafters, NgramDrafter, Seen};
+use foretoken_engine::draft::{Cost, Draft, DraftRequest, Drafter, Drafters, NgramDrafter, Observation};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::{Error, Result};
 use foretoken_engine::forward::Taps;
@@ -18,43 +18,43 @@ use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::LengthReason;
 use foretoken_tests::{chat_prompt, decoder, starter_target};
 
-/// What the drafter heard.
+/// Tokens that the drafter observed.
 #[derive(Debug, Default)]
-struct Heard {
+struct Observed {
     tokens: Vec<TokenId>,
-    /// Positions that joined on to what was heard before, in all.
+    /// Number of observed positions that continued earlier ones.
     positions: usize,
-    /// Of them those that came with hidden states.
+    /// Number of these with hidden states.
     with_states: usize,
-    /// Drafts it was asked for while tokens were missing.
-    deaf_drafts: usize,
+    /// Drafts that were requested while features were missing.
+    incomplete_drafts: usize,
 }
 
-/// Repeats what followed the last token before.
-struct Listener {
-    heard: Arc<Mutex<Heard>>,
+/// Drafts what followed the last token before.
+struct MockDrafter {
+    observed: Arc<Mutex<Observed>>,
     taps: Taps,
 }
 
-impl Listener {
-    fn new() -> (Self, Arc<Mutex<Heard>>) {
+impl MockDrafter {
+    fn new() -> (Self, Arc<Mutex<Observed>>) {
         Self::reading(Taps { entering: vec![1], last: true, ..Taps::default() })
     }
 
-    fn reading(taps: Taps) -> (Self, Arc<Mutex<Heard>>) {
-        let heard = Arc::new(Mutex::new(Heard::default()));
-        (Self { heard: Arc::clone(&heard), taps }, heard)
+    fn reading(taps: Taps) -> (Self, Arc<Mutex<Observed>>) {
+        let observed = Arc::new(Mutex::new(Observed::default()));
+        (Self { observed: Arc::clone(&observed), taps }, observed)
     }
 }
 
-impl Drafter for Listener {
+impl Drafter for MockDrafter {
     fn kind(&self) -> DrafterKind {
         DrafterKind::Model
     }
 
     fn draft(&mut self, context: &Context, request: &DraftRequest<'_>, _: &mut Sampler) -> Result<Draft> {
-        if self.deaf(context) > 0 {
-            self.heard.lock().unwrap().deaf_drafts += 1;
+        if self.missing_features(context) > 0 {
+            self.observed.lock().unwrap().incomplete_drafts += 1;
             return Err(Error::EmptyPrompt);
         }
         let (last, before) = context.split_last().unwrap();
@@ -69,16 +69,16 @@ impl Drafter for Listener {
         Ok(Draft { guesses, shortened })
     }
 
-    fn observe(&mut self, seen: &Seen<'_>) -> Result<()> {
-        let mut heard = self.heard.lock().unwrap();
-        assert!(seen.rows.is_none_or(|rows| rows.len() == seen.tokens.len()));
-        assert!(seen.features.is_none_or(|features| features.len() == seen.tokens.len()));
-        // What does not join on is of no use.
-        if seen.at <= heard.tokens.len() {
-            heard.tokens.truncate(seen.at);
-            heard.tokens.extend(seen.tokens);
-            heard.positions += seen.tokens.len();
-            heard.with_states += seen.features.map_or(0, |features| features.len());
+    fn observe(&mut self, observation: &Observation<'_>) -> Result<()> {
+        let mut observed = self.observed.lock().unwrap();
+        assert!(observation.rows.is_none_or(|rows| rows.len() == observation.tokens.len()));
+        assert!(observation.features.is_none_or(|features| features.len() == observation.tokens.len()));
+        // Tokens that leave a gap are ignored.
+        if observation.at <= observed.tokens.len() {
+            observed.tokens.truncate(observation.at);
+            observed.tokens.extend(observation.tokens);
+            observed.positions += observation.tokens.len();
+            observed.with_states += observation.features.map_or(0, |features| features.len());
         }
         Ok(())
     }
@@ -87,10 +87,10 @@ impl Drafter for Listener {
         Some(&self.taps)
     }
 
-    fn deaf(&self, context: &Context) -> usize {
+    fn missing_features(&self, context: &Context) -> usize {
         let run = &context[..context.len() - 1];
-        let heard = self.heard.lock().unwrap();
-        run.len() - heard.tokens.iter().zip(run).take_while(|(heard, token)| heard == token).count()
+        let observed = self.observed.lock().unwrap();
+        run.len() - observed.tokens.iter().zip(run).take_while(|(observed, token)| observed == token).count()
     }
 
     fn cost(&self) -> Cost {
@@ -102,7 +102,7 @@ fn write(decoder: &mut Decoder, request: &Request, drafters: &mut Drafters) -> R
     decoder.reply(request, drafters, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
-/// A prompt of three parts and more.
+/// Request with a prompt of more than two parts.
 fn request(decoder: &Decoder, speculation: Speculation) -> Request {
     let story = chat_prompt(&starter_target(), decoder.tokenizer(), "Count from one to twelve, and again.");
     Request {
@@ -114,12 +114,12 @@ fn request(decoder: &Decoder, speculation: Speculation) -> Request {
     }
 }
 
-/// That all of a text but its last token was heard, and no more than `positions` in all until now.
+/// Checks that all of `text` but its last token was observed, and `positions` positions in total.
 #[track_caller]
-fn assert_heard(heard: &Mutex<Heard>, text: &[TokenId], positions: usize) {
-    let heard = heard.lock().unwrap();
-    assert!(heard.tokens == text[..text.len() - 1], "another text was heard");
-    assert_eq!((heard.positions, heard.deaf_drafts), (positions, 0));
+fn assert_observed(observed: &Mutex<Observed>, text: &[TokenId], positions: usize) {
+    let observed = observed.lock().unwrap();
+    assert!(observed.tokens == text[..text.len() - 1], "observed another text");
+    assert_eq!((observed.positions, observed.incomplete_drafts), (positions, 0));
 }
 
 fn text(request: &Request, reply: &Reply) -> Vec<TokenId> {
@@ -127,28 +127,28 @@ fn text(request: &Request, reply: &Reply) -> Vec<TokenId> {
 }
 
 #[test]
-fn every_position_is_heard_once_across_parts_of_prompts_rounds_turns_and_edits() {
+fn every_position_is_observed_once_across_prompt_parts_rounds_turns_and_edits() {
     let mut decoder = decoder(&starter_target());
     for speculation in [Speculation::fixed(4), Speculation::default()] {
         decoder.target_mut().truncate(0);
         let first = request(&decoder, speculation);
         let plain = write(&mut decoder, &first, &mut Drafters::default());
         decoder.target_mut().truncate(0);
-        let (listener, heard) = Listener::new();
-        // Rounds of others are heard, too.
-        let mut drafters = Drafters::new(vec![Box::new(listener), Box::<NgramDrafter>::default()]);
+        let (drafter, observed) = MockDrafter::new();
+        // Rounds of other drafters are observed, too.
+        let mut drafters = Drafters::new(vec![Box::new(drafter), Box::<NgramDrafter>::default()]);
         let reply = write(&mut decoder, &first, &mut drafters);
         assert_eq!(reply.tokens, plain.tokens);
         let may_draft_nothing = first.speculation == Speculation::default();
         assert!(may_draft_nothing || reply.summary.drafted > reply.summary.accepted, "nothing was rejected");
         let before = text(&first, &reply);
-        assert_heard(&heard, &before, before.len() - 1);
+        assert_observed(&observed, &before, before.len() - 1);
 
         // The next turn, in which the last token of this one is run.
         let next = Request { prompt: [&before[..], &first.prompt[..150]].concat(), ..first.clone() };
         let reply = write(&mut decoder, &next, &mut drafters);
         let after = text(&next, &reply);
-        assert_heard(&heard, &after, after.len() - 1);
+        assert_observed(&observed, &after, after.len() - 1);
 
         // An edit in the middle of the first prompt.
         let mut edited = first.clone();
@@ -156,23 +156,23 @@ fn every_position_is_heard_once_across_parts_of_prompts_rounds_turns_and_edits()
         let same = first.prompt.iter().zip(&edited.prompt).take_while(|(a, b)| a == b).count();
         let reply = write(&mut decoder, &edited, &mut drafters);
         let last = text(&edited, &reply);
-        assert_heard(&heard, &last, after.len() - 1 + last.len() - 1 - same);
+        assert_observed(&observed, &last, after.len() - 1 + last.len() - 1 - same);
     }
 }
 
 #[test]
-fn one_that_is_switched_on_in_the_middle_hears_what_it_missed_before_it_drafts() {
+fn a_drafter_that_is_enabled_later_observes_the_whole_text_before_it_drafts() {
     let mut decoder = decoder(&starter_target());
     let first = request(&decoder, Speculation::fixed(4));
     let reply = write(&mut decoder, &first, &mut Drafters::default());
     let next = Request { prompt: text(&first, &reply), ..first };
     let plain = write(&mut decoder, &next, &mut Drafters::default());
-    let (listener, heard) = Listener::new();
-    let mut drafters = Drafters::one(listener);
-    // The first reply it could draft for is written without it.
+    let (drafter, observed) = MockDrafter::new();
+    let mut drafters = Drafters::one(drafter);
+    // Its first reply is written without it.
     let off = Request { speculation: Speculation::off(), ..next.clone() };
     write(&mut decoder, &off, &mut drafters);
-    assert_eq!(heard.lock().unwrap().positions, 0);
+    assert_eq!(observed.lock().unwrap().positions, 0);
     let mut parts = Vec::new();
     let reply = decoder.reply(&next, &mut drafters, &mut |progress| {
         if let Progress::Prompt { done, total } = progress {
@@ -183,45 +183,45 @@ fn one_that_is_switched_on_in_the_middle_hears_what_it_missed_before_it_drafts()
     let reply = reply.unwrap();
     assert_eq!(reply.tokens, plain.tokens);
     let all = text(&next, &reply);
-    assert_heard(&heard, &all, all.len() - 1);
+    assert_observed(&observed, &all, all.len() - 1);
     assert!(parts.len() >= 3 && parts.last().is_some_and(|(done, total)| done == total), "{parts:?}");
     assert_eq!(reply.rounds[0].reason, LengthReason::FirstToken, "the first token does not wait for it");
     assert!(reply.rounds[1..].iter().any(|round| !round.drafted.is_empty()));
 }
 
 #[test]
-fn a_stop_is_heard_while_the_target_runs_what_was_missed() {
+fn a_reply_can_be_stopped_while_the_target_replays_tokens() {
     let mut decoder = decoder(&starter_target());
     let first = request(&decoder, Speculation::fixed(4));
     write(&mut decoder, &first, &mut Drafters::default());
-    let (listener, heard) = Listener::new();
-    let mut drafters = Drafters::one(listener);
+    let (drafter, observed) = MockDrafter::new();
+    let mut drafters = Drafters::one(drafter);
     let reply = decoder.reply(&first, &mut drafters, &mut |progress| match progress {
         Progress::Prompt { .. } => ControlFlow::Break(()),
         Progress::Round(_) => ControlFlow::Continue(()),
     });
     assert_eq!(reply.unwrap().tokens.len(), 1);
-    assert_eq!(heard.lock().unwrap().positions, 128);
+    assert_eq!(observed.lock().unwrap().positions, 128);
 }
 
 #[test]
-fn every_position_comes_with_the_states_it_was_asked_for() {
+fn every_position_is_observed_with_its_hidden_states() {
     let mut decoder = decoder(&starter_target());
     let first = request(&decoder, Speculation::fixed(4));
-    let (listener, heard) = Listener::new();
-    let mut drafters = Drafters::one(listener);
+    let (drafter, observed) = MockDrafter::new();
+    let mut drafters = Drafters::one(drafter);
     write(&mut decoder, &first, &mut drafters);
-    let heard = heard.lock().unwrap();
-    assert_eq!(heard.with_states, heard.positions);
+    let observed = observed.lock().unwrap();
+    assert_eq!(observed.with_states, observed.positions);
 }
 
 #[test]
-fn one_that_had_heard_nothing_when_costs_were_measured_is_measured_once_it_has() {
+fn a_drafter_without_features_is_measured_once_it_has_them() {
     let mut decoder = decoder(&starter_target());
-    let (listener, _) = Listener::new();
-    let mut drafters = Drafters::one(listener);
+    let (drafter, _) = MockDrafter::new();
+    let mut drafters = Drafters::one(drafter);
     decoder.measure(&mut drafters).unwrap();
-    assert!(drafters.knowledge().is_none(), "what is assumed is kept as if it had been measured");
+    assert!(drafters.knowledge().is_none(), "assumed costs are not saved");
     let request = request(&decoder, Speculation::default());
     let reply = write(&mut decoder, &request, &mut drafters);
     assert!(drafters.knowledge().is_some());
@@ -230,22 +230,22 @@ fn one_that_had_heard_nothing_when_costs_were_measured_is_measured_once_it_has()
 }
 
 #[test]
-fn states_go_to_those_alone_who_read_just_these() {
+fn hidden_states_go_only_to_drafters_that_read_exactly_the_tapped_ones() {
     let mut decoder = decoder(&starter_target());
-    let (first, heard) = Listener::new();
-    let (second, others) = Listener::reading(Taps { entering: vec![2], ..Taps::default() });
+    let (first, observed) = MockDrafter::new();
+    let (second, others) = MockDrafter::reading(Taps { entering: vec![2], ..Taps::default() });
     let mut drafters = Drafters::new(vec![Box::new(first), Box::new(second)]);
     let request = request(&decoder, Speculation::fixed(4));
     write(&mut decoder, &request, &mut drafters);
-    let (heard, others) = (heard.lock().unwrap(), others.lock().unwrap());
-    assert_eq!((heard.with_states, others.positions), (heard.positions, heard.positions));
+    let (observed, others) = (observed.lock().unwrap(), others.lock().unwrap());
+    assert_eq!((observed.with_states, others.positions), (observed.positions, observed.positions));
     assert_eq!(others.with_states, 0);
 }
 
-/// Never has what it wants, and says so.
-struct Stubborn(Listener);
+/// Drafter that always misses features.
+struct NeverReady(MockDrafter);
 
-impl Drafter for Stubborn {
+impl Drafter for NeverReady {
     fn kind(&self) -> DrafterKind {
         self.0.kind()
     }
@@ -258,7 +258,7 @@ impl Drafter for Stubborn {
         self.0.taps()
     }
 
-    fn deaf(&self, _: &Context) -> usize {
+    fn missing_features(&self, _: &Context) -> usize {
         200
     }
 
@@ -268,11 +268,11 @@ impl Drafter for Stubborn {
 }
 
 #[test]
-fn one_that_never_has_heard_enough_is_left_out_after_one_attempt() {
+fn a_drafter_that_always_misses_features_fails_after_one_replay() {
     let mut decoder = decoder(&starter_target());
     let request = request(&decoder, Speculation::fixed(4));
     let plain = write(&mut decoder, &request, &mut Drafters::default());
-    let mut drafters = Drafters::one(Stubborn(Listener::new().0));
+    let mut drafters = Drafters::one(NeverReady(MockDrafter::new().0));
     let mut run = 0;
     let reply = decoder.reply(&request, &mut drafters, &mut |progress| {
         run += usize::from(matches!(progress, Progress::Prompt { .. }));

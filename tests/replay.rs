@@ -1,12 +1,12 @@
-//! What drafters hear that read the target's states: whatever came before, they draft what they would from a fresh
-//! start, and no text depends on what that is.
+//! Checks of drafters that read the target's hidden states: they draft as a new drafter would,
+//! whatever came before, and never change the text.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Request};
-use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, NgramDrafter, let_hear};
+use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, NgramDrafter, replay_for};
 use foretoken_engine::forward::Model;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
@@ -15,11 +15,11 @@ use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::token::TokenId;
 use foretoken_tests::{loaded, starter_target};
 
-/// Runs the target over a text and lets the drafter hear it from where its cache differs.
-pub fn hear(target: &mut dyn Model, drafter: &mut dyn Drafter, context: &Context) {
-    let ended = let_hear(target, drafter, context, &mut || ControlFlow::Continue(())).unwrap();
+/// Runs the target over `context` for the drafter, from where its cache differs.
+pub fn replay(target: &mut dyn Model, drafter: &mut dyn Drafter, context: &Context) {
+    let ended = replay_for(target, drafter, context, &mut || ControlFlow::Continue(())).unwrap();
     assert!(ended.is_continue());
-    assert_eq!(drafter.deaf(context), 0);
+    assert_eq!(drafter.missing_features(context), 0);
 }
 
 fn guesses(drafter: &mut dyn Drafter, context: &Context, length: usize) -> Draft {
@@ -27,13 +27,14 @@ fn guesses(drafter: &mut dyn Drafter, context: &Context, length: usize) -> Draft
     drafter.draft(context, &DraftRequest::chain(length), &mut sampler).unwrap()
 }
 
-/// Of a drafter for the starter's target, through sixty texts; its drafts are up to `longest` tokens.
+/// Checks a drafter for the starter's target over sixty texts, with drafts of up to `longest`
+/// tokens.
 #[track_caller]
-pub fn assert_drafts_as_from_a_fresh_start(fresh: &dyn Fn() -> Box<dyn Drafter>, longest: usize) {
+pub fn assert_drafts_like_new(fresh: &dyn Fn() -> Box<dyn Drafter>, longest: usize) {
     assert_drafts_for(&starter_target(), fresh, longest);
 }
 
-/// The same of a drafter for this target.
+/// Checks a drafter for the target `source`.
 #[track_caller]
 pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Drafter>, longest: usize) {
     let config = source.config().unwrap();
@@ -48,7 +49,7 @@ pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Draft
     let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(tokens) as TokenId).collect();
     let mut context = Context::new(text.clone());
     for round in 0..60 {
-        // Some tokens more, as after a round; now and then an edit, a shorter text, or a long page.
+        // Some more tokens, as after a round; now and then an edit, a shorter text, or a long page.
         match next(8) {
             0 => {
                 let length = 2 + next(text.len() - 2);
@@ -57,7 +58,7 @@ pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Draft
             }
             1 => text.extend((0..100).map(|_| 3 + next(tokens) as TokenId)),
             2 => {
-                // Often the last token, after which was drafted and which was not heard yet.
+                // Often the last token, which was drafted after and not observed yet.
                 let at = [text.len() - 1, next(text.len())][next(2)];
                 text[at] = 3 + next(tokens) as TokenId;
                 text.push(3 + next(tokens) as TokenId);
@@ -68,20 +69,20 @@ pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Draft
         text.truncate(most);
         context.truncate(text.len());
         context.extend(text[context.len()..].iter().copied());
-        hear(target.as_mut(), drafter.as_mut(), &context);
+        replay(target.as_mut(), drafter.as_mut(), &context);
         let found = guesses(drafter.as_mut(), &context, 1 + next(longest));
         assert!(!found.guesses.is_empty());
         assert_eq!(guesses(drafter.as_mut(), &context, found.guesses.len()), found, "asked again");
         if round % 4 == 0 {
             let mut fresh = fresh();
-            hear(loaded(source).as_mut(), fresh.as_mut(), &context);
+            replay(loaded(source).as_mut(), fresh.as_mut(), &context);
             assert_eq!(guesses(fresh.as_mut(), &context, found.guesses.len()), found, "round {round}");
         }
     }
 }
 
-/// That a target writes the same after `text` whether a drafter for it drafts, alone or with n-grams, in chains and trees,
-/// or none does.
+/// Checks that a drafter changes no text: alone or with n-grams, in chains and trees, against plain
+/// decoding.
 #[track_caller]
 pub fn assert_changes_no_text(
     target: &ModelSource,

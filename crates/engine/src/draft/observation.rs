@@ -11,7 +11,7 @@ use crate::token::TokenId;
 /// Consecutive tokens of the text that the target ran. They replace earlier observations at these
 /// and all later positions.
 #[derive(Debug, Clone, Copy)]
-pub struct Seen<'a> {
+pub struct Observation<'a> {
     /// Position of the first token.
     pub at: usize,
     pub tokens: &'a [TokenId],
@@ -28,18 +28,18 @@ pub struct Seen<'a> {
 ///
 /// # Errors
 /// Errors of the target and of [`Drafter::observe`].
-pub fn let_hear(
+pub fn replay_for(
     target: &mut dyn Model,
     drafter: &mut dyn Drafter,
     context: &Context,
     go_on: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>> {
     let taps = drafter.taps().cloned().unwrap_or_default();
-    target.truncate(context.len() - 1 - drafter.deaf(context));
-    let mut heard = Ok(());
+    target.truncate(context.len() - 1 - drafter.missing_features(context));
+    let mut outcome = Ok(());
     let (_, ended) = catch_up_with(target, context, &taps, &mut |Part { at, tokens, features, .. }| {
-        heard = drafter.observe(&Seen { at, tokens, rows: None, features });
-        if heard.is_ok() { go_on() } else { ControlFlow::Break(()) }
+        outcome = drafter.observe(&Observation { at, tokens, rows: None, features });
+        if outcome.is_ok() { go_on() } else { ControlFlow::Break(()) }
     })?;
-    heard.map(|()| ended)
+    outcome.map(|()| ended)
 }

@@ -12,12 +12,12 @@ const AT_ONCE: usize = 16;
 
 /// See the module. Row `p` of the cache holds token `p + 1`, so a row is run once the next token is
 /// known.
-pub(super) struct Hearing {
+pub(super) struct PairRows {
     pub model: Box<dyn Model>,
     /// Features per token.
     width: usize,
     /// Tokens whose features were observed.
-    heard: Vec<TokenId>,
+    observed: Vec<TokenId>,
     /// Features of the last observed tokens: all that are not run, and usually the last one's,
     /// which a draft needs.
     waiting: Vec<f32>,
@@ -26,14 +26,14 @@ pub(super) struct Hearing {
     compared: (Mark, usize),
 }
 
-impl Hearing {
+impl PairRows {
     pub fn new(model: Box<dyn Model>, width: usize) -> Self {
-        Self { model, width, heard: Vec::new(), waiting: Vec::new(), compared: Default::default() }
+        Self { model, width, observed: Vec::new(), waiting: Vec::new(), compared: Default::default() }
     }
 
     pub fn forget(&mut self) {
         self.model.truncate(0);
-        self.heard.clear();
+        self.observed.clear();
         self.waiting.clear();
         self.compared = Default::default();
     }
@@ -47,24 +47,24 @@ impl Hearing {
     ///
     /// # Errors
     /// Errors of running the head.
-    pub fn hear(&mut self, at: usize, tokens: &[TokenId], features: Option<Features<'_>>) -> Result<()> {
+    pub fn observe(&mut self, at: usize, tokens: &[TokenId], features: Option<Features<'_>>) -> Result<()> {
         self.cut(at);
         let (Some(features), Some(&first)) = (features, tokens.first()) else { return Ok(()) };
-        if self.heard.len() < at || (at > 0 && !self.joins(at, first)) {
-            self.heard.truncate(at.saturating_sub(1));
+        if self.observed.len() < at || (at > 0 && !self.joins(at, first)) {
+            self.observed.truncate(at.saturating_sub(1));
             return Ok(());
         }
-        self.heard.extend_from_slice(tokens);
+        self.observed.extend_from_slice(tokens);
         (0..tokens.len()).for_each(|row| self.waiting.extend_from_slice(features.row(row)));
         if self.rows() > AT_ONCE { self.run_waiting() } else { Ok(()) }
     }
 
     /// Drops all but the first `length` tokens.
     fn cut(&mut self, length: usize) {
-        let gone = self.heard.len().saturating_sub(length);
+        let gone = self.observed.len().saturating_sub(length);
         self.waiting.truncate(self.rows().saturating_sub(gone) * self.width);
-        self.heard.truncate(length);
-        self.model.truncate(self.heard.len());
+        self.observed.truncate(length);
+        self.model.truncate(self.observed.len());
     }
 
     /// Returns true if the row of token `at - 1` was run with `next` after it, or can still be run
@@ -79,9 +79,9 @@ impl Hearing {
 
     /// Runs the pending rows except the last, whose next token is unknown.
     fn run_waiting(&mut self) -> Result<()> {
-        let (run, end) = (self.model.cached().len(), self.heard.len() - 1);
-        let first = self.heard.len() - self.rows();
-        let tree = TokenTree::chain(self.heard[run + 1..=end].iter().copied());
+        let (run, end) = (self.model.cached().len(), self.observed.len() - 1);
+        let first = self.observed.len() - self.rows();
+        let tree = TokenTree::chain(self.observed[run + 1..=end].iter().copied());
         let rows = &self.waiting[(run - first) * self.width..(end - first) * self.width];
         if !tree.is_empty() {
             let carried = Carried::Target(Features::new(rows, self.width));
@@ -92,25 +92,25 @@ impl Hearing {
     }
 
     /// Number of tokens at the end of `context`, without the last, whose features are missing.
-    pub fn deaf(&self, context: &Context) -> usize {
+    pub fn missing_features(&self, context: &Context) -> usize {
         let (known, same) = (context.len().saturating_sub(1), self.common(context));
-        let gone = self.heard.len() - same;
+        let gone = self.observed.len() - same;
         let has_features = self.rows() > gone;
         let is_run = same < known && same > 0 && self.model.cached().get(same - 1) == Some(&context[same]);
-        let heard = if same == 0 || has_features || is_run { same } else { same - 1 };
-        known - heard
+        let observed = if same == 0 || has_features || is_run { same } else { same - 1 };
+        known - observed
     }
 
     /// Length of the common prefix of the observed tokens and `context`, leaving at least one token
     /// of `context`.
     fn common(&self, context: &Context) -> usize {
         let (mark, same) = self.compared;
-        let known = context.unchanged_since(mark).min(same).min(self.heard.len());
-        context.common(&self.heard, known).min(context.len().saturating_sub(1))
+        let known = context.unchanged_since(mark).min(same).min(self.observed.len());
+        context.common(&self.observed, known).min(context.len().saturating_sub(1))
     }
 
     /// Starts a draft after `context`: the rows still to run, at least the last. `None` if features
-    /// are [missing](Self::deaf).
+    /// are [missing](Self::missing_features).
     pub fn begin(&mut self, context: &Context) -> Option<Beginning<'_>> {
         let same = self.common(context);
         self.compared = (context.mark(), same);
