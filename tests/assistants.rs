@@ -12,7 +12,7 @@ use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::draft::{DraftRequest, Drafter, HeadDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::{Error, Result};
-use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want};
+use foretoken_engine::forward::{Features, HeadInput, Model, Taps, TensorModel, Want};
 use foretoken_engine::governor::Plans;
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
@@ -77,21 +77,21 @@ fn features(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> (Vec<f32>,
 fn listen(assistant: &mut dyn Model, text: &[TokenId], rows: Features<'_>) {
     assistant.truncate(0);
     let tree = TokenTree::chain(text.iter().copied());
-    drop(assistant.run(&tree, &Want::nothing().carrying(Carried::Target(rows))).unwrap());
+    drop(assistant.run(&tree, &Want::nothing().head_input(HeadInput::Target(rows))).unwrap());
 }
 
 /// The scores after each of `path`, tokens that follow what was heard; `state` is that of the last of these.
 fn steps(assistant: &mut dyn Model, path: &[TokenId], state: &[f32]) -> Vec<Vec<f32>> {
     let (own, mut state, mut rows) = (own(), state.to_vec(), Vec::new());
     let mut tree = TokenTree::chain([path[0]]);
-    let carried = Carried::Own(Features::new(&state, state.len()));
-    let mut pass = assistant.run(&tree, &Want::all_rows().features(&own).carrying(carried)).unwrap();
+    let head_input = HeadInput::Own(Features::new(&state, state.len()));
+    let mut pass = assistant.run(&tree, &Want::all_rows().features(&own).head_input(head_input)).unwrap();
     for &token in &path[1..] {
         rows.push(pass.logits().row(0).logits().unwrap().to_vec());
         state = pass.features().unwrap().row(0).to_vec();
         tree.push(token, Some(tree.len() - 1));
-        let carried = Carried::Own(Features::new(&state, state.len()));
-        pass = pass.grow(&tree, &Want::all_rows().features(&own).carrying(carried)).unwrap();
+        let head_input = HeadInput::Own(Features::new(&state, state.len()));
+        pass = pass.grow(&tree, &Want::all_rows().features(&own).head_input(head_input)).unwrap();
     }
     rows.push(pass.logits().row(0).logits().unwrap().to_vec());
     pass.keep(&[]).unwrap();

@@ -11,7 +11,7 @@ use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, NgramDrafter, head_drafter};
-use foretoken_engine::forward::{Carried, CpuModel, Features, Model, TensorModel, Want, catch_up_with};
+use foretoken_engine::forward::{CpuModel, Features, HeadInput, Model, TensorModel, Want, catch_up_with};
 use foretoken_engine::governor::Plans;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::penalties::Penalties;
@@ -62,9 +62,9 @@ fn block(head: &mut dyn Model, kind: BlockKind, rows: usize) -> (Vec<Vec<f32>>, 
     let states = made_up("states", TEXT * width);
     // In two parts, as texts come.
     for (from, to) in [(0, 5), (5, TEXT)] {
-        let carried = Carried::Target(Features::new(&states[from * width..to * width], width));
+        let head_input = HeadInput::Target(Features::new(&states[from * width..to * width], width));
         let tree = TokenTree::chain(tokens[from..to].iter().copied());
-        drop(head.run(&tree, &Want::nothing().carrying(carried)).unwrap());
+        drop(head.run(&tree, &Want::nothing().head_input(head_input)).unwrap());
     }
     let masks = std::iter::repeat_n(MASK, rows - 1);
     let tree = TokenTree::chain(std::iter::once(tokens[TEXT]).chain(masks));
@@ -219,9 +219,9 @@ fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
         let taps = head.taps().unwrap().clone();
         target.truncate(0);
         let _ = catch_up_with(target.as_mut(), &context, &taps, &mut |part| {
-            let carried = Carried::Target(part.features.unwrap());
+            let head_input = HeadInput::Target(part.features.unwrap());
             let tree = TokenTree::chain(part.tokens.iter().copied());
-            drop(model.run(&tree, &Want::nothing().carrying(carried)).unwrap());
+            drop(model.run(&tree, &Want::nothing().head_input(head_input)).unwrap());
             ControlFlow::Continue(())
         });
         let last = context[context.len() - 1];

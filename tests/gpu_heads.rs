@@ -10,7 +10,7 @@ use candle_core::quantized::GgmlDType;
 use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::device::Device;
 use foretoken_engine::draft::{Drafters, head_drafter};
-use foretoken_engine::forward::{Carried, Features, Model, Taps, Want, load};
+use foretoken_engine::forward::{Features, HeadInput, Model, Taps, Want, load};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
@@ -32,8 +32,8 @@ fn drafted(head: &mut dyn Model, own: &Taps) -> Vec<f32> {
     let width = head.config().draft_head.as_ref().unwrap().states();
     let states = made_up("states", TEXT * width);
     let mut tree = TokenTree::chain((0..TEXT as TokenId).map(|i| 3 + i * 97 % 310));
-    let carried = Carried::Target(Features::new(&states, width));
-    let want = Want::rows(TEXT - 3..TEXT).features(own).carrying(carried);
+    let head_input = HeadInput::Target(Features::new(&states, width));
+    let want = Want::rows(TEXT - 3..TEXT).features(own).head_input(head_input);
     let mut pass = head.run(&tree, &want).unwrap();
     let mut found = Vec::new();
     // Two branches, then two more nodes on each.
@@ -45,12 +45,12 @@ fn drafted(head: &mut dyn Model, own: &Taps) -> Vec<f32> {
         found.extend(features.numbers());
         let last = features.len() - 1;
         let given = if step == 0 { [last, last] } else { [0, 1] };
-        let (carried, width) = (features.gather(&given), features.width());
+        let (states, width) = (features.gather(&given), features.width());
         for (branch, &parent) in parents.iter().enumerate() {
             tree.push(20 + 7 * step as TokenId + branch as TokenId, Some(parent));
         }
-        let carried = Carried::Own(Features::new(&carried, width));
-        pass = pass.grow(&tree, &Want::all_rows().features(own).carrying(carried)).unwrap();
+        let head_input = HeadInput::Own(Features::new(&states, width));
+        pass = pass.grow(&tree, &Want::all_rows().features(own).head_input(head_input)).unwrap();
     }
     found.extend(pass.logits().row(1).logits().unwrap().iter());
     found.extend(pass.features().unwrap().numbers());
@@ -99,7 +99,7 @@ fn guessed(head: &mut dyn Model, kind: BlockKind) -> Vec<f32> {
     for part in [0..5, 5..TEXT] {
         let rows = Features::new(&states[part.start * width..part.end * width], width);
         let tree = TokenTree::chain(tokens[part].iter().copied());
-        drop(head.run(&tree, &Want::nothing().carrying(Carried::Target(rows))).unwrap());
+        drop(head.run(&tree, &Want::nothing().head_input(HeadInput::Target(rows))).unwrap());
     }
     let mut found = Vec::new();
     for rows in [2, 5, BLOCK_ROWS] {

@@ -8,7 +8,7 @@ use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device};
 use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, HeadDrafter, NgramDrafter};
-use foretoken_engine::forward::{Carried, Features, Model, Taps, TensorModel, Want};
+use foretoken_engine::forward::{Features, HeadInput, Model, Taps, TensorModel, Want};
 use foretoken_engine::governor::Plans;
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
@@ -56,9 +56,9 @@ fn pair(folder: &Path, flags: Flags) -> (ModelSource, RandomHead) {
 fn rows(head: &mut dyn Model, states: &[f32], own: &Taps) -> (Vec<Vec<f32>>, Vec<f32>) {
     let tokens = tokens();
     let width = states.len() / TOKENS;
-    let carried = Carried::Target(Features::new(&states[..(TOKENS - 1) * width], width));
+    let head_input = HeadInput::Target(Features::new(&states[..(TOKENS - 1) * width], width));
     let tree = TokenTree::chain(tokens[1..].iter().copied());
-    let pass = head.run(&tree, &Want::all_rows().features(own).carrying(carried)).unwrap();
+    let pass = head.run(&tree, &Want::all_rows().features(own).head_input(head_input)).unwrap();
     let logits = pass.logits();
     let rows = (0..TOKENS - 1).map(|row| logits.row(row).logits().unwrap().to_vec()).collect();
     let features = pass.features().unwrap();
@@ -71,14 +71,14 @@ fn steps(head: &mut dyn Model, states: &[f32], own: &Taps) -> Vec<Vec<f32>> {
     let width = states.len() / TOKENS;
     head.truncate(0);
     let mut tree = TokenTree::chain(tokens[1..=CHAIN + 1].iter().copied());
-    let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
-    let mut pass = head.run(&tree, &Want::nothing().features(own).carrying(carried)).unwrap();
+    let head_input = HeadInput::Target(Features::new(&states[..tree.len() * width], width));
+    let mut pass = head.run(&tree, &Want::nothing().features(own).head_input(head_input)).unwrap();
     let mut rows = Vec::new();
     for &token in &tokens[CHAIN + 2..][..STEPS] {
         let (state, width) =
             pass.features().map(|states| (states.gather(&[states.len() - 1]), states.width())).unwrap();
         tree.push(token, Some(tree.len() - 1));
-        let want = Want::all_rows().features(own).carrying(Carried::Own(Features::new(&state, width)));
+        let want = Want::all_rows().features(own).head_input(HeadInput::Own(Features::new(&state, width)));
         pass = pass.grow(&tree, &want).unwrap();
         rows.push(pass.logits().row(0).logits().unwrap().to_vec());
     }
@@ -246,13 +246,13 @@ fn alone(
     let own = Taps { entering: vec![1], ..Taps::default() };
     model.truncate(0);
     let mut tree = TokenTree::chain(text[1..].iter().copied());
-    let want = Want::all_rows().features(&own).carrying(Carried::Target(states));
+    let want = Want::all_rows().features(&own).head_input(HeadInput::Target(states));
     let mut pass = model.run(&tree, &want).unwrap();
     for &token in path {
         let (row, width) =
             pass.features().map(|rows| (rows.gather(&[rows.len() - 1]), rows.width())).unwrap();
         tree.push(token, Some(tree.len() - 1));
-        let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&row, width)));
+        let want = Want::all_rows().features(&own).head_input(HeadInput::Own(Features::new(&row, width)));
         pass = pass.grow(&tree, &want).unwrap();
     }
     let last = if path.is_empty() { tree.len() - 1 } else { 0 };

@@ -12,7 +12,7 @@ use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::draft::{DraftRequest, Drafter, HeadDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::error::Error;
-use foretoken_engine::forward::{Carried, Features, Model, Pass, Taps, TensorModel, Want};
+use foretoken_engine::forward::{Features, HeadInput, Model, Pass, Taps, TensorModel, Want};
 use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::sampling::Sampling;
@@ -78,9 +78,9 @@ fn states(target: &mut dyn Model, tokens: &[TokenId]) -> Vec<f32> {
 fn rows(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
     let (tokens, width) = (tokens(), states.len() / TOKENS);
     head.truncate(0);
-    let carried = Carried::Target(Features::new(&states[..(TOKENS - 1) * width], width));
+    let head_input = HeadInput::Target(Features::new(&states[..(TOKENS - 1) * width], width));
     let tree = TokenTree::chain(tokens[1..].iter().copied());
-    let pass = head.run(&tree, &Want::all_rows().carrying(carried)).unwrap();
+    let pass = head.run(&tree, &Want::all_rows().head_input(head_input)).unwrap();
     (0..TOKENS - 1).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect()
 }
 
@@ -89,13 +89,13 @@ fn steps(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
     let (tokens, width, own) = (tokens(), states.len() / TOKENS, last());
     head.truncate(0);
     let mut tree = TokenTree::chain(tokens[1..=CHAIN + 1].iter().copied());
-    let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
-    let mut pass = head.run(&tree, &Want::nothing().features(&own).carrying(carried)).unwrap();
+    let head_input = HeadInput::Target(Features::new(&states[..tree.len() * width], width));
+    let mut pass = head.run(&tree, &Want::nothing().features(&own).head_input(head_input)).unwrap();
     let mut rows = Vec::new();
     for &token in &tokens[CHAIN + 2..][..STEPS] {
         let state = pass.features().map(|states| states.gather(&[states.len() - 1])).unwrap();
         tree.push(token, Some(tree.len() - 1));
-        let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&state, width)));
+        let want = Want::all_rows().features(&own).head_input(HeadInput::Own(Features::new(&state, width)));
         pass = pass.grow(&tree, &want).unwrap();
         rows.push(pass.logits().row(0).logits().unwrap().to_vec());
     }
@@ -194,15 +194,15 @@ fn alone(
     let (width, own) = (states.len() / text.len(), last());
     head.truncate(0);
     let mut tree = TokenTree::chain(text[1..].iter().copied());
-    let carried = Carried::Target(Features::new(&states[..tree.len() * width], width));
-    let mut pass = head.run(&tree, &Want::all_rows().features(&own).carrying(carried)).unwrap();
+    let head_input = HeadInput::Target(Features::new(&states[..tree.len() * width], width));
+    let mut pass = head.run(&tree, &Want::all_rows().features(&own).head_input(head_input)).unwrap();
     let mut row = tree.len() - 1;
     let best = |pass: &Pass<'_>, row| best(&pass.logits().row(row).logits().unwrap()[..guessed]);
     let mut chain = vec![best(&pass, row)];
     while chain.len() < length {
         let state = pass.features().map(|states| states.gather(&[row])).unwrap();
         tree.push(chain[chain.len() - 1], Some(tree.len() - 1));
-        let want = Want::all_rows().features(&own).carrying(Carried::Own(Features::new(&state, width)));
+        let want = Want::all_rows().features(&own).head_input(HeadInput::Own(Features::new(&state, width)));
         pass = pass.grow(&tree, &want).unwrap();
         row = 0;
         chain.push(best(&pass, row));
@@ -252,9 +252,9 @@ fn rows_of_the_first_tokens_are_the_beginning_of_whole_ones_on_both_paths() {
         for (count, rest) in [(1, 0..9), (17, 3..7), (80, 0..23), (81, 2..3), (319, 0..23), (320, 0..1)] {
             head.truncate(0);
             let (tokens, width) = (tokens(), states.len() / TOKENS);
-            let carried = Carried::Target(Features::new(&states[..(TOKENS - 1) * width], width));
+            let head_input = HeadInput::Target(Features::new(&states[..(TOKENS - 1) * width], width));
             let tree = TokenTree::chain(tokens[1..].iter().copied());
-            let want = Want::rows(rest.clone()).carrying(carried).vocabulary(count);
+            let want = Want::rows(rest.clone()).head_input(head_input).vocabulary(count);
             let pass = head.run(&tree, &want).unwrap();
             for (row, whole) in rest.clone().zip(&whole[rest]) {
                 let found = pass.logits().row(row - want.rows.start);

@@ -54,7 +54,7 @@ pub struct Features<'a> {
 
 /// Input of a draft head for each token, beside the token itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Carried<'a> {
+pub enum HeadInput<'a> {
     /// The target's states at the previous token, which the head fuses. They are those at the token
     /// itself for heads that draft blocks or attend to the target's KV cache.
     Target(Features<'a>),
@@ -62,7 +62,7 @@ pub enum Carried<'a> {
     Own(Features<'a>),
 }
 
-impl<'a> Carried<'a> {
+impl<'a> HeadInput<'a> {
     /// A row for each node to run.
     pub fn features(&self) -> Features<'a> {
         let (Self::Target(features) | Self::Own(features)) = *self;

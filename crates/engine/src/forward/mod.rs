@@ -23,7 +23,7 @@ use crate::token::TokenId;
 use crate::tree::TokenTree;
 
 pub use cpu::CpuModel;
-pub use features::{Carried, Features, Taps};
+pub use features::{Features, HeadInput, Taps};
 pub use gpu::GpuModel;
 pub use load::load;
 pub use logits::{Logits, Peak, Row};

@@ -2,7 +2,7 @@
 //! side.
 
 use super::Model;
-use super::features::{Carried, Features, Taps};
+use super::features::{Features, HeadInput, Taps};
 use super::logits::{Logits, Row};
 use super::want::Want;
 use crate::error::{Error, Result};
@@ -155,15 +155,15 @@ fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize,
         let has = cached.iter().all(|&layer| config.cached_heads(layer) > 0);
         assert!(has, "the keys of layers {cached:?}, of which some cache none");
     }
-    let carried = want.carried.map(|carried| (carried.features().len(), carried.features().width()));
-    let needed = config.draft_head.as_ref().filter(|_| new > 0).and_then(|head| match want.carried {
-        Some(Carried::Target(_)) => Some((new, head.states())),
+    let given = want.head_input.map(|input| (input.features().len(), input.features().width()));
+    let needed = config.draft_head.as_ref().filter(|_| new > 0).and_then(|head| match want.head_input {
+        Some(HeadInput::Target(_)) => Some((new, head.states())),
         // A block is drafted from the head inputs of earlier passes.
         _ if head.block.is_some() => None,
         _ => Some((new, config.carried())),
     });
-    assert!(carried == needed, "{carried:?} carried where it should be {needed:?}");
-    let whole = tree.is_chain() && new == tree.len() && (carried.is_none() || want.rows.is_empty());
+    assert!(given == needed, "head input {given:?} where it should be {needed:?}");
+    let whole = tree.is_chain() && new == tree.len() && (given.is_none() || want.rows.is_empty());
     assert!(
         config.block().is_none() || whole,
         "a block is guessed as a whole, and a text's rows guess nothing"

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::features::{Carried, Taps};
+use super::features::{HeadInput, Taps};
 use super::sketch::Interest;
 use crate::token::TokenId;
 
@@ -22,7 +22,7 @@ pub struct Want<'a> {
     /// Tokens of the vocabulary that rows must cover, from the first; they may cover more.
     pub vocabulary: usize,
     /// Inputs of a draft head for the nodes to run; `None` for other models.
-    pub carried: Option<Carried<'a>>,
+    pub head_input: Option<HeadInput<'a>>,
 }
 
 impl<'a> Want<'a> {
@@ -39,7 +39,7 @@ impl<'a> Want<'a> {
             penalised: &[],
             features: None,
             vocabulary: usize::MAX,
-            carried: None,
+            head_input: None,
         }
     }
 
@@ -74,8 +74,8 @@ impl<'a> Want<'a> {
 
     /// Supplies the head inputs of the nodes to run.
     #[must_use]
-    pub fn carrying(self, carried: Carried<'a>) -> Self {
-        Self { carried: Some(carried), ..self }
+    pub fn head_input(self, head_input: HeadInput<'a>) -> Self {
+        Self { head_input: Some(head_input), ..self }
     }
 
     /// Indices, counted from `first`, of the nodes in `first..end` whose logits are requested.

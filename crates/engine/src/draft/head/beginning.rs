@@ -1,6 +1,6 @@
 //! Start of a token-by-token draft: the head, its first tree and the head inputs.
 
-use crate::forward::{Carried, Model};
+use crate::forward::{HeadInput, Model};
 use crate::tree::TokenTree;
 
 /// See the module. The first guesses follow the last node of the tree.
@@ -8,7 +8,7 @@ pub(super) struct Beginning<'a> {
     pub model: &'a mut dyn Model,
     pub tree: TokenTree,
     /// One row per node.
-    pub carried: Carried<'a>,
+    pub head_input: HeadInput<'a>,
     /// Number of leading nodes that are text and stay in the head's cache.
     pub text: usize,
 }

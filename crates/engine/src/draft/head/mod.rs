@@ -28,7 +28,7 @@ use super::{Cost, Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
-use crate::forward::{Carried, Features, Model, Taps, Want};
+use crate::forward::{Features, HeadInput, Model, Taps, Want};
 use crate::governor::Shape;
 use crate::model::{DraftHead, ModelSource};
 use crate::sampler::Sampler;
@@ -135,11 +135,11 @@ impl HeadDrafter {
         let Self { rows, own, tokens, .. } = self;
         let mut growth = Growth::new(context, tokens, request, shape);
         let Some(beginning) = rows.begin(context)? else { return Ok(growth.draft()) };
-        let Beginning { model, mut tree, carried, text } = beginning;
+        let Beginning { model, mut tree, head_input, text } = beginning;
         let last = tree.len() - 1;
         let interest = growth.interest(sampler);
         let want = |rows| Want::rows(rows).interest(interest).features(own).vocabulary(guessed);
-        let mut pass = model.run(&tree, &want(last..last + 1).carrying(carried))?;
+        let mut pass = model.run(&tree, &want(last..last + 1).head_input(head_input))?;
         // Each position with its node in the tree that is run.
         let mut places = vec![(Place::ROOT, last)];
         // Row of `features` that belongs to the first position.
@@ -153,11 +153,11 @@ impl HeadDrafter {
             }
             let Some(features) = pass.features().filter(|_| !next.is_empty()) else { break };
             let parents: Vec<usize> = next.iter().map(|&(.., row)| row).collect();
-            let (carried, width) = (features.gather(&parents), features.width());
+            let (states, width) = (features.gather(&parents), features.width());
             let feed = |(place, parent, _)| (place, tree.push(growth.token(place), Some(parent)));
             (places, first) = (next.into_iter().map(feed).collect(), 0);
-            let carried = Carried::Own(Features::new(&carried, width));
-            pass = pass.grow(&tree, &want(0..usize::MAX).carrying(carried))?;
+            let head_input = HeadInput::Own(Features::new(&states, width));
+            pass = pass.grow(&tree, &want(0..usize::MAX).head_input(head_input))?;
         }
         // Accepted guesses are run again with the target's states.
         pass.keep(&(0..text).collect::<Vec<_>>())?;

@@ -3,7 +3,7 @@
 use super::beginning::Beginning;
 use crate::context::{Context, Mark};
 use crate::error::Result;
-use crate::forward::{Carried, Features, Model, Want};
+use crate::forward::{Features, HeadInput, Model, Want};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
@@ -84,8 +84,8 @@ impl PairRows {
         let tree = TokenTree::chain(self.observed[run + 1..=end].iter().copied());
         let rows = &self.waiting[(run - first) * self.width..(end - first) * self.width];
         if !tree.is_empty() {
-            let carried = Carried::Target(Features::new(rows, self.width));
-            drop(self.model.run(&tree, &Want::nothing().carrying(carried))?);
+            let head_input = HeadInput::Target(Features::new(rows, self.width));
+            drop(self.model.run(&tree, &Want::nothing().head_input(head_input))?);
         }
         self.waiting.drain(..(end - first) * self.width);
         Ok(())
@@ -122,7 +122,7 @@ impl PairRows {
         let run = self.model.truncate(self.model.cached().len().min(same - 1));
         self.waiting.drain(..(self.rows() - (same - run)) * self.width);
         let tree = TokenTree::chain(context[run + 1..].iter().copied());
-        let carried = Carried::Target(Features::new(&self.waiting, self.width));
-        Some(Beginning { model: self.model.as_mut(), text: tree.len(), tree, carried })
+        let head_input = HeadInput::Target(Features::new(&self.waiting, self.width));
+        Some(Beginning { model: self.model.as_mut(), text: tree.len(), tree, head_input })
     }
 }

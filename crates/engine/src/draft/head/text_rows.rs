@@ -6,7 +6,7 @@
 use super::beginning::Beginning;
 use crate::context::{Context, Mark};
 use crate::error::Result;
-use crate::forward::{Carried, Features, Model, Want};
+use crate::forward::{Features, HeadInput, Model, Want};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
@@ -72,7 +72,7 @@ impl TextRows {
         if !self.waiting.is_empty() {
             let rows = Features::new(&self.waiting, self.width);
             let tree = TokenTree::chain(self.observed[self.observed.len() - rows.len()..].iter().copied());
-            drop(self.model.run(&tree, &Want::nothing().carrying(Carried::Target(rows)))?);
+            drop(self.model.run(&tree, &Want::nothing().head_input(HeadInput::Target(rows)))?);
             self.waiting.clear();
         }
         Ok(())
@@ -108,8 +108,8 @@ impl TextRows {
             return Ok(None);
         }
         let (model, tree) = (self.model.as_mut(), TokenTree::chain([context[context.len() - 1]]));
-        let carried = Carried::Own(Features::new(&self.state, self.state_width));
-        Ok(Some(Beginning { model, tree, carried, text: 0 }))
+        let head_input = HeadInput::Own(Features::new(&self.state, self.state_width));
+        Ok(Some(Beginning { model, tree, head_input, text: 0 }))
     }
 
     /// Prepares to draft the block that starts with the last token of `context`. Returns false if

@@ -20,7 +20,7 @@ use super::workspace::Workspace;
 use crate::device;
 use crate::error::{Error, Result};
 use crate::forward::past::Past;
-use crate::forward::{Carried, Features, Logits, Model, Pass, Row, Runner, Want};
+use crate::forward::{Features, HeadInput, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{Mixer, ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -163,7 +163,7 @@ impl CpuModel {
             rows: 0..0,
             vocabulary: self.vocabulary,
             taps: None,
-            carried: None,
+            head_input: None,
         }
     }
 
@@ -295,7 +295,7 @@ impl CpuModel {
         // The table's row may have more layers than the model runs.
         let per_layer = self.network.per_layer.as_ref();
         let per_layer = per_layer.map(|inputs| (&inputs.table, inputs.projection.rows()));
-        let own = matches!(want.carried, Some(Carried::Own(_)));
+        let own = matches!(want.head_input, Some(HeadInput::Own(_)));
         let embedded = self.network.assistant.as_ref().filter(|_| own);
         let embedded = embedded.map(|assistant| (&assistant.embedding, assistant.embedding.columns()));
         if let Some((table, columns)) = per_layer.or(embedded) {
@@ -311,7 +311,7 @@ impl CpuModel {
                 nodes,
                 rows: rows.clone(),
                 taps: want.features,
-                carried: want.carried,
+                head_input: want.head_input,
                 ..self.pass_context(tree)
             };
             let timing = self.team.run(threads, &|member| context.run(member));

@@ -8,7 +8,7 @@ use super::device::GpuDevice;
 use super::joined::Joined;
 use super::network::Network;
 use super::state::State;
-use crate::forward::Carried;
+use crate::forward::HeadInput;
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::reference::rms_norm;
 use crate::forward::cpu::simd::LANES;
@@ -29,21 +29,23 @@ pub struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// Uploads the inputs of a pass over `nodes`. `carried` are a draft head's inputs and the range
+    /// Uploads the inputs of a pass over `nodes`. `head_input` are a draft head's inputs and the range
     /// of their rows.
     pub fn write(
         &self,
         tree: &TokenTree,
         positions: &[usize],
         (nodes, chunk, to): (Range<usize>, &Chunk, &wgpu::Buffer),
-        carried: Option<(Carried<'_>, Range<usize>)>,
+        head_input: Option<(HeadInput<'_>, Range<usize>)>,
     ) {
-        match (self.joined, self.block, carried) {
-            (Some(joined), _, Some((carried, rows))) => {
+        match (self.joined, self.block, head_input) {
+            (Some(joined), _, Some((head_input, rows))) => {
                 let tokens = tree.tokens().skip(nodes.start);
-                joined.write((self.device, self.network, self.state), tokens, carried, rows);
+                joined.write((self.device, self.network, self.state), tokens, head_input, rows);
             }
-            (_, Some(block), Some((carried, rows))) => block.write(self.device, carried.features(), rows),
+            (_, Some(block), Some((head_input, rows))) => {
+                block.write(self.device, head_input.features(), rows)
+            }
             _ => {
                 if let Some(embedding) = &self.network.embedding {
                     self.embed(embedding, tree, nodes.clone());

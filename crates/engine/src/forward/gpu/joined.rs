@@ -15,7 +15,7 @@ use super::product::Product;
 use super::state::{ROWS, Rows, State};
 use super::step::{Quantise, Step};
 use crate::error::Result;
-use crate::forward::Carried;
+use crate::forward::HeadInput;
 use crate::forward::cpu::network as cpu;
 use crate::forward::cpu::reference::rms_norm;
 use crate::forward::cpu::simd::LANES;
@@ -75,7 +75,7 @@ impl Joined {
         &self,
         (device, network, state): (&GpuDevice, &Network, &State),
         tokens: impl Iterator<Item = TokenId>,
-        carried: Carried<'_>,
+        head_input: HeadInput<'_>,
         rows: Range<usize>,
     ) {
         let (width, halves) = &self.halves;
@@ -86,16 +86,17 @@ impl Joined {
             self.normalise(&mut row[..self.hidden], &self.embedding_norm);
         }
         device.write(halves, joined.into_iter().map(f32::to_bits));
-        let features = carried.features();
-        let (to, width) = match carried {
-            Carried::Own(_) => (&state.hidden, self.hidden.next_multiple_of(LANES)),
-            Carried::Target(_) => (&self.states.plain, self.states.width),
+        let features = head_input.features();
+        let (to, width) = match head_input {
+            HeadInput::Own(_) => (&state.hidden, self.hidden.next_multiple_of(LANES)),
+            HeadInput::Target(_) => (&self.states.plain, self.states.width),
         };
         let mut states = vec![0.0; rows.len() * width];
         for (row, out) in rows.zip(states.chunks_exact_mut(width)) {
             let out = &mut out[..features.width()];
             out.copy_from_slice(features.row(row));
-            if let (Carried::Target(_), Some(part)) = (carried, out.len().checked_div(self.fused_norms.len()))
+            if let (HeadInput::Target(_), Some(part)) =
+                (head_input, out.len().checked_div(self.fused_norms.len()))
             {
                 let parts = out.chunks_exact_mut(part).zip(&self.fused_norms);
                 parts.for_each(|(part, norm)| self.normalise(part, norm));

@@ -19,7 +19,7 @@ use super::state::{ROWS, SCORED, State};
 use crate::error::{Error, Result};
 use crate::forward::cpu::rescoring::{PositionScores, rescore};
 use crate::forward::cpu::simd::LANES;
-use crate::forward::{Carried, Features, Handed, Interest, Logits, Model, Pass, Row, Runner, Want};
+use crate::forward::{Features, Handed, HeadInput, Interest, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -133,11 +133,11 @@ impl GpuModel {
             joined: self
                 .joined
                 .as_ref()
-                .map(|joined| (joined, matches!(want.carried, Some(Carried::Target(_))))),
+                .map(|joined| (joined, matches!(want.head_input, Some(HeadInput::Target(_))))),
             block,
         };
         let mut recording = Recording::new(&self.device);
-        match (block, want.carried) {
+        match (block, want.head_input) {
             (Some(block), Some(_)) => phases.remember_states(&mut recording, block),
             _ => phases.encode(&mut recording),
         }
@@ -220,9 +220,9 @@ impl Runner for GpuModel {
             let chunk = Chunk::new(tree, at, nodes.clone(), &wanted);
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
-            let carried = want.carried.map(|carried| (carried, rows));
+            let head_input = want.head_input.map(|head_input| (head_input, rows));
             let nodes_and_sights = (nodes.clone(), &chunk, &self.memory.sights.nodes);
-            self.inputs().write(tree, &positions, nodes_and_sights, carried);
+            self.inputs().write(tree, &positions, nodes_and_sights, head_input);
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let asked =
                 Asked { tokens: &tokens[nodes], rows, vocabulary, interest, penalised: want.penalised };

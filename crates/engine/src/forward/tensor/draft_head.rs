@@ -6,7 +6,7 @@ use candle_nn::ops::rms_norm;
 
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::error::Result;
-use crate::forward::Carried;
+use crate::forward::HeadInput;
 use crate::model::weights::{FUSE, fused_norm};
 use crate::model::{ModelConfig, Weights};
 
@@ -43,16 +43,16 @@ impl DraftHead {
     pub fn join(
         &self,
         embedding: &Tensor,
-        carried: Carried<'_>,
+        head_input: HeadInput<'_>,
         epsilon: f32,
         padding: Padding,
     ) -> Computed<(Tensor, Tensor)> {
-        let rows = carried.features();
+        let rows = head_input.features();
         let shape = (rows.len(), rows.width());
         let rows = Tensor::from_slice(rows.numbers(), shape, embedding.device())?;
-        let state = match carried {
-            Carried::Own(_) => rows,
-            Carried::Target(_) => self.fuse.forward(&self.normalise(&rows, epsilon)?, padding)?,
+        let state = match head_input {
+            HeadInput::Own(_) => rows,
+            HeadInput::Target(_) => self.fuse.forward(&self.normalise(&rows, epsilon)?, padding)?,
         };
         let normed = rms_norm(&state.contiguous()?, &self.state_norm, epsilon)?;
         let embedding = rms_norm(&embedding.contiguous()?, &self.embedding_norm, epsilon)?;

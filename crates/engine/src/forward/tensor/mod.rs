@@ -44,7 +44,7 @@ use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
 use super::past::Past;
 use super::sketch::Sketch;
-use super::{Carried, Features, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
+use super::{Features, HeadInput, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
 use crate::model::weights::OUTPUT;
 use crate::model::{AttentionKind, ModelConfig, ModelSource, Scoring};
@@ -163,10 +163,10 @@ impl TensorModel {
         want: &Want<'_>,
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let taps = want.features;
-        let mut x = match (&self.embedding, &self.assistant, want.carried) {
+        let mut x = match (&self.embedding, &self.assistant, want.head_input) {
             (Some(embedding), ..) => embedding.embedding(&feed.ids)?,
-            (None, Some(assistant), Some(carried)) => {
-                assistant.join(tokens, carried.features(), &self.config, (self.padding, &self.device))?
+            (None, Some(assistant), Some(head_input)) => {
+                assistant.join(tokens, head_input.features(), &self.config, (self.padding, &self.device))?
             }
             (None, ..) => return Err(candle_core::Error::msg("a head that is given nothing").into()),
         };
@@ -179,12 +179,12 @@ impl TensorModel {
         }
         // Input of the first layer's attention, if it is not the normed state.
         let mut joined = None;
-        if let Some((head, carried)) = self.draft_head.as_ref().zip(want.carried) {
-            let (state, both) = head.join(&x, carried, self.config.norm_epsilon as f32, self.padding)?;
+        if let Some((head, head_input)) = self.draft_head.as_ref().zip(want.head_input) {
+            let (state, both) = head.join(&x, head_input, self.config.norm_epsilon as f32, self.padding)?;
             (x, joined) = (state, Some(both));
         }
-        if let Some((mtp, carried)) = self.mtp.as_ref().zip(want.carried) {
-            x = mtp.join(&x, carried.features(), self.config.norm_epsilon as f32, self.padding)?;
+        if let Some((mtp, head_input)) = self.mtp.as_ref().zip(want.head_input) {
+            x = mtp.join(&x, head_input.features(), self.config.norm_epsilon as f32, self.padding)?;
         }
         let told = self.per_layer.as_ref();
         let told = told.map(|told| told.tell(&x, tokens, &self.config, self.padding)).transpose()?;
@@ -407,7 +407,7 @@ impl TensorModel {
             None => Feed::new(tree, first, before, &self.device)?,
         };
         let remembers = self.block_head.is_some() || self.assistant.is_some();
-        if let Some(Carried::Target(rows)) = want.carried.filter(|_| remembers) {
+        if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| remembers) {
             self.remember_states(rows, &feed)?;
             self.scores = Scores::Sketches(Vec::new());
             self.cached.extend(tokens);

@@ -36,19 +36,19 @@ impl PassContext<'_> {
 
     /// Computes the states that enter the first layer from the target's embeddings and `states`.
     pub fn assistant_input(&self, member: &Member<'_>, assistant: &Assistant, states: Features<'_>) {
-        let (input, carried) = (&self.workspace.head_input, self.config.carried());
+        let (input, width) = (&self.workspace.head_input, self.config.carried());
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 // SAFETY: the row belongs to this unit and has room for both.
                 unsafe {
-                    let out = std::slice::from_raw_parts_mut(input.row(row), 2 * carried);
-                    let (embedding, state) = out.split_at_mut(carried);
-                    let table = &self.workspace.table[row * carried..][..carried];
+                    let out = std::slice::from_raw_parts_mut(input.row(row), 2 * width);
+                    let (embedding, state) = out.split_at_mut(width);
+                    let table = &self.workspace.table[row * width..][..width];
                     for (to, number) in embedding.iter_mut().zip(table) {
                         *to = number * self.config.embedding_scale;
                     }
                     state.copy_from_slice(states.row(row));
-                    self.quantise(input, row, 0..2 * carried, input.row(row));
+                    self.quantise(input, row, 0..2 * width, input.row(row));
                 }
             }
         });
@@ -63,7 +63,7 @@ impl PassContext<'_> {
         let completion = Completion { pending, tap: None };
         let norm = Some(&*self.network.output_norm);
         let normed = self.normalise(member, norm, completion, 0..self.nodes, self.normed);
-        let (states, carried) = (&self.workspace.states, self.config.carried());
+        let (states, width) = (&self.workspace.states, self.config.carried());
         let task = self.task(&assistant.post_projection, normed, states.row(0), false);
         self.products(member, &[task], &self.network.output);
         member.share(self.nodes, 1, |rows| {
@@ -71,7 +71,7 @@ impl PassContext<'_> {
                 // SAFETY: the row belongs to this unit and is as wide as the features.
                 unsafe {
                     let to = self.workspace.feature(row, 0);
-                    std::ptr::copy_nonoverlapping(states.row(row), to, carried);
+                    std::ptr::copy_nonoverlapping(states.row(row), to, width);
                 }
             }
         });

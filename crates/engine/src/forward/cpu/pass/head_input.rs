@@ -7,7 +7,7 @@ use crate::forward::cpu::network::{DraftHead, Mtp};
 use crate::forward::cpu::panels::Panels;
 use crate::forward::cpu::team::Member;
 use crate::forward::cpu::workspace::Inputs;
-use crate::forward::{Carried, Features};
+use crate::forward::{Features, HeadInput};
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl<'a> PassContext<'a> {
@@ -17,10 +17,10 @@ impl<'a> PassContext<'a> {
         &self,
         member: &Member<'_>,
         head: &DraftHead,
-        carried: Carried<'_>,
+        head_input: HeadInput<'_>,
         embedding_norm: &[f32],
     ) -> &'a Inputs {
-        self.load_states(member, head, carried);
+        self.load_states(member, head, head_input);
         let normed_residual = self.config.draft_head.as_ref().is_some_and(|head| head.normed_residual);
         self.concat_norms(member, (embedding_norm, &head.state_norm), normed_residual)
     }
@@ -66,10 +66,10 @@ impl<'a> PassContext<'a> {
     }
 
     /// Loads the head's input states: its own as they are, the target's fused.
-    fn load_states(&self, member: &Member<'_>, head: &DraftHead, carried: Carried<'_>) {
-        match carried {
-            Carried::Own(states) => self.copy_states(member, states),
-            Carried::Target(states) => {
+    fn load_states(&self, member: &Member<'_>, head: &DraftHead, head_input: HeadInput<'_>) {
+        match head_input {
+            HeadInput::Own(states) => self.copy_states(member, states),
+            HeadInput::Target(states) => {
                 let first = self.network.layers[0].mixer.first();
                 self.fuse(member, (&head.fuse, &head.fused_norms), states, first);
             }

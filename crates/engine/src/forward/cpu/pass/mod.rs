@@ -43,7 +43,7 @@ use super::network::{Mixer, Network};
 use super::simd::LANES;
 use super::team::Member;
 use super::workspace::{Inputs, Workspace};
-use crate::forward::{Carried, Taps};
+use crate::forward::{HeadInput, Taps};
 use crate::model::ModelConfig;
 use crate::tree::TokenTree;
 
@@ -86,7 +86,7 @@ pub struct PassContext<'a> {
     /// Hidden states to return for all rows.
     pub taps: Option<&'a Taps>,
     /// Inputs of a draft head for all rows.
-    pub carried: Option<Carried<'a>>,
+    pub head_input: Option<HeadInput<'a>>,
 }
 
 /// Operations on the hidden states that the next norm carries out first.
@@ -120,17 +120,17 @@ struct Completion<'a> {
 impl PassContext<'_> {
     /// Runs all phases on one member of the team.
     pub fn run(&self, member: &Member<'_>) {
-        if let Some((head, carried)) = self.network.block_head.as_ref().zip(self.carried) {
-            return self.cache_states(member, head, carried.features());
+        if let Some((head, head_input)) = self.network.block_head.as_ref().zip(self.head_input) {
+            return self.cache_states(member, head, head_input.features());
         }
-        let head = self.network.draft_head.as_ref().zip(self.carried);
-        match (&self.network.assistant, self.network.mtp.as_ref().zip(self.carried)) {
-            (Some(assistant), _) => match self.carried {
-                Some(Carried::Target(rows)) => return self.cache_target_kv(member, rows),
-                Some(Carried::Own(states)) => self.assistant_input(member, assistant, states),
+        let head = self.network.draft_head.as_ref().zip(self.head_input);
+        match (&self.network.assistant, self.network.mtp.as_ref().zip(self.head_input)) {
+            (Some(assistant), _) => match self.head_input {
+                Some(HeadInput::Target(rows)) => return self.cache_target_kv(member, rows),
+                Some(HeadInput::Own(states)) => self.assistant_input(member, assistant, states),
                 None => {}
             },
-            (None, Some((mtp, carried))) => self.mtp_input(member, mtp, carried.features()),
+            (None, Some((mtp, head_input))) => self.mtp_input(member, mtp, head_input.features()),
             (None, None) if head.is_none() => self.embed(member),
             (None, None) => {}
         }
@@ -146,9 +146,12 @@ impl PassContext<'_> {
             let next = next.map_or(&*self.network.output, |next| next.mixer.first());
             let completion = Completion { pending, tap: self.tap_of(index) };
             let normed = match head {
-                Some((head, carried)) => {
-                    self.eagle_input(member, head, carried, layer.mixer_norm.as_deref().unwrap_or_default())
-                }
+                Some((head, head_input)) => self.eagle_input(
+                    member,
+                    head,
+                    head_input,
+                    layer.mixer_norm.as_deref().unwrap_or_default(),
+                ),
                 None => self.normalise(
                     member,
                     layer.mixer_norm.as_deref(),
