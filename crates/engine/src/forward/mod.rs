@@ -7,11 +7,11 @@ pub mod gpu;
 mod load;
 mod logits;
 mod pass;
-mod past;
 mod reading;
 mod routing;
 mod sketch;
 mod slices;
+mod state_history;
 mod tensor;
 mod want;
 

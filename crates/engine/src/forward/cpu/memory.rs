@@ -1,5 +1,5 @@
 //! States of a recurrent layer, and a log of the last tokens' steps, in the slots that
-//! [`Past`](crate::forward::past::Past) assigns.
+//! [`StateHistory`](crate::forward::state_history::StateHistory) assigns.
 
 use std::collections::TryReserveError;
 

@@ -19,7 +19,7 @@ use super::tree_walk::TreeWalk;
 use super::workspace::Workspace;
 use crate::device;
 use crate::error::{Error, Result};
-use crate::forward::past::Past;
+use crate::forward::state_history::StateHistory;
 use crate::forward::{Features, HeadInput, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{Mixer, ModelConfig, ModelSource};
 use crate::token::TokenId;
@@ -41,7 +41,7 @@ pub struct CpuModel {
     /// States by layer; empty for attention layers.
     memories: Vec<Memory>,
     /// States and step logs of the cached text, in a model with recurrent layers.
-    past: Option<Past>,
+    history: Option<StateHistory>,
     pub(super) workspace: Workspace,
     /// Vocabulary of the last pass's logits.
     vocabulary: usize,
@@ -101,14 +101,14 @@ impl CpuModel {
             _ => Memory::default(),
         };
         let recurrent = config.mixers.iter().filter(|&&mixer| mixer != Mixer::Attention).count();
-        let past = config.recurrence.as_ref().map(|recurrence| {
+        let history = config.recurrence.as_ref().map(|recurrence| {
             let bytes = recurrent * Layout::of(recurrence).state_bytes();
-            Past::new((CHECKPOINT_BYTES / bytes.max(1)).clamp(1, MAX_CHECKPOINTS))
+            StateHistory::new((CHECKPOINT_BYTES / bytes.max(1)).clamp(1, MAX_CHECKPOINTS))
         });
         Ok(Self {
             caches: (0..config.layers).map(cache).collect(),
             memories: config.mixers.iter().map(memory).collect(),
-            past,
+            history,
             bytes: network.matrices().map(Panels::bytes).sum(),
             network,
             kernels: isa.kernels(),
@@ -129,7 +129,7 @@ impl CpuModel {
     /// # Errors
     /// `Error::NoMemory` before the computer runs out of it.
     fn reserve(&mut self, positions: usize, nodes: usize) -> Result<()> {
-        let slots = self.past.as_ref().map_or((0, 0), |past| past.places(nodes));
+        let slots = self.history.as_ref().map_or((0, 0), |history| history.slots(nodes));
         let cached_bytes: usize = self.caches.iter().map(|cache| cache.bytes_to_reserve(positions)).sum();
         let recurrent_bytes: usize = self.memories.iter().map(|memory| memory.bytes_to_reserve(slots)).sum();
         let needed = cached_bytes + recurrent_bytes;
@@ -212,7 +212,7 @@ impl Model for CpuModel {
     }
 
     fn truncate(&mut self, length: usize) -> usize {
-        let length = self.past.as_mut().map_or(length, |past| past.truncate(length));
+        let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
         self.cached.truncate(length);
         self.caches.iter_mut().for_each(|cache| cache.release(length));
         self.cached.len()
@@ -229,7 +229,7 @@ impl Model for CpuModel {
 impl Runner for CpuModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let at = self.cached.len() - first;
-        if first > 0 && self.past.as_ref().is_some_and(|past| past.skips(at)) {
+        if first > 0 && self.history.as_ref().is_some_and(|history| history.lacks_logs(at)) {
             // Run the earlier nodes once more to record their steps.
             self.truncate(at);
             self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
@@ -251,7 +251,7 @@ impl Runner for CpuModel {
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
         let start = self.cached.len() - nodes;
-        if let Some(rerun) = Past::keep_or_run(&mut self.past, &mut self.cached, start, path) {
+        if let Some(rerun) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
             return self.run_nodes(&rerun, 0, &Want::nothing(), false);
         }
         for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
@@ -274,8 +274,8 @@ impl CpuModel {
         let copies = copies_of_norms(&self.config, nodes, threads, want.features);
         let features = want.features.map_or(0, |taps| taps.width(&self.config));
         self.workspace.prepare_features(nodes, features);
-        if let Some(past) = self.past.as_mut().filter(|_| nodes > 0) {
-            let plan = past.plan(tree, first, at, !rows.is_empty(), record_all);
+        if let Some(history) = self.history.as_mut().filter(|_| nodes > 0) {
+            let plan = history.plan(tree, first, at, !rows.is_empty(), record_all);
             self.workspace.recurrent.walk = TreeWalk::new(tree, first, plan);
         }
         self.workspace.prepare(

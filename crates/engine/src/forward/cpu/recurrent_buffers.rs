@@ -42,7 +42,7 @@ impl RecurrentBuffers {
         self.rates.iter_mut().for_each(|rates| rates.reserve(rows * heads.values.next_multiple_of(LANES)));
         self.read.reserve(rows * width);
         self.mixed.prepare(rows, if width == 0 { recurrence.channels } else { width }, tile);
-        let temporary = self.walk.plan.rows.iter().filter(|row| row.is_none()).count();
+        let temporary = self.walk.plan.logs.iter().filter(|row| row.is_none()).count();
         self.temporary.reserve(temporary * layout.record);
         self.copies.reserve(members * self.walk.copies * heads.key_size * COLUMNS);
     }

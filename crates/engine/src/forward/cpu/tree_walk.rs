@@ -1,7 +1,7 @@
 //! Traversal of a token tree by a state matrix: depth first, so that few copies are alive at once.
 //! All blocks, heads and layers share it.
 
-use crate::forward::past::Plan;
+use crate::forward::state_history::StatePlan;
 use crate::tree::TokenTree;
 
 /// Location of a matrix.
@@ -38,10 +38,10 @@ pub struct Visit {
     pub read: Option<usize>,
 }
 
-/// Plan of states and records for a pass, and the order of their use.
+/// StatePlan of states and records for a pass, and the order of their use.
 #[derive(Debug, Default)]
 pub struct TreeWalk {
-    pub plan: Plan,
+    pub plan: StatePlan,
     pub visits: Vec<Visit>,
     /// Most copies that are alive at once.
     pub copies: usize,
@@ -58,7 +58,7 @@ struct Siblings {
 
 impl TreeWalk {
     /// Plans the traversal of the nodes of `tree` from `first` on. Earlier nodes have records.
-    pub fn new(tree: &TokenTree, first: usize, plan: Plan) -> Self {
+    pub fn new(tree: &TokenTree, first: usize, plan: StatePlan) -> Self {
         let (roots, mut children) = roots_and_children(tree, first);
         let mut walk = Self { plan, ..Self::default() };
         let slot = if walk.plan.to.is_some() { MatrixSlot::Cached } else { MatrixSlot::Initial };
@@ -89,8 +89,8 @@ impl TreeWalk {
                 _ => siblings.copy,
             };
             let ends = walk.plan.end.is_some()
-                && walk.plan.rows[node].is_none()
-                && walk.plan.rows[node + 1].is_some();
+                && walk.plan.logs[node].is_none()
+                && walk.plan.logs[node + 1].is_some();
             let slot = if ends { MatrixSlot::ChainEnd } else { MatrixSlot::Copy(copy) };
             let copy = if ends { copy } else { copy + 1 };
             walk.copies = walk.copies.max(copy);
@@ -169,7 +169,7 @@ mod tests {
         for first in 0..tree.len() {
             for to in [None, Some(7)] {
                 let rows = vec![Some(0); tree.len()];
-                let walk = TreeWalk::new(&tree, first, Plan { to, rows, ..Plan::default() });
+                let walk = TreeWalk::new(&tree, first, StatePlan { to, logs: rows, ..StatePlan::default() });
                 assert_eq!(applied(&walk), expected(&tree, first, to.is_some()), "from {first} on");
                 assert!(walk.copies <= 3, "{} copies", walk.copies);
             }
@@ -180,7 +180,11 @@ mod tests {
     fn a_chain_needs_one_copy_and_leaves_its_end_state() {
         let tree = TokenTree::chain(0..9);
         let rows: Vec<Option<usize>> = (0..9).map(|row| (row >= 6).then_some(row)).collect();
-        let walk = TreeWalk::new(&tree, 0, Plan { rows, end: Some(3), to: Some(1), ..Plan::default() });
+        let walk = TreeWalk::new(
+            &tree,
+            0,
+            StatePlan { logs: rows, end: Some(3), to: Some(1), ..StatePlan::default() },
+        );
         assert_eq!(applied(&walk), expected(&tree, 0, true));
         assert_eq!(walk.copies, 1);
         let left = walk.visits.iter().find(|visit| visit.to == Some(MatrixSlot::ChainEnd)).unwrap();

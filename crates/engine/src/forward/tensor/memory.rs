@@ -1,14 +1,14 @@
 //! Memory of a recurrent layer: states of the text, and step logs of its last tokens, in the slots
-//! that [`Past`](crate::forward::past::Past) names.
+//! that [`StateHistory`](crate::forward::state_history::StateHistory) names.
 
 use candle_core::{Result, Tensor};
 
-use crate::forward::past::Plan;
+use crate::forward::state_history::StatePlan;
 use crate::tree::TokenTree;
 
 /// State and log slots of a pass, and its tree.
 pub struct Course<'a> {
-    pub plan: Plan,
+    pub plan: StatePlan,
     pub tree: &'a TokenTree,
     /// First node to run; earlier nodes have step logs.
     pub first: usize,
@@ -17,7 +17,7 @@ pub struct Course<'a> {
 impl Course<'_> {
     /// Leading nodes of the tree whose step logs are not kept.
     pub fn skipped(&self) -> usize {
-        self.plan.rows.iter().take_while(|row| row.is_none()).count()
+        self.plan.logs.iter().take_while(|row| row.is_none()).count()
     }
 }
 
@@ -70,7 +70,7 @@ impl Memory {
     ///
     /// # Errors
     /// A slot that holds no state.
-    pub fn begin(&self, plan: &Plan) -> Result<(State, Vec<Record>)> {
+    pub fn begin(&self, plan: &StatePlan) -> Result<(State, Vec<Record>)> {
         let state = plan.from.map_or_else(|| Ok(self.nothing.clone()), |from| held(&self.states, from))?;
         Ok((state, plan.before.iter().map(|&place| self.record(place)).collect::<Result<_>>()?))
     }

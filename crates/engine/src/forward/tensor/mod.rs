@@ -42,8 +42,8 @@ use self::origin::Origin;
 use self::per_layer::PerLayer;
 use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
-use super::past::Past;
 use super::sketch::Sketch;
+use super::state_history::StateHistory;
 use super::{Features, HeadInput, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
 use crate::model::weights::OUTPUT;
@@ -69,7 +69,7 @@ pub struct TensorModel {
     output: Stack,       // [vocabulary, hidden]
     padding: Padding,
     /// History of recurrent layers, if the model has any.
-    past: Option<Past>,
+    history: Option<StateHistory>,
     cached: Vec<TokenId>,
     scores: Scores,
     features: Vec<f32>, // [nodes, tapped]
@@ -82,7 +82,7 @@ pub struct TensorModel {
 }
 
 /// Maximum number of checkpoints of recurrent layers.
-const LASTING: usize = 4;
+const MAX_CHECKPOINTS: usize = 4;
 
 /// Scores of the last pass, whole or as sketches.
 enum Scores {
@@ -141,7 +141,7 @@ impl TensorModel {
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
             layers,
-            past: config.recurrence.is_some().then(|| Past::new(LASTING)),
+            history: config.recurrence.is_some().then(|| StateHistory::new(MAX_CHECKPOINTS)),
             config,
             device: device.clone(),
             cached: Vec::new(),
@@ -326,7 +326,7 @@ impl Model for TensorModel {
     }
 
     fn truncate(&mut self, length: usize) -> usize {
-        let length = self.past.as_mut().map_or(length, |past| past.truncate(length));
+        let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
         self.cached.truncate(length);
         self.cached.len()
     }
@@ -344,7 +344,7 @@ impl Model for TensorModel {
 impl Runner for TensorModel {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         let at = self.cached.len() - first;
-        if first > 0 && self.past.as_ref().is_some_and(|past| past.skips(at)) {
+        if first > 0 && self.history.as_ref().is_some_and(|history| history.lacks_logs(at)) {
             // The earlier nodes run again, for their step logs.
             self.truncate(at);
             self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
@@ -378,7 +378,7 @@ impl Runner for TensorModel {
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
         let start = self.cached.len() - nodes;
-        if let Some(again) = Past::keep_or_run(&mut self.past, &mut self.cached, start, path) {
+        if let Some(again) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
             return self.run_nodes(&again, 0, &Want::nothing(), false);
         }
         let moved = path.iter().enumerate().skip_while(|&(to, &from)| to == from);
@@ -415,8 +415,8 @@ impl TensorModel {
         }
         let rows = want.rows_between(first, tree.len());
         let (at, scored) = (self.cached.len() - first, !rows.is_empty());
-        let past = self.past.as_mut().filter(|_| first < tree.len());
-        let plan = past.map(|past| past.plan(tree, first, at, scored, recorded));
+        let history = self.history.as_mut().filter(|_| first < tree.len());
+        let plan = history.map(|history| history.plan(tree, first, at, scored, recorded));
         let course = plan.map(|plan| Course { plan, tree, first });
         let ran = self.run_layers(&feed, &tokens, course.as_ref(), want);
         if ran.is_err() && course.is_some() {

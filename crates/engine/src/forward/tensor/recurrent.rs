@@ -111,7 +111,7 @@ impl Recurrent {
             self.memory.leave(end, State { tail: tail(text + course.skipped())?, matrices: left.1 });
         }
         for (row, update) in updates.into_iter().enumerate() {
-            if let Some(place) = course.plan.rows[course.first + row] {
+            if let Some(place) = course.plan.logs[course.first + row] {
                 self.memory.write(place, Record { inputs: inputs.narrow(0, row, 1)?, update });
             }
         }
@@ -129,7 +129,7 @@ impl Recurrent {
     ) -> Result<(Tensor, usize)> {
         let mut all = vec![state.tail.clone()];
         all.extend(before.iter().map(|record| record.inputs.clone()));
-        for place in course.plan.rows[..course.first].iter().flatten() {
+        for place in course.plan.logs[..course.first].iter().flatten() {
             all.push(self.memory.record(*place)?.inputs);
         }
         all.push(inputs.clone());
@@ -187,7 +187,7 @@ impl Recurrent {
                 None => begin.clone(),
                 Some(parent) => after[parent].clone().unwrap_or_else(|| begin.clone()),
             };
-            let update = match (node.checked_sub(course.first), course.plan.rows[node]) {
+            let update = match (node.checked_sub(course.first), course.plan.logs[node]) {
                 (Some(row), _) => {
                     let (found, update) = rows[row].read(&matrices)?;
                     read.push(found);

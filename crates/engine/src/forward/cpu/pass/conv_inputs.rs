@@ -84,11 +84,11 @@ impl PassContext<'_> {
             }
         };
         for row in 0..self.nodes {
-            if let Some(slot) = plan.rows[self.first + row] {
+            if let Some(slot) = plan.logs[self.first + row] {
                 copy(inputs.at(row, channel), memory.record(slot).inputs(channel));
             }
         }
-        let skipped = plan.rows.iter().take_while(|row| row.is_none()).count();
+        let skipped = plan.logs.iter().take_while(|row| row.is_none()).count();
         let ends = plan.end.map(|end| (end, self.workspace.visible[skipped - 1].as_slice()));
         for (slot, path) in ends.into_iter().chain(plan.to.map(|to| (to, [].as_slice()))) {
             // Oldest first, so that a state is read before it is shifted.
@@ -127,7 +127,7 @@ impl PassContext<'_> {
     /// Record of a node of the tree.
     pub fn record(&self, memory: &Memory, node: usize) -> StepRecord {
         let scratch = &self.workspace.recurrent;
-        scratch.walk.plan.rows[node]
+        scratch.walk.plan.logs[node]
             .map_or_else(|| scratch.temporary_record(node), |slot| memory.record(slot))
     }
 }
