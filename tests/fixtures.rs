@@ -135,7 +135,7 @@ pub fn tensors_on() -> Option<&'static Device> {
 /// One row a token, fed in chunks of the given sizes, the last one repeated.
 pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
     model.truncate(0);
-    model.expect(tokens.len());
+    model.prepare_for_length(tokens.len());
     let mut rows = Vec::new();
     let mut sizes = chunks.iter().copied().chain(std::iter::repeat(*chunks.last().unwrap()));
     while rows.len() < tokens.len() {

@@ -120,7 +120,7 @@ fn a_text_that_outgrew_its_original_context_is_read_anew_and_so_is_one_that_was_
     for (most, mut model) in models {
         let expected = [ORIGINAL, ORIGINAL + 1].map(|length| after(model.as_mut(), &tokens[..length]));
         model.truncate(0);
-        model.expect(1);
+        model.prepare_for_length(1);
         // It grows by tokens over the border, and is cut again.
         for length in (1..=ORIGINAL + 1).chain([ORIGINAL]) {
             let context = &tokens[..length];
@@ -137,7 +137,7 @@ fn a_text_that_outgrew_its_original_context_is_read_anew_and_so_is_one_that_was_
         }
         let apart = difference(&expected[..1], &expected[1..]);
         assert!(apart > 0.1, "the lists make no difference: {apart}");
-        model.expect(ORIGINAL + 1);
+        model.prepare_for_length(ORIGINAL + 1);
         assert!(model.cached().is_empty(), "keys of a short text in a long one");
     }
 }

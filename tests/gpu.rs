@@ -137,7 +137,7 @@ fn a_layer_takes_eight_dispatches() {
         for rows in [1, 8] {
             let tree = TokenTree::chain(vec![5; rows]);
             model.run(&tree, &want).unwrap().keep(&[]).unwrap();
-            assert_eq!(model.handed().unwrap().dispatches, 8 * layers + others, "{rows} rows");
+            assert_eq!(model.dispatch_stats().unwrap().dispatches, 8 * layers + others, "{rows} rows");
         }
     }
 }

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
     let wanted = choose(&this_computer()?, &source, Role::Target, args.device.device());
     let (mut model, device) = place(&wanted, Role::Target, |opened| load(&source, &opened.device))?;
     device.remark.iter().for_each(output::note);
-    model.expect(tokens.len());
+    model.prepare_for_length(tokens.len());
     for pass in passes(tokens.len(), &args.chunks) {
         let chunk = TokenTree::chain(tokens[pass.clone()].iter().copied());
         let scored = model.run(&chunk, &Want::all_rows())?;

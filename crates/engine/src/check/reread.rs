@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::decoder::{Decoder, Request};
 use crate::distribution::Distribution;
 use crate::error::{Error, Result};
-use crate::forward::{Want, catch_up, outgrow};
+use crate::forward::{Want, catch_up, rerun_if_outgrown};
 use crate::penalties::Penalties;
 use crate::sampler::shown_probability;
 use crate::token::TokenId;
@@ -58,7 +58,7 @@ pub fn reread(
         let mut parent = None;
         let path = accepted(round);
         for (depth, (token, _)) in round.emitted().enumerate() {
-            let _ = outgrow(target, &context, &mut |_, _| ControlFlow::Continue(()))?;
+            let _ = rerun_if_outgrown(target, &context, &mut |_, _| ControlFlow::Continue(()))?;
             let last = TokenTree::chain(context.last().copied());
             penalties.follow(&context);
             let list = penalties.at(&context[..]);

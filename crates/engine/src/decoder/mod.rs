@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting, FeatureGap, Observation, Sample};
 use crate::error::{Error, Result};
-use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, outgrow, rewind};
+use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, rerun_if_outgrown, rewind};
 use crate::governor::TextKind;
 use crate::model::{TextStream, Tokenizer};
 use crate::penalties::PenaltyTokens;
@@ -278,7 +278,7 @@ impl<'a> Writing<'a> {
         }
         loop {
             let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
-            if outgrow(self.target, &self.context, &mut on_prompt)?.is_break() {
+            if rerun_if_outgrown(self.target, &self.context, &mut on_prompt)?.is_break() {
                 return Ok(Finish::Cancelled);
             }
             if !waits {

@@ -75,7 +75,7 @@ pub trait Model: Send {
     }
 
     /// Dispatches of the last pass, for engines with compute kernels of their own on the GPU.
-    fn handed(&self) -> Option<Handed> {
+    fn dispatch_stats(&self) -> Option<DispatchStats> {
         None
     }
 
@@ -86,12 +86,12 @@ pub trait Model: Send {
     /// Prepares for a text of `length` tokens, including those of the next pass. Drops the whole
     /// cache if a text of that length needs other RoPE factors than the cached one
     /// ([`ModelConfig::rope_switch_length`]).
-    fn expect(&mut self, _length: usize) {}
+    fn prepare_for_length(&mut self, _length: usize) {}
 }
 
 /// Work of one pass on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Handed {
+pub struct DispatchStats {
     /// Compute dispatches, which run one after the other.
     pub dispatches: usize,
     /// Bytes of weights that a pass over one row reads.
@@ -171,12 +171,12 @@ pub fn catch_up_with(
 ///
 /// # Errors
 /// As [`Model::run`].
-pub fn outgrow(
+pub fn rerun_if_outgrown(
     model: &mut dyn Model,
     context: &[TokenId],
     on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<ControlFlow<()>> {
-    model.expect(context.len());
+    model.prepare_for_length(context.len());
     if model.cached().len() + 1 >= context.len() {
         return Ok(ControlFlow::Continue(()));
     }
@@ -186,7 +186,7 @@ pub fn outgrow(
 /// Drops cached tokens after the common prefix with `context` without its last token, which always
 /// runs again for its logits. Returns the number of tokens kept.
 pub fn rewind(model: &mut dyn Model, context: &[TokenId]) -> usize {
-    model.expect(context.len());
+    model.prepare_for_length(context.len());
     let wanted = &context[..context.len().saturating_sub(1)];
     let common = model.cached().iter().zip(wanted).take_while(|(cached, token)| cached == token).count();
     model.truncate(common)

@@ -176,7 +176,7 @@ fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Res
 fn handed(target: &mut dyn Model) -> Result<Option<PassHanded>> {
     let mut run = |want: &Want<'_>| -> Result<_> {
         target.run(&TokenTree::chain([0]), want)?.keep(&[])?;
-        Ok(target.handed().map(|handed| (handed, target.config().layers)))
+        Ok(target.dispatch_stats().map(|handed| (handed, target.config().layers)))
     };
     let layers = run(&Want::nothing())?;
     let all = run(&Want::all_rows().interest(Interest::Peaks))?;

@@ -232,7 +232,7 @@ impl Drafter for ModelDrafter {
         if text == 0 || request.length == 0 {
             return Ok(Draft::default());
         }
-        self.model.expect(text);
+        self.model.prepare_for_length(text);
         let draft = self.draft_known(context, request, sampler);
         self.reading.known.truncate(text);
         draft

@@ -218,7 +218,7 @@ impl Model for CpuModel {
         self.cached.len()
     }
 
-    fn expect(&mut self, length: usize) {
+    fn prepare_for_length(&mut self, length: usize) {
         if self.config.is_long(length) != self.long {
             self.long = !self.long;
             self.truncate(0);

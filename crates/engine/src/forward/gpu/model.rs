@@ -19,7 +19,7 @@ use super::state::{ROWS, SCORED, State};
 use crate::error::{Error, Result};
 use crate::forward::cpu::rescoring::{PositionScores, rescore};
 use crate::forward::cpu::simd::LANES;
-use crate::forward::{Features, Handed, HeadInput, Interest, Logits, Model, Pass, Row, Runner, Want};
+use crate::forward::{DispatchStats, Features, HeadInput, Interest, Logits, Model, Pass, Row, Runner, Want};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -47,7 +47,7 @@ pub struct GpuModel {
     tapped: usize,
     /// Scores after a token, in a head that drafts blocks.
     after: Vec<f32>, // [vocabulary]
-    handed: Handed,
+    dispatch_stats: DispatchStats,
 }
 
 impl GpuModel {
@@ -75,7 +75,7 @@ impl GpuModel {
             vocabulary: config.vocabulary,
             returning: Returning::new(device)?,
             returned: Returned::default(),
-            handed: Handed { dispatches: 0, bytes: network.bytes() },
+            dispatch_stats: DispatchStats { dispatches: 0, bytes: network.bytes() },
             device: Arc::clone(device),
             network,
             state,
@@ -148,7 +148,7 @@ impl GpuModel {
             self.scorer.bring_back(&mut recording, asked)?;
         }
         self.returning.bring_back(&mut recording, &self.state, block);
-        self.handed.dispatches += recording.end();
+        self.dispatch_stats.dispatches += recording.end();
         if asked.rows > 0 {
             let before = std::mem::replace(&mut self.scores, Scores::none());
             self.scores = self.scorer.collect(asked, before)?;
@@ -175,8 +175,8 @@ impl Model for GpuModel {
         self.device.wait()
     }
 
-    fn handed(&self) -> Option<Handed> {
-        Some(self.handed)
+    fn dispatch_stats(&self) -> Option<DispatchStats> {
+        Some(self.dispatch_stats)
     }
 
     fn truncate(&mut self, length: usize) -> usize {
@@ -184,7 +184,7 @@ impl Model for GpuModel {
         self.cached.len()
     }
 
-    fn expect(&mut self, length: usize) {
+    fn prepare_for_length(&mut self, length: usize) {
         if self.config.is_long(length) != self.long {
             self.long = !self.long;
             self.truncate(0);
@@ -202,7 +202,7 @@ impl Runner for GpuModel {
         self.returned = Returned::default();
         self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
         let at_once = self.rows_at_once(rows.len());
-        self.handed.dispatches = 0;
+        self.dispatch_stats.dispatches = 0;
         let tokens: Vec<TokenId> = tree.tokens().collect();
         // Only one chunk's logits stay on the device. A head that drafts blocks rescores whole
         // rows.

@@ -331,10 +331,10 @@ impl Model for TensorModel {
         self.cached.len()
     }
 
-    fn expect(&mut self, length: usize) {
+    fn prepare_for_length(&mut self, length: usize) {
         let long = self.config.is_long(length);
-        // `expect` has to be called on every table, so `any` would not do.
-        let changed = self.rotary.iter_mut().map(|rotary| rotary.expect(long)).filter(|&changed| changed);
+        // `set_long` has to be called on every table, so `any` would not do.
+        let changed = self.rotary.iter_mut().map(|rotary| rotary.set_long(long)).filter(|&changed| changed);
         if changed.count() > 0 {
             self.truncate(0);
         }

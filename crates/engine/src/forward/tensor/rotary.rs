@@ -56,7 +56,7 @@ impl RotaryTable {
     }
 
     /// Selects LongRoPE's factors for long or short texts. Returns whether they changed.
-    pub fn expect(&mut self, long: bool) -> bool {
+    pub fn set_long(&mut self, long: bool) -> bool {
         let changes = self.rotary.long_frequencies.is_some() && self.long != long;
         if changes {
             (self.long, self.positions) = (long, 0);
