@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use foretoken_engine::forward::Reading;
+use foretoken_engine::forward::Bandwidth;
 use foretoken_library::{self as library, Pair, Purpose, pairs};
 
 use crate::ipc::{CatalogueFamily, CatalogueModel, Recommendation, RecommendationKind};
@@ -32,7 +32,7 @@ pub struct Computer {
     pub disk_bytes: Option<u64>,
     pub has_gpu: bool,
     /// How fast the CPU reads weights; `None` where that was not measured, or a GPU computes.
-    pub reading: Option<Reading>,
+    pub reading: Option<Bandwidth>,
     /// Names of the models that are here.
     pub installed: HashSet<String>,
     /// Names of those that were asked for and are on their way.
@@ -148,7 +148,7 @@ mod tests {
 
     /// With this much memory, read so fast, and a pass that takes a quarter longer than that.
     fn computer(memory_bytes: u64, gb_s: f64) -> Computer {
-        let reading = Some(Reading { bytes: 98_000_000, gb_s, share: 0.8 });
+        let reading = Some(Bandwidth { bytes: 98_000_000, gb_s, share: 0.8 });
         Computer { memory_bytes, disk_bytes: Some(500 * GB), reading, ..Computer::default() }
     }
 

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use foretoken_engine::forward::Reading;
+use foretoken_engine::forward::Bandwidth;
 use foretoken_engine::trace::Summary;
 use foretoken_library::{Folders, Learned};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ struct Measured {
 impl Speeds {
     /// How fast this computer reads weights, with what computes there called `device`; `None` before that was
     /// measured.
-    pub fn reading(&self, device: &str) -> Option<Reading> {
+    pub fn reading(&self, device: &str) -> Option<Bandwidth> {
         self.about(None, device).recall()
     }
 
@@ -40,7 +40,7 @@ impl Speeds {
     }
 
     /// Keeps a reading, unless a faster one is known: whatever else the computer does makes it slower, and never faster.
-    pub fn keep_reading(&self, reading: &Reading, device: &str) {
+    pub fn keep_reading(&self, reading: &Bandwidth, device: &str) {
         if self.reading(device).is_none_or(|known| known.tokens_per_second(1) < reading.tokens_per_second(1))
         {
             keep(&self.about(None, device), reading);
@@ -109,7 +109,7 @@ mod tests {
         let (_folder, speeds, model) = fixture();
         let of = |device| speeds.of(&model, 2_000_000_000, device);
         assert_eq!(of(DEVICE), None);
-        speeds.keep_reading(&Reading { bytes: 98_000_000, gb_s: 50.0, share: 0.8 }, DEVICE);
+        speeds.keep_reading(&Bandwidth { bytes: 98_000_000, gb_s: 50.0, share: 0.8 }, DEVICE);
         assert_eq!(of(DEVICE), Some(ModelSpeed { plain: Some(20.0), drafted: None, measured: false }));
         assert_eq!(speeds.of(&model, 0, DEVICE), None, "one that could not be looked into");
         speeds.keep(&model, DEVICE, &reply(100, 40, 33.0, Some(22.0)));
@@ -133,7 +133,7 @@ mod tests {
         assert!(!Speeds::tells(9_000_000));
         assert!(Speeds::tells(98_000_000));
         for gb_s in [2.0, 50.0, 49.0] {
-            speeds.keep_reading(&Reading { bytes: 98_000_000, gb_s, share: 0.8 }, DEVICE);
+            speeds.keep_reading(&Bandwidth { bytes: 98_000_000, gb_s, share: 0.8 }, DEVICE);
         }
         assert_eq!(speeds.reading(DEVICE).map(|reading| reading.gb_s), Some(50.0));
     }

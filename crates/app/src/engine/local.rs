@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
-use foretoken_engine::forward::Reading;
+use foretoken_engine::forward::Bandwidth;
 use foretoken_engine::model::Tokenizer;
 use foretoken_engine::session::{Host, Remedy, Session};
 use foretoken_engine::trace::Summary;
@@ -280,7 +280,7 @@ impl Local {
             return;
         }
         self.measured = Some(device.clone());
-        match Reading::measure(session.decoder.target_mut(), TURNS, MEASURING) {
+        match Bandwidth::measure(session.decoder.target_mut(), TURNS, MEASURING) {
             Ok(Some(reading)) => self.models.speeds.keep_reading(&reading, &device),
             Ok(None) => {}
             Err(error) => tracing::warn!("how fast weights are read could not be measured: {error}"),

@@ -18,7 +18,7 @@ use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting, FeatureGap, Observation, Sample};
 use crate::error::{Error, Result};
-use crate::forward::{Features, Model, Part, Row, Want, catch_up_with, rerun_if_outgrown, rewind};
+use crate::forward::{Features, Model, PrefillChunk, Row, Want, catch_up_with, rerun_if_outgrown, rewind};
 use crate::governor::TextKind;
 use crate::model::{TextStream, Tokenizer};
 use crate::penalties::PenaltyTokens;
@@ -335,7 +335,7 @@ impl<'a> Writing<'a> {
         let is_off = self.request.speculation.is_off();
         let taps = drafters.taps().clone();
         let mut start = Instant::now();
-        let mut on_part = |Part { at, tokens, total, features }: Part<'_>| {
+        let mut on_chunk = |PrefillChunk { at, tokens, total, features }: PrefillChunk<'_>| {
             let observed = Observation { at, tokens, rows: None, features };
             match gap {
                 _ if is_off => {}
@@ -346,7 +346,7 @@ impl<'a> Writing<'a> {
             start = Instant::now();
             goes_on
         };
-        catch_up_with(self.target, context, &taps, &mut on_part)
+        catch_up_with(self.target, context, &taps, &mut on_chunk)
     }
 
     /// Runs tokens again whose hidden states the next drafter is missing.

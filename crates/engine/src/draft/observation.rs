@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::Drafter;
 use crate::context::Context;
 use crate::error::Result;
-use crate::forward::{Features, Model, Part, Row, catch_up_with};
+use crate::forward::{Features, Model, PrefillChunk, Row, catch_up_with};
 use crate::token::TokenId;
 
 /// Consecutive tokens of the text that the target ran. They replace earlier observations at these
@@ -37,9 +37,10 @@ pub fn replay_for(
     let taps = drafter.taps().cloned().unwrap_or_default();
     target.truncate(context.len() - 1 - drafter.missing_features(context));
     let mut outcome = Ok(());
-    let (_, ended) = catch_up_with(target, context, &taps, &mut |Part { at, tokens, features, .. }| {
-        outcome = drafter.observe(&Observation { at, tokens, rows: None, features });
-        if outcome.is_ok() { go_on() } else { ControlFlow::Break(()) }
-    })?;
+    let (_, ended) =
+        catch_up_with(target, context, &taps, &mut |PrefillChunk { at, tokens, features, .. }| {
+            outcome = drafter.observe(&Observation { at, tokens, rows: None, features });
+            if outcome.is_ok() { go_on() } else { ControlFlow::Break(()) }
+        })?;
     outcome.map(|()| ended)
 }

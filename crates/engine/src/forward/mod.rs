@@ -1,13 +1,13 @@
 //! Running models: the [`Model`] trait, inputs and outputs of a forward pass, and the rules that
 //! keep the KV cache in line with a text. Token selection is elsewhere.
 
+mod bandwidth;
 pub mod cpu;
 mod features;
 pub mod gpu;
 mod load;
 mod logits;
 mod pass;
-mod reading;
 mod routing;
 mod sketch;
 mod slices;
@@ -22,13 +22,13 @@ use crate::model::ModelConfig;
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
+pub use bandwidth::Bandwidth;
 pub use cpu::CpuModel;
 pub use features::{Features, HeadInput, Taps};
 pub use gpu::GpuModel;
 pub use load::load;
 pub use logits::{Logits, Peak, Row};
 pub use pass::{Pass, Runner};
-pub use reading::Reading;
 pub use sketch::Interest;
 pub use tensor::TensorModel;
 pub use want::Want;
@@ -104,7 +104,7 @@ const CHUNK: usize = 128;
 
 /// A chunk of a text that ran in one pass.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct PrefillChunk<'a> {
     /// Position of the chunk's first token.
     pub at: usize,
     pub tokens: &'a [TokenId],
@@ -128,12 +128,12 @@ pub fn catch_up(
     context: &[TokenId],
     on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
 ) -> Result<(usize, ControlFlow<()>)> {
-    catch_up_with(model, context, &Taps::default(), &mut |part| {
-        on_progress(part.at + part.tokens.len(), part.total)
+    catch_up_with(model, context, &Taps::default(), &mut |chunk| {
+        on_progress(chunk.at + chunk.tokens.len(), chunk.total)
     })
 }
 
-/// Does the same as [`catch_up`], and passes each chunk to `on_part` with the hidden states of
+/// Does the same as [`catch_up`], and passes each chunk to `on_chunk` with the hidden states of
 /// `taps`.
 ///
 /// # Errors
@@ -142,7 +142,7 @@ pub fn catch_up_with(
     model: &mut dyn Model,
     context: &[TokenId],
     taps: &Taps,
-    on_part: &mut dyn FnMut(Part<'_>) -> ControlFlow<()>,
+    on_chunk: &mut dyn FnMut(PrefillChunk<'_>) -> ControlFlow<()>,
 ) -> Result<(usize, ControlFlow<()>)> {
     let total = context.len().saturating_sub(1);
     let reused = rewind(model, context);
@@ -153,9 +153,9 @@ pub fn catch_up_with(
         let goes_on = if taps.is_empty() {
             drop(pass);
             model.wait()?;
-            on_part(Part { at, tokens, total, features: None })
+            on_chunk(PrefillChunk { at, tokens, total, features: None })
         } else {
-            on_part(Part { at, tokens, total, features: pass.features() })
+            on_chunk(PrefillChunk { at, tokens, total, features: pass.features() })
         };
         if goes_on.is_break() {
             return Ok((reused, ControlFlow::Break(())));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::forward::{Model, Reading};
+use foretoken_engine::forward::{Bandwidth, Model};
 
 use super::cost::fill;
 use crate::error::Result;
@@ -11,7 +11,7 @@ use crate::error::Result;
 const TURNS: usize = 15;
 
 /// Measured with text in the cache; `None` when the weights are on another device.
-pub fn read(model: &mut dyn Model, requests: &[Request]) -> Result<Option<Reading>> {
+pub fn read(model: &mut dyn Model, requests: &[Request]) -> Result<Option<Bandwidth>> {
     fill(model, requests)?;
-    Ok(Reading::measure(model, TURNS, Duration::MAX)?)
+    Ok(Bandwidth::measure(model, TURNS, Duration::MAX)?)
 }

@@ -11,7 +11,7 @@ use crate::tree::TokenTree;
 
 /// Bytes that a pass reads, and the memory bandwidth for them.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Reading {
+pub struct Bandwidth {
     pub bytes: usize,
     /// Gigabytes (10^9 bytes) per second.
     pub gb_s: f64,
@@ -19,19 +19,19 @@ pub struct Reading {
     pub share: f64,
 }
 
-impl Reading {
+impl Bandwidth {
     /// Measures with the model's own weights, alternating plain reads with passes over one token
     /// after the cached ones: bandwidth depends on where memory lies and on the computer's load.
-    /// Takes medians of `turns` measurements, or of fewer once `within` has passed. Returns `None`
+    /// Takes medians of `rounds` measurements, or of fewer once `within` has passed. Returns `None`
     /// if the weights are on another device.
     ///
     /// # Errors
     /// As [`Model::run`]. The cached tokens stay cached.
-    pub fn measure(model: &mut dyn Model, turns: usize, within: Duration) -> Result<Option<Self>> {
+    pub fn measure(model: &mut dyn Model, rounds: usize, within: Duration) -> Result<Option<Self>> {
         let (start, cached) = (Instant::now(), model.cached().len());
         let (mut readings, mut passes) = (Vec::new(), Vec::new());
         let mut bytes = 0;
-        while readings.len() < turns && (readings.is_empty() || start.elapsed() < within) {
+        while readings.len() < rounds && (readings.is_empty() || start.elapsed() < within) {
             let reading = Instant::now();
             bytes = model.read_weights();
             readings.push(milliseconds(reading));
@@ -69,10 +69,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_takes_twice_the_bytes_is_written_half_as_fast() {
-        let reading = Reading { bytes: 98_000_000, gb_s: 40.0, share: 0.8 };
-        assert!((reading.tokens_per_second(1_000_000_000) - 32.0).abs() < 1e-9);
-        assert!((reading.tokens_per_second(2_000_000_000) - 16.0).abs() < 1e-9);
-        assert!(reading.tokens_per_second(0).is_finite());
+    fn tokens_per_second_are_inverse_to_the_bytes_of_a_model() {
+        let bandwidth = Bandwidth { bytes: 98_000_000, gb_s: 40.0, share: 0.8 };
+        assert!((bandwidth.tokens_per_second(1_000_000_000) - 32.0).abs() < 1e-9);
+        assert!((bandwidth.tokens_per_second(2_000_000_000) - 16.0).abs() < 1e-9);
+        assert!(bandwidth.tokens_per_second(0).is_finite());
     }
 }
