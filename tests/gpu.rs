@@ -15,7 +15,7 @@ use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::device::Device;
 use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, Vocabulary};
 use foretoken_engine::format::Format;
-use foretoken_engine::forward::{Interest, Model, Taps, Want, load};
+use foretoken_engine::forward::{LogitSubset, Model, Taps, Want, load};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
@@ -133,7 +133,7 @@ fn experts_have_the_cpus_bits_however_rows_are_shared_out() {
 fn a_layer_takes_eight_dispatches() {
     let mut model = on_the_gpu(&starter_target());
     let layers = model.config().layers;
-    for (want, others) in [(Want::nothing(), 1), (Want::all_rows().interest(Interest::Peaks), 4)] {
+    for (want, others) in [(Want::nothing(), 1), (Want::all_rows().subset(LogitSubset::Peaks), 4)] {
         for rows in [1, 8] {
             let tree = TokenTree::chain(vec![5; rows]);
             model.run(&tree, &want).unwrap().keep(&[]).unwrap();
@@ -221,7 +221,7 @@ fn hidden_states_and_peaks_are_the_cpus() {
         let layers = source.config().unwrap().layers;
         let taps = Taps { entering: vec![0, 1, layers], last: true, ..Taps::default() };
         let tree = TokenTree::chain((0..35).map(|i| 3 + i * 61 % 300));
-        let want = Want::rows(30..35).features(&taps).interest(Interest::Peaks);
+        let want = Want::rows(30..35).features(&taps).subset(LogitSubset::Peaks);
         let [expected, found] = [on_the_cpu(&source), on_the_gpu(&source)].map(|mut model| {
             let pass = model.run(&tree, &want).unwrap();
             let row = |row| {

@@ -8,7 +8,7 @@ use foretoken_engine::check::{compare, difference};
 use foretoken_engine::decoder::{Decoder, Reply, Request};
 use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
 use foretoken_engine::format::Format;
-use foretoken_engine::forward::{Interest, Model, Row, TensorModel, Want};
+use foretoken_engine::forward::{LogitSubset, Model, Row, TensorModel, Want};
 use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Staged, Tree};
 use foretoken_engine::token::TokenId;
@@ -138,9 +138,9 @@ fn whatever_was_expected_everything_can_be_asked_for() {
         let logits = pass.logits();
         (0..3).map(|row| logits.row(row).logits().unwrap().to_vec()).collect()
     };
-    for interest in [Interest::Peaks, Interest::Likely { temperature: 0.7, margin: 3.0, top: 2 }] {
+    for subset in [LogitSubset::Peaks, LogitSubset::Likely { temperature: 0.7, margin: 3.0, top: 2 }] {
         model.truncate(0);
-        let pass = model.run(&tree, &Want::all_rows().interest(interest)).unwrap();
+        let pass = model.run(&tree, &Want::all_rows().subset(subset)).unwrap();
         let logits = pass.logits();
         for (row, expected) in expected.iter().enumerate() {
             let (found, expected_row) = (logits.row(row), Row::of(expected));

@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use foretoken_engine::forward::{CpuModel, Interest, Model, Taps, Want};
+use foretoken_engine::forward::{CpuModel, LogitSubset, Model, Taps, Want};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::tree::TokenTree;
 use half::f16;
@@ -50,12 +50,12 @@ pub fn states(
     let (mut tokens, mut states) = (create("tokens.u32")?, create("states.f16")?);
     let (mut best, mut probabilities) = (create("likeliest.u32")?, create("probabilities.f16")?);
     let taps = Taps { entering: layers.clone(), ..Taps::default() };
-    let interest = Interest::Likely { temperature: 1.0, margin: 0.0, top: likeliest };
+    let subset = LogitSubset::Likely { temperature: 1.0, margin: 0.0, top: likeliest };
     for (number, text) in texts.iter().enumerate() {
         target.truncate(0);
         for chunk in text.tokens.chunks(CHUNK) {
             let tree = TokenTree::chain(chunk.iter().copied());
-            let pass = target.run(&tree, &Want::all_rows().interest(interest).features(&taps))?;
+            let pass = target.run(&tree, &Want::all_rows().subset(subset).features(&taps))?;
             let (logits, features) = (pass.logits(), pass.features().ok_or("the target gives no states")?);
             for (row, &token) in chunk.iter().enumerate() {
                 tokens.write_all(&token.to_le_bytes())?;

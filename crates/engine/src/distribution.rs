@@ -1,7 +1,7 @@
 //! Probability distributions over tokens, and their computation from logits. Draws nothing.
 
 use crate::error::Result;
-use crate::forward::{Interest, Row};
+use crate::forward::{LogitSubset, Row};
 use crate::penalties::{Penalised, Penalty};
 use crate::sampling::Sampling;
 use crate::token::TokenId;
@@ -48,18 +48,18 @@ impl Distribution {
 
     /// Part of a row that [`Self::processed`] nearly always needs, in addition to the logits of
     /// tokens with penalties.
-    pub fn interest(sampling: &Sampling) -> Interest {
+    pub fn logit_subset(sampling: &Sampling) -> LogitSubset {
         let Sampling { temperature, top_k, .. } = *sampling;
         let lower = if sampling.penalises_tokens() || sampling.penalises_sequences() { LOWERED } else { 0.0 };
         let within = |cut: f64| reach(cut, temperature) as f32 + lower;
         if sampling.is_greedy() {
-            return Interest::Peaks;
+            return LogitSubset::Peaks;
         }
         match Search::of(sampling) {
-            Search::Top => Interest::Likely { temperature, margin: 0.0, top: top_k as usize },
-            Search::All => Interest::Everything,
-            Search::Above(cut) => Interest::Likely { temperature, margin: within(cut), top: 0 },
-            Search::Share => Interest::Likely { temperature, margin: within(CUTS[0]), top: 0 },
+            Search::Top => LogitSubset::Likely { temperature, margin: 0.0, top: top_k as usize },
+            Search::All => LogitSubset::Everything,
+            Search::Above(cut) => LogitSubset::Likely { temperature, margin: within(cut), top: 0 },
+            Search::Share => LogitSubset::Likely { temperature, margin: within(CUTS[0]), top: 0 },
         }
     }
 

@@ -7,7 +7,7 @@ use crate::context::{After, Context};
 use crate::distribution::Distribution;
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
-use crate::forward::{Interest, Row};
+use crate::forward::{LogitSubset, Row};
 use crate::penalties::{Penalised, Penalties, PenaltyTokens};
 use crate::random::{Generator, Randomness};
 use crate::sampling::{Mode, Sampling};
@@ -56,10 +56,12 @@ impl Sampler {
     }
 
     /// Part of the logits that `count` guesses per row need.
-    pub fn interest(&self, count: usize) -> Interest {
-        match Distribution::interest(&self.sampling) {
-            Interest::Peaks if count > 1 => Interest::Likely { temperature: 1.0, margin: 0.0, top: count },
-            interest => interest,
+    pub fn logit_subset(&self, count: usize) -> LogitSubset {
+        match Distribution::logit_subset(&self.sampling) {
+            LogitSubset::Peaks if count > 1 => {
+                LogitSubset::Likely { temperature: 1.0, margin: 0.0, top: count }
+            }
+            subset => subset,
         }
     }
 

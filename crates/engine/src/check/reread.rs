@@ -47,7 +47,7 @@ pub fn reread(
     let mut penalties = Penalties::with_tokens(&request.sampling, tokens);
     let target = decoder.target_mut();
     target.truncate(0);
-    let interest = Distribution::interest(&request.sampling);
+    let subset = Distribution::logit_subset(&request.sampling);
     if catch_up(target, &request.prompt, &mut |_, _| on_progress(0, 0))?.1.is_break() {
         return Err(Error::Cancelled);
     }
@@ -63,7 +63,7 @@ pub fn reread(
             penalties.follow(&context);
             let list = penalties.at(&context[..]);
             let penalised: Vec<TokenId> = list.iter().map(|penalty| penalty.token).collect();
-            let want = Want::all_rows().interest(interest).penalised(&penalised);
+            let want = Want::all_rows().subset(subset).penalised(&penalised);
             let pass = target.run(&last, &want)?;
             let row = pass.logits().row(0);
             let judged: Vec<(TokenId, f32)> = judged_after(round, parent).collect();

@@ -383,11 +383,11 @@ impl<'a> Writing<'a> {
 
         let verify_start = Instant::now();
         let tree = self.context.last().map_or_else(TokenTree::default, |&last| drafting.guesses.tree(last));
-        let interest = Distribution::interest(&self.request.sampling);
+        let subset = Distribution::logit_subset(&self.request.sampling);
         let guesses = &drafting.guesses;
         let paths = (0..guesses.len()).map(|guess| guesses.path(Some(guess)));
         let penalised = self.sampler.penalties.tokens(&self.context, paths);
-        let want = Want::all_rows().interest(interest).penalised(&penalised).features(self.drafters.taps());
+        let want = Want::all_rows().subset(subset).penalised(&penalised).features(self.drafters.taps());
         let pass = self.target.run(&tree, &want)?;
         let (logits, experts) = (pass.logits(), pass.experts_read());
         let verify_ms = milliseconds(verify_start);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{DraftRequest, Drafter};
 use crate::context::Context;
 use crate::error::Result;
-use crate::forward::{Interest, Model, Want};
+use crate::forward::{LogitSubset, Model, Want};
 use crate::governor::{Costs, DraftCosts, MAX_ROWS};
 use crate::model::{Special, Tokenizer};
 use crate::sampler::Sampler;
@@ -123,7 +123,7 @@ pub fn glance(target: &mut dyn Model, text: &[TokenId]) -> Result<Vec<(usize, f6
 fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>) -> Result<f64> {
     let tree = text.next(rows);
     let start = Instant::now();
-    let pass = target.run(&tree, &Want::all_rows().interest(Interest::Peaks))?;
+    let pass = target.run(&tree, &Want::all_rows().subset(LogitSubset::Peaks))?;
     let time = start.elapsed();
     pass.keep(&[])?;
     Ok(time.as_secs_f64() * 1e3)

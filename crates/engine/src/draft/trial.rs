@@ -115,7 +115,7 @@ impl Ground {
         let Self { text, sampling, .. } = self;
         let mut sampler = Sampler::new(sampling)?;
         let taps = drafter.taps().cloned().unwrap_or_default();
-        let want = Want::all_rows().interest(Distribution::interest(sampling)).features(&taps);
+        let want = Want::all_rows().subset(Distribution::logit_subset(sampling)).features(&taps);
         let first = (text.len() + 1).saturating_sub(PLACES).max(1);
         let mut context = Context::from(&text[..first]);
         if replay_for(target, drafter, &context, go_on)?.is_break()

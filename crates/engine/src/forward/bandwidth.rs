@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Interest, Model, Want};
+use super::{LogitSubset, Model, Want};
 use crate::error::Result;
 use crate::tree::TokenTree;
 
@@ -39,7 +39,7 @@ impl Bandwidth {
                 return Ok(None);
             }
             let passing = Instant::now();
-            let pass = model.run(&TokenTree::chain([0]), &Want::all_rows().interest(Interest::Peaks))?;
+            let pass = model.run(&TokenTree::chain([0]), &Want::all_rows().subset(LogitSubset::Peaks))?;
             passes.push(milliseconds(passing));
             drop(pass);
             model.truncate(cached);

@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_number_is_never_likeliest() {
+    fn nan_is_never_likeliest() {
         let logits = [f32::NAN, 1.0, 3.0, 3.0];
         assert_eq!(Peak::of_slices(&logits, &[(f32::NAN, f32::NAN)], 4).token, 2);
         assert_eq!(Row::of(&logits).probability(2).unwrap(), 0.0);
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn values_of_some_tokens_are_told_of_by_their_names() {
+    fn a_row_restricted_to_some_tokens_returns_their_ids() {
         let logits = [1.0, 3.0, 2.0];
         let row = Row::of(&logits).named(&[4, 70, 900]);
         assert_eq!((row.likeliest(), row.top(2).unwrap()), (70, vec![(70, 3.0), (900, 2.0)]));

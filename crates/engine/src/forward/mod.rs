@@ -29,7 +29,7 @@ pub use gpu::GpuModel;
 pub use load::load;
 pub use logits::{Logits, Peak, Row};
 pub use pass::{Pass, Runner};
-pub use sketch::Interest;
+pub use sketch::LogitSubset;
 pub use tensor::TensorModel;
 pub use want::Want;
 

@@ -17,7 +17,7 @@ use crate::token::TokenId;
 /// Subset of each row that will be read, so that a device returns no more. Only a hint: everything
 /// else can still be fetched, at a cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub enum Interest {
+pub enum LogitSubset {
     /// Whole rows.
     #[default]
     Everything,
@@ -64,10 +64,10 @@ impl Sketch {
         Self { row, vocabulary, known, slices: HashMap::new(), whole: OnceCell::new() }
     }
 
-    /// Scale of the second sum that `interest` asks for, beside the peak's own.
-    pub fn scale(interest: Interest) -> Option<f32> {
-        match interest {
-            Interest::Likely { temperature, .. } if temperature != 1.0 => Some(1.0 / temperature),
+    /// Scale of the second sum that `subset` asks for, beside the peak's own.
+    pub fn scale(subset: LogitSubset) -> Option<f32> {
+        match subset {
+            LogitSubset::Likely { temperature, .. } if temperature != 1.0 => Some(1.0 / temperature),
             _ => None,
         }
     }
@@ -175,17 +175,17 @@ impl Sketch {
         slices
     }
 
-    /// Slices that `interest` covers, and slices of `tokens` (ascending) whose logits will change,
+    /// Slices that `subset` covers, and slices of `tokens` (ascending) whose logits will change,
     /// ascending.
-    pub fn likely(&self, interest: Interest, tokens: &[TokenId]) -> Vec<usize> {
+    pub fn likely(&self, subset: LogitSubset, tokens: &[TokenId]) -> Vec<usize> {
         let slices = self.known.maxima.len();
         let of_tokens = tokens.iter().map(|&token| token as usize / SLICE).filter(|&slice| slice < slices);
         let mut wanted: Vec<usize> = of_tokens.collect();
         // The runner-up of a changed token may become the likeliest.
         let is_changed = |leader: &&TokenId| tokens.binary_search(leader).is_ok();
         let changed = self.known.leaders.iter().filter(is_changed).count();
-        match interest {
-            Interest::Likely { margin, top, .. } => {
+        match subset {
+            LogitSubset::Likely { margin, top, .. } => {
                 let least = self.known.peak.largest - margin;
                 wanted.extend((0..slices).filter(|&slice| self.known.maxima[slice] >= least));
                 wanted.extend(self.highest(if top > 0 || changed > 0 { top.max(1) + changed } else { 0 }));

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::features::{HeadInput, Taps};
-use super::sketch::Interest;
+use super::sketch::LogitSubset;
 use crate::token::TokenId;
 
 /// Outputs requested from a pass. What is not requested costs nothing.
@@ -13,7 +13,7 @@ pub struct Want<'a> {
     /// Nodes whose logits are requested; indices outside the tree are ignored.
     pub rows: Range<usize>,
     /// Subset of those rows that will be read.
-    pub interest: Interest,
+    pub subset: LogitSubset,
     /// Tokens whose logits penalties will change before comparison, ascending; their logits are
     /// returned too.
     pub penalised: &'a [TokenId],
@@ -35,7 +35,7 @@ impl<'a> Want<'a> {
     pub fn rows(rows: Range<usize>) -> Self {
         Self {
             rows,
-            interest: Interest::Everything,
+            subset: LogitSubset::Everything,
             penalised: &[],
             features: None,
             vocabulary: usize::MAX,
@@ -50,8 +50,8 @@ impl<'a> Want<'a> {
 
     /// Limits rows to this subset.
     #[must_use]
-    pub fn interest(self, interest: Interest) -> Self {
-        Self { interest, ..self }
+    pub fn subset(self, subset: LogitSubset) -> Self {
+        Self { subset, ..self }
     }
 
     /// Adds the logits of these tokens, ascending, to each row.

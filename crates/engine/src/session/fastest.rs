@@ -8,7 +8,7 @@ use super::Host;
 use super::learning::{Pair, TokenTimes};
 use crate::device::{CPU_INSTEAD, Candidate, DeviceChoice, Opened, Role};
 use crate::error::Result;
-use crate::forward::{Interest, Model, Want};
+use crate::forward::{LogitSubset, Model, Want};
 use crate::model::{ModelSource, Part};
 use crate::tree::TokenTree;
 
@@ -116,7 +116,7 @@ fn measure(host: &Host, source: &ModelSource, gpu: &Opened) -> Result<Option<Tok
 /// counts, since other work only makes them longer. One above `hopeless` ends it.
 fn token_ms(model: &mut dyn Model, part: &Part, hopeless: f64) -> Result<f64> {
     let nothing = Want::nothing();
-    let logits = Want::all_rows().interest(Interest::Peaks);
+    let logits = Want::all_rows().subset(LogitSubset::Peaks);
     let passes = part.layers.round() as usize;
     // The first pass touches memory for the first time.
     passes_ms(model, 1, &logits)?;

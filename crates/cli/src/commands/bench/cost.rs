@@ -7,7 +7,7 @@ use std::time::Instant;
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::draft::{DraftRequest, replay_for};
-use foretoken_engine::forward::{Interest, Model, Want};
+use foretoken_engine::forward::{LogitSubset, Model, Want};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::MAX_DRAFT_LENGTH;
@@ -75,7 +75,7 @@ pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<R
         for (rows, (times, experts)) in (1..).zip(times.iter_mut().zip(&mut experts)) {
             let tree = TokenTree::chain(tokens(requests).take(rows));
             let start = Instant::now();
-            let pass = target.run(&tree, &Want::all_rows().interest(Interest::Peaks))?;
+            let pass = target.run(&tree, &Want::all_rows().subset(LogitSubset::Peaks))?;
             times.push(milliseconds(start));
             *experts = pass.experts_read();
             pass.keep(&[])?;

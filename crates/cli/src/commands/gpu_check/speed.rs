@@ -6,7 +6,7 @@ use std::time::Instant;
 use candle_core::{DType, Tensor};
 use foretoken_engine::decoder::Request;
 use foretoken_engine::device::{Device, Opened};
-use foretoken_engine::forward::{Interest, Model, Want};
+use foretoken_engine::forward::{LogitSubset, Model, Want};
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Form;
@@ -179,7 +179,7 @@ fn handed(target: &mut dyn Model) -> Result<Option<PassHanded>> {
         Ok(target.dispatch_stats().map(|handed| (handed, target.config().layers)))
     };
     let layers = run(&Want::nothing())?;
-    let all = run(&Want::all_rows().interest(Interest::Peaks))?;
+    let all = run(&Want::all_rows().subset(LogitSubset::Peaks))?;
     Ok(layers.zip(all).map(|((of_layers, layers), (all, _))| PassHanded {
         dispatches: all.dispatches,
         a_layer: of_layers.dispatches as f64 / layers as f64,

@@ -60,7 +60,7 @@ impl BlockDrafter {
         let first = self.head.first();
         let masks = std::iter::repeat_n(self.head.mask, first + length - 1);
         let block = TokenTree::chain(std::iter::once(growth.token(Place::ROOT)).chain(masks));
-        let want = Want::rows(first..first + length).interest(growth.interest(sampler));
+        let want = Want::rows(first..first + length).subset(growth.logit_subset(sampler));
         let mut pass = self.rows.model.run(&block, &want)?;
         let mut places = vec![Place::ROOT];
         for row in 0..length {

@@ -8,7 +8,7 @@ use crate::draft::chain::Chain;
 use crate::draft::{Draft, DraftRequest};
 use crate::drafter_kind::DrafterKind;
 use crate::error::Result;
-use crate::forward::{Interest, Row};
+use crate::forward::{LogitSubset, Row};
 use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::speculation::MAX_TREE_WIDTH;
@@ -47,8 +47,8 @@ impl<'a> Growth<'a> {
     }
 
     /// Part of the logits that guesses need.
-    pub fn interest(&self, sampler: &Sampler) -> Interest {
-        sampler.interest(if self.shape.is_some() { MAX_TREE_WIDTH } else { 1 })
+    pub fn logit_subset(&self, sampler: &Sampler) -> LogitSubset {
+        sampler.logit_subset(if self.shape.is_some() { MAX_TREE_WIDTH } else { 1 })
     }
 
     /// Token at a position.

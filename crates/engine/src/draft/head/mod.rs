@@ -137,8 +137,8 @@ impl HeadDrafter {
         let Some(beginning) = rows.begin(context)? else { return Ok(growth.draft()) };
         let Beginning { model, mut tree, head_input, text } = beginning;
         let last = tree.len() - 1;
-        let interest = growth.interest(sampler);
-        let want = |rows| Want::rows(rows).interest(interest).features(own).vocabulary(guessed);
+        let subset = growth.logit_subset(sampler);
+        let want = |rows| Want::rows(rows).subset(subset).features(own).vocabulary(guessed);
         let mut pass = model.run(&tree, &want(last..last + 1).head_input(head_input))?;
         // Each position with its node in the tree that is run.
         let mut places = vec![(Place::ROOT, last)];

@@ -111,7 +111,9 @@ impl ModelDrafter {
     /// Requests the part of the logits of `rows` that up to `count` guesses from each need.
     fn want(&self, rows: Range<usize>, sampler: &Sampler, count: usize) -> Want<'static> {
         match self.vocabulary {
-            Vocabulary::Same(shared) => Want::rows(rows).interest(sampler.interest(count)).vocabulary(shared),
+            Vocabulary::Same(shared) => {
+                Want::rows(rows).subset(sampler.logit_subset(count)).vocabulary(shared)
+            }
             Vocabulary::Intersection(_) => Want::rows(rows),
         }
     }

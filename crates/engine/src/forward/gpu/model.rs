@@ -19,7 +19,9 @@ use super::state::{ROWS, SCORED, State};
 use crate::error::{Error, Result};
 use crate::forward::cpu::rescoring::{PositionScores, rescore};
 use crate::forward::cpu::simd::LANES;
-use crate::forward::{DispatchStats, Features, HeadInput, Interest, Logits, Model, Pass, Row, Runner, Want};
+use crate::forward::{
+    DispatchStats, Features, HeadInput, LogitSubset, Logits, Model, Pass, Row, Runner, Want,
+};
 use crate::model::{ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
@@ -142,7 +144,7 @@ impl GpuModel {
             _ => phases.encode(&mut recording),
         }
         if asked.rows > 0 {
-            if asked.interest != Interest::Everything {
+            if asked.subset != LogitSubset::Everything {
                 self.scorer.sketch(recording.pass(), asked);
             }
             self.scorer.bring_back(&mut recording, asked)?;
@@ -207,12 +209,12 @@ impl Runner for GpuModel {
         // Only one chunk's logits stay on the device. A head that drafts blocks rescores whole
         // rows.
         let [first_chunk, last_chunk] = [rows.start, rows.end.max(1) - 1].map(|row| row / at_once);
-        let interest = match first_chunk == last_chunk && self.block.is_none() {
-            true => want.interest,
-            false => Interest::Everything,
+        let subset = match first_chunk == last_chunk && self.block.is_none() {
+            true => want.subset,
+            false => LogitSubset::Everything,
         };
-        self.vocabulary = match interest {
-            Interest::Everything => self.config.vocabulary,
+        self.vocabulary = match subset {
+            LogitSubset::Everything => self.config.vocabulary,
             _ => self.config.vocabulary.min(want.vocabulary),
         };
         for start in (first..tree.len()).step_by(at_once) {
@@ -224,8 +226,7 @@ impl Runner for GpuModel {
             let nodes_and_sights = (nodes.clone(), &chunk, &self.memory.sights.nodes);
             self.inputs().write(tree, &positions, nodes_and_sights, head_input);
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
-            let asked =
-                Asked { tokens: &tokens[nodes], rows, vocabulary, interest, penalised: want.penalised };
+            let asked = Asked { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };
             self.run_chunk(&chunk, want, &asked)?;
         }
         self.cached.extend(tree.tokens().skip(first));

@@ -16,7 +16,7 @@ use crate::forward::cpu::reference::peak;
 use crate::forward::cpu::simd::LANES;
 use crate::forward::sketch::{Away, Known, Sketch};
 use crate::forward::slices::{SLICE, STRETCH, sum_of_parts};
-use crate::forward::{Interest, Logits, Peak};
+use crate::forward::{LogitSubset, Logits, Peak};
 use crate::token::TokenId;
 
 /// Logits of the last pass.
@@ -51,7 +51,7 @@ pub struct Asked<'a> {
     pub rows: usize,
     /// Tokens that rows cover, from the first.
     pub vocabulary: usize,
-    pub interest: Interest,
+    pub subset: LogitSubset,
     /// Further tokens whose logits are requested, ascending.
     pub penalised: &'a [TokenId],
 }
@@ -86,7 +86,7 @@ impl Asked<'_> {
         let logits = self.tokens.iter().copied().zip(numbers(logits));
         Known {
             peak: Peak { token: leaders[first], largest, sum: sum(0, 1.0) },
-            scaled: Sketch::scale(self.interest).map(|scale| (scale, sum(1, scale))),
+            scaled: Sketch::scale(self.subset).map(|scale| (scale, sum(1, scale))),
             logits: logits.filter(|&(token, _)| (token as usize) < self.vocabulary).collect(),
             maxima,
             leaders: leaders.to_vec(),
@@ -115,7 +115,7 @@ impl Scorer {
 
     /// Encodes the sketches of the pass's logits.
     pub fn sketch(&self, pass: &mut Dispatches, asked: &Asked<'_>) {
-        let scale = Sketch::scale(asked.interest).unwrap_or(1.0);
+        let scale = Sketch::scale(asked.subset).unwrap_or(1.0);
         let words =
             [asked.vocabulary, self.stride, asked.words(), asked.tokens.len()].map(|number| number as u32);
         let words = [&words[..], &[scale.to_bits()]].concat();
@@ -127,8 +127,8 @@ impl Scorer {
     /// # Errors
     /// `Error::Compute` when the device has no room for it.
     pub fn bring_back(&mut self, recording: &mut Recording<'_>, asked: &Asked<'_>) -> Result<()> {
-        let (from, words) = match asked.interest {
-            Interest::Everything => (&self.logits, asked.rows * self.stride),
+        let (from, words) = match asked.subset {
+            LogitSubset::Everything => (&self.logits, asked.rows * self.stride),
             _ => (&self.found, asked.rows * asked.words()),
         };
         self.device.grow(&mut self.returning[0], words)?;
@@ -141,8 +141,8 @@ impl Scorer {
     /// # Errors
     /// `Error::Compute` when the device fails.
     pub fn collect(&mut self, asked: &Asked<'_>, before: Scores) -> Result<Scores> {
-        match asked.interest {
-            Interest::Everything => self.rows(asked, before),
+        match asked.subset {
+            LogitSubset::Everything => self.rows(asked, before),
             _ => self.sketches(asked),
         }
     }
@@ -180,7 +180,7 @@ impl Scorer {
     fn fetch_likely(&mut self, sketches: &mut [Sketch], asked: &Asked<'_>) -> Result<()> {
         let few = |slices: &Vec<usize>| slices.len() <= asked.slices().div_ceil(4);
         let likely =
-            sketches.iter().map(|sketch| Some(sketch.likely(asked.interest, asked.penalised)).filter(few));
+            sketches.iter().map(|sketch| Some(sketch.likely(asked.subset, asked.penalised)).filter(few));
         let likely: Vec<Vec<usize>> = likely.map(Option::unwrap_or_default).collect();
         let range = |row: usize, slice: usize| {
             let start = row * self.stride;

@@ -21,7 +21,7 @@ use super::step::Quantise;
 use crate::error::Error;
 use crate::forward::cpu::panels::{Format, Panels};
 use crate::forward::cpu::reference;
-use crate::forward::{Interest, Logits, Model, Row, Want};
+use crate::forward::{LogitSubset, Logits, Model, Row, Want};
 use crate::model::fixture::Gguf;
 use crate::model::{Activation, ModelSource};
 use crate::token::TokenId;
@@ -187,11 +187,11 @@ fn a_sketch_answers_as_the_row_does_on_the_cpu() {
     let ids = buffer(tokens.clone());
     let mut scorer = Scorer::new(gpu(), &logits, &ids, vocabulary).unwrap();
     // Peaks; some slices; too many slices to fetch; only the first tokens.
-    let likely = |margin, top| Interest::Likely { temperature: 0.7, margin, top };
-    let asked = [(Interest::Peaks, 0), (likely(0.3, 3), 0), (likely(99.0, 0), 0), (likely(0.3, 3), 5001)];
-    for (interest, beyond) in asked {
+    let likely = |margin, top| LogitSubset::Likely { temperature: 0.7, margin, top };
+    let asked = [(LogitSubset::Peaks, 0), (likely(0.3, 3), 0), (likely(99.0, 0), 0), (likely(0.3, 3), 5001)];
+    for (subset, beyond) in asked {
         let vocabulary = vocabulary - beyond;
-        let asked = Asked { tokens: &tokens, rows: 3, vocabulary, interest, penalised: &[] };
+        let asked = Asked { tokens: &tokens, rows: 3, vocabulary, subset, penalised: &[] };
         let mut recording = Recording::new(gpu());
         scorer.sketch(recording.pass(), &asked);
         scorer.bring_back(&mut recording, &asked).unwrap();
@@ -214,7 +214,7 @@ fn a_sketch_answers_as_the_row_does_on_the_cpu() {
                 all.extend(row.logits().unwrap());
                 all
             };
-            assert_bits(&all(found), &all(expected), &format!("{interest:?}, row {index}"));
+            assert_bits(&all(found), &all(expected), &format!("{subset:?}, row {index}"));
         }
     }
 }

@@ -44,7 +44,7 @@ use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
 use super::sketch::Sketch;
 use super::state_history::StateHistory;
-use super::{Features, HeadInput, Interest, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
+use super::{Features, HeadInput, LogitSubset, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
 use crate::error::Result;
 use crate::model::weights::OUTPUT;
 use crate::model::{AttentionKind, ModelConfig, ModelSource, Scoring};
@@ -287,9 +287,9 @@ impl TensorModel {
         };
         let logits = logits.narrow(1, 0, vocabulary)?;
         let logits = scored(logits, self.config.scoring)?;
-        if want.interest != Interest::Everything {
-            let interest = (want.interest, want.penalised);
-            return self::sketch::sketches(&logits, tokens, &feed.ids, interest).map(Scores::Sketches);
+        if want.subset != LogitSubset::Everything {
+            let subset = (want.subset, want.penalised);
+            return self::sketch::sketches(&logits, tokens, &feed.ids, subset).map(Scores::Sketches);
         }
         let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
         let peaks = logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();

@@ -3,7 +3,7 @@
 use candle_core::{D, DType, Result as Computed, Tensor};
 
 use crate::error::Result;
-use crate::forward::Interest;
+use crate::forward::LogitSubset;
 use crate::forward::logits::Peak;
 use crate::forward::sketch::{Away, Known, Sketch};
 use crate::forward::slices::SLICE;
@@ -17,14 +17,14 @@ impl Away for Tensor {
 }
 
 /// Sketches of `rows` of logits, `[rows, vocabulary]`. They include the logits of `tokens` (`ids`
-/// on the device), and of `penalised` (ascending) beside the `interest`.
+/// on the device), and of `penalised` (ascending) beside the `subset`.
 ///
 /// The CPU waits for the device once, and again if likely tokens have to be fetched.
 pub fn sketches(
     rows: &Tensor,
     tokens: &[TokenId],
     ids: &Tensor,
-    (interest, penalised): (Interest, &[TokenId]),
+    (subset, penalised): (LogitSubset, &[TokenId]),
 ) -> Computed<Vec<Sketch>> {
     let (count, vocabulary) = rows.dims2()?;
     let by_slice = in_slices(rows)?; // [rows, slices, SLICE]
@@ -38,7 +38,7 @@ pub fn sketches(
     let within = tokens.iter().map(|&token| token.min(vocabulary as TokenId - 1));
     let ids = if beyond { &Tensor::from_iter(within, rows.device())? } else { ids };
     let mut parts = vec![maxima, leaders, sum, rows.index_select(ids, 1)?];
-    let scale = Sketch::scale(interest);
+    let scale = Sketch::scale(subset);
     if let Some(scale) = scale {
         parts.push((below * f64::from(scale))?.exp()?.sum_keepdim(D::Minus1)?);
     }
@@ -63,7 +63,7 @@ pub fn sketches(
     };
     let mut sketches = found.iter().enumerate().map(sketch).collect::<Computed<Vec<_>>>()?;
     debug_assert!(sketches.len() == count && slices == vocabulary.div_ceil(SLICE));
-    fetch_likely(&mut sketches, &by_slice, (interest, penalised))?;
+    fetch_likely(&mut sketches, &by_slice, (subset, penalised))?;
     Ok(sketches)
 }
 
@@ -84,10 +84,10 @@ fn in_slices(rows: &Tensor) -> Computed<Tensor> {
 fn fetch_likely(
     sketches: &mut [Sketch],
     by_slice: &Tensor,
-    (interest, penalised): (Interest, &[TokenId]),
+    (subset, penalised): (LogitSubset, &[TokenId]),
 ) -> Computed<()> {
     let (rows, slices, _) = by_slice.dims3()?;
-    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(interest, penalised)).collect();
+    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(subset, penalised)).collect();
     if wanted.iter().all(Vec::is_empty) {
         return Ok(());
     }
@@ -114,12 +114,12 @@ mod tests {
     use crate::penalties::{Penalised, Penalty};
     use crate::sampling::Sampling;
 
-    /// Interests that need no further slices, some, or those of many equal logits.
-    fn interests() -> impl Strategy<Value = Interest> {
+    /// Subsets that need no further slices, some, or those of many equal logits.
+    fn subsets() -> impl Strategy<Value = LogitSubset> {
         let likely = (prop_oneof![Just(0.7f32), Just(1.0)], 0f32..6.0, 0usize..5);
         prop_oneof![
-            Just(Interest::Peaks),
-            likely.prop_map(|(temperature, margin, top)| Interest::Likely { temperature, margin, top }),
+            Just(LogitSubset::Peaks),
+            likely.prop_map(|(temperature, margin, top)| LogitSubset::Likely { temperature, margin, top }),
         ]
     }
 
@@ -130,7 +130,7 @@ mod tests {
             rows in (1usize..300).prop_flat_map(|size| {
                 prop::collection::vec(prop::collection::vec((-20i32..20).prop_map(|n| n as f32 / 2.0), size), 1..4)
             }),
-            interest in interests(),
+            subset in subsets(),
             least in -11f32..11.0,
             count in 1usize..8,
         ) {
@@ -140,7 +140,7 @@ mod tests {
             let fed: Vec<TokenId> = tokens.iter().copied().chain([size as TokenId + 7]).collect();
             let tensor = Tensor::new(rows.clone(), &Device::Cpu).unwrap();
             let ids = Tensor::new(fed.as_slice(), &Device::Cpu).unwrap();
-            let found = sketches(&tensor, &fed, &ids, (interest, &[])).unwrap();
+            let found = sketches(&tensor, &fed, &ids, (subset, &[])).unwrap();
             let logits = Logits::on_device(&found);
             for (index, numbers) in rows.iter().enumerate() {
                 let (found, expected) = (logits.row(index), Row::of(numbers));
@@ -166,20 +166,20 @@ mod tests {
     }
 
     /// Sketch of 200 tokens; the two highest are neighbours.
-    fn sketch(interest: Interest) -> Sketch {
-        with_penalised(interest, &[])
+    fn sketch(subset: LogitSubset) -> Sketch {
+        with_penalised(subset, &[])
     }
 
-    fn with_penalised(interest: Interest, penalised: &[TokenId]) -> Sketch {
+    fn with_penalised(subset: LogitSubset, penalised: &[TokenId]) -> Sketch {
         let logits: Vec<f32> = (0..200).map(|token| -((token - 70i32).abs() as f32)).collect();
         let rows = Tensor::new(vec![logits], &Device::Cpu).unwrap();
         let ids = Tensor::new(&[5u32], &Device::Cpu).unwrap();
-        sketches(&rows, &[5], &ids, (interest, penalised)).unwrap().remove(0)
+        sketches(&rows, &[5], &ids, (subset, penalised)).unwrap().remove(0)
     }
 
     #[test]
-    fn what_was_of_interest_is_not_fetched_again() {
-        let sketch = sketch(Interest::Likely { temperature: 0.5, margin: 9.0, top: 2 });
+    fn a_requested_subset_is_not_fetched_again() {
+        let sketch = sketch(LogitSubset::Likely { temperature: 0.5, margin: 9.0, top: 2 });
         let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
         let mut likely = 0;
         row.at_least(-9.0, |_, _| likely += 1).unwrap();
@@ -192,20 +192,20 @@ mod tests {
     }
 
     #[test]
-    fn what_penalties_change_comes_with_the_peak_and_no_row_is_fetched() {
+    fn penalised_tokens_come_with_the_peak_without_fetching_a_row() {
         let touched = [60, 70, 71];
-        let sketch = with_penalised(Interest::Peaks, &touched);
+        let sketch = with_penalised(LogitSubset::Peaks, &touched);
         let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
         let penalties = touched.map(|token| Penalty { token, factor: 1.0, less: 50.0 });
         let penalised = Penalised::new(row, &penalties).unwrap();
         assert_eq!((penalised.likeliest(), penalised.largest()), (69, -1.0));
         assert!(!sketch.is_fetched());
         let drawn = Sampling { temperature: 0.5, top_p: 0.9, repetition_penalty: 1.1, ..Sampling::default() };
-        let sketch = with_penalised(Distribution::interest(&drawn), &touched);
+        let sketch = with_penalised(Distribution::logit_subset(&drawn), &touched);
         let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
         let penalties = touched.map(|token| Penalty { token, factor: 1.1, less: 0.0 });
         let logits: Vec<f32> = row.logits().unwrap().to_vec();
-        let fresh = with_penalised(Distribution::interest(&drawn), &touched);
+        let fresh = with_penalised(Distribution::logit_subset(&drawn), &touched);
         let row = Logits::on_device(std::slice::from_ref(&fresh)).row(0);
         let found = Distribution::processed(row, &drawn, &penalties).unwrap();
         assert!(!fresh.is_fetched());
@@ -216,8 +216,8 @@ mod tests {
     }
 
     #[test]
-    fn leaders_come_of_different_slices_and_cost_nothing() {
-        let sketch = sketch(Interest::Peaks);
+    fn leaders_are_of_different_slices_and_need_no_fetch() {
+        let sketch = sketch(LogitSubset::Peaks);
         let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
         let leaders: Vec<TokenId> = row.leaders(3).into_iter().map(|(token, _)| token).collect();
         assert_eq!(leaders, [70, 63, 128]);
