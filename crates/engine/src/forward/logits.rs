@@ -13,7 +13,7 @@ pub struct Logits<'a>(Rows<'a>);
 
 #[derive(Debug, Clone, Copy)]
 enum Rows<'a> {
-    Here {
+    InMemory {
         values: &'a [f32], // [rows, stride]
         vocabulary: usize,
         stride: usize,
@@ -34,7 +34,7 @@ pub struct Row<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum Values<'a> {
-    Here(&'a [f32]), // [vocabulary]
+    InMemory(&'a [f32]), // [vocabulary]
     OnDevice(&'a Sketch),
 }
 
@@ -80,7 +80,7 @@ impl<'a> Logits<'a> {
 
     /// Rows of `vocabulary` numbers, `stride` apart.
     pub(super) fn new(values: &'a [f32], vocabulary: usize, stride: usize, peaks: &'a [Peak]) -> Self {
-        Self(Rows::Here { values, vocabulary, stride, peaks })
+        Self(Rows::InMemory { values, vocabulary, stride, peaks })
     }
 
     pub(super) fn on_device(rows: &'a [Sketch]) -> Self {
@@ -89,8 +89,8 @@ impl<'a> Logits<'a> {
 
     pub fn row(&self, index: usize) -> Row<'a> {
         match self.0 {
-            Rows::Here { values, vocabulary, stride, peaks } => {
-                let values = Values::Here(&values[index * stride..][..vocabulary]);
+            Rows::InMemory { values, vocabulary, stride, peaks } => {
+                let values = Values::InMemory(&values[index * stride..][..vocabulary]);
                 Row { values, peak: peaks[index], tokens: None }
             }
             Rows::OnDevice(rows) => {
@@ -101,7 +101,7 @@ impl<'a> Logits<'a> {
 
     fn rows(&self) -> usize {
         match self.0 {
-            Rows::Here { peaks, .. } => peaks.len(),
+            Rows::InMemory { peaks, .. } => peaks.len(),
             Rows::OnDevice(rows) => rows.len(),
         }
     }
@@ -118,12 +118,12 @@ impl PartialEq for Logits<'_> {
 
 impl<'a> Row<'a> {
     pub fn of(logits: &'a [f32]) -> Self {
-        Self { values: Values::Here(logits), peak: Peak::of(logits), tokens: None }
+        Self { values: Values::InMemory(logits), peak: Peak::of(logits), tokens: None }
     }
 
     /// Restricts the row to `tokens` (ascending); values now refer to that list.
     #[must_use]
-    pub fn named(self, tokens: &'a [TokenId]) -> Self {
+    pub fn restricted_to(self, tokens: &'a [TokenId]) -> Self {
         Self { tokens: Some(tokens), ..self }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Row<'a> {
     /// `Error::Compute` when the device fails to return them, as for all methods that may fetch.
     pub fn logits(&self) -> Result<&'a [f32]> {
         match self.values {
-            Values::Here(logits) => Ok(logits),
+            Values::InMemory(logits) => Ok(logits),
             Values::OnDevice(sketch) => sketch.logits(),
         }
     }
@@ -169,10 +169,10 @@ impl<'a> Row<'a> {
         if let Values::OnDevice(sketch) = self.values
             && let Some(slices) = sketch.top_slices(count)
         {
-            slices.for_each(|(start, slice)| best.look_at(start, slice));
+            slices.for_each(|(start, slice)| best.add(start, slice));
         } else {
             let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
-            slices.for_each(|(start, slice)| best.look_at(start, slice));
+            slices.for_each(|(start, slice)| best.add(start, slice));
         }
         best.tokens.iter_mut().for_each(|(token, _)| *token = self.token(*token));
         Ok(best.tokens)
@@ -188,10 +188,10 @@ impl<'a> Row<'a> {
         if let Values::OnDevice(sketch) = self.values
             && let Some(slices) = sketch.top_slices_of(count, keeps)
         {
-            slices.for_each(|(start, slice)| best.look_at_some(start, slice, keeps));
+            slices.for_each(|(start, slice)| best.add_kept(start, slice, keeps));
         } else {
             let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
-            slices.for_each(|(start, slice)| best.look_at_some(start, slice, keeps));
+            slices.for_each(|(start, slice)| best.add_kept(start, slice, keeps));
         }
         best.tokens.iter_mut().for_each(|(token, _)| *token = self.token(*token));
         Ok(best.tokens)
@@ -205,9 +205,9 @@ impl<'a> Row<'a> {
                 let name = |(value, logit)| (self.token(value), logit);
                 sketch.leaders(count).into_iter().map(name).collect()
             }
-            Values::Here(_) => self.top(count).unwrap_or_default(),
+            Values::InMemory(_) => self.top(count).unwrap_or_default(),
         };
-        leaders.into_iter().map(|(token, logit)| (token, self.share(logit))).collect()
+        leaders.into_iter().map(|(token, logit)| (token, self.softmax(logit))).collect()
     }
 
     /// Calls `each` with every token whose logit is at least `least`, ascending, and its logit.
@@ -215,7 +215,7 @@ impl<'a> Row<'a> {
     /// # Errors
     /// As [`Self::logits`].
     pub fn at_least(&self, least: f32, mut each: impl FnMut(TokenId, f32)) -> Result<()> {
-        let mut look_at = |start: usize, slice: &[f32]| {
+        let mut report = |start: usize, slice: &[f32]| {
             for (token, &logit) in (start..).zip(slice) {
                 if logit >= least {
                     each(self.token(token as TokenId), logit);
@@ -225,13 +225,13 @@ impl<'a> Row<'a> {
         if let Values::OnDevice(sketch) = self.values
             && let Some(slices) = sketch.slices_at_least(least)
         {
-            slices.for_each(|(start, slice)| look_at(start, slice));
+            slices.for_each(|(start, slice)| report(start, slice));
             return Ok(());
         }
         let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
         slices
             .filter(|(_, slice)| largest_of(slice) >= least)
-            .for_each(|(start, slice)| look_at(start, slice));
+            .for_each(|(start, slice)| report(start, slice));
         Ok(())
     }
 
@@ -272,7 +272,7 @@ impl<'a> Row<'a> {
         match self.values {
             Values::OnDevice(_) if scale == 1.0 => Some(self.peak.sum),
             Values::OnDevice(sketch) => sketch.sum_exp(scale),
-            Values::Here(_) => None,
+            Values::InMemory(_) => None,
         }
     }
 
@@ -290,7 +290,7 @@ impl<'a> Row<'a> {
     /// # Errors
     /// As [`Self::logits`].
     pub fn probability(&self, token: TokenId) -> Result<f32> {
-        Ok(self.logit(token)?.map_or(0.0, |logit| self.share(logit)))
+        Ok(self.logit(token)?.map_or(0.0, |logit| self.softmax(logit)))
     }
 
     /// Logit of `token`; `None` if the row does not cover it.
@@ -301,7 +301,7 @@ impl<'a> Row<'a> {
         let Some(value) = self.value(token) else { return Ok(None) };
         let known = match self.values {
             Values::OnDevice(sketch) => sketch.logit(value as TokenId),
-            Values::Here(_) => None,
+            Values::InMemory(_) => None,
         };
         match known {
             Some(logit) => Ok(Some(logit)),
@@ -320,14 +320,14 @@ impl<'a> Row<'a> {
 
     fn length(&self) -> usize {
         match self.values {
-            Values::Here(logits) => logits.len(),
+            Values::InMemory(logits) => logits.len(),
             Values::OnDevice(sketch) => sketch.vocabulary(),
         }
     }
 
-    fn share(&self, logit: f32) -> f32 {
-        let share = (logit - self.peak.largest).exp() / self.peak.sum;
-        if share.is_finite() { share } else { 0.0 }
+    fn softmax(&self, logit: f32) -> f32 {
+        let probability = (logit - self.peak.largest).exp() / self.peak.sum;
+        if probability.is_finite() { probability } else { 0.0 }
     }
 }
 
@@ -344,12 +344,12 @@ impl Best {
         Self { tokens: Vec::with_capacity(count + 1), count, least: f32::NEG_INFINITY }
     }
 
-    fn look_at(&mut self, start: usize, slice: &[f32]) {
-        self.look_at_some(start, slice, |_| true);
+    fn add(&mut self, start: usize, slice: &[f32]) {
+        self.add_kept(start, slice, |_| true);
     }
 
     /// Adds the slice's logits that belong to the best; few do, so insertion in order is cheap.
-    fn look_at_some(&mut self, start: usize, slice: &[f32], keeps: impl Fn(TokenId) -> bool) {
+    fn add_kept(&mut self, start: usize, slice: &[f32], keeps: impl Fn(TokenId) -> bool) {
         if largest_of(slice) <= self.least {
             return;
         }
@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn a_row_restricted_to_some_tokens_returns_their_ids() {
         let logits = [1.0, 3.0, 2.0];
-        let row = Row::of(&logits).named(&[4, 70, 900]);
+        let row = Row::of(&logits).restricted_to(&[4, 70, 900]);
         assert_eq!((row.likeliest(), row.top(2).unwrap()), (70, vec![(70, 3.0), (900, 2.0)]));
         assert_eq!(row.leaders(3).iter().map(|&(token, _)| token).collect::<Vec<_>>(), [70, 900, 4]);
         let mut found = Vec::new();

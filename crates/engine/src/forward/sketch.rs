@@ -29,7 +29,7 @@ pub enum LogitSubset {
 }
 
 /// A row in a device's memory.
-pub trait Away: Debug + Send {
+pub trait DeviceRow: Debug + Send {
     /// Fetches the whole row, `[vocabulary]`.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ pub trait Away: Debug + Send {
 
 /// Part of a row that a device returned.
 #[derive(Debug)]
-pub struct Known {
+pub struct SketchData {
     pub peak: Peak,
     pub maxima: Vec<f32>,      // [slices]
     pub leaders: Vec<TokenId>, // [slices]
@@ -52,16 +52,16 @@ pub struct Known {
 /// A row with the part that is on this side.
 #[derive(Debug)]
 pub struct Sketch {
-    row: Box<dyn Away>,
+    row: Box<dyn DeviceRow>,
     vocabulary: usize,
-    known: Known,
+    data: SketchData,
     slices: HashMap<usize, Vec<f32>>, // [SLICE]
     whole: OnceCell<Vec<f32>>,        // [vocabulary]
 }
 
 impl Sketch {
-    pub fn new(row: Box<dyn Away>, vocabulary: usize, known: Known) -> Self {
-        Self { row, vocabulary, known, slices: HashMap::new(), whole: OnceCell::new() }
+    pub fn new(row: Box<dyn DeviceRow>, vocabulary: usize, data: SketchData) -> Self {
+        Self { row, vocabulary, data, slices: HashMap::new(), whole: OnceCell::new() }
     }
 
     /// Scale of the second sum that `subset` asks for, beside the peak's own.
@@ -73,7 +73,7 @@ impl Sketch {
     }
 
     pub fn peak(&self) -> Peak {
-        self.known.peak
+        self.data.peak
     }
 
     pub fn vocabulary(&self) -> usize {
@@ -84,22 +84,22 @@ impl Sketch {
     /// highest first.
     pub fn leaders(&self, count: usize) -> Vec<(TokenId, f32)> {
         let slices = self.highest(count).into_iter();
-        slices.map(|slice| (self.known.leaders[slice], self.known.maxima[slice])).collect()
+        slices.map(|slice| (self.data.leaders[slice], self.data.maxima[slice])).collect()
     }
 
     /// Logit of a token, if it was returned.
     pub fn logit(&self, token: TokenId) -> Option<f32> {
         let slice = token as usize / SLICE;
-        if self.known.leaders.get(slice) == Some(&token) {
-            return Some(self.known.maxima[slice]);
+        if self.data.leaders.get(slice) == Some(&token) {
+            return Some(self.data.maxima[slice]);
         }
-        let known = self.known.logits.iter().find(|&&(other, _)| other == token);
-        known.map(|&(_, logit)| logit).or_else(|| Some(self.slices.get(&slice)?[token as usize % SLICE]))
+        let found = self.data.logits.iter().find(|&&(other, _)| other == token);
+        found.map(|&(_, logit)| logit).or_else(|| Some(self.slices.get(&slice)?[token as usize % SLICE]))
     }
 
     /// Sum of e^(scale (logit - largest)), if it was returned.
     pub fn sum_exp(&self, scale: f32) -> Option<f32> {
-        self.known.scaled.filter(|&(known, _)| known == scale).map(|(_, sum)| sum)
+        self.data.scaled.filter(|&(known, _)| known == scale).map(|(_, sum)| sum)
     }
 
     /// The slices with the `count` highest logits, each with its first token, if they were
@@ -118,7 +118,7 @@ impl Sketch {
         keep: impl Fn(TokenId) -> bool,
     ) -> Option<impl Iterator<Item = (usize, &[f32])>> {
         // As many slices have a likeliest token that is kept; no other slice has a higher one.
-        let passed_over = self.known.leaders.iter().filter(|&&leader| !keep(leader)).count();
+        let passed_over = self.data.leaders.iter().filter(|&&leader| !keep(leader)).count();
         let mut highest = self.highest(count + passed_over);
         highest.sort_unstable();
         self.fetched(highest)
@@ -127,7 +127,7 @@ impl Sketch {
     /// The slices with all logits of at least `least`, each with its first token, if they were
     /// returned.
     pub fn slices_at_least(&self, least: f32) -> Option<impl Iterator<Item = (usize, &[f32])>> {
-        let wanted = (0..self.known.maxima.len()).filter(|&slice| self.known.maxima[slice] >= least);
+        let wanted = (0..self.data.maxima.len()).filter(|&slice| self.data.maxima[slice] >= least);
         self.fetched(wanted.collect())
     }
 
@@ -163,9 +163,9 @@ impl Sketch {
     /// equals.
     fn highest(&self, count: usize) -> Vec<usize> {
         let descending = |&left: &usize, &right: &usize| {
-            self.known.maxima[right].total_cmp(&self.known.maxima[left]).then(left.cmp(&right))
+            self.data.maxima[right].total_cmp(&self.data.maxima[left]).then(left.cmp(&right))
         };
-        let mut slices: Vec<usize> = (0..self.known.maxima.len()).collect();
+        let mut slices: Vec<usize> = (0..self.data.maxima.len()).collect();
         let count = count.min(slices.len());
         if (1..slices.len()).contains(&count) {
             slices.select_nth_unstable_by(count - 1, descending);
@@ -177,17 +177,17 @@ impl Sketch {
 
     /// Slices that `subset` covers, and slices of `tokens` (ascending) whose logits will change,
     /// ascending.
-    pub fn likely(&self, subset: LogitSubset, tokens: &[TokenId]) -> Vec<usize> {
-        let slices = self.known.maxima.len();
+    pub fn likely_slices(&self, subset: LogitSubset, tokens: &[TokenId]) -> Vec<usize> {
+        let slices = self.data.maxima.len();
         let of_tokens = tokens.iter().map(|&token| token as usize / SLICE).filter(|&slice| slice < slices);
         let mut wanted: Vec<usize> = of_tokens.collect();
         // The runner-up of a changed token may become the likeliest.
         let is_changed = |leader: &&TokenId| tokens.binary_search(leader).is_ok();
-        let changed = self.known.leaders.iter().filter(is_changed).count();
+        let changed = self.data.leaders.iter().filter(is_changed).count();
         match subset {
             LogitSubset::Likely { margin, top, .. } => {
-                let least = self.known.peak.largest - margin;
-                wanted.extend((0..slices).filter(|&slice| self.known.maxima[slice] >= least));
+                let least = self.data.peak.largest - margin;
+                wanted.extend((0..slices).filter(|&slice| self.data.maxima[slice] >= least));
                 wanted.extend(self.highest(if top > 0 || changed > 0 { top.max(1) + changed } else { 0 }));
             }
             _ if changed > 0 => wanted.extend(self.highest(1 + changed)),
@@ -199,7 +199,7 @@ impl Sketch {
     }
 
     /// Adds slices that were fetched later.
-    pub fn learn(&mut self, slices: impl IntoIterator<Item = (usize, Vec<f32>)>) {
+    pub fn add_slices(&mut self, slices: impl IntoIterator<Item = (usize, Vec<f32>)>) {
         self.slices.extend(slices);
     }
 }

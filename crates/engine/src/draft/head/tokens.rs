@@ -38,7 +38,7 @@ impl Tokens {
         sampler: &mut Sampler,
     ) -> Result<Vec<Guess>> {
         match &self.guessed {
-            Some(guessed) => sampler.guess(row.named(guessed), after, count),
+            Some(guessed) => sampler.guess(row.restricted_to(guessed), after, count),
             None => sampler.guess(row, after, count),
         }
     }

@@ -14,7 +14,7 @@ use super::step::Step;
 use crate::error::Result;
 use crate::forward::cpu::reference::peak;
 use crate::forward::cpu::simd::LANES;
-use crate::forward::sketch::{Away, Known, Sketch};
+use crate::forward::sketch::{DeviceRow, Sketch, SketchData};
 use crate::forward::slices::{SLICE, STRETCH, sum_of_parts};
 use crate::forward::{LogitSubset, Logits, Peak};
 use crate::token::TokenId;
@@ -71,7 +71,7 @@ impl Asked<'_> {
     }
 
     /// Decodes the words of a row.
-    fn known(&self, words: &[u32]) -> Known {
+    fn decode(&self, words: &[u32]) -> SketchData {
         let numbers = |words: &[u32]| words.iter().map(|&word| f32::from_bits(word)).collect::<Vec<_>>();
         let (maxima, rest) = words.split_at(self.slices());
         let (leaders, rest) = rest.split_at(self.slices());
@@ -84,7 +84,7 @@ impl Asked<'_> {
             sum_of_parts(sums, largest, scale)
         };
         let logits = self.tokens.iter().copied().zip(numbers(logits));
-        Known {
+        SketchData {
             peak: Peak { token: leaders[first], largest, sum: sum(0, 1.0) },
             scaled: Sketch::scale(self.subset).map(|scale| (scale, sum(1, scale))),
             logits: logits.filter(|&(token, _)| (token as usize) < self.vocabulary).collect(),
@@ -152,9 +152,9 @@ impl Scorer {
             Scores::Rows(logits, peaks) => (logits, peaks),
             Scores::Sketches(_) => (Vec::new(), Vec::new()),
         };
-        let known = logits.len();
+        let before = logits.len();
         logits.extend(self.device.fetch(&self.returning[0], asked.rows * self.stride)?);
-        let rows = logits[known..].chunks_exact_mut(self.stride);
+        let rows = logits[before..].chunks_exact_mut(self.stride);
         peaks.extend(rows.map(|row| peak(row, asked.vocabulary)));
         Ok(Scores::Rows(logits, peaks))
     }
@@ -164,12 +164,12 @@ impl Scorer {
         let words = asked.words();
         let found = self.device.fetch_words(&self.returning[0], asked.rows * words)?;
         let sketch = |(row, words): (usize, &[u32])| {
-            let away = Row {
+            let row = Row {
                 device: Arc::clone(&self.device),
                 logits: self.logits.clone(),
                 range: row * self.stride..row * self.stride + asked.vocabulary,
             };
-            Sketch::new(Box::new(away), asked.vocabulary, asked.known(words))
+            Sketch::new(Box::new(row), asked.vocabulary, asked.decode(words))
         };
         let mut sketches: Vec<_> = found.chunks_exact(words).enumerate().map(sketch).collect();
         self.fetch_likely(&mut sketches, asked)?;
@@ -179,8 +179,9 @@ impl Scorer {
     /// Fetches likely slices, except of rows with so many that fetching whole rows takes no longer.
     fn fetch_likely(&mut self, sketches: &mut [Sketch], asked: &Asked<'_>) -> Result<()> {
         let few = |slices: &Vec<usize>| slices.len() <= asked.slices().div_ceil(4);
-        let likely =
-            sketches.iter().map(|sketch| Some(sketch.likely(asked.subset, asked.penalised)).filter(few));
+        let likely = sketches
+            .iter()
+            .map(|sketch| Some(sketch.likely_slices(asked.subset, asked.penalised)).filter(few));
         let likely: Vec<Vec<usize>> = likely.map(Option::unwrap_or_default).collect();
         let range = |row: usize, slice: usize| {
             let start = row * self.stride;
@@ -200,7 +201,7 @@ impl Scorer {
         let mut lengths = lengths.into_iter();
         for (sketch, slices) in sketches.iter_mut().zip(likely) {
             let numbers = |slice| (slice, found.by_ref().take(lengths.next().unwrap_or(0)).collect());
-            sketch.learn(slices.into_iter().map(numbers));
+            sketch.add_slices(slices.into_iter().map(numbers));
         }
         Ok(())
     }
@@ -222,7 +223,7 @@ struct Row {
     range: Range<usize>,
 }
 
-impl Away for Row {
+impl DeviceRow for Row {
     fn fetch(&self) -> Result<Vec<f32>> {
         let to = self.device.readable(4 * self.range.len())?;
         self.device.bring(&self.logits, std::slice::from_ref(&self.range), &to)

@@ -5,11 +5,11 @@ use candle_core::{D, DType, Result as Computed, Tensor};
 use crate::error::Result;
 use crate::forward::LogitSubset;
 use crate::forward::logits::Peak;
-use crate::forward::sketch::{Away, Known, Sketch};
+use crate::forward::sketch::{DeviceRow, Sketch, SketchData};
 use crate::forward::slices::SLICE;
 use crate::token::TokenId;
 
-impl Away for Tensor {
+impl DeviceRow for Tensor {
     fn fetch(&self) -> Result<Vec<f32>> {
         // A contiguous copy of the row; without it, the whole underlying tensor would be fetched.
         Ok(self.force_contiguous()?.to_vec1()?)
@@ -50,16 +50,16 @@ pub fn sketches(
         let leaders: Vec<TokenId> = leaders.map(|(&at, start)| start + at as TokenId).collect();
         let largest = maxima.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let first = maxima.iter().position(|&maximum| maximum == largest).unwrap_or(0);
-        let known = tokens.iter().copied().zip(rest[1..].iter().copied());
-        let known = known.filter(|&(token, _)| (token as usize) < vocabulary);
-        let known = Known {
+        let logits = tokens.iter().copied().zip(rest[1..].iter().copied());
+        let logits = logits.filter(|&(token, _)| (token as usize) < vocabulary);
+        let data = SketchData {
             peak: Peak { token: leaders[first], largest, sum: rest[0] },
             maxima: maxima.to_vec(),
             leaders,
             scaled: scale.map(|scale| (scale, rest[1 + tokens.len()])),
-            logits: known.collect(),
+            logits: logits.collect(),
         };
-        Ok(Sketch::new(Box::new(rows.get(row)?), vocabulary, known))
+        Ok(Sketch::new(Box::new(rows.get(row)?), vocabulary, data))
     };
     let mut sketches = found.iter().enumerate().map(sketch).collect::<Computed<Vec<_>>>()?;
     debug_assert!(sketches.len() == count && slices == vocabulary.div_ceil(SLICE));
@@ -87,7 +87,8 @@ fn fetch_likely(
     (subset, penalised): (LogitSubset, &[TokenId]),
 ) -> Computed<()> {
     let (rows, slices, _) = by_slice.dims3()?;
-    let wanted: Vec<Vec<usize>> = sketches.iter().map(|sketch| sketch.likely(subset, penalised)).collect();
+    let wanted: Vec<Vec<usize>> =
+        sketches.iter().map(|sketch| sketch.likely_slices(subset, penalised)).collect();
     if wanted.iter().all(Vec::is_empty) {
         return Ok(());
     }
@@ -98,7 +99,7 @@ fn fetch_likely(
     let found = by_slice.reshape((rows * slices, SLICE))?.index_select(&places, 0)?;
     let mut found = found.to_vec2()?.into_iter();
     for (sketch, wanted) in sketches.iter_mut().zip(wanted) {
-        sketch.learn(wanted.into_iter().zip(&mut found));
+        sketch.add_slices(wanted.into_iter().zip(&mut found));
     }
     Ok(())
 }
