@@ -18,7 +18,7 @@ pub const SELECTOR_BEFORE: &str = "selector_predecessor.weight";
 /// Selector codebook for the candidate, `[vocabulary, rank]`.
 pub const SELECTOR_AFTER: &str = "selector_successor.weight";
 /// Selector projection of the hidden state, `[rank, hidden]`.
-pub const SELECTOR_PLACE: &str = "selector_hidden.weight";
+pub const SELECTOR_POSITION: &str = "selector_hidden.weight";
 
 /// Canonical names outside layers, and Hugging Face names without `.weight`.
 const BLOCK_OUTER: [(&str, &str); 7] = [
@@ -28,7 +28,7 @@ const BLOCK_OUTER: [(&str, &str); 7] = [
     (CONFIDENCE_BIAS, "confidence_head.proj.bias"),
     (SELECTOR_BEFORE, "candidate_selector.predecessor_codebook"),
     (SELECTOR_AFTER, "candidate_selector.successor_codebook"),
-    (SELECTOR_PLACE, "candidate_selector.hidden_projection"),
+    (SELECTOR_POSITION, "candidate_selector.hidden_projection"),
 ];
 
 /// Canonical names and Hugging Face names within a layer.
@@ -69,7 +69,7 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     if let Some(Selector { rank, .. }) = block.selector {
         add(SELECTOR_BEFORE, &[tokens, rank]);
         add(SELECTOR_AFTER, &[vocabulary, rank]);
-        add(SELECTOR_PLACE, &[rank, hidden]);
+        add(SELECTOR_POSITION, &[rank, hidden]);
     }
     if let Some(Convolution { taps, group }) = block.convolution {
         for (layer, part) in (0..config.layers).flat_map(|layer| ["attn", "ffn"].map(|part| (layer, part))) {

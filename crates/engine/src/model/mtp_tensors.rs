@@ -3,11 +3,11 @@
 use super::config::ModelConfig;
 
 /// Projects the concatenated embedding and state to the layer's input, `[hidden, 2 * hidden]`.
-pub const JOIN: &str = "blk.0.nextn.eh_proj.weight";
+pub const EH_PROJ: &str = "blk.0.nextn.eh_proj.weight";
 /// Norm of the embedding before the projection, `[hidden]`.
-pub const JOINED_EMBEDDING_NORM: &str = "blk.0.nextn.enorm.weight";
+pub const ENORM: &str = "blk.0.nextn.enorm.weight";
 /// Norm of the state before the projection, `[hidden]`.
-pub const JOINED_STATE_NORM: &str = "blk.0.nextn.hnorm.weight";
+pub const HNORM: &str = "blk.0.nextn.hnorm.weight";
 /// Tensors of the block that replace the target's.
 pub(super) const OWN_OUTPUT_NORM: &str = "blk.0.nextn.shared_head_norm.weight";
 pub(super) const OWN_EMBEDDING: &str = "blk.0.nextn.embed_tokens.weight";
@@ -15,9 +15,9 @@ pub(super) const OWN_OUTPUT: &str = "blk.0.nextn.shared_head_head.weight";
 
 /// Hugging Face names outside the block's layer, and canonical names.
 const AROUND: [(&str, &str); 4] = [
-    ("fc.weight", JOIN),
-    ("pre_fc_norm_embedding.weight", JOINED_EMBEDDING_NORM),
-    ("pre_fc_norm_hidden.weight", JOINED_STATE_NORM),
+    ("fc.weight", EH_PROJ),
+    ("pre_fc_norm_embedding.weight", ENORM),
+    ("pre_fc_norm_hidden.weight", HNORM),
     ("norm.weight", OWN_OUTPUT_NORM),
 ];
 
@@ -57,11 +57,7 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
     let (is_block, hidden) = (config.draft_head.as_ref().is_some_and(|head| head.mtp), config.hidden);
     let named = |name: &str, shape: &[usize]| (name.to_owned(), shape.to_vec());
     match is_block {
-        true => vec![
-            named(JOIN, &[hidden, 2 * hidden]),
-            named(JOINED_EMBEDDING_NORM, &[hidden]),
-            named(JOINED_STATE_NORM, &[hidden]),
-        ],
+        true => vec![named(EH_PROJ, &[hidden, 2 * hidden]), named(ENORM, &[hidden]), named(HNORM, &[hidden])],
         false => Vec::new(),
     }
 }

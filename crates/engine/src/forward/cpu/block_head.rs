@@ -5,7 +5,8 @@ use super::packing::{panels, vector};
 use super::panels::Panels;
 use crate::error::Result;
 use crate::model::block_tensors::{
-    CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE, SELECTOR_PLACE,
+    CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE,
+    SELECTOR_POSITION,
 };
 use crate::model::weights::{FUSE, FUSED_NORM};
 use crate::model::{BlockHead as Config, Convolution as Sizes, Weights};
@@ -67,7 +68,7 @@ impl BlockHead {
             Ok(Selector {
                 before: panels(weights, SELECTOR_BEFORE)?,
                 after: panels(weights, SELECTOR_AFTER)?,
-                position: panels(weights, SELECTOR_PLACE)?,
+                position: panels(weights, SELECTOR_POSITION)?,
                 candidates,
             })
         };

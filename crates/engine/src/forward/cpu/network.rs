@@ -11,7 +11,7 @@ pub use super::packing::{ones, panels, vector};
 use super::panels::Panels;
 use super::recurrent::{Delta, Mamba, ShortConv};
 use crate::error::Result;
-use crate::model::mtp_tensors::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
+use crate::model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
 use crate::model::weights::{
     EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
 };
@@ -216,9 +216,9 @@ impl DraftHead {
 impl Mtp {
     fn load(weights: &Weights) -> Result<Self> {
         Ok(Self {
-            eh_proj: panels(weights, JOIN)?,
-            embedding_norm: vector(weights, JOINED_EMBEDDING_NORM)?,
-            state_norm: vector(weights, JOINED_STATE_NORM)?,
+            eh_proj: panels(weights, EH_PROJ)?,
+            embedding_norm: vector(weights, ENORM)?,
+            state_norm: vector(weights, HNORM)?,
         })
     }
 }

@@ -11,7 +11,8 @@ use super::stack::{Arithmetic, Padding, Stack};
 use crate::error::Result;
 use crate::forward::{Features, Row};
 use crate::model::block_tensors::{
-    CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE, SELECTOR_PLACE,
+    CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE,
+    SELECTOR_POSITION,
 };
 use crate::model::weights::{FUSE, FUSED_NORM};
 use crate::model::{ModelConfig, Weights};
@@ -65,7 +66,7 @@ impl BlockHead {
             Transition::Selector {
                 before: weights.matrix(SELECTOR_BEFORE)?,
                 after: weights.matrix(SELECTOR_AFTER)?,
-                place: stack(SELECTOR_PLACE)?,
+                place: stack(SELECTOR_POSITION)?,
                 candidates: selector.candidates.min(config.vocabulary),
             }
         } else {

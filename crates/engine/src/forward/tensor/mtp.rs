@@ -7,7 +7,7 @@ use candle_nn::ops::rms_norm;
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::error::Result;
 use crate::forward::Features;
-use crate::model::mtp_tensors::{JOIN, JOINED_EMBEDDING_NORM, JOINED_STATE_NORM};
+use crate::model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
 use crate::model::{ModelConfig, Weights};
 
 pub struct Mtp {
@@ -26,9 +26,9 @@ impl Mtp {
             return Ok(None);
         }
         Ok(Some(Self {
-            join: Stack::new(vec![weights.matrix(JOIN)?], arithmetic, weights.device())?,
-            embedding_norm: weights.vector(JOINED_EMBEDDING_NORM)?,
-            state_norm: weights.vector(JOINED_STATE_NORM)?,
+            join: Stack::new(vec![weights.matrix(EH_PROJ)?], arithmetic, weights.device())?,
+            embedding_norm: weights.vector(ENORM)?,
+            state_norm: weights.vector(HNORM)?,
         }))
     }
 
