@@ -236,7 +236,7 @@ fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
             for (place, guess) in draft.guesses.iter().enumerate() {
                 let (scores, confidence) = pass.row_after(place, before).unwrap();
                 let guessed = source.guessed_tokens().unwrap();
-                let scores = guessed.as_deref().map_or(scores, |tokens| scores.named(tokens));
+                let scores = guessed.as_deref().map_or(scores, |tokens| scores.restricted_to(tokens));
                 let expected =
                     Distribution::processed(scores, &sampling, &Penalties::new(&sampling).at(&context[..]))
                         .unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use candle_core::quantized::QTensor;
 use candle_core::{D, Device, Result as Computed, Tensor};
 
-use super::attention::Seen;
+use super::attention::SharedKv;
 use super::cache::Cache;
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::error::Result;
@@ -72,25 +72,25 @@ impl Assistant {
     ///
     /// # Errors
     /// Those of reading the file of the target's embedding, and of the device.
-    pub fn join(
+    pub fn input(
         &self,
         tokens: &[TokenId],
         states: Features<'_>,
         config: &ModelConfig,
         (padding, device): (Padding, &Device),
     ) -> Result<Tensor> {
-        let mut joined = Vec::new();
+        let mut input = Vec::new();
         for (row, &token) in tokens.iter().enumerate() {
             let embedding = self.embedding.row(token as usize)?;
-            joined.extend(embedding.into_iter().map(|number| number * config.embedding_scale));
-            joined.extend_from_slice(states.row(row));
+            input.extend(embedding.into_iter().map(|number| number * config.embedding_scale));
+            input.extend_from_slice(states.row(row));
         }
-        let joined = Tensor::from_vec(joined, (tokens.len(), 2 * config.carried()), device)?;
-        Ok(self.pre_projection.forward(&joined, padding)?)
+        let input = Tensor::from_vec(input, (tokens.len(), 2 * config.carried()), device)?;
+        Ok(self.pre_projection.forward(&input, padding)?)
     }
 
     /// Caches keys and values from position `at` on. In `rows` they follow the target's states.
-    pub fn remember(&mut self, rows: Features<'_>, config: &ModelConfig, at: usize) -> Computed<()> {
+    pub fn cache_target_kv(&mut self, rows: Features<'_>, config: &ModelConfig, at: usize) -> Computed<()> {
         let mut from = config.carried();
         for (KeyHeads { count, size, .. }, cache) in &mut self.caches {
             let mut part = || {
@@ -108,14 +108,14 @@ impl Assistant {
     }
 
     /// Keys and values of the first `length` positions, for layers without their own.
-    pub fn seen(&self, length: usize) -> Computed<Seen> {
+    pub fn shared_kv(&self, length: usize) -> Computed<SharedKv> {
         let kinds = self.caches.iter().enumerate();
         kinds.map(|(kind, (_, cache))| Ok((kind, cache.read(0, length)?))).collect()
     }
 
     /// Projects normed states `[nodes, hidden]` to the head inputs of the next pass, `[nodes,
     /// carried]`.
-    pub fn carry_on(&self, normed: &Tensor, padding: Padding) -> Computed<Tensor> {
+    pub fn output_states(&self, normed: &Tensor, padding: Padding) -> Computed<Tensor> {
         self.post_projection.forward(normed, padding)
     }
 
@@ -125,10 +125,10 @@ impl Assistant {
         let Some(clusters) = &self.clusters else { return Ok(None) };
         let vocabulary = clusters.order.len();
         let mut logits = Vec::new();
-        let near = clusters.centroids.forward(normed, padding)?;
-        let near = near.arg_sort_last_dim(false)?.narrow(D::Minus1, 0, clusters.nearest)?;
+        let nearest = clusters.centroids.forward(normed, padding)?;
+        let nearest = nearest.arg_sort_last_dim(false)?.narrow(D::Minus1, 0, clusters.nearest)?;
         for row in 0..normed.dim(0)? {
-            let chosen: Vec<u32> = near.get(row)?.to_vec1()?;
+            let chosen: Vec<u32> = nearest.get(row)?.to_vec1()?;
             let of = |cluster: u32| &clusters.order[cluster as usize * clusters.size..][..clusters.size];
             let tokens: Vec<TokenId> = chosen.into_iter().flat_map(of).copied().collect();
             let rows = clusters.output.embedding(&Tensor::new(&tokens[..], normed.device())?)?;

@@ -35,7 +35,7 @@ pub struct Attention {
 }
 
 /// Keys and values of the last caching layer, per kind of attention.
-pub type Seen = HashMap<usize, (Tensor, Tensor)>;
+pub type SharedKv = HashMap<usize, (Tensor, Tensor)>;
 
 /// Inputs of one kind of attention for the nodes of a pass.
 pub struct AttentionInputs {
@@ -102,33 +102,35 @@ impl Attention {
     }
 
     /// Maps `[nodes, hidden]` to `[nodes, hidden]`. Caches keys and values from position `at` on;
-    /// `seen` hands them to layers of the same kind that have none.
+    /// `shared_kv` hands them to layers of the same kind that have none.
     pub fn forward(
         &mut self,
         x: &Tensor,
         config: &ModelConfig,
         at: usize,
         inputs: &[AttentionInputs],
-        seen: &mut Seen,
+        shared_kv: &mut SharedKv,
         padding: Padding,
     ) -> Result<Tensor> {
         let AttentionInputs { mask, angles } = &inputs[self.kind];
         let (queries, keys, values) = self.project(x, config, angles, padding)?;
         if self.keys.count > 0 {
-            seen.insert(self.kind, self.cache.write(at, &keys, &values)?);
+            shared_kv.insert(self.kind, self.cache.write(at, &keys, &values)?);
         }
-        let Some((keys, values)) = seen.get(&self.kind) else { candle_core::bail!("no keys to see") };
+        let Some((keys, values)) = shared_kv.get(&self.kind) else {
+            candle_core::bail!("no keys to attend to")
+        };
         let (scale, sinks) = (config.query_scale, self.sinks.as_ref());
         let mut mixed = attend(&queries, keys, values, scale, mask.as_ref(), sinks)?;
         if let Some(gate) = &self.gate {
             mixed = (mixed * sigmoid(&gate.forward(x, padding)?)?)?;
         }
-        let given = self.output.forward(&mixed, padding)?;
-        self.output_bias.as_ref().map_or(Ok(given.clone()), |bias| given.broadcast_add(bias))
+        let output = self.output.forward(&mixed, padding)?;
+        self.output_bias.as_ref().map_or(Ok(output.clone()), |bias| output.broadcast_add(bias))
     }
 
     /// Caches keys and values of `[rows, hidden]` from position `at` on, without attending.
-    pub fn remember(
+    pub fn cache_kv(
         &mut self,
         x: &Tensor,
         config: &ModelConfig,
@@ -154,7 +156,7 @@ impl Attention {
             all = all.broadcast_add(bias)?;
         }
         if config.family.head_norms == HeadNorms::Together {
-            all = self.normalise_together(&all, config)?;
+            all = self.norm_together(&all, config)?;
         }
         let all = all.reshape((all.dim(0)?, heads + 2 * kv_heads, head_size))?;
         let all = all.transpose(0, 1)?.contiguous()?; // [heads + 2 kv_heads, nodes, head_size]
@@ -162,8 +164,8 @@ impl Attention {
         if let Some(norm) = self.value_norm.as_ref().filter(|_| kv_heads > 0) {
             values = rms_norm(&values.contiguous()?, norm, config.norm_epsilon as f32)?;
         }
-        let each = self.head_norms.as_ref().filter(|_| config.family.head_norms != HeadNorms::Together);
-        let (queries, keys) = match each {
+        let per_head = self.head_norms.as_ref().filter(|_| config.family.head_norms != HeadNorms::Together);
+        let (queries, keys) = match per_head {
             None => {
                 let rotated = angles.rotate(&all.narrow(0, 0, heads + kv_heads)?)?;
                 (rotated.narrow(0, 0, heads)?, rotated.narrow(0, heads, kv_heads)?)
@@ -178,11 +180,11 @@ impl Attention {
                 (queries, keys)
             }
         };
-        Ok((angles.grow(queries)?, keys, values))
+        Ok((angles.scale_queries(queries)?, keys, values))
     }
 
     /// Norms over all heads of a row together, `[nodes, (heads + 2 kv_heads) * head_size]`.
-    fn normalise_together(&self, all: &Tensor, config: &ModelConfig) -> Result<Tensor> {
+    fn norm_together(&self, all: &Tensor, config: &ModelConfig) -> Result<Tensor> {
         let Some((of_queries, of_keys)) = &self.head_norms else { return Ok(all.clone()) };
         let [queries, keys] = [config.heads, config.kv_heads].map(|heads| heads * config.head_size);
         let normed = |first, width, norm| {
@@ -195,7 +197,7 @@ impl Attention {
 
     /// Cached keys and values of all heads at `positions` positions from `from` on, `[positions,
     /// kv_heads * head_size]` each.
-    pub fn recall(&self, from: usize, positions: usize) -> Result<[Tensor; 2]> {
+    pub fn cached_kv(&self, from: usize, positions: usize) -> Result<[Tensor; 2]> {
         let (keys, values) = self.cache.read(from, positions)?;
         let rows = |half: Tensor| half.transpose(0, 1)?.contiguous()?.flatten_from(1);
         Ok([rows(keys)?, rows(values)?])

@@ -22,24 +22,24 @@ pub struct BlockHead {
     fuse: Stack, // [hidden, states]
     /// Norm of the fused states.
     fused_norm: Tensor, // [hidden]
-    transition: Transition,
+    rescoring: Rescoring,
     confidence: Option<Confidence>,
 }
 
 /// Influence of the token before a position on the position's scores.
-enum Transition {
+enum Rescoring {
     None,
     /// Markov bias: `after * before[token]` is added to all scores.
     Markov {
         before: Arc<QTensor>, // [tokens, rank]
         after: Stack,         // [vocabulary, rank]
     },
-    /// Rescores the top candidates: the sum of `before[token] * (place * state) * after[candidate]`
+    /// Rescores the top candidates: the sum of `before[token] * (position * state) * after[candidate]`
     /// is added to a candidate's score. All other tokens are excluded.
     Selector {
         before: Arc<QTensor>, // [tokens, rank]
         after: Arc<QTensor>,  // [vocabulary, rank]
-        place: Stack,         // [rank, hidden]
+        position: Stack,      // [rank, hidden]
         candidates: usize,
     },
 }
@@ -60,17 +60,17 @@ impl BlockHead {
         let stack = |name| -> Result<Stack> {
             Ok(Stack::new(vec![weights.matrix(name)?], arithmetic, weights.device())?)
         };
-        let transition = if block.markov.is_some() {
-            Transition::Markov { before: weights.matrix(MARKOV_BEFORE)?, after: stack(MARKOV_AFTER)? }
+        let rescoring = if block.markov.is_some() {
+            Rescoring::Markov { before: weights.matrix(MARKOV_BEFORE)?, after: stack(MARKOV_AFTER)? }
         } else if let Some(selector) = block.selector {
-            Transition::Selector {
+            Rescoring::Selector {
                 before: weights.matrix(SELECTOR_BEFORE)?,
                 after: weights.matrix(SELECTOR_AFTER)?,
-                place: stack(SELECTOR_POSITION)?,
+                position: stack(SELECTOR_POSITION)?,
                 candidates: selector.candidates.min(config.vocabulary),
             }
         } else {
-            Transition::None
+            Rescoring::None
         };
         let confidence = block.confidence.map(|head| -> Result<_> {
             let bias = head.bias.then(|| weights.vector(CONFIDENCE_BIAS)).transpose()?;
@@ -79,7 +79,7 @@ impl BlockHead {
         Ok(Some(Self {
             fuse: stack(FUSE)?,
             fused_norm: weights.vector(FUSED_NORM)?,
-            transition,
+            rescoring,
             confidence: confidence.transpose()?,
         }))
     }
@@ -102,7 +102,7 @@ impl BlockHead {
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    pub fn after(
+    pub fn rescore(
         &self,
         before: TokenId,
         row: Row<'_>,
@@ -110,28 +110,28 @@ impl BlockHead {
         padding: Padding,
     ) -> Result<(Option<Vec<f32>>, Option<f32>)> {
         let token = Tensor::new(&[before], state.device())?;
-        let of_before = match &self.transition {
-            Transition::None => None,
-            Transition::Markov { before, .. } | Transition::Selector { before, .. } => {
+        let previous = match &self.rescoring {
+            Rescoring::None => None,
+            Rescoring::Markov { before, .. } | Rescoring::Selector { before, .. } => {
                 Some(before.embedding(&token)?) // [1, rank]
             }
         };
         let confidence =
-            self.confidence.as_ref().map(|head| head.of(state, of_before.as_ref())).transpose()?;
-        let scores = match (&self.transition, &of_before) {
-            (Transition::Markov { after, .. }, Some(of_before)) => {
-                let bias: Vec<f32> = after.forward(of_before, padding)?.flatten_all()?.to_vec1()?;
+            self.confidence.as_ref().map(|head| head.of(state, previous.as_ref())).transpose()?;
+        let scores = match (&self.rescoring, &previous) {
+            (Rescoring::Markov { after, .. }, Some(previous)) => {
+                let bias: Vec<f32> = after.forward(previous, padding)?.flatten_all()?.to_vec1()?;
                 Some(row.logits()?.iter().zip(bias).map(|(score, bias)| score + bias).collect())
             }
-            (Transition::Selector { after, place, candidates, .. }, Some(of_before)) => {
-                let together = (place.forward(state, padding)? * of_before)?; // [1, rank]
+            (Rescoring::Selector { after, position, candidates, .. }, Some(previous)) => {
+                let factor = (position.forward(state, padding)? * previous)?; // [1, rank]
                 let top = row.top(*candidates)?;
                 let ids: Vec<TokenId> = top.iter().map(|&(token, _)| token).collect();
                 let after = after.embedding(&Tensor::new(ids, state.device())?)?; // [candidates, rank]
-                let more: Vec<f32> = after.broadcast_mul(&together)?.sum(1)?.to_vec1()?;
+                let bonuses: Vec<f32> = after.broadcast_mul(&factor)?.sum(1)?.to_vec1()?;
                 let mut scores = vec![f32::NEG_INFINITY; row.logits()?.len()];
-                for ((token, score), more) in top.into_iter().zip(more) {
-                    scores[token as usize] = score + more;
+                for ((token, score), bonus) in top.into_iter().zip(bonuses) {
+                    scores[token as usize] = score + bonus;
                 }
                 Some(scores)
             }
@@ -142,15 +142,15 @@ impl BlockHead {
 }
 
 impl Confidence {
-    /// Confidence for a position with this state, `[1, hidden]`. `of_before`: rescoring embedding
+    /// Confidence for a position with this state, `[1, hidden]`. `previous`: rescoring embedding
     /// of the token before it, `[1, rank]`.
-    fn of(&self, state: &Tensor, of_before: Option<&Tensor>) -> Computed<f32> {
+    fn of(&self, state: &Tensor, previous: Option<&Tensor>) -> Computed<f32> {
         let inputs = self.weight.elem_count();
-        let looked_at = match of_before {
-            Some(of_before) if inputs > state.dim(1)? => Tensor::cat(&[state, of_before], 1)?,
+        let input = match previous {
+            Some(previous) if inputs > state.dim(1)? => Tensor::cat(&[state, previous], 1)?,
             _ => state.clone(),
         };
-        let mut sum = (looked_at * self.weight.reshape((1, inputs))?)?.sum_all()?;
+        let mut sum = (input * self.weight.reshape((1, inputs))?)?.sum_all()?;
         if let Some(bias) = &self.bias {
             sum = (sum + bias.reshape(())?)?;
         }

@@ -8,7 +8,7 @@ use candle_core::{DType, Device, Result, Tensor};
 const FIRST_CAPACITY: usize = 256;
 
 /// Factor by which a cache may exceed its need before it shrinks.
-const TOO_MUCH: usize = 4;
+const SHRINK_FACTOR: usize = 4;
 
 #[derive(Debug)]
 pub struct Cache {
@@ -20,11 +20,11 @@ pub struct Cache {
 impl Cache {
     /// Creates an empty cache that will never hold more than `limit` positions.
     pub fn new(kv_heads: usize, head_size: usize, limit: usize, device: &Device) -> Result<Self> {
-        Self::of_sizes(kv_heads, [head_size; 2], limit, device)
+        Self::with_head_sizes(kv_heads, [head_size; 2], limit, device)
     }
 
     /// Creates a cache whose keys and values differ in size.
-    pub fn of_sizes(
+    pub fn with_head_sizes(
         kv_heads: usize,
         [key, value]: [usize; 2],
         limit: usize,
@@ -65,15 +65,15 @@ impl Cache {
     fn fit(&mut self, length: usize, filled: usize) -> Result<()> {
         let (kv_heads, capacity, _) = self.keys.dims3()?;
         let wanted = length.next_power_of_two().max(FIRST_CAPACITY).min(self.limit);
-        if length <= capacity && capacity < wanted * TOO_MUCH {
+        if length <= capacity && capacity < wanted * SHRINK_FACTOR {
             return Ok(());
         }
         for half in [&mut self.keys, &mut self.values] {
-            let other = Tensor::zeros((kv_heads, wanted, half.dim(2)?), DType::F32, half.device())?;
+            let resized = Tensor::zeros((kv_heads, wanted, half.dim(2)?), DType::F32, half.device())?;
             if filled > 0 {
-                other.slice_set(&half.narrow(1, 0, filled)?.contiguous()?, 1, 0)?;
+                resized.slice_set(&half.narrow(1, 0, filled)?.contiguous()?, 1, 0)?;
             }
-            *half = other;
+            *half = resized;
         }
         Ok(())
     }
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_grows_with_the_text_and_is_given_back_with_what_is_left_kept() -> Result<()> {
+    fn memory_grows_with_the_text_and_shrinks_without_losing_entries() -> Result<()> {
         let device = Device::Cpu;
         let mut cache = Cache::new(2, 4, 10_000, &device)?;
         let rows = |from: usize, count: usize| {

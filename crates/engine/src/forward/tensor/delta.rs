@@ -4,7 +4,7 @@ use candle_core::{D, Result, Tensor};
 use candle_nn::ops::{rms_norm, sigmoid, silu};
 
 use super::origin::Origin;
-use super::row::{Adds, Row, softplus};
+use super::row::{Added, Row, softplus};
 use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
 use crate::model::Heads;
@@ -55,7 +55,7 @@ impl Delta {
                 query: of(&queries, (values, heads.key_size, 1))?,
                 key: of(&keys, (values, heads.key_size, 1))?,
                 decay: of(&decays, (values, 1, 1))?,
-                adds: Adds::Correction {
+                added: Added::Correction {
                     value: of(&all_values, (values, 1, heads.value_size))?,
                     beta: of(&betas, (values, 1, 1))?,
                 },

@@ -40,7 +40,7 @@ impl DraftHead {
 
     /// Returns the residual state, `[nodes, hidden]`, and attention's input, `[nodes, 2 * hidden]`,
     /// for nodes with these embeddings and head inputs.
-    pub fn join(
+    pub fn input(
         &self,
         embedding: &Tensor,
         head_input: HeadInput<'_>,
@@ -56,8 +56,8 @@ impl DraftHead {
         };
         let normed = rms_norm(&state.contiguous()?, &self.state_norm, epsilon)?;
         let embedding = rms_norm(&embedding.contiguous()?, &self.embedding_norm, epsilon)?;
-        let joined = Tensor::cat(&[&embedding, &normed], 1)?;
-        Ok((if self.normed_residual { normed } else { state }, joined))
+        let fused = Tensor::cat(&[&embedding, &normed], 1)?;
+        Ok((if self.normed_residual { normed } else { state }, fused))
     }
 
     /// Applies the head's norms to the target's states, if it has any.

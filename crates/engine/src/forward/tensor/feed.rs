@@ -13,7 +13,7 @@ pub struct Feed {
     /// `[nodes]`
     pub ids: Tensor,
     pub positions: Positions,
-    /// Added to scores of the tree's own nodes, 0 or [`HIDDEN`], `[nodes, tree]`; `None` if every
+    /// Added to scores of the tree's own nodes, 0 or [`MASKED`], `[nodes, tree]`; `None` if every
     /// node attends to all before it and itself.
     own: Option<Tensor>,
     /// Tree nodes that each node attends to.
@@ -33,7 +33,7 @@ pub enum Positions {
 }
 
 /// Mask value that leaves nothing after the softmax. Not -inf, which times 0 is NaN.
-const HIDDEN: f64 = -1e30;
+const MASKED: f64 = -1e30;
 
 impl Feed {
     /// Inputs for the nodes of `tree` from index `first` on, after `cached` positions.
@@ -42,24 +42,24 @@ impl Feed {
         let positions: Vec<usize> = tree.depths()[first..].iter().map(|depth| cached + depth).collect();
         let visible = tree.visible().split_off(first);
         let consecutive = positions.windows(2).all(|pair| pair[1] == pair[0] + 1);
-        let sees_all = visible.iter().all(|seen| seen.len() == tree.len());
+        let unmasked = visible.iter().all(|attended| attended.len() == tree.len());
 
         let mut numbers: Vec<u32> = tree.tokens().skip(first).collect();
         if !consecutive {
             numbers.extend(positions.iter().map(|&position| position as u32));
         }
         let before_own = numbers.len();
-        if !sees_all {
-            let mut hidden = vec![1; nodes * tree.len()];
-            for (row, seen) in hidden.chunks_mut(tree.len()).zip(&visible) {
-                seen.iter().for_each(|&node| row[node] = 0);
+        if !unmasked {
+            let mut masked = vec![1; nodes * tree.len()];
+            for (row, attended) in masked.chunks_mut(tree.len()).zip(&visible) {
+                attended.iter().for_each(|&node| row[node] = 0);
             }
-            numbers.extend(hidden);
+            numbers.extend(masked);
         }
         let numbers = Tensor::new(numbers, device)?;
         let own = || -> Result<Tensor> {
-            let hidden = numbers.narrow(0, before_own, nodes * tree.len())?.reshape((nodes, tree.len()))?;
-            hidden.to_dtype(DType::F32)? * HIDDEN
+            let masked = numbers.narrow(0, before_own, nodes * tree.len())?.reshape((nodes, tree.len()))?;
+            masked.to_dtype(DType::F32)? * MASKED
         };
         let end = positions.iter().max().map_or(cached, |last| last + 1);
         Ok(Self {
@@ -69,7 +69,7 @@ impl Feed {
             } else {
                 Positions::Scattered(numbers.narrow(0, nodes, nodes)?, end)
             },
-            own: if sees_all { None } else { Some(own()?) },
+            own: if unmasked { None } else { Some(own()?) },
             visible,
             cached,
             tree: tree.len(),
@@ -78,7 +78,7 @@ impl Feed {
 
     /// Inputs for tokens that all follow `cached` positions and attend to these, but not to each
     /// other.
-    pub fn beside(tokens: &[TokenId], cached: usize, device: &Device) -> Result<Self> {
+    pub fn independent(tokens: &[TokenId], cached: usize, device: &Device) -> Result<Self> {
         let positions = vec![cached as u32; tokens.len()];
         Ok(Self {
             ids: Tensor::new(tokens, device)?,
@@ -102,8 +102,8 @@ impl Feed {
         if self.cached == 0 {
             return Ok(Some(own.clone()));
         }
-        let seen = Tensor::zeros((self.visible.len(), self.cached), DType::F32, device)?;
-        Tensor::cat(&[&seen, own], 1).map(Some)
+        let attended = Tensor::zeros((self.visible.len(), self.cached), DType::F32, device)?;
+        Tensor::cat(&[&attended, own], 1).map(Some)
     }
 
     /// Mask for a layer in which rows of a block attend to each other, or only to earlier ones if
@@ -114,7 +114,7 @@ impl Feed {
         if window.is_none() && !causal {
             return Ok(None);
         }
-        let mut mask = vec![HIDDEN as f32; self.tree * width];
+        let mut mask = vec![MASKED as f32; self.tree * width];
         for (row, mask) in (self.cached..).zip(mask.chunks_mut(width)) {
             let from = window.map_or(0, |window| (row + 1).saturating_sub(window));
             let ahead = window.map_or(width, |window| (row + window).min(width));
@@ -126,7 +126,7 @@ impl Feed {
     /// Builds the whole mask, cached positions included, for a window that hides some of them.
     fn windowed(&self, window: usize, device: &Device) -> Result<Tensor> {
         let width = self.cached + self.tree;
-        let mut mask = vec![HIDDEN as f32; self.visible.len() * width];
+        let mut mask = vec![MASKED as f32; self.visible.len() * width];
         for (row, visible) in mask.chunks_mut(width).zip(&self.visible) {
             let from = (self.cached + visible.len().max(1)).saturating_sub(window).min(self.cached);
             row[from..self.cached].fill(0.0);
@@ -142,35 +142,40 @@ mod tests {
     use super::*;
 
     /// Positions and nodes that each node attends to.
-    fn seen(tree: &TokenTree, first: usize, cached: usize, window: Option<usize>) -> Option<Vec<Vec<usize>>> {
+    fn attended(
+        tree: &TokenTree,
+        first: usize,
+        cached: usize,
+        window: Option<usize>,
+    ) -> Option<Vec<Vec<usize>>> {
         let feed = Feed::new(tree, first, cached, &Device::Cpu).unwrap();
         let rows: Vec<Vec<f32>> = feed.mask(window).unwrap()?.to_vec2().unwrap();
-        let sees = |row: &Vec<f32>| (0..row.len()).filter(|&place| row[place] == 0.0).collect();
-        Some(rows.iter().map(sees).collect())
+        let attends = |row: &Vec<f32>| (0..row.len()).filter(|&position| row[position] == 0.0).collect();
+        Some(rows.iter().map(attends).collect())
     }
 
     #[test]
-    fn a_node_sees_the_cache_its_ancestors_and_itself() {
+    fn a_node_attends_to_the_cache_its_ancestors_and_itself() {
         let mut tree = TokenTree::chain([7, 8]);
         tree.push(9, Some(0));
         let expected = vec![vec![0, 1, 2], vec![0, 1, 2, 3], vec![0, 1, 2, 4]];
-        assert_eq!(seen(&tree, 0, 2, None), Some(expected));
-        assert_eq!(seen(&tree, 2, 2, None), Some(vec![vec![0, 1, 2, 4]]));
+        assert_eq!(attended(&tree, 0, 2, None), Some(expected));
+        assert_eq!(attended(&tree, 2, 2, None), Some(vec![vec![0, 1, 2, 4]]));
         let windowed = vec![vec![1, 2], vec![2, 3], vec![2, 4]];
-        assert_eq!(seen(&tree, 0, 2, Some(2)), Some(windowed));
-        assert_eq!(seen(&tree, 0, 2, Some(5)), seen(&tree, 0, 2, None));
+        assert_eq!(attended(&tree, 0, 2, Some(2)), Some(windowed));
+        assert_eq!(attended(&tree, 0, 2, Some(5)), attended(&tree, 0, 2, None));
     }
 
     #[test]
-    fn the_next_token_alone_sees_everything_unless_a_window_ends() {
+    fn a_single_next_token_attends_to_everything_within_its_window() {
         let next = TokenTree::chain([7]);
-        assert_eq!(seen(&next, 0, 5, None), None);
-        assert_eq!(seen(&next, 0, 5, Some(6)), None);
-        assert_eq!(seen(&next, 0, 5, Some(3)), Some(vec![vec![3, 4, 5]]));
+        assert_eq!(attended(&next, 0, 5, None), None);
+        assert_eq!(attended(&next, 0, 5, Some(6)), None);
+        assert_eq!(attended(&next, 0, 5, Some(3)), Some(vec![vec![3, 4, 5]]));
     }
 
     #[test]
-    fn positions_count_depths_and_not_nodes() {
+    fn positions_follow_depth_not_node_index() {
         let mut tree = TokenTree::chain([7, 8]);
         let of = |tree: &TokenTree, first| Feed::new(tree, first, 4, &Device::Cpu).unwrap().positions;
         assert!(matches!(of(&tree, 0), Positions::Consecutive(range) if range == (4..6)));

@@ -15,20 +15,20 @@ use crate::model::{self, Activation, ModelConfig, SharedExpert};
 pub enum FeedForward {
     Dense(Dense),
     Experts(Experts),
-    Both(Box<Both>),
-    Shared(Box<Shared>),
+    DenseAndExperts(Box<DenseAndExperts>),
+    WithSharedExpert(Box<WithSharedExpert>),
 }
 
 /// Experts with a shared expert that processes every token. `gate`, if present, weights its output
 /// by a sigmoid.
-pub struct Shared {
+pub struct WithSharedExpert {
     experts: Experts,
     dense: Dense,
     gate: Option<Stack>, // [1, hidden]
 }
 
 /// Experts beside a dense network (Gemma 4). Both outputs are normed and added.
-pub struct Both {
+pub struct DenseAndExperts {
     dense: Dense,
     dense_post_norm: Tensor, // [hidden]
     experts: Experts,
@@ -65,10 +65,10 @@ impl FeedForward {
         Ok(match origin.config.experts_of(origin.index) {
             None => Self::Dense(dense()?),
             Some(experts) if experts.beside_dense => {
-                Self::Both(Box::new(Both::load(origin, experts, dense()?)?))
+                Self::DenseAndExperts(Box::new(DenseAndExperts::load(origin, experts, dense()?)?))
             }
             Some(experts) => match experts.shared {
-                Some(kind) => Self::Shared(Box::new(Shared {
+                Some(kind) => Self::WithSharedExpert(Box::new(WithSharedExpert {
                     experts: Experts::load(origin, experts)?,
                     dense: Dense::load(origin, "_shexp", false)?,
                     gate: (kind == SharedExpert::Gated)
@@ -84,7 +84,7 @@ impl FeedForward {
     pub fn largest(&self) -> Option<&Stack> {
         match self {
             Self::Dense(dense) => Some(&dense.gate_and_up),
-            Self::Experts(_) | Self::Both(_) | Self::Shared(_) => None,
+            Self::Experts(_) | Self::DenseAndExperts(_) | Self::WithSharedExpert(_) => None,
         }
     }
 
@@ -98,23 +98,23 @@ impl FeedForward {
     ) -> Result<Tensor> {
         match (self, &config.experts) {
             (Self::Experts(experts), Some(sizes)) => experts.forward((x, x), config, sizes, padding),
-            (Self::Both(both), Some(sizes)) => both.forward(x, states, (config, sizes), padding),
-            (Self::Shared(shared), Some(sizes)) => {
-                let mut own = shared.dense.forward(x, config.family.activation, padding)?;
+            (Self::DenseAndExperts(both), Some(sizes)) => both.forward(x, states, (config, sizes), padding),
+            (Self::WithSharedExpert(shared), Some(sizes)) => {
+                let mut output = shared.dense.forward(x, config.family.activation, padding)?;
                 if let Some(gate) = &shared.gate {
-                    own = own.broadcast_mul(&sigmoid(&gate.forward(x, padding)?)?)?;
+                    output = output.broadcast_mul(&sigmoid(&gate.forward(x, padding)?)?)?;
                 }
-                shared.experts.forward((x, x), config, sizes, padding)? + own
+                shared.experts.forward((x, x), config, sizes, padding)? + output
             }
-            (Self::Experts(_) | Self::Both(_) | Self::Shared(_), None) => {
-                candle_core::bail!("experts without numbers")
+            (Self::Experts(_) | Self::DenseAndExperts(_) | Self::WithSharedExpert(_), None) => {
+                candle_core::bail!("experts without settings")
             }
             (Self::Dense(dense), _) => dense.forward(x, config.family.activation, padding),
         }
     }
 }
 
-impl Both {
+impl DenseAndExperts {
     fn load(origin: Origin<'_>, experts: &model::Experts, dense: Dense) -> Loaded<Self> {
         let scale = 1.0 / (origin.config.hidden as f64).sqrt();
         Ok(Self {
@@ -138,17 +138,17 @@ impl Both {
         let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
         let states = states.contiguous()?;
         let dense = self.dense.forward(x, config.family.activation, padding)?;
-        let ranked = rms_norm(&states, &self.router_norm, epsilon)?;
+        let router_input = rms_norm(&states, &self.router_norm, epsilon)?;
         let routed = rms_norm(&states, &self.experts_norm, epsilon)?;
-        let routed = self.experts.forward((&ranked, &routed), config, sizes, padding)?;
+        let routed = self.experts.forward((&router_input, &routed), config, sizes, padding)?;
         rms_norm(&dense, &self.dense_post_norm, after)? + rms_norm(&routed, &self.experts_post_norm, after)?
     }
 }
 
 impl Dense {
-    /// Loads a network whose matrices have the suffix `which` in their names.
-    fn load(origin: Origin<'_>, which: &str, has_biases: bool) -> Loaded<Self> {
-        let [gate, up, down] = ["ffn_gate", "ffn_up", "ffn_down"].map(|name| format!("{name}{which}"));
+    /// Loads a network whose matrix names end with `suffix`.
+    fn load(origin: Origin<'_>, suffix: &str, has_biases: bool) -> Loaded<Self> {
+        let [gate, up, down] = ["ffn_gate", "ffn_up", "ffn_down"].map(|name| format!("{name}{suffix}"));
         let biases = || -> Loaded<[Tensor; 2]> {
             let [gate, up, down] = [&gate, &up, &down].map(|name| origin.vector(&format!("{name}.bias")));
             Ok([Tensor::cat(&[gate?, up?], 0)?, down?])
@@ -175,8 +175,8 @@ impl Dense {
                 (&gate * sigmoid(&(&gate * 1.702)?)?)? * (up.clamp(-7.0, 7.0)? + 1.0)?
             }
         };
-        let given = self.down.forward(&gated?, padding)?;
-        self.biases.as_ref().map_or(Ok(given.clone()), |[_, bias]| given.broadcast_add(bias))
+        let output = self.down.forward(&gated?, padding)?;
+        self.biases.as_ref().map_or(Ok(output.clone()), |[_, bias]| output.broadcast_add(bias))
     }
 }
 
@@ -198,16 +198,16 @@ impl Experts {
         })
     }
 
-    /// Computes the selected experts of `x`; the router scores `ranked`.
+    /// Computes the selected experts of `x`; the router scores `router_input`.
     fn forward(
         &self,
-        (ranked, x): (&Tensor, &Tensor),
+        (router_input, x): (&Tensor, &Tensor),
         config: &ModelConfig,
         sizes: &model::Experts,
         padding: Padding,
     ) -> Result<Tensor> {
         let device = x.device();
-        let mut scores = self.router.forward(ranked, padding)?;
+        let mut scores = self.router.forward(router_input, padding)?;
         if let Some(bias) = &self.router_bias {
             scores = scores.broadcast_add(bias)?;
         }
@@ -215,18 +215,18 @@ impl Experts {
         // Rows that each expert processes, and the expert's weights for them.
         let mut chosen: BTreeMap<usize, (Vec<u32>, Vec<f32>)> = BTreeMap::new();
         for (row, scores) in scores.iter().enumerate() {
-            for (expert, share) in choose(scores, sizes, self.selection_bias.as_deref()) {
-                let (rows, shares) = chosen.entry(expert).or_default();
+            for (expert, weight) in choose(scores, sizes, self.selection_bias.as_deref()) {
+                let (rows, weights) = chosen.entry(expert).or_default();
                 rows.push(row as u32);
-                shares.push(share * self.scales.as_ref().map_or(1.0, |scales| scales[expert]));
+                weights.push(weight * self.scales.as_ref().map_or(1.0, |scales| scales[expert]));
             }
         }
         let mut sum = x.zeros_like()?;
-        for (expert, (rows, shares)) in chosen {
-            let (shares, rows) = (Tensor::new(shares, device)?.unsqueeze(1)?, Tensor::new(rows, device)?);
-            let given = x.index_select(&rows, 0)?;
-            let given = self.experts[expert].forward(&given, config.family.activation, padding)?;
-            sum = sum.index_add(&rows, &given.broadcast_mul(&shares)?, 0)?;
+        for (expert, (rows, weights)) in chosen {
+            let (weights, rows) = (Tensor::new(weights, device)?.unsqueeze(1)?, Tensor::new(rows, device)?);
+            let input = x.index_select(&rows, 0)?;
+            let output = self.experts[expert].forward(&input, config.family.activation, padding)?;
+            sum = sum.index_add(&rows, &output.broadcast_mul(&weights)?, 0)?;
         }
         Ok(sum)
     }

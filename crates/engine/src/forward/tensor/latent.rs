@@ -52,7 +52,7 @@ impl Latent {
             keys: of_heads(of_keys)?,
             values: of_heads(of_values)?,
             output: origin.stack(&[OUTPUT])?,
-            cache: Cache::of_sizes(1, [sizes.turned, sizes.size], config.context, device)?,
+            cache: Cache::with_head_sizes(1, [sizes.turned, sizes.size], config.context, device)?,
         })
     }
 
@@ -80,18 +80,19 @@ impl Latent {
             }
         };
         let queries = queries.reshape((rows, heads, plain + turned))?.transpose(0, 1)?;
-        let turning = angles.rotate(&queries.narrow(2, plain, turned)?.contiguous()?)?;
-        let compared = queries.narrow(2, 0, plain)?.contiguous()?.matmul(&self.keys)?; // [heads, rows, size]
+        let rope_queries = angles.rotate(&queries.narrow(2, plain, turned)?.contiguous()?)?;
+        let latent_queries = queries.narrow(2, 0, plain)?.contiguous()?.matmul(&self.keys)?; // [heads, rows, size]
 
-        let both = self.latent.forward(x, padding)?;
-        let latents = rms_norm(&both.narrow(1, 0, size)?.contiguous()?, &self.norm, epsilon)?.unsqueeze(0)?;
-        let keys = angles.rotate(&both.narrow(1, size, turned)?.contiguous()?.unsqueeze(0)?)?;
+        let compressed = self.latent.forward(x, padding)?;
+        let latents =
+            rms_norm(&compressed.narrow(1, 0, size)?.contiguous()?, &self.norm, epsilon)?.unsqueeze(0)?;
+        let keys = angles.rotate(&compressed.narrow(1, size, turned)?.contiguous()?.unsqueeze(0)?)?;
         let (keys, latents) = self.cache.write(at, &keys, &latents)?;
         let (keys, latents) = (keys.squeeze(0)?, latents.squeeze(0)?); // [length, turned], [length, size]
         let (length, all) = (keys.dim(0)?, heads * rows);
 
-        let scores = (compared.reshape((all, size))?.matmul(&latents.t()?)?
-            + turning.reshape((all, turned))?.matmul(&keys.t()?)?)?;
+        let scores = (latent_queries.reshape((all, size))?.matmul(&latents.t()?)?
+            + rope_queries.reshape((all, turned))?.matmul(&keys.t()?)?)?;
         let mut scores = (scores * f64::from(config.query_scale))?.reshape((heads, rows, length))?;
         if let Some(mask) = mask {
             scores = scores.broadcast_add(mask)?;

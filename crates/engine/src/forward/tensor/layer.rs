@@ -3,13 +3,13 @@
 use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
-use super::attention::{Attention, AttentionInputs, Seen};
+use super::attention::{Attention, AttentionInputs, SharedKv};
 use super::convolution::Convolution;
 use super::feed_forward::FeedForward;
 use super::latent::Latent;
-use super::memory::Course;
+use super::memory::RecurrentPass;
 use super::origin::Origin;
-use super::per_layer::Told;
+use super::per_layer::PerLayerInput;
 use super::recurrent::Recurrent;
 use super::rotary::Angles;
 use super::stack::Padding;
@@ -26,7 +26,7 @@ pub struct Layer {
     feed_forward: FeedForward,
     /// Norm of the feed-forward output.
     feed_forward_post_norm: Option<Tensor>,
-    told: Option<Told>,
+    per_layer_input: Option<PerLayerInput>,
     /// Factor on the layer's output, if the family has one.
     scale: Option<Tensor>, // [1]
     /// Convolutions around the mixer and around the feed-forward part.
@@ -48,8 +48,8 @@ impl Layer {
         let pre_norm = |name| origin.config.family.pre_norms.then(|| norm(name)).transpose();
         let post_norm = |name| origin.config.family.post_norms.then(|| norm(name)).transpose();
         let convolutions = origin.config.block().and_then(|block| block.convolution).map(|sizes| {
-            let around = |part| Convolution::load(origin, part, sizes);
-            Result::Ok([around("attn")?, around("ffn")?])
+            let convolution = |part| Convolution::load(origin, part, sizes);
+            Result::Ok([convolution("attn")?, convolution("ffn")?])
         });
         Ok(Self {
             mixer_norm: pre_norm("attn_norm")?,
@@ -58,7 +58,7 @@ impl Layer {
             feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: FeedForward::load(origin)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
-            told: Told::load(origin)?,
+            per_layer_input: PerLayerInput::load(origin)?,
             scale: origin.config.family.layer_scales.then(|| norm("layer_output_scale")).transpose()?,
             convolutions: convolutions.transpose()?,
         })
@@ -77,44 +77,50 @@ impl Layer {
 
     /// Maps `[nodes, hidden]` to `[nodes, hidden]` and caches the nodes from position `at` on.
     ///
-    /// - `joined`: attention's input, if it is not the normed state
-    /// - `told`: the layer's per-layer input
-    /// - `inputs`: inputs of every kind of attention; `course`: those of recurrent layers
+    /// - `fused_input`: attention's input, if it is not the normed state
+    /// - `per_layer_input`: input from the per-layer embeddings
+    /// - `inputs`: inputs of every kind of attention; `recurrent_pass`: those of recurrent layers
     pub fn forward(
         &mut self,
         x: &Tensor,
-        (joined, told): (Option<Tensor>, Option<&Tensor>),
+        (fused_input, per_layer_input): (Option<Tensor>, Option<&Tensor>),
         config: &ModelConfig,
         at: usize,
-        (inputs, seen, course): (&[AttentionInputs], &mut Seen, Option<&Course<'_>>),
+        (inputs, shared_kv, recurrent_pass): (&[AttentionInputs], &mut SharedKv, Option<&RecurrentPass<'_>>),
         padding: Padding,
     ) -> Computed<Tensor> {
         let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
-        let normed = joined.map_or_else(|| normalised(x.clone(), self.mixer_norm.as_ref(), epsilon), Ok)?;
+        let normed =
+            fused_input.map_or_else(|| normalised(x.clone(), self.mixer_norm.as_ref(), epsilon), Ok)?;
         let mixer = &mut self.mixer;
-        let [around, around_feed] =
+        let [mixer_convolution, feed_forward_convolution] =
             self.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
-        let mixed = convolved(around, normed, padding, |normed| match (&mut *mixer, course) {
-            (Mixer::Attention(attention), _) => attention.forward(normed, config, at, inputs, seen, padding),
-            (Mixer::Latent(latent), _) => latent.forward(normed, config, at, inputs, padding),
-            (Mixer::Recurrent(recurrent), Some(course)) => recurrent.forward(normed, config, course, padding),
-            (Mixer::Recurrent(_), None) => candle_core::bail!("a recurrent layer without a plan"),
-        })?;
+        let mixed =
+            convolved(mixer_convolution, normed, padding, |normed| match (&mut *mixer, recurrent_pass) {
+                (Mixer::Attention(attention), _) => {
+                    attention.forward(normed, config, at, inputs, shared_kv, padding)
+                }
+                (Mixer::Latent(latent), _) => latent.forward(normed, config, at, inputs, padding),
+                (Mixer::Recurrent(recurrent), Some(recurrent_pass)) => {
+                    recurrent.forward(normed, config, recurrent_pass, padding)
+                }
+                (Mixer::Recurrent(_), None) => candle_core::bail!("a recurrent layer without a plan"),
+            })?;
         let x = (x + normalised(mixed, self.mixer_post_norm.as_ref(), after)?)?;
         let normed = normalised(x.clone(), self.feed_forward_norm.as_ref(), epsilon)?;
         let feed_forward = &self.feed_forward;
-        let fed = convolved(around_feed, normed, padding, |normed| {
+        let output = convolved(feed_forward_convolution, normed, padding, |normed| {
             feed_forward.forward(normed, &x, config, padding)
         })?;
-        let mut x = (&x + normalised(fed, self.feed_forward_post_norm.as_ref(), after)?)?;
-        if let Some((make, told)) = self.told.as_ref().zip(told) {
-            x = (&x + make.forward(&x, told, config, padding)?)?;
+        let mut x = (&x + normalised(output, self.feed_forward_post_norm.as_ref(), after)?)?;
+        if let Some((part, input)) = self.per_layer_input.as_ref().zip(per_layer_input) {
+            x = (&x + part.forward(&x, input, config, padding)?)?;
         }
         self.scale.as_ref().map_or(Ok(x.clone()), |scale| x.broadcast_mul(scale))
     }
 
     /// Caches keys and values of `[rows, hidden]` from position `at` on, without computing outputs.
-    pub fn remember(
+    pub fn cache_kv(
         &mut self,
         x: &Tensor,
         config: &ModelConfig,
@@ -123,15 +129,15 @@ impl Layer {
         padding: Padding,
     ) -> Computed<()> {
         match &mut self.mixer {
-            Mixer::Attention(attention) => attention.remember(x, config, at, angles, padding),
+            Mixer::Attention(attention) => attention.cache_kv(x, config, at, angles, padding),
             Mixer::Latent(_) | Mixer::Recurrent(_) => Ok(()),
         }
     }
 
-    /// Attention's cached entries, as [`Attention::recall`]; empty for other mixers.
-    pub fn recall(&self, from: usize, positions: usize) -> Computed<Vec<Tensor>> {
+    /// Attention's cached entries, as [`Attention::cached_kv`]; empty for other mixers.
+    pub fn cached_kv(&self, from: usize, positions: usize) -> Computed<Vec<Tensor>> {
         match &self.mixer {
-            Mixer::Attention(attention) => attention.recall(from, positions).map(Vec::from),
+            Mixer::Attention(attention) => attention.cached_kv(from, positions).map(Vec::from),
             Mixer::Latent(_) | Mixer::Recurrent(_) => Ok(Vec::new()),
         }
     }
@@ -163,14 +169,14 @@ impl Mixer {
 
 /// Applies `part` to rows, with the convolutions around it if there are any.
 fn convolved(
-    around: Option<&Convolution>,
+    convolution: Option<&Convolution>,
     x: Tensor,
     padding: Padding,
     part: impl FnOnce(&Tensor) -> Computed<Tensor>,
 ) -> Computed<Tensor> {
-    let Some(around) = around else { return part(&x) };
-    let (x, dynamic) = around.begin(&x, padding)?;
-    around.finish(&part(&x)?, &dynamic)
+    let Some(convolution) = convolution else { return part(&x) };
+    let (x, dynamic) = convolution.begin(&x, padding)?;
+    convolution.finish(&part(&x)?, &dynamic)
 }
 
 fn normalised(x: Tensor, norm: Option<&Tensor>, epsilon: f32) -> Computed<Tensor> {

@@ -7,14 +7,14 @@ use crate::forward::state_history::StatePlan;
 use crate::tree::TokenTree;
 
 /// State and log slots of a pass, and its tree.
-pub struct Course<'a> {
+pub struct RecurrentPass<'a> {
     pub plan: StatePlan,
     pub tree: &'a TokenTree,
     /// First node to run; earlier nodes have step logs.
     pub first: usize,
 }
 
-impl Course<'_> {
+impl RecurrentPass<'_> {
     /// Leading nodes of the tree whose step logs are not kept.
     pub fn skipped(&self) -> usize {
         self.plan.logs.iter().take_while(|row| row.is_none()).count()
@@ -32,7 +32,7 @@ pub struct State {
 
 /// Step log: the effect of one row on the state.
 #[derive(Debug, Clone)]
-pub struct Record {
+pub struct StepRecord {
     pub inputs: Tensor, // [1, channels]
     /// Update of the matrices, if the layer has any.
     pub update: Option<Update>,
@@ -54,48 +54,48 @@ impl Update {
 
 /// States and step logs of a layer.
 #[derive(Debug)]
-pub struct Memory {
+pub struct RecurrentMemory {
     /// State of the empty text.
-    nothing: State,
+    empty: State,
     states: Vec<Option<State>>,
-    records: Vec<Option<Record>>,
+    records: Vec<Option<StepRecord>>,
 }
 
-impl Memory {
-    pub fn new(nothing: State) -> Self {
-        Self { nothing, states: Vec::new(), records: Vec::new() }
+impl RecurrentMemory {
+    pub fn new(empty: State) -> Self {
+        Self { empty, states: Vec::new(), records: Vec::new() }
     }
 
     /// State that a pass begins with, and the step logs to apply first.
     ///
     /// # Errors
     /// A slot that holds no state.
-    pub fn begin(&self, plan: &StatePlan) -> Result<(State, Vec<Record>)> {
-        let state = plan.from.map_or_else(|| Ok(self.nothing.clone()), |from| held(&self.states, from))?;
-        Ok((state, plan.before.iter().map(|&place| self.record(place)).collect::<Result<_>>()?))
+    pub fn initial(&self, plan: &StatePlan) -> Result<(State, Vec<StepRecord>)> {
+        let state = plan.from.map_or_else(|| Ok(self.empty.clone()), |from| read_slot(&self.states, from))?;
+        Ok((state, plan.before.iter().map(|&slot| self.record(slot)).collect::<Result<_>>()?))
     }
 
     /// # Errors
-    /// As [`Self::begin`].
-    pub fn record(&self, place: usize) -> Result<Record> {
-        held(&self.records, place)
+    /// As [`Self::initial`].
+    pub fn record(&self, slot: usize) -> Result<StepRecord> {
+        read_slot(&self.records, slot)
     }
 
-    pub fn leave(&mut self, place: usize, state: State) {
-        put(&mut self.states, place, state);
+    pub fn write_state(&mut self, slot: usize, state: State) {
+        write_slot(&mut self.states, slot, state);
     }
 
-    pub fn write(&mut self, place: usize, record: Record) {
-        put(&mut self.records, place, record);
+    pub fn write_record(&mut self, slot: usize, record: StepRecord) {
+        write_slot(&mut self.records, slot, record);
     }
 }
 
-fn held<T: Clone>(all: &[Option<T>], place: usize) -> Result<T> {
-    let found = all.get(place).and_then(Option::as_ref).cloned();
-    found.ok_or_else(|| candle_core::Error::Msg(format!("nothing is remembered at place {place}")))
+fn read_slot<T: Clone>(all: &[Option<T>], slot: usize) -> Result<T> {
+    let found = all.get(slot).and_then(Option::as_ref).cloned();
+    found.ok_or_else(|| candle_core::Error::Msg(format!("slot {slot} of the recurrent states is empty")))
 }
 
-fn put<T>(all: &mut Vec<Option<T>>, place: usize, value: T) {
-    all.resize_with(all.len().max(place + 1), || None);
-    all[place] = Some(value);
+fn write_slot<T>(all: &mut Vec<Option<T>>, slot: usize, value: T) {
+    all.resize_with(all.len().max(slot + 1), || None);
+    all[slot] = Some(value);
 }

@@ -31,15 +31,15 @@ use candle_core::{DType, Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 
 use self::assistant::Assistant;
-use self::attention::{AttentionInputs, Seen};
+use self::attention::{AttentionInputs, SharedKv};
 use self::block_head::BlockHead;
 use self::draft_head::DraftHead;
 use self::feed::Feed;
 use self::layer::Layer;
-use self::memory::Course;
+use self::memory::RecurrentPass;
 use self::mtp::Mtp;
 use self::origin::Origin;
-use self::per_layer::PerLayer;
+use self::per_layer::PerLayerInputs;
 use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
 use super::sketch::Sketch;
@@ -57,7 +57,7 @@ pub struct TensorModel {
     device: Device,
     /// `None` for an assistant, which reads its target's embedding.
     embedding: Option<Arc<QTensor>>, // [vocabulary, hidden]
-    per_layer: Option<PerLayer>,
+    per_layer: Option<PerLayerInputs>,
     draft_head: Option<DraftHead>,
     mtp: Option<Mtp>,
     block_head: Option<BlockHead>,
@@ -76,7 +76,7 @@ pub struct TensorModel {
     /// Numbers per node of the last pass's features.
     tapped: usize,
     /// Normed states of the scored rows, `[rows, hidden]`, in a head that drafts blocks.
-    places: Option<Tensor>,
+    scored_states: Option<Tensor>,
     /// Scores of one of those rows after a token.
     after: Vec<f32>,
 }
@@ -99,7 +99,7 @@ impl TensorModel {
     /// # Errors
     /// A missing or misshapen tensor, or `Error::Compute` when the device has no room.
     pub fn load(source: &ModelSource, device: &Device) -> Result<Self> {
-        Self::computing(source, device, Arithmetic::Kernels)
+        Self::with_arithmetic(source, device, Arithmetic::Kernels)
     }
 
     /// Loads a model that computes in 32 bits throughout: the reference for rounding errors.
@@ -107,10 +107,10 @@ impl TensorModel {
     /// # Errors
     /// Those of [`Self::load`].
     pub fn exact(source: &ModelSource, device: &Device) -> Result<Self> {
-        Self::computing(source, device, Arithmetic::Exact)
+        Self::with_arithmetic(source, device, Arithmetic::Exact)
     }
 
-    fn computing(source: &ModelSource, device: &Device, arithmetic: Arithmetic) -> Result<Self> {
+    fn with_arithmetic(source: &ModelSource, device: &Device, arithmetic: Arithmetic) -> Result<Self> {
         let config = source.config()?.clone();
         let weights = source.weights(device)?;
         let layers = (0..config.layers)
@@ -136,7 +136,7 @@ impl TensorModel {
             mtp,
             block_head: BlockHead::load(&weights, &config, arithmetic)?,
             assistant: Assistant::load(&weights, &config, arithmetic)?,
-            per_layer: PerLayer::load(&weights, &config, arithmetic)?,
+            per_layer: PerLayerInputs::load(&weights, &config, arithmetic)?,
             embedding,
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
@@ -148,7 +148,7 @@ impl TensorModel {
             scores: Scores::Sketches(Vec::new()),
             features: Vec::new(),
             tapped: 0,
-            places: None,
+            scored_states: None,
             after: Vec::new(),
         })
     }
@@ -159,14 +159,14 @@ impl TensorModel {
         &mut self,
         feed: &Feed,
         tokens: &[TokenId],
-        course: Option<&Course<'_>>,
+        recurrent: Option<&RecurrentPass<'_>>,
         want: &Want<'_>,
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let taps = want.features;
         let mut x = match (&self.embedding, &self.assistant, want.head_input) {
             (Some(embedding), ..) => embedding.embedding(&feed.ids)?,
             (None, Some(assistant), Some(head_input)) => {
-                assistant.join(tokens, head_input.features(), &self.config, (self.padding, &self.device))?
+                assistant.input(tokens, head_input.features(), &self.config, (self.padding, &self.device))?
             }
             (None, ..) => return Err(candle_core::Error::msg("a head that is given nothing").into()),
         };
@@ -178,30 +178,31 @@ impl TensorModel {
             x = rms_norm(&x, &ones, self.config.norm_epsilon as f32)?;
         }
         // Input of the first layer's attention, if it is not the normed state.
-        let mut joined = None;
+        let mut fused_input = None;
         if let Some((head, head_input)) = self.draft_head.as_ref().zip(want.head_input) {
-            let (state, both) = head.join(&x, head_input, self.config.norm_epsilon as f32, self.padding)?;
-            (x, joined) = (state, Some(both));
+            let (state, fused) = head.input(&x, head_input, self.config.norm_epsilon as f32, self.padding)?;
+            (x, fused_input) = (state, Some(fused));
         }
         if let Some((mtp, head_input)) = self.mtp.as_ref().zip(want.head_input) {
-            x = mtp.join(&x, head_input.features(), self.config.norm_epsilon as f32, self.padding)?;
+            x = mtp.input(&x, head_input.features(), self.config.norm_epsilon as f32, self.padding)?;
         }
-        let told = self.per_layer.as_ref();
-        let told = told.map(|told| told.tell(&x, tokens, &self.config, self.padding)).transpose()?;
+        let per_layer = self.per_layer.as_ref();
+        let per_layer = per_layer.map(|inputs| inputs.compute(&x, tokens, &self.config, self.padding));
+        let per_layer = per_layer.transpose()?;
         let inputs = self.inputs(feed)?;
         let at = self.cached.len();
-        let mut seen = match &self.assistant {
-            Some(assistant) => assistant.seen(feed.cached)?,
-            None => Seen::new(),
+        let mut shared_kv = match &self.assistant {
+            Some(assistant) => assistant.shared_kv(feed.cached)?,
+            None => SharedKv::new(),
         };
         let mut tapped = Vec::new();
         for (index, layer) in self.layers.iter_mut().enumerate() {
             if taps.is_some_and(|taps| taps.entering.contains(&index)) {
                 tapped.push(x.clone());
             }
-            let beside = (joined.take(), told.as_ref().map(|told| &told[index]));
-            let known = (&inputs[..], &mut seen, course);
-            x = layer.forward(&x, beside, &self.config, at, known, self.padding)?;
+            let layer_inputs = (fused_input.take(), per_layer.as_ref().map(|inputs| &inputs[index]));
+            let pass_inputs = (&inputs[..], &mut shared_kv, recurrent);
+            x = layer.forward(&x, layer_inputs, &self.config, at, pass_inputs, self.padding)?;
         }
         Ok((x, tapped))
     }
@@ -225,16 +226,16 @@ impl TensorModel {
 
     /// Caches head inputs without drafting: the target's states in a head that drafts blocks, its
     /// keys and values in an assistant.
-    fn remember_states(&mut self, states: Features<'_>, feed: &Feed) -> Computed<()> {
+    fn cache_states(&mut self, states: Features<'_>, feed: &Feed) -> Computed<()> {
         if let Some(assistant) = &mut self.assistant {
-            return assistant.remember(states, &self.config, self.cached.len());
+            return assistant.cache_target_kv(states, &self.config, self.cached.len());
         }
         let Some(head) = &self.block_head else { return Ok(()) };
         let rows = head.rows(states, self.config.norm_epsilon as f32, self.padding, &self.device)?;
         let at = self.cached.len();
         for (layer, &kind) in self.layers.iter_mut().zip(&self.config.attention_kind_of) {
             let angles = self.rotary[kind].at(&feed.positions)?;
-            layer.remember(&rows, &self.config, at, &angles, self.padding)?;
+            layer.cache_kv(&rows, &self.config, at, &angles, self.padding)?;
         }
         Ok(())
     }
@@ -252,11 +253,12 @@ impl TensorModel {
         }
         if taps.last {
             let normed = self.normalise(hidden)?;
-            let carry_on = self.assistant.as_ref().map(|assistant| assistant.carry_on(&normed, self.padding));
-            tapped.push(carry_on.transpose()?.unwrap_or(normed));
+            let projected =
+                self.assistant.as_ref().map(|assistant| assistant.output_states(&normed, self.padding));
+            tapped.push(projected.transpose()?.unwrap_or(normed));
         }
         for &layer in &taps.cached {
-            tapped.extend(self.layers[layer].recall(self.cached.len(), hidden.dim(0)?)?);
+            tapped.extend(self.layers[layer].cached_kv(self.cached.len(), hidden.dim(0)?)?);
         }
         Tensor::cat(&tapped, 1)?.flatten_all()?.to_vec1()
     }
@@ -280,13 +282,13 @@ impl TensorModel {
         }
         let hidden = self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?;
         let vocabulary = want.vocabulary.min(self.config.vocabulary);
-        let nearest = self.assistant.as_ref().map(|assistant| assistant.score(&hidden, self.padding));
-        let logits = match nearest.transpose()?.flatten() {
+        let clustered = self.assistant.as_ref().map(|assistant| assistant.score(&hidden, self.padding));
+        let logits = match clustered.transpose()?.flatten() {
             Some(logits) => logits,
-            None => self.output.first(&hidden, vocabulary, self.padding)?,
+            None => self.output.first_outputs(&hidden, vocabulary, self.padding)?,
         };
         let logits = logits.narrow(1, 0, vocabulary)?;
-        let logits = scored(logits, self.config.scoring)?;
+        let logits = apply_scoring(logits, self.config.scoring)?;
         if want.subset != LogitSubset::Everything {
             let subset = (want.subset, want.penalised);
             return self::sketch::sketches(&logits, tokens, &feed.ids, subset).map(Scores::Sketches);
@@ -298,7 +300,7 @@ impl TensorModel {
 }
 
 /// Applies the logit scale and soft cap.
-fn scored(mut logits: Tensor, scoring: Scoring) -> Computed<Tensor> {
+fn apply_scoring(mut logits: Tensor, scoring: Scoring) -> Computed<Tensor> {
     if scoring.scale != 1.0 {
         logits = (logits * f64::from(scoring.scale))?;
     }
@@ -363,9 +365,9 @@ impl Runner for TensorModel {
 
     fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
         let (mut scores, mut confidence) = (None, None);
-        if let Some((head, places)) = self.block_head.as_ref().zip(self.places.as_ref()) {
-            let place = places.narrow(0, row, 1)?;
-            (scores, confidence) = head.after(before, self.logits().row(row), &place, self.padding)?;
+        if let Some((head, states)) = self.block_head.as_ref().zip(self.scored_states.as_ref()) {
+            let state = states.narrow(0, row, 1)?;
+            (scores, confidence) = head.rescore(before, self.logits().row(row), &state, self.padding)?;
         }
         let Some(scores) = scores else { return Ok((self.logits().row(row), confidence)) };
         self.after = scores;
@@ -378,8 +380,8 @@ impl Runner for TensorModel {
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
         let start = self.cached.len() - nodes;
-        if let Some(again) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
-            return self.run_nodes(&again, 0, &Want::nothing(), false);
+        if let Some(rerun) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
+            return self.run_nodes(&rerun, 0, &Want::nothing(), false);
         }
         let moved = path.iter().enumerate().skip_while(|&(to, &from)| to == from);
         let moved: Vec<usize> = moved.map(|(_, &from)| from).collect();
@@ -397,18 +399,18 @@ impl Runner for TensorModel {
 }
 
 impl TensorModel {
-    /// Does what [`Runner::extend`] does. `recorded`: recurrent layers log the steps of all nodes,
+    /// Does what [`Runner::extend`] does. `record_all`: recurrent layers log the steps of all nodes,
     /// however many there are.
-    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, recorded: bool) -> Result<()> {
+    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let before = self.cached.len() - first;
         let feed = match &self.assistant {
-            Some(_) => Feed::beside(&tokens, before, &self.device)?,
+            Some(_) => Feed::independent(&tokens, before, &self.device)?,
             None => Feed::new(tree, first, before, &self.device)?,
         };
-        let remembers = self.block_head.is_some() || self.assistant.is_some();
-        if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| remembers) {
-            self.remember_states(rows, &feed)?;
+        let caches_input = self.block_head.is_some() || self.assistant.is_some();
+        if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| caches_input) {
+            self.cache_states(rows, &feed)?;
             self.scores = Scores::Sketches(Vec::new());
             self.cached.extend(tokens);
             return Ok(());
@@ -416,17 +418,17 @@ impl TensorModel {
         let rows = want.rows_between(first, tree.len());
         let (at, scored) = (self.cached.len() - first, !rows.is_empty());
         let history = self.history.as_mut().filter(|_| first < tree.len());
-        let plan = history.map(|history| history.plan(tree, first, at, scored, recorded));
-        let course = plan.map(|plan| Course { plan, tree, first });
-        let ran = self.run_layers(&feed, &tokens, course.as_ref(), want);
-        if ran.is_err() && course.is_some() {
+        let plan = history.map(|history| history.plan(tree, first, at, scored, record_all));
+        let recurrent = plan.map(|plan| RecurrentPass { plan, tree, first });
+        let ran = self.run_layers(&feed, &tokens, recurrent.as_ref(), want);
+        if ran.is_err() && recurrent.is_some() {
             // The states may be half updated.
             self.truncate(0);
         }
         let (hidden, tapped) = ran?;
-        self.places = None;
+        self.scored_states = None;
         if self.block_head.is_some() && !rows.is_empty() {
-            self.places = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
+            self.scored_states = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
         }
         self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
         self.features.clear();

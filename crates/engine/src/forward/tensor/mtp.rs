@@ -11,7 +11,7 @@ use crate::model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
 use crate::model::{ModelConfig, Weights};
 
 pub struct Mtp {
-    join: Stack,            // [hidden, 2 * hidden]
+    eh_proj: Stack,         // [hidden, 2 * hidden]
     embedding_norm: Tensor, // [hidden]
     state_norm: Tensor,     // [hidden]
 }
@@ -26,14 +26,14 @@ impl Mtp {
             return Ok(None);
         }
         Ok(Some(Self {
-            join: Stack::new(vec![weights.matrix(EH_PROJ)?], arithmetic, weights.device())?,
+            eh_proj: Stack::new(vec![weights.matrix(EH_PROJ)?], arithmetic, weights.device())?,
             embedding_norm: weights.vector(ENORM)?,
             state_norm: weights.vector(HNORM)?,
         }))
     }
 
     /// Input of the layer, `[nodes, hidden]`, for nodes with these embeddings and `states`.
-    pub fn join(
+    pub fn input(
         &self,
         embedding: &Tensor,
         states: Features<'_>,
@@ -44,6 +44,6 @@ impl Mtp {
         let states = Tensor::from_slice(states.numbers(), shape, embedding.device())?;
         let states = rms_norm(&states, &self.state_norm, epsilon)?;
         let embedding = rms_norm(&embedding.contiguous()?, &self.embedding_norm, epsilon)?;
-        self.join.forward(&Tensor::cat(&[&embedding, &states], 1)?, padding)
+        self.eh_proj.forward(&Tensor::cat(&[&embedding, &states], 1)?, padding)
     }
 }

@@ -11,7 +11,7 @@ use crate::model::{ModelConfig, StoredRows, Weights};
 use crate::token::TokenId;
 
 /// Embedding table, which stays in its file, and a projection of the token embedding.
-pub struct PerLayer {
+pub struct PerLayerInputs {
     table: StoredRows, // [tokens, layers * width]
     projection: Stack, // [layers * width, hidden]
     norm: Tensor,      // [width]
@@ -19,13 +19,13 @@ pub struct PerLayer {
 }
 
 /// Part of a layer that applies its per-layer input.
-pub struct Told {
+pub struct PerLayerInput {
     gate: Stack,       // [width, hidden]
     projection: Stack, // [hidden, width]
     norm: Tensor,      // [hidden]
 }
 
-impl PerLayer {
+impl PerLayerInputs {
     /// Loads the table; `None` for models without per-layer embeddings.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl PerLayer {
     ///
     /// # Errors
     /// Those of reading the table's file, and of the device.
-    pub fn tell(
+    pub fn compute(
         &self,
         x: &Tensor,
         tokens: &[TokenId],
@@ -69,7 +69,7 @@ impl PerLayer {
     }
 }
 
-impl Told {
+impl PerLayerInput {
     /// Loads the layer's part; `None` for models without per-layer embeddings.
     ///
     /// # Errors
@@ -85,16 +85,16 @@ impl Told {
         }))
     }
 
-    /// Output to add to the state `x`, `[nodes, hidden]`, for the per-layer input `told`, `[nodes,
+    /// Output to add to the state `x`, `[nodes, hidden]`, for the per-layer input `input`, `[nodes,
     /// width]`.
     pub fn forward(
         &self,
         x: &Tensor,
-        told: &Tensor,
+        input: &Tensor,
         config: &ModelConfig,
         padding: Padding,
     ) -> Computed<Tensor> {
-        let gated = (self.gate.forward(x, padding)?.gelu()? * told)?;
+        let gated = (self.gate.forward(x, padding)?.gelu()? * input)?;
         rms_norm(&self.projection.forward(&gated, padding)?, &self.norm, config.post_norm_epsilon as f32)
     }
 }

@@ -6,7 +6,7 @@ use candle_nn::ops::silu;
 
 use super::delta::Delta;
 use super::mamba::Mamba;
-use super::memory::{Course, Memory, Record, State, Update};
+use super::memory::{RecurrentMemory, RecurrentPass, State, StepRecord, Update};
 use super::origin::Origin;
 use super::row::Row;
 use super::stack::{Padding, Stack};
@@ -14,7 +14,7 @@ use crate::error::Result as Loaded;
 use crate::model::{Heads, Mixer, ModelConfig, Recurrence};
 
 pub struct Recurrent {
-    of: Recurrence,
+    recurrence: Recurrence,
     /// Projection to the convolution's inputs. In a gated convolution it gives b, c and v: b * v is
     /// convolved, then multiplied by c.
     projection: Stack,
@@ -22,7 +22,7 @@ pub struct Recurrent {
     bias: Option<Tensor>, // [channels]
     kind: Kind,
     output: Stack,
-    memory: Memory,
+    memory: RecurrentMemory,
 }
 
 /// Part of a layer after its convolution.
@@ -36,31 +36,35 @@ enum Kind {
 impl Recurrent {
     /// # Errors
     /// Those of [`super::layer::Layer::load`].
-    pub fn load(origin: Origin<'_>, of: &Recurrence) -> Loaded<Self> {
-        let names = match of.mixer {
+    pub fn load(origin: Origin<'_>, recurrence: &Recurrence) -> Loaded<Self> {
+        let names = match recurrence.mixer {
             Mixer::ShortConv => ["shortconv.in_proj", "shortconv.conv.weight", "shortconv.out_proj"],
             Mixer::Mamba => ["ssm_inputs", "ssm_conv1d.weight", "ssm_out"],
             _ => ["attn_qkv", "ssm_conv1d.weight", "ssm_out"],
         };
         let device = origin.weights.device();
-        let Heads { values, key_size, value_size, .. } = of.heads;
-        let nothing = State {
-            tail: Tensor::zeros((of.taps - 1, of.channels), DType::F32, device)?,
+        let Heads { values, key_size, value_size, .. } = recurrence.heads;
+        let empty = State {
+            tail: Tensor::zeros((recurrence.taps - 1, recurrence.channels), DType::F32, device)?,
             matrices: Tensor::zeros((values, key_size, value_size), DType::F32, device)?,
         };
-        let kind = match of.mixer {
-            Mixer::Delta => Kind::Delta(Delta::load(origin, &of.heads)?),
-            Mixer::Mamba => Kind::Mamba(Mamba::load(origin, of)?),
+        let kind = match recurrence.mixer {
+            Mixer::Delta => Kind::Delta(Delta::load(origin, &recurrence.heads)?),
+            Mixer::Mamba => Kind::Mamba(Mamba::load(origin, recurrence)?),
             _ => Kind::Convolution,
         };
         Ok(Self {
             projection: origin.stack(&names[..1])?,
-            kernel: origin.vector(names[1])?.reshape((of.channels, of.taps))?.t()?.contiguous()?,
-            bias: of.biased.then(|| origin.vector("ssm_conv1d.bias")).transpose()?,
+            kernel: origin
+                .vector(names[1])?
+                .reshape((recurrence.channels, recurrence.taps))?
+                .t()?
+                .contiguous()?,
+            bias: recurrence.biased.then(|| origin.vector("ssm_conv1d.bias")).transpose()?,
             kind,
             output: origin.stack(&names[2..])?,
-            memory: Memory::new(nothing),
-            of: of.clone(),
+            memory: RecurrentMemory::new(empty),
+            recurrence: recurrence.clone(),
         })
     }
 
@@ -74,45 +78,46 @@ impl Recurrent {
         &mut self,
         x: &Tensor,
         config: &ModelConfig,
-        course: &Course<'_>,
+        pass: &RecurrentPass<'_>,
         padding: Padding,
     ) -> Result<Tensor> {
-        let (projected, width) = (self.projection.forward(x, padding)?, self.of.channels);
+        let (projected, width) = (self.projection.forward(x, padding)?, self.recurrence.channels);
         let inputs = match self.kind {
             Kind::Convolution => (projected.narrow(1, 0, width)? * projected.narrow(1, 2 * width, width)?)?,
             _ => projected.clone(),
         };
-        let (state, before) = self.memory.begin(&course.plan)?;
-        let (seen, text) = self.seen(&state, &before, &inputs, course)?;
-        let convolved = self.convolve(&seen, text, course)?;
-        let mut left = (state.matrices.clone(), state.matrices.clone());
+        let (state, before) = self.memory.initial(&pass.plan)?;
+        let (conv_rows, text_rows) = self.conv_rows(&state, &before, &inputs, pass)?;
+        let convolved = self.convolve(&conv_rows, text_rows, pass)?;
+        let mut end_states = (state.matrices.clone(), state.matrices.clone());
         let mut updates = vec![None; x.dim(0)?];
         let mixed = match &self.kind {
             Kind::Convolution => (projected.narrow(1, width, width)? * convolved)?,
             Kind::Delta(delta) => {
-                let rows = delta.rows(x, &silu(&convolved)?, &self.of.heads, padding)?;
+                let rows = delta.rows(x, &silu(&convolved)?, &self.recurrence.heads, padding)?;
                 let read;
-                (read, updates, left) = self.walk(state.matrices, &before, &rows, course)?;
+                (read, updates, end_states) = self.walk(state.matrices, &before, &rows, pass)?;
                 delta.gated(x, &read, config.norm_epsilon as f32, padding)?
             }
             Kind::Mamba(mamba) => {
                 let convolved = silu(&convolved)?;
                 let rows = mamba.rows(x, &convolved, padding)?;
                 let read;
-                (read, updates, left) = self.walk(state.matrices, &before, &rows, course)?;
+                (read, updates, end_states) = self.walk(state.matrices, &before, &rows, pass)?;
                 mamba.gated(x, &read, &convolved, config.inner_epsilon() as f32, padding)?
             }
         };
-        let tail = |end: usize| seen.narrow(0, end + 1 - self.of.taps, self.of.taps - 1);
-        if let Some(to) = course.plan.to {
-            self.memory.leave(to, State { tail: tail(text)?, matrices: left.0 });
+        let tail = |end: usize| conv_rows.narrow(0, end + 1 - self.recurrence.taps, self.recurrence.taps - 1);
+        if let Some(to) = pass.plan.to {
+            self.memory.write_state(to, State { tail: tail(text_rows)?, matrices: end_states.0 });
         }
-        if let Some(end) = course.plan.end {
-            self.memory.leave(end, State { tail: tail(text + course.skipped())?, matrices: left.1 });
+        if let Some(end) = pass.plan.end {
+            self.memory
+                .write_state(end, State { tail: tail(text_rows + pass.skipped())?, matrices: end_states.1 });
         }
         for (row, update) in updates.into_iter().enumerate() {
-            if let Some(place) = course.plan.logs[course.first + row] {
-                self.memory.write(place, Record { inputs: inputs.narrow(0, row, 1)?, update });
+            if let Some(slot) = pass.plan.logs[pass.first + row] {
+                self.memory.write_record(slot, StepRecord { inputs: inputs.narrow(0, row, 1)?, update });
             }
         }
         self.output.forward(&mixed, padding)
@@ -120,41 +125,41 @@ impl Recurrent {
 
     /// Rows that convolutions read, `[text + nodes, channels]`: the end of the text, then all nodes
     /// of the tree. Also returns the number of rows that are text.
-    fn seen(
+    fn conv_rows(
         &self,
         state: &State,
-        before: &[Record],
+        before: &[StepRecord],
         inputs: &Tensor,
-        course: &Course<'_>,
+        pass: &RecurrentPass<'_>,
     ) -> Result<(Tensor, usize)> {
         let mut all = vec![state.tail.clone()];
         all.extend(before.iter().map(|record| record.inputs.clone()));
-        for place in course.plan.logs[..course.first].iter().flatten() {
-            all.push(self.memory.record(*place)?.inputs);
+        for slot in pass.plan.logs[..pass.first].iter().flatten() {
+            all.push(self.memory.record(*slot)?.inputs);
         }
         all.push(inputs.clone());
-        Ok((Tensor::cat(&all, 0)?, self.of.taps - 1 + before.len()))
+        Ok((Tensor::cat(&all, 0)?, self.recurrence.taps - 1 + before.len()))
     }
 
     /// Convolves every node with its ancestors, `[nodes, channels]`.
-    fn convolve(&self, seen: &Tensor, text: usize, course: &Course<'_>) -> Result<Tensor> {
-        let taps = self.of.taps;
+    fn convolve(&self, conv_rows: &Tensor, text_rows: usize, pass: &RecurrentPass<'_>) -> Result<Tensor> {
+        let taps = self.recurrence.taps;
         let mut from = Vec::new();
-        for node in course.first..course.tree.len() {
+        for node in pass.first..pass.tree.len() {
             let mut rows = vec![0u32; taps];
-            let mut at = text + node;
+            let mut at = text_rows + node;
             for row in rows.iter_mut().rev() {
                 *row = at as u32;
                 // The first node of a path follows the end of the text.
-                let node = at.checked_sub(text);
-                let parent = node.and_then(|node| course.tree.parent(node));
-                at = parent.map_or(at.min(text).saturating_sub(1), |parent| text + parent);
+                let node = at.checked_sub(text_rows);
+                let parent = node.and_then(|node| pass.tree.parent(node));
+                at = parent.map_or(at.min(text_rows).saturating_sub(1), |parent| text_rows + parent);
             }
             from.extend(rows);
         }
-        let nodes = course.tree.len() - course.first;
-        let from = Tensor::new(from, seen.device())?;
-        let rows = seen.index_select(&from, 0)?.reshape((nodes, taps, self.of.channels))?;
+        let nodes = pass.tree.len() - pass.first;
+        let from = Tensor::new(from, conv_rows.device())?;
+        let rows = conv_rows.index_select(&from, 0)?.reshape((nodes, taps, self.recurrence.channels))?;
         let convolved = rows.broadcast_mul(&self.kernel)?.sum(1)?;
         self.bias.as_ref().map_or(Ok(convolved.clone()), |bias| convolved.broadcast_add(bias))
     }
@@ -165,9 +170,9 @@ impl Recurrent {
     fn walk(
         &self,
         begin: Tensor,
-        before: &[Record],
+        before: &[StepRecord],
         rows: &[Row],
-        course: &Course<'_>,
+        pass: &RecurrentPass<'_>,
     ) -> Result<(Tensor, Vec<Option<Update>>, (Tensor, Tensor))> {
         let applied = |matrices: Tensor, update: &Option<Update>| match update {
             Some(update) => update.apply(&matrices),
@@ -176,36 +181,36 @@ impl Recurrent {
         let begin = before.iter().try_fold(begin, |matrices, record| applied(matrices, &record.update))?;
         let mut end = begin.clone();
         // Matrices after each node, as long as it has children to come.
-        let mut after: Vec<Option<Tensor>> = vec![None; course.tree.len()];
-        let mut to_come = vec![0; course.tree.len()];
-        let parents = (0..course.tree.len()).filter_map(|node| course.tree.parent(node));
-        parents.for_each(|parent| to_come[parent] += 1);
+        let mut after: Vec<Option<Tensor>> = vec![None; pass.tree.len()];
+        let mut children = vec![0; pass.tree.len()];
+        let parents = (0..pass.tree.len()).filter_map(|node| pass.tree.parent(node));
+        parents.for_each(|parent| children[parent] += 1);
         let (mut read, mut updates) = (Vec::new(), Vec::new());
-        for node in 0..course.tree.len() {
-            let parent = course.tree.parent(node);
+        for node in 0..pass.tree.len() {
+            let parent = pass.tree.parent(node);
             let matrices = match parent {
                 None => begin.clone(),
                 Some(parent) => after[parent].clone().unwrap_or_else(|| begin.clone()),
             };
-            let update = match (node.checked_sub(course.first), course.plan.logs[node]) {
+            let update = match (node.checked_sub(pass.first), pass.plan.logs[node]) {
                 (Some(row), _) => {
                     let (found, update) = rows[row].read(&matrices)?;
                     read.push(found);
                     updates.push(Some(update.clone()));
                     Some(update)
                 }
-                (None, Some(place)) => self.memory.record(place)?.update,
+                (None, Some(slot)) => self.memory.record(slot)?.update,
                 (None, None) => None,
             };
-            if to_come[node] > 0 {
+            if children[node] > 0 {
                 after[node] = Some(applied(matrices, &update)?);
             }
-            if node + 1 == course.skipped() {
+            if node + 1 == pass.skipped() {
                 end = after[node].clone().unwrap_or(end);
             }
             if let Some(parent) = parent {
-                to_come[parent] -= 1;
-                if to_come[parent] == 0 {
+                children[parent] -= 1;
+                if children[parent] == 0 {
                     after[parent] = None;
                 }
             }

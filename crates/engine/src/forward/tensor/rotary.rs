@@ -19,15 +19,15 @@ pub struct RotaryTable {
     cosines: Tensor, // [positions, rotated / 2]
     sines: Tensor,   // [positions, rotated / 2]
     /// Temperature factor on queries, if it is not 1.
-    growth: Option<Tensor>, // [positions, 1]
+    temperature: Option<Tensor>, // [positions, 1]
 }
 
 /// Angles of the nodes of a pass.
 #[derive(Debug)]
 pub struct Angles {
-    cosines: Tensor,        // [nodes, rotated / 2]
-    sines: Tensor,          // [nodes, rotated / 2]
-    growth: Option<Tensor>, // [nodes, 1]
+    cosines: Tensor,             // [nodes, rotated / 2]
+    sines: Tensor,               // [nodes, rotated / 2]
+    temperature: Option<Tensor>, // [nodes, 1]
     layout: RotaryLayout,
 }
 
@@ -41,14 +41,14 @@ impl RotaryTable {
         let mut table = RopeTable::default();
         rotary.tabulate(&all, long, &mut table);
         let shape = (positions, rotary.size() / 2);
-        let grown = rotary.attn_temperature.map(|temperature| {
-            let numbers: Vec<f32> = all.iter().map(|&position| temperature.at(position)).collect();
+        let temperatures = rotary.attn_temperature.map(|factors| {
+            let numbers: Vec<f32> = all.iter().map(|&position| factors.at(position)).collect();
             Tensor::from_vec(numbers, (positions, 1), device)
         });
         Ok(Self {
             cosines: Tensor::from_vec(table.cosines, shape, device)?,
             sines: Tensor::from_vec(table.sines, shape, device)?,
-            growth: grown.transpose()?,
+            temperature: temperatures.transpose()?,
             rotary,
             long,
             positions,
@@ -75,9 +75,9 @@ impl RotaryTable {
             Positions::Consecutive(range) => table.narrow(0, range.start, range.len()),
             Positions::Scattered(positions, _) => table.index_select(positions, 0),
         };
-        let growth = self.growth.as_ref().map(of).transpose()?;
+        let temperature = self.temperature.as_ref().map(of).transpose()?;
         let layout = self.rotary.layout;
-        Ok(Angles { cosines: of(&self.cosines)?, sines: of(&self.sines)?, growth, layout })
+        Ok(Angles { cosines: of(&self.cosines)?, sines: of(&self.sines)?, temperature, layout })
     }
 }
 
@@ -102,7 +102,9 @@ impl Angles {
     }
 
     /// Multiplies queries `[heads, nodes, head_size]` by their temperature factor.
-    pub fn grow(&self, queries: Tensor) -> Result<Tensor> {
-        self.growth.as_ref().map_or(Ok(queries.clone()), |growth| queries.broadcast_mul(growth))
+    pub fn scale_queries(&self, queries: Tensor) -> Result<Tensor> {
+        self.temperature
+            .as_ref()
+            .map_or(Ok(queries.clone()), |temperature| queries.broadcast_mul(temperature))
     }
 }

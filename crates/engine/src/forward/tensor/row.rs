@@ -8,11 +8,11 @@ pub struct Row {
     pub query: Tensor, // [values, key_size, 1]
     pub key: Tensor,   // [values, key_size, 1]
     pub decay: Tensor, // [values, 1, 1]
-    pub adds: Adds,
+    pub added: Added,
 }
 
 /// Term that a row adds at its key, after the decay.
-pub enum Adds {
+pub enum Added {
     /// Delta rule: `beta` times the difference between the value and the one stored at this key.
     Correction {
         value: Tensor, // [values, 1, value_size]
@@ -26,13 +26,13 @@ impl Row {
     /// Returns the output of the row's query after the row's update, `[values, value_size]`, and
     /// the update.
     pub fn read(&self, matrices: &Tensor) -> Result<(Tensor, Update)> {
-        let correction = match &self.adds {
-            Adds::Correction { value, beta } => {
+        let correction = match &self.added {
+            Added::Correction { value, beta } => {
                 let decayed = matrices.broadcast_mul(&self.decay)?;
-                let known = decayed.broadcast_mul(&self.key)?.sum_keepdim(1)?;
-                (value - known)?.broadcast_mul(beta)?
+                let stored = decayed.broadcast_mul(&self.key)?.sum_keepdim(1)?;
+                (value - stored)?.broadcast_mul(beta)?
             }
-            Adds::Value(value) => value.clone(),
+            Added::Value(value) => value.clone(),
         };
         let update = Update { decay: self.decay.clone(), key: self.key.clone(), correction };
         Ok((update.apply(matrices)?.broadcast_mul(&self.query)?.sum(1)?, update))

@@ -8,7 +8,7 @@ use candle_core::quantized::{GgmlDType, QMatMul, QStorage, QTensor};
 use candle_core::{DType, Device, Module, Result, Tensor};
 
 /// Most rows that candle's matrix-vector kernels take on CUDA; more rows go to the matrix kernels.
-const VECTORS: usize = 8;
+const MAX_VECTOR_ROWS: usize = 8;
 
 #[derive(Debug)]
 pub struct Stack {
@@ -34,7 +34,7 @@ pub struct Padding {
 }
 
 impl Padding {
-    pub const NONE: Self = Self { from: VECTORS + 1 };
+    pub const NONE: Self = Self { from: MAX_VECTOR_ROWS + 1 };
 
     /// Measures with `stack`, the largest one, and inputs of `width` numbers. Outside CUDA, and for
     /// weights that are not quantised, padding gains nothing: two rows use the same kernels as
@@ -49,14 +49,14 @@ impl Padding {
             for _ in 0..TRIALS {
                 device.synchronize()?;
                 let started = Instant::now();
-                (0..AT_ONCE).try_for_each(|_| stack.forward(&x, padding).map(drop))?;
+                (0..PRODUCTS_PER_TRIAL).try_for_each(|_| stack.forward(&x, padding).map(drop))?;
                 device.synchronize()?;
                 best = best.min(started.elapsed());
             }
             Ok(best)
         };
-        for rows in 2..=VECTORS {
-            if time(rows, Self { from: rows })?.mul_f64(WORTH) < time(rows, Self::NONE)? {
+        for rows in 2..=MAX_VECTOR_ROWS {
+            if time(rows, Self { from: rows })?.mul_f64(MIN_SPEEDUP) < time(rows, Self::NONE)? {
                 return Ok(Self { from: rows });
             }
         }
@@ -65,11 +65,11 @@ impl Padding {
 }
 
 /// Required speedup, so that a few percent of noise do not count.
-const WORTH: f64 = 1.05;
+const MIN_SPEEDUP: f64 = 1.05;
 
 /// Trials for each number of rows, and products per trial.
 const TRIALS: usize = 3;
-const AT_ONCE: usize = 10;
+const PRODUCTS_PER_TRIAL: usize = 10;
 
 /// Pieces of a matrix whose first rows may be needed without the rest.
 const PIECES: usize = 4;
@@ -91,12 +91,14 @@ impl Stack {
                 None => runs.push(vec![matrix]),
             }
         }
-        let parts =
-            runs.into_iter().map(|run| QMatMul::from_arc(joined(run, device)?)).collect::<Result<_>>()?;
+        let parts = runs
+            .into_iter()
+            .map(|run| QMatMul::from_arc(concatenated(run, device)?))
+            .collect::<Result<_>>()?;
         Ok(Self { parts, quantised })
     }
 
-    /// Splits a matrix into pieces on `device`, so that the [first](Self::first) outputs cost less
+    /// Splits a matrix into pieces on `device`, so that the [first](Self::first_outputs) outputs cost less
     /// than all.
     pub fn in_pieces(matrix: &QTensor, arithmetic: Arithmetic, device: &Device) -> Result<Self> {
         let (height, width) = matrix.shape().dims2()?;
@@ -115,14 +117,14 @@ impl Stack {
 
     /// Maps `[rows, width]` to `[rows, heights of all]`.
     pub fn forward(&self, x: &Tensor, padding: Padding) -> Result<Tensor> {
-        self.first(x, usize::MAX, padding)
+        self.first_outputs(x, usize::MAX, padding)
     }
 
     /// Computes at least the first `count` outputs of each row: `[rows, count or more]`.
-    pub fn first(&self, x: &Tensor, count: usize, padding: Padding) -> Result<Tensor> {
+    pub fn first_outputs(&self, x: &Tensor, count: usize, padding: Padding) -> Result<Tensor> {
         let rows = x.dim(0)?;
-        if self.quantised && (padding.from..=VECTORS).contains(&rows) {
-            let padded = x.pad_with_zeros(0, 0, VECTORS + 1 - rows)?;
+        if self.quantised && (padding.from..=MAX_VECTOR_ROWS).contains(&rows) {
+            let padded = x.pad_with_zeros(0, 0, MAX_VECTOR_ROWS + 1 - rows)?;
             return self.product(&padded, count)?.narrow(0, 0, rows);
         }
         self.product(x, count)
@@ -147,7 +149,7 @@ fn is_plain(dtype: GgmlDType) -> bool {
 }
 
 /// Concatenates matrices of one format as bytes, because blocks do not cross rows.
-fn joined(run: Vec<Arc<QTensor>>, device: &Device) -> Result<Arc<QTensor>> {
+fn concatenated(run: Vec<Arc<QTensor>>, device: &Device) -> Result<Arc<QTensor>> {
     if let [matrix] = &run[..]
         && matrix.device().same_device(device)
     {
@@ -175,40 +177,40 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_gives_what_its_matrices_give_whatever_their_formats_and_padding() {
+    fn a_stack_computes_its_matrices_products_in_every_format_and_padding() {
         let x = Tensor::from_iter((0..3 * 256).map(|n| (n % 13) as f32 / 13.0), &Device::Cpu).unwrap();
         let x = x.reshape((3, 256)).unwrap();
         for formats in
             [[GgmlDType::Q4K; 3], [GgmlDType::Q4K, GgmlDType::Q4K, GgmlDType::Q6K], [GgmlDType::F16; 3]]
         {
             let matrices = formats.map(|format| matrix(5, format));
-            let apart =
+            let separate =
                 matrices.clone().map(|matrix| QMatMul::from_arc(matrix).unwrap().forward(&x).unwrap());
-            let apart: Vec<Vec<f32>> = Tensor::cat(&apart, 1).unwrap().to_vec2().unwrap();
+            let separate: Vec<Vec<f32>> = Tensor::cat(&separate, 1).unwrap().to_vec2().unwrap();
             let stack = Stack::new(matrices.to_vec(), Arithmetic::Kernels, &Device::Cpu).unwrap();
             assert_eq!(stack.parts.len(), if formats[0] == formats[2] { 1 } else { 2 });
             for padding in [Padding::NONE, Padding { from: 2 }] {
                 let found = stack.forward(&x, padding).unwrap();
                 assert_eq!(found.dims(), [3, 15]);
-                assert_eq!(found.to_vec2::<f32>().unwrap(), apart);
+                assert_eq!(found.to_vec2::<f32>().unwrap(), separate);
             }
         }
     }
 
     #[test]
-    fn a_matrix_in_pieces_gives_what_it_gives_whole_and_of_a_beginning_no_more_than_it_must() {
+    fn a_matrix_in_pieces_computes_the_first_outputs_and_no_more_pieces_than_needed() {
         let x = Tensor::from_iter((0..3 * 256).map(|n| (n % 13) as f32 / 13.0), &Device::Cpu).unwrap();
         let x = x.reshape((3, 256)).unwrap();
-        for (arithmetic, height, of_pieces) in
+        for (arithmetic, height, heights) in
             [(Arithmetic::Kernels, 22, [6, 12, 18, 22]), (Arithmetic::Exact, 5, [2, 4, 5, 5])]
         {
             let matrix = matrix(height, GgmlDType::Q6K);
             let pieces = Stack::in_pieces(&matrix, arithmetic, &Device::Cpu).unwrap();
             let whole = Stack::new(vec![matrix], arithmetic, &Device::Cpu).unwrap();
             let expected = whole.forward(&x, Padding::NONE).unwrap();
-            for (count, most) in [(1, of_pieces[0]), (7, of_pieces[1]), (13, of_pieces[2]), (19, height)] {
+            for (count, most) in [(1, heights[0]), (7, heights[1]), (13, heights[2]), (19, height)] {
                 let count = count.min(height);
-                let found = pieces.first(&x, count, Padding { from: 2 }).unwrap();
+                let found = pieces.first_outputs(&x, count, Padding { from: 2 }).unwrap();
                 let found_width = found.dim(1).unwrap();
                 assert!((count..=most.max(count)).contains(&found_width), "{found_width} of {count}");
                 let expected = expected.narrow(1, 0, found_width).unwrap();
