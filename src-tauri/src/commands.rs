@@ -15,14 +15,15 @@ use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
-    ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag,
+    ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag, Folder,
     FoundRepository, ImportProgress, Imported, Message, ModelEntry, PairSpeedup, Preset, PresetValues,
-    Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerStatus, Settings,
-    Theme, TokenCount, TokenSource, TraceStorage, Unsent, ViewState,
+    Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerRequest, ServerStatus,
+    Settings, Theme, TokenCount, TokenSource, TraceStorage, Unsent, ViewState,
 };
 use foretoken_app::pace::{Pace, Pacer, Teller};
 
 use crate::drag::Drags;
+use crate::file_manager;
 use crate::theme::SystemTheme;
 use crate::window;
 
@@ -58,6 +59,7 @@ macro_rules! commands {
 commands! {
     fn app_info(shell) -> AppInfo { Ok(shell.app()?.info()) }
     fn take_notices(shell) -> Vec<String> { Ok(shell.app()?.take_notices()) }
+    fn open_folder(shell, folder: Folder) -> () { file_manager::open(&shell.app()?.folder(folder)) }
     fn settings(shell) -> Settings { Ok(shell.app()?.settings()) }
     fn save_settings(shell, settings: Settings) -> Settings {
         let app = shell.app()?;
@@ -93,6 +95,7 @@ commands! {
         shell.app()?.save_setup(conversation, preset, values)
     }
     fn server_status(shell) -> ServerStatus { Ok(shell.app()?.server_status()) }
+    fn server_requests(shell) -> Vec<ServerRequest> { Ok(shell.app()?.server_requests()) }
     fn add_server(shell, name: String, address: String, key: Option<String>) -> Settings {
         shell.app()?.add_server(&name, &address, key.as_deref())
     }

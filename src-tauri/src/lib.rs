@@ -3,6 +3,7 @@
 //! - [`commands`]: the commands the page calls, each a line that passes on
 //! - [`drag`]: what a person drops on the window, or opens with it; `opened`: which files these are
 //! - `start`: the application, then the window, or a message; `window`: where its page may go
+//! - `file_manager`: folders that are shown in it
 //! - `rendering`: whether WebKit composes the page; `theme`: what is around it, light or dark; `log`: what is written where
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -13,6 +14,7 @@ pub mod commands;
 pub mod drag;
 #[cfg(target_os = "linux")]
 mod file_dialog;
+mod file_manager;
 mod log;
 mod opened;
 #[cfg(target_os = "linux")]

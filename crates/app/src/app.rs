@@ -17,8 +17,8 @@ use crate::error::Result;
 use crate::facing::Facing;
 use crate::hub::FromHub;
 use crate::ipc::{
-    AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Message,
-    ModelEntry, SearchHit, ServerStatus, Settings,
+    AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Folder, Message,
+    ModelEntry, SearchHit, ServerRequest, ServerStatus, Settings,
 };
 use crate::learning::LearnedFile;
 use crate::lock::lock;
@@ -144,6 +144,14 @@ impl App {
         AppInfo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             data_folder: self.folders.root().display().to_string(),
+            models_folder: self.folders.models().display().to_string(),
+        }
+    }
+
+    pub fn folder(&self, folder: Folder) -> PathBuf {
+        match folder {
+            Folder::Data => self.folders.root().to_owned(),
+            Folder::Models => self.folders.models(),
         }
     }
 
@@ -175,6 +183,11 @@ impl App {
     /// Whether the local server runs, and where.
     pub fn server_status(&self) -> ServerStatus {
         self.serving.status()
+    }
+
+    /// The latest requests to the local server, the latest first; none while it does not run.
+    pub fn server_requests(&self) -> Vec<ServerRequest> {
+        self.serving.requests()
     }
 
     pub fn watch_engine(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static) {

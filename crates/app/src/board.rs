@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use foretoken_engine::device::DeviceChoice;
+use foretoken_engine::sampling::ModelPenalties;
 
 use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, Why};
 use crate::lock::lock;
@@ -31,6 +32,7 @@ impl Board {
             loading: None,
             target: None,
             thinks: None,
+            penalties: ModelPenalties::default(),
             targets: Vec::new(),
             drafts: Vec::new(),
             draft: String::new(),

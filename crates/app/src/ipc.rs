@@ -41,10 +41,10 @@ pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
     CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,
 };
-pub use server::ServerStatus;
+pub use server::{ServerRequest, ServerStatus};
 pub use settings::{
     Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer,
-    ServerSettings, Settings, TEXT_SIZE, Theme,
+    SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
 };
 pub use view::{ReplyView, Unsent, ViewState};
 
@@ -54,6 +54,19 @@ pub use view::{ReplyView, Unsent, ViewState};
 pub struct AppInfo {
     pub version: String,
     pub data_folder: String,
+    /// Downloaded models, in the data folder.
+    pub models_folder: String,
+}
+
+/// A folder that can be shown in the system's file manager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum Folder {
+    /// Conversations, traces, settings and logs.
+    Data,
+    /// Downloaded models.
+    Models,
 }
 
 /// Why a command failed. The page branches on `code` and shows `message`.

@@ -12,7 +12,9 @@ use foretoken_store::Store;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Result, bad_setting};
-use crate::ipc::{Appearance, ContextOverflow, Language, ServerSettings, Settings, TEXT_SIZE, Theme};
+use crate::ipc::{
+    Appearance, ContextOverflow, Language, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
+};
 use crate::presets;
 
 /// Tokens of the longest reply by default; longer ones can be continued.
@@ -61,6 +63,7 @@ impl Default for Appearance {
             language: Language::System,
             reduced_motion: false,
             text_size: 100,
+            send_key: SendKey::Enter,
             sidebar_open: true,
             inspector_open: true,
         }

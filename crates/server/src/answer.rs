@@ -27,6 +27,11 @@ impl Head {
         Self { endpoint, id, created: now(), model }
     }
 
+    /// Name of the model that replies.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
     pub fn whole(&self, text: &str, summary: &Summary) -> Value {
         let finish = finish_reason(summary.finish);
         let choice = match self.endpoint {

@@ -4,6 +4,7 @@
 //! - [`server`]: a server that runs, its connections, its end; [`address`]: where it listens
 //! - `routes`: what can be asked for; `guard`: who may ask
 //! - `body`: what is asked, read from JSON; [`order`]: the same as a writer gets it
+//! - [`log`]: the latest requests
 //! - `queue`: one reply at a time, and how many may wait
 //! - [`writer`]: who writes, and how it tells of it; [`session`]: by a session of the engine
 //! - `answer`: replies as JSON; `stream`: while they are written
@@ -17,6 +18,7 @@ mod answer;
 mod body;
 pub mod fuzzing;
 mod guard;
+pub mod log;
 pub mod order;
 mod queue;
 pub mod refusal;
@@ -27,6 +29,7 @@ mod stream;
 pub mod writer;
 
 pub use address::{Address, StartError};
+pub use log::LoggedRequest;
 pub use order::{Defaults, Order, Prompt, SamplingChoices};
 pub use refusal::Refusal;
 pub use server::Server;

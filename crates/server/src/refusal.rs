@@ -116,7 +116,7 @@ impl Refusal {
         &self.message
     }
 
-    fn status(&self) -> StatusCode {
+    pub(crate) fn status(&self) -> StatusCode {
         match self.kind {
             Kind::BadRequest | Kind::ContextLength => StatusCode::BAD_REQUEST,
             Kind::NoKey => StatusCode::UNAUTHORIZED,

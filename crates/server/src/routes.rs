@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use crate::answer::{Head, model};
 use crate::body::{Asked, Endpoint};
 use crate::guard::{Guard, HEALTH, guard};
+use crate::log::{Logging, RequestLog, logged};
 use crate::queue::{Queue, WAITING};
 use crate::refusal::Refusal;
 use crate::stream::streamed;
@@ -38,7 +39,7 @@ struct Desk {
     queue: Queue,
 }
 
-pub fn router(writer: Arc<dyn Writer>, who: Guard) -> Router {
+pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
     let chat = |State(desk): State<Desk>, request: Request| desk.reply(request, Endpoint::Chat);
     let completion = |State(desk): State<Desk>, request: Request| desk.reply(request, Endpoint::Completion);
     let wrong_method = |uri: Uri| async move {
@@ -54,6 +55,7 @@ pub fn router(writer: Arc<dyn Writer>, who: Guard) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn_with_state(who, guard))
+        .layer(from_fn_with_state(log, logged))
         .with_state(Desk { writer, queue: Queue::new(WAITING) })
 }
 
@@ -83,17 +85,22 @@ impl Desk {
     }
 
     async fn reply(self, request: Request, endpoint: Endpoint) -> Answer {
+        let logging = request.extensions().get::<Logging>().cloned();
         let Asked { model, order, streams, streams_usage } = read(request, endpoint).await?;
         self.loaded(model.as_deref())?;
         let turn = self.queue.turn().await?;
         // Another may have been loaded meanwhile.
         let head = Head::new(endpoint, self.loaded(model.as_deref())?);
+        if let Some(logging) = &logging {
+            logging.model(head.model());
+        }
         let (teller, mut told) = Teller::new(turn);
         self.writer.begin(order, teller);
         // Only now it is known whether there will be a reply.
         if let Some(Event::Failed(refusal)) = told.recv().await {
             return Err(refusal);
         }
+        let told = Told { events: told, logging };
         if streams { Ok(streamed(head, told, streams_usage)) } else { whole(&head, told).await }
     }
 }
@@ -117,9 +124,28 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
-async fn whole(head: &Head, mut told: UnboundedReceiver<Event>) -> Answer {
+/// The events of a reply, whose outcome is logged on the way.
+pub struct Told {
+    events: UnboundedReceiver<Event>,
+    logging: Option<Logging>,
+}
+
+impl Told {
+    /// Returns the next event; `None` after the last.
+    pub async fn next(&mut self) -> Option<Event> {
+        let event = self.events.recv().await;
+        match (&event, &self.logging) {
+            (Some(Event::Ended(summary)), Some(logging)) => logging.ended(summary),
+            (Some(Event::Failed(refusal)), Some(logging)) => logging.failed(refusal),
+            _ => {}
+        }
+        event
+    }
+}
+
+async fn whole(head: &Head, mut told: Told) -> Answer {
     let mut text = String::new();
-    while let Some(event) = told.recv().await {
+    while let Some(event) = told.next().await {
         match event {
             Event::Started => {}
             Event::Text(more) => text.push_str(&more),

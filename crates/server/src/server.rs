@@ -20,6 +20,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::address::{Address, Key, StartError};
 use crate::guard::Guard;
+use crate::log::{LoggedRequest, RequestLog};
 use crate::routes::router;
 use crate::writer::Writer;
 
@@ -38,6 +39,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// A server that runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
+    log: RequestLog,
     stop: Option<oneshot::Sender<()>>,
     /// Told once the port is free again.
     closed: mpsc::Receiver<()>,
@@ -53,7 +55,8 @@ impl Server {
         let listener = address.listen()?;
         let bound = listener.local_addr()?;
         let who = Guard { key: Key::of(&address.key), loopback: bound.ip().is_loopback() };
-        let router = router(writer, who);
+        let log = RequestLog::default();
+        let router = router(writer, who, log.clone());
         let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let (closing, closed) = mpsc::channel();
@@ -63,12 +66,17 @@ impl Server {
             }
         };
         let thread = thread::Builder::new().name("server".to_owned()).spawn(work)?;
-        Ok(Self { address: bound, stop: Some(stop), closed, thread: Some(thread) })
+        Ok(Self { address: bound, log, stop: Some(stop), closed, thread: Some(thread) })
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The latest requests, the latest first; at most [`KEPT`](crate::log::KEPT).
+    pub fn requests(&self) -> Vec<LoggedRequest> {
+        self.log.latest()
     }
 
     /// "http://127.0.0.1:8642/v1", as clients want to have it.

@@ -7,9 +7,9 @@ use axum::response::sse::{self, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Map, Value};
-use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::answer::Head;
+use crate::routes::Told;
 use crate::writer::Event;
 
 /// A comment is sent this often while nothing is written, so that nobody on the way takes the connection for dead.
@@ -19,9 +19,9 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const DONE: &str = "[DONE]";
 
 /// What is told of a reply that has begun; `usage` asks for its usage at the end.
-pub fn streamed(head: Head, mut told: UnboundedReceiver<Event>, usage: bool) -> Response {
+pub fn streamed(head: Head, told: Told, usage: bool) -> Response {
     let begin: Vec<String> = head.begin().map(|piece| line(piece, usage)).into_iter().collect();
-    let rest = stream::poll_fn(move |context| told.poll_recv(context));
+    let rest = stream::unfold(told, |mut told| async move { told.next().await.map(|event| (event, told)) });
     let lines =
         stream::iter(begin).chain(rest.flat_map(move |event| stream::iter(lines(&head, event, usage))));
     let events = lines.map(|line| Ok::<_, Infallible>(sse::Event::default().data(line)));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
 use foretoken_engine::forward::Bandwidth;
 use foretoken_engine::model::Tokenizer;
+use foretoken_engine::sampling::ModelPenalties;
 use foretoken_engine::session::{Host, Remedy, Session};
 use foretoken_engine::trace::Summary;
 use foretoken_library::STARTER;
@@ -197,6 +198,7 @@ impl Local {
             }
             status.target = loaded;
             status.thinks = target.and_then(|target| target.thinks);
+            status.penalties = session.map(|session| session.decoder.penalties()).unwrap_or_default();
             status.device = session.map_or_else(String::new, |session| session.device().label.clone());
             status.device_choice = session.map_or(&self.settings.device, Session::device_choice).clone();
             let draft = session.and_then(|session| session.draft.device());
@@ -219,6 +221,7 @@ impl Local {
             (status.phase, status.loading, status.message) = (EnginePhase::Ready, None, message);
             (status.target, status.device) = (Some(entry), device);
             (status.thinks, status.reading_rate) = (None, None);
+            status.penalties = ModelPenalties::default();
             (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);
             (status.device_remarks, status.device_notes) = (Vec::new(), Vec::new());
             status.why = off("drafts are made by the server, if it is set up to");

@@ -1,6 +1,7 @@
 //! What the engine is doing, and whether it speculates.
 
 use foretoken_engine::device::DeviceChoice;
+use foretoken_engine::sampling::ModelPenalties;
 use foretoken_engine::trace::LengthReason;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -21,6 +22,8 @@ pub struct EngineStatus {
     /// Whether the target thinks before it answers when nothing is said about it; `None` where its template has no
     /// switch for that.
     pub thinks: Option<bool>,
+    /// Penalties of replies with automatic penalties by the loaded target.
+    pub penalties: ModelPenalties,
     /// All models on this computer, usable as target or not, with the reason if not.
     pub targets: Vec<ModelEntry>,
     /// All drafts for the loaded target, the best first, the unusable ones last and with their reason.
@@ -78,6 +81,7 @@ impl EngineStatus {
             loading,
             target,
             thinks,
+            penalties,
             targets,
             drafts,
             draft,

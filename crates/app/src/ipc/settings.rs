@@ -113,6 +113,8 @@ pub struct Appearance {
     pub reduced_motion: bool,
     /// Percent of the normal size: [`TEXT_SIZE`].
     pub text_size: u32,
+    /// Key that sends a message.
+    pub send_key: SendKey,
     pub sidebar_open: bool,
     pub inspector_open: bool,
 }
@@ -137,6 +139,18 @@ pub enum ContextOverflow {
     DropOldest,
     /// A message that does not fit is refused, and a reply ends where the context does.
     Stop,
+}
+
+/// Key that sends a message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
+pub enum SendKey {
+    /// Enter sends; Shift+Enter adds a line.
+    #[default]
+    Enter,
+    /// Ctrl+Enter, or Cmd+Enter on a Mac, sends; Enter adds a line.
+    CommandEnter,
 }
 
 /// What the window is written in; what models write is not touched by it.

@@ -133,6 +133,11 @@ impl Decoder {
         Self { penalties, ..self }
     }
 
+    /// Returns the penalties of replies with automatic penalties.
+    pub fn penalties(&self) -> ModelPenalties {
+        self.penalties.unwrap_or_default()
+    }
+
     /// `sampling` with the target's penalties if they are automatic.
     pub fn sampling(&self, sampling: &Sampling) -> Sampling {
         sampling.with_penalties_of(self.penalties.as_ref())

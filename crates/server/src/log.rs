@@ -1,0 +1,174 @@
+//! The latest requests, in memory: what was asked for and how it ended. Holds no text of a prompt or reply.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use foretoken_engine::trace::Summary;
+
+use crate::refusal::Refusal;
+
+/// Requests that are kept.
+pub const KEPT: usize = 200;
+
+/// Characters of a method, a path or a model's name that are kept: strangers may send any.
+const LONGEST: usize = 120;
+
+/// A request to the server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct LoggedRequest {
+    /// Counts from 0 since the server started.
+    pub number: u64,
+    pub started: SystemTime,
+    pub method: String,
+    pub path: String,
+    /// Name of the model that replies; `None` for requests without a reply.
+    pub model: Option<String>,
+    /// HTTP status; `None` until the response begins, and of a request whose client left before that.
+    pub status: Option<u16>,
+    /// Tokens of the prompt; `None` without a finished reply.
+    pub prompt_tokens: Option<u32>,
+    /// Tokens of the reply; `None` without a finished reply.
+    pub tokens: Option<u32>,
+    /// Milliseconds until the response was complete or its client left; `None` before that.
+    pub elapsed_ms: Option<f64>,
+}
+
+/// The latest [`KEPT`] requests, shared by the server's connections.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct RequestLog(Arc<Mutex<Entries>>);
+
+#[derive(Debug, Default)]
+struct Entries {
+    /// Number of the next request.
+    next: u64,
+    kept: VecDeque<LoggedRequest>,
+}
+
+impl RequestLog {
+    /// Returns the kept requests, the latest first.
+    pub fn latest(&self) -> Vec<LoggedRequest> {
+        self.entries().kept.iter().rev().cloned().collect()
+    }
+
+    fn begin(&self, method: &str, path: &str) -> Logging {
+        let mut entries = self.entries();
+        let number = entries.next;
+        entries.next += 1;
+        if entries.kept.len() == KEPT {
+            entries.kept.pop_front();
+        }
+        entries.kept.push_back(LoggedRequest {
+            number,
+            started: SystemTime::now(),
+            method: shortened(method),
+            path: shortened(path),
+            model: None,
+            status: None,
+            prompt_tokens: None,
+            tokens: None,
+            elapsed_ms: None,
+        });
+        Logging(Arc::new(Open { log: self.clone(), number, begun: Instant::now() }))
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Entries> {
+        // Entries are whole between two changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(LONGEST).collect()
+}
+
+/// The entry of a request under way. The request is over when the last clone is dropped.
+#[derive(Debug, Clone)]
+pub(crate) struct Logging(Arc<Open>);
+
+#[derive(Debug)]
+struct Open {
+    log: RequestLog,
+    number: u64,
+    begun: Instant,
+}
+
+impl Logging {
+    pub fn model(&self, name: &str) {
+        self.0.change(|entry| entry.model = Some(shortened(name)));
+    }
+
+    /// Notes the tokens of a finished reply.
+    pub fn ended(&self, summary: &Summary) {
+        self.0.change(|entry| {
+            entry.prompt_tokens = Some(summary.prompt_tokens);
+            entry.tokens = Some(summary.tokens);
+        });
+    }
+
+    /// Notes a failure after the response began.
+    pub fn failed(&self, refusal: &Refusal) {
+        self.0.change(|entry| entry.status = Some(refusal.status().as_u16()));
+    }
+}
+
+impl Open {
+    /// Changes the entry, unless newer ones have replaced it.
+    fn change(&self, change: impl FnOnce(&mut LoggedRequest)) {
+        let mut entries = self.log.entries();
+        if let Some(entry) = entries.kept.iter_mut().find(|entry| entry.number == self.number) {
+            change(entry);
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let elapsed = self.begun.elapsed().as_secs_f64() * 1000.0;
+        self.change(|entry| entry.elapsed_ms = Some(elapsed));
+    }
+}
+
+/// Middleware that logs each request, refused ones too. Handlers find its [`Logging`] in the extensions.
+pub(crate) async fn logged(State(log): State<RequestLog>, mut request: Request, next: Next) -> Response {
+    let logging = log.begin(request.method().as_str(), request.uri().path());
+    request.extensions_mut().insert(logging.clone());
+    let response = next.run(request).await;
+    logging.0.change(|entry| entry.status = entry.status.or(Some(response.status().as_u16())));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_latest_requests_are_kept_and_none_of_them_is_long() {
+        let log = RequestLog::default();
+        let first = log.begin("GET", "/v1/models");
+        for _ in 0..KEPT {
+            log.begin("POST", &"/x".repeat(LONGEST));
+        }
+        // An entry that is gone is no entry of another request.
+        first.model("late");
+        drop(first);
+        let kept = log.latest();
+        assert_eq!(kept.len(), KEPT);
+        assert_eq!((kept[0].number, kept[KEPT - 1].number), (KEPT as u64, 1));
+        assert!(kept.iter().all(|entry| entry.path.len() == LONGEST && entry.model.is_none()));
+    }
+
+    #[test]
+    fn a_request_is_over_when_nothing_holds_its_entry() {
+        let log = RequestLog::default();
+        let logging = log.begin("POST", "/v1/completions");
+        let stream = logging.clone();
+        drop(logging);
+        assert_eq!(log.latest()[0].elapsed_ms, None);
+        drop(stream);
+        assert!(log.latest()[0].elapsed_ms.is_some());
+    }
+}
