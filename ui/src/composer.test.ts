@@ -45,6 +45,28 @@ test("what was sent is taken from the field", async () => {
   expect(field().value).toBe("");
 });
 
+test("where Ctrl+Enter sends, Enter starts a new line, also in a changed question", async () => {
+  window.app.settings.changeAppearance({ send_key: "command_enter" });
+  await write("Hello");
+  const isTaken = (key: object, at: Element) =>
+    !at.dispatchEvent(new KeyboardEvent("keydown", { ...key, bubbles: true, cancelable: true }));
+  expect(isTaken({ key: "Enter" }, field())).toBe(false);
+  expect(isTaken({ key: "Enter", shiftKey: true }, field())).toBe(false);
+  await window.pass(200);
+  expect(field().value).toBe("Hello");
+  expect(window.present("send").textContent).toContain("Ctrl Enter");
+  expect(isTaken({ key: "Enter", ctrlKey: true }, field())).toBe(true);
+  await window.pass(20_000);
+  expect(field().value).toBe("");
+
+  const question = window.app.conversations.messages.findLast(({ role }) => role === "user");
+  window.app.view.editing = question?.id ?? expect.fail("no question");
+  await window.pass();
+  const editor = window.present("question-editor");
+  expect(isTaken({ key: "Enter" }, editor)).toBe(false);
+  expect(isTaken({ key: "Enter", ctrlKey: true }, editor)).toBe(true);
+});
+
 test("a switch that was thrown just before a message is saved before it is sent", async () => {
   const order: string[] = [];
   const { backend, app } = window;

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { ServerRequest } from "./bindings/ServerRequest";
 import { defaults } from "./bindings/defaults";
 import { WindowFixture } from "./windowFixture";
 
@@ -49,6 +50,54 @@ test("where the server runs, a request to it can be copied, with the key that it
   await window.click("copy-server-example");
   expect(writeText).toHaveBeenCalledWith(example);
   expect(window.present("copy-server-example").textContent.trim()).toBe("Copied");
+});
+
+const REQUEST: ServerRequest = {
+  number: 0,
+  started_at: 0,
+  method: "POST",
+  path: "/v1/chat/completions",
+  model: "starter",
+  status: 200,
+  prompt_tokens: 12,
+  tokens: 340,
+  tokens_per_second: 41.7,
+  elapsed_ms: 8000,
+};
+const rows = () =>
+  [...window.present("server-requests").querySelectorAll("tbody tr")].map((row) =>
+    [...row.querySelectorAll("td")]
+      .slice(1)
+      .map((cell) => cell.textContent.replace(/\s+/g, " ").trim()),
+  );
+
+test("while the server runs its latest requests are listed, and stay current", async () => {
+  const requests = vi.spyOn(window.backend, "serverRequests").mockResolvedValue([]);
+  await window.pass(2000);
+  expect(requests).not.toHaveBeenCalled();
+  window.app.server.status = { url: "http://127.0.0.1:8642/v1", problem: null };
+  await window.pass();
+  expect(window.find("server-requests")).toBeNull();
+  const open = { ...REQUEST, number: 1, status: 200, tokens: null, tokens_per_second: null };
+  requests.mockResolvedValue([
+    { ...open, elapsed_ms: null },
+    { ...open, number: 2 },
+    { ...open, number: 3, model: null, method: "GET", path: "/v1/models" },
+    { ...open, number: 4, model: null, status: 401 },
+    REQUEST,
+  ]);
+  await window.pass(1100);
+  expect(rows()).toEqual([
+    ["POST /v1/chat/completions starter", "", "", "running"],
+    ["POST /v1/chat/completions starter", "", "", "aborted"],
+    ["GET /v1/models", "", "", "200"],
+    ["POST /v1/chat/completions", "", "", "401"],
+    ["POST /v1/chat/completions starter", "340", "42", "200"],
+  ]);
+  await window.click("settings-close");
+  requests.mockClear();
+  await window.pass(3000);
+  expect(requests).not.toHaveBeenCalled();
 });
 
 test("a new key is long, and another each time", async () => {

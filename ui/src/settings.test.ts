@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Settings } from "./bindings/Settings";
 import { defaults } from "./bindings/defaults";
 import { SETTINGS, type SettingId } from "./settings/words";
 import { WindowFixture } from "./windowFixture";
@@ -121,13 +122,75 @@ test("closed and opened again, nothing is looked for", async () => {
   expect((window.present("settings-search") as HTMLInputElement).value).toBe("");
 });
 
+test("automatic penalties are those of the model, and custom ones begin as these", async () => {
+  const sampling = () => window.app.settings.values.sampling;
+  window.app.setup.scope = "general";
+  await window.click("settings-tab-sampling");
+  expect(shown()).not.toContain("dry_multiplier");
+  expect(window.present("penalties-now").textContent).toBe(
+    "Now, with starter: Repetition penalty 1.03, last 128 tokens; DRY 0.8 × 1.75, from 4 tokens on, last 2,048 tokens",
+  );
+  const custom = window.present("settings-automatic-penalties").querySelectorAll("input")[1];
+  custom?.click();
+  await window.pass();
+  expect(window.find("penalties-now")).toBeNull();
+  expect(shown()).toContain("dry_multiplier");
+  expect(sampling()).toMatchObject({
+    automatic_penalties: false,
+    repetition_penalty: 1.03,
+    dry_allowed_length: 4,
+  });
+  const field = window.present("settings-dry-sequence-breakers") as HTMLInputElement;
+  expect(field.value).toBe('\\n : " *');
+  field.value = ". \\n";
+  field.dispatchEvent(new Event("change", { bubbles: true }));
+  await window.pass();
+  expect(sampling().dry_sequence_breakers).toEqual([".", "\n"]);
+});
+
+test("a penalty that is looked for is found while they are automatic, and set it is custom", async () => {
+  window.app.setup.scope = "general";
+  await window.type("settings-search", "DRY strength");
+  expect(shown()).toEqual(["dry_multiplier"]);
+  const field = window.present("settings-dry_multiplier") as HTMLInputElement;
+  expect(field.value).toBe("0.8");
+  await window.type("settings-dry_multiplier", "1.5");
+  expect(window.app.settings.values.sampling).toMatchObject({
+    automatic_penalties: false,
+    dry_multiplier: 1.5,
+    repetition_penalty: 1.03,
+  });
+});
+
+test("how all replies are shown can be set, and is what the header's switch says", async () => {
+  expect(window.present("reply-view").dataset["value"]).toBe("tokens");
+  window.present("settings-reply-view").querySelector("input")?.click();
+  await window.pass();
+  expect(window.present("reply-view").dataset["value"]).toBe("text");
+});
+
+test("the folders of data and models open in the file manager, and where they do not it is said", async () => {
+  await window.click("settings-tab-data");
+  const openFolder = vi
+    .spyOn(window.backend, "openFolder")
+    .mockResolvedValueOnce(undefined as never);
+  await window.click("open-folder-models");
+  expect(openFolder).toHaveBeenLastCalledWith("models");
+  expect(window.app.toasts.list).toEqual([]);
+  await window.click("open-folder-data");
+  expect(openFolder).toHaveBeenLastCalledWith("data");
+  expect(window.app.toasts.list.map(({ text }) => text)).toEqual([
+    "A page in a browser has no folders.",
+  ]);
+});
+
 test("the keys that search conversations search the settings while these are open", async () => {
   await window.press("Ctrl f");
   expect(document.activeElement).toBe(window.present("settings-search"));
 });
 
 /** A value that is not the default, for every setting that has one. */
-const OTHERS = {
+const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   draft: { drafts: { starter: "ngram" } },
   drafter: { speculation: { ...defaults.speculation, drafter: "ngram" } },
   draft_length: { speculation: { ...defaults.speculation, length: { type: "off" } } },
@@ -148,6 +211,7 @@ const OTHERS = {
   dry_base: { sampling: { ...defaults.sampling, dry_base: 2 } },
   dry_allowed_length: { sampling: { ...defaults.sampling, dry_allowed_length: 4 } },
   dry_penalty_last_n: { sampling: { ...defaults.sampling, dry_penalty_last_n: 512 } },
+  dry_sequence_breakers: { sampling: { ...defaults.sampling, dry_sequence_breakers: ["."] } },
   stop_loops: { sampling: { ...defaults.sampling, stop_loops: false } },
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
@@ -161,13 +225,14 @@ const OTHERS = {
   language: { appearance: { ...defaults.appearance, language: "en" } },
   text_size: { appearance: { ...defaults.appearance, text_size: 120 } },
   motion: { appearance: { ...defaults.appearance, reduced_motion: true } },
+  send_key: { appearance: { ...defaults.appearance, send_key: "command_enter" } },
   server_enabled: { server: { ...defaults.server, enabled: true } },
   server_host: { server: { ...defaults.server, host: "0.0.0.0" } },
   server_port: { server: { ...defaults.server, port: 8080 } },
   server_key: { server: { ...defaults.server, key: "secret" } },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
-} as const satisfies Partial<Record<SettingId, object>>;
+};
 
 test.each(Object.entries(OTHERS))(
   "%s goes back to its default with its section, and with all settings, and both are undone",
@@ -260,20 +325,29 @@ test.each(Object.entries(OTHERS))(
     const { settings } = window.app;
     const { target } = window.app.engine.status;
     window.app.setup.scope = "general";
-    settings.values = { ...defaults, target: target?.id ?? "", drafts: {} };
+    // Single penalties have rows where they are custom, which has a button, too.
+    const isPenalty = /^(repe|dry)/.test(id);
+    const sampling = { ...defaults.sampling, automatic_penalties: !isPenalty };
+    settings.values = { ...defaults, sampling, target: target?.id ?? "", drafts: {} };
     const before = settings.values;
     await window.click(`settings-tab-${section}`);
-    expect(resets()).toEqual([]);
-    settings.change(id === "draft" ? { drafts: { [target?.id ?? ""]: "ngram" } } : other);
+    const own = () =>
+      resets().filter(
+        (button) => button.closest("[data-setting=automatic_penalties]") === null || !isPenalty,
+      );
+    expect(own()).toEqual([]);
+    if (isPenalty && other.sampling)
+      settings.change({ sampling: { ...other.sampling, automatic_penalties: false } });
+    else settings.change(id === "draft" ? { drafts: { [target?.id ?? ""]: "ngram" } } : other);
     await window.pass(0);
-    const [reset] = resets();
-    expect(resets()).toHaveLength(1);
+    const [reset] = own();
+    expect(own()).toHaveLength(1);
     expect(reset?.getAttribute("aria-label")).toBe(`Reset ${label} to its default, ${standard}`);
     reset?.focus();
     reset?.click();
     await window.pass();
     expect(settings.values).toEqual(before);
-    expect(resets()).toEqual([]);
+    expect(own()).toEqual([]);
     const row = document.activeElement?.closest<HTMLElement>("[data-testid=setting]");
     expect(row?.dataset["setting"]).toBe(id);
   },

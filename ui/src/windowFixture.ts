@@ -34,6 +34,8 @@ export class WindowFixture {
 
   async close() {
     await unmount(this.shown);
+    // All windows share their frames: one that was asked for and never comes would be the last.
+    if (vi.isFakeTimers()) await vi.advanceTimersByTimeAsync(50);
     vi.unstubAllGlobals();
     vi.useRealTimers();
   }

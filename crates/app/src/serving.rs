@@ -75,6 +75,7 @@ impl From<LoggedRequest> for ServerRequest {
             status: logged.status,
             prompt_tokens: logged.prompt_tokens,
             tokens: logged.tokens,
+            tokens_per_second: logged.tokens_per_second,
             elapsed_ms: logged.elapsed_ms,
         }
     }

@@ -33,6 +33,8 @@ pub struct LoggedRequest {
     pub prompt_tokens: Option<u32>,
     /// Tokens of the reply; `None` without a finished reply.
     pub tokens: Option<u32>,
+    /// Decoding speed after the first round; `None` without a finished reply, or one of a single round.
+    pub tokens_per_second: Option<f64>,
     /// Milliseconds until the response was complete or its client left; `None` before that.
     pub elapsed_ms: Option<f64>,
 }
@@ -70,6 +72,7 @@ impl RequestLog {
             status: None,
             prompt_tokens: None,
             tokens: None,
+            tokens_per_second: None,
             elapsed_ms: None,
         });
         Logging(Arc::new(Open { log: self.clone(), number, begun: Instant::now() }))
@@ -106,6 +109,7 @@ impl Logging {
         self.0.change(|entry| {
             entry.prompt_tokens = Some(summary.prompt_tokens);
             entry.tokens = Some(summary.tokens);
+            entry.tokens_per_second = summary.tokens_per_second;
         });
     }
 

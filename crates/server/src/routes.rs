@@ -94,14 +94,14 @@ impl Desk {
         if let Some(logging) = &logging {
             logging.model(head.model());
         }
-        let (teller, mut told) = Teller::new(turn);
+        let (teller, mut events) = Teller::new(turn);
         self.writer.begin(order, teller);
         // Only now it is known whether there will be a reply.
-        if let Some(Event::Failed(refusal)) = told.recv().await {
+        if let Some(Event::Failed(refusal)) = events.recv().await {
             return Err(refusal);
         }
-        let told = Told { events: told, logging };
-        if streams { Ok(streamed(head, told, streams_usage)) } else { whole(&head, told).await }
+        let events = LoggedEvents { events, logging };
+        if streams { Ok(streamed(head, events, streams_usage)) } else { whole(&head, events).await }
     }
 }
 
@@ -124,13 +124,13 @@ fn is_json(headers: &HeaderMap) -> bool {
     kind.eq_ignore_ascii_case("application/json")
 }
 
-/// The events of a reply, whose outcome is logged on the way.
-pub struct Told {
+/// Events of a reply. Reading them writes the reply's outcome to the request log.
+pub struct LoggedEvents {
     events: UnboundedReceiver<Event>,
     logging: Option<Logging>,
 }
 
-impl Told {
+impl LoggedEvents {
     /// Returns the next event; `None` after the last.
     pub async fn next(&mut self) -> Option<Event> {
         let event = self.events.recv().await;
@@ -143,9 +143,9 @@ impl Told {
     }
 }
 
-async fn whole(head: &Head, mut told: Told) -> Answer {
+async fn whole(head: &Head, mut events: LoggedEvents) -> Answer {
     let mut text = String::new();
-    while let Some(event) = told.next().await {
+    while let Some(event) = events.next().await {
         match event {
             Event::Started => {}
             Event::Text(more) => text.push_str(&more),

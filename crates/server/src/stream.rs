@@ -9,7 +9,7 @@ use futures_util::stream::{self, StreamExt};
 use serde_json::{Map, Value};
 
 use crate::answer::Head;
-use crate::routes::Told;
+use crate::routes::LoggedEvents;
 use crate::writer::Event;
 
 /// A comment is sent this often while nothing is written, so that nobody on the way takes the connection for dead.
@@ -18,10 +18,11 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 /// The protocol's last word.
 const DONE: &str = "[DONE]";
 
-/// What is told of a reply that has begun; `usage` asks for its usage at the end.
-pub fn streamed(head: Head, told: Told, usage: bool) -> Response {
+/// Streams the events of a reply that has begun; `usage` asks for its usage at the end.
+pub fn streamed(head: Head, events: LoggedEvents, usage: bool) -> Response {
     let begin: Vec<String> = head.begin().map(|piece| line(piece, usage)).into_iter().collect();
-    let rest = stream::unfold(told, |mut told| async move { told.next().await.map(|event| (event, told)) });
+    let rest =
+        stream::unfold(events, |mut events| async move { events.next().await.map(|event| (event, events)) });
     let lines =
         stream::iter(begin).chain(rest.flat_map(move |event| stream::iter(lines(&head, event, usage))));
     let events = lines.map(|line| Ok::<_, Infallible>(sse::Event::default().data(line)));

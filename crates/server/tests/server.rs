@@ -327,6 +327,35 @@ fn a_client_that_leaves_stops_its_reply_whether_it_streams_waits_or_has_not_begu
 }
 
 #[test]
+fn each_request_is_logged_with_its_model_tokens_and_status() {
+    let fixture = Fixture::start();
+    let logged = || {
+        let entry = fixture.server.requests().into_iter().next().unwrap();
+        (entry.path, entry.model, entry.status, entry.tokens, entry.elapsed_ms.is_some())
+    };
+    let model = Some("made/up".to_owned());
+    for body in [HELLO, STREAM] {
+        let client = asked(fixture.at, CHAT, body);
+        let (_, teller) = fixture.order();
+        assert_eq!(logged(), (CHAT.to_owned(), model.clone(), None, None, false));
+        reply(teller);
+        assert_eq!(answer(client).status, 200);
+        soon(|| logged() == (CHAT.to_owned(), model.clone(), Some(200), Some(3), true));
+    }
+    assert_eq!(post(fixture.at, CHAT, "{").status, 400);
+    soon(|| logged() == (CHAT.to_owned(), None, Some(400), None, true));
+
+    // A client that leaves gets no tokens.
+    let client = asked(fixture.at, CHAT, STREAM);
+    let (_, teller) = fixture.order();
+    teller.tell(Event::Started);
+    soon(|| logged().2 == Some(200));
+    leave(client);
+    soon(|| logged() == (CHAT.to_owned(), model.clone(), Some(200), None, true));
+    assert_eq!(fixture.server.requests().len(), 4);
+}
+
+#[test]
 fn clients_that_stall_hold_up_nobody() {
     let fixture = Fixture::start();
     // In the middle of the head, and of the body.

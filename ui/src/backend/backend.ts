@@ -19,6 +19,7 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
 import type { Export } from "../bindings/Export";
 import type { FileDrag } from "../bindings/FileDrag";
+import type { Folder } from "../bindings/Folder";
 import type { FoundRepository } from "../bindings/FoundRepository";
 import type { Imported } from "../bindings/Imported";
 import type { ImportProgress } from "../bindings/ImportProgress";
@@ -36,6 +37,7 @@ import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
 import type { Sent } from "../bindings/Sent";
+import type { ServerRequest } from "../bindings/ServerRequest";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import type { Settings } from "../bindings/Settings";
 import type { Speedup } from "../bindings/Speedup";
@@ -48,6 +50,8 @@ import type { ViewState } from "../bindings/ViewState";
 /** Every method rejects with a {@link BackendError}. */
 export interface Backend {
   appInfo(): Promise<AppInfo>;
+  /** Opens a folder in the system's file manager. */
+  openFolder(folder: Folder): Promise<void>;
   /** What the person is to be told of this start: sentences, each given once. */
   takeNotices(): Promise<string[]>;
   settings(): Promise<Settings>;
@@ -81,6 +85,8 @@ export interface Backend {
   ): Promise<ConversationSetup>;
   /** Whether the local server runs by the settings that were saved last. */
   serverStatus(): Promise<ServerStatus>;
+  /** The latest requests to the local server, the latest first; none while it does not run. */
+  serverRequests(): Promise<ServerRequest[]>;
   /** Adds a server elsewhere, or changes the one of this name; with null its address keeps its key. Asks nobody. */
   addServer(name: string, address: string, key: string | null): Promise<Settings>;
   /** Asks a server for its models; resolves with the settings that have them. */

@@ -28,6 +28,7 @@ import type { ReplyEvent } from "../bindings/ReplyEvent";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
 import type { Sent } from "../bindings/Sent";
+import type { ServerRequest } from "../bindings/ServerRequest";
 import type { Settings } from "../bindings/Settings";
 import type { Speedup } from "../bindings/Speedup";
 import type { TokenCount } from "../bindings/TokenCount";
@@ -116,6 +117,14 @@ const BYTES_PER_DRAFTED = 14;
 const BYTES_PER_ROUND = 40;
 /** Tokens a second. */
 const READING_RATE = 100;
+const PENALTIES = {
+  repetition_penalty: 1.03,
+  repeat_last_n: 128,
+  dry_multiplier: 0.8,
+  dry_base: 1.75,
+  dry_allowed_length: 4,
+  dry_penalty_last_n: 2048,
+};
 
 export class Replay implements Backend {
   // What is played was written by the starter pair.
@@ -181,7 +190,14 @@ export class Replay implements Backend {
   }
 
   appInfo = () =>
-    Promise.resolve({ version: "replay", data_folder: "in memory, gone with this page" });
+    Promise.resolve({
+      version: "replay",
+      data_folder: "in memory, gone with this page",
+      models_folder: "nowhere",
+    });
+
+  openFolder = () =>
+    Promise.reject(new BackendError("not_found", "A page in a browser has no folders."));
 
   takeNotices = () => Promise.resolve([]);
 
@@ -234,6 +250,8 @@ export class Replay implements Backend {
     const problem = enabled ? "A page in a browser cannot listen on a port." : null;
     return Promise.resolve({ url: null, problem });
   };
+
+  serverRequests = () => Promise.resolve<ServerRequest[]>([]);
 
   addServer = (name: string, address: string) => {
     const others = this.#settings.remote_servers.filter((server) => server.name !== name);
@@ -821,6 +839,7 @@ export class Replay implements Backend {
         gpu_free_bytes: 0,
       },
       reading_rate: READING_RATE,
+      penalties: PENALTIES,
     };
   }
 }

@@ -24,6 +24,9 @@ function batches<Event>(onEvent: (event: Event) => void): Channel<Event[]> {
 
 export const tauri: Backend = {
   appInfo: () => call("app_info", {}),
+  openFolder: async (folder) => {
+    await call("open_folder", { folder });
+  },
   takeNotices: () => call("take_notices", {}),
   settings: () => call("settings", {}),
   saveSettings: (settings) => call("save_settings", { settings }),
@@ -45,6 +48,7 @@ export const tauri: Backend = {
   openSetup: (conversation) => call("open_setup", { conversation }),
   saveSetup: (conversation, preset, values) => call("save_setup", { conversation, preset, values }),
   serverStatus: () => call("server_status", {}),
+  serverRequests: () => call("server_requests", {}),
   addServer: (name, address, key) => call("add_server", { name, address, key }),
   testServer: (name) => call("test_server", { name }),
   removeServer: (name) => call("remove_server", { name }),

@@ -3,4 +3,8 @@
 /**
  * Facts for the about line and the settings panel.
  */
-export type AppInfo = { version: string, data_folder: string, };
+export type AppInfo = { version: string, data_folder: string, 
+/**
+ * Downloaded models, in the data folder.
+ */
+models_folder: string, };

@@ -6,6 +6,7 @@ import type { EnginePhase } from "./EnginePhase";
 import type { Loading } from "./Loading";
 import type { MemoryUse } from "./MemoryUse";
 import type { ModelEntry } from "./ModelEntry";
+import type { ModelPenalties } from "./ModelPenalties";
 import type { Why } from "./Why";
 
 /**
@@ -29,6 +30,10 @@ target: ModelEntry | null,
  * switch for that.
  */
 thinks: boolean | null, 
+/**
+ * Penalties of replies with automatic penalties by the loaded target.
+ */
+penalties: ModelPenalties, 
 /**
  * All models on this computer, usable as target or not, with the reason if not.
  */

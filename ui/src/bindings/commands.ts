@@ -15,6 +15,7 @@ import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
 import type { Export } from "./Export";
 import type { FileDrag } from "./FileDrag";
+import type { Folder } from "./Folder";
 import type { FoundRepository } from "./FoundRepository";
 import type { ImportProgress } from "./ImportProgress";
 import type { Imported } from "./Imported";
@@ -31,6 +32,7 @@ import type { Repository } from "./Repository";
 import type { Round } from "./Round";
 import type { SearchHit } from "./SearchHit";
 import type { Sent } from "./Sent";
+import type { ServerRequest } from "./ServerRequest";
 import type { ServerStatus } from "./ServerStatus";
 import type { Settings } from "./Settings";
 import type { Speedup } from "./Speedup";
@@ -43,6 +45,7 @@ import type { ViewState } from "./ViewState";
 export type Commands = {
   app_info: { args: {}, returns: AppInfo },
   take_notices: { args: {}, returns: Array<string> },
+  open_folder: { args: { folder: Folder }, returns: null },
   settings: { args: {}, returns: Settings },
   save_settings: { args: { settings: Settings }, returns: Settings },
   view_state: { args: {}, returns: ViewState | null },
@@ -55,6 +58,7 @@ export type Commands = {
   open_setup: { args: { conversation: number | null }, returns: ConversationSetup },
   save_setup: { args: { conversation: number | null, preset: string | null, values: PresetValues | null }, returns: ConversationSetup },
   server_status: { args: {}, returns: ServerStatus },
+  server_requests: { args: {}, returns: Array<ServerRequest> },
   add_server: { args: { name: string, address: string, key: string | null }, returns: Settings },
   test_server: { args: { name: string }, returns: Settings },
   remove_server: { args: { name: string }, returns: Settings },

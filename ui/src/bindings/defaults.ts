@@ -58,6 +58,7 @@ export const defaults: Settings = {
     "language": "system",
     "reduced_motion": false,
     "text_size": 100,
+    "send_key": "enter",
     "sidebar_open": true,
     "inspector_open": true
   },

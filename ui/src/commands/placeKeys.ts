@@ -3,6 +3,7 @@
  * is up to the part. The keys of general controls, such as lists, are those of every program.
  */
 import { t, type Key } from "../messages/say";
+import type { SendKey } from "../bindings/SendKey";
 import { pressed, type Keys } from "./keys";
 
 /** One at least. */
@@ -84,12 +85,37 @@ export const PLACE_KEYS = {
 
 export type PlaceId = keyof typeof PLACE_KEYS;
 
+const COMMAND_ENTER: readonly [Keys] = [{ key: "Enter", command: true }];
+const ENTER: readonly [Keys, Keys] = [{ key: "Enter" }, { key: "Enter", shift: true }];
+
+type Places = {
+  readonly [Id in PlaceId]: Readonly<Record<keyof (typeof PLACE_KEYS)[Id], PlaceKey>>;
+};
+
+/** The keys of all places; `sendKey` is the one that sends a message. */
+export function placeKeys(sendKey: SendKey): Places {
+  if (sendKey === "enter") return PLACE_KEYS;
+  return {
+    ...PLACE_KEYS,
+    composer: {
+      send: called("placeKeys.composer.send", ...COMMAND_ENTER),
+      newLine: called("placeKeys.composer.newLine", ...ENTER),
+    },
+    edit: {
+      send: called("placeKeys.edit.send", ...COMMAND_ENTER),
+      newLine: called("placeKeys.edit.newLine", ...ENTER),
+      cancel: PLACE_KEYS.edit.cancel,
+    },
+  };
+}
+
 /** Which of a place's keys were pressed. */
 export function keyIn<Id extends PlaceId>(
   event: KeyboardEvent,
   place: Id,
+  sendKey: SendKey = "enter",
 ): keyof (typeof PLACE_KEYS)[Id] | undefined {
-  const keys: Place = PLACE_KEYS[place];
+  const keys: Place = placeKeys(sendKey)[place];
   const found = Object.keys(keys).find((id) => pressed(event, keys[id]?.keys ?? []));
   return found as keyof (typeof PLACE_KEYS)[Id] | undefined;
 }

@@ -31,6 +31,12 @@ export function date(at: number): string {
   return new Intl.DateTimeFormat(spoken, { dateStyle: "medium", timeStyle: "short" }).format(at);
 }
 
+/** "14:05:09": of a time in milliseconds since 1970. */
+export function clock(at: number): string {
+  const spoken = locale() === "en" ? "en-GB" : locale();
+  return new Intl.DateTimeFormat(spoken, { timeStyle: "medium" }).format(at);
+}
+
 /** "March 2026", "März 2026": of a time in milliseconds since 1970. */
 export function monthName(at: number): string {
   const known = months.get(locale());

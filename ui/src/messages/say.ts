@@ -8,6 +8,11 @@ import type { Placeholders, Values } from "./placeholders";
 type Messages = typeof en;
 export type Key = keyof Messages;
 
+/** Whether a message has this key. */
+export function isKey(key: string): key is Key {
+  return key in en;
+}
+
 /** What the message of a key is given; nothing where it has no placeholders. */
 type Given<K extends Key> = [Placeholders<Messages[K]>] extends [never]
   ? []

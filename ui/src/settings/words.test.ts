@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { defaults } from "../bindings/defaults";
+import { formatBreakers } from "../components/settings/breakers";
 import { SECTIONS, SETTING_IDS, SETTINGS, settingsWith } from "./words";
 
 test("settings are found by their names and explanations, by words in any order", () => {
@@ -42,6 +43,7 @@ test("the words for the defaults are the defaults", () => {
     dry_base: sampling.dry_base,
     dry_allowed_length: sampling.dry_allowed_length,
     dry_penalty_last_n: sampling.dry_penalty_last_n === -1 ? "empty" : sampling.dry_penalty_last_n,
+    dry_sequence_breakers: formatBreakers(sampling.dry_sequence_breakers),
     mode: sampling.mode,
     drafter: speculation.drafter,
     draft_length: speculation.length.type,
@@ -59,6 +61,7 @@ test("the words for the defaults are the defaults", () => {
     max_tokens: defaults.max_tokens === 0 ? "empty" : defaults.max_tokens,
     thinking: defaults.thinking ?? "model default",
     system_prompt: defaults.system_prompt === "" ? "empty" : defaults.system_prompt,
+    send_key: appearance.send_key === "enter" ? "Enter" : "Ctrl Enter",
     motion: appearance.reduced_motion ? "reduced" : "same as the system",
     device: defaults.device === "auto" ? "automatic" : defaults.device,
     server_enabled: defaults.server.enabled ? "on" : "off",

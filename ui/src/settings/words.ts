@@ -3,7 +3,7 @@
  * is in. Rows show them, and the search and the palette find settings by them. Also of what stands
  * beside the settings and is looked for there, such as the data folder.
  */
-import { t, type Key } from "../messages/say";
+import { isKey, t } from "../messages/say";
 import { narrow, type Found } from "../search/words";
 
 const SECTION_IDS = [
@@ -44,7 +44,7 @@ export interface SettingWords {
   /** Empty where the name and the control say enough. */
   readonly explanation: string;
   /** The default in words; what is no setting has none. */
-  readonly standard?: string;
+  readonly standard: string | undefined;
 }
 
 /** In the order in which they are shown, with their sections. */
@@ -53,6 +53,8 @@ const sections = {
   language: "appearance",
   text_size: "appearance",
   motion: "appearance",
+  reply_view: "appearance",
+  send_key: "appearance",
   system_prompt: "system-prompt",
   temperature: "sampling",
   top_k: "sampling",
@@ -65,6 +67,7 @@ const sections = {
   dry_base: "sampling",
   dry_allowed_length: "sampling",
   dry_penalty_last_n: "sampling",
+  dry_sequence_breakers: "sampling",
   stop_loops: "sampling",
   seed: "sampling",
   max_tokens: "sampling",
@@ -100,56 +103,26 @@ export type SettingId = keyof typeof sections;
 
 export const SETTING_IDS = Object.keys(sections) as SettingId[];
 
-/** Those that have a message for their default. */
-type WithStandard = {
-  [Id in SettingId]: `setting.${Id}.standard` extends Key ? Id : never;
-}[SettingId];
-
-const WITHOUT_STANDARD: readonly string[] = [
-  "export",
-  "import",
-  "presets",
-  "remote_servers",
-  "stored_traces",
-  "data_folder",
-] satisfies Exclude<SettingId, WithStandard>[];
-
-function hasStandard(id: SettingId): id is WithStandard {
-  return !WITHOUT_STANDARD.includes(id);
-}
-
-/** Those that have a message that explains them. */
-type WithExplanation = {
-  [Id in SettingId]: `setting.${Id}.explanation` extends Key ? Id : never;
-}[SettingId];
-
-const WITHOUT_EXPLANATION: readonly string[] = [
-  "theme",
-  "text_size",
-  "server_port",
-  "stored_traces",
-] satisfies Exclude<SettingId, WithExplanation>[];
-
-function hasExplanation(id: SettingId): id is WithExplanation {
-  return !WITHOUT_EXPLANATION.includes(id);
+/** A message that only some settings have. */
+function optional(id: SettingId, part: "explanation" | "standard"): string | undefined {
+  const key = `setting.${id}.${part}` as const;
+  return isKey(key) ? t(key) : undefined;
 }
 
 /** Its words in the language of the moment. */
 function wordsOf(id: SettingId): SettingWords {
-  const words = {
+  return {
     section: sections[id],
     get label() {
       return t(`setting.${id}`);
     },
     get explanation() {
-      return hasExplanation(id) ? t(`setting.${id}.explanation`) : "";
+      return optional(id, "explanation") ?? "";
+    },
+    get standard() {
+      return optional(id, "standard");
     },
   };
-  if (!hasStandard(id)) return words;
-  return Object.defineProperty(words, "standard", {
-    enumerable: true,
-    get: () => t(`setting.${id}.standard`),
-  });
 }
 
 export const SETTINGS = Object.fromEntries(SETTING_IDS.map((id) => [id, wordsOf(id)])) as Readonly<

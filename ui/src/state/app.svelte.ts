@@ -4,6 +4,7 @@ import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
 import type { Conversation } from "../bindings/Conversation";
 import type { Dropped } from "../bindings/Dropped";
+import type { Folder } from "../bindings/Folder";
 import type { Message } from "../bindings/Message";
 import type { Speedup } from "../bindings/Speedup";
 import type { Source } from "../attachments/read";
@@ -186,6 +187,10 @@ export class App {
   async quit() {
     await Promise.all([this.settings.save(), this.setup.save(), this.unsent.save()]);
     await this.#backend.quit().catch((thrown: unknown) => this.#tell(thrown));
+  }
+
+  async openFolder(folder: Folder) {
+    await this.#backend.openFolder(folder).catch((thrown: unknown) => this.#tell(thrown));
   }
 
   async toggleFullscreen() {

@@ -1,6 +1,7 @@
 /** What the engine last said about itself. Never guesses: the shell sends every change. */
 import { frames } from "../frames";
 import type { EngineStatus } from "../bindings/EngineStatus";
+import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";
 
@@ -36,6 +37,7 @@ const STARTING: EngineStatus = {
     gpu_free_bytes: 0,
   },
   reading_rate: null,
+  penalties: defaults.sampling,
 };
 
 export class Engine {

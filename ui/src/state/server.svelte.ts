@@ -1,10 +1,16 @@
-/** Whether the local server runs, and where. */
+/** Whether the local server runs, where, and what it was asked for. */
+import type { ServerRequest } from "../bindings/ServerRequest";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import { BackendError, type Backend } from "../backend/backend";
+import { frames } from "../frames";
 import { errorWords } from "../messages/shell";
+
+const REFRESH_MS = 1000;
 
 export class Server {
   status = $state.raw<ServerStatus>({ url: null, problem: null });
+  /** The latest requests, the latest first; current while {@link watchRequests} is. */
+  requests = $state.raw<ServerRequest[]>([]);
 
   readonly #backend: Backend;
 
@@ -18,5 +24,26 @@ export class Server {
     } catch (thrown) {
       this.status = { url: null, problem: errorWords(BackendError.from(thrown)) };
     }
+  }
+
+  /** Keeps the list of requests current until the returned function is called. */
+  watchRequests(): () => void {
+    let latest: ServerRequest[] = [];
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let watching = true;
+    const show = () => (this.requests = latest);
+    const refresh = async () => {
+      // Without an answer the list stays as it is until the next one.
+      latest = await this.#backend.serverRequests().catch(() => latest);
+      if (!watching) return;
+      frames.ask(show);
+      timer = setTimeout(() => void refresh(), REFRESH_MS);
+    };
+    void refresh();
+    return () => {
+      watching = false;
+      clearTimeout(timer);
+      frames.forget(show);
+    };
   }
 }

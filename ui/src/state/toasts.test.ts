@@ -39,7 +39,7 @@ test("what happened at the start is told when the page is there", async () => {
   const nothing = () => Promise.resolve([]);
   const backend = {
     takeNotices: () => Promise.resolve(["The old one was kept."]),
-    appInfo: () => Promise.resolve({ version: "1", data_folder: "/" }),
+    appInfo: () => Promise.resolve({ version: "1", data_folder: "/", models_folder: "/" }),
     watchEngine: nothing,
     watchDownloads: nothing,
     watchFileDrags: nothing,

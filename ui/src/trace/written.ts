@@ -48,7 +48,7 @@ function samplingRows(sampling: Sampling): Row[] {
 }
 
 /** "1.03, last 128 tokens"; none for what is off. */
-function penaltyRows(sampling: Sampling): Row[] {
+export function penaltyRows(sampling: Sampling): Row[] {
   const last = (tokens: number) =>
     tokens === -1 ? t("settings.wholeText") : t("written.lastTokens", { count: tokens });
   const { repetition_penalty, repeat_last_n, dry_multiplier, dry_base } = sampling;

@@ -35,6 +35,8 @@ pub struct ServerRequest {
     pub prompt_tokens: Option<u32>,
     /// Tokens of the reply; `None` without a finished reply.
     pub tokens: Option<u32>,
+    /// Decoding speed after the first round; `None` without a finished reply, or one of a single round.
+    pub tokens_per_second: Option<f64>,
     /// Milliseconds until the response was complete or its client left; `None` before that.
     pub elapsed_ms: Option<f64>,
 }

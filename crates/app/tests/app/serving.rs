@@ -53,6 +53,22 @@ fn programs_get_the_reply_that_the_window_gets_and_the_window_keeps_nothing_of_i
 }
 
 #[test]
+fn the_requests_are_listed_while_the_server_runs_without_their_texts() {
+    let (fixture, at) = serving();
+    text(&post(&at, CHAT, &story(&json!({}))));
+    assert_eq!(get(&at, "/v1/models").status, 200);
+    let requests = fixture.app.server_requests();
+    let paths: Vec<&str> = requests.iter().map(|request| request.path.as_str()).collect();
+    assert_eq!(paths, ["/v1/models", CHAT]);
+    let reply = &requests[1];
+    assert_eq!((reply.model.as_deref(), reply.status), (Some("starter"), Some(200)));
+    assert!(reply.tokens.unwrap() > 1 && reply.tokens_per_second.unwrap() > 0.0, "{reply:?}");
+    assert!(!serde_json::to_string(&requests).unwrap().contains("fox"));
+    fixture.set(|settings| settings.server.enabled = false);
+    assert_eq!(fixture.app.server_requests(), []);
+}
+
+#[test]
 fn the_window_waits_for_one_reply_of_the_server_at_most() {
     let (fixture, at) = serving();
     let alone = Instant::now();

@@ -65,7 +65,7 @@ export const settings = {
   "setting.min_p.standard": "0",
   "setting.automatic_penalties": "Strafen für Wiederholungen",
   "setting.automatic_penalties.explanation":
-    "Automatisch übernimmt, was die Hersteller des Modells empfehlen, und milde Werte für kleine Modelle, die sich sonst im Kreis drehen. Die Werte darunter zählen dann nicht.",
+    "„Automatisch“ übernimmt, was die Hersteller des Modells empfehlen, und milde Werte für kleine Modelle.",
   "setting.automatic_penalties.standard": "automatisch",
   "setting.automatic_penalties.automatic": "Automatisch",
   "setting.automatic_penalties.own": "Eigene",
@@ -75,24 +75,27 @@ export const settings = {
   "setting.repetition_penalty.standard": "1",
   "setting.repeat_last_n": "Reichweite der Wiederholungsstrafe",
   "setting.repeat_last_n.explanation":
-    "Wie viele der letzten Token die Wiederholungsstrafe betrachtet. Leer lassen für die ganze Unterhaltung.",
+    "Wie viele der letzten Token zählen. Leer lassen für die ganze Unterhaltung.",
   "setting.repeat_last_n.standard": "64",
-  "setting.dry_multiplier": "DRY-Multiplikator",
+  "setting.dry_multiplier": "DRY-Stärke (Multiplikator)",
   "setting.dry_multiplier.explanation":
-    "DRY („don’t repeat yourself“) macht Token weniger wahrscheinlich, die eine wiederholte Folge fortsetzen würden. 0 schaltet es aus.",
+    "DRY, „don’t repeat yourself“, macht es unwahrscheinlicher, dass sich längere Folgen wiederholen. 0 schaltet es aus.",
   "setting.dry_multiplier.standard": "0",
-  "setting.dry_base": "DRY-Basis",
+  "setting.dry_base": "DRY-Zuwachs (Basis)",
   "setting.dry_base.explanation":
     "Um wie viel stärker DRY mit jedem weiteren wiederholten Token wird.",
   "setting.dry_base.standard": "1,75",
   "setting.dry_allowed_length": "Erlaubte Länge für DRY",
-  "setting.dry_allowed_length.explanation":
-    "DRY lässt wiederholte Folgen zu, die kürzer als so viele Token sind.",
+  "setting.dry_allowed_length.explanation": "Kürzere Token-Folgen dürfen sich frei wiederholen.",
   "setting.dry_allowed_length.standard": "2",
   "setting.dry_penalty_last_n": "Reichweite von DRY",
   "setting.dry_penalty_last_n.explanation":
-    "Wie viele der letzten Token DRY nach wiederholten Folgen durchsucht. Leer lassen für die ganze Unterhaltung.",
+    "Wie viele der letzten Token zählen. Leer lassen für die ganze Unterhaltung.",
   "setting.dry_penalty_last_n.standard": "leer",
+  "setting.dry_sequence_breakers": "Trennzeichen für DRY",
+  "setting.dry_sequence_breakers.explanation":
+    "An ihnen endet eine wiederholte Folge. Mit Leerzeichen trennen; \\n ist ein Zeilenumbruch, \\s ein Leerzeichen.",
+  "setting.dry_sequence_breakers.standard": '\\n : " *',
   "setting.stop_loops": "Schleifen beenden",
   "setting.stop_loops.explanation":
     "Beendet eine Antwort, in der sich das Modell endlos wiederholt. Du kannst sie trotzdem fortsetzen.",
@@ -144,6 +147,12 @@ export const settings = {
   "setting.motion": "Bewegung",
   "setting.motion.explanation": "Reduziert schaltet alle Animationen aus.",
   "setting.motion.standard": "wie das System",
+  "setting.reply_view": "Antworten anzeigen als",
+  "setting.reply_view.explanation":
+    "„Token“ markiert, welche Wörter richtig geraten wurden. Ein Knopf unter jeder Antwort schaltet nur diese um.",
+  "setting.send_key": "Nachrichten senden mit",
+  "setting.send_key.explanation": "Umschalt+Enter beginnt immer eine neue Zeile.",
+  "setting.send_key.standard": "Enter",
   "setting.server_enabled": "Lokaler Server",
   "setting.server_enabled.explanation":
     "Lässt andere Programme das geladene Modell über eine OpenAI-kompatible API benutzen.",
@@ -259,5 +268,16 @@ export const settings = {
     "{days, plural, one {Älter als # Tag löschen} other {Älter als # Tage löschen}}",
   "settings.deleteAll": "Alle löschen",
   "settings.keepThem": "Behalten",
+  "settings.openFolder": "Ordner öffnen",
+  "settings.modelsFolder": "Heruntergeladene Modelle",
+  "settings.penaltiesNow": "Jetzt, mit {model}: {penalties}",
+  "requests.title": "Letzte Anfragen",
+  "requests.none": "Noch keine Anfragen",
+  "requests.time": "Zeit",
+  "requests.request": "Anfrage",
+  "requests.tokens": "Token",
+  "requests.status": "Status",
+  "requests.open": "läuft",
+  "requests.left": "abgebrochen",
   "field.greedy": "0, gierig",
 } as const satisfies Record<keyof typeof english, string>;

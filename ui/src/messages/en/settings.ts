@@ -60,35 +60,38 @@ export const settings = {
   "setting.min_p.explanation":
     "Ignores tokens less likely than this fraction of the most likely one.",
   "setting.min_p.standard": "0",
-  "setting.automatic_penalties": "Penalties",
+  "setting.automatic_penalties": "Penalties for repetition",
   "setting.automatic_penalties.explanation":
-    "Automatic takes what the model’s makers recommend, and gentle values for small models, which would run in circles. The values below do not count then.",
+    "Automatic uses what the model's makers recommend, and gentle values for small models.",
   "setting.automatic_penalties.standard": "automatic",
   "setting.automatic_penalties.automatic": "Automatic",
   "setting.automatic_penalties.own": "Custom",
   "setting.repetition_penalty": "Repetition penalty",
   "setting.repetition_penalty.explanation":
-    "Makes tokens that occurred before less likely. 1 turns it off.",
+    "Makes tokens that already occurred less likely. 1 turns it off.",
   "setting.repetition_penalty.standard": "1",
   "setting.repeat_last_n": "Repetition penalty range",
   "setting.repeat_last_n.explanation":
-    "How many of the last tokens the repetition penalty looks at. Leave empty for the whole conversation.",
+    "How many of the latest tokens count. Leave empty for the whole conversation.",
   "setting.repeat_last_n.standard": "64",
-  "setting.dry_multiplier": "DRY multiplier",
+  "setting.dry_multiplier": "DRY strength (multiplier)",
   "setting.dry_multiplier.explanation":
-    "DRY (“don’t repeat yourself”) makes tokens less likely that would continue a repeated sequence. 0 turns it off.",
+    "DRY, “don’t repeat yourself”, makes repeating a longer sequence less likely. 0 turns it off.",
   "setting.dry_multiplier.standard": "0",
-  "setting.dry_base": "DRY base",
+  "setting.dry_base": "DRY growth (base)",
   "setting.dry_base.explanation": "How much stronger DRY gets with each further repeated token.",
   "setting.dry_base.standard": "1.75",
   "setting.dry_allowed_length": "DRY allowed length",
-  "setting.dry_allowed_length.explanation":
-    "DRY leaves repeated sequences alone that are shorter than this many tokens.",
+  "setting.dry_allowed_length.explanation": "Shorter sequences of tokens may repeat freely.",
   "setting.dry_allowed_length.standard": "2",
   "setting.dry_penalty_last_n": "DRY range",
   "setting.dry_penalty_last_n.explanation":
-    "How many of the last tokens DRY searches for repeated sequences. Leave empty for the whole conversation.",
+    "How many of the latest tokens count. Leave empty for the whole conversation.",
   "setting.dry_penalty_last_n.standard": "empty",
+  "setting.dry_sequence_breakers": "DRY sequence breakers",
+  "setting.dry_sequence_breakers.explanation":
+    "A repeated sequence ends at these. Separate them with spaces; \\n is a line break, \\s a space.",
+  "setting.dry_sequence_breakers.standard": '\\n : " *',
   "setting.stop_loops": "Stop loops",
   "setting.stop_loops.explanation":
     "Ends a reply in which the model repeats itself without end. You can continue it anyway.",
@@ -140,6 +143,12 @@ export const settings = {
   "setting.motion": "Motion",
   "setting.motion.explanation": "Reduced turns off all animations.",
   "setting.motion.standard": "same as the system",
+  "setting.reply_view": "Show replies as",
+  "setting.reply_view.explanation":
+    "Tokens marks which words were guessed right. A button below each reply switches that reply alone.",
+  "setting.send_key": "Send messages with",
+  "setting.send_key.explanation": "Shift+Enter always starts a new line.",
+  "setting.send_key.standard": "Enter",
   "setting.server_enabled": "Local server",
   "setting.server_enabled.explanation":
     "Lets other programs use the loaded model through an OpenAI-compatible API.",
@@ -252,5 +261,16 @@ export const settings = {
     "{days, plural, one {Delete older than # day} other {Delete older than # days}}",
   "settings.deleteAll": "Delete all",
   "settings.keepThem": "Keep them",
+  "settings.openFolder": "Open folder",
+  "settings.modelsFolder": "Downloaded models",
+  "settings.penaltiesNow": "Now, with {model}: {penalties}",
+  "requests.title": "Latest requests",
+  "requests.none": "No requests yet",
+  "requests.time": "Time",
+  "requests.request": "Request",
+  "requests.tokens": "Tokens",
+  "requests.status": "Status",
+  "requests.open": "running",
+  "requests.left": "aborted",
   "field.greedy": "0, greedy",
 } as const;
