@@ -10,6 +10,7 @@ use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{Outcome, Round};
 use foretoken_store::Store;
+use foretoken_tests::animation::Animation;
 use foretoken_tests::endless_model;
 use foretoken_tests::hub::{Faults, Hub};
 use foretoken_tests::window::Window;
@@ -108,11 +109,19 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     window.configure(same).await;
     window.ask("Tell me a story about a fox who finds a lantern.").await;
     window.wait_for_reply(1).await;
+
+    let sampling = Sampling { temperature: 0.2, top_p: 0.9, seed: Some(2), ..Sampling::default() };
+    window.configure(json!({ "sampling": sampling })).await;
+    window.click("new-chat").await;
+    window.ask("Write a Python function that checks whether a word is a palindrome.").await;
+    window.wait_for_reply(1).await;
     window.photograph("first-answer").await;
+    replay_in_stages(&window).await;
     window.close().await;
 
     let store = Store::open(&data.join("foretoken.db")).unwrap();
-    let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
+    let story = store.conversations().unwrap().last().unwrap().id;
+    let messages = store.messages(story).unwrap();
     let reply = messages.last().unwrap();
     assert_eq!(reply.target.as_deref(), Some("SmolLM2 135M Instruct · Q4_1"));
     assert!(reply.text.contains("a fox"), "{}", reply.text);
@@ -121,6 +130,43 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     let mut drafted = rounds.iter().flat_map(|round| &round.drafted);
     let of_the_head = drafted.any(|one| one.drafter == DrafterKind::Head && one.outcome == Outcome::Accepted);
     assert!(of_the_head, "no guess of the head was accepted in {}", reply.text);
+}
+
+/// Steps through the last rounds of a reply: the tokens of each round as drafted, as judged and in the
+/// reply. `make pictures` keeps this as an animation.
+async fn replay_in_stages(window: &Window) {
+    const ROUNDS: usize = 16;
+    let is_kept = foretoken_tests::picture::are_kept();
+    window.click("reply-more").await;
+    window.click("replay-open").await;
+    let scrubber = window.find("replay-scrubber").await;
+    scrubber.send_keys(&Key::End.to_string()).await.unwrap();
+    let rounds = if is_kept { ROUNDS } else { 1 };
+    for _ in 0..rounds {
+        window.click("replay-previous").await;
+    }
+    window.click("replay-stages").await;
+    let mut animation = Animation::default();
+    for round in 1..=rounds {
+        for (stage, milliseconds) in [("drafted", 260), ("judged", 340)] {
+            window.click("replay-next").await;
+            let is_in = async || stage_of(window).await.as_deref() == Some(stage);
+            window.wait(&format!("round {round} is {stage}"), is_in).await;
+            animation.add(&window.frame().await, milliseconds);
+        }
+        window.click("replay-next").await;
+        window.wait("the round is in the reply", async || stage_of(window).await.is_none()).await;
+        animation.add(&window.frame().await, if round == rounds { 3000 } else { 200 });
+    }
+    if is_kept {
+        animation.write(&foretoken_tests::repository().join("docs/images/drafts.png"));
+    }
+    window.click("replay-close").await;
+}
+
+/// Stage of the round that a replay shows; `None` once its tokens are in the reply.
+async fn stage_of(window: &Window) -> Option<String> {
+    window.attribute("[data-testid='replay-stage']", "data-stage").await
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //! [`hub`] to download from; a [`client`] of a server; and the real [`window`] with the [`picture`]s it is compared with.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+pub mod animation;
 pub mod client;
 mod gguf_file;
 mod head_files;

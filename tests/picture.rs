@@ -42,6 +42,13 @@ pub fn part(picture: &[u8], (left, top, width, height): (f64, f64, f64, f64)) ->
     part
 }
 
+/// Returns a PNG's width and height, and its pixels as red, green, blue and full opacity.
+pub fn opaque(picture: &[u8]) -> ((u32, u32), Vec<u8>) {
+    let Pixels { width, height, channels, data } = decoded(picture);
+    let pixels = data.chunks(channels).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();
+    ((width, height), pixels)
+}
+
 /// Whether the pictures of this run take the place of those that are kept: `make pictures`.
 pub fn are_kept() -> bool {
     std::env::var_os("FORETOKEN_KEEP_PICTURES").is_some()

@@ -333,6 +333,12 @@ impl Window {
         crate::picture::part(&self.screenshot().await, place)
     }
 
+    /// Returns a PNG of the window for an animation.
+    pub async fn frame(&self) -> Vec<u8> {
+        tokio::time::sleep(Duration::from_millis(250)).await;
+        self.screenshot().await
+    }
+
     /// Into target/e2e, and among the documents where they show a picture of that name and pictures are kept.
     pub async fn photograph(&self, name: &str) {
         let folder = crate::repository().join("target/e2e");
