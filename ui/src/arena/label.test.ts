@@ -19,7 +19,7 @@ const foreign: DraftOption = {
 };
 
 test("a set-up is called by its draft, its length and what differs from the usual", () => {
-  expect(labelOf(drafted, starter.label)).toBe("Starter draft 1.1M, K auto");
+  expect(labelOf(drafted, starter.label)).toBe("Starter draft 1.1M");
   expect(labelOf(plain, starter.label)).toBe("no draft");
   const { speculation } = drafted;
   const fixed = {
@@ -35,7 +35,7 @@ test("a set-up is called by its draft, its length and what differs from the usua
     },
   };
   expect(labelOf(fixed, starter.label)).toBe(
-    "Starter draft 1.1M, K = 5, draft model only, tree width 3, cut-off 0.3, two-stage draft, reproducible",
+    "Starter draft 1.1M, 5 tokens ahead, draft model only, tree width 3, cut-off 0.3, two-stage draft, reproducible",
   );
 });
 

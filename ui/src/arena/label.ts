@@ -21,14 +21,14 @@ export function draftName({ draft }: Setup, drafts: readonly DraftOption[]): str
   return drafts.find(({ id }) => id === draft)?.label ?? draft.split("/").at(-1) ?? draft;
 }
 
-/** "Starter draft, K auto" and whatever differs from the default, or "no draft". */
+/** "Starter draft" and whatever differs from the default, or "no draft". */
 export function labelOf(setup: Setup, draft: string): string {
   if (isPlain(setup)) return t("arena.noDraft");
   const { speculation, mode } = setup;
   const { drafter, length, staged } = speculation;
   const parts = [
     shellWords(draft.split(" · ")[0] ?? draft),
-    length.type === "fixed" ? `K = ${length.tokens}` : `K ${length.type}`,
+    length.type === "fixed" ? t("arena.ahead", { tokens: length.tokens }) : null,
     drafter === "combined" ? null : t(`arena.only.${drafter}`),
     treeWords(speculation.tree),
     thresholdWords(speculation.threshold),

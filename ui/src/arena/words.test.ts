@@ -4,14 +4,14 @@ import { arena, drafted, plain } from "./fixtures";
 import type { Pair } from "./pairs";
 import { expectationOf, sameSetup, textWords, times, verdictWords } from "./words";
 
-const names: Pair<string> = ["Starter draft, K auto", "no draft"];
+const names: Pair<string> = ["Starter draft", "no draft"];
 
 describe("the verdict", () => {
   test("says who won, by how much, and over how many pairs", () => {
     const verdict = { winner: 0, ratio: 1.42, lowest: 1.38, highest: 1.47, pairs: 5 };
     expect(verdictWords(verdict, names, false)).toEqual({
       figure: "1.42x",
-      sentence: "Starter draft, K auto is 1.42x as fast as no draft",
+      sentence: "Starter draft is 1.42x as fast as no draft",
       spread: "1.38x to 1.47x over 5 pairs.",
     });
   });
@@ -19,7 +19,7 @@ describe("the verdict", () => {
   test("names the second set-up first where it won", () => {
     const verdict = { winner: 1, ratio: 1.08, lowest: 1.02, highest: 1.2, pairs: 3 };
     expect(verdictWords(verdict, names, false).sentence).toBe(
-      "no draft is 1.08x as fast as Starter draft, K auto",
+      "no draft is 1.08x as fast as Starter draft",
     );
   });
 

@@ -10,7 +10,7 @@ import { count } from "../messages/numbers";
 export interface VerdictWords {
   /** "1.42x"; null where nobody won. */
   figure: string | null;
-  /** "Starter draft, K auto is 1.42x as fast as no draft". */
+  /** "Starter draft is 1.42x as fast as no draft". */
   sentence: string;
   /** Over how many pairs, and what to make of it. */
   spread: string;

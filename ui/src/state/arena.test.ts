@@ -262,7 +262,7 @@ test("an arena is exported with its format and its version, under its number", a
     format: "foretoken-arena",
     version: 1,
     ...finished(),
-    setups: ["Starter draft, K auto", "no draft"].map((label, side) => ({
+    setups: ["Starter draft", "no draft"].map((label, side) => ({
       label,
       ...finished().setups[side],
     })),

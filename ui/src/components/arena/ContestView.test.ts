@@ -32,14 +32,12 @@ afterEach(() => unmount(shown));
 test("a finished arena says who won, by how much, and that the texts are the same", () => {
   show(Contest.of(arena()));
   expect(find("arena-verdict")?.dataset["winner"]).toBe("0");
-  expect(find("arena-verdict")?.textContent).toContain(
-    "Starter draft, K auto is 2x as fast as no draft",
-  );
+  expect(find("arena-verdict")?.textContent).toContain("Starter draft is 2x as fast as no draft");
   expect(find("arena-verdict")?.textContent).toContain("1.9x to 2.1x over 2 pairs");
   expect(find("arena-texts")?.dataset["texts"]).toBe("identical");
   expect(find("arena-dots")?.querySelectorAll("circle")).toHaveLength(2);
   expect(find("arena-dots")?.getAttribute("aria-label")).toContain(
-    "pair 1: Starter draft, K auto 1.9x as fast as no draft",
+    "pair 1: Starter draft 1.9x as fast as no draft",
   );
 });
 

@@ -32,6 +32,7 @@ export const arena = {
   "arena.only.recycling": "nur wiederverwendete Vorschläge",
   "arena.staged.off": "nicht zweistufig",
   "arena.staged.on": "zweistufig",
+  "arena.ahead": "{tokens, plural, one {# Token voraus} other {# Token voraus}}",
   "arena.noDraft": "ohne Draft",
   "arena.reproducible": "reproduzierbar",
   "arena.noTree": "kein Baum",

@@ -29,6 +29,7 @@ export const arena = {
   "arena.only.recycling": "reused guesses only",
   "arena.staged.off": "no two-stage draft",
   "arena.staged.on": "two-stage draft",
+  "arena.ahead": "{tokens, plural, one {# token ahead} other {# tokens ahead}}",
   "arena.noDraft": "no draft",
   "arena.reproducible": "reproducible",
   "arena.noTree": "no tree",
