@@ -373,6 +373,7 @@ mod tests {
                 "mode": "reproducible"
             },
             "max_tokens": 3,
+            "context_overflow": "stop",
             "system_prompt": "Be brief.",
             "presets": [{ "id": "a", "name": "Mine", "values": { "max_tokens": 3 } }],
             "thinking": true,
@@ -383,6 +384,7 @@ mod tests {
                 "language": "de",
                 "reduced_motion": true,
                 "text_size": 120,
+                "send_key": "command_enter",
                 "sidebar_open": false,
                 "inspector_open": false
             },
