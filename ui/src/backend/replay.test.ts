@@ -215,7 +215,9 @@ test("a conversation is a tree of which one branch is shown, and search finds al
   await replay.chooseBranch(question);
   expect(await shown(), "shown already").toEqual([question, first.id]);
   expect((await replay.search("zebra"))[0]?.message).toBe(changed?.id);
-  await expect(replay.regenerate(question, nothing)).rejects.toMatchObject({ code: "not_found" });
+  const answer = await played(replay.regenerate(question, nothing));
+  expect(answer, "a question is answered").toMatchObject({ parent: question });
+  await expect(replay.regenerate(-1, nothing)).rejects.toMatchObject({ code: "not_found" });
   await expect(replay.sendInstead(question, saying(" "), nothing)).rejects.toMatchObject({
     code: "empty_prompt",
   });
