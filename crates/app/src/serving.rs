@@ -1,9 +1,8 @@
 //! The local server, as the settings want it: started, moved and ended with them.
 
 use std::sync::{Arc, Mutex};
-use std::time::UNIX_EPOCH;
 
-use foretoken_server::{Address, LoggedRequest, Server, Writer};
+use foretoken_server::{Address, Server, Writer};
 
 use crate::ipc::{ServerRequest, ServerSettings, ServerStatus};
 use crate::lock::lock;
@@ -58,25 +57,6 @@ impl Serving {
 
     /// The latest requests to the running server, the latest first.
     pub fn requests(&self) -> Vec<ServerRequest> {
-        let requests = lock(&self.state).server.as_ref().map(Server::requests);
-        requests.unwrap_or_default().into_iter().map(ServerRequest::from).collect()
-    }
-}
-
-impl From<LoggedRequest> for ServerRequest {
-    fn from(logged: LoggedRequest) -> Self {
-        let since = logged.started.duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self {
-            number: logged.number,
-            started_at: since.as_millis() as u64,
-            method: logged.method,
-            path: logged.path,
-            model: logged.model,
-            status: logged.status,
-            prompt_tokens: logged.prompt_tokens,
-            tokens: logged.tokens,
-            tokens_per_second: logged.tokens_per_second,
-            elapsed_ms: logged.elapsed_ms,
-        }
+        lock(&self.state).server.as_ref().map(Server::requests).unwrap_or_default()
     }
 }

@@ -29,7 +29,7 @@ mod stream;
 pub mod writer;
 
 pub use address::{Address, StartError};
-pub use log::LoggedRequest;
+pub use log::ServerRequest;
 pub use order::{Defaults, Order, Prompt, SamplingChoices};
 pub use refusal::Refusal;
 pub use server::Server;

@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 use foretoken_engine::trace::Summary;
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::refusal::Refusal;
 
@@ -17,13 +19,19 @@ pub const KEPT: usize = 200;
 /// Characters of a method, a path or a model's name that are kept: strangers may send any.
 const LONGEST: usize = 120;
 
-/// A request to the server.
-#[derive(Debug, Clone, PartialEq)]
-pub struct LoggedRequest {
+/// A request to the local server. Has no text of its prompt or reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ServerRequest {
     /// Counts from 0 since the server started.
+    #[ts(type = "number")]
     pub number: u64,
-    pub started: SystemTime,
+    /// Milliseconds since 1970.
+    #[ts(type = "number")]
+    pub started_at: u64,
+    /// "POST".
     pub method: String,
+    /// "/v1/chat/completions".
     pub path: String,
     /// Name of the model that replies; `None` for requests without a reply.
     pub model: Option<String>,
@@ -47,12 +55,12 @@ pub(crate) struct RequestLog(Arc<Mutex<Entries>>);
 struct Entries {
     /// Number of the next request.
     next: u64,
-    kept: VecDeque<LoggedRequest>,
+    kept: VecDeque<ServerRequest>,
 }
 
 impl RequestLog {
     /// Returns the kept requests, the latest first.
-    pub fn latest(&self) -> Vec<LoggedRequest> {
+    pub fn latest(&self) -> Vec<ServerRequest> {
         self.entries().kept.iter().rev().cloned().collect()
     }
 
@@ -63,9 +71,9 @@ impl RequestLog {
         if entries.kept.len() == KEPT {
             entries.kept.pop_front();
         }
-        entries.kept.push_back(LoggedRequest {
+        entries.kept.push_back(ServerRequest {
             number,
-            started: SystemTime::now(),
+            started_at: now(),
             method: shortened(method),
             path: shortened(path),
             model: None,
@@ -82,6 +90,11 @@ impl RequestLog {
         // Entries are whole between two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
 fn shortened(text: &str) -> String {
@@ -121,7 +134,7 @@ impl Logging {
 
 impl Open {
     /// Changes the entry, unless newer ones have replaced it.
-    fn change(&self, change: impl FnOnce(&mut LoggedRequest)) {
+    fn change(&self, change: impl FnOnce(&mut ServerRequest)) {
         let mut entries = self.log.entries();
         if let Some(entry) = entries.kept.iter_mut().find(|entry| entry.number == self.number) {
             change(entry);

@@ -20,7 +20,7 @@ use tokio_io_timeout::TimeoutStream;
 
 use crate::address::{Address, Key, StartError};
 use crate::guard::Guard;
-use crate::log::{LoggedRequest, RequestLog};
+use crate::log::{RequestLog, ServerRequest};
 use crate::routes::router;
 use crate::writer::Writer;
 
@@ -75,7 +75,7 @@ impl Server {
     }
 
     /// The latest requests, the latest first; at most [`KEPT`](crate::log::KEPT).
-    pub fn requests(&self) -> Vec<LoggedRequest> {
+    pub fn requests(&self) -> Vec<ServerRequest> {
         self.log.latest()
     }
 
