@@ -82,6 +82,14 @@ impl ModelConfig {
     }
 }
 
+/// Keys whose whole numbers config.json may write as fractions.
+const MAYBE_FRACTIONS: [&str; 4] = [
+    "nextn_predict_layers",
+    "attention.shared_kv_layers",
+    "rope.scaling.original_context_length",
+    "rope_swa.scaling.original_context_length",
+];
+
 /// A config.json whose settings have GGUF's keys.
 struct Renamed<'a> {
     config: ConfigJson<'a>,
@@ -115,6 +123,17 @@ impl<'a> Renamed<'a> {
         config.rename_attention(&mut settings)?;
         config.rename_ropes(&mut settings)?;
         config.rename_experts(&mut settings)?;
+        if !config.family.logit_softcap {
+            // Missing or false, as checked above.
+            settings.0.remove("final_logit_softcapping");
+        }
+        for key in MAYBE_FRACTIONS {
+            if let Some((_, value)) = settings.0.get_mut(key)
+                && let Some(number) = value.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0)
+            {
+                *value = Json::from(number as u64);
+            }
+        }
         Ok(Self { config, settings })
     }
 

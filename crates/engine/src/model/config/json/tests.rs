@@ -231,6 +231,17 @@ fn what_ministral_does_to_positions_is_in_the_rotary_parameters() {
 }
 
 #[test]
+fn whole_numbers_may_be_written_as_fractions_and_caps_as_false() {
+    let rope = |original: Json| {
+        let config = json!({"head_dim": 16, "final_logit_softcapping": false, "rope_parameters": {
+            "rope_type": "yarn", "factor": 16.0, "original_max_position_embeddings": original,
+        }});
+        with_sizes("Ministral3ForCausalLM", config).unwrap().attention_kinds[0].rotary.clone()
+    };
+    assert_eq!(rope(json!(1024.0)), rope(json!(1024)));
+}
+
+#[test]
 fn numbers_that_are_none_are_refused_by_their_keys() {
     let refused = |class: &str, json: Json| with_sizes(class, json).err().unwrap().to_string();
     let muse = "MuseGlimmerForConditionalGeneration";
