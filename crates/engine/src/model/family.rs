@@ -460,6 +460,11 @@ impl Family {
         if self.scaled_embeddings { (width as f32).sqrt() } else { 1.0 }
     }
 
+    /// Returns whether layers with full attention have other heads than those with a window.
+    pub(super) fn has_global_heads(&self) -> bool {
+        self.default("global_head_dim").is_some()
+    }
+
     /// Returns whether an [assistant](Self::assists) can attend to this family's cache.
     pub(super) fn is_assisted(&self) -> bool {
         self.name == GEMMA4.name

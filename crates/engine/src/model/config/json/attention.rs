@@ -28,7 +28,7 @@ impl ConfigJson<'_> {
         if self.family.latent {
             self.rename_latent(settings)?;
         }
-        if self.family.default("global_head_dim").is_some() {
+        if self.family.has_global_heads() {
             self.rename_global_heads(settings, &windowed)?;
         }
         Ok(())

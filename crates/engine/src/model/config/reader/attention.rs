@@ -38,7 +38,7 @@ impl Keys<'_> {
         self.must_equal("attention.value_length", size)?;
         let [count, local_count] = self.kv_heads(windowed, heads)?;
         let keys = |count, size, are_values| KeyHeads { count, size, are_values, hold_values: None };
-        if self.family.default("global_head_dim").is_none() {
+        if !self.family.has_global_heads() {
             return Ok((keys(count, size, false), keys(local_count, size, false)));
         }
         let local_size = self.size_or("attention.key_length_swa", size)?;
@@ -54,7 +54,7 @@ impl Keys<'_> {
             Mixer::Attention => self.each(KEY, windowed.len(), heads)?,
             _ => vec![self.attending_kv_heads(windowed.len(), heads)?; windowed.len()],
         };
-        let differs = self.family.default("global_head_dim").is_some();
+        let differs = self.family.has_global_heads();
         let of = |window: bool| {
             let own = counts.iter().zip(windowed).filter(|(_, windowed)| !differs || **windowed == window);
             let mut own = own.map(|(count, _)| *count);

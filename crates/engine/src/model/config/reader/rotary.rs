@@ -119,7 +119,6 @@ impl Rope<'_> {
         }
         // Key of files written before scaling had a type.
         let mut factor = self.number("scale_linear")?;
-        let mut scale = 1.0;
         match kind {
             "none" => {}
             "linear" => factor = factor.or(self.number("scaling.factor")?),
@@ -141,9 +140,7 @@ impl Rope<'_> {
         if kind == "longrope" || long.is_some() || short.is_some() {
             return self.long_rope(layout, &frequencies, long, short);
         }
-        if kind == "yarn" {
-            scale = self.yarn(base, &mut frequencies)?;
-        }
+        let scale = if kind == "yarn" { self.yarn(base, &mut frequencies)? } else { 1.0 };
         let attn_temperature = self.attn_temperature()?;
         Ok(Rotary { attn_temperature, ..Rotary::new(layout, &frequencies, scale) })
     }
