@@ -11,6 +11,7 @@ use foretoken_tests::repository;
 
 /// Folders and files that keep the rules.
 const CLEAN: &[&str] = &[
+    "crates/cli",
     "crates/engine/src/accept",
     "crates/engine/src/drafter_kind.rs",
     "crates/engine/src/format",
@@ -19,6 +20,7 @@ const CLEAN: &[&str] = &[
     "crates/engine/src/model",
     "crates/engine/src/token.rs",
     "crates/engine/src/tree.rs",
+    "src-tauri/src",
 ];
 
 /// First words of a doc comment that leave its subject open.

@@ -1,5 +1,5 @@
-//! Writes `commands.ts`, `defaults.ts` and `facts.ts` of `ui/src/bindings/`. A command the page calls and the
-//! shell does not have, or an argument of another type, then fails the page's type check.
+//! Writes `commands.ts`, `defaults.ts` and `facts.ts` of `ui/src/bindings/`, so that the page's
+//! type check rejects a command that the shell does not have and an argument of another type.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -16,26 +16,27 @@ use foretoken_engine::trace::SAME_SPEED;
 use foretoken_library::catalogue;
 use serde_json::json;
 
-/// A command as it is declared, its types as they are written in Rust.
+/// A command's declaration, with its types as written in Rust.
 pub(crate) struct Signature {
     pub name: &'static str,
     pub arguments: Vec<(&'static str, &'static str)>,
     pub returns: &'static str,
 }
 
-/// Types of ours that have another name in TypeScript than in Rust, or none.
+/// Types with another name in TypeScript, or with none.
 const OTHERS: [(&str, &str); 7] = [
     ("EngineChange", "Partial<EngineStatus>"),
     ("String", "string"),
     ("Bytes", "ArrayBuffer"),
     ("bool", "boolean"),
     ("u32", "number"),
-    // Ids, which count from 1 and stay below 2^53.
+    // Ids count from 1 and stay below 2^53.
     ("i64", "number"),
     ("()", "null"),
 ];
 
-/// A Rust type in TypeScript. Types that cross have the same name in both, see [`foretoken_app::ipc`].
+/// Translates a Rust type to TypeScript. Exported types have the same name in both, see
+/// [`foretoken_app::ipc`].
 fn in_typescript(rust: &str) -> String {
     let rust: String = rust.split_whitespace().collect();
     let Some((outer, inner)) = rust.strip_suffix('>').and_then(|rust| rust.split_once('<')) else {
@@ -47,13 +48,13 @@ fn in_typescript(rust: &str) -> String {
         "Option" => format!("{inner} | null"),
         "Vec" => format!("Array<{inner}>"),
         "Channel" => format!("Channel<{inner}>"),
-        // JSON of it.
+        // Already JSON of the inner type.
         "Stored" => inner,
         _ => panic!("{outer} has no form in TypeScript"),
     }
 }
 
-/// The types of ours in a TypeScript type.
+/// The exported types that occur in a TypeScript type.
 fn imports(typescript: &str) -> impl Iterator<Item = &str> {
     let words = typescript.split(|letter: char| !letter.is_alphanumeric());
     let builtin = ["Array", "ArrayBuffer", "Channel", "Partial"];
@@ -64,7 +65,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../ui/src/bindings")
 }
 
-/// Tauri's own spelling of argument names.
+/// Converts an argument's name to Tauri's spelling.
 fn camel_case(name: &str) -> String {
     let mut words = name.split('_');
     let first = words.next().unwrap_or_default().to_owned();

@@ -1,5 +1,5 @@
-//! The commands that the page can call. Each is declared here and nowhere else in the shell: what it takes, what it
-//! returns, and how it passes on to [`App`].
+//! The commands that the page can call, each declared only here: its arguments, its result, and the
+//! call of [`App`].
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::file_manager;
 use crate::theme::SystemTheme;
 use crate::window;
 
-/// Makes a Tauri command of each function: it runs on a thread where it may take a while, and its arguments and
-/// result are written into the page's types. Its first name stands for the [`Shell`].
+/// Makes a Tauri command of each function. It runs on its own thread where it may take long, and
+/// its types are exported to the page. Its first name is the [`Shell`].
 macro_rules! commands {
     ($(fn $name:ident($shell:ident $(, $argument:ident: $type:ty)*) -> $returns:ty { $($body:tt)* })*) => {
         $(#[tauri::command]
@@ -257,7 +257,7 @@ commands! {
     fn save_file(shell, name: String, text: String) -> String { shell.app()?.save_file(&name, &text) }
 }
 
-/// What a command works with.
+/// The running application, as a command sees it.
 struct Shell<'a>(&'a AppHandle);
 
 impl Shell<'_> {
@@ -275,15 +275,15 @@ impl Shell<'_> {
         self.0.get_webview_window("main").ok_or_else(closed)
     }
 
-    /// Around the page, as on it.
+    /// Applies the theme to the page and to the window around it.
     fn show_theme(&self, theme: Theme) {
         if let (Ok(system), Some(window)) = (self.state::<SystemTheme>(), self.0.get_webview_window("main")) {
             system.show(&window, theme);
         }
     }
 
-    /// Does `work`, telling the page of it as often as it can show. When it returns, everything was told. A page
-    /// that went away costs the work nothing: what matters is in the store.
+    /// Runs `work` and sends its events to the page at the page's pace; all are sent on return.
+    /// Send errors are ignored, since results are in the store.
     fn paced<E: Serialize + Send + 'static, T>(
         &self,
         channel: Channel<Vec<E>>,
@@ -291,7 +291,7 @@ impl Shell<'_> {
     ) -> Result<T> {
         let tell = move |events| {
             if let Err(error) = channel.send(events) {
-                tracing::debug!(%error, "the page no longer listens");
+                tracing::debug!(%error, "the page closed the channel");
             }
         };
         let pacer = Pacer::start(&self.state()?, tell);
@@ -306,7 +306,7 @@ fn internal(error: tauri::Error) -> CommandError {
     CommandError::new(ErrorCode::Internal, error)
 }
 
-/// A `T` in JSON, handed on as it is stored: nobody parses it to write it again.
+/// A `T` as stored JSON, sent without parsing it.
 struct Stored<T>(String, PhantomData<T>);
 
 impl<T> IpcResponse for Stored<T> {
@@ -315,7 +315,7 @@ impl<T> IpcResponse for Stored<T> {
     }
 }
 
-/// What is in a file, as it is.
+/// The bytes of a file.
 struct Bytes(Vec<u8>);
 
 impl IpcResponse for Bytes {

@@ -1,6 +1,6 @@
-//! What a person drags over the window, or opens with it, which does what letting go of it would. The page is told
-//! here rather than by Tauri's own events, for which it would need a permission. It may read what was let go of or
-//! opened last, and no other file.
+//! Files that are dragged over the window, dropped on it or opened with the application. The page
+//! receives them through a command's channel, since Tauri's own events would need a permission. It
+//! may read the files dropped or opened last, and no others.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,10 +16,10 @@ use tauri::DragDropEvent;
 #[derive(Clone)]
 pub struct Drags {
     board: Arc<Board<FileDrag>>,
-    /// What was let go of last.
+    /// The files dropped last.
     dropped: Arc<Mutex<Vec<PathBuf>>>,
-    /// There was a page to tell.
-    is_heard: Arc<AtomicBool>,
+    /// A page has watched.
+    is_watched: Arc<AtomicBool>,
 }
 
 impl Default for Drags {
@@ -27,14 +27,14 @@ impl Default for Drags {
         Self {
             board: Arc::new(Board::showing(FileDrag::Left)),
             dropped: Arc::default(),
-            is_heard: Arc::default(),
+            is_watched: Arc::default(),
         }
     }
 }
 
 impl Drags {
-    /// Tells the page of `event`.
-    pub fn hear(&self, event: &DragDropEvent) {
+    /// Sends `event` to the page.
+    pub fn show_event(&self, event: &DragDropEvent) {
         match event {
             DragDropEvent::Enter { paths, .. } => {
                 self.show(FileDrag::Over { kinds: paths.iter().map(|path| kind(path)).collect() });
@@ -45,7 +45,7 @@ impl Drags {
         }
     }
 
-    /// Tells the page, now or as soon as there is one.
+    /// Sends files to the page, or keeps them until there is one.
     pub fn open(&self, paths: &[PathBuf]) {
         if paths.is_empty() {
             return;
@@ -53,24 +53,25 @@ impl Drags {
         *self.dropped.lock().unwrap_or_else(PoisonError::into_inner) = paths.to_vec();
         let file = |path: &PathBuf| Dropped { path: path.display().to_string(), kind: kind(path) };
         self.show(FileDrag::Dropped { files: paths.iter().map(file).collect() });
-        if self.is_heard.load(Ordering::Relaxed) {
-            // So that a page that is opened later does not hear of it.
+        if self.is_watched.load(Ordering::Relaxed) {
+            // A page that is opened later must not receive them again.
             self.show(FileDrag::Left);
         }
     }
 
-    /// For the page, see [`Board::watch_from_page`].
+    /// Watches for the page, see [`Board::watch_from_page`].
     pub fn watch(&self, watcher: impl Fn(&FileDrag) -> bool + Send + 'static) {
         self.board.watch_from_page(watcher);
-        if !self.is_heard.swap(true, Ordering::Relaxed) {
+        if !self.is_watched.swap(true, Ordering::Relaxed) {
             self.show(FileDrag::Left);
         }
     }
 
-    /// What is in a file that was let go of.
+    /// The contents of a dropped file.
     ///
     /// # Errors
-    /// `NotFound` for any other, `BadAttachment` for one that cannot be read or is larger than [`FILE_BYTES`].
+    /// `NotFound` for a file that was not dropped, `BadAttachment` for one that cannot be read or
+    /// is larger than [`FILE_BYTES`].
     pub fn read(&self, path: &str) -> Result<Vec<u8>> {
         let dropped = self.dropped.lock().unwrap_or_else(PoisonError::into_inner);
         let found = dropped.iter().find(|dropped| dropped.display().to_string() == path).cloned();
@@ -87,7 +88,7 @@ impl Drags {
     }
 }
 
-/// What a file is taken for, by its name; a folder may be a model.
+/// The kind of a file, by its name; a folder can be a model.
 fn kind(path: &Path) -> FileKind {
     let end = path.extension().map(|end| end.to_ascii_lowercase());
     match end.as_ref().and_then(|end| end.to_str()) {
@@ -100,7 +101,8 @@ fn kind(path: &Path) -> FileKind {
     }
 }
 
-/// Whether a JSON file is called what exports of conversations are: our own, ChatGPT's, Open WebUI's, LM Studio's.
+/// Returns whether a JSON file is named like an export of conversations: ours, ChatGPT's, Open
+/// WebUI's or LM Studio's.
 fn holds_conversations(path: &Path) -> bool {
     let name = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     let begins = ["foretoken-", "chat-export"].iter().any(|begin| name.starts_with(begin));
@@ -113,7 +115,7 @@ fn contents(path: &Path, name: &str) -> Result<Vec<u8>> {
         || refused(format!("{name} is larger than {} MB. Attach a part of it.", FILE_BYTES >> 20));
     let unreadable = |error| refused(format!("{name} could not be read: {error}. Is it still there?"));
     let facts = path.metadata().map_err(unreadable)?;
-    // A pipe would have it wait for ever.
+    // Reading a pipe could block forever.
     if !facts.is_file() {
         return Err(refused(format!("{name} is not a file that can be read.")));
     }
@@ -133,18 +135,18 @@ mod tests {
     use super::*;
 
     fn drop_on(drags: &Drags, paths: &[PathBuf]) {
-        drags.hear(&DragDropEvent::Drop { paths: paths.to_vec(), position: Default::default() });
+        drags.show_event(&DragDropEvent::Drop { paths: paths.to_vec(), position: Default::default() });
     }
 
     #[test]
-    fn dropped_files_are_told_once_and_not_to_a_page_that_comes_later() {
+    fn dropped_files_are_sent_once_and_not_to_a_later_page() {
         let drags = Drags::default();
         let (sender, heard) = mpsc::channel();
         drags.watch(move |drag| sender.send(drag.clone()).is_ok());
         let (paths, position) = (vec!["/models/a.gguf".into()], Default::default());
-        drags.hear(&DragDropEvent::Enter { paths: paths.clone(), position });
-        drags.hear(&DragDropEvent::Over { position });
-        drags.hear(&DragDropEvent::Drop { paths, position });
+        drags.show_event(&DragDropEvent::Enter { paths: paths.clone(), position });
+        drags.show_event(&DragDropEvent::Over { position });
+        drags.show_event(&DragDropEvent::Drop { paths, position });
         let file = Dropped { path: "/models/a.gguf".to_owned(), kind: FileKind::Model };
         let told: Vec<FileDrag> = heard.try_iter().collect();
         let over = FileDrag::Over { kinds: vec![FileKind::Model] };
@@ -155,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_application_is_opened_with_waits_for_the_first_page_and_is_told_once() {
+    fn files_opened_with_the_application_are_sent_once_to_the_first_page() {
         let drags = Drags::default();
         let listen = || {
             let (sender, heard) = mpsc::channel();
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_taken_for_what_its_name_says() {
+    fn the_kind_of_a_file_follows_from_its_name() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(kind(folder.path()), FileKind::Model);
         for (name, expected) in [
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_reads_what_was_dropped_last_and_nothing_else() {
+    fn the_page_can_read_only_the_files_dropped_last() {
         let folder = tempfile::tempdir().unwrap();
         let (first, second) = (folder.path().join("a.txt"), folder.path().join("b.txt"));
         std::fs::write(&first, "one").unwrap();
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_gigabytes_and_a_folder_are_refused_unread() {
+    fn a_huge_file_and_a_folder_are_rejected_unread() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("large.log");
         File::create(&path).unwrap().set_len(1 << 40).unwrap();

@@ -1,15 +1,15 @@
-//! The dialog in which a person chooses files for a message, on Linux: WebKit's own has a title that says nothing of
-//! what the files are for, and lists every file. Other systems' webviews have dialogs that do both.
+//! The dialog for attaching files, on Linux: WebKit's own has no fitting title and lists every
+//! file. The webviews of other systems have both.
 
 use gtk::prelude::{Cast, FileChooserExt, NativeDialogExt, WidgetExt};
 use gtk::{FileChooserAction, FileChooserNative, FileFilter, ResponseType, Window};
 use tauri::WebviewWindow;
 use webkit2gtk::{FileChooserRequest, FileChooserRequestExt, WebView, WebViewExt};
 
-/// A type that the page asks for where files are attached.
+/// A MIME type that only the page's input for attachments accepts.
 const ATTACHED: &str = "text/*";
 
-/// Has files for messages chosen in a dialog of this program's own.
+/// Replaces WebKit's dialog for attachments.
 pub fn install(window: &WebviewWindow) {
     let installed = window.with_webview(|webview| {
         webview.inner().connect_run_file_chooser(|view, request| {

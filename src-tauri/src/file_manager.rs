@@ -38,7 +38,7 @@ fn start(program: &str, folder: &Path) -> io::Result<()> {
     let mut command = Command::new(program);
     command.arg(folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut opener = command.spawn()?;
-    // Unix keeps an ended process until somebody waits for it.
+    // On Unix an ended process remains a zombie until it is waited for.
     thread::spawn(move || opener.wait());
     Ok(())
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_that_is_gone_or_cannot_be_opened_is_named() {
+    fn an_error_names_the_folder_that_is_missing_or_cannot_be_opened() {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let problem = open_with("foretoken-no-such-program", here).unwrap_err();
         assert!(problem.message.ends_with(env!("CARGO_MANIFEST_DIR")), "{}", problem.message);
@@ -58,7 +58,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_manager_is_not_waited_for() {
+    fn opening_a_folder_does_not_wait_for_the_file_manager() {
         assert_eq!(open_with("true", Path::new(env!("CARGO_MANIFEST_DIR"))), Ok(()));
     }
 }

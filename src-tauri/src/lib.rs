@@ -1,10 +1,12 @@
-//! Foretoken's desktop shell: a window around [`App`]. Nothing clever happens here.
+//! Foretoken's desktop shell: a window around [`App`].
 //!
-//! - [`commands`]: the commands the page calls, each a line that passes on
-//! - [`drag`]: what a person drops on the window, or opens with it; `opened`: which files these are
-//! - `start`: the application, then the window, or a message; `window`: where its page may go
-//! - `file_manager`: folders that are shown in it
-//! - `rendering`: whether WebKit composes the page; `theme`: what is around it, light or dark; `log`: what is written where
+//! - [`commands`]: the commands that the page calls
+//! - [`drag`]: files dropped on the window or opened with it; `opened`: files on the command line
+//! - `start`: starts the application, then the window, or shows a message; `window`: where the page
+//!   may navigate
+//! - `file_manager`: opens folders in it
+//! - `rendering`: whether WebKit composites the page; `theme`: light or dark window decorations;
+//!   `log`: log files
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -33,12 +35,12 @@ use tauri::{Manager, WindowEvent};
 
 use drag::Drags;
 
-/// Opens the window and runs until it is closed. To be called before there is a second thread.
+/// Opens the window and runs until it is closed. Must be called before there is a second thread.
 ///
 /// # Errors
-/// When the system has no window to give. A data folder that cannot be used is shown in a message.
+/// If the system has no display. A problem with the data folder is shown in a message instead.
 pub fn run() -> Result<(), Box<dyn std::error::Error>> {
-    // SAFETY: nothing has started a thread so far.
+    // SAFETY: no other thread has been started yet.
     #[cfg(target_os = "linux")]
     let rendering = unsafe { rendering::Rendering::choose() };
     let drags = Drags::default();
@@ -57,7 +59,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .invoke_handler(commands::handler())
         .on_window_event(|window, event| {
             if let WindowEvent::DragDrop(event) = event {
-                window.state::<Drags>().hear(event);
+                window.state::<Drags>().show_event(event);
             }
             if let WindowEvent::Destroyed = event
                 && let Some(app) = window.try_state::<Arc<App>>()
@@ -76,7 +78,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         })
         .build(tauri::generate_context!())?;
     application.run(|_app, _event| {
-        // Elsewhere files are arguments.
+        // Other systems pass opened files as arguments.
         #[cfg(target_os = "macos")]
         if let tauri::RunEvent::Opened { urls } = _event {
             let files: Vec<_> = urls.iter().filter_map(|url| url.to_file_path().ok()).collect();

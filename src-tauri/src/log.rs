@@ -1,10 +1,10 @@
-//! The log: what the program does, in files of the person's own.
+//! The log files of the application.
 
 use std::path::Path;
 
 use tracing_subscriber::EnvFilter;
 
-/// Writes a log file a day into `folder` and keeps a week of them; `RUST_LOG` chooses what.
+/// Writes one log file per day into `folder` and keeps a week of them; `RUST_LOG` filters.
 pub fn keep_log(folder: &Path) {
     let files = tracing_appender::rolling::Builder::new()
         .rotation(tracing_appender::rolling::Rotation::DAILY)

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use foretoken_engine::model::template::{Bounded, serve_if_asked};
 
-/// Bounds what this program takes where it renders chat templates, and nothing elsewhere.
+/// Limits this program's memory while it renders chat templates, and only then.
 #[global_allocator]
 static MEMORY: Bounded = Bounded;
 

@@ -1,10 +1,9 @@
-//! Files that are opened with the application: by the desktop, at its start or while it runs, or named on its command
-//! line.
+//! Files opened with the application: by the desktop or on the command line, at its start or later.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// The files among a program's arguments, of which those without a folder lie in `folder`.
+/// The files among a program's arguments; relative paths are relative to `folder`.
 pub fn files(arguments: impl IntoIterator<Item = impl Into<OsString>>, folder: &Path) -> Vec<PathBuf> {
     arguments
         .into_iter()
@@ -14,7 +13,7 @@ pub fn files(arguments: impl IntoIterator<Item = impl Into<OsString>>, folder: &
         .collect()
 }
 
-/// Whether an argument names a file, and is not an option, as window systems have some.
+/// Returns whether an argument is a file and not an option, since window systems add some.
 fn is_file(argument: &OsStr) -> bool {
     !argument.is_empty() && !argument.as_encoded_bytes().starts_with(b"-")
 }
@@ -24,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_what_is_no_option_and_lie_where_the_program_was_called() {
+    fn arguments_that_are_not_options_are_files_relative_to_the_working_folder() {
         let named = ["--display=:1", "a b.gguf", "", "/models/größer.gguf", "-x"];
         let expected = [Path::new("/home/b/a b.gguf"), Path::new("/models/größer.gguf")];
         assert_eq!(files(named, Path::new("/home/b")), expected);

@@ -1,12 +1,15 @@
-//! Whether WebKit composes the page with GL. Where the processor computes GL that costs more than what is on the
-//! page: each frame is painted, uploaded and put together again, on cores that the engine needs. So there WebKit
-//! paints straight into the window, and what else the page takes of these cores is kept small: its scripts are not
-//! compiled a third time, and its caret does not blink. Decided once at start, for Linux; other systems' webviews
-//! see to it themselves.
+//! Chooses whether WebKit composites the page with GL, on Linux. Other systems' webviews decide by
+//! themselves.
 //!
-//! Nothing of GL is asked: opening it takes a tenth of a second and may hang in a broken driver. What draws is read
-//! from the kernel's list of devices and from the variables that Mesa obeys. What cannot be told this way, a display
-//! server that draws by itself beside a graphics card, keeps WebKit's own choice.
+//! Where the CPU renders GL, compositing costs more than painting: each frame is painted, uploaded
+//! and blended on cores that the engine needs. There WebKit paints directly into the window, and
+//! the page's other costs are reduced: no optimising JavaScript compiler and no blinking caret. The
+//! choice is made once, at the start.
+//!
+//! GL itself is not queried: opening it takes a tenth of a second and may hang in a broken driver.
+//! The choice depends on the kernel's list of devices and on the variables that Mesa reads. A
+//! display server that renders in software beside a graphics card cannot be recognised this way;
+//! there WebKit keeps its own choice.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -14,28 +17,29 @@ use std::path::Path;
 
 use gtk::prelude::GtkSettingsExt;
 
-/// With these WebKit is told by hand.
+/// Variables by which a person chooses.
 const OWN: [&str; 2] = ["WEBKIT_DISABLE_COMPOSITING_MODE", "WEBKIT_FORCE_COMPOSITING_MODE"];
 
-/// Turns compositing off in all of WebKit's processes. A policy set on a webview comes too late for this: a page that
-/// began to load with compositing keeps a scrolling thread, which the mouse wheel no longer reaches afterwards.
+/// Turns compositing off in all of WebKit's processes. A policy set on a webview comes too late: a
+/// page that began to load with compositing keeps a scrolling thread, which the mouse wheel no
+/// longer reaches afterwards.
 const NO_COMPOSITING: &str = "WEBKIT_DISABLE_COMPOSITING_MODE";
 
-/// Whether JavaScriptCore has an optimising compiler. A page that paints a few times a second never earns what
-/// its threads take: a fifth of all that the page costs.
+/// Turns JavaScriptCore's optimising compiler on or off. A page that paints a few times a second
+/// never earns back the time of its threads: a fifth of the page's total.
 const COMPILER: &str = "JSC_useDFGJIT";
 
-/// Milliseconds of a blink, of which there is none then: each way to the screen and back takes more than
-/// everything else in an idle window.
+/// Period of the caret's blinking in milliseconds, so long that it never blinks: one blink costs
+/// more than everything else in an idle window.
 const NO_BLINK: i32 = i32::MAX / 2;
 
-/// Kernel drivers of displays that compute nothing.
+/// Kernel drivers of displays without rendering.
 const WITHOUT_GL: [&str; 3] = ["vgem", "vkms", "simpledrm"];
 
-/// Mesa's drivers that run on the processor.
+/// Mesa's software renderers.
 const ON_PROCESSOR: [&str; 5] = ["llvmpipe", "softpipe", "swr", "swrast", "kms_swrast"];
 
-/// How the page gets onto the screen, and why so.
+/// The way of rendering, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rendering {
     /// WebKit's own choice.
@@ -44,18 +48,18 @@ pub enum Rendering {
     Direct(String),
 }
 
-/// What is known of what draws on this computer.
+/// Facts about this computer that decide the way of rendering.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct System {
-    /// The variable by which a person has chosen already.
+    /// Variable by which a person has already chosen.
     own: Option<&'static str>,
-    /// Kernel drivers of the devices that compute GL and may be opened; empty where a name is not known.
+    /// Kernel drivers of the accessible render devices; empty where a name is unknown.
     drivers: Vec<String>,
-    /// Set to something that means yes.
+    /// Mesa's variable for software rendering is set.
     always_software: bool,
-    /// The driver that Mesa was told to take, by whichever variable.
+    /// Mesa driver set in the environment.
     mesa_driver: Option<String>,
-    /// The other computer whose display this is.
+    /// Host of a remote display.
     remote_display: Option<String>,
 }
 
@@ -67,18 +71,18 @@ impl Rendering {
     pub unsafe fn choose() -> Self {
         let rendering = System::of(Path::new("/"), |name| std::env::var_os(name)).rendering();
         if let Self::Direct(_) = rendering {
-            // SAFETY: the caller sees to it.
+            // SAFETY: guaranteed by the caller.
             unsafe { std::env::set_var(NO_COMPOSITING, "1") };
             if std::env::var_os(COMPILER).is_none() {
-                // SAFETY: the caller sees to it.
+                // SAFETY: guaranteed by the caller.
                 unsafe { std::env::set_var(COMPILER, "0") };
             }
         }
         rendering
     }
 
-    /// Writes the choice and its reason to the log, and stops the caret where nothing is composited. To be called on
-    /// the main thread.
+    /// Logs the choice and its reason, and stops the caret's blinking without compositing. Must be
+    /// called on the main thread.
     pub fn apply(&self) {
         tracing::info!("{}", self.sentence());
         if let (Self::Direct(_), Some(settings)) = (self, gtk::Settings::default()) {
@@ -95,14 +99,14 @@ impl Rendering {
 }
 
 impl System {
-    /// Reads the folders of devices below `root` and the variables that `variable` has.
+    /// Reads the device folders below `root` and the environment through `variable`.
     fn of(root: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let text = |name: &str| {
             let value = variable(name)?.to_string_lossy().trim().to_lowercase();
             (!value.is_empty()).then_some(value)
         };
         let mut drivers = render_drivers(root);
-        // WSL hands Windows' driver through, and NVIDIA's own needs no render node.
+        // WSL passes Windows' driver through, and NVIDIA's own needs no render node.
         for (device, driver) in [("dev/dxg", "dxgkrnl"), ("dev/nvidiactl", "nvidia")] {
             if root.join(device).exists() {
                 drivers.push(driver.to_owned());
@@ -129,7 +133,7 @@ impl System {
             return direct("LIBGL_ALWAYS_SOFTWARE is set".to_owned());
         }
         if let Some(driver) = self.mesa_driver.as_deref().filter(|driver| ON_PROCESSOR.contains(driver)) {
-            return direct(format!("Mesa is told to take {driver}"));
+            return direct(format!("Mesa is set to use {driver}"));
         }
         if let Some(host) = &self.remote_display {
             return direct(format!("the display is that of {host}"));
@@ -144,8 +148,7 @@ impl System {
     }
 }
 
-/// The drivers of the render nodes that may be opened: one that is not given to this user, or to this container,
-/// draws nothing here.
+/// Drivers of the render nodes that this user may open; the others render nothing here.
 fn render_drivers(root: &Path) -> Vec<String> {
     let Ok(nodes) = fs::read_dir(root.join("dev/dri")) else { return Vec::new() };
     let mut names: Vec<_> = nodes.filter_map(|node| node.ok()?.file_name().into_string().ok()).collect();
@@ -155,22 +158,22 @@ fn render_drivers(root: &Path) -> Vec<String> {
     names.iter().filter_map(|name| driver_of(&root.join("sys/class/drm").join(name).join("device"))).collect()
 }
 
-/// The driver of a device; `None` for a virtual machine's card without 3D.
+/// The driver of a device; `None` for a virtual GPU without 3D.
 fn driver_of(device: &Path) -> Option<String> {
     let driver = fs::read_link(device.join("driver")).ok();
     let name = driver.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())).unwrap_or_default();
-    // The first of the features that QEMU offers is 3D.
+    // The first of QEMU's feature bits is 3D.
     let flat = name == "virtio_gpu"
         && fs::read_to_string(device.join("features")).is_ok_and(|features| features.starts_with('0'));
     (!flat).then_some(name)
 }
 
-/// As Mesa reads its variables.
+/// Parses a boolean as Mesa does.
 fn is_yes(value: &str) -> bool {
     ["1", "true", "t", "yes", "y"].contains(&value)
 }
 
-/// The host in an X display's name, `host:0.0`; none for a display of this computer.
+/// The host in an X display's name, `host:0.0`; `None` for a local display.
 fn host_of(display: &str) -> Option<String> {
     let (host, _) = display.rsplit_once(':')?;
     let here = host.is_empty() || host == "unix" || host.starts_with('/');
@@ -183,7 +186,7 @@ mod tests {
 
     use super::*;
 
-    /// A computer with these render nodes, by driver.
+    /// A root folder with render nodes of these drivers.
     fn computer(drivers: &[&str]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for folder in ["dev/dri", "sys/class/drm"] {
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_graphics_card_composes() {
+    fn a_graphics_card_composites() {
         for driver in ["i915", "amdgpu", "nouveau", "xe", "panfrost", "vmwgfx"] {
             let root = computer(&[driver]);
             let Rendering::Usual(why) = rendering(root.path(), &[("DISPLAY", ":0")]) else {
@@ -224,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn without_one_the_page_is_painted_directly() {
+    fn without_a_graphics_card_the_page_is_painted_directly() {
         assert!(is_direct(tempfile::tempdir().unwrap().path(), &[("DISPLAY", ":99")]));
         for drivers in [&["vgem"][..], &["vkms", "simpledrm"], &[]] {
             assert!(is_direct(computer(drivers).path(), &[]), "{drivers:?}");
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_virtual_machines_card_composes_if_it_has_3d() {
+    fn a_virtual_gpu_composites_if_it_has_3d() {
         let root = computer(&["virtio_gpu"]);
         let features = root.path().join("sys/class/drm/renderD128/device/features");
         for (bits, direct) in [("0100", true), ("1100", false)] {
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn devices_without_a_render_node_compose_too() {
+    fn gpus_without_a_render_node_composite_too() {
         for device in ["dev/dxg", "dev/nvidiactl"] {
             let root = computer(&["vgem"]);
             fs::write(root.path().join(device), "").unwrap();
@@ -251,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_cannot_be_named_is_taken_for_a_card() {
+    fn an_unknown_driver_counts_as_a_graphics_card() {
         let root = computer(&["i915"]);
         fs::remove_file(root.path().join("sys/class/drm/renderD128/device/driver")).unwrap();
         assert!(!is_direct(root.path(), &[]));
     }
 
     #[test]
-    fn whoever_tells_mesa_to_use_the_processor_is_believed() {
+    fn mesas_variables_for_software_rendering_are_respected() {
         let root = computer(&["i915"]);
         for (name, value, direct) in [
             ("LIBGL_ALWAYS_SOFTWARE", "1", true),
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn another_computers_display_is_sent_what_was_painted_here() {
+    fn a_remote_display_is_painted_directly() {
         let root = computer(&["i915"]);
         for (display, direct) in [
             (":0", false),
@@ -291,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn a_persons_own_choice_wins_whatever_it_is() {
+    fn webkits_own_variables_win() {
         let root = tempfile::tempdir().unwrap();
         for name in OWN {
             for value in ["0", "1", ""] {

@@ -1,5 +1,5 @@
-//! The start: the application, then the window; and a message where there is no application. What happens in each case
-//! is decided in [`foretoken_app::start`].
+//! Starts the application, then the window; shows a message if there is no application. The
+//! decisions are in [`foretoken_app::start`].
 
 use std::sync::{Arc, Once};
 
@@ -15,11 +15,11 @@ use crate::log::keep_log;
 use crate::theme::SystemTheme;
 use crate::window;
 
-/// The application's exit code when it could not start.
+/// Exit code of a failed start.
 const NO_START: i32 = 1;
 
-/// Starts the application and has `apply` called when its window is there. To be called on a thread of its own: a message is
-/// answered when a person does, and shown by the main one.
+/// Starts the application and calls `apply` once its window exists. Must be called on its own
+/// thread: a message blocks until the user answers, while the main thread shows it.
 pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
     let resources = handle.path().resource_dir().ok();
     let log = Once::new();
@@ -55,16 +55,17 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
     }
 }
 
-/// What draws the page is a part of Windows that can be missing; elsewhere no program starts without it.
+/// Checks for WebView2, a part of Windows that can be missing; on other systems the program would
+/// not start.
 fn expect_webview(found: bool) -> Result<(), StartProblem> {
     const MISSING: &str = "WebView2 is missing, the part of Windows that draws Foretoken's window. Install it from \
         https://developer.microsoft.com/microsoft-edge/webview2/ and start Foretoken again. Your conversations stay \
         as they are.";
-    // Tauri looks for it once, so trying again would find nothing new.
+    // Tauri checks only once, so a second try would find the same.
     if found { Ok(()) } else { Err(StartProblem { text: MISSING.to_owned(), remedy: None }) }
 }
 
-/// Shows a problem until it is answered: whether the person wants its remedy.
+/// Shows a problem and returns whether the user chose its remedy.
 fn ask(handle: &AppHandle, problem: &StartProblem) -> bool {
     let quit = || "Quit".to_owned();
     let buttons = match &problem.remedy {
@@ -75,8 +76,7 @@ fn ask(handle: &AppHandle, problem: &StartProblem) -> bool {
     dialog.kind(MessageDialogKind::Error).buttons(buttons).blocking_show() && problem.remedy.is_some()
 }
 
-/// A text as the dialog shows it: it begins as a sentence does, on Linux it is taken for a format, and nowhere may it
-/// contain a NUL.
+/// Prepares a text for the dialog: a capital letter first, no format characters on Linux, no NUL.
 fn plain(text: &str) -> String {
     let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);

@@ -1,15 +1,15 @@
-//! The theme of what the system draws around the page: the title bar, menus, dialogs. It is the one chosen for the page.
+//! The theme of the window's decorations, menus and dialogs, which is that of the page.
 
 use foretoken_app::ipc::Theme;
 use tauri::WebviewWindow;
 
-/// What "the system's theme" is.
+/// The desktop's theme.
 #[derive(Debug, Clone, Copy)]
 pub struct SystemTheme(Option<tauri::Theme>);
 
 impl SystemTheme {
-    /// As the desktop has it. To be asked on the main thread, when there is a window and before a theme was shown: on
-    /// Linux a theme that was chosen takes the place of the desktop's, which would not come back by itself.
+    /// Reads the desktop's theme. Must be called on the main thread, with a window and before a
+    /// theme was set: on Linux a set theme replaces the desktop's, which does not return by itself.
     pub fn ask() -> Self {
         #[cfg(target_os = "linux")]
         if let Some(settings) = gtk::Settings::default() {

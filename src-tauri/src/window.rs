@@ -1,5 +1,5 @@
-//! The window, and where its page may go: nowhere but to its own addresses. A link in a reply, a dropped address or a
-//! script that got in by mistake cannot take its place, open another window or download anything.
+//! The window, whose page may only navigate to its own addresses. Links in a reply, dropped
+//! addresses and injected scripts cannot replace the page, open a window or download anything.
 
 use tauri::webview::{DownloadEvent, NewWindowResponse};
 use tauri::{AppHandle, Url, WebviewWindow, WebviewWindowBuilder};
@@ -7,7 +7,7 @@ use tauri::{AppHandle, Url, WebviewWindow, WebviewWindowBuilder};
 /// Opens the window that the configuration describes.
 ///
 /// # Errors
-/// When the system has no window to give.
+/// If the system has no display.
 pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
     let config = handle.config();
     let window = config.app.windows.first().ok_or(tauri::Error::WindowNotFound)?;
@@ -43,13 +43,13 @@ pub fn zoom(window: &WebviewWindow, percent: u32) {
     }
 }
 
-/// Whether the page built into the program is at `url`.
+/// Returns whether the page built into the program is at `url`.
 fn is_own(url: &Url) -> bool {
     let (scheme, host) = if cfg!(windows) { ("http", "tauri.localhost") } else { ("tauri", "localhost") };
     url.scheme() == scheme && url.host_str() == Some(host) && url.port().is_none()
 }
 
-/// Enough of an address to know it by; one may have a whole file in it.
+/// The beginning of an address; a whole one may contain a file.
 fn shortened(url: &Url) -> String {
     url.as_str().chars().take(100).collect()
 }
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_goes_to_its_own_addresses_alone() {
+    fn the_page_navigates_only_to_its_own_addresses() {
         let own = if cfg!(windows) { "http://tauri.localhost" } else { "tauri://localhost" };
         for end in ["", "/", "/?replay", "/index.html#a"] {
             assert!(is_own(&Url::parse(&format!("{own}{end}")).unwrap()), "{end}");

@@ -1,5 +1,5 @@
-//! Options that several commands share, and what they mean to the engine. Here are those of drafting; what computes,
-//! how tokens are chosen and what is replied to have files of their own.
+//! Options that several commands share. This file has the options of drafting; devices, sampling
+//! and prompts have files of their own.
 
 mod device;
 mod reply;
@@ -26,43 +26,44 @@ pub use self::thinking::ThinkingArgs;
 pub use self::tokens::TokenIds;
 use crate::error::{Error, Result};
 
-/// Who drafts, how far ahead, and in what shape.
+/// Options of drafting.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Speculation")]
 pub struct SpeculationArgs {
-    /// A smaller model or a draft head that drafts; `mtp` for the draft head in the target's own file, `ngram` for
-    /// repetitions alone, `none` for no drafts at all
+    /// Draft with a smaller model or a draft head; `mtp` uses the draft head in the target's own
+    /// file, `ngram` only repeats earlier text, `none` turns drafting off
     #[arg(long, value_name = "MODEL|mtp|ngram|none")]
     pub draft: Option<DraftChoice>,
-    /// Who may draft: the draft model or head, `ngram` (repeats what the conversation already said), `recycling`
-    /// (reuses the target's earlier predictions after the same token), or in each round whichever drafter is
-    /// expected to save most
-    /// [default: combined with a draft model, else none]
+    /// Drafters to use: `model` (the draft model or head), `ngram` (repeats earlier text of the
+    /// conversation), `recycling` (reuses the target's earlier predictions after the same token),
+    /// or `combined` (in each round the one expected to save the most time) [default: combined with
+    /// a draft model, else none]
     #[arg(long, value_enum)]
     drafter: Option<DrafterName>,
-    /// Tokens to draft in a round: 1 to 16, `auto` (whatever should be fastest here, which may be none), or 0
-    /// for no drafts
+    /// Tokens to draft in a round: 1 to 16, `auto` (the fastest length, which may be 0), or 0 for
+    /// no drafts
     #[arg(long, value_name = "auto|N", allow_negative_numbers = true, default_value = "auto", value_parser = draft_length)]
     draft_length: DraftLength,
-    /// End a draft where the chance that all of it is accepted falls below X, 0 to 1; `auto` moves X with
-    /// what the target accepts
+    /// End a draft when the probability that all of it is accepted falls below X, 0 to 1; `auto`
+    /// adapts X to the target's acceptance
     #[arg(long, value_name = "off|auto|X", allow_negative_numbers = true, default_value = "off", value_parser = threshold)]
     threshold: Threshold,
-    /// Alternatives to draft for one position, 1 to 4; 1 drafts a single sequence, `auto` takes more where
-    /// that should be faster
+    /// Alternatives to draft at one position, 1 to 4; 1 drafts a single sequence, `auto` drafts
+    /// more where that is faster
     #[arg(long, value_name = "auto|W", allow_negative_numbers = true, default_value = "auto", value_parser = tree)]
     tree: Tree,
-    /// Speed up the draft model with drafts of its own, from repetition or from the model of --stage
+    /// Speed up the draft model with drafts of its own, from earlier text or from the model of
+    /// --stage
     #[arg(long, value_enum, num_args = 0..=1, default_value = "auto", default_missing_value = "on")]
     staged: StagedChoice,
     /// An even smaller model that drafts for the draft model
     #[arg(long, value_name = "MODEL", requires = "draft")]
     pub stage: Option<String>,
-    /// How drawn tokens are judged: the draft as a whole, which accepts more, or token by token
+    /// How sampled tokens are verified: the draft as a whole, which accepts more, or token by token
     #[arg(long, value_enum, default_value = "block")]
     verification: VerificationChoice,
-    /// Draft as if for the first time: use and keep nothing of what was learned about these models in earlier
-    /// runs; with `bench`, in earlier replies
+    /// Ignore the acceptance statistics of earlier runs and save none; with `bench`, also forget
+    /// those of earlier replies
     #[arg(long)]
     pub cold: bool,
 }
@@ -90,8 +91,8 @@ enum VerificationChoice {
 
 impl SpeculationArgs {
     /// # Errors
-    /// `Error::Setting` for a value out of its range, `Error::Usage` for a draft that the drafter cannot
-    /// have or lacks.
+    /// `Error::Setting` for a value out of range, `Error::Usage` for `--drafter model` without a
+    /// draft model.
     pub fn speculation(&self) -> Result<Speculation> {
         let speculation = Speculation {
             drafter: self.drafter(),
@@ -112,7 +113,7 @@ impl SpeculationArgs {
         let without_model = !matches!(self.draft, Some(DraftChoice::Mtp | DraftChoice::Model(_)));
         if self.drafter == Some(DrafterName::Model) && without_model {
             return Err(Error::Usage(
-                "--drafter model: expected --draft with a model, found none. Name one, or choose another drafter."
+                "--drafter model needs a draft model: name one with --draft, or choose another drafter."
                     .to_owned(),
             ));
         }
@@ -130,7 +131,7 @@ impl SpeculationArgs {
         }
     }
 
-    /// The draft that was named; without one `otherwise`, or what needs no model where a drafter was named.
+    /// The draft that was named. Without one: `otherwise`, or no model if a drafter was named.
     pub fn draft_or(&self, otherwise: DraftChoice) -> DraftChoice {
         match (&self.draft, self.drafter) {
             (Some(draft), _) => draft.clone(),
@@ -140,11 +141,11 @@ impl SpeculationArgs {
     }
 }
 
-/// A draft as a person names it.
+/// A draft as the options name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DraftChoice {
     None,
-    /// No model: what was said before is repeated.
+    /// No model; repeats earlier text.
     Ngram,
     /// The draft head in the target's own file.
     Mtp,
@@ -175,7 +176,7 @@ impl fmt::Display for DraftChoice {
     }
 }
 
-/// A draft length as a person writes it.
+/// Parses a draft length.
 pub fn draft_length(text: &str) -> std::result::Result<DraftLength, String> {
     if text == "auto" {
         return Ok(DraftLength::Auto);

@@ -1,5 +1,5 @@
 //! A round as coloured text for a terminal: accepted, bonus and recovered tokens, and rejected ones
-//! struck out where their replacement follows. Discarded ones were never judged and are not shown.
+//! struck out before their replacement. Discarded tokens, which were never judged, are not shown.
 
 use std::fmt::Write;
 
@@ -17,13 +17,13 @@ const BONUS: Style = coloured(AnsiColor::Blue);
 const RECOVERED: Style = coloured(AnsiColor::Yellow);
 const REJECTED: Style = coloured(AnsiColor::Red).strikethrough();
 
-/// What the colours mean, in these colours.
+/// Explains the colours, in these colours.
 pub fn legend() -> String {
     let words = [(ACCEPTED, "accepted"), (BONUS, "bonus"), (RECOVERED, "recovered"), (REJECTED, "rejected")];
     words.map(|(style, word)| format!("{style}{word}{style:#}")).join(" ")
 }
 
-/// The round's tokens in the order in which they stand in the text.
+/// The round's tokens in text order.
 pub fn paint(round: &Round) -> String {
     let mut painted = String::new();
     for drafted in &round.drafted {
@@ -44,7 +44,7 @@ pub fn paint(round: &Round) -> String {
     painted
 }
 
-/// A line break between the codes would colour the rest of the line on some terminals.
+// A line break between the codes would colour the rest of the line on some terminals.
 fn put(painted: &mut String, style: Style, text: &str) {
     for (index, line) in harmless(text).split('\n').enumerate() {
         if index > 0 {
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rejected_token_is_struck_out_before_what_replaces_it_and_discarded_ones_are_left_out() {
+    fn a_rejected_token_is_struck_out_before_its_replacement_and_discarded_ones_are_not_shown() {
         let outcomes = [Outcome::Accepted, Outcome::Rejected, Outcome::Discarded];
         let guesses = ["a\nb", "c\n", "d"].into_iter().zip(outcomes);
         let guesses = guesses.map(|(text, outcome)| drafted(text, outcome)).collect();
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_that_drafts_had_no_part_in_is_plain() {
+    fn a_token_of_a_round_without_drafts_is_uncoloured() {
         let extra = Extra { token: 0, text: "\u{1b}x".to_owned(), kind: ExtraKind::Plain };
         assert_eq!(paint(&round(vec![], Some(extra))), "\u{FFFD}x");
     }

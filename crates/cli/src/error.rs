@@ -1,4 +1,4 @@
-//! What can go wrong in the terminal, and the exit code it leads to.
+//! Errors of the terminal program, and the exit code of each.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum Error {
     #[error(transparent)]
     Server(#[from] foretoken_server::StartError),
 
-    /// What was asked for makes no sense together.
+    /// Options that contradict each other.
     #[error("{0}")]
     Usage(String),
 
@@ -28,16 +28,16 @@ pub enum Error {
     Write { path: PathBuf, source: io::Error },
 
     #[error(
-        "{path} needs {needed} bytes, and the disk has no room for them. Make room, or name another folder.",
+        "{path} needs {needed} bytes, but the disk has less space. Free some, or use another folder.",
         path = path.display()
     )]
     NoRoom { path: PathBuf, needed: u64 },
 
-    /// What was to be measured is not there; whole sentences.
-    #[error("{0} To measure the CPU, name it: --device cpu.")]
+    /// No device of the requested kind; whole sentences.
+    #[error("{0} To measure the CPU, use --device cpu.")]
     NoDevice(String),
 
-    /// A text file does not hold what the command reads from it.
+    /// A text file does not contain what the command expects.
     #[error("{path}: expected {expected}, found {found}.", path = path.display())]
     Content { path: PathBuf, expected: &'static str, found: String },
 
@@ -54,7 +54,7 @@ impl Error {
         }
     }
 
-    /// Whoever read our output has read enough (`| head`), which is no failure.
+    /// The reader of standard output closed it (`| head`), which is not a failure.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
     }

@@ -1,5 +1,5 @@
-//! Ctrl-C: the first one stops the reply or the download under way, which is then kept; without either,
-//! or pressed again, it ends the program.
+//! Ctrl-C: the first press stops the current reply or download and keeps what is done so far. A
+//! second press, or one while nothing is running, ends the program.
 
 use std::process;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ const IDLE: u8 = 0;
 const WORKING: u8 = 1;
 const STOPPED: u8 = 2;
 
-/// The exit code of a program ended by Ctrl-C, as shells know it.
+/// Exit code of a program ended by Ctrl-C, by the convention of shells.
 pub const INTERRUPTED: u8 = 130;
 
 #[derive(Debug, Clone, Default)]
@@ -42,7 +42,7 @@ impl Interrupt {
         self.state.store(WORKING, Ordering::Relaxed);
     }
 
-    /// Waits until it is pressed; for the thread that listens.
+    /// Blocks until Ctrl-C is pressed; for the thread that handles it.
     pub fn wait(&self) {
         self.begin();
         while !self.stopped() {
@@ -54,7 +54,7 @@ impl Interrupt {
         self.state.store(IDLE, Ordering::Relaxed);
     }
 
-    /// Whether the reply or download under way is to stop.
+    /// Returns whether the current reply or download should stop.
     pub fn stopped(&self) -> bool {
         self.state.load(Ordering::Relaxed) == STOPPED
     }

@@ -1,12 +1,13 @@
-//! `foretoken-cli`: Foretoken's engine without a window, for servers, scripts, benchmarks and tests.
-//! Here is only the way in and out: arguments, log, exit code.
+//! `foretoken-cli`: Foretoken's engine without a window, for servers, scripts, benchmarks and
+//! tests. This file only reads the arguments, starts the log and returns the exit code.
 //!
 //! A map:
-//! - [`commands`]: what can be asked for, one command a file
+//! - [`commands`]: the commands, one per file
 //! - [`args`]: options that several commands share
-//! - [`session`]: from what a command names to the engine's session; [`ready`]: who replies in conversations
-//! - [`output`], [`colour`]: what is written, and how it looks on a terminal
-//! - [`interrupt`], [`error`]: Ctrl-C, what can go wrong
+//! - [`session`]: opens the models that a command names; [`ready`]: loads the pair for
+//!   conversations
+//! - [`output`], [`colour`]: writes results and messages, coloured on a terminal
+//! - [`interrupt`], [`error`]: Ctrl-C and errors
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -29,13 +30,14 @@ use tracing_subscriber::filter::LevelFilter;
 
 use commands::Command;
 
-/// Runs language models on this computer by speculative decoding: a small draft model guesses ahead,
-/// the target model checks the guesses in one pass, and the text is the target's own.
+/// Runs language models on this computer with speculative decoding: a small draft model proposes
+/// tokens, the target model checks them all in one pass, and the output is exactly the target's
+/// own.
 ///
 /// A model is the path of a .gguf file or of a folder with safetensors, or the name of an installed
-/// model; `smollm2`, `starter` and `starter-draft` come with this program. With --json every line on standard
-/// output is one JSON object; messages go to standard error. Exit codes: 0 done, 1 it failed, 2 wrong
-/// usage.
+/// model; `smollm2`, `starter` and `starter-draft` come with this program. With --json, every line
+/// on standard output is one JSON object; messages go to standard error. Exit codes: 0 success, 1
+/// failure, 2 wrong usage.
 #[derive(Debug, Parser)]
 #[command(name = "foretoken-cli", version)]
 struct Cli {
@@ -43,7 +45,7 @@ struct Cli {
     command: Command,
 }
 
-/// Bounds what this program takes where it renders chat templates, and nothing elsewhere.
+/// Limits this program's memory while it renders chat templates, and only then.
 #[global_allocator]
 static MEMORY: Bounded = Bounded;
 
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let cli = Cli::parse();
-    // The hub's client reports as an error what this program says in its own words.
+    // hf-hub logs its retries as errors; this program reports them in its own words.
     let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| "hf_hub::retry=off".to_owned());
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(wanted);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();

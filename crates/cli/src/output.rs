@@ -1,4 +1,4 @@
-//! Standard output, which holds results alone, and standard error, for everything said beside them.
+//! Standard output, only for results, and standard error, for all other messages.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -18,7 +18,7 @@ pub fn json(value: &impl Serialize) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Writes text as it is, or to a terminal without what could take control of it.
+/// Writes text unchanged; on a terminal, with its control characters made visible.
 pub fn text(text: &str) -> Result<()> {
     let text = if stdout().is_terminal() { harmless(text) } else { Cow::Borrowed(text) };
     let mut out = stdout().lock();
@@ -26,30 +26,30 @@ pub fn text(text: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// [`text`] and the end of the line.
+/// Writes [`text`] and a line break.
 pub fn line(line: impl Display) -> Result<()> {
     text(&format!("{line}\n"))
 }
 
-/// Says a line on standard error, in its colours where they show. That nobody listens there changes
-/// nothing.
+/// Writes a line to standard error, in colour where the terminal shows it. Write errors are
+/// ignored.
 pub fn note(line: impl Display) {
     let _ = writeln!(anstream::stderr().lock(), "{line}");
 }
 
-/// Puts a line in the place of the last one on the terminal of standard error.
+/// Replaces the last line on the terminal of standard error.
 pub fn status(line: impl Display) {
     let mut err = anstream::stderr().lock();
     let _ = write!(err, "\r\u{1b}[2K{line}").and_then(|()| err.flush());
 }
 
-/// Says what went wrong. Models and templates have a say in that.
+/// Writes an error to standard error. Its text may contain parts of a model file or a template.
 pub fn failure(error: &Error) {
     note(format_args!("error: {}", harmless(&error.to_string())));
 }
 
-/// Text from a model or a file with its control characters (but line breaks and tabs) made visible: on
-/// a terminal they could move the cursor or change its title.
+/// Returns text from a model or a file with its control characters (except line breaks and tabs)
+/// made visible: a terminal would obey them, for example to move the cursor or to change its title.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let dangerous = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(dangerous) {
@@ -59,7 +59,7 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The numbers of a reply in one line.
+/// The statistics of a reply in one line.
 pub fn summary(summary: &Summary) -> String {
     let speed = summary.tokens_per_second.map_or(String::new(), |speed| format!(", {speed:.1} tokens/s"));
     let drafts = summary.acceptance_rate.map_or(String::new(), |rate| {
@@ -73,10 +73,10 @@ pub fn summary(summary: &Summary) -> String {
     let against_plain = summary.speedup.map_or(String::new(), |speedup| format!(", {speedup}"));
     let ended = match summary.finish {
         Finish::Stop => "ended by the model",
-        Finish::Length => "ended at the longest length",
-        Finish::ContextFull => "ended because the context is full",
+        Finish::Length => "stopped at the maximum length",
+        Finish::ContextFull => "stopped because the context is full",
         Finish::Cancelled => "stopped",
-        Finish::Repeating => "ended because the model repeats itself (--keep-loops lets it go on)",
+        Finish::Repeating => "stopped because the model kept repeating itself (--keep-loops continues)",
     };
     format!(
         "{} tokens{speed}{against_plain}{drafts}, first after {:.0} ms, {ended}",
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_a_model_writes_takes_control_of_the_terminal() {
+    fn control_characters_of_a_model_do_not_reach_the_terminal() {
         assert_eq!(harmless("a\tb\n\u{1b}[2Jc\u{9b}d\r"), "a\tb\n\u{FFFD}[2Jc\u{FFFD}d\u{FFFD}");
         assert!(matches!(harmless("é\n"), Cow::Borrowed(_)));
     }

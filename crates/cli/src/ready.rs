@@ -1,4 +1,4 @@
-//! Who replies in conversations, loaded: the target and the draft that were named, or those to begin with.
+//! Loads the target and the draft for `chat` and `serve`: those named, or the default pair.
 
 use foretoken_engine::model::ModelSource;
 use foretoken_engine::session::{Form, Session};
@@ -7,16 +7,16 @@ use crate::args::{DraftChoice, TalkArgs};
 use crate::error::Result;
 use crate::session::{choose_draft, library, load};
 
-/// See the module.
+/// A loaded session for conversations.
 pub struct Ready {
-    /// What the target was named by.
+    /// Name or path of the target, as given.
     pub target: String,
     pub draft: DraftChoice,
     pub session: Session,
 }
 
-/// Loads who replies: the target that is named, or the one to begin with, and who drafts for it. `form` says what its
-/// prompts take.
+/// Loads the target that `args` name, or the default one, and its draft. `form` chooses the prompt
+/// format.
 ///
 /// # Errors
 /// Those of opening and loading models.

@@ -1,5 +1,5 @@
-//! What a command names, made into what the engine's session takes: models by path or name, devices, and where it
-//! is kept what was learned.
+//! Opens what a command names for the engine's session: models by path or name, devices, and the
+//! files that keep acceptance statistics.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ pub fn form(source: &ModelSource, raw: bool) -> Result<Form> {
     Ok(if raw { Form::Raw } else { Form::chat(source, &this_computer()?.renderer)? })
 }
 
-/// Loads a target; nobody drafts for it yet.
+/// Loads a target without a draft.
 pub fn load(source: &ModelSource, form: Form, devices: &PairDeviceArgs) -> Result<Session> {
     Ok(Session::load(&this_computer()?, source, form, devices.target.device().clone())?)
 }
 
-/// What computes, where it is kept what was learned, and who renders chat templates: this program, in a process of
-/// its own.
+/// The engine's host: this computer's devices, the saved statistics, and chat templates rendered in
+/// a separate process.
 pub fn this_computer() -> Result<Host> {
     let learning: Arc<dyn Learning> = Arc::new(LearnedFile(Folders::locate()?));
     Ok(Host {
@@ -49,12 +49,12 @@ pub fn this_computer() -> Result<Host> {
     })
 }
 
-/// Lets others draft; the target stays loaded with what it has cached. On an error those before go on drafting.
-/// `stage` drafts for the draft model. Returns those that drafted before.
+/// Replaces the drafters; the target stays loaded with its cache. On an error the previous drafters
+/// stay. `stage` drafts for the draft model. Returns the previous drafters.
 ///
 /// # Errors
-/// Those of opening and loading a model, and `Error::Incompatible` for one whose vocabulary shares too little with
-/// the target's.
+/// Errors of opening and loading a model, and `Error::Incompatible` for one whose vocabulary has
+/// too little in common with the target's.
 pub fn choose_draft(
     session: &mut Session,
     choice: &DraftChoice,
@@ -76,10 +76,11 @@ pub fn choose_draft(
     Ok(std::mem::replace(&mut session.draft, draft))
 }
 
-/// Writes a reply and shows every round as it is done. `interrupt` may stop it. Keeps what was learned.
+/// Writes a reply and passes each round to `on_round`. `interrupt` may stop it. Saves the
+/// statistics.
 ///
 /// # Errors
-/// Those of the engine, and what `on_round` reports, which ends the reply.
+/// Errors of the engine, and those that `on_round` returns, which end the reply.
 pub fn reply(
     session: &mut Session,
     request: &Request,
@@ -106,7 +107,7 @@ pub fn reply(
     }
 }
 
-/// Keeps what the engine learned in `learned.json` and `devices.json`.
+/// Saves the engine's statistics in `learned.json` and `devices.json`.
 struct LearnedFile(Folders);
 
 impl Learning for LearnedFile {

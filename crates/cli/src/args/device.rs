@@ -1,4 +1,4 @@
-//! What computes.
+//! Options for the device that runs a model.
 
 use std::num::NonZeroUsize;
 
@@ -9,32 +9,32 @@ use foretoken_engine::model::ModelSource;
 use crate::error::Result;
 use crate::session;
 
-/// What computes.
+/// Options for the device that runs a model.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArgs {
-    /// What computes: `auto`, `cpu`, `gpu` (by Vulkan, Metal or DX12; `gpu:2` is the second, and `foretoken-cli
-    /// devices` lists all), and in builds for them `cuda` and `metal`. `auto` takes one of the last two where there is
-    /// one, else the GPU if the model is faster there than on the CPU. If the device is unavailable, the CPU is used
-    /// and standard error says why
+    /// Device that runs the model: `auto`, `cpu`, `gpu` (through Vulkan, Metal or DX12; `gpu:2` is
+    /// the second, and `foretoken-cli devices` lists all), and `cuda` or `metal` in builds that
+    /// include them. `auto` prefers CUDA or Metal, then the GPU if this model runs faster there
+    /// than on the CPU. If the device is unavailable, the CPU is used and standard error says why
     #[arg(long, value_name = "auto|cpu|gpu|gpu:N|cuda|metal", default_value = "auto")]
     device: DeviceChoice,
-    /// Threads that compute on the CPU [default: one for each core]
+    /// CPU threads [default: one per core]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub threads: Option<NonZeroUsize>,
-    /// Round weights of 16 and 32 bits to Q8_0 as they are loaded: faster, in less memory, and no longer
-    /// exactly those of the file
+    /// Round 16-bit and 32-bit weights to Q8_0 when loading: faster and smaller, but no longer
+    /// exactly the weights of the file
     #[arg(long)]
     eight_bits: bool,
 }
 
-/// What computes for a target and its draft.
+/// Options for the devices of a target and its draft.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device")]
 pub struct PairDeviceArgs {
     #[command(flatten)]
     pub target: DeviceArgs,
-    /// What computes for the draft [default: what computes for the target, or the CPU where that is faster]
+    /// Device that runs the draft [default: the target's, or the CPU where that is faster]
     #[arg(long, value_name = "auto|cpu|gpu|gpu:N|cuda|metal")]
     draft_device: Option<DeviceChoice>,
 }
@@ -51,7 +51,7 @@ impl DeviceArgs {
 }
 
 impl PairDeviceArgs {
-    /// `None` for what computes for the target.
+    /// `None` for the target's device.
     pub fn draft_device(&self) -> Option<&DeviceChoice> {
         self.draft_device.as_ref()
     }

@@ -1,4 +1,4 @@
-//! What one reply needs.
+//! Options of a single reply.
 
 use std::path::{Path, PathBuf};
 
@@ -7,22 +7,22 @@ use clap::Args;
 use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
 use crate::error::{Error, Result};
 
-/// Everything one reply needs: for `generate` and `check`.
+/// Options of a single reply, for `generate` and `check`.
 #[derive(Debug, Args)]
 pub struct ReplyArgs {
-    /// The model that writes
+    /// Target model, which writes the reply
     #[arg(long, value_name = "MODEL")]
     pub target: String,
     #[command(flatten)]
     pub prompt: PromptArgs,
-    /// Take the prompt as it is: no chat template, only the token that begins a text where the model's
-    /// tokenizer asks for one; special tokens written in it are read as such
+    /// Use the prompt as it is, without the chat template: only the model's begin-of-text token is
+    /// added, if its tokenizer asks for one, and special tokens in the prompt are recognised
     #[arg(long)]
     pub raw: bool,
-    /// Longest reply in tokens [default: as long as the context allows]
+    /// Maximum length of the reply in tokens [default: as long as the context allows]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub max_tokens: Option<usize>,
-    /// Continue after the model has ended its text
+    /// Continue after the model's end-of-text token
     #[arg(long)]
     pub ignore_eos: bool,
     #[command(flatten)]
@@ -38,14 +38,14 @@ pub struct ReplyArgs {
     pub device: PairDeviceArgs,
 }
 
-/// What to reply to.
+/// Options for the prompt.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct PromptArgs {
-    /// What to reply to
+    /// Prompt
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     prompt: Option<String>,
-    /// A file with what to reply to; `-` is standard input
+    /// File with the prompt; `-` is standard input
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! How the next token is chosen.
+//! Options of sampling.
 
 use clap::{Args, ValueEnum};
 use foretoken_engine::sampling::{Mode, Sampling};
@@ -6,56 +6,55 @@ use foretoken_engine::sampling::{Mode, Sampling};
 use crate::error::Result;
 use crate::output;
 
-/// How the next token is chosen.
+/// Options of sampling.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
-    /// 0 always takes the likeliest token, 1 leaves the target's probabilities alone [default: 0; chat:
-    /// 0.7; serve: 1]
+    /// Temperature: 0 always takes the most likely token, 1 uses the target's probabilities
+    /// unchanged [default: 0; chat: 0.7; serve: 1]
     #[arg(long, value_name = "T", allow_negative_numbers = true)]
     temperature: Option<f32>,
-    /// Keep the K likeliest tokens; 0 keeps all
+    /// Keep the K most likely tokens; 0 keeps all
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<u32>,
-    /// Keep the likeliest tokens that together hold the share P of the probability [default: 1; chat:
-    /// 0.95]
+    /// Keep the most likely tokens whose probabilities add up to P [default: 1; chat: 0.95]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     top_p: Option<f32>,
-    /// Drop tokens less likely than the share P of the likeliest
+    /// Drop tokens whose probability is below P times that of the most likely token
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f32>,
-    /// Make tokens that already occurred less likely (more than 1) or likelier (less than 1); 1 is off
+    /// Make tokens that already occurred less likely (above 1) or more likely (below 1); 1 is off
     /// [default: what the model needs]
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     repeat_penalty: Option<f32>,
-    /// Tokens at the end of the text that --repeat-penalty looks at; -1 for all of them [default: 64]
+    /// Number of latest tokens that --repeat-penalty looks at; -1 for all [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     repeat_last_n: Option<i32>,
     /// Make tokens less likely that would continue a repeated sequence (DRY), by
     /// X * base^(length - allowed length); 0 is off [default: what the model needs]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     dry_multiplier: Option<f32>,
-    /// The base of --dry-multiplier's penalty [default: 1.75]
+    /// Base of the DRY penalty [default: 1.75]
     #[arg(long, value_name = "B", allow_negative_numbers = true)]
     dry_base: Option<f32>,
-    /// The shortest repeated sequence that DRY penalises, in tokens [default: 2]
+    /// Shortest repeated sequence that DRY penalises, in tokens [default: 2]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     dry_allowed_length: Option<u32>,
-    /// Tokens at the end of the text that DRY looks at; -1 for all of them [default: -1]
+    /// Number of latest tokens that DRY looks at; -1 for all [default: -1]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     dry_penalty_last_n: Option<i32>,
-    /// A text at which DRY's sequences end, instead of the usual ones (newline, colon, quote, star); can be given
-    /// several times, `none` for none
+    /// Text that ends a DRY sequence, replacing the default ones (newline, colon, quote, star); can
+    /// be given several times, `none` for none
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     dry_sequence_breaker: Vec<String>,
-    /// Go on where the model repeats itself without end, which ends a reply otherwise
+    /// Do not end a reply in which the model keeps repeating itself
     #[arg(long)]
     keep_loops: bool,
-    /// The same seed gives the same text
+    /// Random seed; the same seed gives the same text
     #[arg(long, value_name = "S", allow_negative_numbers = true)]
     seed: Option<u32>,
-    /// `fastest` keeps the target's distribution, `reproducible` gives the same text for the same seed with any
-    /// draft, or none [default: reproducible with a seed, else fastest]
+    /// `fastest` keeps the target's distribution; `reproducible` gives the same text for the same
+    /// seed with any draft or none [default: reproducible with a seed, else fastest]
     #[arg(long, value_enum)]
     mode: Option<ModeChoice>,
 }
@@ -76,10 +75,10 @@ impl From<ModeChoice> for Mode {
 }
 
 impl SamplingArgs {
-    /// These settings, and those of `base` where nothing was said. Without a word on the mode it is
-    /// reproducible when a seed is given and that of `base` when not.
+    /// Returns these settings, completed from `base`. Without --mode, the mode is reproducible if a
+    /// seed is given, and that of `base` otherwise.
     ///
-    /// A reproducible text needs a seed to be reproduced: one is drawn where none was given, and said.
+    /// In reproducible mode without a seed, a seed is drawn and printed.
     ///
     /// # Errors
     /// `Error::Setting` for a value out of its range.
@@ -90,7 +89,7 @@ impl SamplingArgs {
             top_k: self.top_k.unwrap_or(base.top_k),
             top_p: self.top_p.unwrap_or(base.top_p),
             min_p: self.min_p.unwrap_or(base.min_p),
-            // Who names one value says what the penalties are.
+            // An explicit penalty turns the automatic ones off.
             automatic_penalties: base.automatic_penalties
                 && self.repeat_penalty.is_none()
                 && self.dry_multiplier.is_none(),
@@ -113,7 +112,7 @@ impl SamplingArgs {
         if sampling.mode == Mode::Reproducible && sampling.seed.is_none() && !sampling.is_greedy() {
             let seed = rand::random();
             output::note(format_args!(
-                "reproducible mode with a fresh seed: --seed {seed} gives this text again"
+                "reproducible mode with a new seed: --seed {seed} gives this text again"
             ));
             sampling.seed = Some(seed);
         }

@@ -1,4 +1,4 @@
-//! Whether a model shall think before it answers.
+//! The option --thinking.
 
 use clap::Args;
 use clap::builder::BoolishValueParser;
@@ -6,20 +6,21 @@ use foretoken_engine::session::Form;
 
 use crate::output;
 
-/// See the module.
+/// The option --thinking.
 #[derive(Debug, Args)]
 pub struct ThinkingArgs {
-    /// Have the model think before it answers, or not, where its chat template has a switch for that [default: as its
-    /// makers have it]
+    /// Turn the model's thinking on or off, if its chat template has a switch for it [default: the
+    /// template's own]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     thinking: Option<bool>,
 }
 
 impl ThinkingArgs {
-    /// What was said, for a model whose prompts take `form`; where that changes nothing, a note says so.
+    /// The option's value for a model with the prompt format `form`; warns if the template has no
+    /// switch.
     pub fn of(&self, form: &Form) -> Option<bool> {
         if self.thinking.is_some() && form.thinks().is_none() {
-            output::note("--thinking changes nothing: this model's chat template has no switch for it.");
+            output::note("--thinking has no effect: this model's chat template has no switch for it.");
         }
         self.thinking
     }

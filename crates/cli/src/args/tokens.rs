@@ -1,10 +1,10 @@
-//! Tokens by their numbers.
+//! Token ids as an option's value.
 
 use std::str::FromStr;
 
 use foretoken_engine::token::TokenId;
 
-/// Numbers of tokens, "1,2,3".
+/// Token ids, "1,2,3".
 #[derive(Debug, Clone)]
 pub struct TokenIds(pub Vec<TokenId>);
 
@@ -13,7 +13,7 @@ impl FromStr for TokenIds {
 
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let number = |part: &str| {
-            part.trim().parse().map_err(|_| format!("expected numbers of tokens like 1,2,3, found '{part}'"))
+            part.trim().parse().map_err(|_| format!("expected token ids like 1,2,3, found '{part}'"))
         };
         text.split(',').map(number).collect::<std::result::Result<_, _>>().map(Self)
     }

@@ -1,4 +1,5 @@
-//! `chat`: a conversation. Lines come from a person or a pipe; the draft may change in the middle.
+//! `chat`: a conversation, with lines from a terminal or a pipe; the draft can be changed at any
+//! time.
 
 use std::io::{IsTerminal, Write, stdin};
 
@@ -29,17 +30,17 @@ pub struct Args {
 
 const HELP: &str = "\
 /draft MODEL|mtp|ngram|none  change the draft
-/length auto|N               tokens to draft in a round: 1 to 16, auto for whatever should be fastest, 0 for no drafts
-/think on|off                have the model think before it answers, or not
+/length auto|N               tokens to draft in a round: 1 to 16, auto for the fastest, 0 for no drafts
+/think on|off                turn thinking before the answer on or off
 /new                         start a new conversation
-/stats                       the numbers of the last reply
+/stats                       statistics of the last reply
 /help                        this list
-/quit                        quit; the end of the input does the same
+/quit                        quit, as at the end of the input
 Ctrl-C stops a reply and keeps what was written; a second one quits.";
 
 const TINY: &str = "\
-The starter is a tiny model for trying things out: it tells short stories and answers questions on \
-speculative decoding. For real work name a larger model with --target.";
+The starter is a tiny model for a first try: it tells short stories and answers questions about \
+speculative decoding. For real work, choose a larger model with --target.";
 
 pub fn run(Args { talk: args }: &Args) -> Result<()> {
     let sampling = args.sampling.over(Sampling::default())?;
@@ -58,7 +59,7 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     let interrupt = Interrupt::listen();
     if colours {
-        output::note(format_args!("Tokens: {}; the others are the target's alone.", colour::legend()));
+        output::note(format_args!("Token colours: {}; other tokens are the target's own.", colour::legend()));
     }
     let cold = args.speculation.cold;
     let (devices, messages, last) = (&args.device, Vec::new(), None);
@@ -68,14 +69,14 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
 struct Chat<'a> {
     session: Session,
     devices: &'a PairDeviceArgs,
-    /// Nothing is known of earlier runs, and nothing is kept.
+    /// Ignore saved acceptance statistics, and save none.
     cold: bool,
-    /// Whether the model shall think; `None` as its makers have it.
+    /// The thinking switch; `None` for the template's own default.
     thinking: Option<bool>,
-    /// What is asked of every reply; its prompt is that of the last one.
+    /// Settings of the replies. Its prompt is that of the last reply.
     request: Request,
     messages: Vec<ChatMessage>,
-    /// The numbers of the last reply.
+    /// Statistics of the last reply.
     last: Option<Summary>,
     colours: bool,
     interrupt: Interrupt,
@@ -83,17 +84,17 @@ struct Chat<'a> {
 
 impl Chat<'_> {
     fn run(mut self) -> Result<()> {
-        let asks = stdin().is_terminal();
+        let is_terminal = stdin().is_terminal();
         let mut line = String::new();
         loop {
-            if asks {
+            if is_terminal {
                 prompt();
             }
             line.clear();
             let read = stdin().read_line(&mut line);
             if read.map_err(|source| Error::Read { path: "standard input".into(), source })? == 0 {
-                if asks {
-                    // The shell's own prompt begins a line.
+                if is_terminal {
+                    // Ends the line of the prompt, so that the shell's own prompt begins a new one.
                     output::note("");
                 }
                 return Ok(());
@@ -113,7 +114,7 @@ impl Chat<'_> {
             ("/help", _) => output::note(HELP),
             ("/new", _) => {
                 self.messages.clear();
-                output::note("a new conversation");
+                output::note("started a new conversation");
             }
             ("/think", value @ ("on" | "off")) => self.let_think(value == "on"),
             ("/think", _) => output::note("expected on or off after /think"),
@@ -127,14 +128,14 @@ impl Chat<'_> {
                 Ok(length) => {
                     self.request.speculation.length = length;
                     output::note(match length {
-                        DraftLength::Auto => "the draft length is chosen for speed".to_owned(),
+                        DraftLength::Auto => "the draft length is chosen automatically".to_owned(),
                         DraftLength::Fixed(length) => format!("draft length {length}"),
                         DraftLength::Off => "no drafts".to_owned(),
                     });
                 }
                 Err(expected) => output::note(format_args!("{expected} after /length, found '{value}'")),
             },
-            _ => output::note(format_args!("there is no command {name}; /help lists them")),
+            _ => output::note(format_args!("unknown command {name}; /help lists all commands")),
         }
     }
 
@@ -143,24 +144,24 @@ impl Chat<'_> {
             return output::note("this model's chat template has no switch for thinking");
         }
         self.thinking = Some(thinking);
-        output::note(if thinking { "the model thinks from now on" } else { "the model no longer thinks" });
+        output::note(if thinking { "thinking is on" } else { "thinking is off" });
     }
 
     fn let_draft(&mut self, name: &str) {
         let Ok(choice) = name.parse();
         match self.change_draft(&choice) {
             Ok(()) => {
-                output::note(format_args!("the draft is {choice} from now on"));
+                output::note(format_args!("the draft is now {choice}"));
                 self.session.remarks().chain(self.session.notes()).for_each(output::note);
             }
             Err(error) => {
                 output::failure(&error);
-                output::note("the draft stays as it was");
+                output::note("the draft is unchanged");
             }
         }
     }
 
-    /// On an error the draft stays as it was.
+    /// Replaces the draft, which stays unchanged on an error.
     fn change_draft(&mut self, choice: &DraftChoice) -> Result<()> {
         let before = choose_draft(&mut self.session, choice, None, self.devices)?;
         if !self.cold
@@ -172,7 +173,8 @@ impl Chat<'_> {
         Ok(())
     }
 
-    /// Answers a message. One that cannot be answered is taken back, so that a shorter one may follow.
+    /// Replies to a message. A message that does not fit is removed again, so that a shorter one
+    /// can follow.
     fn answer(&mut self, text: &str) -> Result<()> {
         self.messages.push(ChatMessage { role: Role::User, content: text.to_owned() });
         match self.reply() {
@@ -185,11 +187,11 @@ impl Chat<'_> {
         }
     }
 
-    /// The prompt of the conversation. Where it does not fit, or `full` asks for more room, the oldest turns are dropped,
-    /// as few as leave a quarter of the context for the reply.
+    /// The prompt of the conversation. If it does not fit, or if `full` asks for more room, the
+    /// oldest turns are dropped until a quarter of the context is left for the reply.
     ///
     /// # Errors
-    /// `PromptTooLong` where the last turn does not fit by itself; then nothing is dropped.
+    /// `PromptTooLong` if the last turn alone does not fit; then nothing is dropped.
     fn prompt(&mut self, full: bool) -> Result<Vec<TokenId>> {
         let context = self.session.context();
         let room = context - context.div_ceil(4);
@@ -217,7 +219,8 @@ impl Chat<'_> {
         Ok(prompt)
     }
 
-    /// Replies to the last message. A reply that fills the context continues without the oldest turns.
+    /// Replies to the last message. A reply that fills the context continues without the oldest
+    /// turns.
     fn reply(&mut self) -> Result<()> {
         let show: fn(&Round) -> Result<()> = if self.colours { show_coloured } else { show_plain };
         let mut request = Request { prompt: self.prompt(false)?, ..self.request.clone() };
@@ -264,9 +267,9 @@ fn show_plain(round: &Round) -> Result<()> {
 fn statistics(summary: &Summary) -> String {
     let Summary { rounds, drafted, judged, accepted, prompt_tokens, reused_tokens, times, .. } = summary;
     format!(
-        "{}\n{prompt_tokens} prompt tokens, {reused_tokens} of them still known from before\n\
+        "{}\n{prompt_tokens} prompt tokens, {reused_tokens} of them from the cache\n\
          {rounds} rounds: {drafted} tokens drafted, {judged} judged, {accepted} accepted\n\
-         draft {:.0} ms, verify {:.0} ms, sample {:.0} ms, rest {:.0} ms, of {:.0} ms in all",
+         draft {:.0} ms, verify {:.0} ms, sample {:.0} ms, rest {:.0} ms, of {:.0} ms in total",
         output::summary(summary),
         times.draft_ms,
         times.verify_ms,

@@ -1,4 +1,4 @@
-//! `check`: the proof on one's own prompt that drafts change nothing.
+//! `check`: compares a reply with drafts to one without. The two must be identical.
 
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub struct Args {
 struct Line<'a> {
     #[serde(flatten)]
     check: &'a Check,
-    /// That of both replies; none at temperature 0.
+    /// Seed of both replies; none at temperature 0.
     seed: Option<u32>,
 }
 
@@ -52,8 +52,8 @@ pub fn run(Args { reply: args }: &Args) -> Result<ExitCode> {
 
 fn nothing_to_compare() -> Error {
     Error::Usage(
-        "check compares a reply with drafts to one without: expected --draft with a model or \
-         ngram, and a --draft-length other than 0."
+        "check compares a reply with drafts to one without: it needs --draft with a model, mtp \
+         or ngram, and a --draft-length other than 0."
             .to_owned(),
     )
 }

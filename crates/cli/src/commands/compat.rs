@@ -1,4 +1,4 @@
-//! `compat`: whether one model can draft for another. An answer either way is a success.
+//! `compat`: checks whether one model can draft for another. Exit code 0 with either answer.
 
 use foretoken_engine::compat::verdict;
 
@@ -8,10 +8,10 @@ use crate::session::open;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model that would write
+    /// Target model
     #[arg(long, value_name = "MODEL")]
     target: String,
-    /// The model that would draft
+    /// Draft model
     #[arg(long, value_name = "MODEL")]
     draft: String,
     /// Print JSON, one object per line, and nothing else

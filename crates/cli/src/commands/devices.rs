@@ -1,4 +1,5 @@
-//! `devices`: what could compute on this computer, by the names that `--device` takes, and why something cannot.
+//! `devices`: lists the devices of this computer under the names that `--device` takes, and why one
+//! is unusable.
 
 use foretoken_engine::device::{self, DeviceChoice, Opened};
 use serde::Serialize;
@@ -15,10 +16,10 @@ pub struct Args {
 
 #[derive(Serialize)]
 struct Line {
-    /// What `--device` takes.
+    /// Value for `--device`.
     name: String,
     usable: bool,
-    /// What it is, or why it cannot be used.
+    /// The device's name, or why it cannot be used.
     label: String,
 }
 
@@ -26,7 +27,7 @@ pub fn run(args: &Args) -> Result<()> {
     let mut gpus = 0;
     for (choice, found) in device::survey() {
         let line = match (&choice, found) {
-            // The driver shows only when a GPU is opened whether it can be used, and how it rounds.
+            // Only opening a GPU shows whether its driver works and how it rounds.
             (DeviceChoice::Gpu(_), Ok(name)) => {
                 gpus += 1;
                 let Opened { gpu, label, remark, .. } = device::open(&choice);

@@ -27,7 +27,7 @@ enum Line<'a> {
     Done(Done<'a>),
 }
 
-/// The whole reply and its numbers; see `Summary` for what they mean.
+/// The whole reply and its statistics, as in `Summary`.
 #[derive(Serialize)]
 struct Done<'a> {
     text: &'a str,
@@ -92,8 +92,8 @@ pub fn run(Args { reply: args }: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Loads what `args` name, and says what to write; what is not said about sampling is as in `base`.
-/// What can be refused without loading a model is refused first.
+/// Loads the models that `args` name and builds the request, with sampling completed from `base`.
+/// Invalid options are rejected before any model is loaded.
 pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let sampling = args.sampling.over(base)?;
     let speculation = args.speculation.speculation()?;

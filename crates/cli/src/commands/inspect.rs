@@ -1,4 +1,4 @@
-//! `inspect`: what there is to say about a model without loading it.
+//! `inspect`: describes a model without loading it.
 
 use foretoken_engine::model::{Description, Sizes, SpecialToken};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::session::open;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model
+    /// Model
     #[arg(value_name = "MODEL")]
     model: String,
     /// Print JSON, one object per line, and nothing else
@@ -40,7 +40,7 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
     let mut rows = vec![
         ("name", model.name.clone()),
         ("path", path),
-        ("architecture", or(&model.architecture, "none: a tokenizer alone")),
+        ("architecture", or(&model.architecture, "none: only a tokenizer")),
         ("format", model.format.to_owned()),
         ("parameters", format!("{:.2} M", model.parameters as f64 / 1e6)),
         ("weights", format!("{:.1} MB", model.bytes as f64 / 1e6)),
@@ -58,20 +58,20 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
     }
     if let Some(tokenizer) = &model.tokenizer {
         let special = &tokenizer.special;
-        let begins = if special.adds_bos { "put before raw text" } else { "not put before raw text" };
+        let begins = if special.adds_bos { "added to raw text" } else { "not added to raw text" };
         rows.push(("tokenizer", format!("{}, {} tokens", tokenizer.kind, tokenizer.vocabulary)));
-        rows.push(("begins a text", format!("{} ({begins})", listed(special.bos.as_slice()))));
-        rows.push(("ends a reply", listed(&special.ends)));
+        rows.push(("begin of text", format!("{} ({begins})", listed(special.bos.as_slice()))));
+        rows.push(("end of reply", listed(&special.ends)));
     }
     if let Some(problem) = &model.tokenizer_problem {
         rows.push(("tokenizer", problem.clone()));
     }
     if let Some(tags) = model.thinking {
-        rows.push(("thinks between", format!("{} and {}", tags.open, tags.close)));
+        rows.push(("thinking tags", format!("{} and {}", tags.open, tags.close)));
     }
-    // A draft head has its target's tokenizer and template.
+    // A draft head uses its target's tokenizer and template.
     if model.tokenizer.is_some() || model.tokenizer_problem.is_some() {
-        rows.push(("chat template", or(&model.template, "none: it can only be used with raw text")));
+        rows.push(("chat template", or(&model.template, "none: only raw text works")));
     }
     rows
 }

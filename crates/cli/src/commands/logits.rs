@@ -1,5 +1,5 @@
-//! `logits`: the target's scores after every token of a text, for comparing implementations and for
-//! seeing that neither chunks nor threads change a bit of them.
+//! `logits`: the target's logits after every token of a text, to compare implementations and to
+//! check that neither chunks nor threads change a bit.
 
 use std::ops::Range;
 
@@ -18,13 +18,13 @@ use crate::session::this_computer;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model that scores
+    /// Model
     #[arg(long, value_name = "MODEL")]
     target: String,
-    /// The text as numbers of tokens; nothing is put before it
+    /// The text as token ids; nothing is added before it
     #[arg(long, value_name = "1,2,3")]
     tokens: TokenIds,
-    /// How many tokens to feed in a pass, pass by pass; the last number counts for the rest
+    /// Number of tokens in each pass; the last number applies to all remaining passes
     #[arg(long, value_name = "1,2", default_value = "128", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     chunks: Vec<u32>,
     /// Print JSON, one object per line, and nothing else
@@ -34,18 +34,18 @@ pub struct Args {
     pub device: DeviceArgs,
 }
 
-/// The scores after one token.
+/// The logits after one token.
 #[derive(Serialize)]
 struct Row {
     position: usize,
     token: TokenId,
-    /// FNV-1a (64 bits, hexadecimal) over all scores as little-endian f32.
+    /// FNV-1a (64 bits, hexadecimal) over all logits as little-endian f32.
     hash: String,
-    /// The likeliest tokens and their logits, best first.
+    /// The most likely tokens and their logits, best first.
     top: Vec<(TokenId, f32)>,
 }
 
-/// Tokens shown of a row.
+/// Number of tokens shown per row.
 const SHOWN: usize = 20;
 
 pub fn run(args: &Args) -> Result<()> {
@@ -70,8 +70,8 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Which of `total` tokens go into which pass. `chunks` are their numbers, never 0; the last one counts
-/// for the rest.
+/// Splits `total` tokens into passes of `chunks` tokens, never 0; the last number applies to the
+/// rest.
 fn passes(total: usize, chunks: &[u32]) -> Vec<Range<usize>> {
     let rest = chunks.last().into_iter().cycle();
     let mut start = 0;
@@ -101,7 +101,7 @@ fn show(row: &Row, json: bool) -> Result<()> {
     output::line(format_args!("{:5} {:7} {} {}", row.position, row.token, row.hash, top.join(" ")))
 }
 
-/// Of the scores' bits as little-endian bytes: equal rows are equal in every bit.
+/// Hash of the logits' bits as little-endian bytes; equal only if every bit is.
 fn fingerprint(logits: &[f32]) -> u64 {
     fnv_1a(logits.iter().flat_map(|logit| logit.to_bits().to_le_bytes()))
 }
@@ -116,20 +116,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_are_taken_in_turn_and_the_last_again_and_again() {
+    fn the_last_chunk_size_repeats() {
         assert_eq!(passes(8, &[1, 3]), [0..1, 1..4, 4..7, 7..8]);
         assert_eq!(passes(4, &[4]), vec![0..4; 1]);
         assert_eq!(passes(2, &[5, 1]), vec![0..2; 1]);
     }
 
     #[test]
-    fn the_hash_is_the_published_one() {
+    fn the_hash_is_standard_fnv_1a() {
         assert_eq!(fnv_1a("".bytes()), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv_1a("foobar".bytes()), 0x8594_4171_f739_67e8);
     }
 
     #[test]
-    fn rows_that_differ_in_a_bit_have_other_fingerprints() {
+    fn rows_that_differ_in_one_bit_have_different_fingerprints() {
         assert_ne!(fingerprint(&[1.0, 0.0]), fingerprint(&[1.0, -0.0]));
         assert_ne!(fingerprint(&[1.0, 0.0]), fingerprint(&[0.0, 1.0]));
     }

@@ -1,4 +1,4 @@
-//! The commands, one a file: its options, what it does, what it prints.
+//! The commands, one per file: its options, its work and its output.
 
 mod bench;
 mod chat;
@@ -24,39 +24,41 @@ use crate::error::Result;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Talk with a model and see what became of every drafted token
+    /// Chat with a model and see which drafted tokens are accepted
     Chat(chat::Args),
-    /// Reply to other programs by OpenAI's protocol
+    /// Serve the OpenAI API to other programs
     Serve(serve::Args),
     /// Write one reply
     Generate(generate::Args),
-    /// Write a reply with and without drafts and compare: exit code 1 when the two differ
+    /// Write a reply with and without drafts and compare them: exit code 1 if they differ
     Check(check::Args),
-    /// Measure plain against speculative decoding
+    /// Compare the speed of plain and speculative decoding
     Bench(bench::Args),
-    /// Find out whether a device computes what the CPU does, and how fast: exit code 1 when a text is wrong
+    /// Check that a device computes what the CPU computes, and how fast: exit code 1 if a text is
+    /// wrong
     GpuCheck(gpu_check::Args),
-    /// List what could compute on this computer: what `--device` takes, and why something cannot be used
+    /// List the devices of this computer, the names that `--device` takes, and why one cannot be
+    /// used
     Devices(devices::Args),
-    /// Print the target's scores after every token of a text
+    /// Print the target's logits after every token of a text
     Logits(logits::Args),
     /// Describe a model without loading it
     Inspect(inspect::Args),
-    /// Turn text into tokens
+    /// Convert text to tokens
     Tokenize(tokenize::TokenizeArgs),
-    /// Turn tokens into text
+    /// Convert tokens to text
     Detokenize(tokenize::DetokenizeArgs),
-    /// Put a conversation into a model's form with its chat template
+    /// Apply a model's chat template to a conversation
     Render(render::Args),
-    /// Say whether one model can draft for another
+    /// Check whether one model can draft for another
     Compat(compat::Args),
-    /// The models on this computer and on the hub
+    /// Manage the models on this computer and find others
     #[command(subcommand)]
     Models(models::Models),
 }
 
 impl Command {
-    /// What computes, for commands that compute.
+    /// Device options of commands that run a model.
     pub fn device(&self) -> Option<&DeviceArgs> {
         match self {
             Self::Chat(args) => Some(&args.talk.device.target),

@@ -1,4 +1,4 @@
-//! `models`: what is on this computer, and what the hub has for it.
+//! `models`: lists, downloads and removes models, and lists known pairs.
 
 use std::io::{IsTerminal, stdin};
 use std::panic::catch_unwind;
@@ -16,7 +16,8 @@ use crate::session::library;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Models {
-    /// List what comes with this program, the models folder and what is in the hub's cache
+    /// List the models that come with this program, those in the models folder and those in the
+    /// hub's cache
     List {
         /// Print JSON, one object per line, and nothing else
         #[arg(long)]
@@ -28,13 +29,13 @@ pub enum Models {
         #[arg(long)]
         json: bool,
     },
-    /// Download a model into the hub's cache, or go on with a download
+    /// Download a model into the hub's cache, or continue a download
     Pull(pull::Args),
     /// Delete a model from the disk
     Rm {
-        /// Its name, as `models list` has it
+        /// Name, as printed by `models list`
         name: String,
-        /// Do not ask
+        /// Do not ask for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -43,7 +44,7 @@ pub enum Models {
 #[derive(Serialize)]
 struct Line {
     name: String,
-    /// `None` for what cannot be opened.
+    /// `None` if the file cannot be opened.
     label: Option<String>,
     path: String,
     kind: &'static str,
@@ -85,7 +86,7 @@ impl From<Installed> for Line {
             Kind::Local => "local",
             Kind::HubCache => "hub_cache",
         };
-        // A file on which reading fails is one that cannot be opened; the others are still to come.
+        // A model that cannot be read is listed as such; the others follow.
         let label =
             catch_unwind(|| ModelSource::open(&model.path).ok().map(|source| source.describe().label()));
         Self {
@@ -98,7 +99,7 @@ impl From<Installed> for Line {
     }
 }
 
-/// A model of the catalogue, by the name `models pull` takes.
+/// A model of the catalogue under the name that `models pull` takes.
 #[derive(Serialize)]
 struct Known {
     family: &'static str,
@@ -166,7 +167,7 @@ fn remove(name: &str, yes: bool) -> Result<()> {
     let installed = library.installed();
     let Some(model) = installed.iter().find(|model| model.path == path) else {
         return Err(Error::Usage(format!(
-            "{name} is a file of your own, not an installed model: delete it where it is."
+            "{name} is your own file, not an installed model. Delete it in your file manager."
         )));
     };
     if !yes && !agreed(model)? {
@@ -179,8 +180,8 @@ fn remove(name: &str, yes: bool) -> Result<()> {
 
 fn agreed(model: &Installed) -> Result<bool> {
     if !stdin().is_terminal() {
-        let asks = "Deleting asks first: run it in a terminal, or add --yes.";
-        return Err(Error::Usage(asks.to_owned()));
+        let needs_terminal = "Deleting needs your confirmation: run this in a terminal, or add --yes.";
+        return Err(Error::Usage(needs_terminal.to_owned()));
     }
     output::note(format_args!(
         "Delete {}, {} in {}? [y/N]",

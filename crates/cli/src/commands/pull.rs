@@ -1,4 +1,4 @@
-//! `models pull`: a download in the terminal, with its progress in one line.
+//! `models pull`: downloads a model and shows the progress in one line.
 
 use std::io::{IsTerminal, stderr};
 use std::process::ExitCode;
@@ -12,15 +12,15 @@ use crate::error::Result;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::output;
 
-/// How often Ctrl-C is looked for.
-const GLANCE: Duration = Duration::from_millis(100);
-/// Between two lines where they cannot replace each other.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Interval at which Ctrl-C is checked.
+const POLL: Duration = Duration::from_millis(100);
+/// Interval between progress lines where they cannot replace each other.
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// `owner/name` on the hub, and the file of it, whose .gguf may be left out; without a file its
-    /// safetensors folder, or the only GGUF file
+    /// Repository on the hub, and optionally a file in it, with or without .gguf; without a file,
+    /// the safetensors folder or the only GGUF file
     #[arg(value_name = "REPOSITORY[:FILE]")]
     model: String,
     /// Print JSON, one object per line, and nothing else
@@ -28,7 +28,7 @@ pub struct Args {
     json: bool,
 }
 
-/// A download as JSON has it.
+/// A download as a line of JSON.
 #[derive(Serialize)]
 struct Line<'a> {
     id: &'a str,
@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let folders = Folders::locate()?;
     let (changes, changed) = mpsc::channel();
     let downloads = Downloads::open(&folders, Hub::new(&folders)?, move |downloads| {
-        // Once the command has its answer nobody listens.
+        // Send errors are ignored: the command may have ended.
         let _ = changes.send(downloads.to_vec());
     })?;
     let (repository, file) = match args.model.split_once(':') {
@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-/// Shows a download until it ends, or pauses it at Ctrl-C.
+/// Shows a download until it ends; Ctrl-C pauses it.
 fn watch(
     downloads: &Downloads,
     id: &str,
@@ -77,7 +77,7 @@ fn watch(
         if interrupt.stopped() {
             downloads.pause(id)?;
         }
-        let all = match changed.recv_timeout(GLANCE) {
+        let all = match changed.recv_timeout(POLL) {
             Ok(all) => all,
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => downloads.list(),
@@ -93,27 +93,27 @@ fn watch(
     }
 }
 
-/// One line that changes on a terminal, and now and then a line elsewhere.
+/// Progress as one changing line on a terminal, and as occasional lines elsewhere.
 struct Progress {
     json: bool,
     terminal: bool,
-    said: Option<(Instant, DownloadState)>,
+    shown: Option<(Instant, DownloadState)>,
 }
 
 impl Progress {
     fn new(json: bool) -> Self {
-        Self { json, terminal: stderr().is_terminal(), said: None }
+        Self { json, terminal: stderr().is_terminal(), shown: None }
     }
 
     fn show(&mut self, download: &Download) -> Result<()> {
         if self.json {
             return output::json(&Line::from(download));
         }
-        let news = self.said.as_ref().is_none_or(|(when, state)| {
-            self.terminal || *state != download.state || when.elapsed() > PATIENCE
+        let news = self.shown.as_ref().is_none_or(|(when, state)| {
+            self.terminal || *state != download.state || when.elapsed() > LINE_INTERVAL
         });
         if news {
-            self.said = Some((Instant::now(), download.state.clone()));
+            self.shown = Some((Instant::now(), download.state.clone()));
             let line = progress(download);
             if self.terminal { output::status(line) } else { output::note(line) }
         }
@@ -153,8 +153,8 @@ fn progress(download: &Download) -> String {
     let Download { id, done_bytes, total_bytes, bytes_per_second, .. } = download;
     let percent = 100 * done_bytes / (*total_bytes).max(1);
     let how = match download.state {
-        DownloadState::Verifying => "comparing with the hub's checksum".to_owned(),
-        DownloadState::Waiting => "another program downloads it, waiting for that".to_owned(),
+        DownloadState::Verifying => "verifying the checksum".to_owned(),
+        DownloadState::Waiting => "waiting for another program that downloads this model".to_owned(),
         _ if *bytes_per_second >= 1.0 => {
             let seconds = total_bytes.saturating_sub(*done_bytes) as f64 / bytes_per_second;
             format!("{}/s, {} left", size(*bytes_per_second as u64), time(seconds))
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_progress_takes_no_control_and_bears_more_bytes_than_expected() {
+    fn a_progress_line_has_no_control_characters_and_accepts_more_bytes_than_expected() {
         let download = Download {
             id: "owner/name:\u{1b}[2Jm.gguf".into(),
             repository: "owner/name".into(),

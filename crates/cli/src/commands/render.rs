@@ -1,4 +1,4 @@
-//! `render`: a conversation in a model's own form.
+//! `render`: applies a model's chat template to a conversation.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use crate::session::{open, this_computer};
 pub struct Args {
     #[command(flatten)]
     template: TemplateArgs,
-    /// A JSON file with the messages: [{"role": "user", "content": "Hello"}, ...]; roles are system, user
-    /// and assistant; `-` is standard input
+    /// JSON file with the messages: [{"role": "user", "content": "Hello"}, ...]; roles are system,
+    /// user and assistant; `-` is standard input
     #[arg(long, value_name = "FILE")]
     messages: PathBuf,
-    /// Do not open the assistant's next turn
+    /// Do not open the assistant's turn at the end
     #[arg(long)]
     no_generation_prompt: bool,
-    /// Have the model think before it answers, or not, where the template has a switch for that [default: as its makers
-    /// have it]
+    /// Turn the model's thinking on or off, if the template has a switch for it [default: the
+    /// template's own]
     #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
     thinking: Option<bool>,
     /// Print JSON, one object per line, and nothing else
@@ -35,10 +35,10 @@ pub struct Args {
 #[derive(Debug, clap::Args)]
 #[group(required = true)]
 struct TemplateArgs {
-    /// The model whose template to use
+    /// Model whose template is used
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// A file with the template; with --model it stands in place of the model's own
+    /// File with a template; with --model, replaces the model's own
     #[arg(long, value_name = "FILE")]
     template: Option<PathBuf>,
 }

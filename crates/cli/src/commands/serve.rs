@@ -1,4 +1,4 @@
-//! `serve`: replies to other programs by OpenAI's protocol, with a session on a thread of its own.
+//! `serve`: the OpenAI API for other programs, with the session on a thread of its own.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -18,27 +18,27 @@ use crate::output;
 use crate::ready::{Ready, ready};
 use crate::session::form;
 
-/// Where a key may be that is not to be seen in the list of processes.
+/// Environment variable with the key, which keeps it out of the list of processes.
 const KEY_VARIABLE: &str = "FORETOKEN_SERVER_KEY";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The port to listen on; 0 for any that is free
+    /// Port to listen on; 0 picks a free one
     #[arg(long, value_name = "N", default_value_t = DEFAULT_PORT, allow_negative_numbers = true)]
     port: u16,
-    /// The address to listen on; any but this computer's own needs a key
+    /// Address to listen on; addresses that other computers can reach need a key
     #[arg(long, value_name = "HOST", default_value = LOOPBACK)]
     host: String,
-    /// What clients must send as 'Authorization: Bearer KEY'; also from the environment as FORETOKEN_SERVER_KEY, which
-    /// the list of processes does not show
+    /// Key that clients must send as 'Authorization: Bearer KEY'; can also be set in the
+    /// environment variable FORETOKEN_SERVER_KEY, which the list of processes does not show
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
-    // Last: what follows would be listed under its last heading.
+    // The last field, since clap would list later options under its last heading.
     #[command(flatten)]
     pub talk: TalkArgs,
 }
 
-/// The session's thread, as the server sees it.
+/// Handle of the session's thread, as the server's writer.
 struct SessionThread {
     model: String,
     orders: mpsc::Sender<(Order, Teller)>,
@@ -50,13 +50,13 @@ impl Writer for SessionThread {
     }
 
     fn begin(&self, order: Order, teller: Teller) {
-        // Where the thread is gone, so is the teller then, which says so.
+        // If the thread has ended, dropping the teller reports that to the client.
         let _ = self.orders.send((order, teller));
     }
 }
 
 pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
-    // The protocol's own: nothing is cut off.
+    // The API's defaults: no sampling filter.
     let base = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
     let (sampling, speculation) = (talk.sampling.over(base)?, talk.speculation.speculation()?);
     let key = key.clone().or_else(|| std::env::var(KEY_VARIABLE).ok()).unwrap_or_default();
@@ -67,7 +67,7 @@ pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     let model = model_name(&target);
     session.remarks().chain(session.notes()).for_each(output::note);
     output::note(format_args!(
-        "Model {model}, draft {draft}, on {}. Ctrl-C ends the server.",
+        "Model {model}, draft {draft}, on {}. Ctrl-C stops the server.",
         session.devices()
     ));
     let interrupt = Interrupt::listen();
@@ -77,12 +77,12 @@ pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     thread::Builder::new().name("session".to_owned()).spawn(work)?;
     output::line(format_args!("Listening on {}", server.url()))?;
     interrupt.wait();
-    output::note("Replies under way have a few seconds; Ctrl-C again ends them now.");
+    output::note("Waiting a few seconds for running replies. Press Ctrl-C again to stop them now.");
     server.finish();
     Ok(())
 }
 
-/// A model without a chat template goes on with texts all the same.
+/// The prompt format; text completion also works without a chat template.
 fn form_if_any(source: &ModelSource) -> Result<Form> {
     match form(source, false) {
         Err(Error::Engine(EngineError::NoTemplate { .. })) => Ok(Form::Raw),
@@ -90,7 +90,7 @@ fn form_if_any(source: &ModelSource) -> Result<Form> {
     }
 }
 
-/// Writes one reply after the other until nobody can order any more.
+/// Writes one reply after the other until the sender is dropped.
 fn write_all(mut session: Session, defaults: &Defaults, orders: mpsc::Receiver<(Order, Teller)>) {
     for (order, teller) in orders {
         let outcome = write(&mut session, order, defaults, &teller);

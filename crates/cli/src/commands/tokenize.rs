@@ -15,13 +15,13 @@ use crate::session::open;
 
 #[derive(Debug, clap::Args)]
 pub struct TokenizeArgs {
-    /// The model whose tokenizer to use; a GGUF file that holds only a tokenizer will do
+    /// Model whose tokenizer is used; a GGUF file with only a tokenizer works too
     #[arg(long, value_name = "MODEL")]
     model: String,
     #[command(flatten)]
     text: TextArgs,
-    /// Put the token that begins a text before it, where the tokenizer asks for one, and read special
-    /// tokens written in the text as such; without this they are text like any other
+    /// Add the begin-of-text token, if the tokenizer asks for one, and recognise special tokens in
+    /// the text; without this they are ordinary text
     #[arg(long)]
     special: bool,
     /// Print JSON, one object per line, and nothing else
@@ -32,20 +32,20 @@ pub struct TokenizeArgs {
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct TextArgs {
-    /// The text
+    /// Text
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
-    /// A file with the text; `-` is standard input
+    /// File with the text; `-` is standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
 pub struct DetokenizeArgs {
-    /// The model whose tokenizer to use
+    /// Model whose tokenizer is used
     #[arg(long, value_name = "MODEL")]
     model: String,
-    /// The tokens
+    /// Token ids
     #[arg(long, value_name = "1,2,3")]
     ids: TokenIds,
     /// Print JSON, one object per line, and nothing else

@@ -1,10 +1,10 @@
-//! What cannot work: each gives one sentence on standard error, nothing on standard output and the
-//! right exit code.
+//! Input that cannot work: each case gives one sentence on standard error, nothing on standard
+//! output, and the right exit code.
 
 use candle_core::quantized::gguf_file::Value;
 
+use crate::broken_models::{Folder, starter_draft};
 use crate::program::{STORY, run};
-use crate::wrong_models::{Folder, starter_draft};
 
 const FAILED: i32 = 1;
 const WRONG_USAGE: i32 = 2;
@@ -28,7 +28,7 @@ fn generate<'a>(target: &'a str, more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_file_that_is_no_model() {
+fn a_file_that_is_not_a_model() {
     let folder = Folder::new();
     let text = folder.file("notes.txt", "hello");
     let named_like_one = folder.file("notes.gguf", "hello, this is no model");
@@ -49,8 +49,8 @@ fn a_truncated_model() {
         (whole.len() - 1, "is incomplete"),
     ] {
         let cut = folder.file("cut.gguf", &whole[..length]);
-        let said = ["cut.gguf", reason, "Download it again"];
-        refused(&generate(&cut, &["--prompt", "a"]), FAILED, &said);
+        let parts = ["cut.gguf", reason, "Download it again"];
+        refused(&generate(&cut, &["--prompt", "a"]), FAILED, &parts);
     }
 }
 
@@ -145,7 +145,7 @@ fn numbers_that_make_no_sense() {
         ("--threshold", "-0.1", "expected off, auto or a number from 0 to 1"),
         ("--threshold", "NaN", "expected off, auto or a number from 0 to 1"),
         ("--drafter", "me", "[possible values: model, ngram, recycling, combined]"),
-        ("--drafter", "model", "--drafter model: expected --draft with a model, found none"),
+        ("--drafter", "model", "--drafter model needs a draft model"),
         ("--staged", "yes", "[possible values: auto, on, off]"),
         ("--verification", "all", "[possible values: block, token]"),
         ("--max-tokens", "-3", "invalid value '-3'"),
@@ -170,12 +170,12 @@ fn numbers_that_make_no_sense() {
 }
 
 #[test]
-fn a_check_of_a_gpu_that_is_not_there() {
+fn gpu_check_without_the_requested_gpu() {
     refused(&["gpu-check", "--device", "metal", "--quick"], FAILED, &["Metal", "--device cpu"]);
 }
 
 #[test]
-fn busy_programs_beside_drafts_or_none_of_them() {
+fn beside_excludes_drafts_and_needs_at_least_one_program() {
     let beside = ["bench", "--target", "starter", "--beside"];
     for more in [["1", "--draft", "ngram"], ["1", "--verify-cost", "--json"]] {
         refused(&[&beside[..], &more].concat(), WRONG_USAGE, &["cannot be used with", more[1]]);
@@ -184,7 +184,7 @@ fn busy_programs_beside_drafts_or_none_of_them() {
 }
 
 #[test]
-fn random_weights_of_an_unknown_kind() {
+fn random_weights_with_an_unknown_shape_or_format() {
     for model in ["7B:Q8_0", "0.5B", "0.5B:Q5_K_M", ":"] {
         let known = ["tiny, 0.5B, 1.1B, 8B", "Q4_K_M, Q8_0, F16"];
         refused(&["bench", "--random", model], WRONG_USAGE, &known);

@@ -1,13 +1,13 @@
 //! `chat` with its lines from a pipe.
 
+use crate::broken_models::starter_draft;
 use crate::program::{Run, finished, program};
-use crate::wrong_models::starter_draft;
 
 fn chat(arguments: &[&str], lines: &[&str]) -> Run {
     finished(program(&[&["chat", "--temperature", "0"], arguments].concat()), &lines.join("\n"))
 }
 
-/// The lines on standard error from the first that contains `text` on.
+/// Standard error from the first occurrence of `text`.
 #[track_caller]
 fn from<'a>(err: &'a str, text: &str) -> &'a str {
     let at = err.find(text);
@@ -20,14 +20,14 @@ fn a_conversation_from_a_pipe_is_answered_line_by_line() {
     assert_eq!(run.code, 0, "{}", run.err);
     assert_eq!(run.out.lines().filter(|line| !line.is_empty()).count(), 2, "{}", run.out);
     assert!(run.out.ends_with('\n') && !run.out.contains('\u{1b}'));
-    assert!(run.err.contains("tiny model for trying things out"));
+    assert!(run.err.contains("tiny model for a first try"));
     assert!(run.err.contains("Target starter, draft starter-draft, on CPU, "));
 }
 
 #[test]
-fn the_target_is_smollm2_where_it_is_and_what_needs_no_model_drafts_for_it() {
+fn the_default_target_is_smollm2_if_installed_with_an_ngram_drafter() {
     let folder = tempfile::tempdir().unwrap();
-    // Any model will do.
+    // Any model can stand in for SmolLM2.
     std::fs::copy(starter_draft(), folder.path().join("SmolLM2-135M-Instruct-Q4_1.gguf")).unwrap();
     let mut command = program(&["chat", "--temperature", "0", "--max-tokens", "4"]);
     command.env("FORETOKEN_SMOLLM2_DIR", folder.path());
@@ -38,7 +38,7 @@ fn the_target_is_smollm2_where_it_is_and_what_needs_no_model_drafts_for_it() {
 }
 
 #[test]
-fn the_draft_changes_in_the_middle_and_the_target_keeps_its_cache() {
+fn changing_the_draft_in_a_conversation_keeps_the_targets_cache() {
     let lines = [
         "Hello",
         "/draft ngram",
@@ -54,18 +54,18 @@ fn the_draft_changes_in_the_middle_and_the_target_keeps_its_cache() {
     ];
     let run = chat(&[], &lines);
     assert_eq!(run.code, 0, "{}", run.err);
-    let rest = from(&run.err, "the draft is ngram from now on");
+    let rest = from(&run.err, "the draft is now ngram");
     let second = from(rest, " prompt tokens, ");
     assert!(!second.starts_with(" prompt tokens, 0 of them"), "nothing was reused: {rest}");
-    let rest = from(second, "the draft is none from now on");
+    let rest = from(second, "the draft is now none");
     assert!(from(rest, " rounds: ").contains(" rounds: 0 tokens drafted"), "{rest}");
-    let rest = from(rest, "the draft is starter-draft from now on");
+    let rest = from(rest, "the draft is now starter-draft");
     let last = from(from(rest, "draft length 7"), " rounds: ");
     assert!(!last.starts_with(" rounds: 0 tokens drafted"), "{last}");
 }
 
 #[test]
-fn a_conversation_says_the_same_whoever_drafts() {
+fn a_conversation_is_the_same_with_every_drafter() {
     let lines = ["Tell me a story about a fox.", "What was it called?"];
     let plain = chat(&["--draft", "none", "--max-tokens", "40"], &lines);
     let drafted = chat(&["--max-tokens", "40"], &lines);
@@ -78,7 +78,7 @@ fn a_conversation_says_the_same_whoever_drafts() {
 }
 
 #[test]
-fn a_conversation_that_outgrows_the_context_goes_on_without_its_oldest_turns_whoever_drafts() {
+fn a_full_context_drops_the_oldest_turns_with_every_drafter() {
     let about_a_fox =
         |filler: usize| format!("Tell me a story about a fox. {}", "It is long. ".repeat(filler));
     // The third reply fills the context, and the fourth message does not fit.
@@ -94,7 +94,7 @@ fn a_conversation_that_outgrows_the_context_goes_on_without_its_oldest_turns_who
 }
 
 #[test]
-fn a_new_conversation_forgets_the_one_before() {
+fn a_new_conversation_starts_without_the_previous_messages() {
     let prompt_tokens = |lines: &[&str]| {
         let run = chat(&[], lines);
         let numbers = run.err.lines().filter_map(|line| line.split_once(" prompt tokens, "));
@@ -107,7 +107,7 @@ fn a_new_conversation_forgets_the_one_before() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
+fn a_failed_command_prints_an_error_and_the_conversation_continues() {
     let long = "a story ".repeat(1500);
     let lines = [
         "/draft missing",
@@ -125,12 +125,12 @@ fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
     assert_eq!((run.code, run.out.lines().count()), (0, 1), "{}", run.err);
     for sentence in [
         "no model called 'missing'",
-        "the draft stays as it was",
+        "the draft is unchanged",
         "expected auto or a number from 0 to 16 after /length, found '99'",
         "expected a model, mtp, ngram or none after /draft",
         "expected on or off after /think",
         "this model's chat template has no switch for thinking",
-        "there is no command /colour",
+        "unknown command /colour",
         "no reply yet",
         "the prompt is too long",
         "/draft MODEL|mtp|ngram|none",
@@ -140,7 +140,7 @@ fn what_cannot_be_done_is_said_and_the_conversation_goes_on() {
 }
 
 #[test]
-fn colours_show_what_became_of_the_drafts_and_leave_the_text_as_it_is() {
+fn colours_show_which_drafts_were_accepted_without_changing_the_text() {
     let story = ["Tell me a story about a fox."];
     let mut command = program(&["chat", "--temperature", "0", "--max-tokens", "60"]);
     command.env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1");
@@ -153,7 +153,7 @@ fn colours_show_what_became_of_the_drafts_and_leave_the_text_as_it_is() {
     for style in [ACCEPTED, BONUS, RECOVERED, REJECTED] {
         assert!(coloured.out.contains(style), "{style:?}: {}", coloured.out);
     }
-    // Without what was struck out and without the colours it is the text.
+    // Without the rejected tokens and the colour codes, only the text is left.
     let kept = coloured.out.split("\u{1b}[0m").filter_map(|piece| piece.split(REJECTED).next());
     let kept = [ACCEPTED, BONUS, RECOVERED]
         .iter()

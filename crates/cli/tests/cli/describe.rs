@@ -1,11 +1,12 @@
-//! What needs no running model: `inspect`, `tokenize`, `detokenize`, `render`, `compat`, `models list`.
+//! Commands that do not run a model: `inspect`, `tokenize`, `detokenize`, `render`, `compat`,
+//! `models list`.
 
 use candle_core::quantized::gguf_file::Value as Metadata;
 use foretoken_tests::{data, write_starter_folder};
 use serde_json::{Value, json as value};
 
+use crate::broken_models::{Folder, starter_draft};
 use crate::program::{json, run};
-use crate::wrong_models::{Folder, starter_draft};
 
 #[track_caller]
 fn one(arguments: &[&str]) -> Value {
@@ -55,7 +56,7 @@ fn every_vocabulary_tokenizes_its_test_vectors_and_gets_the_text_back() {
         let beside = |suffix: &str| std::fs::read_to_string(format!("{path}{suffix}")).unwrap();
         let texts = beside(".inp");
         let folder = Folder::new();
-        // Starting the program for all of them would take long.
+        // Starting the program for all lines would take too long.
         for (text, expected) in texts.split("\n__ggml_vocab_test__\n").zip(beside(".out").lines()).step_by(6)
         {
             let tokens = one(&["tokenize", "--model", path, "--file", &folder.file("text", text)]);
@@ -73,7 +74,7 @@ fn every_vocabulary_tokenizes_its_test_vectors_and_gets_the_text_back() {
 }
 
 #[test]
-fn every_template_renders_and_inspect_tells_what_a_model_thinks_between() {
+fn every_template_renders_and_inspect_shows_thinking_tags() {
     let folder = Folder::new();
     let messages = folder.file("messages.json", r#"[{"role": "user", "content": "Hello"}]"#);
     for entry in std::fs::read_dir(data("templates")).unwrap() {
@@ -91,23 +92,23 @@ fn every_template_renders_and_inspect_tells_what_a_model_thinks_between() {
 }
 
 #[test]
-fn a_folder_in_hugging_face_form_tells_the_story_that_its_gguf_file_tells() {
+fn a_safetensors_folder_and_its_gguf_file_write_the_same_text() {
     let folder = tempfile::tempdir().unwrap();
     write_starter_folder("starter-target", folder.path());
     let path = folder.path().to_str().unwrap();
     let model = one(&["inspect", path]);
     assert_eq!((&model["format"], &model["parameters"]), (&"safetensors".into(), &8_131_328.into()));
-    let tell = |target| {
-        let told =
+    let generated = |target| {
+        let run =
             run(&["generate", "--target", target, "--prompt", "Tell me a story.", "--max-tokens", "24"]);
-        assert_eq!(told.code, 0, "{}", told.err);
-        told.out
+        assert_eq!(run.code, 0, "{}", run.err);
+        run.out
     };
-    assert_eq!(tell(path), tell("starter"));
+    assert_eq!(generated(path), generated("starter"));
 }
 
 #[test]
-fn special_tokens_in_a_text_are_text_unless_they_are_asked_for() {
+fn special_tokens_in_a_text_are_plain_text_unless_special_is_given() {
     let ask = ["tokenize", "--model", "starter", "--text", "<|im_end|>"];
     let special = one(&[&ask[..], &["--special"]].concat());
     assert_eq!(special["ids"], serde_json::json!([2]));
@@ -120,7 +121,7 @@ fn special_tokens_in_a_text_are_text_unless_they_are_asked_for() {
 }
 
 #[test]
-fn a_file_with_a_tokenizer_alone_will_do() {
+fn a_file_with_only_a_tokenizer_can_tokenize() {
     let path = data("vocab/ggml-vocab-llama-spm.gguf");
     let ask = ["tokenize", "--model", path.to_str().unwrap(), "--text", "Hello world"];
     assert_eq!(one(&ask)["ids"], serde_json::json!([15043, 3186]));
@@ -129,7 +130,7 @@ fn a_file_with_a_tokenizer_alone_will_do() {
 }
 
 #[test]
-fn a_conversation_is_put_into_the_models_form() {
+fn a_conversation_is_rendered_with_the_models_template() {
     let folder = Folder::new();
     let messages = r#"[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]"#;
     let messages = folder.file("messages.json", messages);
@@ -148,20 +149,20 @@ fn a_conversation_is_put_into_the_models_form() {
 }
 
 #[test]
-fn a_template_with_a_switch_is_told_whether_to_think() {
+fn a_template_receives_the_thinking_switch() {
     let folder = Folder::new();
     let messages = folder.file("messages.json", r#"[{"role": "user", "content": "Hello"}]"#);
     let template = data("templates/Qwen-Qwen3-0.6B.jinja");
     let ask = ["render", "--messages", &messages, "--template", template.to_str().unwrap()];
-    let told = |thinking: &str| one(&[&ask[..], &["--thinking", thinking]].concat())["text"].clone();
-    let untold = one(&ask)["text"].clone();
-    assert_eq!(told("on"), untold);
-    assert_eq!(told("off"), format!("{}<think>\n\n</think>\n\n", untold.as_str().unwrap()));
+    let switched = |thinking: &str| one(&[&ask[..], &["--thinking", thinking]].concat())["text"].clone();
+    let unswitched = one(&ask)["text"].clone();
+    assert_eq!(switched("on"), unswitched);
+    assert_eq!(switched("off"), format!("{}<think>\n\n</think>\n\n", unswitched.as_str().unwrap()));
     assert_eq!(run(&[&ask[..], &["--thinking", "loudly"]].concat()).code, 2);
 }
 
 #[test]
-fn messages_that_are_none_are_refused() {
+fn invalid_messages_are_rejected() {
     let folder = Folder::new();
     for content in ["{}", "[{\"role\": \"tool\", \"content\": \"\"}]", "[", "[{\"role\": \"user\"}]"] {
         let messages = folder.file("messages.json", content);
@@ -172,7 +173,7 @@ fn messages_that_are_none_are_refused() {
 }
 
 #[test]
-fn compat_says_why_a_draft_fits_or_not() {
+fn compat_explains_its_verdict() {
     let yes = one(&["compat", "--target", "starter", "--draft", "starter-draft"]);
     assert_eq!((&yes["compatible"], &yes["method"]), (&true.into(), &"same".into()));
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! What computes: by name, and the CPU in the place of what cannot be had.
+//! Choice of the device by name, and the fallback to the CPU.
 
 use crate::program::{Run, STORY, finished, program, run};
 
@@ -17,13 +17,13 @@ fn generate<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&always, more].concat()
 }
 
-/// The sentences on standard error that say why something else computes.
+/// Sentences on standard error that explain the fallback.
 fn remarks(err: &str) -> Vec<&str> {
     err.lines().filter(|line| line.ends_with("Using the CPU instead.")).collect()
 }
 
 #[test]
-fn a_device_that_cannot_be_had_is_said_once_and_the_cpu_writes_the_same_text() {
+fn an_unavailable_device_is_reported_once_and_the_cpu_writes_the_same_text() {
     let plain = run(&generate(&["--device", "cpu"]));
     assert_eq!((plain.code, remarks(&plain.err)), (0, vec![]), "{}", plain.err);
     for (device, word) in [("cuda", "CUDA"), ("metal", "Metal")] {
@@ -39,7 +39,7 @@ fn a_device_that_cannot_be_had_is_said_once_and_the_cpu_writes_the_same_text() {
 }
 
 #[test]
-fn a_draft_may_have_a_device_of_its_own() {
+fn a_draft_can_have_its_own_device() {
     if cfg!(any(feature = "cuda", feature = "metal")) {
         return;
     }
@@ -56,7 +56,7 @@ fn a_device_that_does_not_exist_is_wrong_usage() {
     }
 }
 
-/// On the program that plays a GPU, where there is one.
+/// Runs on the software renderer, if there is one.
 fn on_the_gpu(more: &[&str], environment: &[(&str, &str)]) -> Run {
     let mut command = program(&generate(more));
     command.env_remove("WGPU_BACKEND").envs(environment.iter().copied());
@@ -64,7 +64,7 @@ fn on_the_gpu(more: &[&str], environment: &[(&str, &str)]) -> Run {
 }
 
 #[test]
-fn devices_are_listed_by_the_names_that_are_chosen_with_what_they_promise() {
+fn devices_are_listed_by_option_value_and_with_their_rounding() {
     let mut command = program(&["devices", "--json"]);
     command.env_remove("WGPU_BACKEND").envs([SOFTWARE]);
     let lines = finished(command, "").json();
@@ -80,9 +80,9 @@ fn devices_are_listed_by_the_names_that_are_chosen_with_what_they_promise() {
     );
 }
 
-/// One that is a program is always slower than the CPU that plays it.
+/// A software renderer is always slower than the CPU it runs on.
 #[test]
-fn who_names_no_device_is_told_what_was_measured() {
+fn the_automatic_device_choice_prints_its_measurement() {
     let mut command = program(&["chat", "--target", "starter", "--draft", "none"]);
     command.env_remove("WGPU_BACKEND").envs([SOFTWARE]);
     let found = finished(command, "/quit\n");
@@ -96,7 +96,7 @@ fn who_names_no_device_is_told_what_was_measured() {
 const SOFTWARE: (&str, &str) = ("FORETOKEN_SOFTWARE_GPU", "1");
 
 #[test]
-fn the_gpu_writes_the_cpus_text_and_a_draft_may_be_beside_it() {
+fn the_gpu_writes_the_cpus_text_also_with_a_draft() {
     let expected = run(&generate(&["--device", "cpu"]));
     for more in [&["--device", "gpu"][..], &["--device", "cpu", "--draft-device", "gpu"]] {
         let found = on_the_gpu(more, &[SOFTWARE]);
@@ -106,7 +106,7 @@ fn the_gpu_writes_the_cpus_text_and_a_draft_may_be_beside_it() {
 }
 
 #[test]
-fn a_gpu_that_is_not_there_is_said_and_the_cpu_writes_the_same_text() {
+fn a_missing_gpu_is_reported_and_the_cpu_writes_the_same_text() {
     let expected = run(&generate(&["--device", "cpu"]));
     for (device, environment, words) in [
         ("gpu:99", &[SOFTWARE][..], "There is no GPU number 99. This computer has 1: "),

@@ -1,8 +1,8 @@
-//! The built program, run as a person or a script runs it, on the starter pair and on files made to
-//! be refused.
+//! The built program as a person or a script runs it, on the starter pair and on broken files.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod bad_input;
+mod broken_models;
 mod chat;
 mod describe;
 mod devices;
@@ -12,4 +12,3 @@ mod program;
 mod reply;
 mod serve;
 mod templates;
-mod wrong_models;

@@ -6,8 +6,8 @@ use foretoken_tests::family;
 use foretoken_tests::repository;
 use serde_json::{Value, json as value};
 
+use crate::broken_models::Folder;
 use crate::program::{PAIR, Run, finished, json, program, run};
-use crate::wrong_models::Folder;
 
 #[test]
 fn a_bench_compares_plain_with_speculative_decoding() {
@@ -28,7 +28,7 @@ fn a_bench_compares_plain_with_speculative_decoding() {
 }
 
 #[test]
-fn a_sweep_has_every_draft_length_beside_the_governor_on_each_workload() {
+fn a_sweep_compares_every_draft_length_on_each_workload() {
     for workload in ["chat", "code", "copy"] {
         let ask = ["bench", "--tokens", "16", "--repeats", "1", "--sweep", "--workload", workload];
         let report = json(&[&ask[..], &PAIR].concat()).pop().unwrap();
@@ -49,7 +49,7 @@ fn a_sweep_has_every_draft_length_beside_the_governor_on_each_workload() {
 }
 
 #[test]
-fn a_sweep_of_ways_has_every_shape_drafter_and_rule() {
+fn a_sweep_of_ways_has_every_shape_drafter_and_acceptance_rule() {
     let ask = ["bench", "--tokens", "16", "--repeats", "1", "--sweep=ways"];
     let report = json(&[&ask[..], &PAIR].concat()).pop().unwrap();
     let ways = report["sweep"].as_array().unwrap();
@@ -64,7 +64,7 @@ fn a_sweep_of_ways_has_every_shape_drafter_and_rule() {
 }
 
 #[test]
-fn a_bench_without_a_draft_measures_plain_decoding_alone() {
+fn a_bench_without_a_draft_measures_only_plain_decoding() {
     let ask = ["bench", "--target", "starter-draft", "--tokens", "8", "--repeats", "1"];
     let report = json(&ask).pop().unwrap();
     assert!(report["plain"]["tokens_per_second"].as_f64().unwrap() > 0.0);
@@ -86,12 +86,12 @@ fn the_cost_of_a_pass_is_measured_for_every_number_of_rows() {
     assert!((costs[16]["ratio"].as_f64().unwrap() - ms(16) / ms(0)).abs() < 1e-9);
     let draft = report["draft_ms"].as_f64().unwrap();
     assert!(draft > 0.0 && draft < ms(16), "{draft}");
-    // No computer of today reads slower than a disk or faster than a cache.
+    // Slower than any memory and faster than any cache would be a wrong measurement.
     assert!((0.5..5000.0).contains(&report["read_bandwidth_gb_s"].as_f64().unwrap()));
 }
 
 #[test]
-fn a_bench_beside_busy_programs_has_both_speeds_on_all_threads_and_on_one() {
+fn a_bench_beside_busy_programs_reports_both_speeds_on_all_threads_and_on_one() {
     let ask = ["bench", "--target", "starter-draft", "--beside", "2", "--tokens", "8", "--repeats", "1"];
     let report = json(&ask).pop().unwrap();
     assert_eq!((&report["type"], &report["busy"]), (&"bench_beside".into(), &2.into()));
@@ -102,7 +102,7 @@ fn a_bench_beside_busy_programs_has_both_speeds_on_all_threads_and_on_one() {
     }
 }
 
-/// A short bench of a small model with random weights, made in `folder`.
+/// A short benchmark of a small model with random weights, generated in `folder`.
 fn random(folder: &Folder, more: &[&str]) -> Vec<String> {
     let files = folder.file("models", "");
     std::fs::remove_file(&files).unwrap();
@@ -111,7 +111,7 @@ fn random(folder: &Folder, more: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_bench_of_random_weights_makes_its_models_and_measures_everything() {
+fn a_bench_with_random_weights_generates_its_models_and_measures_everything() {
     let folder = Folder::new();
     let ask = random(&folder, &["--random", "tiny:Q4_K_M,tiny:Q8_0", "--verify-cost"]);
     let reports = json(&ask.iter().map(String::as_str).collect::<Vec<_>>());
@@ -143,7 +143,8 @@ fn a_bench_of_random_weights_makes_its_models_and_measures_everything() {
         let (bytes, bandwidth) =
             (number(&report["weight_bytes_per_token"]), number(&report["read_bandwidth_gb_s"]));
         assert!((0.5..5000.0).contains(&bandwidth));
-        // A model that fits a cache reads as fast as it computes, which is slower than reading alone.
+        // A model that fits into a cache reads as fast as it computes, which is slower than only
+        // reading.
         assert!((0.001..1.5).contains(&number(&report["bandwidth_share"])));
         let file = number(&report["file_bytes"]);
         assert_eq!(file as u64, std::fs::metadata(report["target"].as_str().unwrap()).unwrap().len());
@@ -165,9 +166,10 @@ fn beside_llama_cpp(ask: &[String], folder: &str) -> Run {
     finished(command, "")
 }
 
-/// The path of `folder`, with made-up programs of llama.cpp that note what they are asked in its file `asked`.
+/// The path of `folder` with fake llama.cpp programs, which append their arguments to its file
+/// `asked`.
 #[cfg(unix)]
-fn made_up_llama_cpp(folder: &Folder) -> String {
+fn fake_llama_cpp(folder: &Folder) -> String {
     use std::os::unix::fs::PermissionsExt;
 
     // Passes over n rows take n milliseconds; 1000 tokens/s in a prompt, 100 plain.
@@ -179,7 +181,7 @@ case "$*" in
 *) echo "[$(test_of 512 0 512000000), $(test_of 0 8 80000000)]" | sed 's/, 1\]/]/g' ;;
 esac
 "#;
-    // 10 tokens/s for every token of a draft, and 1 more where drafts may end early.
+    // 10 tokens/s per token of the draft, and 1 more if drafts may end early.
     const SPECULATIVE: &str = r#"#!/bin/sh
 echo "$*" >> "$(dirname "$0")/asked"
 length=$(echo "$*" | tr '\n' ' ' | sed 's/.*n-max \([0-9]*\).*/\1/')
@@ -198,7 +200,7 @@ echo "accept    = 79.000%" >&2
 #[test]
 fn llama_cpps_programs_run_on_the_same_files() {
     let folder = Folder::new();
-    let programs = made_up_llama_cpp(&folder);
+    let programs = fake_llama_cpp(&folder);
     let ask = random(&folder, &["--random", "tiny:Q8_0", "--verify-cost", "--json"]);
     let report = beside_llama_cpp(&ask, &programs).json().pop().unwrap();
     let theirs = &report["llama_cpp"];
@@ -228,9 +230,9 @@ fn llama_cpps_programs_run_on_the_same_files() {
 
 #[cfg(unix)]
 #[test]
-fn every_model_of_a_folder_is_measured_plain_and_with_all_that_drafts_for_it_there() {
+fn every_model_of_a_folder_is_measured_plain_and_with_every_fitting_draft() {
     let folder = Folder::new();
-    let programs = made_up_llama_cpp(&folder);
+    let programs = fake_llama_cpp(&folder);
     let models = tempfile::tempdir().unwrap();
     for file in ["starter-target-Q8_0.gguf", "starter-draft-Q8_0.gguf"] {
         std::os::unix::fs::symlink(repository().join("starter").join(file), models.path().join(file))
@@ -242,7 +244,7 @@ fn every_model_of_a_folder_is_measured_plain_and_with_all_that_drafts_for_it_the
         ask.iter().chain(&["--tokens", "8", "--repeats", "1", "--threads", "1"]).map(ToString::to_string);
     let mut ask: Vec<String> = ask.collect();
     let table = beside_llama_cpp(&ask, &programs);
-    assert!(table.err.contains("broken.gguf is left out: "), "{}", table.err);
+    assert!(table.err.contains("broken.gguf is skipped: "), "{}", table.err);
     assert!(table.out.contains("starter-target-Q8_0 with starter-draft-Q8_0, CPU"), "{}", table.out);
     ask.push("--json".to_owned());
     let reports = beside_llama_cpp(&ask, &programs).json();
@@ -272,7 +274,7 @@ fn every_model_of_a_folder_is_measured_plain_and_with_all_that_drafts_for_it_the
 }
 
 #[test]
-fn a_model_of_a_folder_is_measured_with_its_block_for_mtp() {
+fn a_model_of_a_folder_is_measured_with_its_mtp_block() {
     let models = tempfile::tempdir().unwrap();
     family("qwen35")
         .with_template("{{ messages[0].content }}")
@@ -289,7 +291,7 @@ fn a_model_of_a_folder_is_measured_with_its_block_for_mtp() {
 }
 
 #[test]
-fn a_folder_without_models_is_refused() {
+fn a_folder_without_models_is_rejected() {
     let empty = tempfile::tempdir().unwrap();
     let empty = empty.path().to_str().unwrap();
     let refused = run(&["bench", "--models", empty]);
@@ -301,7 +303,7 @@ fn a_folder_without_models_is_refused() {
 }
 
 #[test]
-fn a_program_of_llama_cpp_that_is_missing_is_left_out() {
+fn a_missing_llama_cpp_program_is_skipped() {
     let folder = Folder::new();
     let nothing = folder.file("nothing", "");
     let empty = nothing.strip_suffix("/nothing").unwrap();
@@ -323,7 +325,7 @@ fn a_program_of_llama_cpp_that_is_missing_is_left_out() {
 }
 
 #[test]
-fn prompts_come_from_a_file_in_either_form() {
+fn prompts_are_read_from_either_file_format() {
     let folder = Folder::new();
     let both =
         "{\"prompt\": \"Hello\", \"id\": 1}\n\n{\"turns\": [\"Count from one to five.\", \"And on\"]}\n";
@@ -340,7 +342,7 @@ fn prompts_come_from_a_file_in_either_form() {
 }
 
 #[test]
-fn prompts_in_the_form_of_published_ones_are_understood() {
+fn prompts_in_the_format_of_spec_bench_are_read() {
     let folder = Folder::new();
     let line = |id: u32| {
         let (turns, reference) = (["A dozen eggs and half a dozen: how many?"], ["18"]);
@@ -352,7 +354,7 @@ fn prompts_in_the_form_of_published_ones_are_understood() {
 }
 
 #[test]
-fn the_scores_are_the_same_whatever_the_chunks() {
+fn the_logits_do_not_depend_on_the_chunks() {
     let ask = ["logits", "--target", "starter", "--tokens", "1,400,9,17,1033,5,77,78,79,2048"];
     let whole = json(&ask);
     assert_eq!(whole.len(), 10);
@@ -372,7 +374,7 @@ fn the_scores_are_the_same_whatever_the_chunks() {
 }
 
 #[test]
-fn the_likeliest_next_token_is_what_greedy_decoding_writes() {
+fn greedy_decoding_writes_the_most_likely_token() {
     let text =
         ["generate", "--target", "starter", "--raw", "--prompt", "Once upon a time", "--max-tokens", "1"];
     let written = json(&text).pop().unwrap()["tokens"][0].clone();
@@ -383,7 +385,7 @@ fn the_likeliest_next_token_is_what_greedy_decoding_writes() {
 }
 
 #[test]
-fn a_quick_check_of_a_device_finds_texts_without_mistakes_and_says_what_was_measured() {
+fn a_quick_gpu_check_finds_no_mistakes_and_reports_its_measurements() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().to_str().unwrap();
     let found = json(&["gpu-check", "--device", "cpu", "--quick", "--folder", folder]);
@@ -393,7 +395,7 @@ fn a_quick_check_of_a_device_finds_texts_without_mistakes_and_says_what_was_meas
     for text in report["texts"].as_array().unwrap() {
         assert_eq!(number(&text["same"]) + number(&text["near_ties"]), number(&text["replies"]), "{text}");
     }
-    // Kernels of both kinds round activations; nothing is rounded of a model in half precision.
+    // Both engines round activations; a model in half precision needs no rounding.
     let error = |model: &str| {
         let rows = report["accuracy"].as_array().unwrap();
         rows.iter().find(|row| row["model"] == model).unwrap()["device"].as_f64().unwrap()
@@ -402,8 +404,8 @@ fn a_quick_check_of_a_device_finds_texts_without_mistakes_and_says_what_was_meas
     let speed = &report["speed"][0];
     assert_eq!(speed["verify_cost"].as_array().unwrap().len(), 17);
     assert!(speed["prompt_tokens_per_second"].as_f64().unwrap() > 0.0, "{speed}");
-    // Tensors are no programs of this engine's own, and round in their own way.
-    assert!(speed["handed"].is_null() && report["software"] == false, "{report}");
+    // Tensors are not this engine's own kernels, and round differently.
+    assert!(speed["pass_work"].is_null() && report["software"] == false, "{report}");
     assert!(report["accuracy"].as_array().unwrap().iter().all(|row| row["cpu_bits"] == false), "{report}");
     assert!(speed["host_ms"].as_f64().unwrap() > 0.0 && report["memory_gb_s"].as_f64().unwrap() > 0.0);
 }

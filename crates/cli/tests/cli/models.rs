@@ -1,4 +1,4 @@
-//! `models`: a download from a hub on this computer, interrupted in every way, and what is here afterwards.
+//! `models`: a download from a local hub, interrupted in every way, and the files it leaves.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -16,7 +16,7 @@ use crate::program::{Run, finished, program, run};
 
 const NAME: &str = "owner/name-GGUF:name-Q4_K_M.gguf";
 
-/// A hub with one model, and the folders of somebody who downloads it.
+/// A hub with one model, and the folders of a user who downloads it.
 struct Shelf {
     folder: TempDir,
     hub: Hub,
@@ -48,7 +48,7 @@ impl Shelf {
         command.env("HF_ENDPOINT", &self.hub.url).env("HF_HUB_CACHE", self.folder.path().join("cache"));
         command.env("FORETOKEN_DATA_DIR", self.folder.path().join("data"));
         command.env("HF_HOME", self.folder.path().join("home")).env_remove("HF_TOKEN");
-        // No keyring of the person who runs the tests.
+        // Not the keyring of the person who runs the tests.
         command.env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere");
         command
     }
@@ -57,7 +57,7 @@ impl Shelf {
         finished(self.program(arguments), "")
     }
 
-    /// Begins a download and leaves it when the hub has sent so many bytes.
+    /// Starts a download and returns it running once the hub has sent `bytes`.
     fn pull_until(&self, bytes: u64) -> Child {
         let mut command = self.program(&["models", "pull", NAME]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -77,12 +77,12 @@ impl Shelf {
     }
 }
 
-/// With FORETOKEN_TEST_DOWNLOAD_MB=2000 this is the number that is promised.
+/// FORETOKEN_TEST_DOWNLOAD_MB=2000 repeats the published measurement.
 #[test]
-fn a_download_that_is_killed_three_times_arrives_whole_and_is_fetched_once() {
+fn a_download_killed_three_times_completes_without_fetching_bytes_twice() {
     let megabytes = std::env::var("FORETOKEN_TEST_DOWNLOAD_MB").map_or(64, |text| text.parse().unwrap());
     let shelf = Shelf::new(megabytes * 1_000_000);
-    // As slow as the other side reads, or bytes that wait between the two would count as fetched.
+    // As slow as the client reads, or bytes waiting between the two would count as fetched.
     let speed = Some((shelf.bytes / 3).min(100_000_000));
     shelf.hub.set(Faults { bytes_per_second: speed, ..Faults::default() });
     for quarter in 1..=3 {
@@ -107,8 +107,8 @@ fn ctrl_c_pauses_and_the_same_command_resumes() {
     assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
     let ended = child.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(130));
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert!(said.contains("of 6.0 MB; the same command resumes it"), "{said}");
+    let message = String::from_utf8(ended.stderr).unwrap();
+    assert!(message.contains("of 6.0 MB; the same command resumes it"), "{message}");
     shelf.hub.set(Faults::default());
     let resumed = shelf.run(&["models", "pull", NAME]);
     assert_eq!((resumed.code, resumed.out), (0, format!("downloaded {NAME}, 6.0 MB\n")));
@@ -117,7 +117,7 @@ fn ctrl_c_pauses_and_the_same_command_resumes() {
 }
 
 #[test]
-fn progress_is_json_where_that_is_asked_for() {
+fn progress_is_json_if_requested() {
     let shelf = Shelf::new(2_000_000);
     shelf.hub.set(Faults { bytes_per_second: Some(2_000_000), ..Faults::default() });
     let lines = shelf.run(&["models", "pull", "owner/name-GGUF", "--json"]).json();
@@ -129,7 +129,7 @@ fn progress_is_json_where_that_is_asked_for() {
 }
 
 #[test]
-fn a_model_is_removed_when_that_is_agreed_to() {
+fn a_model_is_removed_only_after_confirmation() {
     let shelf = Shelf::new(80_000);
     assert_eq!(shelf.run(&["models", "pull", NAME]).code, 0);
     let unasked = shelf.run(&["models", "rm", NAME]);
@@ -144,12 +144,12 @@ fn a_model_is_removed_when_that_is_agreed_to() {
     let starter = shelf.run(&["models", "rm", "starter", "--yes"]);
     assert!(starter.code == 1 && starter.err.contains("cannot be removed"), "{starter:?}");
     let own = shelf.run(&["models", "rm", shelf.original().to_str().unwrap(), "--yes"]);
-    assert!(own.code == 2 && own.err.contains("a file of your own"), "{own:?}");
+    assert!(own.code == 2 && own.err.contains("your own file"), "{own:?}");
     assert!(shelf.original().exists());
 }
 
 #[test]
-fn what_goes_wrong_is_one_sentence_and_an_exit_code() {
+fn an_error_is_one_sentence_and_an_exit_code() {
     let shelf = Shelf::new(80_000);
     shelf.hub.gate("owner/name-GGUF", "hf_right");
     let gated = shelf.run(&["models", "pull", NAME]);
@@ -171,13 +171,13 @@ fn what_goes_wrong_is_one_sentence_and_an_exit_code() {
         let mut wrong = shelf.program(&["models", "pull", "owner/other"]);
         wrong.env("HF_ENDPOINT", address);
         let wrong = finished(wrong, "");
-        let said = format!("expected a web address in HF_ENDPOINT, found '{address}'");
-        assert!(wrong.code == 1 && wrong.err.contains(&said), "{wrong:?}");
+        let message = format!("expected a web address in HF_ENDPOINT, found '{address}'");
+        assert!(wrong.code == 1 && wrong.err.contains(&message), "{wrong:?}");
     }
 }
 
 #[test]
-fn a_token_of_the_ecosystems_file_opens_a_gated_repository() {
+fn the_token_in_the_hugging_face_cache_opens_a_gated_repository() {
     let shelf = Shelf::new(80_000);
     shelf.hub.gate("owner/name-GGUF", "hf_right");
     let home = shelf.folder.path().join("home");
@@ -212,7 +212,7 @@ fn the_catalogue_names_pairs_that_pull_understands() {
 }
 
 #[test]
-fn a_head_is_pulled_as_a_folder_and_drafts_for_its_target_alone() {
+fn a_pulled_head_drafts_only_for_its_own_target() {
     let shelf = Shelf::new(8);
     let mut head = RandomHead::new(starter_target().config().unwrap(), Flags::default());
     head.entering = vec![2, 4, 6];
@@ -237,7 +237,7 @@ fn a_head_is_pulled_as_a_folder_and_drafts_for_its_target_alone() {
 }
 
 #[test]
-fn the_block_in_a_targets_file_drafts_for_it() {
+fn the_mtp_block_in_a_targets_file_drafts_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let target = family("qwen35").with_mtp().gguf(folder.path(), GgmlDType::Q8_0);
     let target = target.path().to_str().unwrap();
@@ -261,15 +261,15 @@ fn the_block_in_a_targets_file_drafts_for_it() {
     assert!(alone.code != 0 && alone.err.contains(why), "{}", alone.err);
 }
 
-/// On a disk of its own, which takes a namespace of its own.
+/// A disk of its own needs a mount namespace.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_disk_that_fills_up_pauses_the_download_and_nothing_is_lost() {
+fn a_full_disk_pauses_the_download_without_losing_bytes() {
     let shelf = Shelf::new(6_000_000);
     shelf.hub.set(Faults { bytes_per_second: Some(3_000_000), ..Faults::default() });
     let disk = shelf.folder.path().join("cache");
     fs::create_dir(&disk).unwrap();
-    // The disk has room when it begins, and none when the other file has come.
+    // The disk has room at the beginning, and none once the other file is written.
     let script = r#"
         mount -t tmpfs -o size=8m none "$0" || exit 99
         "$@" & pull=$!

@@ -1,4 +1,4 @@
-//! Runs `foretoken-cli` and holds what it wrote. Asserts nothing but that it came to an end.
+//! Runs `foretoken-cli` and returns its output. Only asserts that it ends.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-/// The embedded pair, as every command wants to have it.
+/// The embedded pair as options.
 pub const PAIR: [&str; 4] = ["--target", "starter", "--draft", "starter-draft"];
 
 pub const STORY: &str = "Tell me a story about a fox";
 
-/// What a run left behind.
+/// Output of a run.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -20,11 +20,11 @@ pub struct Run {
     pub err: String,
 }
 
-/// The program, told to use an empty data folder, to know of no SmolLM2, to write no colours, to look for no llama.cpp and, as
-/// tests run beside each other, to compute on one thread.
+/// The program with an empty data folder, without SmolLM2, colours and llama.cpp, and, since tests
+/// run in parallel, on one thread.
 pub fn program(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_foretoken-cli"));
-    // One of its own, as what is learned is kept there.
+    // A folder per run, since statistics are saved in it.
     static RUNS: AtomicU32 = AtomicU32::new(0);
     let own = format!("no-data-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let nowhere = Path::new(env!("CARGO_TARGET_TMPDIR")).join(own);
@@ -32,7 +32,7 @@ pub fn program(arguments: &[&str]) -> Command {
     command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1").env_remove("RUST_LOG");
     command.env("FORETOKEN_SMOLLM2_DIR", &nowhere).env_remove("LLAMA_CPP_BIN");
     command.env("CANDLE_NUM_THREADS", "1").env("RAYON_NUM_THREADS", "1");
-    // Whether this computer's GPU is faster is not what is tested.
+    // These tests do not depend on whether this computer's GPU is faster.
     command.env("WGPU_BACKEND", "noop");
     command
 }
@@ -45,7 +45,7 @@ pub fn run(arguments: &[&str]) -> Run {
 pub fn finished(mut command: Command, input: &str) -> Run {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A program that refuses its arguments closes its input before it is written.
+    // A program that rejects its arguments closes its input early.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -53,7 +53,7 @@ pub fn finished(mut command: Command, input: &str) -> Run {
 }
 
 impl Run {
-    /// Every line of the output, which must be JSON, of a run that must have succeeded.
+    /// The lines of the output as JSON; panics if the run failed.
     #[track_caller]
     pub fn json(&self) -> Vec<Value> {
         assert_eq!(self.code, 0, "{}", self.err);
@@ -61,7 +61,7 @@ impl Run {
     }
 }
 
-/// [`run`] with `--json`, its lines.
+/// Runs with `--json` and returns the lines.
 #[track_caller]
 pub fn json(arguments: &[&str]) -> Vec<Value> {
     run(&[arguments, &["--json"]].concat()).json()

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use crate::broken_models::Folder;
 use crate::program::{PAIR, STORY, finished, json, program, run};
-use crate::wrong_models::Folder;
 
 fn texts(rounds: &[Value]) -> String {
     let mut text = String::new();
@@ -25,7 +25,7 @@ fn outcomes<'a>(rounds: &'a [Value], outcome: &'a str) -> usize {
 }
 
 #[test]
-fn a_reply_in_json_is_its_rounds_and_then_their_sum() {
+fn a_reply_in_json_is_its_rounds_followed_by_their_sums() {
     let ask =
         ["generate", "--prompt", STORY, "--max-tokens", "60", "--draft-length", "4", "--drafter", "model"];
     let lines = json(&[&ask[..], &["--tree", "1"], &PAIR[..]].concat());
@@ -50,8 +50,8 @@ fn a_reply_in_json_is_its_rounds_and_then_their_sum() {
 }
 
 #[test]
-fn the_text_on_standard_output_is_the_reply_and_the_numbers_are_beside_it() {
-    // On the CPU: of a GPU that this build does not use there would be a word.
+fn standard_output_has_only_the_reply_and_standard_error_its_statistics() {
+    // On the CPU, since a GPU that this build does not use would be mentioned.
     let ask = ["generate", "--target", "starter", "--device", "cpu", "--prompt", "Count from one to five."];
     let plain = run(&ask);
     let done = json(&ask).pop().unwrap();
@@ -64,7 +64,7 @@ fn the_text_on_standard_output_is_the_reply_and_the_numbers_are_beside_it() {
 }
 
 #[test]
-fn the_prompt_may_come_from_a_file_or_a_pipe() {
+fn the_prompt_can_come_from_a_file_or_a_pipe() {
     let ask = ["generate", "--target", "starter", "--max-tokens", "12", "--json"];
     let given = run(&[&ask[..], &["--prompt", STORY]].concat()).json().pop().unwrap();
     let piped = program(&[&ask[..], &["--prompt-file", "-"]].concat());
@@ -74,12 +74,12 @@ fn the_prompt_may_come_from_a_file_or_a_pipe() {
 }
 
 #[test]
-fn a_raw_prompt_is_taken_as_it_is() {
+fn a_raw_prompt_is_used_unchanged() {
     let ask = ["generate", "--target", "starter", "--max-tokens", "8", "--raw", "--prompt"];
     let words = json(&[&ask[..], &["Once upon a time"]].concat()).pop().unwrap();
     let ids = json(&["tokenize", "--model", "starter", "--text", "Once upon a time"]).pop().unwrap();
     assert_eq!(words["prompt_tokens"], ids["ids"].as_array().unwrap().len());
-    // The same conversation, put into the model's form by hand.
+    // The same conversation in the model's format, written by hand.
     let form = format!("<|im_start|>user\n{STORY}<|im_end|>\n<|im_start|>assistant\n");
     let by_hand = json(&[&ask[..], &[&form]].concat()).pop().unwrap();
     let rendered =
@@ -89,7 +89,7 @@ fn a_raw_prompt_is_taken_as_it_is() {
 }
 
 #[test]
-fn a_reply_goes_on_after_its_end_when_told_to() {
+fn ignore_eos_continues_after_the_end_token() {
     let ask = ["generate", "--target", "starter", "--prompt", "Hello", "--max-tokens", "80"];
     let ended = json(&ask).pop().unwrap();
     let going_on = json(&[&ask[..], &["--ignore-eos"]].concat()).pop().unwrap();
@@ -99,7 +99,7 @@ fn a_reply_goes_on_after_its_end_when_told_to() {
 }
 
 #[test]
-fn a_seed_gives_the_same_text_whoever_drafts_and_another_seed_another_one() {
+fn the_text_depends_on_the_seed_and_not_on_the_drafter() {
     let write = |draft, seed| {
         let ask = ["generate", "--target", "starter", "--prompt", STORY, "--max-tokens", "40"];
         let settings = ["--temperature", "0.9", "--seed", seed, "--draft", draft];
@@ -114,7 +114,7 @@ fn a_seed_gives_the_same_text_whoever_drafts_and_another_seed_another_one() {
 }
 
 #[test]
-fn a_reproducible_text_without_a_seed_says_the_seed_it_was_given() {
+fn a_reproducible_text_without_a_seed_prints_the_drawn_seed() {
     let ask = ["generate", "--target", "starter", "--prompt", STORY, "--max-tokens", "5", "--json"];
     let settings = ["--temperature", "1", "--mode", "reproducible"];
     let run = run(&[&ask[..], &settings].concat());
@@ -170,7 +170,7 @@ fn check_finds_every_way_of_drafting_identical() {
 }
 
 #[test]
-fn a_round_says_how_it_was_drafted() {
+fn a_round_in_json_shows_how_it_was_drafted() {
     let ask = ["generate", "--prompt", STORY, "--max-tokens", "40"];
     let rounds = |more: &[&str]| json(&[&ask[..], &PAIR, more].concat());
     let tree = rounds(&["--draft-length", "4", "--drafter", "model", "--tree", "3"]);
@@ -195,19 +195,19 @@ fn a_round_says_how_it_was_drafted() {
 }
 
 #[test]
-fn check_at_a_temperature_is_reproducible_by_default_and_says_its_seed() {
+fn check_at_a_temperature_is_reproducible_by_default_and_prints_its_seed() {
     let ask = ["check", "--prompt", STORY, "--max-tokens", "20", "--temperature", "0.8"];
     let run = run(&[&ask[..], &PAIR].concat());
     assert_eq!(run.code, 0, "{}", run.err);
-    // With a seed of its own every time, a text may end early.
+    // The seed differs every time, so a text may end early.
     let tokens = run.out.strip_prefix("identical: all ").and_then(|rest| rest.split_once(' ')).unwrap();
     assert!((1..=20).contains(&tokens.0.parse().unwrap()), "{}", run.out);
     assert_eq!(tokens.1, "tokens are the same with and without drafts\n");
-    assert!(run.err.contains("reproducible mode with a fresh seed: --seed "), "{}", run.err);
+    assert!(run.err.contains("reproducible mode with a new seed: --seed "), "{}", run.err);
 }
 
 #[test]
-fn check_refuses_the_fastest_mode_and_a_check_without_drafts() {
+fn check_rejects_the_fastest_mode_and_a_missing_draft() {
     let ask = ["check", "--target", "starter", "--prompt", STORY];
     for (settings, sentence) in [
         (
@@ -225,7 +225,7 @@ fn check_refuses_the_fastest_mode_and_a_check_without_drafts() {
 }
 
 #[test]
-fn a_reader_who_has_read_enough_ends_the_program_quietly() {
+fn a_closed_output_pipe_ends_the_program_quietly() {
     let mut command =
         program(&[&["generate", "--prompt", STORY, "--json", "--device", "cpu"], &PAIR[..]].concat());
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -257,7 +257,7 @@ fn an_interrupt_stops_the_reply_and_keeps_what_was_written() {
 }
 
 #[test]
-fn what_was_learned_is_kept_for_the_next_run_unless_it_is_to_be_cold() {
+fn statistics_are_saved_for_the_next_run_unless_cold_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("learned.json");
     let ask = ["generate", "--prompt", STORY, "--max-tokens", "30", "--json"];

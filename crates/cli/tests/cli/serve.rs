@@ -1,4 +1,4 @@
-//! `serve` on the starter pair, asked as any program asks.
+//! `serve` on the starter pair, with requests like those of other programs.
 
 #[cfg(unix)]
 use std::io::Read;
@@ -11,8 +11,8 @@ use foretoken_tests::client::{Answer, asked, post};
 use foretoken_tests::served::Served;
 use serde_json::{Value, json};
 
+use crate::broken_models::starter_draft;
 use crate::program::{PAIR, STORY, json as lines, program, run};
-use crate::wrong_models::starter_draft;
 
 fn start(arguments: &[&str]) -> Served {
     Served::start(program(&[&["serve", "--port", "0"], arguments].concat()))
@@ -29,7 +29,7 @@ impl Asked for Served {
         post(&self.at, &format!("/v1/{path}"), &body.to_string())
     }
 
-    /// The answer to [`STORY`] with what is asked for beside it, which must be a reply.
+    /// The reply to [`STORY`] with the fields of `more`; panics on an error.
     #[track_caller]
     fn story(&self, more: Value) -> Value {
         let answer = self.ask("chat/completions", &story(more));
@@ -37,7 +37,7 @@ impl Asked for Served {
         answer.json()
     }
 
-    /// The pieces of a reply as it is streamed.
+    /// The deltas of a streamed reply.
     fn streamed(&self, more: Value) -> Vec<String> {
         let mut body = story(more);
         body["stream"] = true.into();
@@ -60,13 +60,13 @@ fn text(answer: &Value) -> &str {
     answer["choices"][0]["message"]["content"].as_str().unwrap()
 }
 
-/// What `generate` writes.
+/// The output of `generate`.
 fn generated(more: &[&str]) -> Value {
     lines(&[&["generate"][..], &PAIR, &["--prompt", STORY], more].concat()).pop().unwrap()
 }
 
 #[test]
-fn a_reply_is_the_one_of_generate_whole_and_streamed_and_its_usage_tells_of_the_drafts() {
+fn a_reply_equals_that_of_generate_and_its_usage_counts_drafts() {
     let served = start(&[&PAIR[..], &["--draft-length", "4"]].concat());
     let done = generated(&["--max-tokens", "60"]);
     let whole = served.story(json!({ "temperature": 0, "max_tokens": 60 }));
@@ -88,7 +88,7 @@ fn a_reply_is_the_one_of_generate_whole_and_streamed_and_its_usage_tells_of_the_
 }
 
 #[test]
-fn the_same_seed_writes_the_same_reply_and_another_another() {
+fn the_reply_depends_on_the_seed() {
     let served = start(&PAIR);
     let seeded = |seed: u32| json!({ "temperature": 0.9, "seed": seed, "max_tokens": 40 });
     let [first, again, other] = [7, 7, 8].map(|seed| text(&served.story(seeded(seed))).to_owned());
@@ -99,11 +99,11 @@ fn the_same_seed_writes_the_same_reply_and_another_another() {
 }
 
 #[test]
-fn a_stop_string_ends_a_reply_wherever_it_begins_and_no_part_of_it_comes() {
+fn a_stop_string_ends_a_reply_and_no_part_of_it_is_sent() {
     let served = start(&PAIR);
     let done = generated(&["--max-tokens", "60"]);
     let all = done["text"].as_str().unwrap();
-    // Of different lengths, so that they begin and end within tokens and between them.
+    // Different lengths, so that stop strings begin and end within tokens and between them.
     for (at, length) in [(30, 3), (41, 7), (52, 12), (60, 25)] {
         let stop = &all[at..at + length];
         let ends = all.find(stop).unwrap();
@@ -119,7 +119,7 @@ fn a_stop_string_ends_a_reply_wherever_it_begins_and_no_part_of_it_comes() {
 }
 
 #[test]
-fn a_text_goes_on_as_generate_does_with_it_raw() {
+fn a_completion_equals_that_of_generate_with_raw() {
     let served = start(&PAIR);
     let prompt = "Once upon a time";
     let raw = ["generate", "--target", "starter", "--raw", "--prompt", prompt, "--max-tokens", "20"];
@@ -131,7 +131,7 @@ fn a_text_goes_on_as_generate_does_with_it_raw() {
 }
 
 #[test]
-fn what_the_engine_refuses_is_said_and_the_next_request_is_replied_to() {
+fn an_engine_error_is_reported_and_the_next_request_is_answered() {
     let served = start(&PAIR);
     let long =
         json!({ "messages": [{ "role": "user", "content": "a story ".repeat(3000) }], "stream": true });
@@ -152,7 +152,7 @@ fn what_the_engine_refuses_is_said_and_the_next_request_is_replied_to() {
 }
 
 #[test]
-fn a_reply_that_nobody_waits_for_any_more_is_stopped() {
+fn a_reply_stops_when_the_client_disconnects() {
     let served = start(&PAIR);
     let endless = story(json!({ "stream": true, "ignore_eos": true, "temperature": 0 })).to_string();
     let whole = Instant::now();
@@ -167,7 +167,7 @@ fn a_reply_that_nobody_waits_for_any_more_is_stopped() {
 }
 
 #[test]
-fn a_model_is_called_by_the_name_of_its_file() {
+fn a_model_is_named_after_its_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("My Model.gguf");
     std::fs::copy(starter_draft(), &path).unwrap();
@@ -176,7 +176,7 @@ fn a_model_is_called_by_the_name_of_its_file() {
 }
 
 #[test]
-fn a_server_that_cannot_start_says_why() {
+fn a_server_that_cannot_start_prints_the_reason() {
     let taken = start(&PAIR);
     let port = taken.at.rsplit_once(':').unwrap().1;
     for (arguments, message) in [
@@ -196,7 +196,7 @@ fn a_server_that_cannot_start_says_why() {
 }
 
 #[test]
-fn a_key_from_the_environment_is_asked_for() {
+fn the_key_from_the_environment_is_required() {
     let mut command = program(&[&["serve", "--port", "0"][..], &PAIR].concat());
     command.env("FORETOKEN_SERVER_KEY", "secret");
     let served = Served::start(command);
@@ -205,7 +205,7 @@ fn a_key_from_the_environment_is_asked_for() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_lets_the_reply_under_way_end_and_then_the_program() {
+fn ctrl_c_ends_the_program_after_the_running_reply() {
     let mut served = start(&PAIR);
     let body = story(json!({ "max_tokens": 30, "temperature": 0, "stream": true })).to_string();
     let mut stream = asked(&served.at, "/v1/chat/completions", &body);

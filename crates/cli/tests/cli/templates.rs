@@ -1,5 +1,5 @@
-//! Chat templates made to hurt, given to the program as it is built: each ends in one sentence, and what renders
-//! goes on.
+//! Hostile chat templates in the built program: each ends in one sentence, and the next template
+//! renders.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,22 +8,22 @@ use candle_core::quantized::gguf_file::Value;
 use foretoken_engine::Error;
 use foretoken_engine::model::{ChatMessage, ChatTemplate, Renderer, Role};
 
+use crate::broken_models::Folder;
 use crate::program::run;
-use crate::wrong_models::Folder;
 
-/// Far more than the program's own limits, on a busy computer.
+/// Far more than the program's own time limit, for a busy computer.
 const SOON: Duration = Duration::from_secs(60);
 
 const MEMORY: &str = "it takes too much memory";
 const TIME: &str = "it takes too long";
 const TOO_MUCH: &str = "it needs more than this program allows";
 
-/// `many` times over between `begin` and `end`.
+/// `many`, repeated `times` times between `begin` and `end`.
 fn repeated(begin: &str, many: &str, times: usize, end: &str) -> String {
     format!("{begin}{}{end}", many.repeat(times))
 }
 
-/// Templates and why each fails.
+/// Templates and the reason why each fails.
 fn hostile() -> Vec<(&'static str, String, &'static str)> {
     vec![
         ("terms", repeated("{{ x", " + x", 60_000, " }}"), TOO_MUCH),
@@ -62,7 +62,7 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
         ("brackets", format!("{{{{ {}1{} }}}}", "(".repeat(8000), ")".repeat(8000)), "recursion"),
         ("lists", format!("{{{{ {}1{} }}}}", "[".repeat(8000), "]".repeat(8000)), "recursion"),
         ("blocks", repeated("", "{% if x %}", 4000, &"{% endif %}".repeat(4000)), "recursion"),
-        // A panic of the library that runs templates.
+        // A panic inside the template library.
         ("nothing backwards", "{% for m in [][::-1] %}{{ m }}{% endfor %}".into(), TOO_MUCH),
         ("an endless source", "a".repeat(300_000), "it has 300000 bytes"),
     ]
@@ -85,7 +85,7 @@ fn rendered(source: &str, renderer: &Arc<Renderer>) -> Result<String, String> {
 }
 
 #[test]
-fn templates_made_to_hurt_end_in_a_sentence_and_the_next_one_is_rendered() {
+fn a_hostile_template_ends_in_a_sentence_and_the_next_template_renders() {
     let renderer = program();
     let good = "{{ messages[0].content }} {{ 1 + 1 }}";
     for (name, source, why) in hostile() {
@@ -98,7 +98,7 @@ fn templates_made_to_hurt_end_in_a_sentence_and_the_next_one_is_rendered() {
 }
 
 #[test]
-fn a_model_with_such_a_template_is_refused_in_a_sentence_and_listed_without_a_look_at_it() {
+fn a_model_with_a_hostile_template_is_rejected_in_a_sentence_and_still_listed() {
     let folder = Folder::new();
     let messages = folder.file("messages.json", r#"[{"role": "user", "content": "Hello"}]"#);
     for (name, source, why) in hostile().into_iter().filter(|(name, ..)| *name != "few and slow steps") {
@@ -120,7 +120,7 @@ fn a_model_with_such_a_template_is_refused_in_a_sentence_and_listed_without_a_lo
 }
 
 #[test]
-fn sixteen_kilobytes_of_terms_are_no_danger() {
+fn sixteen_kilobytes_of_terms_render_or_fail_cleanly() {
     let renderer = program();
     let sum = rendered(&repeated("{{ 1", "+1", 8000, " }}"), &renderer);
     assert!(sum == Ok("8001".into()) || sum == Err(TOO_MUCH.into()), "{sum:?}");
@@ -134,19 +134,19 @@ fn a_renderer_that_was_killed_is_replaced() {
     let good = "{{ messages[0].content }}";
     assert_eq!(rendered(good, &renderer).as_deref(), Ok("Hello"));
     for _ in 0..3 {
-        // Ends the process in the midst of its work, as the system may at any time.
+        // Ends the process in the middle of its work, as the system may do at any time.
         assert_eq!(rendered("{{ 'x' | indent(1000000000000000) }}", &renderer), Err(MEMORY.into()));
         assert_eq!(rendered(good, &renderer).as_deref(), Ok("Hello"));
     }
 }
 
 #[test]
-fn conversations_come_through_as_they_are() {
+fn conversations_reach_the_renderer_process_unchanged() {
     let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</>{% endfor %}{{ bos_token }}{{ eos_token }}\
                   {{ add_generation_prompt }}";
-    let said =
+    let contents =
         ["\"quoted\" \\ and\nlines\r\n", "\u{0}\u{1b}\u{85}\u{2028} é🦊", "{{ messages }} {% raw %}", ""];
-    let messages: Vec<ChatMessage> = said
+    let messages: Vec<ChatMessage> = contents
         .iter()
         .zip([Role::System, Role::User, Role::Assistant, Role::User])
         .map(|(content, role)| ChatMessage { role, content: (*content).into() })
@@ -159,11 +159,11 @@ fn conversations_come_through_as_they_are() {
     };
     let (there, here) = (of(program()), of(Renderer::in_this_process()));
     assert_eq!(there, here);
-    assert!(there[0].contains(said[1]) && there[0].ends_with("<s></s>True"), "{there:?}");
+    assert!(there[0].contains(contents[1]) && there[0].ends_with("<s></s>True"), "{there:?}");
 }
 
 #[test]
-fn a_renderer_ends_with_who_asks_it_also_in_the_midst_of_its_work() {
+fn a_renderer_process_ends_with_its_parent_even_while_rendering() {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
@@ -190,6 +190,6 @@ fn a_renderer_ends_with_who_asks_it_also_in_the_midst_of_its_work() {
 }
 
 #[test]
-fn help_does_not_speak_of_it() {
+fn help_does_not_list_the_renderer() {
     assert!(!run(&["--help"]).out.contains("render-chat-templates"));
 }

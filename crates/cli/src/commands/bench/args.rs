@@ -1,4 +1,4 @@
-//! What `bench` is asked for.
+//! Options of `bench`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -10,19 +10,19 @@ use crate::args::{PairDeviceArgs, SamplingArgs, SpeculationArgs};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The model that writes
+    /// Target model
     #[arg(long, value_name = "MODEL", required_unless_present_any = ["random", "models"])]
     pub target: Option<String>,
-    /// Instead of --target: every model among the .gguf files of a folder, plain and with each drafter, those
-    /// of the folder's models included that can draft for it; what passes cost and how fast memory is read
-    /// for them. Beside llama.cpp as with --random
+    /// Measure every model among the .gguf files of a folder, instead of --target: plain, with each
+    /// drafter and with each draft model of the folder that fits, plus cost of passes and memory
+    /// bandwidth. Also runs llama.cpp as with --random
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["target", "random", "folder", "sweep", "SpeculationArgs"])]
     pub models: Option<PathBuf>,
-    /// Instead of --target: models with random weights, which are made for it, each with a draft of its
-    /// first layers. Shapes: tiny, 0.5B, 1.1B, 8B, with experts qwen3moe-4, gpt-oss-3 and glm-flash-4, and
-    /// with recurrent layers and a block for MTP, which drafts, qwen35-0.8B and qwen35-2B; weights: Q4_K_M, or
-    /// all in Q8_0, F16 or another format of GGUF. Where LLAMA_CPP_BIN names a folder with llama.cpp's
-    /// programs, these run on the same files in turns with this one
+    /// Measure generated models with random weights, instead of --target, each with its first
+    /// layers as a draft. Shapes: tiny, 0.5B, 1.1B, 8B; mixtures of experts qwen3moe-4, gpt-oss-3
+    /// and glm-flash-4; recurrent qwen35-0.8B and qwen35-2B, which draft with an MTP block.
+    /// Weights: Q4_K_M, or all in Q8_0, F16 or another GGUF format. If LLAMA_CPP_BIN names the
+    /// folder of llama.cpp's programs, these run on the same files in turn
     #[arg(
         long,
         value_name = "SHAPE:WEIGHTS",
@@ -30,31 +30,32 @@ pub struct Args {
         conflicts_with_all = ["target", "prompts", "workload", "sweep", "raw", "SpeculationArgs", "SamplingArgs"]
     )]
     pub random: Vec<RandomModel>,
-    /// Where the files with random weights are, or are made [default: foretoken-bench in the system's
-    /// folder for temporary files]
+    /// Folder of the files with random weights [default: foretoken-bench in the system's temporary
+    /// folder]
     #[arg(long, value_name = "FOLDER", conflicts_with = "target")]
     pub folder: Option<PathBuf>,
-    /// A file with a JSON object a line: {"prompt": "..."}, or {"turns": ["...", ...]}, of which the
-    /// first is used
+    /// File with one JSON object per line: {"prompt": "..."}, or {"turns": ["...", ...]}, whose
+    /// first turn is used
     #[arg(long, value_name = "FILE")]
     pub prompts: Option<PathBuf>,
-    /// Instead of --prompts, a few built-in ones; all but the last suit the starter [default: chat; with
-    /// --models tasks]
+    /// Built-in prompts to use instead of --prompts; all but `tasks` suit the starter [default:
+    /// chat; with --models: tasks]
     #[arg(long, value_enum, conflicts_with = "prompts")]
     pub workload: Option<Workload>,
-    /// Besides, the same in other ways: with draft lengths of 1 to 8 that stay what they are, by each drafter
-    /// alone, or one by one with chains, trees, stages, a threshold, each drafter alone, and either rule of
-    /// acceptance
+    /// Also measure other settings: `lengths` fixes the draft length at 1 to 8, `drafters` uses
+    /// each drafter alone, `ways` tries chains, trees, staged drafts, a threshold, each drafter
+    /// alone and both acceptance rules
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "lengths")]
     pub sweep: Option<Sweep>,
-    /// Longest reply in tokens
+    /// Maximum length of a reply in tokens
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
     pub tokens: u32,
-    /// How often to go through all prompts, with --random through one of them; the medians are over these
+    /// Repeats over all prompts, or with --random over one prompt each; results are medians of
+    /// these
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,
-    /// Instead of comparing with drafts: the target alone, idle and beside N programs that never pause, in
-    /// turns; and on one thread, which no other has to wait for
+    /// Measure the target without drafts, idle and while N busy programs run; on all threads and on
+    /// one
     #[arg(
         long,
         value_name = "N",
@@ -62,11 +63,11 @@ pub struct Args {
         conflicts_with_all = ["random", "sweep", "verify_cost", "SpeculationArgs"]
     )]
     pub beside: Option<NonZeroUsize>,
-    /// Measure what a pass over 1 to 17 tokens costs, what drafting a token costs, and how fast this
-    /// computer reads memory
+    /// Also measure the cost of passes over 1 to 17 tokens, of drafting a token, and the memory
+    /// bandwidth
     #[arg(long)]
     pub verify_cost: bool,
-    /// Take the prompts as they are, without the chat template
+    /// Use the prompts as they are, without the chat template
     #[arg(long)]
     pub raw: bool,
     /// Print JSON, one object per line, and nothing else

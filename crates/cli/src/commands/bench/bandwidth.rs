@@ -1,4 +1,4 @@
-//! How fast this computer reads a model's weights: the bound on how fast the model can write.
+//! Bandwidth at which this computer reads a model's weights, the upper bound of plain decoding.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::error::Result;
 
 const TURNS: usize = 15;
 
-/// Measured with text in the cache; `None` when the weights are on another device.
+/// Measures with text in the cache; `None` if the weights are on another device.
 pub fn read(model: &mut dyn Model, requests: &[Request]) -> Result<Option<Bandwidth>> {
     fill(model, requests)?;
     Ok(Bandwidth::measure(model, TURNS, Duration::MAX)?)

@@ -1,4 +1,4 @@
-//! How fast replies are written beside busy programs, and on one thread then, which nobody has to wait for.
+//! Speed of replies while other programs keep the CPU busy, on all threads and on one.
 
 use std::hint::black_box;
 use std::num::NonZeroUsize;
@@ -20,8 +20,8 @@ use crate::error::Result;
 use crate::output;
 use crate::session::{form, load};
 
-/// After a program has come or gone, nothing is counted before so much of a pause and of writing is over: the
-/// engine needs a while to find out.
+/// Time to rest and to write after a busy program starts or stops, before anything is counted: the
+/// engine needs a while to adapt.
 const PAUSE: Duration = Duration::from_secs(4);
 const WRITING: Duration = Duration::from_millis(500);
 
@@ -37,16 +37,16 @@ struct Report {
     one_thread: Speeds,
 }
 
-/// Tokens per second without drafts; null when every reply ended in its first round.
+/// Tokens per second without drafts; null if every reply ended in its first round.
 #[derive(Serialize)]
 struct Speeds {
     idle: Option<f64>,
     beside: Option<f64>,
-    /// Beside over idle.
+    /// Speed beside busy programs over idle speed.
     ratio: Option<f64>,
 }
 
-/// Threads that do nothing useful without a pause, each as another program would.
+/// Threads in endless loops, each like one busy program.
 struct Busy {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -75,13 +75,13 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // It has nothing to panic about.
+            // The loop cannot panic.
             let _ = thread.join();
         }
     }
 }
 
-/// A target as it is used, or on one thread.
+/// The target on all threads, or on one.
 struct Side {
     session: Session,
     idle: Totals,
@@ -124,7 +124,7 @@ pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, a
     if args.json { output::json(&report) } else { output::text(&report.table()) }
 }
 
-/// All replies of both sides in turns.
+/// Writes all replies on both sides in turn.
 fn round(sides: &mut [Side], requests: &[Request], totals: fn(&mut Side) -> &mut Totals) -> Result<()> {
     thread::sleep(PAUSE);
     for side in &mut *sides {

@@ -1,5 +1,5 @@
-//! What one pass costs: the target's over 1 to 17 tokens, and the drafter's for a token. The two
-//! decide how far ahead drafting pays.
+//! Cost of one pass: the target's over 1 to 17 tokens, and the drafter's for a token. Both decide
+//! how far ahead drafting pays.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -21,36 +21,36 @@ use crate::error::Result;
 /// The longest draft and the token before it.
 const MAX_ROWS: usize = MAX_DRAFT_LENGTH + 1;
 
-/// Tokens in the cache while a pass is measured.
+/// Number of cached tokens while a pass is measured.
 pub const CONTEXT: usize = 256;
 
-/// Tokens that are drafted at a time.
+/// Number of tokens per measured draft.
 const DRAFT_LENGTH: usize = 4;
 
-/// Measurements of each length; their order goes round, so that a slow moment falls on all lengths.
+/// Measurements of each length, in rotating order, so that a slow moment affects all lengths.
 const REPEATS: usize = 15;
 
-/// The target's time for a pass with the scores of all its rows.
+/// The target's time for a pass with the logits of all rows.
 #[derive(Serialize)]
 pub struct RowCost {
     pub rows: usize,
     pub ms: f64,
-    /// Against one row.
+    /// Time over the time of one row.
     pub ratio: f64,
-    /// Experts that a layer reads for the rows, on average; none in a model without.
+    /// Average number of experts that a layer reads; none in a dense model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub experts: Option<f64>,
 }
 
 impl RowCost {
-    /// Of `times` by numbers of rows, in milliseconds, the first being that of one row.
+    /// Costs from `times` by numbers of rows, in milliseconds; the first is that of one row.
     pub fn of(times: impl IntoIterator<Item = (usize, f64)>) -> Vec<Self> {
         let mut one = None;
         let cost = |(rows, ms)| Self { rows, ms, ratio: ms / *one.get_or_insert(ms), experts: None };
         times.into_iter().map(cost).collect()
     }
 
-    /// What stands above the [lines](Self::line) of such costs.
+    /// Heading above the [lines](Self::line) of such costs.
     pub fn heading(costs: &[Self]) -> &'static str {
         match costs.first().and_then(|cost| cost.experts) {
             Some(_) => "rows in a pass          ms  ratio  experts a layer",
@@ -58,7 +58,7 @@ impl RowCost {
         }
     }
 
-    /// For a person.
+    /// One line of the table.
     pub fn line(&self) -> String {
         let Self { rows, ms, ratio, experts } = self;
         let experts = experts.map_or(String::new(), |experts| format!("  {experts:>15.1}"));
@@ -66,7 +66,7 @@ impl RowCost {
     }
 }
 
-/// Medians for every number of rows that a round may have.
+/// Medians for every number of rows that a round can have.
 pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<RowCost>> {
     let context = fill(target, requests)?;
     let most = MAX_ROWS.min(target.config().context - context);
@@ -85,7 +85,7 @@ pub fn verify_cost(target: &mut dyn Model, requests: &[Request]) -> Result<Vec<R
     Ok(costs.into_iter().zip(experts).map(|(cost, experts)| RowCost { experts, ..cost }).collect())
 }
 
-/// Tokens of a text that the target reads in a second, as prompts are read: the median of three.
+/// Prefill speed of the target in tokens per second: the median of three.
 pub fn prompt_speed(target: &mut dyn Model, requests: &[Request]) -> Result<f64> {
     let mut speeds = Vec::new();
     for _ in 0..3 {
@@ -97,7 +97,7 @@ pub fn prompt_speed(target: &mut dyn Model, requests: &[Request]) -> Result<f64>
     Ok(median(speeds).unwrap_or_default())
 }
 
-/// Puts text into the cache, [`CONTEXT`] tokens where there is room, and says how many.
+/// Fills the cache with text, [`CONTEXT`] tokens if there is room, and returns their number.
 pub fn fill(target: &mut dyn Model, requests: &[Request]) -> Result<usize> {
     let context = context(requests, target.config().context - MAX_ROWS.min(target.config().context));
     target.truncate(0);
@@ -105,7 +105,7 @@ pub fn fill(target: &mut dyn Model, requests: &[Request]) -> Result<usize> {
     Ok(context.len())
 }
 
-/// The drafter's time for a token; `None` when nobody drafts or nothing was drafted.
+/// The drafter's time for a token; `None` without a drafter or drafted tokens.
 pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<f64>> {
     let Some(request) = requests.first() else { return Ok(None) };
     let context = Context::new(context(requests, session.decoder.target().config().context - 1));
@@ -116,7 +116,7 @@ pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<
     if drafter.taps().is_some() {
         let _ = replay_for(decoder.target_mut(), drafter, &context, &mut || ControlFlow::Continue(()))?;
     }
-    // The first time it reads the context.
+    // The first repeat also reads the context.
     for repeat in 0..=REPEATS {
         let start = Instant::now();
         let drafted =
@@ -128,7 +128,7 @@ pub fn draft_cost(session: &mut Session, requests: &[Request]) -> Result<Option<
     Ok(median(times))
 }
 
-/// Text of the prompts, again and again, as much as is measured with and `room` allows.
+/// Text of the prompts, repeated up to the measured context or `room`.
 fn context(requests: &[Request], room: usize) -> Vec<TokenId> {
     tokens(requests).take(CONTEXT.min(room)).collect()
 }

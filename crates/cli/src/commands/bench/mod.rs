@@ -1,5 +1,5 @@
-//! `bench`: plain against speculative decoding on this device, and what a pass costs. Measures; what
-//! follows from the numbers is for the reader.
+//! `bench`: plain against speculative decoding on this device, and the cost of a pass. Prints
+//! figures and draws no conclusions.
 
 mod args;
 mod bandwidth;
@@ -29,7 +29,7 @@ use numbers::number;
 use prompts::Workload;
 use runs::{Speed, Totals, compare};
 
-/// What was measured, and on what.
+/// All results.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "bench")]
 struct Report {
@@ -41,19 +41,19 @@ struct Report {
     prompts: usize,
     repeats: u32,
     plain: Speed,
-    /// Null when nobody drafts.
+    /// Null without a drafter.
     speculative: Option<Speed>,
     /// Speculative over plain tokens per second.
     speedup: Option<f64>,
-    /// Null unless asked for: the same in other ways.
+    /// Other settings; null unless requested.
     sweep: Option<Vec<OtherWay>>,
-    /// Whether the drafters knew nothing of the replies before.
+    /// Acceptance statistics were forgotten after each reply.
     cold: bool,
-    /// Null unless asked for.
+    /// Null unless requested.
     verify_cost: Option<Vec<RowCost>>,
-    /// Milliseconds to draft a token; null unless asked for, or when nothing was drafted.
+    /// Milliseconds to draft a token; null unless requested, or if nothing was drafted.
     draft_ms: Option<f64>,
-    /// Null unless asked for.
+    /// Null unless requested.
     read_bandwidth_gb_s: Option<f64>,
 }
 
@@ -141,7 +141,7 @@ impl Report {
     fn table(&self) -> String {
         let Self { target, draft, device, prompts, repeats, .. } = self;
         let known =
-            if self.cold { "each reply as if it were the first" } else { "learning from reply to reply" };
+            if self.cold { "statistics cleared after each reply" } else { "statistics kept between replies" };
         let mut lines = vec![
             format!("{target} with {draft}, {}, {device}", describe(&self.speculation)),
             format!("medians of {repeats} rounds over {prompts} prompts, {known}\n"),
@@ -173,12 +173,12 @@ impl Report {
 }
 
 impl Report {
-    /// What was asked for against the fastest of the other ways.
+    /// Compares the requested settings with the fastest of the others.
     fn against_the_best(&self) -> Option<String> {
         let speed = |other: &&OtherWay| other.speed.tokens_per_second.unwrap_or_default();
         let best = self.sweep.iter().flatten().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
         let ratio = self.speculative.as_ref()?.tokens_per_second? / best.speed.tokens_per_second?;
-        Some(format!("speculative is {ratio:.3} times as fast as '{}', the best of the others", best.name))
+        Some(format!("speculative is {ratio:.3} times as fast as '{}', the fastest of the others", best.name))
     }
 }
 

@@ -1,10 +1,10 @@
-//! Numbers as tables show them, and the middle one of several.
+//! Formats figures for tables, and computes medians.
 
 pub fn number(value: Option<f64>, digits: usize) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.digits$}"))
 }
 
-/// The middle value, or the mean of the two in the middle; `None` of nothing.
+/// The middle value, or the mean of the two in the middle; `None` for no values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     let upper = *values.get(values.len() / 2)?;

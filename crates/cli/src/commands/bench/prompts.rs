@@ -1,4 +1,4 @@
-//! What a benchmark writes replies to.
+//! Prompts of a benchmark.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ use serde::{Deserialize, Serialize};
 use crate::args::read_text;
 use crate::error::{Error, Result};
 
-/// What is asked for.
+/// Built-in prompts by topic.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
     /// Stories, questions, small skills: what the starter was trained for.
     #[default]
     Chat,
-    /// Programs to go on with, which the starter knows nothing of.
+    /// Programs to continue, which the starter was not trained for.
     Code,
-    /// A given text to be said again.
+    /// A given text to repeat.
     Copy,
-    /// Programs, questions, arithmetic and summaries, for models that do what they are told.
+    /// Programs, questions, arithmetic and summaries, for models that follow instructions.
     Tasks,
 }
 
@@ -81,7 +81,7 @@ enum Line {
     Turns { turns: Vec<String> },
 }
 
-/// The prompts of a file.
+/// Reads the prompts of a file.
 pub fn read(path: &Path) -> Result<Vec<String>> {
     let text = read_text(path)?;
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
@@ -107,7 +107,7 @@ fn bad(path: &Path, found: String) -> Error {
     Error::Content { path: path.to_owned(), expected, found }
 }
 
-/// A request like `base` for every text. All are checked before any is run.
+/// A request like `base` for every text. All texts are checked before the first one runs.
 pub fn requests(session: &Session, texts: &[String], base: &Request) -> Result<Vec<Request>> {
     let limit = session.context();
     let request = |text: &String| {

@@ -1,6 +1,5 @@
-//! `bench --models`: every model of a folder as a target, without drafts and with all that can draft for it
-//! there, beside llama.cpp where it is. Makes no models; those with random weights are for
-//! [`super::random`].
+//! `bench --models`: every model of a folder as a target, without drafts and with every draft that
+//! fits, and llama.cpp if it is there. Models with random weights are in [`super::random`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use super::args::Args;
 use super::cost::{RowCost, draft_cost, verify_cost};
 use super::numbers::{median, number};
 use super::prompts::Workload;
-use super::random::llama_cpp::{Ask, LlamaCpp, Timing};
+use super::random::llama_cpp::{LlamaCpp, SpeculativeRequest, Timing};
 use super::runs::{Speed, Totals, write};
 use super::{bandwidth, prompts};
 use crate::args::DraftChoice;
@@ -26,16 +25,16 @@ use crate::error::{Error, Result};
 use crate::output;
 use crate::session::{choose_draft, form, load};
 
-/// A draft has at most this share of its target's bytes.
+/// Largest size of a draft, as a share of its target's bytes.
 const LARGEST_DRAFT: f64 = 0.5;
 
-/// Draft lengths that llama.cpp is measured with.
+/// Draft lengths measured with llama.cpp.
 const THEIR_LENGTHS: [usize; 3] = [2, 4, 8];
 
-/// Rows of a pass that the table shows.
+/// Numbers of rows that the table shows.
 const ROWS: [usize; 4] = [1, 2, 4, 8];
 
-/// A target, and what drafts for it, where anything does.
+/// A target and, if any, its draft.
 struct Pair {
     target: PathBuf,
     draft: Option<Draft>,
@@ -47,37 +46,39 @@ enum Draft {
     File(PathBuf),
 }
 
-/// What was measured of a pair, and on what.
+/// All results of a pair.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "bench_model")]
 struct Report {
     target: String,
-    /// Null where no model of the folder can draft for it, and it has no draft head of its own.
+    /// Null if no model of the folder can draft for the target, and it has no draft head of its
+    /// own.
     draft: Option<String>,
     device: String,
     prompts: usize,
-    /// Of a reply, at most.
+    /// Maximum length of a reply.
     tokens: u32,
     repeats: u32,
     ways: Vec<Way>,
     /// Empty without llama.cpp.
     llama_cpp: Vec<Theirs>,
     verify_cost: Vec<RowCost>,
-    /// The draft's time for a token; null without one.
+    /// The draft's time for a token; null without a draft.
     draft_ms: Option<f64>,
-    /// Of these very weights; null where they are on another device, as is the next.
+    /// Bandwidth of reading these weights; null, like the next field, if they are on another
+    /// device.
     read_bandwidth_gb_s: Option<f64>,
-    /// The share of the bandwidth that plain decoding reads weights with.
+    /// Share of the bandwidth that plain decoding reaches.
     bandwidth_share: Option<f64>,
 }
 
-/// A way of decoding.
+/// One way of decoding.
 #[derive(Serialize)]
 struct Way {
     name: &'static str,
     #[serde(flatten)]
     speed: Speed,
-    /// Against plain decoding.
+    /// Speed over plain decoding's.
     speedup: Option<f64>,
 }
 
@@ -89,7 +90,7 @@ struct Theirs {
     tokens_per_second: Option<f64>,
 }
 
-/// Measures one pair after the other, and prints each report when it is there.
+/// Measures one pair after the other and prints each report as soon as it is done.
 pub fn run(folder: &Path, args: &Args) -> Result<()> {
     let texts = match &args.prompts {
         Some(path) => prompts::read(path)?,
@@ -107,7 +108,7 @@ pub fn run(folder: &Path, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Every model of `folder` that can chat, small ones first, and after each the same with every draft there.
+/// Every chat model of `folder`, small ones first: first alone, then with each draft.
 fn pairs(folder: &Path) -> Result<Vec<Pair>> {
     let read = |source| Error::Read { path: folder.to_owned(), source };
     let mut files: Vec<PathBuf> =
@@ -127,7 +128,7 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
             Ok(source) if source.is_draft_head() => continue,
             Ok(source) => source,
             Err(error) => {
-                output::note(format_args!("{} is left out: {error}", target.display()));
+                output::note(format_args!("{} is skipped: {error}", target.display()));
                 continue;
             }
         };
@@ -158,12 +159,12 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
     Ok(pairs)
 }
 
-/// A pair that is loaded, and what it is measured with.
+/// A loaded pair and the prompts to measure it with.
 struct Subject<'a> {
     pair: &'a Pair,
     args: &'a Args,
     session: Session,
-    /// What llama.cpp is given.
+    /// Prompts for llama.cpp, as text.
     texts: Vec<String>,
     requests: Vec<Request>,
 }
@@ -208,7 +209,7 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// All ways of decoding in turns, prompt by prompt, and llama.cpp after every time through them.
+    /// Runs all ways of decoding in turn, prompt by prompt, and llama.cpp after each repeat.
     fn in_turns(&mut self, mut llama_cpp: Option<&mut LlamaCpp>) -> Result<(Vec<Way>, Vec<Theirs>)> {
         let ways = self.ways();
         let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
@@ -217,7 +218,7 @@ impl<'a> Subject<'a> {
         for repeat in 1..=self.args.repeats {
             for prompt in 0..self.requests.len() {
                 for turn in 0..ways.len() {
-                    // Who is first with one prompt is last with the next.
+                    // Rotates the order, so that no way is always first.
                     let way = (turn + prompt) % ways.len();
                     self.one(&ways[way].1, prompt, &mut totals[way])?;
                 }
@@ -242,7 +243,7 @@ impl<'a> Subject<'a> {
         Ok((speeds(&ways, totals), theirs))
     }
 
-    /// Plain first.
+    /// All ways of decoding, plain first.
     fn ways(&self) -> Vec<(&'static str, Speculation)> {
         let by = |drafter| Speculation { drafter, ..Speculation::default() };
         let mut ways = vec![
@@ -258,7 +259,7 @@ impl<'a> Subject<'a> {
     }
 
     fn one(&mut self, speculation: &Speculation, prompt: usize, totals: &mut Totals) -> Result<()> {
-        // Nobody says the same twice.
+        // Otherwise a repeated reply would be drafted from the first one.
         self.session.decoder.forget(&mut self.session.draft.drafters);
         let request = Request { speculation: speculation.clone(), ..self.requests[prompt].clone() };
         totals.add(&write(&mut self.session, &request)?);
@@ -280,7 +281,7 @@ impl<'a> Subject<'a> {
     fn their_drafts(&self, llama_cpp: &mut LlamaCpp, prompt: usize, speeds: &mut [Vec<f64>]) {
         let Some(draft) = &self.pair.draft else { return };
         for (draft_length, speeds) in THEIR_LENGTHS.into_iter().zip(speeds) {
-            let ask = Ask {
+            let request = SpeculativeRequest {
                 target: &self.pair.target,
                 draft: draft.file(),
                 prompt: &self.texts[prompt],
@@ -289,13 +290,13 @@ impl<'a> Subject<'a> {
                 least_probability: 0.0,
                 threads: device::threads(),
             };
-            let Some(found) = llama_cpp.speculate(&ask) else { return };
+            let Some(found) = llama_cpp.speculate(&request) else { return };
             speeds.push(found.tokens_per_second);
         }
     }
 }
 
-/// The speed of every way, plain being the first.
+/// Speeds of all ways, plain first.
 fn speeds(ways: &[(&'static str, Speculation)], totals: Vec<Totals>) -> Vec<Way> {
     let mut plain = None;
     let way = |(&(name, _), totals): (&(&'static str, Speculation), Totals)| {

@@ -1,9 +1,8 @@
-//! How much memory this program holds.
+//! Resident memory of this program.
 
 use std::fs;
 
-/// Bytes in memory at this moment, mapped files that were read included; `None` where the system does
-/// not say so in `/proc`.
+/// Bytes in memory now, including mapped files that were read; `None` without `/proc`.
 pub fn bytes() -> Option<u64> {
     resident(&fs::read_to_string("/proc/self/status").ok()?)
 }

@@ -1,5 +1,5 @@
-//! The same replies with and without drafts, and with different ones, in turns, so that whatever else the computer does falls
-//! on both alike.
+//! Runs the same requests with several settings, in turn, so that other load on the computer
+//! affects all alike.
 
 use std::ops::ControlFlow;
 
@@ -12,17 +12,18 @@ use super::numbers::median;
 use crate::error::Result;
 use crate::output;
 
-/// How fast one way of decoding is.
+/// Speed of one way of decoding.
 #[derive(Serialize)]
 pub struct Speed {
-    /// Tokens after a reply's first round over the time they took: the prompt's processing is in
-    /// neither. The median over the repeats, each being all prompts together; null when every reply
+    /// Tokens after a reply's first round over their time, so the prompt's processing does not
+    /// count. The median over the repeats, each being all prompts together; null if every reply
     /// ended in its first round.
     pub tokens_per_second: Option<f64>,
-    /// Accepted over judged tokens of all replies; null when none was judged.
+    /// Accepted over judged tokens of all replies; null if none was judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acceptance_rate: Option<f64>,
-    /// Accepted over drafted tokens, those included that no verdict reached; null when none was drafted.
+    /// Accepted over drafted tokens, including those that were not judged; null if none was
+    /// drafted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub accepted_of_drafted: Option<f64>,
     /// Emitted tokens over rounds of all replies; null without drafts, where it is 1.
@@ -30,9 +31,9 @@ pub struct Speed {
     pub tokens_per_round: Option<f64>,
 }
 
-/// Replies to `requests`, all of them `repeats` times, each by every one of `ways` in turns. What is said of
-/// a repeat is said by the names of the ways. None of them knows what another has learned, and if they are
-/// to stay `cold`, none what it has learned itself: all it knows are the costs that loading a pair measures.
+/// Replies `repeats` times to all `requests` with each of `ways` in turn, and prints the speed of
+/// each repeat. The ways do not share acceptance statistics. If `cold`, they also forget their own
+/// after each reply and keep only the costs that were measured when the pair was loaded.
 pub fn compare(
     session: &mut Session,
     requests: &[Request],
@@ -46,15 +47,15 @@ pub fn compare(
     }
     let mut known = vec![session.draft.drafters.knowledge(); ways.len()];
     for repeat in 0..=repeats {
-        // The first time is for warming up: caches, pages, clocks.
+        // The first repeat warms up caches, pages and clocks.
         let counts = repeat > 0;
         let requests = if counts { requests } else { &requests[..1] };
         for request in requests {
             for turn in 0..ways.len() {
-                // Who is first in one repeat is last in the next.
+                // Rotates the order, so that no way is always first.
                 let way = (turn + repeat as usize) % ways.len();
                 let ((_, speculation), totals) = (&ways[way], &mut totals[way]);
-                // Nobody says the same twice.
+                // Otherwise a repeated reply would be drafted from the first one.
                 session.decoder.forget(&mut session.draft.drafters);
                 session.draft.drafters.recall(known[way].as_ref());
                 let reply = write(session, &Request { speculation: speculation.clone(), ..request.clone() })?;
@@ -82,15 +83,15 @@ pub fn write(session: &mut Session, request: &Request) -> Result<Reply> {
     Ok(session.decoder.reply(request, &mut session.draft.drafters, &mut |_| ControlFlow::Continue(()))?)
 }
 
-/// What the replies of one way of decoding add up to.
+/// Sums over the replies of one way of decoding.
 #[derive(Default)]
 pub struct Totals {
     /// Tokens per second of each finished repeat that has any.
     repeats: Vec<f64>,
-    /// Of the repeat under way: tokens after each reply's first round, and the time they took.
+    /// Current repeat: tokens after each reply's first round, and their time.
     tokens: usize,
     ms: f64,
-    /// Of all repeats.
+    /// All repeats.
     rounds: u32,
     emitted: u32,
     drafted: u32,
@@ -118,7 +119,7 @@ impl Totals {
         (self.tokens, self.ms) = (0, 0.0);
     }
 
-    /// Tokens per second of the repeat that ended last, for a person.
+    /// Tokens per second of the latest repeat, formatted.
     pub fn last(&self) -> String {
         self.repeats.last().map_or("no".to_owned(), |speed| format!("{speed:.1}"))
     }

@@ -1,23 +1,23 @@
-//! Other ways of speculating, to set beside the one that was asked for.
+//! Settings of speculation to compare with the requested ones.
 
 use clap::ValueEnum;
 use foretoken_engine::speculation::{
     DraftLength, DrafterChoice, Speculation, Staged, Threshold, Tree, Verification,
 };
 
-/// What the ways differ in.
+/// Groups of settings to compare.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Sweep {
-    /// Draft lengths of 1 to 8 that stay what they are.
+    /// Fixed draft lengths of 1 to 8.
     Lengths,
     /// Each drafter alone.
     Drafters,
-    /// Chains, trees, stages, a threshold, each drafter alone, either rule of acceptance.
+    /// Chains, trees, staged drafts, a threshold, each drafter alone, both acceptance rules.
     Ways,
 }
 
 impl Sweep {
-    /// The ways with their names; what they do not differ in is that of `base`.
+    /// The settings with their names, all other fields as in `base`.
     pub fn ways(self, base: &Speculation) -> Vec<(String, Speculation)> {
         match self {
             Self::Lengths => (1..=8).map(|length| fixed(base, length)).collect(),

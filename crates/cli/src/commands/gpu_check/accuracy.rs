@@ -1,4 +1,4 @@
-//! How far logits on the device are from exact ones and from the CPU's, for every format of weights.
+//! Errors of the logits on a device and on the CPU, for every format of weights.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use foretoken_engine::tree::TokenTree;
 use foretoken_library::STARTER;
 use serde::Serialize;
 
-use super::models::load_there;
+use super::models::load_on;
 use crate::commands::bench::random::mixture::Weights;
 use crate::commands::bench::random::shape::SHAPES;
 use crate::commands::bench::random::{RandomModel, file};
@@ -18,31 +18,31 @@ use crate::error::Result;
 use crate::output;
 use crate::session::open;
 
-/// Tokens that are scored.
+/// Number of tokens to score.
 const TOKENS: usize = 40;
 
-/// Most rows that are compared with one.
+/// Largest number of rows compared with one row.
 const ROWS: usize = 17;
 
-/// Of one model. Errors are root mean squares of differences, as shares of that of the logits.
+/// Errors of one model: root mean squares of differences, relative to that of the logits.
 #[derive(Serialize)]
 pub struct Accuracy {
     pub model: String,
-    /// Of the device against 32 bits throughout.
+    /// Error of the device against f32 throughout.
     pub device: f32,
-    /// Of the CPU's engine against the same.
+    /// Error of the CPU engine against f32 throughout.
     pub cpu: f32,
-    /// Of the device against the CPU's engine, both of which round activations.
+    /// Difference between the device and the CPU engine, both of which round activations.
     pub between: f32,
-    /// The same as a difference of logits.
+    /// Difference between the device and the CPU engine as an absolute difference of logits.
     pub apart: f32,
-    /// All logits are the CPU engine's in every bit.
+    /// All logits have the CPU engine's bits.
     pub cpu_bits: bool,
-    /// Numbers of rows, of those up to 17, whose first row has the very bits of one row alone.
+    /// Numbers of rows, up to 17, whose first row has the bits of a pass over one row.
     pub same_bits: Vec<usize>,
 }
 
-/// The starter, and a small random model of each format.
+/// Measures the starter, and a small random model of each format.
 pub fn measure(device: &Device, folder: &Path, quick: bool) -> Result<Vec<Accuracy>> {
     output::note("comparing logits with those of the CPU");
     let formats = if quick { &Weights::ALL[..3] } else { &Weights::ALL[..] };
@@ -58,22 +58,22 @@ pub fn measure(device: &Device, folder: &Path, quick: bool) -> Result<Vec<Accura
 fn of(name: String, source: &ModelSource, device: &Device) -> Result<Accuracy> {
     let vocabulary = source.config()?.vocabulary;
     let tokens: Vec<TokenId> = (0..TOKENS).map(|i| (i * 97 % vocabulary) as TokenId).collect();
-    let mut there = load_there(source, device)?;
+    let mut on_device = load_on(source, device)?;
     let exact = logits(&mut TensorModel::exact(source, &candle_core::Device::Cpu)?, &tokens)?;
-    let here = logits(load(source, &Device::Cpu)?.as_mut(), &tokens)?;
-    let found = logits(there.as_mut(), &tokens)?;
+    let on_cpu = logits(load(source, &Device::Cpu)?.as_mut(), &tokens)?;
+    let found = logits(on_device.as_mut(), &tokens)?;
     Ok(Accuracy {
         model: name,
         device: error(&found, &exact),
-        cpu: error(&here, &exact),
-        between: error(&found, &here),
-        apart: error(&found, &here) * size(&here),
-        cpu_bits: bits(&found) == bits(&here),
-        same_bits: same_bits(there.as_mut(), &tokens)?,
+        cpu: error(&on_cpu, &exact),
+        between: error(&found, &on_cpu),
+        apart: error(&found, &on_cpu) * size(&on_cpu),
+        cpu_bits: bits(&found) == bits(&on_cpu),
+        same_bits: same_bits(on_device.as_mut(), &tokens)?,
     })
 }
 
-/// After every token.
+/// The logits after every token.
 fn logits(model: &mut dyn Model, tokens: &[TokenId]) -> Result<Vec<Vec<f32>>> {
     let pass = model.run(&TokenTree::chain(tokens.iter().copied()), &Want::all_rows())?;
     let found = pass.logits();
@@ -94,7 +94,7 @@ fn bits(logits: &[Vec<f32>]) -> Vec<u32> {
     logits.iter().flatten().map(|logit| logit.to_bits()).collect()
 }
 
-/// The root mean square.
+/// Root mean square.
 fn size(logits: &[Vec<f32>]) -> f32 {
     let squares: f32 = logits.iter().flatten().map(|logit| logit.powi(2)).sum();
     (squares / logits.iter().map(Vec::len).sum::<usize>() as f32).sqrt()

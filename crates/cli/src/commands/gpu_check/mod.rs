@@ -1,5 +1,5 @@
-//! `gpu-check`: everything that has to be found out about a device, in one go: whether it computes what the
-//! CPU does, and how fast. Judges nothing; the table says what was wished for beside what was found.
+//! `gpu-check`: checks whether a device computes what the CPU computes, and measures how fast. It
+//! passes no judgement; the table shows the targets beside the results.
 
 mod accuracy;
 mod models;
@@ -20,7 +20,7 @@ use crate::output;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The models with random weights whose speed is measured, as in `bench --random`
+    /// Models with random weights to measure, as in `bench --random`
     #[arg(
         long,
         value_name = "SHAPE:WEIGHTS",
@@ -28,12 +28,12 @@ pub struct Args {
         default_value = "1.1B:Q4_K_M,8B:Q4_K_M,8B:Q8_0"
     )]
     models: Vec<RandomModel>,
-    /// A quick look: tiny models, short texts, small copies. Says whether this command works, and little
-    /// about the device
+    /// Take a quick look with tiny models, short texts and small copies: tests this command more
+    /// than the device
     #[arg(long)]
     quick: bool,
-    /// Where the files with random weights are, or are made [default: foretoken-bench in the system's
-    /// folder for temporary files]
+    /// Folder of the files with random weights [default: foretoken-bench in the system's temporary
+    /// folder]
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     /// Print JSON, one object per line, and nothing else
@@ -43,14 +43,14 @@ pub struct Args {
     pub device: DeviceArgs,
 }
 
-/// All that was found.
+/// All results.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "gpu_check")]
 struct Report {
     device: String,
-    /// A program plays the device: its times say nothing of a GPU.
+    /// A software renderer; its times say nothing about a GPU.
     software: bool,
-    /// Gigabytes (10^9 bytes) per second that the device reads from its memory and writes to it.
+    /// Memory bandwidth of the device, reads and writes together, in 10^9 bytes per second.
     memory_gb_s: f64,
     texts: Vec<texts::Text>,
     accuracy: Vec<accuracy::Accuracy>,
@@ -58,7 +58,7 @@ struct Report {
 }
 
 /// # Errors
-/// `Error::NoDevice` when another device than the one that was named would be measured.
+/// `Error::NoDevice` if another device than the requested one would be measured.
 pub fn run(args: &Args) -> Result<ExitCode> {
     let folder = args.folder.clone().unwrap_or_else(default_folder);
     let opened = open(args.device.device());
@@ -88,7 +88,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(if mistakes { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// What is named; where none is, a GPU, also one that may be slower than the CPU.
+/// Opens the requested device; without a request, a GPU, even one that may be slower than the CPU.
 fn open(choice: &DeviceChoice) -> Opened {
     let opened = device::open(choice);
     let gpu = || device::candidates().into_iter().next();

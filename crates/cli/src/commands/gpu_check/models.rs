@@ -1,5 +1,5 @@
-//! Models that are compared: on the device by the engine that is made for it, on the CPU as candle's tensors; and on the
-//! engine for CPUs.
+//! Models to compare: on the device with its own engine, on the CPU with candle's tensors, and on
+//! the CPU engine.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use foretoken_engine::session::{Form, Hardware, Host, Session};
 use crate::error::Result;
 use crate::session::this_computer;
 
-/// Loads everything onto this device and no other.
-struct There(Opened);
+/// Loads every model onto one device.
+struct OneDevice(Opened);
 
-impl Hardware for There {
+impl Hardware for OneDevice {
     fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
         Vec::new()
     }
@@ -33,30 +33,31 @@ impl Hardware for There {
             let why = opened.remark.clone().unwrap_or_default();
             return Err(foretoken_engine::Error::Incompatible(why));
         }
-        load_there(source, &opened.device)
+        load_on(source, &opened.device)
     }
 }
 
-/// A model on `device`; on the CPU as tensors, since it is the CPU's engine that it is compared with.
+/// Loads a model on `device`; on the CPU with tensors, since the CPU engine is what it is compared
+/// with.
 ///
 /// # Errors
-/// Those of loading a model.
-pub fn load_there(source: &ModelSource, device: &Device) -> foretoken_engine::Result<Box<dyn Model>> {
+/// Errors of loading a model.
+pub fn load_on(source: &ModelSource, device: &Device) -> foretoken_engine::Result<Box<dyn Model>> {
     match device {
         Device::Cpu => Ok(Box::new(TensorModel::load(source, &candle_core::Device::Cpu)?)),
         other => load(source, other),
     }
 }
 
-/// A target and the one model that drafts for it, on `device`.
-pub fn there(target: &ModelSource, form: Form, draft: &ModelSource, device: &Opened) -> Result<Session> {
-    let host = Host { hardware: Arc::new(There(device.clone())), learning: None, ..this_computer()? };
+/// Loads a target and a draft model on `device`.
+pub fn session_on(target: &ModelSource, form: Form, draft: &ModelSource, device: &Opened) -> Result<Session> {
+    let host = Host { hardware: Arc::new(OneDevice(device.clone())), learning: None, ..this_computer()? };
     let mut session = Session::load_onto(&host, target, form, DeviceChoice::Auto, device)?;
     session.draft.drafters = Drafters::one(session.load_draft(draft, device)?.0);
     Ok(session)
 }
 
-/// A target on the engine for CPUs, for which nobody drafts.
-pub fn on_the_cpu(target: &ModelSource, form: Form) -> Result<Session> {
+/// Loads a target on the CPU engine, without a draft.
+pub fn session_on_cpu(target: &ModelSource, form: Form) -> Result<Session> {
     Ok(Session::load(&this_computer()?, target, form, DeviceChoice::Cpu)?)
 }

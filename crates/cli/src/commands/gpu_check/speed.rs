@@ -1,4 +1,4 @@
-//! How fast a model is on the device, and how near that comes to what its memory allows.
+//! Speed of a model on the device, and how close it comes to the memory bandwidth.
 
 use std::path::Path;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use foretoken_engine::speculation::{DrafterChoice, MAX_DRAFT_LENGTH, Speculation
 use foretoken_engine::tree::TokenTree;
 use serde::Serialize;
 
-use super::models::there;
+use super::models::session_on;
 use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, prompt_speed, verify_cost};
 use crate::commands::bench::numbers::median;
 use crate::commands::bench::prompts::{Workload, built_in, requests};
@@ -25,48 +25,47 @@ use crate::commands::bench::runs::{self, compare};
 use crate::error::Result;
 use crate::output;
 
-/// Draft lengths that are tried beside the governor.
+/// Draft lengths to measure beside the governor's choice.
 const LENGTHS: [usize; 3] = [2, 4, 7];
 
-/// The acceptance that speculative decoding is reckoned at.
+/// Acceptance rate that the estimated speedup assumes.
 pub const ACCEPTANCE: f64 = 0.7;
 
 const REPEATS: usize = 15;
 
-/// Of one model, with a draft of its first layers.
+/// Speed of one model, with its first layers as a draft.
 #[derive(Serialize)]
 pub struct Speed {
     pub model: String,
-    /// Of the target's file.
+    /// Size of the target's file.
     pub bytes: u64,
     pub plain: runs::Speed,
     pub speculative: Vec<Drafted>,
     pub verify_cost: Vec<RowCost>,
-    /// Milliseconds to draft a token; null when nothing was drafted.
+    /// Milliseconds to draft a token; null if nothing was drafted.
     pub draft_ms: Option<f64>,
-    /// Milliseconds until the layers of a pass over one row are handed to the device, which then still
-    /// computes: what this computer adds where it is slower than the device. Without the scores.
+    /// Milliseconds until the layers of a pass over one row are submitted, without the logits: the
+    /// CPU's share, which counts where the CPU is slower than the device.
     pub host_ms: f64,
-    /// Null where the device runs no programs of this engine's own.
-    pub handed: Option<PassHanded>,
+    /// Null where the device does not run this engine's own kernels.
+    pub pass_work: Option<PassWork>,
     pub prompt_tokens_per_second: f64,
-    /// The best speedup that these costs allow where 70 % of all drafted tokens are accepted, and the draft
-    /// length it takes.
-    pub reckoned: Option<(f64, usize)>,
+    /// Best speedup possible at these costs and 70 % acceptance, and the draft length it needs.
+    pub estimate: Option<(f64, usize)>,
 }
 
-/// What a pass over one row hands to the device.
+/// GPU work of a pass over one row.
 #[derive(Serialize)]
-pub struct PassHanded {
-    /// Programs, those for the scores among them.
+pub struct PassWork {
+    /// Dispatches, including those for the logits.
     pub dispatches: usize,
-    /// Programs without those for the scores, for each layer.
-    pub a_layer: f64,
-    /// Of weights.
+    /// Dispatches per layer, without those for the logits.
+    pub per_layer: f64,
+    /// Bytes of weights read.
     pub read_bytes: u64,
 }
 
-/// A way to draft.
+/// One way of drafting.
 #[derive(Serialize)]
 pub struct Drafted {
     pub name: String,
@@ -74,12 +73,12 @@ pub struct Drafted {
     pub speed: runs::Speed,
 }
 
-/// What a quick look is taken at.
+/// The model of a quick look.
 pub fn quick() -> RandomModel {
     RandomModel { shape: SHAPES[0], weights: Weights::Q4KM }
 }
 
-/// What reads and writes memory: adding 1 to so many numbers, or copying them.
+/// Measures memory bandwidth by adding 1 to an array, or by copying one.
 pub fn memory_gb_s(device: &Device, quick: bool) -> Result<f64> {
     let numbers: usize = if quick { 1 << 22 } else { 1 << 28 };
     let mut best = 0.0_f64;
@@ -120,7 +119,7 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
         Some(draft) => ModelSource::open(draft)?,
         None => target.mtp_head()?,
     };
-    let mut session = there(&target, Form::Raw, &draft, device)?;
+    let mut session = session_on(&target, Form::Raw, &draft, device)?;
     let base = Request {
         sampling: Sampling::greedy(),
         max_tokens: Some(if quick { 16 } else { 128 }),
@@ -151,15 +150,15 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
         plain,
         speculative,
         host_ms,
-        handed: handed(target)?,
+        pass_work: pass_work(target)?,
         prompt_tokens_per_second,
-        reckoned: draft_ms.and_then(|draft_ms| reckon(&verify_cost, draft_ms)),
+        estimate: draft_ms.and_then(|draft_ms| estimate(&verify_cost, draft_ms)),
         verify_cost,
         draft_ms,
     })
 }
 
-/// A pass whose scores nobody asks for is not waited for.
+/// Measures a pass without logits, which returns before the device is done.
 fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Result<f64> {
     fill(target, requests)?;
     let mut times = Vec::new();
@@ -173,22 +172,23 @@ fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Res
     Ok(median(times).unwrap_or_default())
 }
 
-fn handed(target: &mut dyn Model) -> Result<Option<PassHanded>> {
+fn pass_work(target: &mut dyn Model) -> Result<Option<PassWork>> {
     let mut run = |want: &Want<'_>| -> Result<_> {
         target.run(&TokenTree::chain([0]), want)?.keep(&[])?;
-        Ok(target.dispatch_stats().map(|handed| (handed, target.config().layers)))
+        Ok(target.dispatch_stats().map(|pass_work| (pass_work, target.config().layers)))
     };
     let layers = run(&Want::nothing())?;
     let all = run(&Want::all_rows().subset(LogitSubset::Peaks))?;
-    Ok(layers.zip(all).map(|((of_layers, layers), (all, _))| PassHanded {
+    Ok(layers.zip(all).map(|((of_layers, layers), (all, _))| PassWork {
         dispatches: all.dispatches,
-        a_layer: of_layers.dispatches as f64 / layers as f64,
+        per_layer: of_layers.dispatches as f64 / layers as f64,
         read_bytes: all.bytes,
     }))
 }
 
-/// (1 + P + ... + P^N) / (N T_s + T_v(N + 1)) against 1 / T_v(1) (Leviathan et al. 2023).
-fn reckon(verify_cost: &[RowCost], draft_ms: f64) -> Option<(f64, usize)> {
+/// Estimated speedup by Leviathan et al. 2023: (1 + P + ... + P^N) / (N T_s + T_v(N + 1)) against 1
+/// / T_v(1).
+fn estimate(verify_cost: &[RowCost], draft_ms: f64) -> Option<(f64, usize)> {
     let one = verify_cost.first()?.ms;
     let speedup = |length: usize| {
         let tokens: f64 = (0..=length as i32).map(|depth| ACCEPTANCE.powi(depth)).sum();
@@ -203,12 +203,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_rows_and_drafts_reach_the_geometric_sum_and_dear_ones_nothing() {
+    fn free_rows_and_drafts_reach_the_geometric_sum_and_expensive_ones_gain_nothing() {
         let flat = RowCost::of((1..=17).map(|rows| (rows, 10.0)));
-        let (speedup, length) = reckon(&flat, 0.0).unwrap();
+        let (speedup, length) = estimate(&flat, 0.0).unwrap();
         assert_eq!(length, MAX_DRAFT_LENGTH);
         assert!((speedup - (1.0 - ACCEPTANCE.powi(17)) / (1.0 - ACCEPTANCE)).abs() < 1e-9);
         let steep = RowCost::of((1..=17).map(|rows| (rows, 10.0 * rows as f64)));
-        assert!(reckon(&steep, 1.0).unwrap().0 < 1.0);
+        assert!(estimate(&steep, 1.0).unwrap().0 < 1.0);
     }
 }

@@ -10,7 +10,7 @@ use crate::commands::bench::numbers::number;
 impl Report {
     pub fn table(&self) -> String {
         let memory = match self.software {
-            true => "software device: a program plays it, so no speed is claimed".to_owned(),
+            true => "software renderer: its speed is not measured".to_owned(),
             false => format!("memory is read and written at {:.0} GB/s", self.memory_gb_s),
         };
         let mut lines = vec![
@@ -26,7 +26,7 @@ impl Report {
         lines.extend(self.accuracy.iter().map(accuracy));
         for found in &self.speed {
             lines.push(format!("\n{}", found.model));
-            lines.extend(handed(found));
+            lines.extend(pass_work(found));
             if !self.software {
                 lines.extend(self.speed(found));
             }
@@ -34,19 +34,19 @@ impl Report {
         lines.iter().map(|line| format!("{line}\n")).collect()
     }
 
-    /// What only the times of a device of its own say.
+    /// Figures that need the times of real hardware.
     fn speed(&self, found: &Speed) -> Vec<String> {
-        let Speed { bytes, plain, speculative, draft_ms, reckoned, .. } = found;
+        let Speed { bytes, plain, speculative, draft_ms, estimate, .. } = found;
         let one = plain.tokens_per_second;
-        let read = found.handed.as_ref().map_or(*bytes, |handed| handed.read_bytes);
+        let read = found.pass_work.as_ref().map_or(*bytes, |pass_work| pass_work.read_bytes);
         let share = one.map(|speed| speed * read as f64 / 1e9 / self.memory_gb_s * 100.0);
         let mut lines = vec![
             costs("T_v(1..17)     ", found, |cost| format!("{:.2}", cost.ms), "ms"),
-            costs("T_v(n) / T_v(1)", found, |cost| format!("{:.2}", cost.ratio), "(of 8 wished for: 1.3)"),
+            costs("T_v(n) / T_v(1)", found, |cost| format!("{:.2}", cost.ratio), "(target for 8: 1.3)"),
             format!("T_s                {} ms", number(*draft_ms, 3)),
             format!("prompt             {:.0} tokens/s", found.prompt_tokens_per_second),
             format!(
-                "bandwidth          plain decoding reads {} % of what memory gives (wished for: 60)",
+                "bandwidth          plain decoding reads {} % of the memory bandwidth (target: 60)",
                 number(share, 0)
             ),
             "              tokens/s  speedup  acceptance".to_owned(),
@@ -64,9 +64,9 @@ impl Report {
                 number(speedup, 2)
             ));
         }
-        if let Some((speedup, length)) = reckoned {
+        if let Some((speedup, length)) = estimate {
             lines.push(format!(
-                "reckoned at {:.0} %   {speedup:.2} times plain with drafts of {length}",
+                "estimate at {:.0} %   {speedup:.2} times plain with drafts of {length}",
                 ACCEPTANCE * 100.0
             ));
         }
@@ -74,17 +74,17 @@ impl Report {
     }
 }
 
-/// What does not depend on how fast the device is.
-fn handed(found: &Speed) -> Vec<String> {
+/// Figures that do not depend on the device's speed.
+fn pass_work(found: &Speed) -> Vec<String> {
     let host = format!(
-        "host               {:.0} µs to hand over the layers of a pass (wished for: less than 500)",
+        "host               {:.0} µs to submit the layers of a pass (target: below 500)",
         found.host_ms * 1e3
     );
-    let of_pass = found.handed.as_ref().map(|handed| {
-        let megabytes = handed.read_bytes as f64 / 1e6;
+    let of_pass = found.pass_work.as_ref().map(|pass_work| {
+        let megabytes = pass_work.read_bytes as f64 / 1e6;
         format!(
-            "a pass             {} dispatches, {:.1} a layer; reads {megabytes:.1} MB of weights",
-            handed.dispatches, handed.a_layer
+            "a pass             {} dispatches, {:.1} per layer; reads {megabytes:.1} MB of weights",
+            pass_work.dispatches, pass_work.per_layer
         )
     });
     of_pass.into_iter().chain([host]).collect()

@@ -1,4 +1,4 @@
-//! Whether the device writes what the CPU writes.
+//! Compares the texts that the device writes with the CPU's.
 
 use foretoken_engine::check::difference;
 use foretoken_engine::decoder::Request;
@@ -8,40 +8,41 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_library::{STARTER, STARTER_DRAFT};
 use serde::Serialize;
 
-use super::models::{on_the_cpu, there};
+use super::models::{session_on, session_on_cpu};
 use crate::commands::bench::prompts::{Workload, built_in, requests};
 use crate::commands::bench::runs::write;
 use crate::error::Result;
 use crate::output;
 use crate::session::{form, open};
 
-/// The starter's replies on the device against those on the CPU without drafts, of one way to choose tokens.
+/// Replies of the starter on the device against the CPU's without drafts, for one way of sampling.
 #[derive(Serialize)]
 pub struct Text {
     pub way: &'static str,
     pub replies: usize,
     pub tokens: usize,
-    /// Replies that are the CPU's to the last token.
+    /// Number of replies identical to the CPU's.
     pub same: usize,
-    /// Of the others those whose two tokens the CPU scores about alike: by no more than four times what its
-    /// logits and the device's are apart anyway, as both round activations. Any further ones are a mistake.
+    /// Number of other replies that first differ at two tokens with nearly equal logits on the CPU:
+    /// by at most four times the measured difference of logits. All further ones are mistakes.
     pub near_ties: usize,
 }
 
 impl Text {
-    /// Replies that differ where rounding is no excuse.
+    /// Number of replies that differ by more than rounding explains.
     pub fn mistakes(&self) -> usize {
         self.replies - self.same - self.near_ties
     }
 }
 
-/// Every way, over the built-in prompts. `apart` is how far logits are from the CPU's.
+/// Compares every way over the built-in prompts. `apart` is the largest difference from the CPU's
+/// logits.
 pub fn compare(device: &Opened, apart: f32, quick: bool) -> Result<Vec<Text>> {
     output::note("comparing the starter's texts with those of the CPU");
     let source = open(STARTER)?;
-    let mut there = there(&source, form(&source, false)?, &open(STARTER_DRAFT)?, device)?;
-    let mut here = on_the_cpu(&source, form(&source, false)?)?;
-    // Without penalties, which the sampler adds whatever the device: a near tie is one of the device's own scores.
+    let mut on_device = session_on(&source, form(&source, false)?, &open(STARTER_DRAFT)?, device)?;
+    let mut on_cpu = session_on_cpu(&source, form(&source, false)?)?;
+    // Without penalties, which are added after the device's logits: a near tie is one of these.
     let coupled = Sampling {
         seed: Some(7),
         mode: Mode::Reproducible,
@@ -59,13 +60,14 @@ pub fn compare(device: &Opened, apart: f32, quick: bool) -> Result<Vec<Text>> {
     let way = |(way, sampling, speculation): (&'static str, Sampling, Speculation)| -> Result<Text> {
         let tokens = if quick { 16 } else { 128 };
         let base = Request { sampling, max_tokens: Some(tokens), ..Request::new(Vec::new()) };
-        let requests = requests(&here, texts, &base)?;
+        let requests = requests(&on_cpu, texts, &base)?;
         let mut found = Text { way, replies: requests.len(), tokens: 0, same: 0, near_ties: 0 };
         for request in requests {
-            let expected = write(&mut here, &request)?.tokens;
-            let reply = write(&mut there, &Request { speculation: speculation.clone(), ..request.clone() })?;
+            let expected = write(&mut on_cpu, &request)?.tokens;
+            let reply =
+                write(&mut on_device, &Request { speculation: speculation.clone(), ..request.clone() })?;
             found.tokens += expected.len();
-            match difference(here.decoder.target_mut(), &request, &reply.tokens, &expected)? {
+            match difference(on_cpu.decoder.target_mut(), &request, &reply.tokens, &expected)? {
                 None => found.same += 1,
                 Some(difference) => {
                     found.near_ties += usize::from(difference.gap.is_some_and(|gap| gap <= 4.0 * apart))

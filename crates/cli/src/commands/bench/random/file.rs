@@ -1,5 +1,5 @@
-//! Making the files of a model with random weights: the target, and a draft of its first layers. The same
-//! model always has the same bytes, so a file that is already there is used again.
+//! Generates the files of a model with random weights: the target, and its first layers as a draft.
+//! The same model always has the same bytes, so existing files are used again.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,30 +22,29 @@ use super::tensor::{Tensor, Values};
 use crate::error::{Error, Result};
 use crate::output;
 
-/// Random numbers that are quantised for a format and a deviation; tensors are put together of
-/// [`RUN`]s of them.
+/// Size of the pool of random numbers, quantised once per format and deviation; tensors are
+/// assembled from [`RUN`]s of it.
 const POOL: usize = 1 << 20;
 
-/// Numbers copied from one random place of the pool: the largest block of a format.
+/// Numbers copied from one random position of the pool: the largest block of any format.
 const RUN: usize = 256;
 
-/// Bytes between two words about the progress.
-const WORD_EVERY: u64 = 1 << 30;
+/// Bytes between two progress messages.
+const PROGRESS_INTERVAL: u64 = 1 << 30;
 
-/// The two files of a model.
+/// Paths of a model's two files.
 pub struct Pair {
     pub target: PathBuf,
-    /// `None` where the target has a block for MTP.
+    /// `None` for a target with an MTP block.
     pub draft: Option<PathBuf>,
-    /// Of the target's file.
+    /// Size of the target's file.
     pub bytes: u64,
 }
 
-/// Makes the files that are not in `folder` yet.
+/// Generates the files that are missing in `folder`.
 ///
 /// # Errors
-/// `Error::NoRoom` when the disk is full, `Error::Write` for whatever else keeps the files from being
-/// written.
+/// `Error::NoRoom` if the disk is full, `Error::Write` for other errors of writing.
 pub fn make(model: RandomModel, folder: &Path) -> Result<Pair> {
     fs::create_dir_all(folder).map_err(|source| Error::Write { path: folder.to_owned(), source })?;
     let mut pools = Pools::default();
@@ -63,7 +62,7 @@ pub fn make(model: RandomModel, folder: &Path) -> Result<Pair> {
     Ok(Pair { target, draft, bytes })
 }
 
-/// What a file is to hold.
+/// Contents of a file to generate.
 struct Plan {
     head: Vec<u8>,
     tensors: Vec<Tensor>,
@@ -75,19 +74,19 @@ impl Plan {
         Self { head: gguf::head(&keys(model, layers), &tensors), tensors }
     }
 
-    /// The file's size, known before it is made.
+    /// The file's size, known in advance.
     fn bytes(&self) -> u64 {
         let tensors: usize = self.tensors.iter().map(|tensor| aligned(tensor.bytes())).sum();
         (self.head.len() + tensors) as u64
     }
 
-    /// Makes the file unless it is there. It is written under another name and moved into place, so that
-    /// a file of the right name is whole; two programs doing so at once write the same bytes.
+    /// Generates the file if it is missing. It is written under another name and then renamed, so a
+    /// file under its final name is complete. Two programs doing this at once write the same bytes.
     fn bring_to(&self, path: &Path, pools: &mut Pools) -> Result<()> {
         if self.is_at(path) {
             return Ok(());
         }
-        output::note(format_args!("making {} ({} MB)", path.display(), self.bytes() / 1_000_000));
+        output::note(format_args!("generating {} ({} MB)", path.display(), self.bytes() / 1_000_000));
         let part = path.with_extension("gguf.part");
         let written = self.write(&part, pools).and_then(|()| fs::rename(&part, path));
         written.map_err(|source| {
@@ -101,7 +100,8 @@ impl Plan {
         })
     }
 
-    /// Whether the file is there: with this size and this head, which tells how the weights were drawn.
+    /// Returns whether the complete file exists: its size and its head, which contains the recipe
+    /// of the weights, are compared.
     fn is_at(&self, path: &Path) -> bool {
         let Ok(mut file) = File::open(path) else { return false };
         let mut head = vec![0; self.head.len()];
@@ -119,9 +119,9 @@ impl Plan {
             pools.write(tensor, &mut file)?;
             let filling = aligned(tensor.bytes()) - tensor.bytes();
             file.write_all(&vec![0; filling])?;
-            let before = written / WORD_EVERY;
+            let before = written / PROGRESS_INTERVAL;
             written += aligned(tensor.bytes()) as u64;
-            if written / WORD_EVERY > before {
+            if written / PROGRESS_INTERVAL > before {
                 output::note(format_args!("{} of {} MB", written / 1_000_000, self.bytes() / 1_000_000));
             }
         }
@@ -134,7 +134,8 @@ impl Plan {
 struct Pools(HashMap<(Format, u32), Vec<u8>>);
 
 impl Pools {
-    /// Writes a tensor's bytes: for a random one runs from its pool, at places that follow from its name.
+    /// Writes a tensor's bytes; a random tensor consists of runs from its pool, at positions
+    /// derived from its name.
     fn write(&mut self, tensor: &Tensor, out: &mut impl Write) -> io::Result<()> {
         let deviation = match tensor.values {
             Values::Constant(value) => return out.write_all(&value.to_le_bytes().repeat(tensor.numbers())),
@@ -157,7 +158,8 @@ impl Pools {
     }
 }
 
-/// [`POOL`] numbers, evenly distributed around 0; of a format that nobody here rounds to its quants are.
+/// [`POOL`] uniform numbers around 0; for a format that cannot be quantised here, random blocks of
+/// it.
 fn pool(format: Format, deviation: f32) -> candle_core::Result<Vec<u8>> {
     let mut generator = StdRng::seed_from_u64(seed("pool"));
     let Some(dtype) = format.candle() else {
@@ -175,7 +177,7 @@ fn seed(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// The keys of the file with the first `layers` layers.
+/// Metadata of the file with the first `layers` layers.
 fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
     let RandomModel { shape, weights } = model;
     let number = |value: usize| Value::Number(value as u32);
@@ -192,12 +194,12 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
         ("context_length", number(shape.context)),
         ("embedding_length", number(shape.hidden)),
         ("feed_forward_length", number(shape.latent.map_or(shape.intermediate, |latent| latent.dense))),
-        // The block for MTP is counted.
+        // `block_count` includes the MTP block.
         ("block_count", number(layers + usize::from(shape.recurrence.is_some()))),
         ("attention.head_count", number(shape.heads)),
         ("attention.head_count_kv", number(shape.kv_heads)),
         ("attention.layer_norm_rms_epsilon", Value::Float(1e-5)),
-        ("rope.dimension_count", number(shape.turned())),
+        ("rope.dimension_count", number(shape.rope_dim())),
     ];
     let tokenizer = [
         ("model", Value::Text("gpt2".to_owned())),
@@ -214,10 +216,13 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
     let experts = shape.experts.map(|experts| {
         [
             ("attention.key_length", number(shape.head_size)),
-            ("attention.value_length", number(shape.latent.map_or(shape.head_size, |latent| latent.size))),
+            (
+                "attention.value_length",
+                number(shape.latent.map_or(shape.head_size, |latent| latent.kv_lora_rank)),
+            ),
             ("attention.sliding_window", number(if experts.architecture == "gpt-oss" { 128 } else { 0 })),
             ("expert_count", number(experts.count)),
-            ("expert_used_count", number(experts.used)),
+            ("expert_used_count", number(experts.top_k)),
             ("expert_feed_forward_length", number(shape.intermediate)),
         ]
     });
@@ -239,9 +244,9 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
     let latent = shape.latent.map(|latent| {
         const SIGMOID: usize = 2;
         [
-            ("attention.kv_lora_rank", number(latent.size)),
-            ("attention.q_lora_rank", number(latent.queries)),
-            ("attention.key_length_mla", number(latent.plain + shape.turned())),
+            ("attention.kv_lora_rank", number(latent.kv_lora_rank)),
+            ("attention.q_lora_rank", number(latent.q_lora_rank)),
+            ("attention.key_length_mla", number(latent.qk_nope_head_dim + shape.rope_dim())),
             ("attention.value_length_mla", number(latent.value)),
             ("leading_dense_block_count", number(Latent::FIRST)),
             ("expert_shared_count", number(1)),
@@ -256,8 +261,8 @@ fn keys(model: RandomModel, layers: usize) -> Vec<(String, Value)> {
     general.chain(llama).chain(tokenizer.into_iter().map(|pair| named("tokenizer.ggml", pair))).collect()
 }
 
-/// The bytes as byte-level BPE writes them, one merged pair, words without a meaning, and one that ends
-/// a text.
+/// Vocabulary: the bytes as in byte-level BPE, one merged pair, filler tokens, and an end-of-text
+/// token.
 fn tokens(vocabulary: usize) -> Vec<String> {
     let printable = |byte: &u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut beyond = 0x100..;
@@ -303,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_another_or_not_whole_is_made_again() {
+    fn a_different_or_incomplete_file_is_generated_again() {
         let folder = tempfile::tempdir().unwrap();
         let pair = make(tiny(), folder.path()).unwrap();
         let whole = fs::read(&pair.target).unwrap();
@@ -331,15 +336,15 @@ mod tests {
     }
 
     #[test]
-    fn experts_are_a_model_of_their_architecture() {
+    fn a_mixture_of_experts_loads_as_its_architecture() {
         let folder = tempfile::tempdir().unwrap();
         for (architecture, format) in
             [("qwen3moe", Format::Q4K), ("gpt-oss", Format::Mxfp4), ("deepseek2", Format::Q4K)]
         {
             let shape = SHAPES.into_iter().find(|shape| shape.architecture() == architecture).unwrap();
-            let experts = shape.experts.map(|experts| Experts { count: 6, used: 3, ..experts });
+            let experts = shape.experts.map(|experts| Experts { count: 6, top_k: 3, ..experts });
             let kv_heads = shape.kv_heads.min(2);
-            let latent = shape.latent.map(|latent| Latent { queries: 256, dense: 512, ..latent });
+            let latent = shape.latent.map(|latent| Latent { q_lora_rank: 256, dense: 512, ..latent });
             let small =
                 Shape { vocabulary: 320, hidden: 256, intermediate: 256, heads: 4, kv_heads, ..shape };
             let model =
@@ -352,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn recurrent_layers_are_a_model_with_a_block_to_draft_with() {
+    fn a_recurrent_model_loads_with_its_mtp_block() {
         let folder = tempfile::tempdir().unwrap();
         let shape = SHAPES.into_iter().find(|shape| shape.name == "qwen35-0.8B").unwrap();
         let recurrence = Some(Recurrence { keys: 1, values: 2 });
@@ -369,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_named() {
+    fn an_error_names_the_folder_that_cannot_be_created() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let error = make(tiny(), &file.path().join("below")).err().unwrap().to_string();
         assert!(error.contains("below") && error.contains("cannot be written"), "{error}");

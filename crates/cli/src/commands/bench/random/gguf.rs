@@ -1,11 +1,12 @@
-//! The head of a GGUF file, version 3: its keys and where its tensors lie. Writes no weights.
+//! The head of a GGUF file, version 3: its metadata and the offsets of its tensors. Writes no
+//! weights.
 
 use super::tensor::Tensor;
 
-/// Tensors begin at multiples of this many bytes after the head, and the head ends at one.
+/// Alignment of the tensors, and of the head's length, in bytes.
 const ALIGNMENT: usize = 32;
 
-/// The value of a key.
+/// A metadata value.
 #[derive(Clone)]
 pub enum Value {
     Number(u32),
@@ -16,7 +17,7 @@ pub enum Value {
     Texts(Vec<String>),
 }
 
-/// Everything before the first tensor's bytes.
+/// Bytes before the first tensor.
 pub fn head(values: &[(String, Value)], tensors: &[Tensor]) -> Vec<u8> {
     let mut head = Head(b"GGUF".to_vec());
     head.u32(3);
@@ -40,7 +41,7 @@ pub fn head(values: &[(String, Value)], tensors: &[Tensor]) -> Vec<u8> {
     head.0
 }
 
-/// `bytes` and the filling after them.
+/// `bytes` rounded up to the alignment.
 pub fn aligned(bytes: usize) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
 }
@@ -87,7 +88,7 @@ impl Head {
 }
 
 impl Value {
-    /// GGUF's number of the type, in a list that of its members.
+    /// GGUF's type number; in a list, that of its elements.
     fn kind(&self) -> u32 {
         match self {
             Self::Number(_) => 4,

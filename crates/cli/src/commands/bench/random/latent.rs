@@ -1,42 +1,47 @@
-//! The tensors of attention to latents, of random weights: as GLM-4.7-Flash has it.
+//! Tensors of multi-head latent attention (MLA) with random weights, as in GLM-4.7-Flash.
 
-use super::making::Making;
-use super::mixture::Part;
+use super::builder::TensorBuilder;
+use super::mixture::MatrixRole;
 use super::shape::Shape;
 use super::tensor::Tensor;
 
-/// The vector that keys and values of all heads are made of.
+/// Sizes of multi-head latent attention.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latent {
-    /// Its numbers. What a shape's head has beyond them turns.
-    pub size: usize,
-    /// A head's numbers of a query that do not turn, and of a value.
-    pub plain: usize,
+    /// `kv_lora_rank`; the rest of the shape's head size is `qk_rope_head_dim`.
+    pub kv_lora_rank: usize,
+    /// `qk_nope_head_dim`, which is the size of a value too.
+    pub qk_nope_head_dim: usize,
     pub value: usize,
-    /// Numbers of the vector that queries are made of.
-    pub queries: usize,
-    /// The width of the feed-forward network of the first layers.
+    /// `q_lora_rank`.
+    pub q_lora_rank: usize,
+    /// Width of the dense feed-forward network of the first layers.
     pub dense: usize,
 }
 
 impl Latent {
-    /// First layers without experts.
+    /// Number of dense layers at the beginning.
     pub const FIRST: usize = 1;
 
-    /// Of a layer.
-    pub fn attention(&self, shape: &Shape, making: &Making) -> Vec<Tensor> {
-        let Self { size, plain, value, queries, .. } = *self;
+    /// Tensors of a layer.
+    pub fn attention(&self, shape: &Shape, builder: &TensorBuilder) -> Vec<Tensor> {
+        let Self { kv_lora_rank, qk_nope_head_dim, value, q_lora_rank, .. } = *self;
         let Shape { hidden, heads, head_size, .. } = *shape;
         vec![
-            making.norm("attn_norm", hidden),
-            making.one("attn_q_a", Part::Other, [queries, hidden], 1.0),
-            making.norm("attn_q_a_norm", queries),
-            making.one("attn_q_b", Part::Other, [heads * (plain + shape.turned()), queries], 1.0),
-            making.one("attn_kv_a_mqa", Part::Other, [head_size, hidden], 1.0),
-            making.norm("attn_kv_a_norm", size),
-            making.stack("attn_k_b", Part::Other, [heads, size, plain], 1.0),
-            making.stack("attn_v_b", making.sensitive(), [heads, value, size], 1.0),
-            making.one("attn_output", Part::Other, [hidden, heads * value], making.added),
+            builder.norm("attn_norm", hidden),
+            builder.one("attn_q_a", MatrixRole::Other, [q_lora_rank, hidden], 1.0),
+            builder.norm("attn_q_a_norm", q_lora_rank),
+            builder.one(
+                "attn_q_b",
+                MatrixRole::Other,
+                [heads * (qk_nope_head_dim + shape.rope_dim()), q_lora_rank],
+                1.0,
+            ),
+            builder.one("attn_kv_a_mqa", MatrixRole::Other, [head_size, hidden], 1.0),
+            builder.norm("attn_kv_a_norm", kv_lora_rank),
+            builder.stack("attn_k_b", MatrixRole::Other, [heads, kv_lora_rank, qk_nope_head_dim], 1.0),
+            builder.stack("attn_v_b", builder.sensitive(), [heads, value, kv_lora_rank], 1.0),
+            builder.one("attn_output", MatrixRole::Other, [hidden, heads * value], builder.added),
         ]
     }
 }

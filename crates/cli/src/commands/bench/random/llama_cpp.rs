@@ -1,6 +1,6 @@
-//! llama.cpp's own programs on the same files, with as many threads and otherwise its defaults: mapped
-//! files, weights repacked for this processor, flash attention where it thinks it pays. Reads what they
-//! print; a program that is missing or fails is said once and left out.
+//! llama.cpp's own programs on the same files, with the same number of threads and otherwise their
+//! defaults: mapped files, repacked weights, flash attention as they choose. Parses their output; a
+//! program that is missing or fails is reported once and left out.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,18 @@ use serde::Deserialize;
 use crate::error::{Error, Result};
 use crate::output;
 
-/// The environment variable that names the folder with the programs.
+/// Environment variable with the folder of the programs.
 const FOLDER: &str = "LLAMA_CPP_BIN";
 
 /// The programs in a folder.
 #[derive(Debug, Clone)]
 pub struct LlamaCpp {
     folder: PathBuf,
-    /// A sentence for every program that did not do what it was asked for; it is not asked again.
+    /// A sentence for every program that failed; it is not run again.
     pub failures: Vec<(&'static str, String)>,
 }
 
-/// A test of llama-bench: a prompt of some tokens, or some tokens written one by one.
+/// A test of llama-bench: prefill of a prompt, or decoding of some tokens.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Timing {
     #[serde(rename = "n_prompt")]
@@ -33,7 +33,7 @@ pub struct Timing {
     pub samples_ns: Vec<f64>,
 }
 
-/// What llama-speculative-simple printed about a reply.
+/// Figures that llama-speculative-simple prints for a reply.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Speculated {
     pub tokens_per_second: f64,
@@ -41,15 +41,15 @@ pub struct Speculated {
     pub accepted_of_drafted: Option<f64>,
 }
 
-/// A reply to be written speculatively.
-pub struct Ask<'a> {
+/// A reply to write speculatively.
+pub struct SpeculativeRequest<'a> {
     pub target: &'a Path,
-    /// `None` for the block for MTP that the target has.
+    /// `None` to use the target's own MTP block.
     pub draft: Option<&'a Path>,
     pub prompt: &'a str,
     pub tokens: usize,
     pub draft_length: usize,
-    /// Drafting ends before a token less likely than this.
+    /// Probability of a token below which a draft ends.
     pub least_probability: f64,
     pub threads: usize,
 }
@@ -61,10 +61,10 @@ const SPECULATIVE: &str = "llama-speculative-simple";
 const ROOM: usize = 64;
 
 impl LlamaCpp {
-    /// The programs where [`FOLDER`] says; `None` where it says nothing.
+    /// The programs in the folder that [`FOLDER`] names; `None` if it is not set.
     ///
     /// # Errors
-    /// `Error::Usage` when it names no folder.
+    /// `Error::Usage` if it does not name a folder.
     pub fn find() -> Result<Option<Self>> {
         let Some(folder) = env::var_os(FOLDER).filter(|folder| !folder.is_empty()) else { return Ok(None) };
         let folder = PathBuf::from(folder);
@@ -72,7 +72,7 @@ impl LlamaCpp {
             return Ok(Some(Self { folder, failures: Vec::new() }));
         }
         Err(Error::Usage(format!(
-            "{FOLDER}: expected a folder with llama.cpp's programs, found '{}', which is none. Correct it, or \
+            "{FOLDER}: expected a folder with llama.cpp's programs, found '{}', which is not a folder. Correct it, or \
              unset it to measure without them.",
             folder.display()
         )))
@@ -93,28 +93,29 @@ impl LlamaCpp {
     }
 
     /// Writes a reply with llama-speculative-simple.
-    pub fn speculate(&mut self, ask: &Ask<'_>) -> Option<Speculated> {
+    pub fn speculate(&mut self, request: &SpeculativeRequest<'_>) -> Option<Speculated> {
         let mut command = self.program(SPECULATIVE)?;
-        command.arg("-m").arg(ask.target).args(["-p", ask.prompt]);
-        ask.draft.map(|draft| command.arg("-md").arg(draft));
+        command.arg("-m").arg(request.target).args(["-p", request.prompt]);
+        request.draft.map(|draft| command.arg("-md").arg(draft));
         let mut option = |name: &str, value: &dyn ToString| {
             command.args([name, &value.to_string()]);
         };
-        option("-n", &ask.tokens);
-        // A token is at least a byte of the prompt; the whole context would be gigabytes of cache.
-        option("-c", &(ask.prompt.len() + ask.tokens + ROOM));
+        option("-n", &request.tokens);
+        // A token is at least one byte of the prompt; the whole context would need gigabytes of
+        // cache.
+        option("-c", &(request.prompt.len() + request.tokens + ROOM));
         option("--temp", &0);
         option("--top-k", &1);
         option("-ngl", &0);
         for threads in ["-t", "-tb", "-td", "-tbd"] {
-            option(threads, &ask.threads);
+            option(threads, &request.threads);
         }
-        option("--spec-type", &if ask.draft.is_some() { "draft-simple" } else { "draft-mtp" });
-        option("--spec-draft-n-max", &ask.draft_length);
-        option("--spec-draft-p-min", &ask.least_probability);
+        option("--spec-type", &if request.draft.is_some() { "draft-simple" } else { "draft-mtp" });
+        option("--spec-draft-n-max", &request.draft_length);
+        option("--spec-draft-p-min", &request.least_probability);
         command.arg("--ignore-eos");
         let printed = run(&mut command);
-        // What is said about the reply goes to the log, wherever that goes.
+        // The figures are in the log, which may go to either stream.
         let speculated = printed.and_then(|printed| speculated(&(printed.out + &printed.err)));
         self.noted(SPECULATIVE, speculated)
     }
@@ -129,7 +130,7 @@ impl LlamaCpp {
         match result {
             Ok(result) => Some(result),
             Err(why) => {
-                let sentence = format!("{name} in {} is left out: {why}.", self.folder.display());
+                let sentence = format!("{name} in {} is skipped: {why}.", self.folder.display());
                 output::note(&sentence);
                 self.failures.push((name, sentence));
                 None
@@ -143,31 +144,31 @@ struct Printed {
     err: String,
 }
 
-/// Runs a program to its end; on a failure, why.
+/// Runs a program to its end; the error says why it failed.
 fn run(command: &mut Command) -> std::result::Result<Printed, String> {
-    let done = command.stdin(Stdio::null()).output().map_err(|error| format!("it cannot be run, {error}"))?;
+    let done = command.stdin(Stdio::null()).output().map_err(|error| format!("it cannot be run: {error}"))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let printed = Printed { out: text(&done.stdout), err: text(&done.stderr) };
     if done.status.success() {
         return Ok(printed);
     }
-    let last = printed.err.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
-    Err(format!("it ended with {}, saying: {}", done.status, output::harmless(last.trim())))
+    let last = printed.err.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output");
+    Err(format!("it ended with {}: {}", done.status, output::harmless(last.trim())))
 }
 
-/// The tests in llama-bench's JSON.
+/// Parses llama-bench's JSON.
 fn timings(json: &str) -> std::result::Result<Vec<Timing>, String> {
-    serde_json::from_str(json).map_err(|error| format!("expected a JSON list of tests from it, {error}"))
+    serde_json::from_str(json).map_err(|error| format!("expected a JSON list of tests, found {error}"))
 }
 
-/// The numbers among what llama-speculative-simple logs.
+/// Parses the figures in llama-speculative-simple's log.
 fn speculated(log: &str) -> std::result::Result<Speculated, String> {
     let after = |line: &str, mark: &str| -> Option<f64> {
         let (_, rest) = line.split_once(mark)?;
         rest.trim_start_matches(['=', ' ']).split([' ', '%']).next()?.parse().ok()
     };
     let decoded = log.lines().filter(|line| line.contains("decoded")).find_map(|line| after(line, "speed:"));
-    // Beside it the log counts the accepted tokens, as "n_accept = 90".
+    // The log also has a line with the number of accepted tokens, "n_accept = 90".
     let percent = log.lines().filter(|line| line.trim_end().ends_with('%'));
     let share = percent.filter_map(|line| after(line, "accept  ")).next();
     match decoded {
@@ -175,7 +176,7 @@ fn speculated(log: &str) -> std::result::Result<Speculated, String> {
             tokens_per_second: speed,
             accepted_of_drafted: share.filter(|share| share.is_finite()).map(|percent| percent / 100.0),
         }),
-        None => Err("expected a line 'decoded ... speed: ... t/s' from it, found none".to_owned()),
+        None => Err("expected a line 'decoded ... speed: ... t/s', found none".to_owned()),
     }
 }
 
@@ -191,7 +192,7 @@ mod tests {
     ]"#;
 
     #[test]
-    fn the_times_are_read_from_llama_benchs_json() {
+    fn the_times_are_parsed_from_llama_bench_json() {
         let prompt = Timing { prompt: 512, written: 0, samples_ns: vec![74_601_900.0, 71_632_900.0] };
         let written = Timing { prompt: 0, written: 128, samples_ns: vec![1_075_361_300.0] };
         assert_eq!(timings(JSON), Ok(vec![prompt, written]));
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_are_found_in_the_log_of_a_speculative_reply() {
+    fn the_figures_are_parsed_from_the_log_of_a_speculative_reply() {
         let log = "encoded   52 tokens in    0.100 seconds, speed:  520.000 t/s\n\
                    0.01.2 I decoded  129 tokens in    2.275 seconds, speed:   56.703 t/s\n\n\
                    n_draft   = 3\nn_accept  = 90\naccept    = 78.947%\n";

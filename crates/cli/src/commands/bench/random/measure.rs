@@ -1,5 +1,5 @@
-//! Measures one model, in turns with llama.cpp where it is there, so that whatever else the computer does
-//! falls on both alike.
+//! Measures one model, in turn with llama.cpp if it is there, so that other load affects both
+//! alike.
 
 use foretoken_engine::decoder::Request;
 use foretoken_engine::device;
@@ -9,7 +9,7 @@ use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 
 use super::file::Pair;
-use super::llama_cpp::{Ask, LlamaCpp, Timing};
+use super::llama_cpp::{LlamaCpp, SpeculativeRequest, Timing};
 use super::model::RandomModel;
 use super::report::{Costs, Drafted, Memory, Report, TheirDrafted, Theirs};
 use crate::args::DraftChoice;
@@ -23,21 +23,20 @@ use crate::error::Result;
 use crate::output;
 use crate::session::{choose_draft, load};
 
-/// The draft lengths that are tried.
+/// The draft lengths to measure.
 const DRAFT_LENGTHS: [usize; 6] = [2, 3, 4, 5, 6, 7];
 
-/// llama.cpp ends a draft before a token less likely than this, if it is told to: never, and its default
-/// of long.
+/// Probabilities below which llama.cpp ends a draft: never, and its former default.
 const MIN_PROBABILITIES: [f64; 2] = [0.0, 0.75];
 
-/// Tokens of the prompt whose processing is measured.
+/// Length of the prompt whose prefill is measured, in tokens.
 const PROMPT: usize = 512;
 
-/// Rows of the passes that llama.cpp is measured with, and how often it repeats each.
+/// Rows of the passes that llama.cpp is measured with, and the repetitions of each.
 const THEIR_ROWS: &str = "1,2,4,8,16";
 const THEIR_REPEATS: &str = "5";
 
-/// A model that is measured, and with what.
+/// A loaded model and its settings.
 struct Subject<'a> {
     pair: &'a Pair,
     args: &'a Args,
@@ -46,7 +45,7 @@ struct Subject<'a> {
     requests: Vec<Request>,
 }
 
-/// All figures of a model.
+/// Measures all figures of a model.
 pub fn measure(
     model: RandomModel,
     pair: &Pair,
@@ -91,22 +90,22 @@ pub fn measure(
     .compared())
 }
 
-/// The same without drafts.
+/// The request without drafts.
 fn plain(request: &Request) -> Request {
     Request { speculation: Speculation::off(), ..request.clone() }
 }
 
-/// What ours and theirs took, by repeats.
+/// Our figures by repeat.
 #[derive(Default)]
 struct Ours {
     plain: Totals,
-    /// Tokens per second.
+    /// Prefill speed in tokens per second.
     prompt: Vec<f64>,
     /// By [`DRAFT_LENGTHS`].
     speculative: [Totals; DRAFT_LENGTHS.len()],
 }
 
-/// All in tokens per second.
+/// llama.cpp's figures in tokens per second.
 #[derive(Default)]
 struct TheirSpeeds {
     plain: Vec<f64>,
@@ -138,7 +137,7 @@ impl<'a> Subject<'a> {
         Ok(Self { pair, args, session, texts, requests })
     }
 
-    /// What the target alone holds after a prompt and a reply, which warm it up too.
+    /// Memory of the target alone after a prompt and a reply, which also warm it up.
     fn memory(&mut self, model: RandomModel) -> Result<Memory> {
         self.prompt_speed()?;
         write(&mut self.session, &plain(&self.requests[0]))?;
@@ -146,7 +145,7 @@ impl<'a> Subject<'a> {
         Ok(Memory::new(self.pair.bytes, model.shape.cache_bytes(cached) as u64, resident::bytes()))
     }
 
-    /// All ways of decoding in turns, as often as was asked for, each time with another prompt.
+    /// Runs all ways of decoding in turn, with another prompt for each repeat.
     fn in_turns(&mut self, mut llama_cpp: Option<&mut LlamaCpp>) -> Result<(Ours, TheirSpeeds)> {
         let (mut ours, mut theirs) = (Ours::default(), TheirSpeeds::default());
         let prompts = self.texts.clone().into_iter().zip(self.requests.clone());
@@ -157,11 +156,11 @@ impl<'a> Subject<'a> {
                 self.their_plain(llama_cpp, &mut theirs);
             }
             ours.prompt.push(self.prompt_speed()?);
-            let word = |way: &str, totals: &Totals| {
+            let report_speed = |way: &str, totals: &Totals| {
                 let speed = totals.last();
                 output::note(format_args!("repeat {repeat} of {repeats}: {way}, {speed} tokens/s"));
             };
-            word("without drafts", &ours.plain);
+            report_speed("without drafts", &ours.plain);
             for (draft_length, totals) in DRAFT_LENGTHS.into_iter().zip(&mut ours.speculative) {
                 let speculation =
                     Speculation { drafter: DrafterChoice::Model, ..Speculation::fixed(draft_length) };
@@ -169,7 +168,7 @@ impl<'a> Subject<'a> {
                 if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
                     self.their_drafts(llama_cpp, &text, draft_length, &mut theirs);
                 }
-                word(&format!("drafts of {draft_length}"), totals);
+                report_speed(&format!("drafts of {draft_length}"), totals);
             }
         }
         Ok((ours, theirs))
@@ -215,7 +214,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Their time for passes over some rows, of which they score the last alone.
+    /// llama.cpp's time for passes over several rows; it computes only the logits of the last.
     fn their_rows(&self, llama_cpp: &mut LlamaCpp) -> Option<Vec<RowCost>> {
         let depth = CONTEXT.to_string();
         let options = ["-p", THEIR_ROWS, "-n", "0", "-d", &depth, "-r", THEIR_REPEATS];
@@ -232,7 +231,7 @@ impl<'a> Subject<'a> {
         theirs: &mut TheirSpeeds,
     ) {
         for least_probability in MIN_PROBABILITIES {
-            let ask = Ask {
+            let request = SpeculativeRequest {
                 target: &self.pair.target,
                 draft: self.pair.draft.as_deref(),
                 prompt,
@@ -241,7 +240,7 @@ impl<'a> Subject<'a> {
                 least_probability,
                 threads: device::threads(),
             };
-            let Some(found) = llama_cpp.speculate(&ask) else { return };
+            let Some(found) = llama_cpp.speculate(&request) else { return };
             let drafts = theirs.drafts(draft_length, least_probability);
             drafts.tokens_per_second.push(found.tokens_per_second);
             drafts.accepted_of_drafted.extend(found.accepted_of_drafted);
@@ -250,7 +249,7 @@ impl<'a> Subject<'a> {
 }
 
 impl TheirSpeeds {
-    /// The setting's entry, made if it is not there yet.
+    /// The entry of a setting, added if it is missing.
     fn drafts(&mut self, draft_length: usize, least_probability: f64) -> &mut TheirDrafts {
         let same = |drafts: &TheirDrafts| {
             drafts.draft_length == draft_length && drafts.least_probability == least_probability

@@ -1,23 +1,22 @@
-//! Which format each matrix of a quantised model takes, by the rules of llama.cpp's quantiser. Makes no
-//! weights.
+//! Chooses the format of each matrix in a quantised model, by the rules of llama.cpp's quantiser.
 
 use foretoken_engine::format::Format;
 
-/// How a model's weights are stored, as a person names it.
+/// Storage of a model's weights, as named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
-    /// Q4_K with Q6_K where it matters most.
+    /// Q4_K, with Q6_K for the matrices whose errors cost most.
     Q4KM,
     /// All matrices in one format.
     All(Format),
 }
 
-/// What a mixture tells matrices apart by.
+/// Role of a matrix, by which a mixture chooses its format.
 #[derive(Debug, Clone, Copy)]
-pub enum Part {
-    /// The output matrix, or the embedding that stands for it.
+pub enum MatrixRole {
+    /// The output matrix, or a tied embedding.
     Output,
-    /// The value projection or the last feed-forward matrix of a layer: an error in these costs most.
+    /// The value projection or the down projection of a layer, whose errors cost most.
     Sensitive {
         layer: usize,
         layers: usize,
@@ -62,7 +61,7 @@ impl Weights {
         }
     }
 
-    /// The number of GGUF's `general.file_type`.
+    /// The value of GGUF's `general.file_type`.
     pub fn file_type(self) -> u32 {
         match self {
             Self::Q4KM => 15,
@@ -72,14 +71,16 @@ impl Weights {
 
     /// The format of a matrix with rows of `columns` numbers.
     ///
-    /// Q4_K_M is Q4_K with Q6_K for the output and, in some layers, for the sensitive parts; the latter
-    /// two have blocks of 256, so that rows which do not divide into these take the next better format
+    /// Q4_K_M is Q4_K with Q6_K for the output and, in some layers, for the sensitive matrices.
+    /// Both have blocks of 256 numbers; rows that are no multiple of 256 use the next better format
     /// with blocks of 32.
-    pub fn format(self, part: Part, columns: usize) -> Format {
+    pub fn format(self, part: MatrixRole, columns: usize) -> Format {
         let format = match (self, part) {
             (Self::All(format), _) => format,
-            (Self::Q4KM, Part::Output) => Format::Q6K,
-            (Self::Q4KM, Part::Sensitive { layer, layers }) if has_more_bits(layer, layers) => Format::Q6K,
+            (Self::Q4KM, MatrixRole::Output) => Format::Q6K,
+            (Self::Q4KM, MatrixRole::Sensitive { layer, layers }) if has_more_bits(layer, layers) => {
+                Format::Q6K
+            }
             (Self::Q4KM, _) => Format::Q4K,
         };
         match format {
@@ -92,13 +93,13 @@ impl Weights {
     }
 }
 
-/// The first and the last eighth of the layers, and of those between every third.
+/// The first and the last eighth of the layers, and every third one between.
 fn has_more_bits(layer: usize, layers: usize) -> bool {
     let (first, last) = (layers / 8, layers * 7 / 8);
     layer < first || layer >= last || (layer - first) % 3 == 2
 }
 
-/// The number of a file whose matrices all have a format; of the K formats that of their small mixtures.
+/// The file type with all matrices in `format`; for K formats, that of their small mixtures.
 fn file_type(format: Format) -> u32 {
     match format {
         Format::F32 => 0,
@@ -129,7 +130,7 @@ fn file_type(format: Format) -> u32 {
     }
 }
 
-/// Bytes that `numbers` take, which must be whole blocks.
+/// Bytes of `numbers` numbers, which must fill whole blocks.
 pub fn bytes(format: Format, numbers: usize) -> usize {
     numbers / format.inputs() * format.stored()
 }
@@ -153,11 +154,11 @@ mod tests {
 
     #[test]
     fn a_mixture_gives_the_sensitive_parts_more_bits_and_other_formats_none() {
-        let sensitive = |layer| Part::Sensitive { layer, layers: 22 };
+        let sensitive = |layer| MatrixRole::Sensitive { layer, layers: 22 };
         let q4_k_m = |part| Weights::Q4KM.format(part, 2048);
-        assert_eq!([q4_k_m(Part::Output), q4_k_m(sensitive(4))], [Format::Q6K; 2]);
-        assert_eq!([q4_k_m(Part::Other), q4_k_m(sensitive(5))], [Format::Q4K; 2]);
-        for part in [Part::Output, Part::Other, sensitive(0)] {
+        assert_eq!([q4_k_m(MatrixRole::Output), q4_k_m(sensitive(4))], [Format::Q6K; 2]);
+        assert_eq!([q4_k_m(MatrixRole::Other), q4_k_m(sensitive(5))], [Format::Q4K; 2]);
+        for part in [MatrixRole::Output, MatrixRole::Other, sensitive(0)] {
             assert_eq!(Weights::All(Format::Q8_0).format(part, 896), Format::Q8_0);
             assert_eq!(Weights::All(Format::F16).format(part, 896), Format::F16);
         }
@@ -166,14 +167,14 @@ mod tests {
     #[test]
     fn rows_that_do_not_divide_into_blocks_of_256_take_blocks_of_32() {
         let q4_k_m = |part| Weights::Q4KM.format(part, 896);
-        assert_eq!([q4_k_m(Part::Other), q4_k_m(Part::Output)], [Format::Q5_0, Format::Q8_0]);
-        assert_eq!(q4_k_m(Part::Sensitive { layer: 0, layers: 24 }), Format::Q8_0);
-        assert_eq!(q4_k_m(Part::Sensitive { layer: 3, layers: 24 }), Format::Q5_0);
-        assert_eq!(Weights::All(Format::Iq2Xxs).format(Part::Other, 896), Format::Iq4Nl);
+        assert_eq!([q4_k_m(MatrixRole::Other), q4_k_m(MatrixRole::Output)], [Format::Q5_0, Format::Q8_0]);
+        assert_eq!(q4_k_m(MatrixRole::Sensitive { layer: 0, layers: 24 }), Format::Q8_0);
+        assert_eq!(q4_k_m(MatrixRole::Sensitive { layer: 3, layers: 24 }), Format::Q5_0);
+        assert_eq!(Weights::All(Format::Iq2Xxs).format(MatrixRole::Other, 896), Format::Iq4Nl);
     }
 
     #[test]
-    fn a_format_takes_the_bytes_its_blocks_take() {
+    fn a_matrix_takes_the_bytes_of_its_blocks() {
         let formats = [Format::F32, Format::F16, Format::Q5_0, Format::Q8_0, Format::Q4K, Format::Q6K];
         assert_eq!(formats.map(|format| bytes(format, 256)), [1024, 512, 176, 272, 144, 210]);
     }

@@ -1,11 +1,11 @@
-//! `bench --random`: models of real shapes with random weights, made on the spot, and what running them
-//! costs, beside llama.cpp where it is there. The text is nonsense; the arithmetic is that of the models.
+//! `bench --random`: generates models of real shapes with random weights and measures them, beside
+//! llama.cpp if it is there. The text is nonsense; the arithmetic is that of the models.
 
+mod builder;
 pub mod file;
 mod gguf;
 mod latent;
 pub mod llama_cpp;
-mod making;
 mod measure;
 pub mod mixture;
 mod model;
@@ -22,7 +22,7 @@ use crate::output;
 use llama_cpp::LlamaCpp;
 pub use model::RandomModel;
 
-/// Measures one model after the other, and prints each report when it is there.
+/// Measures one model after the other and prints each report as soon as it is done.
 pub fn run(args: &Args) -> Result<()> {
     let folder = args.folder.clone().unwrap_or_else(default_folder);
     let mut llama_cpp = LlamaCpp::find()?;
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Where the files are, if nobody says.
+/// The default folder of the files.
 pub fn default_folder() -> PathBuf {
     env::temp_dir().join("foretoken-bench")
 }

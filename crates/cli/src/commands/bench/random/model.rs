@@ -1,4 +1,4 @@
-//! Which model with random weights, as a person names it.
+//! Parses the name of a model with random weights.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use super::mixture::Weights;
 use super::shape::{SHAPES, Shape};
 
-/// A shape and how its weights are stored, "0.5B:Q4_K_M".
+/// A shape and its storage of weights, "0.5B:Q4_K_M".
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RandomModel {
     pub shape: Shape,

@@ -1,4 +1,4 @@
-//! The figures of a model with random weights, as JSON and as tables. Measures nothing.
+//! Figures of a model with random weights, as JSON and as tables.
 
 use serde::Serialize;
 
@@ -6,8 +6,7 @@ use crate::commands::bench::cost::RowCost;
 use crate::commands::bench::numbers::number;
 use crate::commands::bench::runs::Speed;
 
-/// What was measured, and on what. Greedy decoding; speeds are in tokens per second and medians of the
-/// repeats.
+/// All results of a model. Greedy decoding; speeds are medians in tokens per second.
 #[derive(Serialize)]
 #[serde(tag = "type", rename = "bench_random")]
 pub struct Report {
@@ -15,17 +14,17 @@ pub struct Report {
     pub target: String,
     pub draft: String,
     pub device: String,
-    /// Of a reply.
+    /// Length of a reply.
     pub tokens: u32,
     pub repeats: u32,
-    /// Of 512 tokens, up to the first one after them.
+    /// Prefill speed over 512 tokens, including the first token after them.
     pub prompt_tokens_per_second: Option<f64>,
     pub plain: Speed,
     /// By draft length.
     pub speculative: Vec<Drafted>,
     #[serde(flatten)]
     pub memory: Memory,
-    /// Missing unless asked for.
+    /// Missing unless requested.
     #[serde(flatten)]
     pub costs: Option<Costs>,
     /// Null without llama.cpp.
@@ -38,32 +37,33 @@ pub struct Drafted {
     pub draft_length: usize,
     #[serde(flatten)]
     pub speed: Speed,
-    /// Against plain decoding.
+    /// Speed over plain decoding's.
     pub speedup: Option<f64>,
 }
 
-/// The target alone, after a prompt and a reply.
+/// Memory of the target alone, after a prompt and a reply.
 #[derive(Serialize)]
 pub struct Memory {
     pub file_bytes: u64,
-    /// Keys and values of the tokens it had cached.
+    /// Keys and values of the cached tokens.
     pub cache_bytes: u64,
-    /// All this program had in memory; null where the system does not say.
+    /// Resident memory of the whole program; null if the system does not report it.
     pub resident_bytes: Option<u64>,
-    /// Resident over file and cache.
+    /// Resident memory over file and cache.
     pub resident_ratio: Option<f64>,
 }
 
-/// What passes cost, and what bounds them.
+/// Cost of passes, and the bandwidth that limits them.
 #[derive(Serialize)]
 pub struct Costs {
     pub verify_cost: Vec<RowCost>,
-    /// Milliseconds to draft a token; null when nothing was drafted.
+    /// Milliseconds to draft a token; null if nothing was drafted.
     pub draft_ms: Option<f64>,
-    /// Of these very weights; null where they are on another device, as are the next two.
+    /// Bandwidth of reading these weights; null, like the next two fields, if they are on another
+    /// device.
     pub read_bandwidth_gb_s: Option<f64>,
     pub weight_bytes_per_token: Option<u64>,
-    /// The share of the bandwidth that plain decoding reads weights with.
+    /// Share of the bandwidth that plain decoding reaches.
     pub bandwidth_share: Option<f64>,
 }
 
@@ -74,7 +74,7 @@ pub struct Theirs {
     pub prompt_tokens_per_second: Option<f64>,
     pub plain_tokens_per_second: Option<f64>,
     pub speculative: Vec<TheirDrafted>,
-    /// Of passes that score their last row alone.
+    /// Passes that compute only the logits of their last row.
     pub verify_cost: Option<Vec<RowCost>>,
     pub ratios: Option<Ratios>,
     /// A sentence for every program that was left out.
@@ -84,13 +84,13 @@ pub struct Theirs {
 #[derive(Serialize)]
 pub struct TheirDrafted {
     pub draft_length: usize,
-    /// Drafts end before a token less likely than this.
+    /// Probability of a token below which a draft ends.
     pub least_probability: f64,
     pub tokens_per_second: Option<f64>,
     pub accepted_of_drafted: Option<f64>,
 }
 
-/// Our tokens per second over theirs; null where one of the two is missing.
+/// Our tokens per second over llama.cpp's; null if one of the two is missing.
 #[derive(Serialize)]
 pub struct Ratios {
     pub prompt: Option<f64>,
@@ -122,7 +122,7 @@ impl Report {
         self
     }
 
-    /// With the draft length that is fastest.
+    /// The fastest draft length.
     fn best(&self) -> Option<&Drafted> {
         let speed = |drafted: &&Drafted| drafted.speed.tokens_per_second.unwrap_or(0.0);
         self.speculative.iter().max_by(|a, b| speed(a).total_cmp(&speed(b)))
@@ -227,7 +227,7 @@ impl Report {
 }
 
 impl Theirs {
-    /// The fastest setting among those that are `wanted`.
+    /// The fastest of the settings that `wanted` selects.
     fn best(&self, wanted: impl Fn(&TheirDrafted) -> bool) -> Option<&TheirDrafted> {
         let speed = |drafted: &&TheirDrafted| drafted.tokens_per_second.unwrap_or(0.0);
         self.speculative.iter().filter(|drafted| wanted(drafted)).max_by(|a, b| speed(a).total_cmp(&speed(b)))

@@ -1,14 +1,13 @@
-//! The shapes of known models, and the tensors of a model with random weights in such a shape. Draws no
-//! numbers.
+//! Shapes of known models, and the tensors of a model with random weights in such a shape.
 
 use foretoken_engine::format::Format;
 
+use super::builder::TensorBuilder;
 use super::latent::Latent;
-use super::making::Making;
-use super::mixture::{Part, Weights};
+use super::mixture::{MatrixRole, Weights};
 use super::tensor::{Tensor, Values};
 
-/// The sizes of a model of the Llama family, or of one of experts.
+/// Sizes of a model of the Llama family, of a mixture of experts, or of a hybrid model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shape {
     pub name: &'static str,
@@ -20,17 +19,18 @@ pub struct Shape {
     pub head_size: usize,
     pub intermediate: usize,
     pub context: usize,
-    /// The embedding is the output matrix too.
+    /// The embedding is also the output matrix.
     pub tied: bool,
-    /// In place of every layer's feed-forward network.
+    /// Experts in place of every layer's feed-forward network.
     pub experts: Option<Experts>,
-    /// In place of attention in three of four layers; then a block for MTP follows the layers.
+    /// Gated DeltaNet in place of attention in three of four layers; an MTP block then follows the
+    /// layers.
     pub recurrence: Option<Recurrence>,
-    /// What the keys and values of all heads are made of. The one key then has the size of a head.
+    /// Latent attention. The head size is then that of its one key.
     pub latent: Option<Latent>,
 }
 
-/// The heads of Gated DeltaNet, each [`LINEAR`] numbers wide.
+/// The heads of Gated DeltaNet, each of size [`LINEAR`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Recurrence {
     pub keys: usize,
@@ -38,7 +38,7 @@ pub struct Recurrence {
 }
 
 impl Recurrence {
-    /// Numbers of a row that are convolved: queries, keys and values.
+    /// Convolved channels of a row: queries, keys and values.
     fn channels(&self) -> usize {
         (2 * self.keys + self.values) * LINEAR
     }
@@ -46,24 +46,24 @@ impl Recurrence {
 
 pub const LINEAR: usize = 128;
 
-/// Rows that a convolution sees.
+/// Width of the convolution's kernel.
 pub const TAPS: usize = 4;
 
-/// Of so many layers the last has attention.
+/// Interval of the layers with attention.
 pub const EVERY: usize = 4;
 
-/// The experts of a layer, of which `intermediate` is the width.
+/// The experts of a layer, each of width `intermediate`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Experts {
     /// `general.architecture`: "qwen3moe", "gpt-oss" or "deepseek2".
     pub architecture: &'static str,
     pub count: usize,
-    /// That a token goes through.
-    pub used: usize,
+    /// Number of experts per token.
+    pub top_k: usize,
 }
 
-/// tiny for a quick look, the shapes of Qwen2.5-0.5B, TinyLlama-1.1B and Llama-3.1-8B, and some layers of Qwen3-30B-A3B, of
-/// gpt-oss-20b and of GLM-4.7-Flash; and, as far as they are known, Qwen3.5 0.8B and 2B.
+/// A tiny shape; those of Qwen2.5-0.5B, TinyLlama-1.1B and Llama-3.1-8B; some layers of
+/// Qwen3-30B-A3B, gpt-oss-20b and GLM-4.7-Flash; Qwen3.5 0.8B and 2B.
 pub const SHAPES: [Shape; 9] = [
     Shape {
         name: "tiny",
@@ -136,7 +136,7 @@ pub const SHAPES: [Shape; 9] = [
         intermediate: 768,
         context: 32_768,
         tied: false,
-        experts: Some(Experts { architecture: "qwen3moe", count: 128, used: 8 }),
+        experts: Some(Experts { architecture: "qwen3moe", count: 128, top_k: 8 }),
         recurrence: None,
         latent: None,
     },
@@ -151,7 +151,7 @@ pub const SHAPES: [Shape; 9] = [
         intermediate: 2880,
         context: 32_768,
         tied: false,
-        experts: Some(Experts { architecture: "gpt-oss", count: 32, used: 4 }),
+        experts: Some(Experts { architecture: "gpt-oss", count: 32, top_k: 4 }),
         recurrence: None,
         latent: None,
     },
@@ -166,9 +166,15 @@ pub const SHAPES: [Shape; 9] = [
         intermediate: 1536,
         context: 32_768,
         tied: false,
-        experts: Some(Experts { architecture: "deepseek2", count: 64, used: 4 }),
+        experts: Some(Experts { architecture: "deepseek2", count: 64, top_k: 4 }),
         recurrence: None,
-        latent: Some(Latent { size: 512, plain: 192, value: 256, queries: 768, dense: 10_240 }),
+        latent: Some(Latent {
+            kv_lora_rank: 512,
+            qk_nope_head_dim: 192,
+            value: 256,
+            q_lora_rank: 768,
+            dense: 10_240,
+        }),
     },
     Shape {
         name: "qwen35-0.8B",
@@ -202,30 +208,29 @@ pub const SHAPES: [Shape; 9] = [
     },
 ];
 
-/// Layers of the draft; it shares them, the embedding and the output with the target.
+/// Layers of the draft, which shares them, the embedding and the output with the target.
 pub const DRAFT_LAYERS: usize = 2;
 
-/// What every layer of the draft adds to the hidden state, as a standard deviation: much more than the
-/// embedding, or a tied one would score every token as its own successor. Large in itself so that the
-/// small additions of the later layers have scales which 16 bits can hold.
+/// Standard deviation of the values that each layer of the draft adds to the hidden state. Much
+/// more than the embedding, or a tied one would score every token as its own successor. Large
+/// enough for the small additions of the later layers to have scales that 16 bits can represent.
 const EARLY: f64 = 64.0;
 const EMBEDDING: f64 = 3.2;
 
-/// What all later layers together add, as a share of what one early layer adds. It decides how often the
-/// draft is right: of three drafted tokens the target accepts about 80 %.
+/// Sum of all later layers' additions, as a share of one early layer's. Decides the acceptance: the
+/// target accepts about 80 % of three drafted tokens.
 const LATE: f64 = 0.065;
 
-/// The standard deviation of the scores: so large that a model is as sure of some tokens and as unsure of
-/// others as a trained one.
+/// Standard deviation of the logits, which makes the model as certain of tokens as a trained one.
 const SCORES: f64 = 10.0;
 
 impl Shape {
-    /// What the drawn numbers depend on beside the shape.
+    /// Parameters that the weights depend on besides the shape.
     pub fn recipe() -> String {
         format!("random weights; early layers add {EARLY}, the later {LATE} of it; scores {SCORES}")
     }
 
-    /// The tensors of the model's first `kept` layers and all that is around the layers.
+    /// Tensors of the model's first `kept` layers and those around the layers.
     pub fn tensors(&self, weights: Weights, kept: usize) -> Vec<Tensor> {
         let Self { vocabulary, hidden, .. } = *self;
         let outer = |name, part, deviation| {
@@ -234,9 +239,12 @@ impl Shape {
         };
         let plain = 1.0 / (hidden as f64).sqrt();
         let mut all = if self.tied {
-            vec![outer("token_embd", Part::Output, EMBEDDING)]
+            vec![outer("token_embd", MatrixRole::Output, EMBEDDING)]
         } else {
-            vec![outer("token_embd", Part::Other, EMBEDDING), outer("output", Part::Output, plain)]
+            vec![
+                outer("token_embd", MatrixRole::Other, EMBEDDING),
+                outer("output", MatrixRole::Output, plain),
+            ]
         };
         let output = if self.tied { EMBEDDING } else { plain };
         all.push(self.norm("output_norm.weight".to_owned(), SCORES * plain / output));
@@ -250,125 +258,131 @@ impl Shape {
         all
     }
 
-    fn making(&self, layer: usize, weights: Weights) -> Making {
+    fn builder(&self, layer: usize, weights: Weights) -> TensorBuilder {
         let later = (self.layers - DRAFT_LAYERS) as f64;
         let added = if layer < DRAFT_LAYERS { EARLY } else { EARLY * LATE / later.sqrt() };
-        Making { weights, layer, layers: self.layers, added }
+        TensorBuilder { weights, layer, layers: self.layers, added }
     }
 
-    /// Where the input of a matrix has variance 1, so has its output, but for the two that add to the
-    /// hidden state: these add what [`EARLY`] and [`LATE`] say.
+    /// Tensors of a layer. A matrix maps inputs of variance 1 to outputs of variance 1, except for
+    /// the two whose outputs are added to the hidden state, as [`EARLY`] and [`LATE`] say.
     fn layer(&self, layer: usize, weights: Weights) -> Vec<Tensor> {
-        let making = self.making(layer, weights);
+        let builder = self.builder(layer, weights);
         let mut tensors = match self.latent {
-            Some(latent) => latent.attention(self, &making),
-            None => self.attention(&making),
+            Some(latent) => latent.attention(self, &builder),
+            None => self.attention(&builder),
         };
         let norm = if self.architecture() == "gpt-oss" { "post_attention_norm" } else { "ffn_norm" };
-        tensors.push(making.norm(norm, self.hidden));
+        tensors.push(builder.norm(norm, self.hidden));
         match (self.experts, self.latent) {
-            (None, _) => tensors.extend(making.feed_forward("", self.hidden, self.intermediate)),
+            (None, _) => tensors.extend(builder.feed_forward("", self.hidden, self.intermediate)),
             (Some(_), Some(latent)) if layer < Latent::FIRST => {
-                tensors.extend(making.feed_forward("", self.hidden, latent.dense));
+                tensors.extend(builder.feed_forward("", self.hidden, latent.dense));
             }
             (Some(experts), latent) => {
-                tensors.extend(self.experts(experts, &making));
+                tensors.extend(self.experts(experts, &builder));
                 if latent.is_some() {
-                    tensors.extend(making.feed_forward("_shexp", self.hidden, self.intermediate));
+                    tensors.extend(builder.feed_forward("_shexp", self.hidden, self.intermediate));
                 }
             }
         }
         tensors
     }
 
-    fn attention(&self, making: &Making) -> Vec<Tensor> {
+    fn attention(&self, builder: &TensorBuilder) -> Vec<Tensor> {
         let Self { hidden, heads, kv_heads, head_size, .. } = *self;
         let (queries, keys) = (heads * head_size, kv_heads * head_size);
         let mut tensors = vec![
-            making.norm("attn_norm", hidden),
-            making.one("attn_q", Part::Other, [queries, hidden], 1.0),
-            making.one("attn_k", Part::Other, [keys, hidden], 1.0),
-            making.one("attn_v", making.sensitive(), [keys, hidden], 1.0),
-            making.one("attn_output", Part::Other, [hidden, queries], making.added),
+            builder.norm("attn_norm", hidden),
+            builder.one("attn_q", MatrixRole::Other, [queries, hidden], 1.0),
+            builder.one("attn_k", MatrixRole::Other, [keys, hidden], 1.0),
+            builder.one("attn_v", builder.sensitive(), [keys, hidden], 1.0),
+            builder.one("attn_output", MatrixRole::Other, [hidden, queries], builder.added),
         ];
         match self.architecture() {
             "qwen3moe" => {
-                tensors.extend(["attn_q_norm", "attn_k_norm"].map(|part| making.norm(part, head_size)));
+                tensors.extend(["attn_q_norm", "attn_k_norm"].map(|part| builder.norm(part, head_size)));
             }
             "gpt-oss" => tensors.extend([
-                making.constant("attn_sinks.weight", &[heads], 0.0),
-                making.constant("attn_q.bias", &[queries], 0.0),
-                making.constant("attn_k.bias", &[keys], 0.0),
-                making.constant("attn_v.bias", &[keys], 0.0),
-                making.constant("attn_output.bias", &[hidden], 0.0),
+                builder.constant("attn_sinks.weight", &[heads], 0.0),
+                builder.constant("attn_q.bias", &[queries], 0.0),
+                builder.constant("attn_k.bias", &[keys], 0.0),
+                builder.constant("attn_v.bias", &[keys], 0.0),
+                builder.constant("attn_output.bias", &[hidden], 0.0),
             ]),
             _ => {}
         }
         tensors
     }
 
-    fn experts(&self, experts: Experts, making: &Making) -> Vec<Tensor> {
+    fn experts(&self, experts: Experts, builder: &TensorBuilder) -> Vec<Tensor> {
         let Self { hidden, intermediate, .. } = *self;
         let Experts { architecture, count, .. } = experts;
-        let router = making.one("ffn_gate_inp", Part::Other, [count, hidden], 1.0);
+        let router = builder.one("ffn_gate_inp", MatrixRole::Other, [count, hidden], 1.0);
         let mut tensors = vec![
             Tensor { format: Format::F32, ..router },
-            making.stack("ffn_gate_exps", Part::Other, [count, intermediate, hidden], 1.0),
-            making.stack("ffn_up_exps", Part::Other, [count, intermediate, hidden], 1.0),
-            making.stack("ffn_down_exps", making.sensitive(), [count, hidden, intermediate], making.gated()),
+            builder.stack("ffn_gate_exps", MatrixRole::Other, [count, intermediate, hidden], 1.0),
+            builder.stack("ffn_up_exps", MatrixRole::Other, [count, intermediate, hidden], 1.0),
+            builder.stack(
+                "ffn_down_exps",
+                builder.sensitive(),
+                [count, hidden, intermediate],
+                builder.gated(),
+            ),
         ];
         match architecture {
             "gpt-oss" => tensors.extend([
-                making.constant("ffn_gate_inp.bias", &[count], 0.0),
-                making.constant("ffn_gate_exps.bias", &[count, intermediate], 0.0),
-                making.constant("ffn_up_exps.bias", &[count, intermediate], 0.0),
-                making.constant("ffn_down_exps.bias", &[count, hidden], 0.0),
+                builder.constant("ffn_gate_inp.bias", &[count], 0.0),
+                builder.constant("ffn_gate_exps.bias", &[count, intermediate], 0.0),
+                builder.constant("ffn_up_exps.bias", &[count, intermediate], 0.0),
+                builder.constant("ffn_down_exps.bias", &[count, hidden], 0.0),
             ]),
-            "deepseek2" => tensors.push(making.constant("exp_probs_b.bias", &[count], 0.0)),
+            "deepseek2" => tensors.push(builder.constant("exp_probs_b.bias", &[count], 0.0)),
             _ => {}
         }
         tensors
     }
 
-    /// A layer of Qwen3.5, or the block for MTP after them, which has attention.
+    /// A layer of Qwen3.5, or its MTP block, which has attention.
     fn hybrid_layer(&self, recurrence: Recurrence, layer: usize, weights: Weights) -> Vec<Tensor> {
         let Self { hidden, heads, kv_heads, head_size, intermediate, layers, .. } = *self;
         let (queries, keys, values) = (heads * head_size, kv_heads * head_size, recurrence.values * LINEAR);
-        let making = self.making(layer, weights);
-        let mut tensors = vec![making.norm("attn_norm", hidden), making.norm("post_attention_norm", hidden)];
-        tensors.extend(making.feed_forward("", hidden, intermediate));
+        let builder = self.builder(layer, weights);
+        let mut tensors =
+            vec![builder.norm("attn_norm", hidden), builder.norm("post_attention_norm", hidden)];
+        tensors.extend(builder.feed_forward("", hidden, intermediate));
         if layer == layers || (layer + 1).is_multiple_of(EVERY) {
             tensors.extend([
-                making.one("attn_q", Part::Other, [2 * queries, hidden], 1.0),
-                making.one("attn_k", Part::Other, [keys, hidden], 1.0),
-                making.one("attn_v", making.sensitive(), [keys, hidden], 1.0),
-                making.one("attn_output", Part::Other, [hidden, queries], making.added),
-                making.norm("attn_q_norm", head_size),
-                making.norm("attn_k_norm", head_size),
+                builder.one("attn_q", MatrixRole::Other, [2 * queries, hidden], 1.0),
+                builder.one("attn_k", MatrixRole::Other, [keys, hidden], 1.0),
+                builder.one("attn_v", builder.sensitive(), [keys, hidden], 1.0),
+                builder.one("attn_output", MatrixRole::Other, [hidden, queries], builder.added),
+                builder.norm("attn_q_norm", head_size),
+                builder.norm("attn_k_norm", head_size),
             ]);
             return tensors;
         }
         let channels = recurrence.channels();
         tensors.extend([
-            making.one("attn_qkv", Part::Other, [channels, hidden], 1.0),
-            making.one("attn_gate", Part::Other, [values, hidden], 1.0),
-            making.one("ssm_beta", Part::Other, [recurrence.values, hidden], 1.0),
-            making.one("ssm_alpha", Part::Other, [recurrence.values, hidden], 1.0),
-            making.one("ssm_out", Part::Other, [hidden, values], making.gated()),
-            making.plain("ssm_conv1d.weight", &[channels, TAPS], Values::Random { deviation: 0.5 }),
-            making.constant("ssm_dt.bias", &[recurrence.values], 0.0),
-            making.constant("ssm_a", &[recurrence.values], -0.1),
-            making.constant("ssm_norm.weight", &[LINEAR], 1.0),
+            builder.one("attn_qkv", MatrixRole::Other, [channels, hidden], 1.0),
+            builder.one("attn_gate", MatrixRole::Other, [values, hidden], 1.0),
+            builder.one("ssm_beta", MatrixRole::Other, [recurrence.values, hidden], 1.0),
+            builder.one("ssm_alpha", MatrixRole::Other, [recurrence.values, hidden], 1.0),
+            builder.one("ssm_out", MatrixRole::Other, [hidden, values], builder.gated()),
+            builder.plain("ssm_conv1d.weight", &[channels, TAPS], Values::Random { deviation: 0.5 }),
+            builder.constant("ssm_dt.bias", &[recurrence.values], 0.0),
+            builder.constant("ssm_a", &[recurrence.values], -0.1),
+            builder.constant("ssm_norm.weight", &[LINEAR], 1.0),
         ]);
         tensors
     }
 
-    /// What a block for MTP has around its layer.
+    /// Tensors of an MTP block beside its layer.
     fn around_block(&self, weights: Weights) -> Vec<Tensor> {
-        let (hidden, making) = (self.hidden, self.making(self.layers, weights));
-        let joining = making.one("nextn.eh_proj", Part::Other, [hidden, 2 * hidden], EARLY);
+        let (hidden, builder) = (self.hidden, self.builder(self.layers, weights));
+        let joining = builder.one("nextn.eh_proj", MatrixRole::Other, [hidden, 2 * hidden], EARLY);
         let norms = ["nextn.enorm", "nextn.hnorm", "nextn.shared_head_norm"];
-        [joining].into_iter().chain(norms.map(|part| making.norm(part, hidden))).collect()
+        [joining].into_iter().chain(norms.map(|part| builder.norm(part, hidden))).collect()
     }
 
     /// `general.architecture`
@@ -379,10 +393,10 @@ impl Shape {
         }
     }
 
-    /// Numbers of a head's query and key that turn with positions.
-    pub fn turned(&self) -> usize {
+    /// Size of the part of a head that RoPE rotates.
+    pub fn rope_dim(&self) -> usize {
         match (self.latent, self.recurrence) {
-            (Some(latent), _) => self.head_size - latent.size,
+            (Some(latent), _) => self.head_size - latent.kv_lora_rank,
             (_, Some(_)) => self.head_size / 4,
             _ => self.head_size,
         }
@@ -393,8 +407,8 @@ impl Shape {
         Tensor { name, shape: vec![self.hidden], format: Format::F32, values }
     }
 
-    /// Bytes of keys and values of `tokens` in the cache, of two bytes each, and of a state of all layers without, of four
-    /// bytes a number.
+    /// Bytes of `tokens` cached keys and values in 16 bits, and of the states of all recurrent
+    /// layers in 32 bits.
     pub fn cache_bytes(&self, tokens: usize) -> usize {
         if self.latent.is_some() {
             // Keys hold the values.
@@ -420,7 +434,7 @@ mod tests {
         kept(name, shape(name).layers)
     }
 
-    /// Of the first `layers` layers and what is around them.
+    /// Number of parameters of the first `layers` layers and of everything around them.
     fn kept(name: &str, layers: usize) -> usize {
         shape(name).tensors(Weights::All(Format::F16), layers).iter().map(Tensor::numbers).sum()
     }
@@ -431,10 +445,11 @@ mod tests {
         assert_eq!(numbers("0.5B"), 494_032_768 - 27_648);
         assert_eq!(numbers("1.1B"), 1_100_048_384);
         assert_eq!(numbers("8B"), 8_030_261_248);
-        // With their blocks for MTP, and without their eyes.
+        // With their MTP blocks, without their vision encoders.
         assert_eq!(numbers("qwen35-0.8B") / 10_000_000, 77);
         assert_eq!(numbers("qwen35-2B") / 10_000_000, 194);
-        // Its files of all 47 layers call themselves 64x2.6B: a layer's expert, and what all tokens go through.
+        // The files of all 47 layers are named 64x2.6B: an expert, and everything that all tokens
+        // pass.
         let expert = 3 * 1536 * 2048;
         let layer = numbers("glm-flash-4") - kept("glm-flash-4", 3);
         let all = kept("glm-flash-4", 1) + 46 * (layer - 63 * expert);
@@ -442,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_is_the_first_layers_of_its_target() {
+    fn a_draft_has_the_first_layers_of_its_target() {
         let shape = shape("1.1B");
         let target = shape.tensors(Weights::Q4KM, shape.layers);
         let draft = shape.tensors(Weights::Q4KM, DRAFT_LAYERS);

@@ -1,10 +1,10 @@
-//! A tensor with random weights, before it is drawn.
+//! A tensor with random weights, before its numbers are drawn.
 
 use foretoken_engine::format::Format;
 
 use super::mixture::bytes;
 
-/// A tensor to be made: a matrix, or a vector of norm weights.
+/// A tensor to generate: a matrix, or a vector of norm weights.
 pub struct Tensor {
     pub name: String,
     /// Outermost dimension first: `[out, in]`.
@@ -22,7 +22,7 @@ pub enum Values {
 }
 
 impl Tensor {
-    /// Of independent numbers.
+    /// A matrix of independent random numbers.
     pub fn matrix(name: String, shape: [usize; 2], format: Format, deviation: f64) -> Self {
         let values = Values::Random { deviation: deviation as f32 };
         Self { name, shape: shape.to_vec(), format, values }

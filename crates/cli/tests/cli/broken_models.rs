@@ -1,4 +1,4 @@
-//! Model files made from the starter draft, each with one thing changed.
+//! Copies of the starter draft with one thing changed.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,12 +9,12 @@ use candle_core::quantized::QTensor;
 use candle_core::quantized::gguf_file::{Content, Value, write};
 use tempfile::TempDir;
 
-/// The starter draft's file.
+/// Path of the starter draft.
 pub fn starter_draft() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter/starter-draft-Q8_0.gguf")
 }
 
-/// Files that are removed again when the test ends.
+/// A temporary folder for files of a test.
 pub struct Folder(TempDir);
 
 impl Folder {
@@ -22,14 +22,14 @@ impl Folder {
         Self(tempfile::tempdir().unwrap())
     }
 
-    /// A file with this content; its path.
+    /// Writes a file and returns its path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.0.path().join(name);
         fs::write(&path, content).unwrap();
         path.to_str().unwrap().to_owned()
     }
 
-    /// The starter draft with other metadata; its path.
+    /// Writes the starter draft with other metadata and returns its path.
     pub fn model(&self, name: &str, change: impl FnOnce(&mut HashMap<String, Value>)) -> String {
         let mut file = File::open(starter_draft()).unwrap();
         let mut content = Content::read(&mut file).unwrap();
@@ -53,7 +53,7 @@ impl Folder {
         })
     }
 
-    /// The starter draft with other texts for all its tokens.
+    /// The starter draft with other texts for all tokens.
     pub fn with_another_vocabulary(&self) -> String {
         self.model("other-vocabulary.gguf", |values| {
             let Some(Value::Array(tokens)) = values.get_mut("tokenizer.ggml.tokens") else { panic!() };
@@ -72,7 +72,7 @@ impl Folder {
         })
     }
 
-    /// The tokenizer of the starter draft with a special token more.
+    /// The tokenizer of the starter draft with one more special token.
     pub fn with_a_new_special_token(&self) -> String {
         let mut file = File::open(starter_draft()).unwrap();
         let mut values = Content::read(&mut file).unwrap().metadata;
