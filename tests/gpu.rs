@@ -132,7 +132,7 @@ fn experts_have_the_cpus_bits_however_rows_are_shared_out() {
 #[test]
 fn a_layer_takes_eight_dispatches() {
     let mut model = on_the_gpu(&starter_target());
-    let layers = model.config().layers;
+    let layers = model.config().depth();
     for (want, others) in [(Want::nothing(), 1), (Want::all_rows().subset(LogitSubset::Peaks), 4)] {
         for rows in [1, 8] {
             let tree = TokenTree::chain(vec![5; rows]);
@@ -218,7 +218,7 @@ fn hidden_states_and_peaks_are_the_cpus() {
     let gemma = families().into_iter().find(|family| family.architecture == "gemma3").unwrap();
     let gemma = gemma.gguf(folder.path(), GgmlDType::Q8_0);
     for source in [starter_target(), gemma] {
-        let layers = source.config().unwrap().layers;
+        let layers = source.config().unwrap().depth();
         let taps = Taps { entering: vec![0, 1, layers], last: true, ..Taps::default() };
         let tree = TokenTree::chain((0..35).map(|i| 3 + i * 61 % 300));
         let want = Want::rows(30..35).features(&taps).subset(LogitSubset::Peaks);

@@ -178,7 +178,7 @@ fn models_that_cannot_go_back_to_any_length_write_the_same() {
 
 /// The states that enter the first and the second layer, those after the last and what becomes logits.
 fn taps(model: &dyn Model) -> Taps {
-    Taps { entering: vec![0, 1, model.config().layers], last: true, ..Taps::default() }
+    Taps { entering: vec![0, 1, model.config().depth()], last: true, ..Taps::default() }
 }
 
 /// The features of each token, fed in chunks of this size.

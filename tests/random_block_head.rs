@@ -81,7 +81,7 @@ impl RandomBlockHead {
     pub fn new(target: &ModelConfig, kind: BlockKind) -> Self {
         let (hidden, vocabulary) = (target.hidden, target.vocabulary);
         let some = (0..vocabulary as TokenId).filter(|token| !kind.is_reduced() || token % 3 == 2);
-        let entering = vec![1, target.layers];
+        let entering = vec![1, target.depth()];
         let (guessed, tensors) = (some.collect(), BTreeMap::new());
         let mut head = Self { kind, hidden, vocabulary, entering, guessed, tensors, spoiled: Vec::new() };
         head.draw();

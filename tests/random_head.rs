@@ -62,7 +62,7 @@ impl RandomHead {
     pub fn new(target: &ModelConfig, flags: Flags) -> Self {
         let (hidden, vocabulary) = (target.hidden, target.vocabulary);
         let guessed: Vec<TokenId> = (0..vocabulary as TokenId).filter(|token| token % 3 == 2).collect();
-        let entering = vec![0, target.layers / 2, target.layers];
+        let entering = vec![0, target.depth() / 2, target.depth()];
         let mut head = Self { flags, hidden, vocabulary, entering, guessed, tensors: BTreeMap::new() };
         head.draw();
         head

@@ -278,7 +278,7 @@ fn a_reply_that_is_written_again_begins_near_where_its_prompt_ended() {
 fn value_heads_that_are_in_turns_or_grouped_are_one_model() {
     let folder = tempfile::tempdir().unwrap();
     let family = family("qwen35");
-    let config = |source: &ModelSource| source.config().unwrap().recurrence.clone().unwrap();
+    let config = |source: &ModelSource| source.config().unwrap().recurrence().unwrap().clone();
     let grouped = config(&family.folder(folder.path(), DType::F32));
     let mut in_turns = config(&family.gguf(folder.path(), GgmlDType::F32));
     assert!(grouped.heads.grouped && !in_turns.heads.grouped);

@@ -56,7 +56,14 @@ fn a_folder_of_safetensors_is_described_as_its_gguf_file_is() {
     let (source, gguf) = (starter_in(folder.path()), starter_target());
     let (found, expected) = (source.config().unwrap(), gguf.config().unwrap());
     let shape = |config: &foretoken_engine::model::ModelConfig| {
-        (config.layers, config.heads, config.kv_heads, config.head_size, config.hidden, config.vocabulary)
+        (
+            config.depth(),
+            config.heads,
+            config.kv_heads(),
+            config.head_size(),
+            config.hidden,
+            config.vocabulary,
+        )
     };
     assert_eq!(shape(found), shape(expected));
     let (found, expected) = (source.describe(), gguf.describe());

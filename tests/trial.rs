@@ -112,7 +112,7 @@ fn the_memory_a_model_takes_grows_with_its_context_up_to_all_of_it() {
     let (file, config) = (std::fs::metadata(source.path()).unwrap().len(), source.config().unwrap());
     let [none, some, all, more] = [0, 100, config.context, 1 << 30].map(|n| source.memory_bytes(n).unwrap());
     assert!(none > file - 1_000_000 && none < file + 60_000_000, "{none} of {file}");
-    let position = 2 * 2 * config.layers * config.kv_heads * config.head_size;
+    let position = 2 * 2 * config.depth() * config.kv_heads() * config.head_size();
     assert_eq!(some - none, 100 * position as u64);
     assert_eq!(all, more);
 }

@@ -33,7 +33,7 @@ impl Taps {
 
     /// Numbers per token, for a model with `config`.
     pub fn width(&self, config: &ModelConfig) -> usize {
-        let cached = self.cached.iter().map(|&layer| config.attention(layer).keys.cached());
+        let cached = self.cached.iter().filter_map(|&layer| Some(config.cached_keys(layer)?.cached()));
         self.states_width(config) + cached.sum::<usize>()
     }
 

@@ -150,9 +150,9 @@ fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize,
     }
     if let Some(Taps { entering, cached, .. }) = want.features {
         let ascending = entering.is_sorted_by(|left, right| left < right);
-        let there = entering.last().is_none_or(|&last| last <= config.layers);
-        assert!(ascending && there, "the states entering {entering:?} of {} layers", config.layers);
-        let has = cached.iter().all(|&layer| config.cached_heads(layer) > 0);
+        let there = entering.last().is_none_or(|&last| last <= config.depth());
+        assert!(ascending && there, "the states entering {entering:?} of {} layers", config.depth());
+        let has = cached.iter().all(|&layer| config.cached_keys(layer).is_some());
         assert!(has, "the keys of layers {cached:?}, of which some cache none");
     }
     let given = want.head_input.map(|input| (input.features().len(), input.features().width()));

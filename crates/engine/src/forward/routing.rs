@@ -64,20 +64,9 @@ mod tests {
     use super::*;
 
     fn config(normalised: bool, sigmoid: Option<SigmoidGating>) -> Experts {
-        let (count, top_k, intermediate) = (5, 3, 1);
+        let (count, top_k, width) = (5, 3, 1);
         let scale = if sigmoid.is_some() { 1.5 } else { 1.0 };
-        Experts {
-            count,
-            top_k,
-            intermediate,
-            normalised,
-            biases: false,
-            beside_dense: false,
-            shared: None,
-            scale,
-            sigmoid,
-            leading_dense: 0,
-        }
+        Experts { count, top_k, width, normalised, biases: false, scale, sigmoid }
     }
 
     fn experts(chosen: &[(usize, f32)]) -> Vec<usize> {

@@ -72,7 +72,7 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
         add(SELECTOR_POSITION, &[rank, hidden]);
     }
     if let Some(Convolution { taps, group }) = block.convolution {
-        for (layer, part) in (0..config.layers).flat_map(|layer| ["attn", "ffn"].map(|part| (layer, part))) {
+        for (layer, part) in (0..config.depth()).flat_map(|layer| ["attn", "ffn"].map(|part| (layer, part))) {
             add(&format!("blk.{layer}.{part}_conv_base"), &[2, taps, hidden]);
             add(&format!("blk.{layer}.{part}_conv_proj.weight"), &[2 * taps * (hidden / group), hidden]);
         }

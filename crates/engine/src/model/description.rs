@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::title::{Clues, format_of, is_size, title};
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
 use super::{
-    Activation, AttentionKind, Form, HeadNorms, Latent, ModelConfig, ModelSource, SpecialTokens, Thinking,
-    quantisation,
+    Activation, AttentionKind, Form, HeadNorms, Latent, MixerSpec, ModelConfig, ModelSource, SpecialTokens,
+    Thinking, quantisation,
 };
 use crate::error::Result;
 use crate::format::Format;
@@ -98,12 +98,12 @@ impl ModelSource {
             quantisation: self.quantisation(),
             sizes: config.map(|c| Sizes {
                 context: c.context,
-                layers: c.layers,
+                layers: c.depth(),
                 hidden: c.hidden,
-                intermediate: c.intermediate,
+                intermediate: c.intermediate(),
                 heads: c.heads,
-                kv_heads: c.kv_heads,
-                head_size: c.head_size,
+                kv_heads: c.kv_heads(),
+                head_size: c.head_size(),
                 tied_embeddings: c.tied_embeddings,
             }),
             tokenizer,
@@ -254,30 +254,31 @@ fn special(config: &ModelConfig) -> Vec<String> {
     if let Some(width) = config.per_layer {
         special.push(format!("per-layer embeddings of {width} numbers"));
     }
-    if config.layers_with_kv < config.layers {
-        let sharing = config.layers - config.layers_with_kv;
-        special.push(format!("{sharing} of {} layers see the keys and values of others", config.layers));
+    let layers = config.depth();
+    let attends = |layer: usize| matches!(config.layers[layer].mixer, MixerSpec::Attention { .. });
+    let sharing = (0..layers).filter(|&layer| attends(layer) && !config.computes_kv(layer)).count();
+    if sharing > 0 {
+        special.push(format!("{sharing} of {layers} layers see the keys and values of others"));
     }
-    if let Some(experts) = &config.experts {
+    if let Some(experts) = config.experts() {
         special.push(format!("{} of {} experts per token", experts.top_k, experts.count));
     }
-    for (kind, attention) in config.attention_kinds.iter().enumerate() {
-        let layers = config.attention_kind_of.iter().filter(|&&of| of == kind).count();
-        if let Some(window) = attention.window {
-            special.push(format!("{layers} of {} layers attend to the last {window} tokens", config.layers));
+    let of_kind = |kind: &AttentionKind| {
+        (0..layers).filter(|&layer| config.attention(layer).is_some_and(|other| other == kind)).count()
+    };
+    for kind in &config.attention_kinds {
+        if let Some(window) = kind.window {
+            let windowed = of_kind(kind);
+            special.push(format!("{windowed} of {layers} layers attend to the last {window} tokens"));
         }
     }
-    let of_kind = |kind: &AttentionKind| {
-        let same = |of: &&usize| config.attention_kinds[**of] == *kind;
-        config.attention_kind_of.iter().filter(same).count()
-    };
     let (no_rope, rotated): (Vec<_>, Vec<_>) =
         config.attention_kinds.iter().partition(|kind| kind.rotary.size() == 0);
     let no_rope: usize = no_rope.into_iter().map(of_kind).sum();
     if no_rope > 0 {
-        special.push(format!("{no_rope} of {} layers without positions", config.layers));
+        special.push(format!("{no_rope} of {layers} layers without positions"));
     }
-    if let Some(latent) = &config.latent {
+    if let Some(latent) = config.latent() {
         let Latent { size, turned: rotated, .. } = latent;
         special.push(format!("attention to latents of {size} numbers and {rotated} that turn"));
     } else if let Some(AttentionKind { rotary, keys, .. }) = rotated.first()

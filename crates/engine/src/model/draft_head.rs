@@ -25,7 +25,7 @@ impl ModelSource {
         let Some(config) = config.as_mut() else { return Ok(head) };
         let ModelConfig { draft_head: Some(reads), attention_kinds, .. } = config else { return Ok(head) };
         let theirs = target.config()?;
-        let entering = reads.entering.get_or_insert_with(|| DraftHead::usual(theirs.layers));
+        let entering = reads.entering.get_or_insert_with(|| DraftHead::usual(theirs.depth()));
         if let Some(problem) = misfit(reads.target_hidden, reads.tokens, entering, theirs) {
             return Err(Error::OtherTarget(problem));
         }
@@ -97,13 +97,15 @@ impl ModelSource {
 /// # Errors
 /// `Error::OtherTarget` if the target has no such layer, or one with other key-value heads.
 fn seen_layer(kind: &AttentionKind, target: &ModelConfig) -> Result<usize> {
-    let of_kind = |layer: &usize| target.attention(*layer).window.is_some() == kind.window.is_some();
-    let found = (0..target.layers_with_kv).rev().find(of_kind).filter(|_| target.family.is_assisted());
+    let window = |layer: usize| target.attention(layer).is_some_and(|kind| kind.window.is_some());
+    let of_kind = |&layer: &usize| target.computes_kv(layer) && window(layer) == kind.window.is_some();
+    let found = (0..target.depth()).rev().find(of_kind).filter(|_| target.family.is_assisted());
     let ours = (kind.keys.count, kind.keys.size);
     let heads = |(count, size): (usize, usize)| {
         format!("{count} {} of {size} numbers", if count == 1 { "head" } else { "heads" })
     };
-    let theirs = found.map(|layer| target.attention(layer).keys).map(|keys| (keys.count, keys.size));
+    let theirs =
+        found.and_then(|layer| target.attention(layer)).map(|kind| (kind.keys.count, kind.keys.size));
     let why = match (found, theirs) {
         (Some(layer), Some(theirs)) if theirs == ours => return Ok(layer),
         (_, Some(theirs)) => format!("and the target's have {}", heads(theirs)),
@@ -121,10 +123,10 @@ fn seen_layer(kind: &AttentionKind, target: &ModelConfig) -> Result<usize> {
 fn misfit(hidden: usize, tokens: usize, entering: &[usize], target: &ModelConfig) -> Option<String> {
     let why = if hidden != target.hidden {
         format!("reads states of {hidden} numbers, and the target's have {}", target.hidden)
-    } else if entering.last().is_some_and(|&last| last > target.layers) {
+    } else if entering.last().is_some_and(|&last| last > target.depth()) {
         format!(
             "reads the states that enter layers {entering:?}, and the target has {} layers",
-            target.layers
+            target.depth()
         )
     } else if tokens != target.vocabulary {
         format!("knows {tokens} tokens, and the target has {}", target.vocabulary)

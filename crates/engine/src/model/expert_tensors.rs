@@ -83,7 +83,7 @@ pub(super) fn expected(
     config: &ModelConfig,
     layer: usize,
 ) -> impl Iterator<Item = (String, Vec<usize>)> + use<'_> {
-    config.experts_of(layer).into_iter().flat_map(move |experts| {
+    config.layers[layer].feed_forward.experts().into_iter().flat_map(move |experts| {
         let endings: &[&str] = if experts.biases { &["weight", "bias"] } else { &["weight"] };
         (0..experts.count).flat_map(move |expert| {
             PARTS.into_iter().flat_map(move |part| {
@@ -101,8 +101,7 @@ fn name(layer: usize, part: Part, expert: usize, ending: &str) -> String {
 
 impl Part {
     fn shape(self, ending: &str, experts: &Experts, hidden: usize) -> Vec<usize> {
-        let (outputs, inputs) =
-            if self.enters { (experts.intermediate, hidden) } else { (hidden, experts.intermediate) };
+        let (outputs, inputs) = if self.enters { (experts.width, hidden) } else { (hidden, experts.width) };
         if ending == "bias" { vec![outputs] } else { vec![outputs, inputs] }
     }
 }
@@ -112,8 +111,8 @@ impl Part {
 /// # Errors
 /// `Error::BadModel` for a stack of an unexpected shape.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
-    let Some(experts) = &config.experts else { return Ok(()) };
-    for layer in experts.leading_dense..config.layers {
+    for (layer, spec) in config.layers.iter().enumerate() {
+        let Some(experts) = spec.feed_forward.experts() else { continue };
         for part in PARTS {
             for ending in ["weight", "bias"] {
                 let stack = format!("{}_exps.{ending}", part.name);

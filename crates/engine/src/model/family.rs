@@ -5,8 +5,8 @@ mod options;
 
 use std::path::Path;
 
-pub use options::{Activation, ExpertOptions, HeadNorms, Mixer, RotaryLayout, SharedExpert};
-pub(super) use options::{Gating, NoRope, NormsAboveOne, Windowed};
+pub use options::{Activation, ExpertOptions, HeadNorms, RecurrentKind, RotaryLayout};
+pub(super) use options::{Gating, NoRope, NormsAboveOne, SharedWeighting, Windowed};
 
 use crate::error::{Error, Result};
 
@@ -43,8 +43,8 @@ pub struct Family {
     /// True for multi-head latent attention (MLA, DeepSeek-AI 2024), which caches one vector per
     /// token for the keys and values of all heads.
     pub(super) latent: bool,
-    /// Mixer of the recurrent layers; `Attention` if there are none.
-    pub(super) recurrent: Mixer,
+    /// Kind of the recurrent layers; `None` if there are none.
+    pub(super) recurrent: Option<RecurrentKind>,
     /// Options of the experts that replace feed-forward networks; `None` for dense families.
     pub experts: Option<ExpertOptions>,
     /// Activation function of the gate.
@@ -98,7 +98,7 @@ const LLAMA: Family = Family {
     gated_attention: false,
     gate_in_query: false,
     latent: false,
-    recurrent: Mixer::Attention,
+    recurrent: None,
     experts: None,
     activation: Activation::Silu,
     scaled_embeddings: false,
@@ -195,7 +195,7 @@ const QWEN35: Family = Family {
     head_norms: HeadNorms::Each,
     gated_attention: true,
     gate_in_query: true,
-    recurrent: Mixer::Delta,
+    recurrent: Some(RecurrentKind::Delta),
     norms_above_one: NormsAboveOne::AroundLayers,
     gguf_layout: RotaryLayout::Halves,
     windowed: Windowed::Listed,
@@ -230,7 +230,7 @@ const LFM2: Family = Family {
     name: "lfm2",
     classes: &["Lfm2ForCausalLM"],
     head_norms: HeadNorms::Each,
-    recurrent: Mixer::ShortConv,
+    recurrent: Some(RecurrentKind::ShortConv),
     gguf_layout: RotaryLayout::Halves,
     windowed: Windowed::Listed,
     defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-5), ("conv_L_cache", 3.0)],
@@ -342,9 +342,9 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "granitehybrid",
         classes: &["GraniteMoeHybridForCausalLM"],
-        recurrent: Mixer::Mamba,
+        recurrent: Some(RecurrentKind::Mamba),
         experts: Some(ExpertOptions {
-            shared: Some(SharedExpert::Whole),
+            shared: Some(SharedWeighting::Whole),
             optional: true,
             ..ExpertOptions::PLAIN
         }),
@@ -405,7 +405,7 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "qwen35moe",
         classes: &["Qwen3_5MoeForConditionalGeneration", "Qwen3_5MoeForCausalLM"],
-        experts: Some(ExpertOptions { shared: Some(SharedExpert::Gated), ..ExpertOptions::PLAIN }),
+        experts: Some(ExpertOptions { shared: Some(SharedWeighting::Gated), ..ExpertOptions::PLAIN }),
         ..QWEN35
     },
     Family {
@@ -413,7 +413,7 @@ static FAMILIES: [Family; 19] = [
         classes: &["Glm4MoeLiteForCausalLM", DEEPSEEK_V2, "DeepseekV3ForCausalLM"],
         latent: true,
         experts: Some(ExpertOptions {
-            shared: Some(SharedExpert::Whole),
+            shared: Some(SharedWeighting::Whole),
             gating: Gating::Stated,
             leading_dense: true,
             ..ExpertOptions::PLAIN

@@ -1,7 +1,7 @@
 //! Names and shapes of the tensors of latent attention. The matrices that expand latents to keys
 //! and values get canonical names per head.
 
-use super::config::{Latent, ModelConfig};
+use super::config::{Latent, MixerSpec, ModelConfig};
 use super::gathered::{Gathered, Lie};
 use super::tensors::{Stored, Tensors};
 use crate::error::{Error, Result};
@@ -57,9 +57,9 @@ pub(super) fn canonical(hugging_face: &str) -> Option<String> {
     Some(format!("{}.weight", found.1))
 }
 
-/// Names and shapes of a layer's tensors; none for other families.
-pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
-    let Some(of) = config.latent else { return Vec::new() };
+/// Names and shapes of the tensors of latent attention in `layer`; none for other mixers.
+pub(super) fn expected(config: &ModelConfig, layer: usize) -> Vec<(String, Vec<usize>)> {
+    let MixerSpec::Latent { sizes: of, .. } = config.layers[layer].mixer else { return Vec::new() };
     let (hidden, heads) = (config.hidden, config.heads);
     let all_queries = heads * of.query();
     let queries = match of.queries {
@@ -86,8 +86,8 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
 /// # Errors
 /// `Error::BadModel` for a stack of an unexpected shape.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
-    let Some(of) = config.latent else { return Ok(()) };
-    for layer in 0..config.layers {
+    for (layer, spec) in config.layers.iter().enumerate() {
+        let MixerSpec::Latent { sizes: of, .. } = spec.mixer else { continue };
         split_stack(tensors, config.heads, layer, KEYS, [of.size, of.plain])?;
         split_stack(tensors, config.heads, layer, VALUES, [of.value, of.size])?;
         split_both(tensors, config.heads, layer, &of)?;

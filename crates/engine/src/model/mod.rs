@@ -38,11 +38,12 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts, FusedNorms,
-    Heads, KeyHeads, Latent, ModelConfig, Recurrence, RopeTable, Rotary, Scoring, Selector, SigmoidGating,
+    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts,
+    FeedForwardSpec, FusedNorms, Heads, KeyHeads, Latent, LayerSpec, MixerSpec, ModelConfig, Recurrence,
+    RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription};
-pub use family::{Activation, Family, HeadNorms, Mixer, RotaryLayout, SharedExpert};
+pub use family::{Activation, Family, HeadNorms, RecurrentKind, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 pub use part::Part;
@@ -215,14 +216,11 @@ impl ModelSource {
     pub fn memory_bytes(&self, tokens: usize) -> Result<u64> {
         let config = self.config()?;
         let tokens = tokens.min(config.context);
-        let of_layer = |layer| match config.cached_heads(layer) {
-            0 => 0,
-            _ => config.attention(layer).keys.cached(),
-        };
-        let cache = (0..config.layers).map(of_layer).sum::<usize>() * size_of::<u16>() * tokens;
-        let recurrent = config.mixers.iter().filter(|&&mixer| mixer != Mixer::Attention).count();
-        let state = config.recurrence.as_ref().map_or(0, Recurrence::state) * size_of::<f32>();
-        let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate;
+        let of_layer = |layer| config.cached_keys(layer).map_or(0, |keys| keys.cached());
+        let cache = (0..config.depth()).map(of_layer).sum::<usize>() * size_of::<u16>() * tokens;
+        let recurrent = config.layers.iter().filter_map(|layer| layer.mixer.recurrence());
+        let states = recurrent.map(Recurrence::state).sum::<usize>() * size_of::<f32>() * STATES;
+        let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate();
         let weights = self.weights(&Device::Cpu)?;
         let in_file = |name: &str| match name {
             weights::EMBEDDING => config.assistant().is_some(),
@@ -231,7 +229,7 @@ impl ModelSource {
         let loaded = self.tensors.stored.iter().filter(|(name, _)| !in_file(name));
         let weights: u64 = loaded.map(|(_, stored)| weights.loaded_bytes(stored)).sum();
         let rows = row * size_of::<f32>() * ROWS;
-        Ok(weights + (cache + recurrent * state * STATES + rows) as u64 + PROGRAM)
+        Ok(weights + (cache + states + rows) as u64 + PROGRAM)
     }
 
     /// Bytes of weights that a pass over one token reads on a CPU. Excludes embedding tables that
@@ -249,7 +247,7 @@ impl ModelSource {
         };
         let read = self.tensors.stored.iter().filter(|(name, _)| !idle(name));
         Ok(read
-            .map(|(name, stored)| match &config.experts {
+            .map(|(name, stored)| match config.experts() {
                 Some(experts) if expert_tensors::is_of_expert(name) => {
                     weights.loaded_bytes(stored) * experts.top_k as u64 / experts.count as u64
                 }

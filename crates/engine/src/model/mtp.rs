@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ModelSource;
-use super::config::{DraftHead, Experts, FusedNorms, ModelConfig};
-use super::family::Mixer;
+use super::config::{DraftHead, FusedNorms, LayerSpec, MixerSpec, ModelConfig};
 use super::mtp_tensors::{OWN_EMBEDDING, OWN_OUTPUT, OWN_OUTPUT_NORM};
 use super::tensors::{Stored, Tensors};
 use super::weights::{self, EMBEDDING, OUTPUT, OUTPUT_NORM};
@@ -19,17 +18,15 @@ impl ModelConfig {
     /// Returns the configuration of the MTP block as a draft head: one layer with attention,
     /// whatever the mixers of the layers are. Returns `None` if no layer has attention.
     fn mtp_head(&self) -> Option<Self> {
-        let like = self.mixers.iter().position(|&mixer| mixer == Mixer::Attention)?;
+        let attends = |layer: &&LayerSpec| layer.mixer.attention_kind().is_some();
+        let mixer = match self.layers.iter().find(attends)?.mixer.clone() {
+            MixerSpec::Attention { kind, .. } => MixerSpec::Attention { kind, shares_kv_with: None },
+            other => other,
+        };
+        // The block has experts if the last layer has them.
+        let feed_forward = self.layers.last()?.feed_forward.clone();
         Some(Self {
-            layers: 1,
-            layers_with_kv: 1,
-            intermediate: self.intermediate_of(self.layers - 1),
-            intermediates: Vec::new(),
-            // The block has experts if the last layer has them.
-            experts: self.experts.clone().map(|experts| Experts { leading_dense: 0, ..experts }),
-            attention_kind_of: vec![self.attention_kind_of[like]],
-            mixers: vec![Mixer::Attention],
-            recurrence: None,
+            layers: vec![LayerSpec { mixer, feed_forward }],
             mtp_layers: 0,
             tied_embeddings: false,
             draft_head: Some(DraftHead {

@@ -34,8 +34,9 @@ impl ModelSource {
             stored.map(|(_, stored)| weights.loaded_bytes(stored)).sum()
         };
         // At least one layer with experts is kept.
-        let dense = whole.experts.as_ref().map_or(0, |experts| experts.leading_dense);
-        let layers = least(whole.layers, taken("blk."), bytes).max((dense + 1).min(whole.layers));
+        let dense = whole.layers.iter().take_while(|layer| layer.feed_forward.experts().is_none()).count();
+        let dense = if dense < whole.depth() { dense } else { 0 };
+        let layers = least(whole.depth(), taken("blk."), bytes).max(dense + 1);
         let output = if whole.tied_embeddings { EMBEDDING } else { OUTPUT };
         let vocabulary = least(whole.vocabulary.div_ceil(ROWS), taken(output), bytes / 2) * ROWS;
         let vocabulary = vocabulary.min(whole.vocabulary);
@@ -47,21 +48,20 @@ impl ModelSource {
             stored.bytes.end = stored.bytes.start + vocabulary * row;
             stored.shape[0] = vocabulary;
         }
-        let told = whole.per_layer.zip(tensors.stored.get_mut(PER_LAYER_PROJECTION));
-        if let Some((width, stored)) = told {
+        let inputs = whole.per_layer.zip(tensors.stored.get_mut(PER_LAYER_PROJECTION));
+        if let Some((width, stored)) = inputs {
             let row = stored.bytes.len() / stored.shape[0].max(1);
             stored.shape[0] = layers * width;
             stored.bytes.end = stored.bytes.start + stored.shape[0] * row;
         }
         let mut config = whole.clone();
-        (config.layers, config.vocabulary) = (layers, vocabulary);
-        config.attention_kind_of.truncate(layers);
-        config.mixers.truncate(layers);
+        config.vocabulary = vocabulary;
+        config.layers.truncate(layers);
         let source = Self { tensors: Arc::new(tensors), config: Some(config), watcher: None, ..self.clone() };
         let times = |whole: usize, part: usize| whole as f64 / part.max(1) as f64;
         Ok(Some(Part {
             source,
-            layers: times(whole.layers, layers),
+            layers: times(whole.depth(), layers),
             vocabulary: times(whole.vocabulary, vocabulary),
         }))
     }
@@ -93,13 +93,15 @@ mod tests {
 
         let part = whole.part(1_000_000).unwrap().unwrap();
         let (found, of) = (part.source.config().unwrap(), whole.config().unwrap());
-        assert!(found.layers < of.layers && found.vocabulary < of.vocabulary, "{found:?}");
-        assert_eq!(part.layers, of.layers as f64 / found.layers as f64);
-        assert_eq!(found.attention_kind_of.len(), found.layers);
+        assert!(found.depth() < of.depth() && found.vocabulary < of.vocabulary, "{found:?}");
+        assert_eq!(part.layers, of.depth() as f64 / found.depth() as f64);
         let bytes = part.source.read_bytes().unwrap();
         assert!(bytes < whole.read_bytes().unwrap());
         let one = whole.part(1).unwrap().unwrap();
-        assert_eq!((one.source.config().unwrap().layers, one.source.config().unwrap().vocabulary), (1, ROWS));
+        assert_eq!(
+            (one.source.config().unwrap().depth(), one.source.config().unwrap().vocabulary),
+            (1, ROWS)
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Names and shapes of the tensors of recurrent layers.
 
 use super::config::{ModelConfig, Recurrence};
-use super::family::Mixer;
+use super::family::RecurrentKind;
 use super::tensors::Tensors;
 use crate::error::Result;
 
@@ -105,35 +105,34 @@ fn of_heads(config: &ModelConfig, of: &Recurrence) -> Vec<usize> {
     vec![of.heads.values, config.hidden]
 }
 
-fn parts(mixer: Mixer) -> &'static [Part] {
-    match mixer {
-        Mixer::Attention => &[],
-        Mixer::ShortConv => &SHORT_CONV,
-        Mixer::Delta => &DELTA,
-        Mixer::Mamba => &MAMBA,
+fn parts(kind: RecurrentKind) -> &'static [Part] {
+    match kind {
+        RecurrentKind::ShortConv => &SHORT_CONV,
+        RecurrentKind::Delta => &DELTA,
+        RecurrentKind::Mamba => &MAMBA,
     }
 }
 
 /// Returns the canonical name for a Hugging Face name in a recurrent layer.
-pub(super) fn canonical(hugging_face: &str, mixer: Mixer) -> Option<&'static str> {
-    if mixer == Mixer::Mamba && hugging_face == INPUTS_OF_HUGGING_FACE {
+pub(super) fn canonical(hugging_face: &str, kind: RecurrentKind) -> Option<&'static str> {
+    if kind == RecurrentKind::Mamba && hugging_face == INPUTS_OF_HUGGING_FACE {
         return Some(INPUTS);
     }
-    parts(mixer)
+    parts(kind)
         .iter()
         .find(|part| part.hugging_face == hugging_face && !part.hugging_face.is_empty())
         .map(|part| part.name)
 }
 
-/// Names and shapes of the tensors of a recurrent layer.
+/// Names and shapes of the tensors of a recurrent layer; none for other mixers.
 pub(super) fn expected(
     config: &ModelConfig,
     layer: usize,
 ) -> impl Iterator<Item = (&'static str, Vec<usize>)> {
-    let of = config.recurrence.as_ref();
-    let parts = parts(config.mixers[layer]);
-    let is_there = move |part: &&Part| part.name != CONVOLUTION_BIAS || of.is_some_and(|of| of.biased);
-    parts.iter().filter(is_there).filter_map(move |part| Some((part.name, (part.shape)(config, of?))))
+    config.layers[layer].mixer.recurrence().into_iter().flat_map(move |of| {
+        let is_there = |part: &&Part| part.name != CONVOLUTION_BIAS || of.biased;
+        parts(of.kind).iter().filter(is_there).map(|part| (part.name, (part.shape)(config, of)))
+    })
 }
 
 /// Splits the input matrix of Mamba layers into its parts, and flattens vectors that GGUF files
@@ -142,8 +141,9 @@ pub(super) fn expected(
 /// # Errors
 /// `Error::BadModel` for an input matrix with an unexpected number of rows.
 pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
-    let Some(of) = config.recurrence.as_ref().filter(|of| of.mixer == Mixer::Mamba) else { return Ok(()) };
-    for layer in (0..config.layers).filter(|&layer| config.mixers[layer] == Mixer::Mamba) {
+    for (layer, spec) in config.layers.iter().enumerate() {
+        let is_mamba = |of: &&Recurrence| of.kind == RecurrentKind::Mamba;
+        let Some(of) = spec.mixer.recurrence().filter(is_mamba) else { continue };
         let full = |name: &str| format!("blk.{layer}.{name}");
         let parts = MAMBA.iter().take(3).map(|part| (full(part.name), (part.shape)(config, of)[0]));
         tensors.split_rows(&full(INPUTS), &parts.collect::<Vec<_>>(), config.hidden)?;

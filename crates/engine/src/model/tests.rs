@@ -49,8 +49,8 @@ fn a_gguf_tells_its_config() {
     let source = open(&Gguf::tiny()).unwrap();
     let config = source.config().unwrap();
     assert_eq!(config.name.as_deref(), Some("Tiny"));
-    assert_eq!((config.vocabulary, config.hidden, config.intermediate), (261, 32, 64));
-    assert_eq!((config.layers, config.heads, config.kv_heads, config.head_size), (1, 4, 2, 8));
+    assert_eq!((config.vocabulary, config.hidden, config.intermediate()), (261, 32, 64));
+    assert_eq!((config.depth(), config.heads, config.kv_heads(), config.head_size()), (1, 4, 2, 8));
     assert_eq!(config.context, 64);
     assert!((config.norm_epsilon - 1e-5).abs() < 1e-9);
     assert_eq!(config.attention_kinds[0].rotary.layout, RotaryLayout::Interleaved);
@@ -388,7 +388,7 @@ fn every_sixth_layer_of_a_gemma_sees_everything_unless_its_file_says_otherwise()
     let windows = |gguf: &Gguf| -> Vec<bool> {
         let source = open(gguf).unwrap();
         let config = source.config().unwrap();
-        config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].window == Some(16)).collect()
+        (0..config.depth()).map(|layer| config.attention(layer).unwrap().window == Some(16)).collect()
     };
     let mut gguf = gemma(7);
     assert_eq!(windows(&gguf), [true, true, true, true, true, false, true]);
@@ -408,9 +408,7 @@ fn every_sixth_layer_of_a_gemma_sees_everything_unless_its_file_says_otherwise()
 fn layers_of_a_gemma_that_see_a_window_turn_by_a_base_of_their_own() {
     let slowest = |gguf: &Gguf| {
         let config = open(gguf).unwrap().config().unwrap().clone();
-        [0, 5].map(|layer| {
-            config.attention_kinds[config.attention_kind_of[layer]].rotary.inverse_frequencies[3]
-        })
+        [0, 5].map(|layer| config.attention(layer).unwrap().rotary.inverse_frequencies[3])
     };
     let mut gguf = gemma(6);
     gguf.set("gemma3.rope.scaling.type", text("linear"));
@@ -539,7 +537,7 @@ fn a_folder_tells_its_config_and_gives_canonical_weights() {
         (config.family.name, config.attention_kinds[0].rotary.layout),
         ("llama", RotaryLayout::Halves)
     );
-    assert_eq!((config.head_size, config.kv_heads, config.tied_embeddings), (8, 2, true));
+    assert_eq!((config.head_size(), config.kv_heads(), config.tied_embeddings), (8, 2, true));
     let weights = source.weights(&Device::Cpu).unwrap();
     let keys = weights.matrix("blk.0.attn_k.weight").unwrap();
     assert_eq!((keys.dtype(), keys.shape().dims()), (GgmlDType::BF16, [16, 32].as_slice()));
@@ -739,7 +737,7 @@ fn the_starter_pair_opens_and_speaks_chatml() {
         let starter = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");
         let source = ModelSource::open(&starter.join(format!("starter-{name}-Q8_0.gguf"))).unwrap();
         let description = source.describe();
-        assert_eq!((description.parameters, source.config().unwrap().layers), (parameters, layers));
+        assert_eq!((description.parameters, source.config().unwrap().depth()), (parameters, layers));
         assert_eq!(description.quantisation.as_deref(), Some("Q8_0"));
         let tokenizer = source.tokenizer().unwrap();
         assert_eq!((tokenizer.ends(), tokenizer.adds_bos()), ([2, 0].as_slice(), false));

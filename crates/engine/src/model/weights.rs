@@ -12,9 +12,9 @@ use candle_core::{Device, Tensor};
 
 use super::assistant_tensors;
 use super::block_tensors;
-use super::config::{DraftHead, ModelConfig};
+use super::config::{DraftHead, Experts as ExpertSizes, FeedForwardSpec, MixerSpec, ModelConfig};
 use super::expert_tensors::{self, SELECTION_BIAS};
-use super::family::{ExpertOptions, Family, Gating, HeadNorms, Mixer, SharedExpert};
+use super::family::{ExpertOptions, Family, Gating, HeadNorms, SharedWeighting};
 use super::gathered::{Gathered, Lie};
 use super::latent_tensors;
 use super::mtp_tensors;
@@ -138,27 +138,32 @@ fn tells_layers(config: &ModelConfig, _: usize) -> bool {
     config.per_layer.is_some()
 }
 
-/// Returns whether a layer has keys and values of its own.
-fn caches(config: &ModelConfig, layer: usize) -> bool {
-    layer < config.layers_with_kv
+/// Returns whether a layer computes keys and values.
+fn computes_kv(config: &ModelConfig, layer: usize) -> bool {
+    config.computes_kv(layer)
 }
 
 /// Returns whether a layer has a value matrix.
 fn has_values(config: &ModelConfig, layer: usize) -> bool {
-    caches(config, layer) && !config.attention(layer).keys.are_values
+    config.computes_kv(layer) && config.attention(layer).is_some_and(|kind| !kind.keys.are_values)
+}
+
+/// Returns whether a layer has grouped-query attention.
+fn attends(config: &ModelConfig, layer: usize) -> bool {
+    matches!(config.layers[layer].mixer, MixerSpec::Attention { .. })
 }
 
 fn has_experts(config: &ModelConfig, layer: usize) -> bool {
-    config.experts_of(layer).is_some()
+    config.layers[layer].feed_forward.experts().is_some()
 }
 
 /// Returns whether a layer has a dense feed-forward network, with or without experts beside it.
 fn feeds_densely(config: &ModelConfig, layer: usize) -> bool {
-    config.experts_of(layer).is_none_or(|experts| experts.beside_dense)
+    config.layers[layer].feed_forward.has_dense()
 }
 
 fn chooses_by_bias(config: &ModelConfig, layer: usize) -> bool {
-    config.experts_of(layer).and_then(|experts| experts.sigmoid).is_some_and(|gating| gating.selection_bias)
+    config.layers[layer].feed_forward.experts().is_some_and(ExpertSizes::has_selection_bias)
 }
 
 const fn routes_beside(family: &Family) -> bool {
@@ -170,7 +175,7 @@ const fn shares_expert(family: &Family) -> bool {
 }
 
 const fn gates_shared(family: &Family) -> bool {
-    matches!(family.experts, Some(ExpertOptions { shared: Some(SharedExpert::Gated), .. }))
+    matches!(family.experts, Some(ExpertOptions { shared: Some(SharedWeighting::Gated), .. }))
 }
 
 /// Returns whether some layers have a dense feed-forward network.
@@ -196,13 +201,13 @@ const LAYER: [Part; 39] = [
     part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(fuses),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
-    part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]).within(caches),
+    part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]).within(computes_kv),
     part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Mixed]).within(has_values),
     part("attn_q.bias", "self_attn.q_proj.bias", &[Queries]).of(|f| f.biases),
     part("attn_k.bias", "self_attn.k_proj.bias", &[KeyValues]).of(|f| f.biases),
     part("attn_v.bias", "self_attn.v_proj.bias", &[KeyValues]).of(|f| f.biases),
     part(QUERY_NORM, "self_attn.q_norm.weight", &[Head]).of(norms_heads),
-    part(KEY_NORM, "self_attn.k_norm.weight", &[Head]).of(norms_heads).within(caches),
+    part(KEY_NORM, "self_attn.k_norm.weight", &[Head]).of(norms_heads).within(computes_kv),
     part(QUERY_NORM, "self_attn.q_norm.weight", &[Queries]).of(|f| f.head_norms == HeadNorms::Together),
     part(KEY_NORM, "self_attn.k_norm.weight", &[KeyValues]).of(|f| f.head_norms == HeadNorms::Together),
     part("attn_gate.weight", "self_attn.gate_proj.weight", &[Queries, Mixed]).of(|f| f.gated_attention),
@@ -343,7 +348,7 @@ pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
         return Some(format!("blk.{layer}.{name}"));
     }
     let part = || LAYER.iter().find(|p| p.hugging_face == rest && (p.exists)(family)).map(|p| p.name);
-    let recurrent = || recurrent_tensors::canonical(rest, family.recurrent);
+    let recurrent = || recurrent_tensors::canonical(rest, family.recurrent?);
     Some(format!("blk.{layer}.{}", fused.or_else(part).or_else(recurrent)?))
 }
 
@@ -415,7 +420,8 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     if !config.family.fused {
         return Ok(());
     }
-    for (layer, fused) in (0..config.layers).flat_map(|layer| FUSED.iter().map(move |fused| (layer, fused))) {
+    for (layer, fused) in (0..config.depth()).flat_map(|layer| FUSED.iter().map(move |fused| (layer, fused)))
+    {
         let full = |name: &str| format!("blk.{layer}.{name}");
         let parts: Vec<(String, usize)> =
             fused.parts.iter().map(|(part, rows)| (full(part), size(*rows, config, layer))).collect();
@@ -428,8 +434,8 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
 /// Renames Granite's shared expert, which Hugging Face files name like a dense feed-forward
 /// network.
 fn name_shared_expert(tensors: &mut Tensors, config: &ModelConfig) {
-    let is_whole = |experts: &super::config::Experts| experts.shared == Some(SharedExpert::Whole);
-    for layer in (0..config.layers).filter(|&layer| config.experts_of(layer).is_some_and(is_whole)) {
+    let is_ungated = |spec: &FeedForwardSpec| spec.shared().is_some_and(|shared| !shared.gated);
+    for layer in (0..config.depth()).filter(|&layer| is_ungated(&config.layers[layer].feed_forward)) {
         for part in ["ffn_gate", "ffn_up", "ffn_down"] {
             if let Some(stored) = tensors.stored.remove(&format!("blk.{layer}.{part}.weight")) {
                 tensors.stored.insert(format!("blk.{layer}.{part}_shexp.weight"), stored);
@@ -455,11 +461,11 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
     }
     let full = |layer: usize, name: &str| format!("blk.{layer}.{name}");
     if !config.family.post_norms {
-        for layer in 0..config.layers {
+        for layer in 0..config.depth() {
             rename(tensors, &full(layer, "post_attention_norm.weight"), &full(layer, "ffn_norm.weight"));
         }
     }
-    for layer in 0..config.layers {
+    for layer in 0..config.depth() {
         if let Some(gate) =
             tensors.stored.get_mut(&full(layer, SHARED_GATE)).filter(|gate| gate.shape.len() == 1)
         {
@@ -467,7 +473,7 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
         }
     }
     for block in 0..config.mtp_layers {
-        let name = full(config.layers + block, "");
+        let name = full(config.depth() + block, "");
         for (found, stored) in tensors.stored.extract_if(.., |found, _| found.starts_with(&name)) {
             tensors.mtp.insert(full(block, &found[name.len()..]), stored);
         }
@@ -476,7 +482,7 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
 
 /// Splits the query matrix that also contains the gate, head by head.
 fn split_gates(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
-    for layer in (0..config.layers).filter(|&layer| config.mixers[layer] == Mixer::Attention) {
+    for layer in (0..config.depth()).filter(|&layer| attends(config, layer)) {
         let [query, gate] = ["attn_q", "attn_gate"].map(|part| format!("blk.{layer}.{part}.weight"));
         let Some(both) = tensors.stored.remove(&query) else { continue };
         let (rows, run) = (size(Queries, config, layer), size(Head, config, layer));
@@ -494,7 +500,7 @@ fn split_gates(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
 
 /// Removes keys and values of layers that attend to another layer's cache; some files contain them.
 fn leave_out_shared(tensors: &mut Tensors, config: &ModelConfig) {
-    for layer in config.layers_with_kv..config.layers {
+    for layer in (0..config.depth()).filter(|&layer| attends(config, layer) && !config.computes_kv(layer)) {
         for part in ["attn_k.weight", "attn_v.weight", KEY_NORM] {
             tensors.stored.remove(&format!("blk.{layer}.{part}"));
         }
@@ -554,14 +560,14 @@ fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = (String, Vec<u
         .map(|p| (p.name.to_owned(), shape(p, config, 0)));
     let (norms, width) = config.draft_head.as_ref().map_or((0, 0), DraftHead::norms);
     let norms = (0..norms).map(move |state| (fused_norm((norms > 1).then_some(state)), vec![width]));
-    let layers = (0..config.layers).flat_map(move |layer| {
-        let attends = config.mixers[layer] == Mixer::Attention && config.latent.is_none();
+    let layers = (0..config.depth()).flat_map(move |layer| {
+        let attends = attends(config, layer);
         let parts = LAYER.iter().filter(move |p| (p.exists)(config.family) && (p.within)(config, layer));
         let parts = parts.filter(move |p| attends || !p.is_of_attention());
         let parts = parts.map(move |p| (format!("blk.{layer}.{}", p.name), shape(p, config, layer)));
         let recurrent = recurrent_tensors::expected(config, layer);
         let recurrent = recurrent.map(move |(name, shape)| (format!("blk.{layer}.{name}"), shape));
-        let latent = latent_tensors::expected(config).into_iter();
+        let latent = latent_tensors::expected(config, layer).into_iter();
         let latent = latent.map(move |(name, shape)| (format!("blk.{layer}.{name}"), shape));
         parts.chain(recurrent).chain(latent).chain(expert_tensors::expected(config, layer))
     });
@@ -580,7 +586,7 @@ fn shape(part: &Part, config: &ModelConfig, layer: usize) -> Vec<usize> {
 /// Returns the size of a dimension in `layer`.
 fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
     let per_layer = config.per_layer.unwrap_or_default();
-    let keys = || config.attention(layer).keys;
+    let keys = || config.attention(layer).map(|kind| kind.keys).unwrap_or_default();
     match dimension {
         Vocabulary => config.vocabulary,
         Tokens => config.tokens(),
@@ -588,14 +594,14 @@ fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
         Carried => config.carried(),
         Mixed => config.mixed(),
         States => config.draft_head.as_ref().map_or(0, DraftHead::states),
-        Intermediate => config.intermediate_of(layer),
+        Intermediate => config.layers[layer].feed_forward.width().unwrap_or_default(),
         Queries => config.heads * keys().size,
         KeyValues => keys().count * keys().size,
         Head => keys().size,
         Heads => config.heads,
-        Experts => config.experts.as_ref().map_or(0, |experts| experts.count),
+        Experts => config.layers[layer].feed_forward.experts().map_or(0, |experts| experts.count),
         PerLayer => per_layer,
-        AllLayers => config.layers * per_layer,
+        AllLayers => config.depth() * per_layer,
         One => 1,
     }
 }

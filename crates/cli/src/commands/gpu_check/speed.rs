@@ -175,7 +175,7 @@ fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Res
 fn pass_work(target: &mut dyn Model) -> Result<Option<PassWork>> {
     let mut run = |want: &Want<'_>| -> Result<_> {
         target.run(&TokenTree::chain([0]), want)?.keep(&[])?;
-        Ok(target.dispatch_stats().map(|pass_work| (pass_work, target.config().layers)))
+        Ok(target.dispatch_stats().map(|pass_work| (pass_work, target.config().depth())))
     };
     let layers = run(&Want::nothing())?;
     let all = run(&Want::all_rows().subset(LogitSubset::Peaks))?;

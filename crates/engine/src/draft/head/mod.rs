@@ -100,7 +100,7 @@ impl HeadDrafter {
         let entering = head.and_then(|head| head.entering.clone()).unwrap_or_default();
         let own = match head.is_some_and(|head| head.normed_output) {
             true => Taps { last: true, ..Taps::default() },
-            false => Taps { entering: vec![config.layers], ..Taps::default() },
+            false => Taps { entering: vec![config.depth()], ..Taps::default() },
         };
         let width = head.map_or(0, DraftHead::states);
         let rows = match config.assistant() {

@@ -4,7 +4,7 @@ use super::packing::{panels, vector};
 use super::panels::Panels;
 use crate::error::Result;
 use crate::model::expert_tensors::SELECTION_BIAS;
-use crate::model::{ModelConfig, SharedExpert, Weights};
+use crate::model::{FeedForwardSpec, ModelConfig, Weights};
 
 /// A layer's feed-forward part.
 #[derive(Debug)]
@@ -71,19 +71,21 @@ pub struct Experts {
 impl FeedForward {
     pub fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let dense = || Dense::load(weights, index, "", false);
-        Ok(match config.experts_of(index) {
-            None => Self::Dense(dense()?),
-            Some(experts) if experts.beside_dense => {
-                let both = DenseAndExperts::load(weights, (config, experts), index, dense()?)?;
+        Ok(match &config.layers[index].feed_forward {
+            FeedForwardSpec::Dense { .. } => Self::Dense(dense()?),
+            FeedForwardSpec::Experts(experts) => Self::Experts(Experts::load(weights, index, experts)?),
+            FeedForwardSpec::BesideDense { experts, .. } => {
+                let both = DenseAndExperts::load(weights, (config.hidden, experts), index, dense()?)?;
                 Self::DenseAndExperts(Box::new(both))
             }
-            Some(experts) => match experts.shared {
-                Some(kind) => {
-                    let shared = WithSharedExpert::load(weights, (kind, experts), index)?;
-                    Self::WithSharedExpert(Box::new(shared))
-                }
-                None => Self::Experts(Experts::load(weights, index, experts)?),
-            },
+            FeedForwardSpec::WithShared { experts, shared } => {
+                let gate = || panels(weights, &format!("blk.{index}.ffn_gate_inp_shexp.weight"));
+                Self::WithSharedExpert(Box::new(WithSharedExpert {
+                    experts: Experts::load(weights, index, experts)?,
+                    dense: Dense::load(weights, index, "_shexp", false)?,
+                    gate: shared.gated.then(gate).transpose()?,
+                }))
+            }
         })
     }
 
@@ -115,34 +117,22 @@ impl FeedForward {
     }
 }
 
-impl WithSharedExpert {
-    fn load(
-        weights: &Weights,
-        (kind, experts): (SharedExpert, &crate::model::Experts),
-        index: usize,
-    ) -> Result<Self> {
-        let gate = || panels(weights, &format!("blk.{index}.ffn_gate_inp_shexp.weight"));
-        Ok(Self {
-            experts: Experts::load(weights, index, experts)?,
-            dense: Dense::load(weights, index, "_shexp", false)?,
-            gate: (kind == SharedExpert::Gated).then(gate).transpose()?,
-        })
-    }
-}
-
 impl DenseAndExperts {
     fn load(
         weights: &Weights,
-        (config, experts): (&ModelConfig, &crate::model::Experts),
+        (hidden, experts): (usize, &crate::model::Experts),
         index: usize,
         dense: Dense,
     ) -> Result<Self> {
         let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
-        let by = 1.0 / (config.hidden as f32).sqrt();
+        let by = 1.0 / (hidden as f32).sqrt();
         Ok(Self {
             dense,
             dense_post_norm: part("post_ffw_norm_1.weight")?,
-            experts: Experts::load(weights, index, experts)?,
+            experts: Experts {
+                scales: Some(part("ffn_down_exps.scale")?),
+                ..Experts::load(weights, index, experts)?
+            },
             router_norm: part("ffn_gate_inp.scale")?.into_iter().map(|scale| scale * by).collect(),
             experts_norm: part("pre_ffw_norm_2.weight")?,
             experts_post_norm: part("post_ffw_norm_2.weight")?,
@@ -177,15 +167,8 @@ impl Experts {
             router_bias: config.biases.then(router_bias).transpose()?,
             experts: (0..config.count).map(expert).collect::<Result<_>>()?,
             top_k: config.top_k.min(config.count),
-            scales: config
-                .beside_dense
-                .then(|| vector(weights, &format!("blk.{index}.ffn_down_exps.scale")))
-                .transpose()?,
-            selection_bias: config
-                .sigmoid
-                .is_some_and(|gating| gating.selection_bias)
-                .then(selection_bias)
-                .transpose()?,
+            scales: None,
+            selection_bias: config.has_selection_bias().then(selection_bias).transpose()?,
         })
     }
 }

@@ -38,7 +38,14 @@ pub struct Latent {
 }
 
 impl Latent {
-    pub fn load(weights: &Weights, config: &ModelConfig, sizes: Sizes, index: usize) -> Result<Self> {
+    /// Loads layer `index`, whose kind of attention is `kind`.
+    pub fn load(
+        weights: &Weights,
+        config: &ModelConfig,
+        sizes: Sizes,
+        index: usize,
+        kind: usize,
+    ) -> Result<Self> {
         let name = |part: &str| format!("blk.{index}.{part}.weight");
         let matrix = |part: &str| panels(weights, &name(part));
         let of_heads = |part: fn(usize) -> String| {
@@ -47,7 +54,7 @@ impl Latent {
         let q_a = || Result::Ok((matrix(QUERIES_DOWN)?, vector(weights, &name(QUERIES_NORM))?));
         Ok(Self {
             sizes,
-            kind: config.attention_kind_of[index],
+            kind,
             q_a: sizes.queries.map(|_| q_a()).transpose()?,
             q_b: matrix(if sizes.queries.is_some() { QUERIES_UP } else { QUERIES })?,
             kv_a: matrix(LATENT)?,

@@ -21,7 +21,7 @@ use crate::device;
 use crate::error::{Error, Result};
 use crate::forward::state_history::StateHistory;
 use crate::forward::{Features, HeadInput, Logits, Model, Pass, Row, Runner, Want};
-use crate::model::{Mixer, ModelConfig, ModelSource};
+use crate::model::{LayerSpec, ModelConfig, ModelSource};
 use crate::token::TokenId;
 use crate::tree::TokenTree;
 
@@ -89,25 +89,20 @@ impl CpuModel {
         assert!(isa.available(), "this processor does not have {isa}");
         let config = source.config()?.clone();
         let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
-        let cache = |layer: usize| {
-            let (heads, keys) = (config.cached_heads(layer), config.attention(layer).keys);
-            match keys.hold_values {
-                Some(_) => KvCache::with_joint_rows(heads, keys.size),
-                None => KvCache::new(heads, keys.size),
-            }
+        let cache = |layer: usize| match config.cached_keys(layer) {
+            Some(keys) if keys.hold_values.is_some() => KvCache::with_joint_rows(keys.count, keys.size),
+            Some(keys) => KvCache::new(keys.count, keys.size),
+            None => KvCache::new(0, 0),
         };
-        let memory = |&mixer: &Mixer| match &config.recurrence {
-            Some(recurrence) if mixer != Mixer::Attention => Memory::new(recurrence),
-            _ => Memory::default(),
-        };
-        let recurrent = config.mixers.iter().filter(|&&mixer| mixer != Mixer::Attention).count();
-        let history = config.recurrence.as_ref().map(|recurrence| {
-            let bytes = recurrent * Layout::of(recurrence).state_bytes();
-            StateHistory::new((CHECKPOINT_BYTES / bytes.max(1)).clamp(1, MAX_CHECKPOINTS))
-        });
+        let memory = |spec: &LayerSpec| spec.mixer.recurrence().map(Memory::new).unwrap_or_default();
+        let recurrent = config.layers.iter().filter_map(|layer| layer.mixer.recurrence());
+        let state_bytes: usize = recurrent.map(|recurrence| Layout::of(recurrence).state_bytes()).sum();
+        let history = config
+            .recurrence()
+            .map(|_| StateHistory::new((CHECKPOINT_BYTES / state_bytes.max(1)).clamp(1, MAX_CHECKPOINTS)));
         Ok(Self {
-            caches: (0..config.layers).map(cache).collect(),
-            memories: config.mixers.iter().map(memory).collect(),
+            caches: (0..config.depth()).map(cache).collect(),
+            memories: config.layers.iter().map(memory).collect(),
             history,
             bytes: network.matrices().map(Panels::bytes).sum(),
             network,
@@ -207,8 +202,8 @@ impl Model for CpuModel {
 
     fn experts_read(&self) -> Option<f64> {
         let read = self.workspace.experts_read.load(Relaxed);
-        let experts = self.config.experts.as_ref();
-        experts.map(|experts| read as f64 / (self.config.layers - experts.leading_dense) as f64)
+        let routed = self.config.layers.iter().filter(|layer| layer.feed_forward.experts().is_some()).count();
+        (routed > 0).then(|| read as f64 / routed as f64)
     }
 
     fn truncate(&mut self, length: usize) -> usize {

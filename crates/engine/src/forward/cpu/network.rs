@@ -15,7 +15,7 @@ use crate::model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
 use crate::model::weights::{
     EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
 };
-use crate::model::{HeadNorms as Kind, Mixer as MixerKind, ModelConfig, StoredRows, Weights};
+use crate::model::{HeadNorms as Kind, KeyHeads, MixerSpec, ModelConfig, RecurrentKind, StoredRows, Weights};
 
 /// All weights of a model.
 #[derive(Debug)]
@@ -151,7 +151,7 @@ impl Network {
     /// no memory.
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
         let layers =
-            (0..config.layers).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
+            (0..config.depth()).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
         let assistant = config.assistant().map(|assistant| Assistant::load(weights, config, assistant));
         let assistant = assistant.transpose()?;
         let embedding = || shared(weights, EMBEDDING);
@@ -267,14 +267,17 @@ impl PerLayerInput {
 
 impl Mixer {
     fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
-        let of = config.recurrence.as_ref();
-        Ok(match (config.mixers[index], of) {
-            (MixerKind::ShortConv, Some(of)) => Self::ShortConv(ShortConv::load(weights, of, index)?),
-            (MixerKind::Mamba, Some(of)) => Self::Mamba(Box::new(Mamba::load(weights, of, index)?)),
-            (MixerKind::Delta, Some(of)) => Self::Delta(Box::new(Delta::load(weights, of, index)?)),
-            _ => match config.latent {
-                Some(sizes) => Self::Latent(Box::new(Latent::load(weights, config, sizes, index)?)),
-                None => Self::Attention(Box::new(Attention::load(weights, config, index)?)),
+        Ok(match &config.layers[index].mixer {
+            MixerSpec::Attention { kind, .. } => {
+                Self::Attention(Box::new(Attention::load(weights, config, index, *kind)?))
+            }
+            MixerSpec::Latent { kind, sizes } => {
+                Self::Latent(Box::new(Latent::load(weights, config, *sizes, index, *kind)?))
+            }
+            MixerSpec::Recurrent(of) => match of.kind {
+                RecurrentKind::ShortConv => Self::ShortConv(ShortConv::load(weights, of, index)?),
+                RecurrentKind::Mamba => Self::Mamba(Box::new(Mamba::load(weights, of, index)?)),
+                RecurrentKind::Delta => Self::Delta(Box::new(Delta::load(weights, of, index)?)),
             },
         })
     }
@@ -325,21 +328,22 @@ impl Mixer {
 }
 
 impl Attention {
-    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
+    /// Loads layer `index`, whose kind of attention is `kind`.
+    fn load(weights: &Weights, config: &ModelConfig, index: usize, kind: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
         let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
-        let (family, keys) = (config.family, config.attention(index).keys);
-        let caches = index < config.layers_with_kv;
+        let (family, keys) = (config.family, config.attention_kinds[kind].keys);
+        let computes_kv = config.computes_kv(index);
         Ok(Self {
-            kind: config.attention_kind_of[index],
+            kind,
             causal: config.block().is_none_or(|block| block.causal[index]),
             query: panels("attn_q")?,
-            key: caches.then(|| panels("attn_k")).transpose()?,
-            value: (caches && !keys.are_values).then(|| panels("attn_v")).transpose()?,
+            key: computes_kv.then(|| panels("attn_k")).transpose()?,
+            value: (computes_kv && !keys.are_values).then(|| panels("attn_v")).transpose()?,
             value_norm: family.value_norms.then(|| ones(keys.size)),
             biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
             sinks: family.sinks.then(|| part("attn_sinks.weight")).transpose()?.unwrap_or_default(),
-            head_norms: HeadNorms::load(weights, config, index)?,
+            head_norms: HeadNorms::load(weights, config, index, keys)?,
             gate: family.gated_attention.then(|| panels("attn_gate")).transpose()?,
             output: panels("attn_output")?,
             output_bias: family.output_bias.then(|| part("attn_output.bias")).transpose()?,
@@ -356,7 +360,7 @@ impl Biases {
 
 impl HeadNorms {
     /// Loads the norms, or `None` for a family without.
-    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Option<Self>> {
+    fn load(weights: &Weights, config: &ModelConfig, index: usize, keys: KeyHeads) -> Result<Option<Self>> {
         let kind = config.family.head_norms;
         if kind == Kind::None {
             return Ok(None);
@@ -364,14 +368,11 @@ impl HeadNorms {
         let norm = |part: &str, fixed: f32| {
             let name = format!("blk.{index}.attn_{part}_norm.weight");
             match kind == Kind::Fixed && !weights.contains(&name) {
-                true => {
-                    Ok(ones(config.attention(index).keys.size).into_iter().map(|one| one * fixed).collect())
-                }
+                true => Ok(ones(keys.size).into_iter().map(|one| one * fixed).collect()),
                 false => vector(weights, &name),
             }
         };
-        let caches = index < config.layers_with_kv;
-        let key = if caches { norm("k", 1.0)? } else { Vec::new() };
+        let key = if config.computes_kv(index) { norm("k", 1.0)? } else { Vec::new() };
         let query = norm("q", config.query_norm)?;
         Ok(Some(Self { together: kind == Kind::Together, query, key }))
     }

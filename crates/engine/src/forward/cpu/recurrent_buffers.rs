@@ -6,7 +6,7 @@ use super::simd::LANES;
 use super::step::COLUMNS;
 use super::tree_walk::TreeWalk;
 use super::workspace::Inputs;
-use crate::model::{Mixer, Recurrence};
+use crate::model::{Recurrence, RecurrentKind};
 
 #[derive(Debug, Default)]
 pub struct RecurrentBuffers {
@@ -32,8 +32,8 @@ impl RecurrentBuffers {
     pub fn prepare(&mut self, recurrence: &Recurrence, rows: usize, members: usize, tile: usize) {
         let (layout, heads) = (Layout::of(recurrence), &recurrence.heads);
         self.layout = layout;
-        let projected = match recurrence.mixer {
-            Mixer::ShortConv => 3 * recurrence.channels,
+        let projected = match recurrence.kind {
+            RecurrentKind::ShortConv => 3 * recurrence.channels,
             _ => recurrence.channels,
         };
         self.inputs.reserve(rows * projected.next_multiple_of(LANES));

@@ -12,7 +12,7 @@ use super::recurrent_buffers::RecurrentBuffers;
 use super::simd::LANES;
 use crate::forward::slices::STRETCH;
 use crate::forward::{Features, Logits, Peak};
-use crate::model::{BlockHead, Convolution, Experts, Latent, ModelConfig, RopeTable};
+use crate::model::{BlockHead, Convolution, Experts, FeedForwardSpec, Latent, ModelConfig, RopeTable};
 use crate::tree::TokenTree;
 
 /// Input rows of products: as numbers, and quantised to 8 bits for weights that need it.
@@ -82,7 +82,7 @@ pub struct ExpertBuffers {
     /// Gate of the shared expert, before its sigmoid.
     pub gates: Buffer<f32>, // [rows, LANES]
     pub inputs: Inputs,       // hidden
-    pub gated: Inputs,        // intermediate of an expert
+    pub gated: Inputs,        // width of an expert
     pub outputs: Buffer<f32>, // [slots, hidden padded to LANES]
 }
 
@@ -93,7 +93,7 @@ impl ExpertBuffers {
         self.choices.reserve(slots);
         self.gates.reserve(rows * LANES);
         self.inputs.prepare(slots, hidden, tile);
-        self.gated.prepare(slots, experts.intermediate, tile);
+        self.gated.prepare(slots, experts.width, tile);
         self.outputs.reserve(slots * hidden.next_multiple_of(LANES));
     }
 }
@@ -227,10 +227,10 @@ impl Workspace {
     ) {
         let rows = tree.len() - first;
         let whole = |width: usize| width.next_multiple_of(LANES);
-        let (queries, keys) = (config.heads * config.head_size, config.kv_heads * config.head_size);
+        let (queries, keys) = (config.heads * config.head_size(), config.kv_heads() * config.head_size());
         self.hidden.reserve(rows * whole(config.hidden));
-        if config.family.post_norms || config.experts.as_ref().is_some_and(|experts| experts.shared.is_some())
-        {
+        let feed_forwards = || config.layers.iter().map(|layer| &layer.feed_forward);
+        if config.family.post_norms || feed_forwards().any(|spec| spec.shared().is_some()) {
             self.branch.reserve(rows * whole(config.hidden));
         }
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
@@ -248,27 +248,23 @@ impl Workspace {
             config
                 .attention_kinds
                 .iter()
-                .map(|kind| config.heads * config.latent.map_or(kind.keys.size, |latent| latent.value)),
+                .map(|kind| config.heads * config.latent().map_or(kind.keys.size, |latent| latent.value)),
             tile,
         );
-        if let Some(experts) = &config.experts {
+        if let Some(experts) = config.experts() {
             self.experts.prepare(rows, config.hidden, experts, tile);
         }
-        let dense =
-            |experts: &Experts| experts.beside_dense || experts.shared.is_some() || experts.leading_dense > 0;
-        if config.experts.as_ref().is_none_or(dense) {
-            let widths = (0..config.layers).map(|layer| config.intermediate_of(layer));
-            self.gated.prepare(rows, widths.chain(config.per_layer), tile);
-        }
-        if config.experts.as_ref().is_some_and(|experts| experts.beside_dense) {
+        let widths = feed_forwards().filter_map(FeedForwardSpec::width);
+        self.gated.prepare(rows, widths.chain(config.per_layer), tile);
+        if feed_forwards().any(|spec| matches!(spec, FeedForwardSpec::BesideDense { .. })) {
             self.router_input.prepare(rows, config.hidden, tile);
             self.dense_output.reserve(rows * whole(config.hidden));
         }
         if let Some(width) = config.per_layer {
             // Kernels read whole vectors, beyond the last input.
-            self.per_layer_inputs.reserve(rows * whole(config.layers * width) + LANES);
+            self.per_layer_inputs.reserve(rows * whole(config.depth() * width) + LANES);
         }
-        if let Some(recurrence) = &config.recurrence {
+        if let Some(recurrence) = config.recurrence() {
             self.recurrent.prepare(recurrence, rows, members, tile);
         }
         let clusters = config.assistant().and_then(|assistant| assistant.clusters);
@@ -280,7 +276,7 @@ impl Workspace {
             self.nearest.reserve(scored * clusters.nearest);
             self.nearest_scores.reserve(scored * width);
         }
-        if let Some(latent) = config.latent {
+        if let Some(&latent) = config.latent() {
             self.latent.prepare(rows, config.heads, latent, tile);
         }
         self.queries.reserve(rows * whole(queries));

@@ -74,7 +74,7 @@ impl AttentionSteps {
         ];
         let together = config.family.head_norms == HeadNorms::Together;
         let norm_heads = || Step::new(device, Kernel::NormHeads, &[heads, vectors]);
-        let apart = !config.head_size.is_multiple_of(BLOCK);
+        let apart = !config.head_size().is_multiple_of(BLOCK);
         Ok(Self {
             norm_heads: together.then(norm_heads).transpose()?,
             turn: Step::new(device, Kernel::Turn, &turn)?,
@@ -86,7 +86,7 @@ impl AttentionSteps {
 
     /// Completes the heads of all rows, caches keys and values, and attends.
     pub fn run(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
-        let ModelConfig { heads, kv_heads, .. } = *seeing.config;
+        let (heads, kv_heads) = (seeing.config.heads, seeing.config.kv_heads());
         if let Some(norm_heads) = &self.norm_heads {
             norm_heads.run(pass, &seeing.norm_ask(layer), (2, seeing.rows));
         }
@@ -103,7 +103,7 @@ impl AttentionSteps {
     /// Completes and caches keys and values of all rows, without attending. Not for families that
     /// norm all heads together.
     pub fn remember(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
-        let ModelConfig { heads, kv_heads, .. } = *seeing.config;
+        let (heads, kv_heads) = (seeing.config.heads, seeing.config.kv_heads());
         self.turn.run(pass, &seeing.turn_ask(layer, heads), (kv_heads, seeing.rows));
     }
 }
@@ -111,7 +111,7 @@ impl AttentionSteps {
 impl Seeing<'_> {
     /// Immediates of `norm_heads.wgsl`.
     fn norm_ask(&self, layer: &Layer) -> [u32; 7] {
-        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let (heads, kv_heads, head_size) = self.config.head_sizes();
         let Places { keys, stride, .. } = self.places;
         let [stride, queries, keys, first_key] =
             [stride, heads * head_size, kv_heads * head_size, keys].map(|number| number as u32);
@@ -121,7 +121,7 @@ impl Seeing<'_> {
 
     /// Immediates of `turn.wgsl`, from head `first` on.
     fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 16] {
-        let ModelConfig { heads, kv_heads, head_size, .. } = *self.config;
+        let (heads, kv_heads, head_size) = self.config.head_sizes();
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let [query_bias, key_bias, value_bias] = layer.biases;
         let [query_norm, key_norm] = match self.config.family.head_norms {
@@ -150,7 +150,8 @@ impl Seeing<'_> {
 
     /// Immediates of `attend.wgsl`; `first` is the row of the first scores.
     fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 12] {
-        let ModelConfig { heads, kv_heads, head_size, query_scale, .. } = *self.config;
+        let (heads, kv_heads, head_size) = self.config.head_sizes();
+        let query_scale = self.config.query_scale;
         let window = self.config.attention_kinds[layer.kind].window;
         [
             heads as u32,

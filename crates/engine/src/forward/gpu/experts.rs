@@ -53,7 +53,7 @@ impl ExpertSteps {
             (Gate::Apart([gate, up]), Some(apart)) => {
                 let products =
                     [product(gate, (normed, true), &apart[0])?, product(up, (normed, true), &apart[1])?];
-                let to = (gated, routed.sizes.intermediate);
+                let to = (gated, routed.sizes.width);
                 GateSteps::Apart(products, Activate::new(device, apart, to, activation)?)
             }
             (Gate::Apart(_), None) => unreachable!("a state of another network"),

@@ -70,7 +70,7 @@ fn gate_steps(
             let product =
                 |matrix, out| Product::new(device, std::slice::from_ref(matrix), &state.normed, (out, false));
             let products = [product(gate, &apart[0])?, product(up, &apart[1])?];
-            let to = (&state.gated, config.intermediate);
+            let to = (&state.gated, config.intermediate());
             GateSteps::Apart(products, Activate::new(device, apart, to, activation)?)
         }
         (Gate::Apart(_), None) => unreachable!("a state of another network"),

@@ -26,9 +26,9 @@ impl Memory {
     /// # Errors
     /// `Error::Compute` when the device has no room.
     pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Self> {
-        let cache = |_| Cache::new(device, config.kv_heads, config.head_size);
+        let cache = |_| Cache::new(device, config.kv_heads(), config.head_size());
         Ok(Self {
-            caches: (0..config.layers).map(cache).collect::<Result<_>>()?,
+            caches: (0..config.depth()).map(cache).collect::<Result<_>>()?,
             sights: Sights::new(device, config.heads, PAGE, WORDS)?,
             attention: None,
         })
@@ -75,7 +75,7 @@ impl Memory {
     /// # Errors
     /// `Error::Compute` when the device failed.
     pub fn gather(&self, device: &GpuDevice, config: &ModelConfig, pairs: &[u32]) -> Result<()> {
-        let (kv_heads, of_head) = (config.kv_heads, config.head_size / 2);
+        let (kv_heads, of_head) = (config.kv_heads(), config.head_size() / 2);
         let asked = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
         device.write(&self.sights.nodes, pairs.iter().copied());
         let mut recording = Recording::new(device);

@@ -96,9 +96,9 @@ const RECURRENT: &str = "layers that keep a state in place of keys and values";
 
 /// First feature of a model that this engine does not support, worded to follow "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
-    if config.recurrence.is_some() {
+    if config.recurrence().is_some() {
         Some(RECURRENT)
-    } else if config.latent.is_some() {
+    } else if config.latent().is_some() {
         Some("attention to latents")
     } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that guess more than 32 tokens at once")
@@ -108,13 +108,21 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("draft heads that attend to their targets' keys and values")
     } else if config.family.sinks {
         Some("attention with sinks")
-    } else if config.family.value_norms || config.is_uneven() {
+    } else if config.family.value_norms || differs(config) {
         Some("layers that differ in their heads")
-    } else if config.head_size > LONGEST_HEAD {
+    } else if config.head_size() > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
     } else {
         None
     }
+}
+
+/// Returns whether layers differ in their parts, widths or key-value heads.
+fn differs(config: &ModelConfig) -> bool {
+    let kinds = &config.attention_kinds;
+    (0..config.depth()).any(|layer| config.cache_of(layer) != layer)
+        || config.layers.iter().any(|layer| layer.feed_forward != config.layers[0].feed_forward)
+        || kinds.iter().any(|kind| kind.keys != kinds[0].keys)
 }
 
 impl Network {
@@ -124,7 +132,7 @@ impl Network {
     /// Those of loading weights, `Error::Compute` when the device has no room.
     pub fn load(device: &GpuDevice, weights: &Weights, config: &ModelConfig) -> Result<Self> {
         let mut vectors = Vec::new();
-        let layers = (0..config.layers).map(|index| {
+        let layers = (0..config.depth()).map(|index| {
             let layer = Layer::upload(device, cpu::Layer::load(weights, config, index)?, &mut vectors)?;
             // Frees the staging memory of the layer.
             device.flush();

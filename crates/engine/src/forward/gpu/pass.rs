@@ -174,7 +174,7 @@ impl Phases<'_> {
 
     /// Bytes of keys and values that a layer's attention reads for all rows.
     fn attended(&self) -> u64 {
-        let ModelConfig { kv_heads, head_size, .. } = *self.config;
+        let (kv_heads, head_size) = (self.config.kv_heads(), self.config.head_size());
         (4 * kv_heads * head_size * (self.cached + self.rows) * self.rows) as u64
     }
 

@@ -105,8 +105,8 @@ pub struct Places {
 
 impl Places {
     pub fn of(config: &ModelConfig) -> Self {
-        let whole = |heads: usize| (heads * config.head_size).next_multiple_of(LANES);
-        let (queries, width) = (whole(config.heads), whole(config.kv_heads));
+        let whole = |heads: usize| (heads * config.head_size()).next_multiple_of(LANES);
+        let (queries, width) = (whole(config.heads), whole(config.kv_heads()));
         let gates = config.family.gated_attention.then_some(queries);
         let keys = queries + gates.unwrap_or(0);
         Self { gates, keys, values: keys + width, stride: keys + 2 * width }
@@ -138,9 +138,9 @@ impl State {
             let times = if kind.rotary.attn_temperature.is_some() { 2 } else { 1 };
             device.buffer(4 * times * ROWS * kind.rotary.size())
         });
-        let experts = config.experts.as_ref();
-        let (gated, intermediate) = experts
-            .map_or((ROWS, config.intermediate), |experts| (ROWS * experts.top_k, experts.intermediate));
+        let experts = config.experts();
+        let (gated, intermediate) =
+            experts.map_or((ROWS, config.intermediate()), |experts| (ROWS * experts.top_k, experts.width));
         let apart = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
         let apart = network.has_gates_apart().then(|| Result::Ok([apart()?, apart()?])).transpose()?;
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
@@ -156,7 +156,7 @@ impl State {
             heads: numbers(places.stride)?,
             places,
             turns: turns.collect::<Result<_>>()?,
-            mixed: rows(config.heads * config.head_size)?,
+            mixed: rows(config.heads * config.head_size())?,
             gated: Rows::new(device, gated, intermediate)?,
             apart,
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,

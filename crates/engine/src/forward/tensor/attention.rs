@@ -47,10 +47,10 @@ pub struct AttentionInputs {
 impl Attention {
     /// # Errors
     /// Those of [`super::layer::Layer::load`].
-    pub fn load(origin: Origin<'_>) -> Loaded<Self> {
+    pub fn load(origin: Origin<'_>, kind: usize) -> Loaded<Self> {
         let (config, device) = (origin.config, origin.weights.device());
-        let keys = config.attention(origin.index).keys;
-        let caches = origin.index < config.layers_with_kv;
+        let keys = config.attention_kinds[kind].keys;
+        let caches = config.computes_kv(origin.index);
         let projections: &[&str] = match (caches, keys.are_values) {
             (true, false) => &["attn_q", "attn_k", "attn_v"],
             (true, true) => &["attn_q", "attn_k", "attn_k"],
@@ -74,11 +74,7 @@ impl Attention {
         };
         Ok(Self {
             // In a head that drafts blocks, each layer has inputs of its own.
-            kind: if config.block().is_some() {
-                origin.index
-            } else {
-                config.attention_kind_of[origin.index]
-            },
+            kind: if config.block().is_some() { origin.index } else { kind },
             keys: KeyHeads { count: if caches { keys.count } else { 0 }, ..keys },
             projection: origin.stack(projections)?,
             value_norm: config
@@ -186,7 +182,7 @@ impl Attention {
     /// Norms over all heads of a row together, `[nodes, (heads + 2 kv_heads) * head_size]`.
     fn norm_together(&self, all: &Tensor, config: &ModelConfig) -> Result<Tensor> {
         let Some((of_queries, of_keys)) = &self.head_norms else { return Ok(all.clone()) };
-        let [queries, keys] = [config.heads, config.kv_heads].map(|heads| heads * config.head_size);
+        let [queries, keys] = [config.heads, config.kv_heads()].map(|heads| heads * config.head_size());
         let normed = |first, width, norm| {
             rms_norm(&all.narrow(1, first, width)?.contiguous()?, norm, config.norm_epsilon as f32)
         };

@@ -10,7 +10,7 @@ use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
 use crate::forward::routing::choose;
 use crate::model::expert_tensors::SELECTION_BIAS;
-use crate::model::{self, Activation, ModelConfig, SharedExpert};
+use crate::model::{self, Activation, FeedForwardSpec, ModelConfig};
 
 pub enum FeedForward {
     Dense(Dense),
@@ -62,21 +62,19 @@ impl FeedForward {
     /// Those of [`super::layer::Layer::load`].
     pub fn load(origin: Origin<'_>) -> Loaded<Self> {
         let dense = || Dense::load(origin, "", false);
-        Ok(match origin.config.experts_of(origin.index) {
-            None => Self::Dense(dense()?),
-            Some(experts) if experts.beside_dense => {
+        Ok(match &origin.config.layers[origin.index].feed_forward {
+            FeedForwardSpec::Dense { .. } => Self::Dense(dense()?),
+            FeedForwardSpec::Experts(experts) => Self::Experts(Experts::load(origin, experts)?),
+            FeedForwardSpec::BesideDense { experts, .. } => {
                 Self::DenseAndExperts(Box::new(DenseAndExperts::load(origin, experts, dense()?)?))
             }
-            Some(experts) => match experts.shared {
-                Some(kind) => Self::WithSharedExpert(Box::new(WithSharedExpert {
+            FeedForwardSpec::WithShared { experts, shared } => {
+                Self::WithSharedExpert(Box::new(WithSharedExpert {
                     experts: Experts::load(origin, experts)?,
                     dense: Dense::load(origin, "_shexp", false)?,
-                    gate: (kind == SharedExpert::Gated)
-                        .then(|| origin.stack(&["ffn_gate_inp_shexp"]))
-                        .transpose()?,
-                })),
-                None => Self::Experts(Experts::load(origin, experts)?),
-            },
+                    gate: shared.gated.then(|| origin.stack(&["ffn_gate_inp_shexp"])).transpose()?,
+                }))
+            }
         })
     }
 
@@ -96,7 +94,7 @@ impl FeedForward {
         config: &ModelConfig,
         padding: Padding,
     ) -> Result<Tensor> {
-        match (self, &config.experts) {
+        match (self, config.experts()) {
             (Self::Experts(experts), Some(sizes)) => experts.forward((x, x), config, sizes, padding),
             (Self::DenseAndExperts(both), Some(sizes)) => both.forward(x, states, (config, sizes), padding),
             (Self::WithSharedExpert(shared), Some(sizes)) => {
@@ -120,7 +118,10 @@ impl DenseAndExperts {
         Ok(Self {
             dense,
             dense_post_norm: origin.vector("post_ffw_norm_1.weight")?,
-            experts: Experts::load(origin, experts)?,
+            experts: Experts {
+                scales: Some(origin.vector("ffn_down_exps.scale")?.to_vec1()?),
+                ..Experts::load(origin, experts)?
+            },
             router_norm: (origin.vector("ffn_gate_inp.scale")? * scale)?,
             experts_norm: origin.vector("pre_ffw_norm_2.weight")?,
             experts_post_norm: origin.vector("post_ffw_norm_2.weight")?,
@@ -184,17 +185,12 @@ impl Experts {
     fn load(origin: Origin<'_>, config: &model::Experts) -> Loaded<Self> {
         let expert = |expert| Dense::load(origin, &format!(".{expert}"), config.biases);
         let selection_bias = || Loaded::Ok(origin.vector(SELECTION_BIAS)?.to_vec1()?);
-        let scales = || Loaded::Ok(origin.vector("ffn_down_exps.scale")?.to_vec1()?);
         Ok(Self {
             router: origin.stack(&["ffn_gate_inp"])?,
             router_bias: config.biases.then(|| origin.vector("ffn_gate_inp.bias")).transpose()?,
             experts: (0..config.count).map(expert).collect::<Loaded<_>>()?,
-            scales: config.beside_dense.then(scales).transpose()?,
-            selection_bias: config
-                .sigmoid
-                .is_some_and(|gating| gating.selection_bias)
-                .then(selection_bias)
-                .transpose()?,
+            scales: None,
+            selection_bias: config.has_selection_bias().then(selection_bias).transpose()?,
         })
     }
 

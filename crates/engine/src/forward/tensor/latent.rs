@@ -31,7 +31,7 @@ pub struct Latent {
 impl Latent {
     /// # Errors
     /// Those of [`super::layer::Layer::load`].
-    pub fn load(origin: Origin<'_>, sizes: Sizes) -> Loaded<Self> {
+    pub fn load(origin: Origin<'_>, sizes: Sizes, kind: usize) -> Loaded<Self> {
         let (config, device) = (origin.config, origin.weights.device());
         let of_heads = |part: fn(usize) -> String| -> Loaded<Tensor> {
             let matrix = |head| -> Loaded<Tensor> {
@@ -44,7 +44,7 @@ impl Latent {
         let down = || Loaded::Ok((origin.stack(&[QUERIES_DOWN])?, vector(QUERIES_NORM)?));
         Ok(Self {
             sizes,
-            kind: config.attention_kind_of[origin.index],
+            kind,
             down: sizes.queries.map(|_| down()).transpose()?,
             query: origin.stack(&[if sizes.queries.is_some() { QUERIES_UP } else { QUERIES }])?,
             latent: origin.stack(&[LATENT])?,

@@ -14,7 +14,7 @@ use super::recurrent::Recurrent;
 use super::rotary::Angles;
 use super::stack::Padding;
 use crate::error::Result;
-use crate::model::{self, ModelConfig};
+use crate::model::{MixerSpec, ModelConfig};
 
 /// One layer. Parts that the family does not have are `None`.
 pub struct Layer {
@@ -155,14 +155,10 @@ impl Layer {
 
 impl Mixer {
     fn load(origin: Origin<'_>) -> Result<Self> {
-        Ok(match &origin.config.recurrence {
-            Some(of) if origin.config.mixers[origin.index] != model::Mixer::Attention => {
-                Self::Recurrent(Box::new(Recurrent::load(origin, of)?))
-            }
-            _ => match origin.config.latent {
-                Some(sizes) => Self::Latent(Box::new(Latent::load(origin, sizes)?)),
-                None => Self::Attention(Box::new(Attention::load(origin)?)),
-            },
+        Ok(match &origin.config.layers[origin.index].mixer {
+            MixerSpec::Attention { kind, .. } => Self::Attention(Box::new(Attention::load(origin, *kind)?)),
+            MixerSpec::Latent { kind, sizes } => Self::Latent(Box::new(Latent::load(origin, *sizes, *kind)?)),
+            MixerSpec::Recurrent(of) => Self::Recurrent(Box::new(Recurrent::load(origin, of)?)),
         })
     }
 }

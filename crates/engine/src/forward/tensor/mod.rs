@@ -113,7 +113,7 @@ impl TensorModel {
     fn with_arithmetic(source: &ModelSource, device: &Device, arithmetic: Arithmetic) -> Result<Self> {
         let config = source.config()?.clone();
         let weights = source.weights(device)?;
-        let layers = (0..config.layers)
+        let layers = (0..config.depth())
             .map(|index| Layer::load(Origin { index, weights: &weights, config: &config, arithmetic }))
             .collect::<Result<Vec<_>>>()?;
         let embedding = || weights.matrix("token_embd.weight");
@@ -141,7 +141,7 @@ impl TensorModel {
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
             layers,
-            history: config.recurrence.is_some().then(|| StateHistory::new(MAX_CHECKPOINTS)),
+            history: config.recurrence().is_some().then(|| StateHistory::new(MAX_CHECKPOINTS)),
             config,
             device: device.clone(),
             cached: Vec::new(),
@@ -211,8 +211,8 @@ impl TensorModel {
     fn inputs(&mut self, feed: &Feed) -> Computed<Vec<AttentionInputs>> {
         let kinds = &self.config.attention_kinds;
         if let Some(block) = self.config.block() {
-            let layers = self.config.attention_kind_of.iter().zip(&block.causal);
-            let inputs = layers.map(|(&kind, &causal)| {
+            let layers = self.config.kinds().zip(&block.causal);
+            let inputs = layers.map(|(kind, &causal)| {
                 let mask = feed.mask_of_block(kinds[kind].window, causal)?;
                 Ok(AttentionInputs { mask, angles: self.rotary[kind].at(&feed.positions)? })
             });
@@ -233,7 +233,7 @@ impl TensorModel {
         let Some(head) = &self.block_head else { return Ok(()) };
         let rows = head.rows(states, self.config.norm_epsilon as f32, self.padding, &self.device)?;
         let at = self.cached.len();
-        for (layer, &kind) in self.layers.iter_mut().zip(&self.config.attention_kind_of) {
+        for (layer, kind) in self.layers.iter_mut().zip(self.config.kinds()) {
             let angles = self.rotary[kind].at(&feed.positions)?;
             layer.cache_kv(&rows, &self.config, at, &angles, self.padding)?;
         }
@@ -243,7 +243,7 @@ impl TensorModel {
     /// Features of all `taps`, `[nodes, width]`. `hidden` is the last layer's output, `tapped` the
     /// inputs of layers.
     fn fetch_features(&self, taps: &Taps, hidden: &Tensor, mut tapped: Vec<Tensor>) -> Computed<Vec<f32>> {
-        if taps.entering.contains(&self.config.layers) {
+        if taps.entering.contains(&self.config.depth()) {
             tapped.push(hidden.clone());
         }
         if self.config.state_scale != 1.0 {

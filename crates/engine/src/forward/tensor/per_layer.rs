@@ -59,13 +59,13 @@ impl PerLayerInputs {
         for &token in tokens {
             table.extend(self.table.row(token as usize)?);
         }
-        let shape = (tokens.len(), config.layers, self.width);
+        let shape = (tokens.len(), config.depth(), self.width);
         let table = (Tensor::from_vec(table, shape, x.device())? * (self.width as f64).sqrt())?;
         let made = (self.projection.forward(x, padding)? * (1.0 / (config.hidden as f64).sqrt()))?;
         let made = rms_norm(&made.reshape(shape)?.contiguous()?, &self.norm, config.norm_epsilon as f32)?;
         let all = ((made + table)? * std::f64::consts::FRAC_1_SQRT_2)?;
         let of = |layer| all.narrow(1, layer, 1)?.squeeze(1)?.contiguous();
-        Ok((0..config.layers).map(of).collect::<Computed<_>>()?)
+        Ok((0..config.depth()).map(of).collect::<Computed<_>>()?)
     }
 }
 

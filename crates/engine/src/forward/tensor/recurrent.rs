@@ -11,7 +11,7 @@ use super::origin::Origin;
 use super::row::Row;
 use super::stack::{Padding, Stack};
 use crate::error::Result as Loaded;
-use crate::model::{Heads, Mixer, ModelConfig, Recurrence};
+use crate::model::{Heads, ModelConfig, Recurrence, RecurrentKind};
 
 pub struct Recurrent {
     recurrence: Recurrence,
@@ -37,9 +37,9 @@ impl Recurrent {
     /// # Errors
     /// Those of [`super::layer::Layer::load`].
     pub fn load(origin: Origin<'_>, recurrence: &Recurrence) -> Loaded<Self> {
-        let names = match recurrence.mixer {
-            Mixer::ShortConv => ["shortconv.in_proj", "shortconv.conv.weight", "shortconv.out_proj"],
-            Mixer::Mamba => ["ssm_inputs", "ssm_conv1d.weight", "ssm_out"],
+        let names = match recurrence.kind {
+            RecurrentKind::ShortConv => ["shortconv.in_proj", "shortconv.conv.weight", "shortconv.out_proj"],
+            RecurrentKind::Mamba => ["ssm_inputs", "ssm_conv1d.weight", "ssm_out"],
             _ => ["attn_qkv", "ssm_conv1d.weight", "ssm_out"],
         };
         let device = origin.weights.device();
@@ -48,9 +48,9 @@ impl Recurrent {
             tail: Tensor::zeros((recurrence.taps - 1, recurrence.channels), DType::F32, device)?,
             matrices: Tensor::zeros((values, key_size, value_size), DType::F32, device)?,
         };
-        let kind = match recurrence.mixer {
-            Mixer::Delta => Kind::Delta(Delta::load(origin, &recurrence.heads)?),
-            Mixer::Mamba => Kind::Mamba(Mamba::load(origin, recurrence)?),
+        let kind = match recurrence.kind {
+            RecurrentKind::Delta => Kind::Delta(Delta::load(origin, &recurrence.heads)?),
+            RecurrentKind::Mamba => Kind::Mamba(Mamba::load(origin, recurrence)?),
             _ => Kind::Convolution,
         };
         Ok(Self {

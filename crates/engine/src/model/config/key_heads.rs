@@ -5,7 +5,7 @@
 pub(super) const MAX_HEAD_SIZE: usize = 1 << 13;
 
 /// Key-value heads of one kind of attention.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyHeads {
     /// Number of heads; divides the number of query heads.
     pub count: usize,

@@ -8,11 +8,13 @@ mod assistant_keys;
 mod block_head;
 mod block_keys;
 mod draft_head;
+mod experts;
 mod gguf;
 mod json;
 mod key_heads;
 mod keys;
 mod latent;
+mod layer;
 mod reader;
 mod recurrence;
 mod rotary;
@@ -22,14 +24,15 @@ use std::path::Path;
 pub use assistant::{Assistant, Clusters};
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, FusedNorms};
+pub use experts::{Experts, SigmoidGating};
 pub use key_heads::KeyHeads;
 pub use latent::Latent;
+pub use layer::{FeedForwardSpec, LayerSpec, MixerSpec, SharedExpert};
 pub use recurrence::{Heads, Recurrence};
 pub use rotary::{AttnTemperature, RopeTable, Rotary};
 
 use self::key_heads::MAX_HEAD_SIZE;
-use self::recurrence::mixers;
-use super::family::{ExpertOptions, Family, Gating, Mixer, SharedExpert};
+use super::family::Family;
 use crate::error::{Error, Result};
 
 /// Upper bound of any size, far above real models; keeps an untrusted header from asking for absurd
@@ -49,20 +52,11 @@ pub struct ModelConfig {
     /// [draft head](DraftHead).
     pub vocabulary: usize,
     pub hidden: usize,
-    pub intermediate: usize,
-    /// Feed-forward width of each layer, where layers differ; `intermediate` is then the largest.
-    pub intermediates: Vec<usize>,
-    /// Mixture of experts, in place of the feed-forward network of every layer or beside it.
-    pub experts: Option<Experts>,
-    pub layers: usize,
+    pub layers: Vec<LayerSpec>,
+    /// Kinds of attention that the layers have.
+    pub attention_kinds: Vec<AttentionKind>,
+    /// Number of query heads.
     pub heads: usize,
-    /// Largest number of key-value heads of any kind of attention.
-    pub kv_heads: usize,
-    /// Largest head size of any kind of attention.
-    pub head_size: usize,
-    /// Number of leading layers that have keys and values of their own. A later layer reads the
-    /// cache of the last of these with its kind of attention.
-    pub layers_with_kv: usize,
     /// Width of the per-layer input embedding (Gemma 4).
     pub per_layer: Option<usize>,
     /// Context length the model was trained with, in tokens.
@@ -78,20 +72,9 @@ pub struct ModelConfig {
     /// Factor of normalised queries, in a family with
     /// [`HeadNorms::Fixed`](super::family::HeadNorms).
     pub query_norm: f32,
-    /// Sizes of multi-head latent attention; `kv_heads` and `head_size` then describe the cached
-    /// latent.
-    pub latent: Option<Latent>,
     /// Factor of the products of queries and keys, usually 1 / sqrt(head_size).
     pub query_scale: f32,
     pub scoring: Scoring,
-    /// Kinds of attention that the layers have.
-    pub attention_kinds: Vec<AttentionKind>,
-    /// Kind of attention of each layer, as an index into `attention_kinds`.
-    pub attention_kind_of: Vec<usize>,
-    /// Token mixer of each layer. A recurrent layer has no attention; ignore its kind of attention.
-    pub mixers: Vec<Mixer>,
-    /// Sizes of the recurrent layers, if there are any.
-    pub recurrence: Option<Recurrence>,
     /// Number of multi-token prediction blocks after the layers, according to the file. Only a
     /// [draft head](Self::mtp_head) runs one.
     pub mtp_layers: usize,
@@ -99,49 +82,6 @@ pub struct ModelConfig {
     pub tied_embeddings: bool,
     /// Options of a draft head, which cannot run without its target.
     pub draft_head: Option<DraftHead>,
-}
-
-/// Mixture of experts of a layer: each token passes through `top_k` of `count` feed-forward
-/// networks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Experts {
-    pub count: usize,
-    /// Experts per token (top k).
-    pub top_k: usize,
-    /// Width of one expert.
-    pub intermediate: usize,
-    /// True if the weights of a token's experts are normalised to a sum of 1. Otherwise they keep
-    /// their values from the softmax or sigmoid over all experts.
-    pub normalised: bool,
-    /// True if the router and the experts' matrices have biases.
-    pub biases: bool,
-    /// True if the experts run beside the feed-forward network of each layer.
-    pub beside_dense: bool,
-    /// A shared expert that processes every token; the feed-forward fields describe it.
-    pub shared: Option<SharedExpert>,
-    /// Factor of the expert weights.
-    pub scale: f32,
-    /// Options of sigmoid gating; `None` for softmax gating.
-    pub sigmoid: Option<SigmoidGating>,
-    /// Number of leading dense layers, which have a feed-forward network instead of experts.
-    pub leading_dense: usize,
-}
-
-/// Options of experts that are gated by the sigmoids of the router's scores.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SigmoidGating {
-    /// Experts are selected by score plus a per-expert bias; the bias does not change their
-    /// weights.
-    pub selection_bias: bool,
-    /// Added to the sum by which the weights are normalised.
-    pub sum_epsilon: f32,
-}
-
-impl SigmoidGating {
-    /// Default of `sum_epsilon`, for which files have no key.
-    fn default_epsilon(options: ExpertOptions) -> f32 {
-        if options.gating == Gating::Stated { 1e-20 } else { 1e-6 }
-    }
 }
 
 /// Scale and soft cap that turn the output matrix's products into logits.
@@ -166,39 +106,83 @@ pub struct AttentionKind {
 }
 
 impl ModelConfig {
-    /// Returns the kind of attention of `layer`.
-    pub fn attention(&self, layer: usize) -> &AttentionKind {
-        &self.attention_kinds[self.attention_kind_of[layer]]
+    /// Returns the kind of attention of `layer`; `None` for a recurrent layer.
+    pub fn attention(&self, layer: usize) -> Option<&AttentionKind> {
+        self.layers[layer].mixer.attention_kind().map(|kind| &self.attention_kinds[kind])
     }
 
-    /// Returns the layer whose cached keys and values `layer` attends to.
+    /// Kind of attention of each attention layer, as an index into `attention_kinds`.
+    pub fn kinds(&self) -> impl Iterator<Item = usize> {
+        self.layers.iter().filter_map(|layer| layer.mixer.attention_kind())
+    }
+
+    /// Returns the layer whose cached keys and values `layer` reads.
     pub fn cache_of(&self, layer: usize) -> usize {
-        let kind = |layer: &usize| self.attention_kind_of[*layer];
-        if self.family.assists {
-            // An assistant's layers of one kind share a layer of the target's cache.
-            return (0..layer).find(|earlier| kind(earlier) == kind(&layer)).unwrap_or(layer);
+        match self.layers[layer].mixer {
+            MixerSpec::Attention { shares_kv_with: Some(other), .. } => other,
+            _ => layer,
         }
-        let shared = || (0..self.layers_with_kv).rev().find(|earlier| kind(earlier) == kind(&layer));
-        if layer < self.layers_with_kv { layer } else { shared().unwrap_or(layer) }
     }
 
-    /// Returns the feed-forward width of `layer`.
-    pub fn intermediate_of(&self, layer: usize) -> usize {
-        self.intermediates.get(layer).copied().unwrap_or(self.intermediate)
+    /// Returns the key heads that `layer` caches; `None` for a recurrent layer and for one that
+    /// reads another layer's cache.
+    pub fn cached_keys(&self, layer: usize) -> Option<KeyHeads> {
+        let caches = self.layers[layer].mixer.has_cache();
+        self.attention(layer).filter(|_| caches).map(|kind| kind.keys)
     }
 
-    /// Returns the experts of `layer`; `None` for a dense layer.
-    pub fn experts_of(&self, layer: usize) -> Option<&Experts> {
-        self.experts.as_ref().filter(|experts| layer >= experts.leading_dense)
+    /// Returns whether `layer` computes keys and values. An assistant's layers read its target's.
+    pub fn computes_kv(&self, layer: usize) -> bool {
+        self.layers[layer].mixer.has_cache() && !self.family.assists
     }
 
-    /// Returns whether layers differ in sizes or parts.
-    pub fn is_uneven(&self) -> bool {
-        let first = self.attention_kinds.first().map(|kind| kind.keys);
-        self.layers_with_kv < self.layers
-            || self.experts.as_ref().is_some_and(|experts| experts.leading_dense > 0)
-            || self.intermediates.iter().any(|&size| size != self.intermediate)
-            || self.attention_kinds.iter().any(|kind| Some(kind.keys) != first)
+    /// Number of layers.
+    pub fn depth(&self) -> usize {
+        self.layers.len()
+    }
+
+    /// Largest number of key-value heads of any kind of attention.
+    pub fn kv_heads(&self) -> usize {
+        self.largest(|keys| keys.count)
+    }
+
+    /// Largest head size of any kind of attention; the size of a cached latent in latent attention.
+    pub fn head_size(&self) -> usize {
+        self.largest(|keys| keys.size)
+    }
+
+    /// Number of query heads, of key-value heads, and their size, where all layers have the same.
+    pub fn head_sizes(&self) -> (usize, usize, usize) {
+        (self.heads, self.kv_heads(), self.head_size())
+    }
+
+    fn largest(&self, of: impl Fn(&KeyHeads) -> usize) -> usize {
+        self.attention_kinds.iter().map(|kind| of(&kind.keys)).max().unwrap_or(1)
+    }
+
+    /// Largest width of a layer's dense network or shared expert; without either, of an expert.
+    pub fn intermediate(&self) -> usize {
+        let feed_forwards = || self.layers.iter().map(|layer| &layer.feed_forward);
+        let experts = || feed_forwards().filter_map(|feed_forward| Some(feed_forward.experts()?.width));
+        feed_forwards().filter_map(FeedForwardSpec::width).max().or_else(|| experts().max()).unwrap_or(0)
+    }
+
+    /// Sizes of the experts, which are the same in all layers that have some.
+    pub fn experts(&self) -> Option<&Experts> {
+        self.layers.iter().find_map(|layer| layer.feed_forward.experts())
+    }
+
+    /// Sizes of the recurrent layers, which are the same in all of them.
+    pub fn recurrence(&self) -> Option<&Recurrence> {
+        self.layers.iter().find_map(|layer| layer.mixer.recurrence())
+    }
+
+    /// Sizes of multi-head latent attention, which are the same in all layers.
+    pub fn latent(&self) -> Option<&Latent> {
+        self.layers.iter().find_map(|layer| match &layer.mixer {
+            MixerSpec::Latent { sizes, .. } => Some(sizes),
+            _ => None,
+        })
     }
 
     /// Context length at which LongRoPE switches factors, if the model uses it. The pass that first
@@ -212,16 +196,6 @@ impl ModelConfig {
     /// Epsilon of norms inside a branch, which the residual scaling does not touch.
     pub fn inner_epsilon(&self) -> f64 {
         self.norm_epsilon * f64::from(self.state_scale) * f64::from(self.state_scale)
-    }
-
-    /// Number of key heads that layer `index` caches; 0 for a recurrent layer and for one that
-    /// attends to another layer's cache.
-    pub fn cached_heads(&self, index: usize) -> usize {
-        let caches = match self.family.assists {
-            true => self.cache_of(index) == index,
-            false => index < self.layers_with_kv && self.mixers[index] == Mixer::Attention,
-        };
-        if caches { self.attention(index).keys.count } else { 0 }
     }
 
     /// Returns whether a text of `length` tokens exceeds [`Self::rope_switch_length`].
@@ -240,23 +214,12 @@ impl ModelConfig {
                 return Err(bad(path, "an even head size".into(), keys.size.to_string()));
             }
         }
-        let shared = if self.family.assists { 0..0 } else { self.layers_with_kv..self.layers };
-        if let Some(layer) = shared.into_iter().find(|&layer| self.cache_of(layer) >= self.layers_with_kv) {
-            let expected = format!("keys and values for layer {layer} in an earlier one of its kind");
-            return Err(bad(path, expected, "none".into()));
-        }
-        if let Some(Experts { count, top_k, .. }) = self.experts
+        if let Some(Experts { count, top_k, .. }) = self.experts()
             && top_k > count
         {
             return Err(bad(path, format!("up to {count} experts per token"), top_k.to_string()));
         }
-        if let Some(Experts { leading_dense, .. }) = self.experts
-            && leading_dense >= self.layers
-        {
-            let expected = format!("experts after fewer than {} layers", self.layers);
-            return Err(bad(path, expected, format!("{leading_dense} layers without")));
-        }
-        let scale = self.experts.as_ref().map(|experts| experts.scale);
+        let scale = self.experts().map(|experts| experts.scale);
         let epsilons = [self.norm_epsilon, self.post_norm_epsilon];
         if let Some(found) = epsilons.into_iter().find(|epsilon| !(*epsilon > 0.0 && *epsilon < 1.0)) {
             return Err(bad(path, "an RMS norm epsilon between 0 and 1".into(), found.to_string()));
@@ -372,11 +335,6 @@ fn kind_of((window, rotated): (bool, bool), global: &AttentionKind, local: &Atte
     AttentionKind { rotary, ..*kind }
 }
 
-/// Returns the largest value of `of` over the kinds of attention.
-fn largest(kinds: &[AttentionKind], of: impl Fn(&KeyHeads) -> usize) -> usize {
-    kinds.iter().map(|kind| of(&kind.keys)).max().unwrap_or(1)
-}
-
 /// Returns the window, or `None` if it is 0 or covers the whole context.
 fn window(found: usize, context: usize) -> Option<usize> {
     (1..context).contains(&found).then_some(found)
@@ -391,6 +349,7 @@ fn size(path: &Path, key: &str, found: u64) -> Result<usize> {
     }
 }
 
+/// Returns a number of layers that is at most [`MAX_LAYERS`].
 fn layers(path: &Path, found: usize) -> Result<usize> {
     if found > MAX_LAYERS {
         return Err(bad(path, format!("at most {MAX_LAYERS} layers"), found.to_string()));

@@ -2,12 +2,14 @@
 
 mod attention;
 mod experts;
+mod feed_forward;
 mod latent;
+mod layers;
 mod recurrence;
 mod rotary;
 
 use super::keys::Keys;
-use super::{Experts, ModelConfig, Multipliers, Scoring, largest, layers, query_scale};
+use super::{ModelConfig, Multipliers, Scoring, layers, query_scale};
 use crate::error::Result;
 
 /// Factors of a model's norms without keys in GGUF files.
@@ -29,11 +31,8 @@ impl ModelConfig {
         let layers = layers(path, keys.size("block_count")?)?;
         let latent = keys.latent()?;
         let context = keys.size("context_length")?;
-        let (attention_kinds, attention_kind_of) =
-            keys.attention_kinds(layers, (heads, head_size, latent), context)?;
-        let (mixers, recurrence) = keys.recurrence(layers, hidden)?;
-        let experts = keys.experts()?;
-        let intermediates = keys.intermediates(layers, experts.as_ref())?;
+        let (attention_kinds, kind_of) = keys.attention_kinds(layers, (heads, head_size, latent), context)?;
+        let recurrence = keys.recurrence(layers, hidden)?;
         let norm_epsilon = keys.number("attention.layer_norm_rms_epsilon")?;
         let norm_epsilon = norm_epsilon.unwrap_or(if keys.source.is_gguf() { 1e-5 } else { 1e-6 });
         let default = |key: &str, name: &str| Result::Ok(keys.number(key)?.or(family.default(name)));
@@ -42,14 +41,9 @@ impl ModelConfig {
             name,
             vocabulary: keys.size("vocab_size")?,
             hidden,
-            intermediate: intermediates.iter().copied().max().unwrap_or_default(),
-            intermediates,
-            experts,
-            layers,
+            layers: keys.layers(&kind_of, latent, recurrence)?,
+            attention_kinds,
             heads,
-            kv_heads: largest(&attention_kinds, |keys| keys.count),
-            head_size: largest(&attention_kinds, |keys| keys.size),
-            layers_with_kv: keys.layers_with_kv(layers)?,
             per_layer: keys.per_layer()?,
             context,
             norm_epsilon,
@@ -57,16 +51,11 @@ impl ModelConfig {
             embedding_scale: family.embedding_scale(hidden),
             state_scale: 1.0,
             query_norm: default(QUERY_NORM, "qk_scale_factor")?.unwrap_or(1.0) as f32,
-            latent,
             query_scale: match latent {
                 Some(latent) => keys.latent_scale(latent)?,
                 None => query_scale(keys.number("attention.query_scalar")?.unwrap_or(head_size as f64)),
             },
             scoring: keys.scoring()?,
-            attention_kinds,
-            attention_kind_of,
-            mixers,
-            recurrence,
             mtp_layers: keys.mtp_layers()?,
             tied_embeddings,
             draft_head: None,
@@ -79,34 +68,6 @@ impl ModelConfig {
 }
 
 impl Keys<'_> {
-    /// Feed-forward width of each layer; for Granite 4's dense models, the width of the shared
-    /// expert. Models whose experts replace the feed-forward network need no key for it.
-    fn intermediates(&self, layers: usize, experts: Option<&Experts>) -> Result<Vec<usize>> {
-        if let Some(experts) = experts.filter(|_| self.family.latent) {
-            return self.latent_intermediates(layers, experts);
-        }
-        let shared = "expert_shared_feed_forward_length";
-        let is_needed = experts.is_some_and(|experts| experts.shared.is_some());
-        let is_there = self.integer(shared)?.is_some_and(|size| size > 0);
-        let is_shared = is_needed || self.family.multipliers && is_there;
-        let replaced = experts.filter(|experts| !is_needed && experts.leading_dense == 0);
-        let default = replaced.map_or(0, |experts| experts.intermediate);
-        self.each(if is_shared { shared } else { "feed_forward_length" }, layers, default)
-    }
-
-    /// Number of leading layers that have keys and values of their own.
-    fn layers_with_kv(&self, layers: usize) -> Result<usize> {
-        const KEY: &str = "attention.shared_kv_layers";
-        if self.family.assists {
-            return Ok(0);
-        }
-        let shared = if self.family.value_norms { self.integer(KEY)?.unwrap_or(0) } else { 0 };
-        let caching = usize::try_from(shared).ok().and_then(|shared| layers.checked_sub(shared));
-        caching
-            .filter(|&caching| caching > 0)
-            .ok_or_else(|| self.bad(format!("{} below {layers}", self.name(KEY)), shared.to_string()))
-    }
-
     /// Width of the per-layer input embedding, if the model has one.
     fn per_layer(&self) -> Result<Option<usize>> {
         if !self.family.value_norms {

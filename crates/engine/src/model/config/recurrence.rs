@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::model::family::Mixer;
+use crate::model::family::RecurrentKind;
 
 /// Largest kernel size of a convolution; its products are summed in one step.
 const MOST_TAPS: usize = 16;
@@ -14,17 +14,16 @@ const HEAD_BLOCK: usize = 32;
 /// Sizes of a model's recurrent layers, all of one kind.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recurrence {
-    pub mixer: Mixer,
+    pub kind: RecurrentKind,
     /// Kernel size of the convolution, the current row included: 2 to 16.
     pub taps: usize,
     /// Channels of the convolution.
     pub channels: usize,
-    /// Heads with a matrix in the state; none in [`Mixer::ShortConv`], whose state is its last
-    /// inputs.
+    /// Heads with a matrix in the state; none in [`RecurrentKind::ShortConv`], which keeps inputs.
     pub heads: Heads,
     /// True if the convolution has a bias for each channel.
     pub biased: bool,
-    /// Smallest and largest time step of [`Mixer::Mamba`].
+    /// Smallest and largest time step of [`RecurrentKind::Mamba`].
     pub steps: [f32; 2],
 }
 
@@ -61,29 +60,29 @@ impl Heads {
 
 impl Recurrence {
     /// Sizes of layers with state matrices, without biases or limits of the time step.
-    pub(super) fn of_heads(mixer: Mixer, taps: usize, heads: Heads) -> Self {
+    pub(super) fn of_heads(kind: RecurrentKind, taps: usize, heads: Heads) -> Self {
         let channels = 2 * heads.key_width() + heads.value_width();
-        Self { mixer, taps, channels, heads, biased: false, steps: [0.0, f32::INFINITY] }
+        Self { kind, taps, channels, heads, biased: false, steps: [0.0, f32::INFINITY] }
     }
 
     /// Sizes of layers without state matrices.
     pub(super) fn of_channels(taps: usize, channels: usize) -> Self {
-        Self { channels, ..Self::of_heads(Mixer::ShortConv, taps, Heads::default()) }
+        Self { channels, ..Self::of_heads(RecurrentKind::ShortConv, taps, Heads::default()) }
     }
 
     /// Offset of the queries in a convolved row.
     pub fn queries(&self) -> usize {
-        if self.mixer == Mixer::Mamba { self.heads.value_width() + self.heads.key_width() } else { 0 }
+        if self.kind == RecurrentKind::Mamba { self.heads.value_width() + self.heads.key_width() } else { 0 }
     }
 
     /// Offset of the keys in a convolved row.
     pub fn keys(&self) -> usize {
-        if self.mixer == Mixer::Mamba { self.heads.value_width() } else { self.heads.key_width() }
+        if self.kind == RecurrentKind::Mamba { self.heads.value_width() } else { self.heads.key_width() }
     }
 
     /// Offset of the values in a convolved row.
     pub fn values(&self) -> usize {
-        if self.mixer == Mixer::Mamba { 0 } else { 2 * self.heads.key_width() }
+        if self.kind == RecurrentKind::Mamba { 0 } else { 2 * self.heads.key_width() }
     }
 
     /// Size of a state: the previous inputs of the convolution, and the matrices.
@@ -103,7 +102,7 @@ impl Recurrence {
             return Err(bad(path, expected, self.taps.to_string()));
         }
         let Heads { keys, values, key_size, value_size, .. } = self.heads;
-        if self.mixer == Mixer::ShortConv {
+        if self.kind == RecurrentKind::ShortConv {
             return Ok(self);
         }
         if keys == 0 || !values.is_multiple_of(keys) {
@@ -127,17 +126,6 @@ impl Recurrence {
         }
         Ok(self)
     }
-}
-
-/// Returns the mixer of each layer: `mixer` where `recurrent` is true, otherwise attention.
-///
-/// # Errors
-/// `Error::BadModel` if no layer has attention.
-pub(super) fn mixers(path: &Path, mixer: Mixer, recurrent: &[bool]) -> Result<Vec<Mixer>> {
-    if mixer != Mixer::Attention && recurrent.iter().all(|&recurrent| recurrent) {
-        return Err(bad(path, "attention in some of the layers".into(), "recurrent layers alone".into()));
-    }
-    Ok(recurrent.iter().map(|&recurrent| if recurrent { mixer } else { Mixer::Attention }).collect())
 }
 
 fn bad(path: &Path, expected: String, found: String) -> Error {

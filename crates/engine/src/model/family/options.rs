@@ -13,8 +13,8 @@ pub struct ExpertOptions {
     pub(in crate::model) interleaved: bool,
     /// True if experts run beside the feed-forward network of each layer instead of replacing it.
     pub(in crate::model) beside_dense: bool,
-    /// Shared expert that processes every token.
-    pub(in crate::model) shared: Option<SharedExpert>,
+    /// Weighting of the shared expert, which processes every token; `None` without one.
+    pub(in crate::model) shared: Option<SharedWeighting>,
     /// True if some models of the family are dense.
     pub(in crate::model) optional: bool,
     /// Gating function of the router.
@@ -36,7 +36,7 @@ pub(in crate::model) enum Gating {
 
 /// Weighting of the shared expert's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SharedExpert {
+pub(in crate::model) enum SharedWeighting {
     /// Multiplied by the sigmoid of a gate of its own.
     Gated,
     /// Added unweighted.
@@ -68,11 +68,9 @@ pub enum Activation {
     Clamped,
 }
 
-/// Token mixer of a layer: how a token depends on earlier ones.
+/// Kind of recurrent layer, which keeps a state instead of keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mixer {
-    /// Attention to all earlier tokens or to a sliding window.
-    Attention,
+pub enum RecurrentKind {
     /// Gated convolution over a few tokens (LFM2).
     ShortConv,
     /// Gated DeltaNet (Yang et al. 2025): a matrix per head that each token corrects, after a

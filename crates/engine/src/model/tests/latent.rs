@@ -3,6 +3,7 @@
 use super::*;
 use crate::model::latent_tensors::{of_keys, of_values};
 
+use crate::model::{FeedForwardSpec, SharedExpert};
 const LATENT: usize = 32;
 const TURNED: usize = 4;
 const PLAIN: usize = 8;
@@ -83,23 +84,23 @@ fn without_query_rank() -> Gguf {
 #[test]
 fn the_sizes_of_latents_are_among_the_keys() {
     let config = open(&glm()).unwrap().config().unwrap().clone();
-    let latent = config.latent.unwrap();
+    let latent = config.latent().unwrap();
     let sizes = (latent.size, latent.turned, latent.plain, latent.value, latent.queries);
     assert_eq!(sizes, (LATENT, TURNED, PLAIN, VALUE, Some(QUERIES)));
     // All heads share one key, which contains their value.
-    let keys = config.attention(0).keys;
+    let keys = config.attention(0).unwrap().keys;
     assert_eq!((keys.count, keys.size, keys.hold_values), (1, LATENT + TURNED, Some(LATENT)));
     assert_eq!(config.attention_kinds[0].rotary.layout, RotaryLayout::Interleaved);
     assert!((config.query_scale - 1.0 / (12f32).sqrt()).abs() < 1e-7);
-    assert_eq!(config.intermediates, [INTERMEDIATE, 2 * WIDTH]);
-    let experts = config.experts.as_ref().unwrap();
-    assert!(
-        (experts.count, experts.top_k, experts.intermediate, experts.leading_dense) == (EXPERTS, 2, WIDTH, 1)
-    );
-    assert!(experts.sigmoid.as_ref().is_some_and(|gating| gating.selection_bias) && !experts.normalised);
+    let [dense, routed] = [0, 1].map(|layer| &config.layers[layer].feed_forward);
+    assert_eq!(*dense, FeedForwardSpec::Dense { width: INTERMEDIATE });
+    assert_eq!(routed.shared(), Some(SharedExpert { width: 2 * WIDTH, gated: false }));
+    let experts = routed.experts().unwrap();
+    assert_eq!((experts.count, experts.top_k, experts.width), (EXPERTS, 2, WIDTH));
+    assert!(experts.has_selection_bias() && !experts.normalised);
 
     let config = open(&without_query_rank()).unwrap().config().unwrap().clone();
-    assert_eq!(config.latent.unwrap().queries, None);
+    assert_eq!(config.latent().unwrap().queries, None);
 }
 
 #[test]
@@ -250,19 +251,8 @@ fn tensors_of_latents_that_are_missing_or_too_many_are_named() {
     // Without a selection bias the gating function is softmax, unless the file declares sigmoid.
     let mut gguf = glm();
     gguf.tensors.remove("blk.1.exp_probs_b.bias");
-    assert!(
-        !open(&gguf)
-            .unwrap()
-            .config()
-            .unwrap()
-            .experts
-            .as_ref()
-            .unwrap()
-            .sigmoid
-            .as_ref()
-            .unwrap()
-            .selection_bias
-    );
+    let config = open(&gguf).unwrap().config().unwrap().clone();
+    assert!(config.experts().unwrap().sigmoid.is_some_and(|gating| !gating.selection_bias));
     gguf.add("blk.1.attn_k.weight", &[HEADS, HIDDEN], GgmlDType::F32);
     assert!(message(open(&gguf)).contains("only the tensors of deepseek2, found blk.1.attn_k.weight"));
 }

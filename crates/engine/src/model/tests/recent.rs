@@ -52,7 +52,7 @@ fn key_value_heads_may_be_listed_if_all_layers_have_as_many() {
         open(&gguf)
     };
     let source = with(vec![Value::U32(KV_HEADS as u32)]).unwrap();
-    assert_eq!(source.config().unwrap().kv_heads, KV_HEADS);
+    assert_eq!(source.config().unwrap().kv_heads(), KV_HEADS);
     for listed in [vec![], vec![Value::U32(2); 2], vec![Value::F32(1.0)]] {
         let message = message(with(listed));
         assert!(message.contains("a number for each of 1 layers"), "{message}");

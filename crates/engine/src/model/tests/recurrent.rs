@@ -1,7 +1,7 @@
 //! Tests of GGUF headers of models with recurrent layers and MTP blocks, valid and rejected.
 
 use super::*;
-use crate::model::{Heads, Mixer};
+use crate::model::{Heads, RecurrentKind};
 
 const CHANNELS: usize = 2 * 32 + 64;
 
@@ -83,12 +83,13 @@ fn with_block(gguf: &mut Gguf, block: usize) {
 fn the_layers_of_a_recurrent_model_are_among_the_keys() {
     let source = open(&qwen35()).unwrap();
     let config = source.config().unwrap();
-    assert_eq!(config.mixers, [Mixer::Delta, Mixer::Attention]);
-    let recurrence = config.recurrence.as_ref().unwrap();
+    assert_eq!([0, 1].map(|layer| config.attention(layer).is_some()), [false, true]);
+    let recurrence = config.recurrence().unwrap();
+    assert_eq!(recurrence.kind, RecurrentKind::Delta);
     assert_eq!((recurrence.taps, recurrence.channels), (4, CHANNELS));
     let heads = Heads { keys: 1, values: 2, key_size: 32, value_size: 32, grouped: false };
     assert_eq!(recurrence.heads, heads);
-    assert_eq!([0, 1].map(|layer| config.cached_heads(layer)), [0, KV_HEADS]);
+    assert_eq!([0, 1].map(|layer| config.cached_keys(layer).map(|keys| keys.count)), [None, Some(KV_HEADS)]);
     // The query matrix contains the gates between its heads.
     let weights = source.weights(&candle_core::Device::Cpu).unwrap();
     let rows = |name: &str| -> Vec<Vec<f32>> {
@@ -110,12 +111,14 @@ fn a_list_says_which_layers_are_recurrent_too() {
     listed.set("qwen35.full_attention_interval", Value::U32(1));
     let flags = |flags: &[bool]| Value::Array(flags.iter().map(|&flag| Value::Bool(flag)).collect());
     listed.set("qwen35.attention.recurrent_layers", flags(&[true, false]));
-    assert_eq!(open(&listed).unwrap().config().unwrap().mixers[0], Mixer::Delta);
+    let is_recurrent =
+        |gguf: &Gguf| open(gguf).unwrap().config().unwrap().layers[0].mixer.recurrence().is_some();
+    assert!(is_recurrent(&listed));
     let mut counted = qwen35();
     counted.set("qwen35.full_attention_interval", Value::U32(1));
     let heads = Value::Array(vec![Value::U32(0), Value::U32(KV_HEADS as u32)]);
     counted.set("qwen35.attention.head_count_kv", heads);
-    assert_eq!(open(&counted).unwrap().config().unwrap().mixers[0], Mixer::Delta);
+    assert!(is_recurrent(&counted));
 }
 
 #[test]
@@ -126,9 +129,9 @@ fn blocks_that_predict_further_tokens_are_no_layers_whether_they_are_counted_or_
         let head = source.mtp_head().map(|head| {
             let head = head.for_target(&source).unwrap();
             let config = head.config().unwrap();
-            (config.layers, config.recurrence.is_none(), config.draft_head.as_ref().unwrap().states())
+            (config.depth(), config.recurrence().is_none(), config.draft_head.as_ref().unwrap().states())
         });
-        (source.config().unwrap().layers, blocks, head.ok())
+        (source.config().unwrap().depth(), blocks, head.ok())
     };
     let mut uncounted = qwen35();
     with_block(&mut uncounted, 2);
@@ -166,7 +169,7 @@ fn a_block_alone_is_a_draft_head_whether_it_is_counted_among_the_layers_or_not()
         let source = open(&alone).unwrap();
         assert!(source.is_draft_head() && !source.speaks_of_mtp());
         let head = source.for_target(&open(&qwen35()).unwrap()).unwrap();
-        assert_eq!(head.config().unwrap().layers, 1);
+        assert_eq!(head.config().unwrap().depth(), 1);
         assert!(head.tensors.stored.contains_key("output.weight"));
         // Neither an incomplete block nor an incomplete model is accepted.
         alone.tensors.retain(|name, _| !name.ends_with("nextn.hnorm.weight"));

@@ -284,7 +284,7 @@ fn token_types(vocabulary: usize) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
-    use foretoken_engine::model::{Mixer, ModelSource};
+    use foretoken_engine::model::ModelSource;
 
     use super::*;
     use crate::commands::bench::random::mixture::Weights;
@@ -327,7 +327,7 @@ mod tests {
         let pair = make(tiny(), folder.path()).unwrap();
         let open = |path: &Path| ModelSource::open(path).unwrap();
         let (target, draft) = (open(&pair.target), open(pair.draft.as_ref().unwrap()));
-        let layers = [&target, &draft].map(|source| source.config().unwrap().layers);
+        let layers = [&target, &draft].map(|source| source.config().unwrap().depth());
         assert_eq!(layers, [6, DRAFT_LAYERS]);
         assert_eq!(target.config().unwrap().vocabulary, 2048);
         let tokenizer = target.tokenizer().unwrap();
@@ -351,8 +351,8 @@ mod tests {
                 RandomModel { shape: Shape { experts, latent, ..small }, weights: Weights::All(format) };
             let source = ModelSource::open(&make(model, folder.path()).unwrap().target).unwrap();
             let config = source.config().unwrap();
-            assert_eq!((config.family.name, config.layers), (architecture, shape.layers));
-            assert_eq!(config.experts.as_ref().map(|experts| (experts.count, experts.top_k)), Some((6, 3)));
+            assert_eq!((config.family.name, config.depth()), (architecture, shape.layers));
+            assert_eq!(config.experts().map(|experts| (experts.count, experts.top_k)), Some((6, 3)));
         }
     }
 
@@ -368,8 +368,7 @@ mod tests {
         assert_eq!(pair.draft, None);
         let source = ModelSource::open(&pair.target).unwrap();
         let config = source.config().unwrap();
-        let attending = config.mixers.iter().filter(|&&mixer| mixer == Mixer::Attention).count();
-        assert_eq!((config.family.name, config.layers, attending), ("qwen35", 8, 2));
+        assert_eq!((config.family.name, config.depth(), config.kinds().count()), ("qwen35", 8, 2));
         source.mtp_head().unwrap().for_target(&source).unwrap();
     }
 

@@ -12,7 +12,8 @@ impl PassContext<'_> {
     /// Caches the target's keys and values, which follow its hidden states in `rows`.
     pub fn cache_target_kv(&self, member: &Member<'_>, rows: Features<'_>) {
         let caches = self.config.attention_kinds.iter().enumerate().map(|(kind, of)| {
-            let layer = self.config.attention_kind_of.iter().position(|&other| other == kind);
+            let layers = &self.config.layers;
+            let layer = layers.iter().position(|layer| layer.mixer.attention_kind() == Some(kind));
             (&self.caches[layer.unwrap_or_default()], of.keys)
         });
         member.share(self.nodes, 1, |units| {

@@ -33,7 +33,7 @@ impl<'a> PassContext<'a> {
             let tasks =
                 [self.task(key, normed, keys.at(0), false), self.task(value, normed, values.at(0), false)];
             self.products(member, &tasks, key_of(index + 1).unwrap_or(first));
-            let kv_heads = self.config.kv_heads;
+            let kv_heads = self.config.kv_heads();
             member.share(self.nodes * kv_heads, kv_heads, |units| {
                 for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
                     let Some(attention) = attention(index) else { return };

@@ -31,7 +31,7 @@ impl PassContext<'_> {
         to_branch: bool,
         prefetch: &Panels,
     ) {
-        let Some(recurrence) = &self.config.recurrence else { return };
+        let Some(recurrence) = self.config.recurrence() else { return };
         let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         let [betas, alphas] = &scratch.rates;
         let tasks = [

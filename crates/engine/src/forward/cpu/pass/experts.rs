@@ -140,7 +140,7 @@ impl PassContext<'_> {
         to_branch: bool,
         prefetch: &Panels,
     ) {
-        let Some(config) = &self.config.experts else { return };
+        let Some(config) = self.config.experts() else { return };
         let buffers = &self.workspace.experts;
         let router = self.task(&experts.router, router_input, buffers.scores.at(0), false);
         self.products(member, &[router], experts.experts.first().map_or(prefetch, |expert| &expert.gate));

@@ -47,8 +47,9 @@ impl PassContext<'_> {
 
     /// Norms all heads of a row together, with one weight as wide as all of them.
     fn normalise_all_heads(&self, member: &Member<'_>, norms: &HeadNorms) {
-        let ModelConfig { heads, kv_heads, head_size, norm_epsilon, .. } = *self.config;
-        let (queries, keys) = (heads * head_size, kv_heads * head_size);
+        let ModelConfig { heads, norm_epsilon, .. } = *self.config;
+        let head_size = self.config.head_size();
+        let (queries, keys) = (heads * head_size, self.config.kv_heads() * head_size);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let query = self.workspace.queries.at(row * queries.next_multiple_of(LANES));

@@ -26,7 +26,7 @@ impl PassContext<'_> {
         to_branch: bool,
         prefetch: &Panels,
     ) {
-        let Some(recurrence) = &self.config.recurrence else { return };
+        let Some(recurrence) = self.config.recurrence() else { return };
         let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
         let tasks = [
             self.task(&mamba.inputs, normed, scratch.inputs.at(0), false),

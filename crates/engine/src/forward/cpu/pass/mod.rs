@@ -217,7 +217,7 @@ impl PassContext<'_> {
                 pending = self.apply_per_layer_input(member, input, index, pending, next);
             }
         }
-        if self.taps.is_some_and(|taps| !taps.is_early(self.config.layers)) {
+        if self.taps.is_some_and(|taps| !taps.is_early(self.config.depth())) {
             match &self.network.assistant {
                 Some(assistant) => self.output_states(member, assistant, pending),
                 None => self.write_features(member, pending),
@@ -348,7 +348,7 @@ impl PassContext<'_> {
     /// state, its norm, and cached keys and values.
     fn write_features(&self, member: &Member<'_>, pending: Pending<'_>) {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
-        let completion = Completion { pending, tap: self.tap_of(self.config.layers) };
+        let completion = Completion { pending, tap: self.tap_of(self.config.depth()) };
         let last = self.taps.filter(|taps| taps.last).map(|taps| taps.entering.len() * hidden);
         let cached = self.taps.map_or(&[][..], |taps| &taps.cached);
         let states = self.taps.map_or(0, |taps| taps.states_width(self.config));
@@ -364,7 +364,8 @@ impl PassContext<'_> {
                     }
                     let mut at = states;
                     for &layer in cached {
-                        let count = self.config.attention(layer).keys.cached();
+                        let Some(keys) = self.config.cached_keys(layer) else { continue };
+                        let count = keys.cached();
                         let out = std::slice::from_raw_parts_mut(self.workspace.feature(row, at), count);
                         self.caches[layer].load(self.cached + self.first + row, out);
                         at += count;

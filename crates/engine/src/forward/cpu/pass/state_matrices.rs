@@ -107,7 +107,7 @@ impl PassContext<'_> {
 
     /// Convolution output of a row, from `channel` on.
     pub fn convolved(&self, row: usize, channel: usize) -> *mut f32 {
-        let channels = self.config.recurrence.as_ref().map_or(0, |recurrence| recurrence.channels);
+        let channels = self.config.recurrence().map_or(0, |recurrence| recurrence.channels);
         self.workspace.recurrent.convolved.at(row * channels.next_multiple_of(LANES) + channel)
     }
 }

@@ -65,8 +65,8 @@ impl Settings<'_> {
             keys.bad(format!("layers, ascending, in {key}"), found)
         })?;
         let causal = match keys.boolean("attention.causal")? {
-            Some(causal) => vec![causal; config.layers],
-            None => keys.windowed(config.layers)?,
+            Some(causal) => vec![causal; config.depth()],
+            None => keys.windowed(config.depth())?,
         };
         let mask = self.header.integer("tokenizer.ggml.mask_token_id")?;
         // Other options follow from the tensors. DSpark heads sample from the anchor by default.

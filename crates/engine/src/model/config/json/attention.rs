@@ -6,7 +6,7 @@ use super::layers::is_recurrent;
 use super::{ConfigJson, Settings};
 use crate::error::Result;
 use crate::model::config::size;
-use crate::model::family::{Mixer, NoRope, Windowed};
+use crate::model::family::{NoRope, Windowed};
 
 /// Default of `max_window_layers` in Qwen's configurations: leading layers without a window.
 const WINDOWLESS_LAYERS: u64 = 28;
@@ -81,7 +81,7 @@ impl ConfigJson<'_> {
     /// Returns for each layer whether it is of the sliding-window kind.
     pub fn sliding(&self, layers: usize) -> Result<Vec<bool>> {
         if let Some(listed) = self.json[LAYER_TYPES].as_array() {
-            let recurrent = |kind: &Json| self.family.recurrent != Mixer::Attention && is_recurrent(kind);
+            let recurrent = |kind: &Json| self.family.recurrent.is_some() && is_recurrent(kind);
             let listed: Option<Vec<bool>> = listed
                 .iter()
                 .map(|kind| if recurrent(kind) { Some(false) } else { is_windowed(kind) })

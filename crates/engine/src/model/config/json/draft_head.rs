@@ -22,7 +22,7 @@ impl DraftHead {
         config: &ModelConfig,
     ) -> Result<Self> {
         if config.family.drafts_blocks {
-            let sliding = ConfigJson { path, json: block, family: config.family }.sliding(config.layers)?;
+            let sliding = ConfigJson { path, json: block, family: config.family }.sliding(config.depth())?;
             return Self::of_block(&BlockKeys { path, config: json, block }, config, &sliding);
         }
         // Writers disagree on the object that contains these keys.

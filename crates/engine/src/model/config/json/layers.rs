@@ -5,7 +5,7 @@ use serde_json::{Value as Json, json};
 use super::{ConfigJson, Settings};
 use crate::error::Result;
 use crate::model::config::{layers, size};
-use crate::model::family::Mixer;
+use crate::model::family::RecurrentKind;
 
 impl ConfigJson<'_> {
     pub fn layers(&self) -> Result<usize> {
@@ -16,14 +16,14 @@ impl ConfigJson<'_> {
     pub fn rename_layers(&self, settings: &mut Settings) -> Result<()> {
         self.rename_feed_forward(settings)?;
         match self.family.recurrent {
-            Mixer::Attention => return Ok(()),
-            Mixer::ShortConv => self.refuse_set("conv_bias", "no biases in convolutions")?,
-            Mixer::Delta => {
+            None => return Ok(()),
+            Some(RecurrentKind::ShortConv) => self.refuse_set("conv_bias", "no biases in convolutions")?,
+            Some(RecurrentKind::Delta) => {
                 let (values, size) =
                     (self.size("linear_num_value_heads")?, self.size("linear_value_head_dim")?);
                 settings.set("ssm.inner_size", "linear_value_head_dim", json!(values * size));
             }
-            Mixer::Mamba => self.rename_mamba(settings)?,
+            Some(RecurrentKind::Mamba) => self.rename_mamba(settings)?,
         }
         self.rename_recurrent(settings)
     }
@@ -78,7 +78,7 @@ impl ConfigJson<'_> {
     fn rename_feed_forward(&self, settings: &mut Settings) -> Result<()> {
         const WIDTH: &str = "feed_forward_length";
         let family = self.family;
-        if family.recurrent == Mixer::ShortConv && family.experts.is_none() {
+        if family.recurrent == Some(RecurrentKind::ShortConv) && family.experts.is_none() {
             settings.set(WIDTH, "intermediate_size", json!(self.adjusted_intermediate()?));
         }
         if self.json["use_double_wide_mlp"] == true {

@@ -3,8 +3,9 @@
 use serde_json::json;
 
 use super::*;
+use crate::model::config::SharedExpert;
 use crate::model::config::rotary::AttnTemperature;
-use crate::model::family::{Mixer, SharedExpert};
+use crate::model::family::RecurrentKind;
 
 fn read(class: &str, json: Json) -> Result<ModelConfig> {
     let path = Path::new("model");
@@ -25,12 +26,12 @@ fn with_sizes(class: &str, mut json: Json) -> Result<ModelConfig> {
 }
 
 fn windows(config: &ModelConfig) -> Vec<Option<usize>> {
-    config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].window).collect()
+    config.kinds().map(|kind| config.attention_kinds[kind].window).collect()
 }
 
 /// Lowest rotary frequency of a layer.
 fn slowest(config: &ModelConfig, layer: usize) -> f32 {
-    *config.attention_kinds[config.attention_kind_of[layer]].rotary.inverse_frequencies.last().unwrap()
+    *config.attention(layer).unwrap().rotary.inverse_frequencies.last().unwrap()
 }
 
 #[test]
@@ -42,7 +43,7 @@ fn what_the_published_gemma_4b_leaves_out_is_known() {
     });
     let config = read("Gemma3ForConditionalGeneration", published).unwrap();
     assert_eq!((config.vocabulary, config.context), (262_208, 131_072));
-    assert_eq!((config.heads, config.kv_heads, config.head_size), (8, 4, 256));
+    assert_eq!((config.heads, config.kv_heads(), config.head_size()), (8, 4, 256));
     assert_eq!((config.norm_epsilon, config.query_scale), (1e-6, 1.0 / 16.0));
     let windows = windows(&config);
     assert_eq!(windows[..6], [Some(1024), Some(1024), Some(1024), Some(1024), Some(1024), None]);
@@ -121,7 +122,7 @@ fn factors_that_do_not_fit_the_head_are_refused() {
 
 /// Number of rotated components of a head in each layer.
 fn rotated_components(config: &ModelConfig) -> Vec<usize> {
-    config.attention_kind_of.iter().map(|&kind| config.attention_kinds[kind].rotary.size()).collect()
+    config.kinds().map(|kind| config.attention_kinds[kind].rotary.size()).collect()
 }
 
 #[test]
@@ -148,21 +149,22 @@ fn layers_without_positions_are_listed_or_every_nth() {
 fn a_granite_4_is_dense_or_not_and_recurrent_or_not() {
     let read = |json: Json| with_sizes("GraniteMoeHybridForCausalLM", json).unwrap();
     let dense = read(json!({"layer_types": vec!["attention"; 3], "num_local_experts": 0}));
-    assert!(dense.experts.is_none() && dense.recurrence.is_none());
+    assert!(dense.experts().is_none() && dense.recurrence().is_none());
     let mamba = json!({
         "layer_types": ["mamba", "attention", "mamba"], "num_local_experts": 8, "num_experts_per_tok": 2,
         "shared_intermediate_size": 96, "mamba_n_heads": 4, "mamba_d_head": "auto", "mamba_d_state": 32,
         "hidden_size": 64, "time_step_limit": [0.25, {"__float__": "Infinity"}],
     });
     let mamba = read(mamba);
-    let recurrence = mamba.recurrence.unwrap();
+    let recurrence = mamba.recurrence().unwrap();
     let heads = &recurrence.heads;
     assert_eq!((heads.keys, heads.values, heads.key_size, heads.value_size), (1, 4, 32, 32));
     assert_eq!((recurrence.channels, recurrence.taps, recurrence.biased), (128 + 64, 4, true));
     assert_eq!(recurrence.steps, [0.25, f32::INFINITY]);
     assert_eq!((recurrence.values(), recurrence.keys(), recurrence.queries()), (0, 128, 160));
-    assert_eq!(mamba.experts.unwrap().shared, Some(SharedExpert::Whole));
-    assert_eq!((mamba.intermediate, mamba.mixers[0]), (96, Mixer::Mamba));
+    assert_eq!(recurrence.kind, RecurrentKind::Mamba);
+    let shared = mamba.layers.iter().map(|layer| layer.feed_forward.shared());
+    assert!(shared.eq([Some(SharedExpert { width: 96, gated: false }); 3]));
 }
 
 #[test]
@@ -176,7 +178,7 @@ fn olmos_stretch_positions_where_they_see_everything_alone() {
     assert_eq!(windows(&config), [Some(8), None, Some(8)]);
     assert_eq!(slowest(&config, 0), 256f32.powf(-7.0 / 8.0));
     assert_eq!(slowest(&config, 1), 256f32.powf(-7.0 / 8.0) / 2.0);
-    let scale = |layer: usize| config.attention_kinds[config.attention_kind_of[layer]].rotary.scale;
+    let scale = |layer: usize| config.attention(layer).unwrap().rotary.scale;
     assert!(scale(0) == 1.0 && (scale(1) - 1.069_314_7).abs() < 1e-6);
     assert_eq!(windows(&with_sizes("Olmo2ForCausalLM", json!({})).unwrap()), [None; 3]);
 }

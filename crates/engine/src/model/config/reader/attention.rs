@@ -4,7 +4,7 @@ use super::super::keys::List;
 use super::Keys;
 use crate::error::Result;
 use crate::model::config::{AttentionKind, KeyHeads, Latent, attention_kinds, kind_of, size, window};
-use crate::model::family::{Mixer, NoRope, Windowed};
+use crate::model::family::{NoRope, Windowed};
 
 impl Keys<'_> {
     /// Kinds of attention, and the kind of each layer as an index into them.
@@ -51,8 +51,8 @@ impl Keys<'_> {
     fn kv_heads(&self, windowed: &[bool], heads: usize) -> Result<[usize; 2]> {
         const KEY: &str = "attention.head_count_kv";
         let counts = match self.family.recurrent {
-            Mixer::Attention => self.each(KEY, windowed.len(), heads)?,
-            _ => vec![self.attending_kv_heads(windowed.len(), heads)?; windowed.len()],
+            None => self.each(KEY, windowed.len(), heads)?,
+            Some(_) => vec![self.attending_kv_heads(windowed.len(), heads)?; windowed.len()],
         };
         let differs = self.family.has_global_heads();
         let of = |window: bool| {

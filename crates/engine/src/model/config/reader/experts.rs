@@ -2,8 +2,8 @@
 
 use super::Keys;
 use crate::error::Result;
-use crate::model::config::{Experts, SigmoidGating, layers};
-use crate::model::family::{ExpertOptions, Gating, SharedExpert, unsupported};
+use crate::model::config::{Experts, SigmoidGating};
+use crate::model::family::{ExpertOptions, Gating, SharedWeighting, unsupported};
 
 /// Values of llama.cpp's `llama_expert_gating_func_type`.
 const SOFTMAX: u64 = 1;
@@ -12,7 +12,7 @@ const SIGMOID: u64 = 2;
 impl Keys<'_> {
     /// Reads the settings of the experts, or rejects experts in a dense family: a Mixtral declares
     /// the architecture `llama`.
-    pub fn experts(&self) -> Result<Option<Experts>> {
+    pub fn experts(&self) -> Result<Option<(ExpertOptions, Experts)>> {
         let count = self.integer("expert_count")?;
         let Some(options) = self.family.experts else {
             return match count.filter(|&count| count > 0) {
@@ -33,27 +33,25 @@ impl Keys<'_> {
             Gating::Softmax => None,
             _ => self.factor("expert_weights_scale")?,
         };
-        Ok(Some(Experts {
+        let experts = Experts {
             count: self.size("expert_count")?,
             top_k: self.size("expert_used_count")?,
-            intermediate: match options.shared {
+            width: match options.shared {
                 // Granite's files give the width of the shared expert a key of its own.
-                Some(SharedExpert::Whole) if self.integer("expert_feed_forward_length")?.is_none() => {
+                Some(SharedWeighting::Whole) if self.integer("expert_feed_forward_length")?.is_none() => {
                     self.size("feed_forward_length")?
                 }
                 _ => self.size("expert_feed_forward_length")?,
             },
             normalised: self.boolean("expert_weights_norm")? == Some(true),
             biases: options.biases,
-            beside_dense: options.beside_dense,
-            shared: options.shared,
             scale: scale.unwrap_or(1.0) as f32,
             sigmoid: self.takes_sigmoids(options, has_bias)?.then(|| SigmoidGating {
                 selection_bias: has_bias,
                 sum_epsilon: SigmoidGating::default_epsilon(options),
             }),
-            leading_dense: self.leading_dense(options)?,
-        }))
+        };
+        Ok(Some((options, experts)))
     }
 
     /// Returns whether the gating function is a sigmoid, and rejects functions that the family does
@@ -95,15 +93,5 @@ impl Keys<'_> {
             }
             None => Ok(()),
         }
-    }
-
-    /// Number of leading dense layers.
-    fn leading_dense(&self, options: ExpertOptions) -> Result<usize> {
-        const KEY: &str = "leading_dense_block_count";
-        let found = self.integer(KEY)?.unwrap_or(0);
-        if found > 0 && !options.leading_dense {
-            return Err(self.bad(format!("{} of 0", self.name(KEY)), found.to_string()));
-        }
-        layers(self.path(), usize::try_from(found).unwrap_or(usize::MAX))
     }
 }

@@ -3,7 +3,7 @@
 use super::Keys;
 use crate::error::{Error, Result};
 use crate::model::config::rotary::magnitude;
-use crate::model::config::{Experts, Latent, query_scale, size};
+use crate::model::config::{Latent, query_scale, size};
 
 /// Ratio of `yarn_log_multiplier` in this family's files to YaRN's `mscale_all_dim`.
 const PART_OF_WEIGHT: f64 = 0.1;
@@ -50,15 +50,5 @@ impl Keys<'_> {
         let weight = self.number("rope.scaling.yarn_log_multiplier")?.filter(|_| is_yarn).unwrap_or(0.0);
         let factor = self.number("rope.scaling.factor")?.unwrap_or(1.0);
         Ok(plain * magnitude(factor, weight / PART_OF_WEIGHT).powi(2) as f32)
-    }
-
-    /// Feed-forward width of each layer: of the dense network, or of the shared experts, which are
-    /// stored as one.
-    pub fn latent_intermediates(&self, layers: usize, experts: &Experts) -> Result<Vec<usize>> {
-        const SHARED: &str = "expert_shared_count";
-        let shared = (self.size(SHARED)? * experts.intermediate) as u64;
-        let shared = size(self.path(), &self.name(SHARED), shared)?;
-        let dense = if experts.leading_dense > 0 { self.size("feed_forward_length")? } else { shared };
-        Ok((0..layers).map(|layer| if layer < experts.leading_dense { dense } else { shared }).collect())
     }
 }

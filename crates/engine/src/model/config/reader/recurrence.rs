@@ -3,30 +3,35 @@
 use super::super::keys::List;
 use super::Keys;
 use crate::error::Result;
-use crate::model::config::{Heads, Recurrence, mixers, size};
-use crate::model::family::Mixer;
+use crate::model::config::{Heads, Recurrence, size};
+use crate::model::family::RecurrentKind;
 
 impl Keys<'_> {
-    /// The mixer of each layer, and the sizes of the recurrent layers.
-    pub fn recurrence(&self, layers: usize, hidden: usize) -> Result<(Vec<Mixer>, Option<Recurrence>)> {
-        let mixer = self.family.recurrent;
-        if mixer == Mixer::Attention {
-            return Ok((vec![mixer; layers], None));
+    /// Returns for each layer whether it is recurrent, and the sizes of the recurrent layers;
+    /// `None` if there are none.
+    ///
+    /// # Errors
+    /// `Error::BadModel` if no layer has attention, and for unusable sizes.
+    pub fn recurrence(&self, layers: usize, hidden: usize) -> Result<Option<(Vec<bool>, Recurrence)>> {
+        let Some(kind) = self.family.recurrent else { return Ok(None) };
+        let recurrent = self.recurrent(layers)?;
+        if !recurrent.contains(&true) {
+            return Ok(None);
         }
-        let mixers = mixers(self.path(), mixer, &self.recurrent(layers)?)?;
-        if !mixers.contains(&mixer) {
-            return Ok((mixers, None));
+        if !recurrent.contains(&false) {
+            let expected = "attention in some of the layers";
+            return Err(self.bad(expected.into(), "recurrent layers alone".into()));
         }
-        let mut recurrence = match mixer {
-            Mixer::ShortConv => Recurrence::of_channels(self.size("shortconv.l_cache")?, hidden),
-            _ => Recurrence::of_heads(mixer, self.size("ssm.conv_kernel")?, self.heads()?),
+        let mut recurrence = match kind {
+            RecurrentKind::ShortConv => Recurrence::of_channels(self.size("shortconv.l_cache")?, hidden),
+            _ => Recurrence::of_heads(kind, self.size("ssm.conv_kernel")?, self.heads()?),
         };
         recurrence.biased = self.boolean("ssm.conv_bias")? == Some(true);
-        if mixer == Mixer::Mamba {
+        if kind == RecurrentKind::Mamba {
             let [least, most] = ["ssm.time_step_min", "ssm.time_step_max"].map(|key| self.number(key));
             recurrence.steps = [least?.unwrap_or(0.0) as f32, most?.unwrap_or(f64::INFINITY) as f32];
         }
-        Ok((mixers, Some(recurrence.validated(self.path())?)))
+        Ok(Some((recurrent, recurrence.validated(self.path())?)))
     }
 
     /// Returns for each layer whether it is recurrent.
@@ -83,7 +88,7 @@ impl Keys<'_> {
             key_size: self.size("ssm.state_size")?,
             value_size: inner / values,
             // llama.cpp's converter interleaves the heads of Qwen3.5.
-            grouped: self.family.recurrent == Mixer::Mamba || !self.source.is_gguf(),
+            grouped: self.family.recurrent == Some(RecurrentKind::Mamba) || !self.source.is_gguf(),
         })
     }
 }
