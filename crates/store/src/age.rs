@@ -1,6 +1,7 @@
-//! The store's own time, which says when what was deleted goes for good. The computer's clock cannot: one that is a
-//! year ahead for an hour would end every undo, and after one that was set back a deleted text would stay. So each
-//! opening counts as long as the clock says that it is since the last one, but as an hour at least and eight at most.
+//! Age of the store, its own clock, which decides when deleted rows are purged. The computer's
+//! clock cannot: running a year ahead for an hour it would end every undo, and set back it would
+//! keep deleted text. So each opening adds the time since the last one, but at least an hour and at
+//! most eight.
 
 use rusqlite::params;
 
@@ -8,29 +9,29 @@ use crate::{Result, Store};
 
 const HOUR: i64 = 60 * 60 * 1000;
 
-/// What an opening counts at least: with a clock that stands still, a day is over after 24 openings.
-const LEAST: i64 = HOUR;
+/// Least time that an opening adds: with a clock that stands still, a day passes in 24 openings.
+const MIN_STEP: i64 = HOUR;
 
-/// What it counts at most: whatever the clock says, a day is not over before the third opening.
-const MOST: i64 = 8 * HOUR;
+/// Most time that an opening adds: whatever the clock shows, a day takes three openings.
+const MAX_STEP: i64 = 8 * HOUR;
 
 impl Store {
-    /// How old the store is by its own time, in milliseconds.
+    /// Age of the store by its own clock, in milliseconds.
     pub(crate) fn age(&self) -> Result<i64> {
         let (age, seen) = self.last_opening()?;
-        Ok(age + self.now().saturating_sub(seen).clamp(0, MOST))
+        Ok(age + self.now().saturating_sub(seen).clamp(0, MAX_STEP))
     }
 
-    /// Counts this opening; returns the age.
-    pub(crate) fn grow_older(&mut self) -> Result<i64> {
+    /// Counts this opening and returns the new age.
+    pub(crate) fn count_opening(&mut self) -> Result<i64> {
         let (age, seen) = self.last_opening()?;
         let now = self.now();
-        let age = age + now.saturating_sub(seen).clamp(LEAST, MOST);
+        let age = age + now.saturating_sub(seen).clamp(MIN_STEP, MAX_STEP);
         self.connection.execute("UPDATE age SET milliseconds = ?1, seen = ?2", params![age, now])?;
         Ok(age)
     }
 
-    /// The age then, and what the clock showed.
+    /// Age at the last opening, and the time that the computer's clock showed then.
     fn last_opening(&self) -> Result<(i64, i64)> {
         let last = "SELECT milliseconds, seen FROM age";
         Ok(self.connection.query_row(last, [], |row| Ok((row.get(0)?, row.get(1)?)))?)
@@ -44,8 +45,9 @@ mod tests {
 
     const YEAR: i64 = 365 * 24 * HOUR;
 
-    /// Openings, each so much later by the clock, until what was deleted is gone for good.
-    fn openings_until_gone(later: i64) -> u32 {
+    /// Number of openings, each `later` milliseconds after the previous one, until a deleted
+    /// conversation is purged.
+    fn openings_until_purged(later: i64) -> u32 {
         let mut fixture = Fixture::new().reopen(10 * YEAR);
         let id = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.delete_conversation(id).unwrap();
@@ -57,16 +59,16 @@ mod tests {
                 return openings;
             }
         }
-        panic!("it is still there")
+        panic!("the conversation is still stored")
     }
 
     #[test]
-    fn what_was_deleted_goes_after_a_day_of_openings_and_no_clock_changes_much_of_that() {
-        assert_eq!(openings_until_gone(6 * HOUR), 4, "an honest clock");
-        assert_eq!(openings_until_gone(YEAR), 3, "one that runs ahead");
-        assert_eq!(openings_until_gone(0), 24, "one that stands still");
-        assert_eq!(openings_until_gone(-HOUR), 24, "one that runs backwards");
-        assert_eq!(openings_until_gone(i64::MAX / 200), 3, "one that says nonsense");
+    fn deleted_conversations_are_purged_after_a_day_of_openings_whatever_the_clock_shows() {
+        assert_eq!(openings_until_purged(6 * HOUR), 4, "an honest clock");
+        assert_eq!(openings_until_purged(YEAR), 3, "a clock that runs ahead");
+        assert_eq!(openings_until_purged(0), 24, "a clock that stands still");
+        assert_eq!(openings_until_purged(-HOUR), 24, "a clock that runs backwards");
+        assert_eq!(openings_until_purged(i64::MAX / 200), 3, "a clock with an absurd value");
     }
 
     #[test]
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_while_the_clock_was_ahead_does_not_stay() {
+    fn a_conversation_deleted_while_the_clock_was_ahead_is_purged() {
         let mut fixture = Fixture::new().reopen(2 * YEAR);
         let id = fixture.store.create_conversation("c").unwrap().id;
         fixture.wait(YEAR);
@@ -92,9 +94,6 @@ mod tests {
         for _ in 0..32 {
             fixture = fixture.reopen(0);
         }
-        assert!(
-            fixture.store.restore_conversation(id).is_err(),
-            "it is gone for good after a day of openings"
-        );
+        assert!(fixture.store.restore_conversation(id).is_err(), "purged after a day of openings");
     }
 }

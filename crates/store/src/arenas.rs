@@ -1,4 +1,4 @@
-//! What arenas brought: a JSON document each.
+//! Results of arenas, one JSON document each.
 
 use rusqlite::params;
 
@@ -22,7 +22,7 @@ impl Store {
         Ok(Arena { id: self.connection.last_insert_rowid(), created_at, json: json.to_owned() })
     }
 
-    /// All of them, newest first.
+    /// Returns all arenas, newest first.
     pub fn arenas(&self) -> Result<Vec<Arena>> {
         let mut statement =
             self.connection.prepare_cached("SELECT id, created_at, json FROM arenas ORDER BY id DESC")?;
@@ -45,7 +45,7 @@ mod tests {
     use crate::store::tests::Fixture;
 
     #[test]
-    fn arenas_come_back_newest_first_until_they_are_deleted() {
+    fn arenas_are_listed_newest_first_until_they_are_deleted() {
         let fixture = Fixture::new();
         let first = fixture.store.add_arena("[1]").unwrap();
         let second = fixture.store.add_arena("[2]").unwrap();

@@ -1,24 +1,25 @@
-//! Setting aside a database that cannot be used: it is renamed, never deleted, with all that SQLite wrote beside it.
+//! Setting aside an unusable database: the file and SQLite's files beside it are renamed, never
+//! deleted.
 
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result, Store};
 
-/// What follows a database's name in the names of its files. The log comes first: a database that is gone takes its
-/// log with it when a new one is made in its place.
+/// Suffixes of a database's files. The write-ahead log is renamed first: without its database it
+/// would be lost when a new database is created in its place.
 const FILES: [&str; 4] = ["-wal", "-shm", "-journal", ""];
 
 impl Store {
-    /// Renames the database at `path`, which must not be open here, after `date`; returns its new path. Nothing is
-    /// ever overwritten.
+    /// Renames the database at `path`, which must not be open here, after `date`; returns its new
+    /// path. Existing files are never overwritten.
     ///
     /// # Errors
-    /// [`Error::SetAside`] where a file cannot be renamed.
+    /// Returns [`Error::SetAside`] if a file cannot be renamed.
     pub fn set_aside(path: &Path, date: &str) -> Result<PathBuf> {
         let to = free(path, date);
         for file in FILES {
             let (from, to) = (with(path, file), with(&to, file));
-            if is_there(&from) {
+            if exists(&from) {
                 std::fs::rename(&from, &to).map_err(|source| Error::SetAside { path: from, source })?;
             }
         }
@@ -26,21 +27,21 @@ impl Store {
     }
 }
 
-/// Refuses a log whose database is gone or empty: SQLite would delete it.
+/// Refuses a write-ahead log whose database is missing or empty: SQLite would delete the log.
 pub(crate) fn refuse_log_alone(path: &Path) -> Result<()> {
     let bytes = |path: &Path| path.metadata().map_or(0, |file| file.len());
     if bytes(path) > 0 || bytes(&with(path, "-wal")) == 0 {
         return Ok(());
     }
-    let found = "the file is missing or empty, while what was written last is beside it".to_owned();
+    let found = "the file is missing or empty, but its write-ahead log is still there".to_owned();
     Err(Error::Open { path: path.to_path_buf(), source: Box::new(Error::Damaged(found)) })
 }
 
-/// The first name of its kind to which all the files can go.
+/// Returns the first name under which none of the files exists yet.
 fn free(path: &Path, date: &str) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let extension = path.extension().map_or(String::new(), |end| format!(".{}", end.to_string_lossy()));
-    let taken = |to: &PathBuf| FILES.iter().any(|end| is_there(&with(path, end)) && is_there(&with(to, end)));
+    let taken = |to: &PathBuf| FILES.iter().any(|end| exists(&with(path, end)) && exists(&with(to, end)));
     let mut to = path.with_file_name(format!("{stem}-set-aside-{date}{extension}"));
     let mut number = 2;
     while taken(&to) {
@@ -56,8 +57,8 @@ fn with(path: &Path, end: &str) -> PathBuf {
     name.into()
 }
 
-/// Also a link that leads nowhere.
-fn is_there(path: &Path) -> bool {
+/// Returns whether `path` exists; a broken link counts as existing.
+fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_is_set_aside_with_its_log_and_never_over_another() {
+    fn a_database_is_set_aside_with_its_log_and_overwrites_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foretoken.db");
         for (number, name) in
@@ -77,7 +78,7 @@ mod tests {
             }
             let aside = Store::set_aside(&path, "2026-11-23").unwrap();
             assert_eq!(aside, folder.path().join(name));
-            assert!(FILES.iter().all(|end| !is_there(&with(&path, end))));
+            assert!(FILES.iter().all(|end| !exists(&with(&path, end))));
         }
         let mut kept: Vec<_> = folder.path().read_dir().unwrap().map(|file| file.unwrap().path()).collect();
         kept.sort();
@@ -86,12 +87,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_set_aside_can_be_opened_again_with_what_only_its_log_had() {
+    fn a_database_that_was_set_aside_still_has_the_changes_in_its_log() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foretoken.db");
         let store = Store::open(&path).unwrap();
         store.create_conversation("kept").unwrap();
-        // As after a kill: the log is not folded in.
+        // A kill leaves the log like this: not yet checkpointed.
         let copied = folder.path().join("killed.db");
         for end in ["", "-wal"] {
             std::fs::copy(with(&path, end), with(&copied, end)).unwrap();
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_without_its_database_is_neither_taken_for_another_ones_nor_deleted() {
+    fn a_log_without_its_database_is_neither_reused_nor_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foretoken.db");
         let store = Store::open(&path).unwrap();

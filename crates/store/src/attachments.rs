@@ -1,12 +1,12 @@
-//! Attachments: files that a person put beside a question, as text. Their messages list them; what is in them is read
-//! when somebody wants to see it, and when a model is to.
+//! Attachments: files added to a question, as text. A message lists its attachments; their text is
+//! read only when someone opens one or a model needs it.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
 
 use crate::{Error, Result, Store};
 
-/// What the text was taken from.
+/// Kind of file that the text was extracted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachmentKind {
     Text,
@@ -33,17 +33,17 @@ impl ToSql for AttachmentKind {
     }
 }
 
-/// A file as its message lists it.
+/// An attachment as its message lists it, without the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     pub id: i64,
     pub name: String,
     pub kind: AttachmentKind,
-    /// Of its text.
+    /// Size of the text in bytes.
     pub bytes: i64,
 }
 
-/// A file with what is in it.
+/// An attachment with its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attached {
     pub name: String,
@@ -58,7 +58,7 @@ impl Attached {
 }
 
 impl Store {
-    /// A file that stands beside a message.
+    /// Returns the attachment with this id.
     pub fn attachment(&self, id: i64) -> Result<Attached> {
         let mut statement =
             self.connection.prepare_cached("SELECT name, kind, text FROM attachments WHERE id = ?1")?;
@@ -66,7 +66,7 @@ impl Store {
         found.ok_or(Error::NotFound { what: "attachment", id })
     }
 
-    /// The files beside a message, in order.
+    /// Returns the attachments of a message with their texts, in order.
     pub fn attached(&self, message: i64) -> Result<Vec<Attached>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT name, kind, text FROM attachments WHERE message = ?1 ORDER BY position",
@@ -75,7 +75,7 @@ impl Store {
     }
 }
 
-/// Puts files beside a message that has none.
+/// Adds attachments to a message that has none.
 pub(crate) fn add(connection: &Connection, message: i64, attached: &[Attached]) -> Result<()> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO attachments (message, position, name, kind, text) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -86,7 +86,7 @@ pub(crate) fn add(connection: &Connection, message: i64, attached: &[Attached]) 
     Ok(())
 }
 
-/// The files beside a message as it lists them, in order.
+/// Lists the attachments of a message without their texts, in order.
 pub(crate) fn listed(connection: &Connection, message: i64) -> rusqlite::Result<Vec<Attachment>> {
     let mut statement = connection.prepare_cached(
         "SELECT id, name, kind, octet_length(text) FROM attachments WHERE message = ?1 ORDER BY position",
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beside_a_question_come_back_in_order_and_no_other_message_has_them() {
+    fn attachments_come_back_in_order_and_belong_to_one_message() {
         let mut fixture = Fixture::new();
         let asked = Asked { text: "Why?", attached: &files() };
         let (question, reply) = fixture.store.ask(None, asked, "Starter", None).unwrap();
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_of_files_alone_names_its_conversation_after_the_first() {
+    fn a_question_without_text_names_its_conversation_after_the_first_attachment() {
         let mut fixture = Fixture::new();
         let asked = Asked { text: "", attached: &files() };
         let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_cannot_be_stored_leave_no_question() {
+    fn a_question_whose_attachments_cannot_be_stored_is_not_stored() {
         let mut fixture = Fixture::new();
         let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON attachments WHEN new.kind = 'pdf'
                       BEGIN SELECT RAISE(ABORT, 'no'); END";
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn files_stay_with_a_deleted_question_until_it_is_gone_for_good() {
+    fn attachments_of_a_deleted_question_stay_until_it_is_purged() {
         let mut fixture = Fixture::new();
         let asked = Asked { text: "Why?", attached: &files() };
         let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();

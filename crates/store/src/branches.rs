@@ -1,6 +1,6 @@
-//! Branches: a conversation is a tree of messages, and shows the way from the first message to one leaf. A question that
-//! was changed and a reply that was written again stand beside what was there before, which is kept with all that
-//! followed it. Search finds what is in all branches.
+//! Branches: a conversation is a tree of messages and shows the path from the first message to one
+//! leaf. Edited questions and regenerated replies become siblings of the original, which is kept
+//! with everything below it. Search covers all branches.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -9,7 +9,8 @@ use crate::messages::{add_both, add_reply, find};
 use crate::{Asked, Error, Message, Result, Role, Store};
 
 impl Store {
-    /// Stores a question beside another one, and an empty reply to it by the models with these labels; they are shown.
+    /// Stores an edited question as a sibling of `question`, with an empty reply by the models with
+    /// these labels, and shows both.
     pub fn ask_instead<'a>(
         &mut self,
         question: i64,
@@ -26,46 +27,50 @@ impl Store {
         Ok(both)
     }
 
-    /// Stores an empty reply beside another one, by the models with these labels; it is shown.
+    /// Stores an empty reply by the models with these labels as a sibling of another reply, and
+    /// shows it.
     pub fn begin_again(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
         self.begin_after((reply, Role::Assistant), |reply| reply.parent, (target, draft))
     }
 
-    /// Stores an empty reply to a question, by the models with these labels; it is shown.
+    /// Stores an empty reply to a question by the models with these labels, and shows it.
     pub fn begin_answer(&mut self, question: i64, target: &str, draft: Option<&str>) -> Result<Message> {
         self.begin_after((question, Role::User), |question| Some(question.id), (target, draft))
     }
 
-    /// Stores an empty reply that goes on where another one was cut, by the models with these labels; it is shown.
+    /// Stores an empty reply by the models with these labels that continues a reply that was cut
+    /// off, and shows it.
     pub fn begin_continuation(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
         self.begin_after((reply, Role::Assistant), |reply| Some(reply.id), (target, draft))
     }
 
-    /// Stores an empty reply after the message that `parent` names for a known one by this speaker.
+    /// Stores an empty reply below the parent that `parent` picks from the message
+    /// `existing` by `role`.
     fn begin_after(
         &mut self,
-        (known, by_whom): (i64, Role),
+        (existing, role): (i64, Role),
         parent: impl FnOnce(&Message) -> Option<i64>,
         by: (&str, Option<&str>),
     ) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
-        let known = visible(&transaction, known, by_whom)?;
-        let begun = add_reply(&transaction, known.conversation, parent(&known), by, now)?;
+        let existing = visible(&transaction, existing, role)?;
+        let begun = add_reply(&transaction, existing.conversation, parent(&existing), by, now)?;
         transaction.commit()?;
         Ok(begun)
     }
 
-    /// Shows the branch that a message is in: of several, the one that was written last. No change where the
-    /// message is shown already.
+    /// Shows the branch of a message; below it, the newest messages. Nothing changes if the message
+    /// is already shown.
     pub fn choose_branch(&mut self, message: i64) -> Result<()> {
         let transaction = self.writing()?;
         choose(&transaction, message)?;
         Ok(transaction.commit()?)
     }
 
-    /// Hides a message and all that follows it; [`Store::restore_message`] undoes it for a day of the store's own
-    /// time. Where it was shown, what stands beside it is shown, or else the message it followed is the last.
+    /// Hides a message and everything below it; [`Store::restore_message`] undoes this for a day of
+    /// the store's own clock. If the message was shown, a sibling is shown instead, or else the
+    /// conversation ends with its parent.
     pub fn delete_message(&mut self, id: i64) -> Result<()> {
         let age = self.age()?;
         let transaction = self.writing()?;
@@ -90,7 +95,7 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// Brings back a deleted message with what followed it, and shows it.
+    /// Restores a deleted message with everything below it, and shows it.
     pub fn restore_message(&mut self, id: i64) -> Result<()> {
         let transaction = self.writing()?;
         if let Some(parent) = find(&transaction, id)?.parent {
@@ -104,11 +109,11 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// Removes the replies that a killed program left before anything was in them, as [`Store::finish_reply`] does;
-    /// returns how many.
-    pub(crate) fn remove_all_barren(&mut self) -> Result<usize> {
+    /// Removes replies that a killed program left empty, as [`Store::finish_reply`] does; returns
+    /// their number.
+    pub(crate) fn remove_empty_replies(&mut self) -> Result<usize> {
         let transaction = self.writing()?;
-        let barren: Vec<i64> = transaction
+        let empty: Vec<i64> = transaction
             .prepare(
                 "SELECT messages.id FROM messages JOIN conversations ON conversations.id = conversation
                  WHERE role = 'assistant' AND text = '' AND finish IS NULL AND problem IS NULL
@@ -117,15 +122,15 @@ impl Store {
             .query_map([], |row| row.get(0))?
             .collect::<rusqlite::Result<_>>()?;
         let mut removed = 0;
-        for reply in barren {
-            removed += usize::from(remove_barren(&transaction, reply)?.is_some());
+        for reply in empty {
+            removed += usize::from(remove_empty_reply(&transaction, reply)?.is_some());
         }
         transaction.commit()?;
         Ok(removed)
     }
 }
 
-/// `below`: message `?1` and all that follows it and is not deleted.
+/// SQL prefix that defines `below`: message `?1` and its descendants that are not deleted.
 const BELOW: &str = "
     WITH RECURSIVE below (id) AS (
         SELECT id FROM messages WHERE id = ?1 AND deleted_with IS NULL
@@ -133,7 +138,7 @@ const BELOW: &str = "
         SELECT messages.id FROM below JOIN messages ON messages.parent = below.id AND deleted_with IS NULL
     )";
 
-/// The last message that a conversation shows.
+/// Returns the last message that a conversation shows.
 pub(crate) fn leaf(connection: &Connection, conversation: i64) -> Result<Option<i64>> {
     let mut statement =
         connection.prepare_cached("SELECT leaf FROM conversations WHERE id = ?1 AND deleted_at IS NULL")?;
@@ -146,9 +151,9 @@ pub(crate) fn show(connection: &Connection, conversation: i64, leaf: Option<i64>
     Ok(())
 }
 
-/// Removes a reply in which nothing is and that nothing follows, where something can be shown in its place: what
-/// stands beside it, or the reply that it goes on with. Returns what that is.
-pub(crate) fn remove_barren(connection: &Connection, reply: i64) -> Result<Option<i64>> {
+/// Removes an empty reply without children if something else can be shown: a sibling, or the reply
+/// it continues. Returns the message to show.
+pub(crate) fn remove_empty_reply(connection: &Connection, reply: i64) -> Result<Option<i64>> {
     let message = find(connection, reply)?;
     let followed = newest_below(connection, reply)? != reply;
     let beside = message.siblings.iter().copied().rfind(|&sibling| sibling != reply);
@@ -186,15 +191,15 @@ fn choose(connection: &Connection, message: i64) -> Result<()> {
     Ok(())
 }
 
-/// The end of the branch through a message that was written last: a message is older than what follows it, so nothing
-/// follows the newest.
+/// Returns the last message of the newest branch through a message. Messages are older than their
+/// children, so the newest one has none.
 pub(crate) fn newest_below(connection: &Connection, message: i64) -> Result<i64> {
     let newest: Option<i64> =
         connection.query_row(&format!("{BELOW} SELECT max(id) FROM below"), [message], |row| row.get(0))?;
     newest.ok_or(Error::NotFound { what: "message", id: message })
 }
 
-/// A message that is not deleted.
+/// Returns a message that is not deleted.
 fn find_visible(connection: &Connection, id: i64) -> Result<Message> {
     let message = find(connection, id)?;
     if message.siblings.contains(&id) { Ok(message) } else { Err(Error::NotFound { what: "message", id }) }
@@ -214,7 +219,8 @@ mod tests {
     use crate::Ending;
     use crate::store::tests::Fixture;
 
-    /// Asks at the end of a conversation, or in a new one, and replies; returns the numbers of both.
+    /// Asks at the end of a conversation, or in a new one, and replies; returns the ids of both
+    /// messages.
     fn talk(fixture: &mut Fixture, conversation: Option<i64>, question: &str, reply: &str) -> (i64, i64) {
         let (asked, begun) = fixture.store.ask(conversation, question, "Starter", None).unwrap();
         finish(fixture, begun.id, reply);
@@ -232,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_without_a_reply_is_answered_after_itself() {
+    fn a_question_without_a_reply_is_answered_below_itself() {
         let mut fixture = Fixture::new();
         let (question, reply) = talk(&mut fixture, None, "Why?", "Because.");
         fixture.store.delete_message(reply).unwrap();
@@ -256,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_written_again_is_shown_and_the_one_before_is_kept_with_what_followed_it() {
+    fn a_regenerated_reply_is_shown_and_the_original_keeps_everything_below_it() {
         let mut fixture = Fixture::new();
         let (question, first) = talk(&mut fixture, None, "Why?", "a fox");
         let conversation = conversation_of(&fixture, question);
@@ -273,14 +279,14 @@ mod tests {
         fixture.store.choose_branch(first).unwrap();
         assert_eq!(shown(&fixture, conversation), ["Why?", "a fox", "And?", "a hen"]);
         fixture.store.choose_branch(question).unwrap();
-        assert_eq!(shown(&fixture, conversation).len(), 4, "it is shown already");
+        assert_eq!(shown(&fixture, conversation).len(), 4, "already shown");
         fixture.store.choose_branch(second).unwrap();
         talk(&mut fixture, Some(conversation), "So?", "an egg");
         assert_eq!(shown(&fixture, conversation), ["Why?", "a bird", "So?", "an egg"]);
     }
 
     #[test]
-    fn a_question_that_is_changed_stands_beside_what_it_was_also_where_it_is_the_first() {
+    fn an_edited_question_becomes_a_sibling_even_of_the_first_message() {
         let mut fixture = Fixture::new();
         let (question, reply) = talk(&mut fixture, None, "Why?", "a fox");
         let conversation = conversation_of(&fixture, question);
@@ -294,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_goes_on_in_a_reply_of_its_own() {
+    fn a_reply_that_was_cut_off_is_continued_in_a_new_message() {
         let mut fixture = Fixture::new();
         let (question, cut) = talk(&mut fixture, None, "Count.", "one two");
         let conversation = conversation_of(&fixture, question);
@@ -308,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_in_which_nothing_is_leaves_nothing_where_another_can_be_shown() {
+    fn an_empty_reply_is_removed_if_another_one_can_be_shown() {
         let mut fixture = Fixture::new();
         let (question, reply) = talk(&mut fixture, None, "Why?", "a fox");
         let conversation = conversation_of(&fixture, question);
@@ -326,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_stopped_or_failed_or_was_killed_is_kept_beside_the_others() {
+    fn stopped_failed_and_killed_replies_are_kept_as_siblings() {
         let mut fixture = Fixture::new();
         let (question, reply) = talk(&mut fixture, None, "Why?", "a fox");
         let conversation = conversation_of(&fixture, question);
@@ -341,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_message_is_gone_with_what_follows_it_until_it_is_restored() {
+    fn a_deleted_message_is_hidden_with_everything_below_it_until_it_is_restored() {
         let mut fixture = Fixture::new();
         let (question, first) = talk(&mut fixture, None, "Why?", "a fox");
         let conversation = conversation_of(&fixture, question);
@@ -350,14 +356,14 @@ mod tests {
         fixture.store.delete_message(hen).unwrap();
         assert_eq!(shown(&fixture, conversation), ["Why?", "a bird", "And?"]);
         fixture.store.delete_message(second).unwrap();
-        assert_eq!(shown(&fixture, conversation), ["Why?", "a fox"], "what stands beside it");
+        assert_eq!(shown(&fixture, conversation), ["Why?", "a fox"], "its sibling is shown");
         assert!(hits(&fixture, "bird").is_empty() && hits(&fixture, "hen").is_empty());
         assert_eq!(fixture.store.message(first).unwrap().siblings, [first]);
         for gone in [second, and] {
             assert!(matches!(fixture.store.choose_branch(gone), Err(Error::NotFound { .. })));
             assert!(matches!(fixture.store.delete_message(gone), Err(Error::NotFound { .. })));
         }
-        assert!(fixture.store.restore_message(hen).is_err(), "what it followed is gone");
+        assert!(fixture.store.restore_message(hen).is_err(), "its parent is gone");
 
         let mut fixture = fixture.reopen(0);
         fixture.store.restore_message(second).unwrap();
@@ -373,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_deleted_for_more_than_a_day_is_removed_for_good() {
+    fn a_message_deleted_for_more_than_a_day_is_purged() {
         let mut fixture = Fixture::new();
         let (question, first) = talk(&mut fixture, None, "Why?", "a fox");
         let conversation = conversation_of(&fixture, question);
@@ -391,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_of_thousands_of_messages_is_shown_and_removed_for_good() {
+    fn a_conversation_of_thousands_of_messages_is_shown_and_purged() {
         let mut fixture = Fixture::new();
         let conversation = fixture.store.create_conversation("long").unwrap().id;
         let transaction = fixture.store.writing().unwrap();
@@ -424,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn only_questions_are_changed_and_only_replies_written_again_or_gone_on_with() {
+    fn only_questions_can_be_edited_and_only_replies_regenerated_or_continued() {
         let mut fixture = Fixture::new();
         let (question, reply) = talk(&mut fixture, None, "Why?", "a fox");
         let store = &mut fixture.store;

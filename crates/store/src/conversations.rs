@@ -1,4 +1,4 @@
-//! Conversations: create, list, rename, pin, delete with undo. What is said in them is in
+//! Conversations: create, list, rename, pin, delete with undo. Their contents are
 //! [`crate::messages`].
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -15,15 +15,15 @@ pub struct Conversation {
     pub created_at: i64,
     /// When a message was last added, in milliseconds since 1970.
     pub updated_at: i64,
-    /// The first message that the model still sees; `None` while it sees all.
+    /// First message in the model's context; `None` if it has all messages.
     pub seen_from: Option<i64>,
 }
 
 impl Conversation {
-    /// What [`Conversation::read`] expects of a query on `conversations`.
+    /// Columns that [`Conversation::read`] expects of a query on `conversations`.
     pub(crate) const COLUMNS: &str =
         "conversations.id, title, pinned, conversations.created_at, updated_at, conversations.seen_from";
-    /// How many these are.
+    /// Number of columns in [`Conversation::COLUMNS`].
     pub(crate) const WIDTH: usize = 6;
 
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
@@ -38,13 +38,14 @@ impl Conversation {
     }
 }
 
-/// All methods that name a conversation fail with [`Error::NotFound`] when it is not there or deleted.
+/// Methods that take a conversation's id return [`Error::NotFound`] if it does not exist or is
+/// deleted.
 impl Store {
     pub fn create_conversation(&self, title: &str) -> Result<Conversation> {
         self.conversation(insert(&self.connection, title, true, self.now())?)
     }
 
-    /// Pinned ones first, then the newest.
+    /// Returns all conversations, pinned ones first, then the newest.
     pub fn conversations(&self) -> Result<Vec<Conversation>> {
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT {} FROM conversations WHERE deleted_at IS NULL ORDER BY pinned DESC, updated_at DESC, id DESC",
@@ -69,7 +70,8 @@ impl Store {
         self.conversation(id)
     }
 
-    /// Whether a person or a model gave a conversation its title; else those are its first words.
+    /// Returns whether a person or a model titled the conversation; otherwise its title is its
+    /// first words.
     pub fn is_named(&self, id: i64) -> Result<bool> {
         let mut statement = self
             .connection
@@ -77,8 +79,8 @@ impl Store {
         statement.query_row([id], |row| row.get(0)).optional()?.ok_or(missing(id))
     }
 
-    /// Gives a conversation a title that a model wrote, or with `None` lets it keep its first words for good. Nothing
-    /// changes where it [is named](Store::is_named).
+    /// Sets a title that a model wrote; `None` keeps the first words for good. Nothing changes if
+    /// the conversation [is named](Store::is_named) already.
     pub fn name_conversation(&self, id: i64, title: Option<&str>) -> Result<Conversation> {
         self.connection.execute(
             "UPDATE conversations SET title = coalesce(?2, title), named = 1
@@ -96,7 +98,7 @@ impl Store {
         self.conversation(id)
     }
 
-    /// Lets the model see a conversation from this message on, or all of it.
+    /// Starts the model's context at this message; `None` gives it the whole conversation.
     pub fn see_from(&self, id: i64, message: Option<i64>) -> Result<Conversation> {
         self.connection.execute(
             "UPDATE conversations SET seen_from = ?2 WHERE id = ?1 AND deleted_at IS NULL",
@@ -105,7 +107,8 @@ impl Store {
         self.conversation(id)
     }
 
-    /// Hides a conversation; [`Store::restore_conversation`] undoes it for a day of the store's own time.
+    /// Hides a conversation; [`Store::restore_conversation`] undoes this for a day of the store's
+    /// own clock.
     pub fn delete_conversation(&self, id: i64) -> Result<()> {
         let deleted = self.connection.execute(
             "UPDATE conversations SET deleted_at = ?2 WHERE id = ?1 AND deleted_at IS NULL",
@@ -114,14 +117,14 @@ impl Store {
         if deleted == 0 { Err(missing(id)) } else { Ok(()) }
     }
 
-    /// Brings a deleted conversation back with everything in it; no change when it is not deleted.
+    /// Restores a deleted conversation with everything in it; nothing changes if it is not deleted.
     pub fn restore_conversation(&self, id: i64) -> Result<Conversation> {
         self.connection.execute("UPDATE conversations SET deleted_at = NULL WHERE id = ?1", [id])?;
         self.conversation(id)
     }
 }
 
-/// Inserts a conversation and returns its id. One that is not `named` may be given another title by a model.
+/// Inserts a conversation and returns its id. A model may title it later unless it is `named`.
 pub(crate) fn insert(connection: &Connection, title: &str, named: bool, now: i64) -> Result<i64> {
     connection.execute(
         "INSERT INTO conversations (title, named, created_at, updated_at) VALUES (?1, ?2, ?3, ?3)",
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn conversations_are_listed_pinned_first_then_by_their_newest_message() {
+    fn conversations_are_listed_pinned_first_then_by_newest_message() {
         let mut fixture = Fixture::new();
         let ids: Vec<_> = ["a", "b", "c"]
             .map(|title| {
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn renaming_changes_the_title_and_not_the_order() {
+    fn renaming_changes_the_title_but_not_the_order() {
         let fixture = Fixture::new();
         let first = fixture.store.create_conversation("first").unwrap();
         fixture.wait(1);
@@ -175,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_names_a_conversation_once_and_never_one_that_a_person_named() {
+    fn a_model_titles_a_conversation_once_and_never_replaces_a_persons_title() {
         let mut fixture = Fixture::new();
         let [first, second, third] = ["One?", "Two?", "Three?"]
             .map(|text| fixture.store.ask(None, text, "Starter", None).unwrap().0.conversation);
@@ -192,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deleted_conversation_is_gone_until_it_is_restored() {
+    fn a_deleted_conversation_is_hidden_until_it_is_restored() {
         let mut fixture = Fixture::new();
         let id = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.add_user_message(id, "hello").unwrap();
@@ -215,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_deleted_for_more_than_a_day_is_removed_with_everything_in_it() {
+    fn a_conversation_deleted_for_more_than_a_day_is_purged_with_everything_in_it() {
         let mut fixture = Fixture::new();
         let kept = fixture.store.create_conversation("kept").unwrap().id;
         let id = fixture.store.create_conversation("c").unwrap().id;
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn from_where_on_a_conversation_is_seen_is_kept_and_stands_with_each_reply() {
+    fn the_start_of_the_context_is_stored_with_the_conversation_and_each_reply() {
         let mut fixture = Fixture::new();
         let (first, before) = fixture.store.ask(None, "One?", "Starter", None).unwrap();
         let id = first.conversation;
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_never_used_twice() {
+    fn ids_are_never_reused() {
         let fixture = Fixture::new();
         let first = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.delete_conversation(first).unwrap();

@@ -1,11 +1,11 @@
-//! The store's errors: what was expected, what was found, what to do. SQLite's codes a person can
-//! act on become variants of their own; the rest keep SQLite's words.
+//! Errors of the store: what was expected, what was found, what to do. SQLite codes that a person
+//! can act on have variants of their own; the others keep SQLite's text.
 
 use std::path::PathBuf;
 
 use rusqlite::ErrorCode;
 
-/// Everything that can go wrong in the store.
+/// Every error of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -23,8 +23,8 @@ pub enum Error {
     )]
     Newer { found: i64, known: i64 },
 
-    /// Nothing is repaired or moved away on its own: a file that is only half synchronised, or parted
-    /// from its write-ahead log, reads as damaged too and may still become whole.
+    /// A damaged file is not repaired or moved automatically: one that is only half synchronised,
+    /// or separated from its write-ahead log, also reads as damaged and may still become readable.
     #[error(
         "this is not a Foretoken database, or it is damaged ({0}). Restore it from a backup, or rename it to start \
          with an empty one."
@@ -50,7 +50,7 @@ pub enum Error {
     )]
     Busy,
 
-    #[error("{what} {id} does not exist: it was deleted.")]
+    #[error("{what} {id} does not exist or was deleted.")]
     NotFound { what: &'static str, id: i64 },
 
     #[error("the database reported an error: {0}")]

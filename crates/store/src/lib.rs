@@ -1,24 +1,27 @@
-//! Conversations, messages, traces and settings in one SQLite file. Knows neither the engine nor
-//! the window: rounds, summaries and settings are JSON documents that others wrote and will read.
+//! Conversations, messages, traces and settings in one SQLite file. The crate depends on neither
+//! the engine nor the window: rounds, summaries and settings are opaque JSON documents.
 //!
-//! - [`Store`]: the open database (`store.rs`), made and upgraded by `schema.rs`
+//! - [`Store`]: the open database (`store.rs`), created and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
-//! - [`Message`]: what a person wrote and what the model replied; [`Ending`] closes a reply
-//! - [`Attachment`]: a file beside a question; [`Attached`]: with what is in it; [`Asked`]: a question and its files
-//! - branches: other ways a conversation went; one is shown, all are kept
-//! - [`Tree`]: a conversation as a whole, with all its branches: copied, exported, imported
-//! - rounds: the trace of a reply, appended while it is written and packed when it ends; [`TraceStorage`] is
-//!   what all of them take
-//! - [`Arena`]: what an arena brought, one JSON document each
-//! - [`PairTimes`]: what drafts saved over all replies of a pair of models
+//! - [`Message`]: a question or a reply; [`Ending`] closes a reply
+//! - [`Attachment`]: a file added to a question; [`Attached`]: the same with its text; [`Asked`]: a
+//!   question with its attachments
+//! - branches: siblings of edited questions and regenerated replies; one branch is shown, all are
+//!   kept
+//! - [`Tree`]: a whole conversation with all its branches, for copies, exports and imports
+//! - rounds: the trace of a reply, appended while it is written and packed when it ends;
+//!   [`TraceStorage`] is their size on disk
+//! - [`Arena`]: results of an arena, one JSON document each
+//! - [`PairTimes`]: time that drafts saved over all replies of a pair of models
 //! - [`Hit`]: full-text search over all messages
-//! - settings and the window's view state: one JSON document each; what a conversation is written with (`setup.rs`): one each
-//! - unsent: what was typed and not sent
-//! - `age`: when what was deleted goes for good; `private`: files that nobody else may read; `aside`: a database
-//!   that cannot be used is kept
+//! - settings, the window's view state and each conversation's own settings (`setup.rs`): one JSON
+//!   document each
+//! - unsent: texts that were typed but not sent
+//! - `age`: the clock after which deleted rows are purged; `private`: files that only their owner
+//!   can read; `aside`: renaming an unusable database
 //!
-//! A method that returned has its change in the database: a process killed afterwards loses none of
-//! it. A method that failed changed nothing. All times are milliseconds since 1970.
+//! A method that succeeds has committed its change: a process killed afterwards loses nothing of
+//! it. A method that fails changes nothing. All times are milliseconds since 1970.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -1,5 +1,6 @@
-//! Messages: what a person wrote and what the model replied. A reply begins empty, grows with its
-//! rounds ([`Store::append_rounds`]) and ends once. Ids order a conversation; clocks can go back.
+//! Messages: questions of a person and replies of a model. A reply begins empty, grows with its
+//! rounds ([`Store::append_rounds`]) and ends once. Ids order a conversation, because clocks can go
+//! back.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -8,7 +9,7 @@ use crate::conversations::{self, missing};
 use crate::rounds;
 use crate::{Attached, Attachment, Error, Result, Store, attachments, branches, title_from};
 
-/// Who wrote a message.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     User,
@@ -25,7 +26,7 @@ impl FromSql for Role {
     }
 }
 
-/// A message; all below `created_at` is `None` for what a person wrote.
+/// A message; the fields from `finish` to `problem` are `None` for a question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     pub id: i64,
@@ -34,31 +35,31 @@ pub struct Message {
     pub text: String,
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// How the reply ended; `None` while it is under way, and for good when the program was killed
-    /// meanwhile or the reply failed.
+    /// Reason why the reply ended; `None` while it is being written, and for good if it failed or
+    /// the program was killed.
     pub finish: Option<String>,
-    /// The reply's numbers as JSON.
+    /// Statistics of the reply, as JSON.
     pub summary: Option<String>,
     /// Labels of the target and the draft that wrote the reply.
     pub target: Option<String>,
     pub draft: Option<String>,
-    /// Why the reply failed.
+    /// Reason why the reply failed.
     pub problem: Option<String>,
-    /// The message it follows; `None` for the first of a conversation.
+    /// Message before this one; `None` for the first of a conversation.
     pub parent: Option<i64>,
-    /// What follows the same message, itself among it, oldest first.
+    /// Messages with the same parent, this one included, oldest first.
     pub siblings: Vec<i64>,
-    /// The first message that the model saw when it wrote the reply; `None` where it saw all.
+    /// First message in the model's context when it wrote the reply; `None` if it had all.
     pub seen_from: Option<i64>,
-    /// The files beside a question.
+    /// Attachments of a question.
     pub attachments: Vec<Attachment>,
 }
 
-/// What a person asks.
+/// A question with its attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked<'a> {
     pub text: &'a str,
-    /// The files beside it.
+    /// Attachments, with their texts.
     pub attached: &'a [Attached],
 }
 
@@ -69,7 +70,7 @@ impl<'a> From<&'a str> for Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// What a conversation that begins with it is called.
+    /// Title of a conversation that begins with this question.
     fn title(&self) -> String {
         match self.attached.first() {
             Some(file) if self.text.trim().is_empty() => title_from(&file.name),
@@ -84,7 +85,7 @@ impl Message {
                                       FROM messages AS sibling WHERE sibling.conversation = messages.conversation \
                                       AND sibling.parent IS messages.parent AND sibling.deleted_with IS NULL)";
 
-    /// Without its attachments, which are in rows of their own.
+    /// Reads a message without its attachments, which have rows of their own.
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
@@ -105,21 +106,22 @@ impl Message {
     }
 }
 
-/// What is known about a reply once it is over.
+/// Final state of a reply.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ending<'a> {
     pub text: &'a str,
-    /// One word; `None` for a reply that failed.
+    /// Reason as one word; `None` for a reply that failed.
     pub finish: Option<&'a str>,
-    /// JSON; anything else is refused.
+    /// Statistics as JSON; other text is refused.
     pub summary: Option<&'a str>,
-    /// Why it failed.
+    /// Reason why the reply failed.
     pub problem: Option<&'a str>,
 }
 
 impl Store {
-    /// Stores a question and an empty reply to it by the models with these labels, at the end of what a conversation
-    /// shows or in a new one named after the question: both or neither.
+    /// Stores a question and an empty reply by the models with these labels, at the end of the
+    /// shown branch or in a new conversation named after the question. Either both are stored or
+    /// neither.
     pub fn ask<'a>(
         &mut self,
         conversation: Option<i64>,
@@ -139,7 +141,7 @@ impl Store {
         Ok(both)
     }
 
-    /// Stores what a person wrote at the end of what a conversation shows.
+    /// Stores a question at the end of the shown branch.
     pub fn add_user_message(&mut self, conversation: i64, text: &str) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
@@ -149,7 +151,7 @@ impl Store {
         Ok(question)
     }
 
-    /// Stores an empty reply by the models with these labels at the end of what a conversation shows.
+    /// Stores an empty reply by the models with these labels at the end of the shown branch.
     pub fn begin_reply(&mut self, conversation: i64, target: &str, draft: Option<&str>) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
@@ -159,9 +161,9 @@ impl Store {
         Ok(reply)
     }
 
-    /// Ends a reply: from now on search finds it. Its rounds are packed. One in which nothing is is removed where
-    /// something can be shown in its place: another reply to the same question, or the one it goes on with. What is
-    /// shown then is returned.
+    /// Ends a reply: its rounds are packed, and search finds it from now on. An empty reply is
+    /// removed if something else can be shown: another reply to the same question, or the reply it
+    /// continues. Returns the message that is shown then.
     pub fn finish_reply(&mut self, reply: i64, ending: Ending<'_>) -> Result<Message> {
         let transaction = self.writing()?;
         let finished = transaction.execute(
@@ -173,8 +175,8 @@ impl Store {
             return Err(Error::NotFound { what: "reply", id: reply });
         }
         rounds::pack(&transaction, reply)?;
-        let barren = ending.text.is_empty() && ending.problem.is_none();
-        let instead = if barren { branches::remove_barren(&transaction, reply)? } else { None };
+        let is_empty = ending.text.is_empty() && ending.problem.is_none();
+        let instead = if is_empty { branches::remove_empty_reply(&transaction, reply)? } else { None };
         let message = find(&transaction, instead.unwrap_or(reply))?;
         transaction.commit()?;
         Ok(message)
@@ -184,7 +186,7 @@ impl Store {
         find(&self.connection, id)
     }
 
-    /// The texts of the latest messages of all conversations, latest first.
+    /// Returns the texts of the newest messages of all conversations, newest first.
     pub fn latest_texts(&self, most: u32) -> Result<Vec<String>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT text FROM messages JOIN conversations ON conversations.id = conversation
@@ -193,7 +195,7 @@ impl Store {
         Ok(statement.query_map([most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// All messages that a conversation shows, oldest first.
+    /// Returns the messages of the shown branch, oldest first.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
         match branches::leaf(&self.connection, conversation)? {
             Some(leaf) => self.messages_up_to(leaf),
@@ -201,7 +203,7 @@ impl Store {
         }
     }
 
-    /// A message and those that it follows, oldest first.
+    /// Returns a message and its ancestors, oldest first.
     pub fn messages_up_to(&self, message: i64) -> Result<Vec<Message>> {
         let mut statement = self.connection.prepare_cached(&format!(
             "WITH RECURSIVE branch (id, parent) AS (
@@ -218,14 +220,14 @@ impl Store {
     }
 }
 
-/// The numbers of a list that SQLite concatenated, ascending.
+/// Parses the ids that SQLite concatenated, sorted ascending.
 fn ids(list: Option<&str>) -> Vec<i64> {
     let mut ids: Vec<i64> = list.unwrap_or_default().split(',').flat_map(str::parse).collect();
     ids.sort_unstable();
     ids
 }
 
-/// A question in this conversation, after this message, and an empty reply to it by the models with these labels.
+/// Inserts a question below `parent`, and an empty reply to it by the models with these labels.
 pub(crate) fn add_both(
     connection: &Connection,
     (conversation, parent): (i64, Option<i64>),
@@ -256,7 +258,7 @@ fn add_question(
     Ok(with_files(connection, question)?)
 }
 
-/// An empty reply by the target and the draft with these labels.
+/// Inserts an empty reply by the target and the draft with these labels.
 pub(crate) fn add_reply(
     connection: &Connection,
     conversation: i64,
@@ -274,8 +276,8 @@ pub(crate) fn add_reply(
     )
 }
 
-/// Runs `sql`, which inserts a message, with the conversation, the time and `values`. The branch that ends with it is
-/// shown from now on.
+/// Inserts a message with `sql`, which takes the conversation, the time and `values`, and shows the
+/// branch that ends with it.
 fn add(
     connection: &Connection,
     conversation: i64,
@@ -305,7 +307,7 @@ pub(crate) fn find(connection: &Connection, id: i64) -> Result<Message> {
     Ok(with_files(connection, message)?)
 }
 
-/// The message with the files beside it.
+/// Adds its attachments to a message.
 fn with_files(connection: &Connection, message: Message) -> rusqlite::Result<Message> {
     Ok(Message { attachments: attachments::listed(connection, message.id)?, ..message })
 }
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_and_its_reply_come_back_as_they_were_stored() {
+    fn a_question_and_its_reply_are_read_as_they_were_stored() {
         let (mut fixture, conversation) = fixture();
         let question = fixture.store.add_user_message(conversation, "Why?\0 \u{1f98a}").unwrap();
         fixture.wait(5);
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_keep_the_order_in_which_they_were_said_when_the_clock_goes_back() {
+    fn messages_keep_their_order_when_the_clock_goes_back() {
         let (mut fixture, conversation) = fixture();
         for text in ["first", "second", "third"] {
             fixture.wait(-10);
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_reply_keeps_its_text_and_says_why() {
+    fn a_failed_reply_keeps_its_text_and_the_reason() {
         let (mut fixture, conversation) = fixture();
         let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
         let ending = Ending { text: "Once", problem: Some("the computation failed"), ..Ending::default() };
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_in_no_conversation_begins_one_named_after_it() {
+    fn a_question_without_a_conversation_starts_one_named_after_it() {
         let mut fixture = Fixture::new();
         let (question, reply) = fixture.store.ask(None, "Why is that?", "Starter", None).unwrap();
         let conversation = fixture.store.conversation(question.conversation).unwrap();
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_that_cannot_be_stored_whole_is_not_stored_at_all() {
+    fn a_question_that_cannot_be_stored_completely_is_not_stored() {
         let mut fixture = Fixture::new();
         let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON messages WHEN new.role = 'assistant'
                       BEGIN SELECT RAISE(ABORT, 'no'); END";
@@ -403,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_person_wrote_is_not_taken_for_a_reply() {
+    fn a_question_cannot_be_finished_or_extended_as_a_reply() {
         let (mut fixture, conversation) = fixture();
         let question = fixture.store.add_user_message(conversation, "Why?").unwrap();
         let not_found = |result: Result<()>| matches!(result, Err(Error::NotFound { what: "reply", .. }));
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_summary_that_is_no_json_is_refused_and_the_reply_stays_open() {
+    fn a_summary_that_is_not_json_is_refused_and_the_reply_stays_open() {
         let (mut fixture, conversation) = fixture();
         let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap();
         let ending = Ending { text: "x", summary: Some("no"), ..Ending::default() };

@@ -1,10 +1,11 @@
-//! Files and folders that their owner alone may read. On Windows the person's profile sees to that already.
+//! Files and folders that only their owner can read. On Windows the user profile's permissions do
+//! this already.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a folder and those above it, where they are missing.
+/// Creates a folder and its missing parents.
 pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -13,8 +14,8 @@ pub(crate) fn create_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Makes an empty file where there is nothing; SQLite takes it for a new database, and gives what it writes beside it
-/// the same permissions. Where it cannot be made, SQLite says why.
+/// Creates an empty file if there is none. SQLite uses it as a new database and gives the files
+/// beside it the same permissions. If the file cannot be created, SQLite reports the error.
 pub(crate) fn create_file(path: &Path) {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -30,7 +31,7 @@ mod tests {
     use crate::Store;
 
     #[test]
-    fn what_the_store_makes_is_for_its_owner_alone() {
+    fn files_of_the_store_are_readable_by_their_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("above/data");
         let store = Store::open(&data.join("foretoken.db")).unwrap();

@@ -1,6 +1,6 @@
-//! The trace of a reply: its rounds as JSON, appended while it is written. A round is stored with
-//! the text it led to, so that the two never disagree, whenever the process ends. When the reply is over its
-//! rounds are packed: lines of JSON, deflated as one, since most of a line stands in the one before.
+//! Trace of a reply: its rounds as JSON, appended while the reply is written. A round is stored
+//! together with the text it led to, so both agree whenever the process ends. When the reply ends
+//! its rounds are packed: lines of JSON, deflated as one, because consecutive lines are similar.
 
 use std::io::{Read, Write};
 
@@ -11,17 +11,18 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::{Error, Result, Store};
 
-/// What all kept traces take.
+/// Disk space taken by all traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceStorage {
     pub bytes: u64,
-    /// Replies with a trace.
+    /// Number of replies with a trace.
     pub replies: u64,
 }
 
 impl Store {
-    /// Appends `(index, json)` rounds to a reply under way, and the text up to and including them.
-    /// All or nothing: an index that is there already, or text that is not JSON, refuses the lot.
+    /// Appends `(index, json)` rounds to a reply that is being written, and sets its text up to and
+    /// including them. All or nothing: an existing index or text that is not JSON refuses the whole
+    /// call.
     pub fn append_rounds(&mut self, reply: i64, text: &str, rounds: &[(u32, impl AsRef<str>)]) -> Result<()> {
         let transaction = self.writing()?;
         let found = transaction
@@ -39,13 +40,13 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// The JSON of a reply's rounds, first to last; none for a message without a trace.
+    /// Returns the JSON of a reply's rounds in order; empty for a message without a trace.
     pub fn rounds(&self, message: i64) -> Result<Vec<String>> {
         self.message(message)?;
         all(&self.connection, message)
     }
 
-    /// What the traces of replies that are over take on disk.
+    /// Returns the disk space that traces of ended replies take.
     pub fn trace_storage(&self) -> Result<TraceStorage> {
         Ok(self.connection.query_row(
             "SELECT coalesce(sum(length(packed)), 0), count(*) FROM traces",
@@ -59,8 +60,8 @@ impl Store {
         )?)
     }
 
-    /// Deletes the traces of replies that were begun before `time` and are over, all of them without one; texts
-    /// and numbers stay. The file gives the room to what is stored next.
+    /// Deletes the traces of ended replies begun before `before`, or of all with `None`; texts and
+    /// statistics stay. The freed pages are reused by later writes.
     pub fn delete_traces(&self, before: Option<i64>) -> Result<()> {
         self.connection.execute(
             "DELETE FROM traces WHERE message IN (SELECT id FROM messages WHERE ?1 IS NULL OR created_at < ?1)",
@@ -69,7 +70,7 @@ impl Store {
         Ok(())
     }
 
-    /// Packs the rounds of all replies, which must be over, and returns how many there were.
+    /// Packs the rounds of all replies, which must have ended, and returns the number of replies.
     pub(crate) fn pack_all(&mut self) -> Result<usize> {
         let transaction = self.writing()?;
         let messages: Vec<i64> = transaction
@@ -84,8 +85,8 @@ impl Store {
     }
 }
 
-/// Packs the rounds of a reply that is over. It may turn out not to be: another program opened the store
-/// meanwhile. Then it is packed again.
+/// Packs the rounds of an ended reply. If another program opened the store meanwhile, the reply may
+/// still grow; then it is packed again at its end.
 pub(crate) fn pack(connection: &Connection, message: i64) -> Result<()> {
     let rounds = all(connection, message)?;
     if rounds.is_empty() {
@@ -96,14 +97,14 @@ pub(crate) fn pack(connection: &Connection, message: i64) -> Result<()> {
     Ok(())
 }
 
-/// Keeps these, packed, as all the rounds of a reply.
+/// Replaces the packed rounds of a reply.
 pub(crate) fn keep(connection: &Connection, message: i64, rounds: &[String]) -> Result<()> {
     let packed = packed_lines(rounds).map_err(|error| Error::Damaged(error.to_string()))?;
     connection.execute("REPLACE INTO traces (message, packed) VALUES (?1, ?2)", params![message, packed])?;
     Ok(())
 }
 
-/// The packed ones and those that came since.
+/// Returns the packed rounds and those appended since.
 fn all(connection: &Connection, message: i64) -> Result<Vec<String>> {
     let packed = packed(connection, message)?;
     let mut rounds = packed.as_deref().map(unpacked).transpose()?.unwrap_or_default();
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_come_back_by_index_with_the_text_they_led_to() {
+    fn rounds_are_returned_in_order_with_the_text_they_led_to() {
         let (mut fixture, reply) = reply_under_way();
         fixture.store.append_rounds(reply, "one", &[(1, "[1]"), (0, "[0]")]).unwrap();
         let later: Vec<(u32, String)> = (2..12).map(|index| (index, format!("[{index}]"))).collect();
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_append_that_fails_changes_neither_rounds_nor_text() {
+    fn a_failed_append_changes_neither_rounds_nor_text() {
         let (mut fixture, reply) = reply_under_way();
         fixture.store.append_rounds(reply, "one", &[(0, "[0]")]).unwrap();
         fixture.store.append_rounds(reply, "two", &[(1, "[1]"), (0, "[0]")]).unwrap_err();
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_goes_on_while_its_conversation_is_deleted() {
+    fn a_reply_continues_while_its_conversation_is_deleted() {
         let (mut fixture, reply) = reply_under_way();
         let conversation = fixture.store.message(reply).unwrap().conversation;
         fixture.store.delete_conversation(conversation).unwrap();
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_does_not_exist_has_no_trace_to_read_or_append_to() {
+    fn a_message_that_does_not_exist_has_no_trace() {
         let (mut fixture, reply) = reply_under_way();
         assert!(matches!(fixture.store.rounds(reply + 1), Err(Error::NotFound { .. })));
         assert!(matches!(
@@ -217,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_program_left_is_packed_when_the_store_is_opened_again() {
+    fn rounds_left_by_a_killed_program_are_packed_at_the_next_start() {
         let (mut fixture, reply) = reply_under_way();
         fixture.store.append_rounds(reply, "one", &[(0, "[0]"), (1, "[1]")]).unwrap();
         let fixture = fixture.reopen(1);
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_deleted_by_age_or_all_and_the_texts_stay() {
+    fn traces_are_deleted_by_age_or_completely_and_texts_stay() {
         let mut fixture = Fixture::new();
         let conversation = fixture.store.create_conversation("c").unwrap().id;
         let old = finished(&mut fixture, conversation, &[(0, "[0]")]);
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trace_that_cannot_be_unpacked_is_refused_in_words() {
+    fn a_trace_that_cannot_be_unpacked_is_reported_as_damaged() {
         let mut fixture = Fixture::new();
         let conversation = fixture.store.create_conversation("c").unwrap().id;
         let reply = finished(&mut fixture, conversation, &[(0, "[0]")]);

@@ -1,16 +1,16 @@
-//! What the database looks like and how older ones become newer ones. A migration that was released
-//! is never edited: a change is one more at the end of the list.
+//! Database schema and its migrations. A released migration is never edited: each change appends a
+//! new one.
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::{Error, Result};
 
-/// `user_version` counts how many of these a database has been through.
+/// All migrations in order; `user_version` is the number of those already applied.
 const MIGRATIONS: &[&str] = &[
     CONVERSATIONS,
     TRACES_AND_ARENAS,
-    NOTHING_LEFT,
-    ALTERNATIVES_AND_SIGHT,
+    SECURE_DELETE,
+    ALTERNATIVES_AND_CONTEXT_START,
     BRANCHES,
     NAMES,
     SETUP,
@@ -20,11 +20,11 @@ const MIGRATIONS: &[&str] = &[
     UNSENT,
 ];
 
-/// Ids are never used twice (AUTOINCREMENT), so that a page holding the id of something deleted can
-/// only miss, never hit something else.
+/// Ids are never reused (AUTOINCREMENT), so a page that holds the id of a deleted row can only
+/// miss, never hit another row.
 ///
-/// `messages_text` is the full-text index. A reply under way stays out of it (`indexed = 0`):
-/// indexing it anew each round would cost the square of its length.
+/// `messages_text` is the full-text index. A reply that is being written stays out of it (`indexed
+/// = 0`): reindexing it each round would take time quadratic in its length.
 const CONVERSATIONS: &str = "
     CREATE TABLE conversations (
         id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -78,7 +78,7 @@ const CONVERSATIONS: &str = "
     END;
 ";
 
-/// `traces` holds what `rounds` held of replies that are over, packed (see `rounds.rs`).
+/// `traces` holds the packed rounds of ended replies (see `rounds.rs`).
 const TRACES_AND_ARENAS: &str = "
     CREATE TABLE traces (
         message INTEGER PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
@@ -92,10 +92,11 @@ const TRACES_AND_ARENAS: &str = "
     ) STRICT;
 ";
 
-/// `deleted_at` is in the store's own time from now on (see `age.rs`); `seen` is what the clock showed when the store
-/// was opened last. Full-text search forgets what is deleted for good; what was deleted before goes with the merge.
-/// `settings_before` holds the settings that were replaced by some that lack what could not be read.
-const NOTHING_LEFT: &str = "
+/// `deleted_at` is in the store's own clock from now on (see `age.rs`); `seen` is the computer's
+/// time at the last opening. The full-text index now erases deleted text; the merge erases what was
+/// deleted before. `settings_before` holds the settings replaced by a version without the
+/// unreadable values.
+const SECURE_DELETE: &str = "
     CREATE TABLE age (
         id           INTEGER PRIMARY KEY CHECK (id = 1),
         milliseconds INTEGER NOT NULL,
@@ -113,20 +114,21 @@ const NOTHING_LEFT: &str = "
     ) STRICT;
 ";
 
-/// A message with `instead_of` is an alternative to that one: kept, and no part of the conversation.
-/// `conversations.seen_from` is the first message that the model still sees (NULL: all of them), and
-/// `messages.seen_from` what it was when a reply was written.
-const ALTERNATIVES_AND_SIGHT: &str = "
+/// A message with `instead_of` is an alternative to that message: kept, but not part of the
+/// conversation. `conversations.seen_from` is the first message in the model's context (NULL: all
+/// of them), and `messages.seen_from` is its value when a reply was written.
+const ALTERNATIVES_AND_CONTEXT_START: &str = "
     ALTER TABLE messages ADD COLUMN instead_of INTEGER REFERENCES messages (id) ON DELETE CASCADE;
     CREATE INDEX messages_instead_of ON messages (instead_of) WHERE instead_of IS NOT NULL;
     ALTER TABLE messages ADD COLUMN seen_from INTEGER;
     ALTER TABLE conversations ADD COLUMN seen_from INTEGER;
 ";
 
-/// What follows a message has it as its `parent`: a conversation is a tree, of which the branch that ends with
-/// `conversations.leaf` is shown. What was an alternative becomes a branch. Deleting does not cascade along `parent`,
-/// since SQLite follows no chain of more than 1,000; whoever deletes a message deletes what follows it.
-/// What is deleted has the number of the message that was deleted, itself or one before it, in `deleted_with`.
+/// Each message has a `parent`: a conversation is a tree, and the branch that ends with
+/// `conversations.leaf` is shown. Alternatives become branches. Deletes do not cascade along
+/// `parent`, because SQLite follows no chain of more than 1,000; code that deletes a message
+/// deletes its descendants. `deleted_with` of a deleted row is the id of the message that was
+/// deleted, itself or an ancestor.
 const BRANCHES: &str = "
     ALTER TABLE messages ADD COLUMN parent INTEGER REFERENCES messages (id);
     ALTER TABLE messages ADD COLUMN deleted_with INTEGER;
@@ -148,18 +150,19 @@ const BRANCHES: &str = "
     CREATE INDEX messages_deleted ON messages (deleted_at) WHERE deleted_at IS NOT NULL;
 ";
 
-/// A conversation that is `named` has a title that a person or a model gave it; else those are the first words of what
-/// was asked. Of older ones it is not known, so that their titles stay.
+/// `named` marks conversations titled by a person or a model; other titles are the first words of
+/// the question. Older conversations count as named, so their titles stay.
 const NAMES: &str = "
     ALTER TABLE conversations ADD COLUMN named INTEGER NOT NULL DEFAULT 1 CHECK (named IN (0, 1));
 ";
 
-/// `conversations.setup` is what a conversation is written with; NULL before a reply was.
+/// `conversations.setup` holds the conversation's own settings; NULL before its first reply.
 const SETUP: &str = "
     ALTER TABLE conversations ADD COLUMN setup TEXT CHECK (json_valid(setup));
 ";
 
-/// Files beside a message, as text. Search does not look into them: an index would be as large as they are.
+/// Attachments of a message, as text. Search does not cover them: an index would be as large as the
+/// texts.
 const ATTACHMENTS: &str = "
     CREATE TABLE attachments (
         id       INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -172,8 +175,8 @@ const ATTACHMENTS: &str = "
     ) STRICT;
 ";
 
-/// The first letters of words have an index of their own: without it, all words that begin with a letter are merged when
-/// one was typed. Takes five seconds for 100,000 messages of 100 words, once.
+/// One-letter prefixes get an index: without it, typing the first letter merges all words that
+/// begin with it. Takes five seconds for 100,000 messages of 100 words, once.
 const PREFIXES: &str = "
     DROP TABLE messages_text;
     CREATE VIRTUAL TABLE messages_text USING fts5 (
@@ -184,7 +187,7 @@ const PREFIXES: &str = "
     INSERT INTO messages_text (messages_text) VALUES ('optimize');
 ";
 
-/// View choices of the window that are no settings.
+/// Display choices of the window that are not settings.
 const VIEW_STATE: &str = "
     CREATE TABLE view_state (
         id   INTEGER PRIMARY KEY CHECK (id = 1),
@@ -192,7 +195,8 @@ const VIEW_STATE: &str = "
     ) STRICT;
 ";
 
-/// `unsent` is what was typed and not sent; `conversation` is NULL for one that is to come.
+/// `unsent` holds texts that were typed but not sent; `conversation` is NULL for a new
+/// conversation.
 const UNSENT: &str = "
     CREATE TABLE unsent (
         id           INTEGER PRIMARY KEY,
@@ -201,12 +205,12 @@ const UNSENT: &str = "
     ) STRICT;
 ";
 
-/// Brings a database up to this program's version, all of the way or not at all.
+/// Upgrades a database to this program's version, completely or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
         return Ok(());
     }
-    // Two copies of the program may start at once: the version counts only once the lock is held.
+    // Two copies of the program may start at once: only a version read under the lock counts.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?;
     let known = MIGRATIONS.len() as i64;
@@ -214,14 +218,14 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
         return Err(Error::Newer { found, known });
     }
     for migration in &MIGRATIONS[found as usize..] {
-        transaction.execute_batch(migration).map_err(|error| not_ours(error.into()))?;
+        transaction.execute_batch(migration).map_err(|error| as_damaged(error.into()))?;
     }
     transaction.pragma_update(None, "user_version", known)?;
     Ok(transaction.commit()?)
 }
 
-/// Says that a database is none of this program's where something else stands in it.
-pub(crate) fn not_ours(error: Error) -> Error {
+/// Turns SQL errors that mean "not a database of this program" into [`Error::Damaged`].
+pub(crate) fn as_damaged(error: Error) -> Error {
     match error {
         Error::Database(rusqlite::Error::SqlInputError { msg, .. }) => Error::Damaged(msg),
         Error::Database(error) if error.sqlite_error_code() == Some(ErrorCode::Unknown) => {
@@ -240,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_from_a_newer_program_is_refused_and_left_as_it_is() {
+    fn a_database_from_a_newer_program_is_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.pragma_update(None, "user_version", 12).unwrap();
         let error = migrate(&mut connection).unwrap_err();
@@ -252,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_migration_that_fails_leaves_nothing_behind() {
+    fn a_failed_migration_changes_nothing() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE settings (something_else TEXT)").unwrap();
         let error = migrate(&mut connection).unwrap_err();
@@ -263,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn migrating_twice_is_the_same_as_once() {
+    fn migrating_twice_equals_migrating_once() {
         let mut connection = Connection::open_in_memory().unwrap();
         migrate(&mut connection).unwrap();
         migrate(&mut connection).unwrap();
@@ -271,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn search_finds_the_same_after_its_index_was_made_anew() {
+    fn search_finds_the_same_after_its_index_was_rebuilt() {
         let mut connection = Connection::open_in_memory().unwrap();
         connection.execute_batch(&MIGRATIONS[..8].concat()).unwrap();
         connection
@@ -287,7 +291,7 @@ mod tests {
             let sql = "SELECT count(*) FROM messages_text(?1)";
             connection.query_row(sql, [word], |row| row.get(0)).unwrap()
         };
-        assert_eq!((found("fox"), found("f*"), found("half")), (1, 1, 0), "a reply under way stays out");
+        assert_eq!((found("fox"), found("f*"), found("half")), (1, 1, 0), "an unfinished reply stays out");
         let secure: i64 = connection
             .query_row("SELECT v FROM messages_text_config WHERE k = 'secure-delete'", [], |row| row.get(0))
             .unwrap();
@@ -295,9 +299,10 @@ mod tests {
     }
 
     #[test]
-    fn a_database_from_before_branches_keeps_all_that_is_in_it() {
+    fn a_database_from_before_branches_keeps_all_its_messages() {
         let mut connection = Connection::open_in_memory().unwrap();
-        let before = [CONVERSATIONS, TRACES_AND_ARENAS, NOTHING_LEFT, ALTERNATIVES_AND_SIGHT].concat();
+        let before =
+            [CONVERSATIONS, TRACES_AND_ARENAS, SECURE_DELETE, ALTERNATIVES_AND_CONTEXT_START].concat();
         connection.execute_batch(&before).unwrap();
         connection.pragma_update(None, "foreign_keys", true).unwrap();
         connection

@@ -1,32 +1,33 @@
-//! Full-text search over all messages. Whatever a person types is a list of words to find, never a
-//! query language: quotes, stars and the like are not special.
+//! Full-text search over all messages. The query is a list of words, never a query language:
+//! quotes, stars and the like have no special meaning.
 
 use rusqlite::params;
 
 use crate::{Conversation, Result, Store};
 
-/// So many messages are ranked: doing so for all that have a common word takes longer than a person waits, and says
+/// Most matches that are ranked: ranking every match of a common word takes too long and adds
 /// little.
 const RANKED: u32 = 1000;
 
-/// A message that contains all the words.
+/// A message that contains all words of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
     pub conversation: Conversation,
     pub message: i64,
-    /// The text around the words; each word stands between U+0002 and U+0003.
+    /// Text around the words; each matched word stands between U+0002 and U+0003.
     pub excerpt: String,
 }
 
 impl Store {
-    /// The best `limit` messages that contain every word of `query`, the last one as a beginning,
-    /// since it may still be being typed; the latest where more than a thousand do. Case and accents do not matter.
-    /// Replies under way and deleted conversations are left out.
+    /// Returns the best `limit` messages that contain every word of `query`; the last word may be a
+    /// prefix, because it may still be being typed. With more than a thousand matches the newest
+    /// are returned. Case and accents are ignored. Unfinished replies and deleted conversations are
+    /// left out.
     pub fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>> {
         let Some(expression) = expression(query) else {
             return Ok(Vec::new());
         };
-        let order = if self.are_more(&expression, RANKED)? { "" } else { "messages_text.rank, " };
+        let order = if self.matches_exceed(&expression, RANKED)? { "" } else { "messages_text.rank, " };
         let mut statement = self.connection.prepare_cached(&format!(
             "SELECT {}, messages.id, snippet(messages_text, 0, char(2), char(3), '…', 16)
              FROM messages_text
@@ -45,8 +46,8 @@ impl Store {
         Ok(hits.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Whether more than so many messages match an expression of FTS5.
-    fn are_more(&self, expression: &str, most: u32) -> Result<bool> {
+    /// Returns whether more than `most` messages match an FTS5 expression.
+    fn matches_exceed(&self, expression: &str, most: u32) -> Result<bool> {
         let mut statement = self.connection.prepare_cached(
             "SELECT count(*) > ?2 FROM (SELECT 1 FROM messages_text WHERE messages_text MATCH ?1 LIMIT ?2 + 1)",
         )?;
@@ -54,10 +55,10 @@ impl Store {
     }
 }
 
-/// The words in FTS5's syntax: each quoted, the last one a prefix; `None` without any.
+/// Builds the FTS5 expression: each word quoted, the last one a prefix; `None` without words.
 fn expression(query: &str) -> Option<String> {
     let words: Vec<String> = query
-        // FTS5 takes a NUL for the end of the expression.
+        // FTS5 ends the expression at a NUL.
         .split(|c: char| c.is_whitespace() || c == '\0')
         .filter(|word| word.contains(char::is_alphanumeric))
         .map(|word| format!("\"{}\"", word.replace('"', "\"\"")))
@@ -71,7 +72,7 @@ mod tests {
     use crate::Ending;
     use crate::store::tests::Fixture;
 
-    fn fixture_saying(texts: &[&str]) -> (Fixture, i64) {
+    fn fixture_with(texts: &[&str]) -> (Fixture, i64) {
         let mut fixture = Fixture::new();
         let conversation = fixture.store.create_conversation("c").unwrap().id;
         for text in texts {
@@ -85,8 +86,8 @@ mod tests {
     }
 
     #[test]
-    fn every_word_must_be_there_and_the_last_may_be_unfinished() {
-        let (fixture, conversation) = fixture_saying(&["the quick fox", "the quick dog", "foxes"]);
+    fn every_word_must_match_and_the_last_may_be_a_prefix() {
+        let (fixture, conversation) = fixture_with(&["the quick fox", "the quick dog", "foxes"]);
         assert_eq!(excerpts(&fixture.store, "quick fo"), ["the \u{2}quick\u{3} \u{2}fox\u{3}"]);
         assert_eq!(excerpts(&fixture.store, "fox").len(), 2);
         assert!(excerpts(&fixture.store, "qui fox").is_empty());
@@ -96,14 +97,14 @@ mod tests {
     }
 
     #[test]
-    fn case_and_accents_do_not_matter() {
-        let (fixture, _) = fixture_saying(&["Übermäßig viel CAFÉ"]);
+    fn case_and_accents_are_ignored() {
+        let (fixture, _) = fixture_with(&["Übermäßig viel CAFÉ"]);
         assert_eq!(excerpts(&fixture.store, "ubermaßig cafe").len(), 1);
     }
 
     #[test]
-    fn any_input_is_safe_and_means_only_its_words() {
-        let (fixture, _) = fixture_saying(&["say \"fox\" AND run", "don't stop"]);
+    fn any_input_is_safe_and_matches_only_its_words() {
+        let (fixture, _) = fixture_with(&["say \"fox\" AND run", "don't stop"]);
         for query in
             ["", " ", "\"", "\"\"", "*", "-", "()", "^", "'", ":", "\0", "\u{301}", "NEAR(", "fox \u{301}"]
         {
@@ -116,14 +117,18 @@ mod tests {
         assert_eq!(excerpts(&fixture.store, "don't").len(), 1);
         assert_eq!(excerpts(&fixture.store, "say fo *").len(), 1, "the last word is fo");
         let mark = "\u{903}";
-        assert_eq!(excerpts(&fixture.store, &format!("{mark} fox")).len(), 1, "a letter to us, none to FTS5");
+        assert_eq!(
+            excerpts(&fixture.store, &format!("{mark} fox")).len(),
+            1,
+            "counted as a letter here, but not by FTS5"
+        );
         assert!(excerpts(&fixture.store, "\"").is_empty());
         assert!(excerpts(&fixture.store, "fox OR stop").is_empty());
     }
 
     #[test]
-    fn a_reply_is_found_when_it_is_finished_and_only_by_its_final_text() {
-        let (mut fixture, conversation) = fixture_saying(&[]);
+    fn a_reply_is_found_when_it_ends_and_only_by_its_final_text() {
+        let (mut fixture, conversation) = fixture_with(&[]);
         let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
         fixture.store.append_rounds(reply, "a red", &[(0, "{}")]).unwrap();
         fixture.store.append_rounds(reply, "a red fox", &[(1, "{}")]).unwrap();
@@ -134,14 +139,14 @@ mod tests {
         fixture.store.append_rounds(other, "a bird", &[(0, "{}")]).unwrap();
         assert!(excerpts(&fixture.store, "bird").is_empty());
         fixture.store.finish_reply(other, Ending { text: "a bird", ..Ending::default() }).unwrap();
-        assert_eq!(excerpts(&fixture.store, "wolf").len(), 1, "the one before is kept");
+        assert_eq!(excerpts(&fixture.store, "wolf").len(), 1, "the earlier reply is kept");
         assert_eq!(excerpts(&fixture.store, "bird").len(), 1);
         integrity(&fixture.store);
     }
 
     #[test]
-    fn a_reply_cut_short_by_a_kill_is_found_after_the_restart_and_can_still_be_finished() {
-        let (mut fixture, conversation) = fixture_saying(&[]);
+    fn a_reply_interrupted_by_a_kill_is_found_after_a_restart_and_can_be_finished() {
+        let (mut fixture, conversation) = fixture_with(&[]);
         let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
         fixture.store.append_rounds(reply, "a red fox", &[(0, "{}")]).unwrap();
         let mut fixture = fixture.reopen(0);
@@ -154,7 +159,7 @@ mod tests {
 
     #[test]
     fn deleted_conversations_are_left_out_until_restored() {
-        let (fixture, conversation) = fixture_saying(&["a fox"]);
+        let (fixture, conversation) = fixture_with(&["a fox"]);
         fixture.store.delete_conversation(conversation).unwrap();
         assert!(excerpts(&fixture.store, "fox").is_empty());
         fixture.store.restore_conversation(conversation).unwrap();
@@ -162,17 +167,17 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_limit_is_found_and_a_long_text_is_shortened() {
+    fn at_most_limit_results_are_returned_with_shortened_texts() {
         let long = format!("{} fox {}", "before ".repeat(100), "after ".repeat(100));
-        let (fixture, _) = fixture_saying(&[&long, "fox", "fox"]);
+        let (fixture, _) = fixture_with(&[&long, "fox", "fox"]);
         assert_eq!(fixture.store.search("fox", 2).unwrap().len(), 2);
         let excerpt = excerpts(&fixture.store, "before fox").remove(0);
         assert!(excerpt.contains("\u{2}fox\u{3}") && excerpt.len() < 200, "{excerpt}");
     }
 
     #[test]
-    fn the_best_come_first_and_of_a_word_that_is_everywhere_the_latest() {
-        let (mut fixture, conversation) = fixture_saying(&["fox fox fox", "a fox among many other words"]);
+    fn the_best_matches_come_first_and_of_a_very_common_word_the_newest() {
+        let (mut fixture, conversation) = fixture_with(&["fox fox fox", "a fox among many other words"]);
         let first = |store: &Store| store.search("fox", 1).unwrap()[0].message;
         assert_eq!(first(&fixture.store), fixture.store.messages(conversation).unwrap()[0].id);
         for _ in 0..RANKED {
@@ -182,7 +187,7 @@ mod tests {
         assert_eq!(first(&fixture.store), messages.last().unwrap().id);
     }
 
-    /// Fails when the index and the messages disagree.
+    /// Fails if the index and the messages disagree.
     fn integrity(store: &Store) {
         store
             .connection

@@ -1,4 +1,4 @@
-//! The settings: one JSON document, replaced as a whole. What is in it is the shell's business.
+//! The settings: one JSON document, replaced as a whole. The application defines its content.
 
 use rusqlite::OptionalExtension;
 
@@ -7,7 +7,7 @@ use crate::{Result, Store};
 const REPLACE: &str = "REPLACE INTO settings (id, json) VALUES (1, ?1)";
 
 impl Store {
-    /// The stored document; `None` when nothing was ever saved.
+    /// Returns the stored document; `None` if none was ever saved.
     pub fn settings(&self) -> Result<Option<String>> {
         Ok(self.connection.query_row("SELECT json FROM settings", [], |row| row.get(0)).optional()?)
     }
@@ -18,7 +18,8 @@ impl Store {
         Ok(())
     }
 
-    /// As [`Store::save_settings`], and keeps the document as it was: both or neither.
+    /// Replaces the document like [`Store::save_settings`] and keeps the previous one: both or
+    /// neither.
     pub fn save_settings_and_keep_the_old(&mut self, json: &str) -> Result<()> {
         let transaction = self.writing()?;
         transaction.execute("REPLACE INTO settings_before (id, json) SELECT id, json FROM settings", [])?;
@@ -26,7 +27,7 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// The document that was kept last.
+    /// Returns the document kept by the last [`Store::save_settings_and_keep_the_old`].
     pub fn settings_before(&self) -> Result<Option<String>> {
         let kept = "SELECT json FROM settings_before";
         Ok(self.connection.query_row(kept, [], |row| row.get(0)).optional()?)
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_no_json_are_refused_and_the_old_ones_stay() {
+    fn settings_that_are_not_json_are_refused_and_the_old_ones_stay() {
         let fixture = Fixture::new();
         fixture.store.save_settings("{}").unwrap();
         fixture.store.save_settings("{").unwrap_err();
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_replaced_can_be_kept_and_are_when_the_new_ones_are() {
+    fn replaced_settings_can_be_kept_if_the_new_ones_are_stored() {
         let mut fixture = Fixture::new();
         fixture.store.save_settings_and_keep_the_old("{}").unwrap();
         assert_eq!(fixture.store.settings_before().unwrap(), None, "there were none");

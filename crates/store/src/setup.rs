@@ -1,12 +1,12 @@
-//! What a conversation is written with: one JSON document each. What is in it is the application's business.
+//! A conversation's own settings: one JSON document each. The application defines its content.
 
 use rusqlite::{OptionalExtension, params};
 
 use crate::{Error, Result, Store};
 
-/// Fails with [`Error::NotFound`] for a conversation that is not there or deleted.
+/// Methods return [`Error::NotFound`] for a conversation that does not exist or is deleted.
 impl Store {
-    /// The stored document; `None` when nothing was ever saved for this conversation.
+    /// Returns the stored document; `None` if none was ever saved for this conversation.
     pub fn setup(&self, conversation: i64) -> Result<Option<String>> {
         let stored = "SELECT setup FROM conversations WHERE id = ?1 AND deleted_at IS NULL";
         let mut statement = self.connection.prepare_cached(stored)?;
@@ -14,7 +14,7 @@ impl Store {
         found.ok_or(Error::NotFound { what: "conversation", id: conversation })
     }
 
-    /// Replaces the document, or with `None` removes it; text that is not JSON is refused.
+    /// Replaces the document, or removes it with `None`; text that is not JSON is refused.
     pub fn save_setup(&self, conversation: i64, json: Option<&str>) -> Result<()> {
         let changed = self.connection.execute(
             "UPDATE conversations SET setup = ?2 WHERE id = ?1 AND deleted_at IS NULL",
@@ -30,7 +30,7 @@ mod tests {
     use crate::store::tests::Fixture;
 
     #[test]
-    fn a_conversation_keeps_its_setup_and_no_other_gets_it() {
+    fn a_conversations_settings_apply_to_it_alone() {
         let fixture = Fixture::new();
         let [mine, other] = ["a", "b"].map(|title| fixture.store.create_conversation(title).unwrap());
         assert_eq!(fixture.store.setup(mine.id).unwrap(), None);
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_that_is_gone_has_no_setup() {
+    fn a_deleted_conversation_has_no_settings() {
         let fixture = Fixture::new();
         let id = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.delete_conversation(id).unwrap();

@@ -1,24 +1,25 @@
-//! Speed-ups of replies: sums over all replies of a pair of models, and those that older versions did not record.
-//! A summary is JSON of others; of it this file knows that `speedup` has `plain_ms` and `elapsed_ms`.
+//! Speed-ups of replies: sums over all replies of a pair of models, and replies of older versions
+//! that did not record one. Of a summary's JSON this module reads only `speedup.plain_ms` and
+//! `speedup.elapsed_ms`.
 
 use rusqlite::params;
 
 use crate::{Error, Result, Store};
 
-/// What all drafted replies of a pair took, and what plain decoding would have taken.
+/// Times of all drafted replies of a pair of models: measured, and estimated without a draft.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairTimes {
-    /// Labels of the models, as their replies have them.
+    /// Labels of the models, as stored with their replies.
     pub target: String,
     pub draft: String,
     pub plain_ms: f64,
     pub elapsed_ms: f64,
-    /// The parts of a continued reply are one.
+    /// Number of replies; a continued reply counts once.
     pub replies: u32,
 }
 
 impl Store {
-    /// The sums over all replies of each pair, the pair with most replies first.
+    /// Returns the sums of each pair, the pair with the most replies first.
     pub fn pair_times(&self) -> Result<Vec<PairTimes>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT reply.target, reply.draft, total(json_extract(reply.summary, '$.speedup.plain_ms')),
@@ -43,8 +44,8 @@ impl Store {
         Ok(pairs.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Replies with a summary that says nothing of a speed-up, not even that there is none, and with a trace to
-    /// measure it by; the newest `most` of them, newest first.
+    /// Returns replies with a trace whose summary records no speed-up, not even its absence: the
+    /// newest `most` of them, newest first.
     pub fn unmeasured_replies(&self, most: u32) -> Result<Vec<i64>> {
         let mut statement = self.connection.prepare_cached(
             "SELECT messages.id FROM messages JOIN traces ON traces.message = messages.id
@@ -54,7 +55,7 @@ impl Store {
         Ok(statement.query_map([most], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Adds a speed-up, as JSON, to the summary of a reply that is over.
+    /// Adds a speed-up, as JSON, to the summary of an ended reply.
     pub fn set_speedup(&self, reply: i64, json: &str) -> Result<()> {
         let sql = "UPDATE messages SET summary = json_set(summary, '$.speedup', json(?2))
                    WHERE id = ?1 AND summary IS NOT NULL";
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_times_of_a_pair_are_summed_over_its_replies_and_a_continued_reply_is_one() {
+    fn times_of_a_pair_are_summed_and_a_continued_reply_counts_once() {
         let mut fixture = Fixture::new();
         let speedup = |plain_ms: u32| format!(r#"{{"speedup":{{"plain_ms":{plain_ms},"elapsed_ms":100}}}}"#);
         let (_, first) = reply(&mut fixture, Some("Draft"), &speedup(200));

@@ -1,4 +1,4 @@
-//! The open database: how it is opened, what time it is, and what is tidied away on the way in.
+//! The open database: opening it, its clock, and the clean-up at each start.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -8,34 +8,35 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
 use crate::{Error, Result, aside, private, schema};
 
-/// How long another program's write is waited for before an operation fails with [`Error::Busy`].
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time to wait for another program's write before an operation fails with [`Error::Busy`].
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long a deleted conversation can be restored, in milliseconds of the store's own time (see `age.rs`).
-const UNDO: i64 = 24 * 60 * 60 * 1000;
+/// Time during which a deleted conversation can be restored, in milliseconds of the store's own
+/// clock (see `age.rs`).
+const UNDO_WINDOW: i64 = 24 * 60 * 60 * 1000;
 
-/// Whether the log stays where it is when the database is closed. So it does until the database was found to be
-/// whole: a log that is put into a damaged one, or taken for that of another, cannot be had back.
+/// Option that keeps the write-ahead log when the database is closed. It is on until the database
+/// was found intact: a log merged into a damaged or unrelated database would be lost.
 const KEEP_LOG: DbConfig = DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE;
 
-/// The database of one person: conversations, messages, traces and settings.
+/// Database of one person: conversations, messages, traces and settings.
 ///
-/// One thread at a time (`Send`, not `Sync`); put it in a `Mutex` to share it. Several stores may be
-/// open on one file: readers never wait, writers wait for each other.
+/// One thread at a time (`Send`, not `Sync`); share it in a `Mutex`. Several stores may be open on
+/// one file: readers never wait, writers wait for each other.
 pub struct Store {
     pub(crate) connection: Connection,
     clock: Box<dyn Fn() -> i64 + Send>,
 }
 
 impl Store {
-    /// Opens the database at `path`, made if missing with the folders above it, upgraded if older.
-    /// What is new belongs to this person alone: nobody else may read it. Conversations deleted more than a day
-    /// ago are removed for good, and their text is overwritten.
+    /// Opens the database at `path`: creates it with its folders if missing, upgrades it if older.
+    /// New files are readable by their owner only. Conversations deleted more than a day ago are
+    /// purged, and their text is overwritten.
     pub fn open(path: &Path) -> Result<Self> {
         Self::open_with_clock(path, system_clock)
     }
 
-    /// As [`Store::open`], with a clock of one's own (milliseconds since 1970).
+    /// Opens the database like [`Store::open`], with another clock (milliseconds since 1970).
     pub fn open_with_clock(path: &Path, clock: impl Fn() -> i64 + Send + 'static) -> Result<Self> {
         if let Some(folder) = path.parent() {
             private::create_folder(folder)
@@ -47,42 +48,42 @@ impl Store {
             let connection = connect(path)?;
             let mut store = Self { connection, clock: Box::new(clock) };
             schema::migrate(&mut store.connection)?;
-            // What every start reads.
-            store.settings().and_then(|_| store.conversations()).map_err(schema::not_ours)?;
+            // Every start reads these.
+            store.settings().and_then(|_| store.conversations()).map_err(schema::as_damaged)?;
             Ok(store)
         };
         let mut store =
             open().map_err(|source| Error::Open { path: path.to_path_buf(), source: Box::new(source) })?;
-        match store.tidy() {
+        match store.clean_up() {
             Err(source @ Error::Damaged(_)) => {
                 return Err(Error::Open { path: path.to_path_buf(), source: Box::new(source) });
             }
-            // A full disk must not keep a person from reading what is there.
-            Err(error) => tracing::warn!("{}: not tidied: {error}", path.display()),
+            // A full disk must not keep anybody from reading existing data.
+            Err(error) => tracing::warn!("{}: clean-up failed: {error}", path.display()),
             Ok(()) => (),
         }
         store.connection.set_db_config(KEEP_LOG, false)?;
         Ok(store)
     }
 
-    /// Removes what can no longer be restored, lets search find the replies that were under way when the
-    /// program was killed, and packs their rounds. What was removed by now is in no file after that.
-    fn tidy(&mut self) -> Result<()> {
-        let over = self.grow_older()? - UNDO;
+    /// Purges what can no longer be restored, indexes the replies that were interrupted by a kill,
+    /// and packs their rounds. Afterwards no file contains purged text.
+    fn clean_up(&mut self) -> Result<()> {
+        let over = self.count_opening()? - UNDO_WINDOW;
         let purged = self.connection.execute("DELETE FROM conversations WHERE deleted_at <= ?1", [over])?;
         let removed = self.connection.execute("DELETE FROM messages WHERE deleted_at <= ?1", [over])?;
         let ended = self
             .connection
             .execute("UPDATE messages SET indexed = 1 WHERE indexed = 0 AND deleted_with IS NULL", [])?;
-        let barren = self.remove_all_barren()?;
+        let empty = self.remove_empty_replies()?;
         let packed = self.pack_all()?;
-        // The log still has the pages as they were. It cannot be emptied while another program reads.
+        // The log still has the old pages. It cannot be emptied while another program reads.
         let busy: bool =
             self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
         if busy {
             tracing::info!("another program reads; the log is emptied at a later start");
         }
-        tracing::debug!(purged, removed, ended, barren, packed, "store opened");
+        tracing::debug!(purged, removed, ended, empty, packed, "store opened");
         Ok(())
     }
 
@@ -91,24 +92,24 @@ impl Store {
         (self.clock)()
     }
 
-    /// A transaction that holds the write lock from its start, so that it cannot fail half-way
-    /// because someone else wrote in between.
+    /// Begins a transaction that holds the write lock from its start, so it cannot fail half-way
+    /// because another program wrote in between.
     pub(crate) fn writing(&mut self) -> Result<Transaction<'_>> {
         Ok(self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
     }
 }
 
 fn connect(path: &Path) -> Result<Connection> {
-    // Not `Connection::open`: it would take a path that begins with "file:" for a URI.
+    // `Connection::open` would treat a path that begins with "file:" as a URI.
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // Windows finds more than 260 characters by a full name alone; the standard library sees to that itself. The
-    // file may not be there yet, its folder is.
+    // Windows accepts more than 260 characters only in a full path; the standard library handles
+    // that. The file may not exist yet, its folder does.
     let full = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
     let full = if cfg!(windows) { full() } else { None };
     let connection = Connection::open_with_flags(full.as_deref().unwrap_or(path), flags)?;
     connection.set_db_config(KEEP_LOG, true)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
         tracing::warn!("{}: no write-ahead log on this file system ({mode})", path.display());
@@ -117,7 +118,7 @@ fn connect(path: &Path) -> Result<Connection> {
     // moments but never damages the file.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "foreign_keys", true)?;
-    // Deleted text is overwritten, and not just forgotten.
+    // Deleted text is overwritten, not only unlinked.
     connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))?;
     Ok(connection)
 }
@@ -136,7 +137,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::Ending;
 
-    /// A store in a folder of its own whose clock stands still until it is moved.
+    /// A store in its own folder, with a clock that stands still until it is moved.
     pub(crate) struct Fixture {
         pub(crate) store: Store,
         pub(crate) clock: Arc<AtomicI64>,
@@ -151,7 +152,7 @@ pub(crate) mod tests {
             Self { store, clock, folder }
         }
 
-        /// Closes the store and opens it again `later` milliseconds later.
+        /// Closes the store and reopens it `later` milliseconds later.
         pub(crate) fn reopen(self, later: i64) -> Self {
             let Self { store, clock, folder } = self;
             drop(store);
@@ -160,7 +161,7 @@ pub(crate) mod tests {
             Self { store, clock, folder }
         }
 
-        /// Opens it again and again, until what was deleted cannot be restored any more.
+        /// Reopens the store until nothing deleted can be restored any more.
         pub(crate) fn reopen_for_a_day(self) -> Self {
             (0..3).fold(self, |fixture, _| fixture.reopen(9 * 60 * 60 * 1000))
         }
@@ -182,7 +183,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn opening_makes_missing_folders_and_keeps_what_is_there() {
+    fn opening_creates_missing_folders_and_keeps_existing_data() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a/b/foretoken.db");
         let id = Store::open(&path).unwrap().create_conversation("kept").unwrap().id;
@@ -190,7 +191,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_long_path_with_spaces_and_umlauts_is_like_any_other() {
+    fn a_long_path_with_spaces_and_umlauts_works() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("Jürgen Groß ".repeat(9).trim_end());
         let path = path.join("größte Ordner ".repeat(9).trim_end()).join("foretoken.db");
@@ -198,7 +199,7 @@ pub(crate) mod tests {
         let store = Store::open(&path).unwrap();
         let id = store.create_conversation("kept").unwrap().id;
         let beside = path.with_file_name("foretoken.db-wal");
-        assert!(beside.metadata().unwrap().len() > 0, "the log is where it belongs");
+        assert!(beside.metadata().unwrap().len() > 0, "the log is beside the database");
         drop(store);
         let aside = Store::set_aside(&path, "2026-11-24").unwrap();
         assert_eq!(Store::open(&aside).unwrap().conversation(id).unwrap().title, "kept");
@@ -225,7 +226,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_says_where_and_what_to_do() {
+    fn a_folder_that_cannot_be_created_is_reported_with_its_path_and_advice() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("file"), "").unwrap();
         let error = Store::open(&folder.path().join("file/foretoken.db")).err().unwrap();
@@ -244,7 +245,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_refused_with_its_path_and_not_touched() {
+    fn a_damaged_file_is_refused_with_its_path_and_left_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foretoken.db");
         let rubbish = "not a database, but long enough to be one. ".repeat(50);
@@ -262,7 +263,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_programs_database_is_refused_whatever_version_it_says_it_has() {
+    fn a_database_of_another_program_is_refused_whatever_its_version() {
         for version in [0, 1, 3] {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("foretoken.db");
@@ -280,7 +281,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_full_disk_fails_the_write_and_keeps_everything_before_it() {
+    fn a_write_on_a_full_disk_fails_and_keeps_everything_before_it() {
         let mut fixture = Fixture::new();
         let store = &mut fixture.store;
         let conversation = store.create_conversation("c").unwrap().id;
@@ -302,7 +303,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_read_only_database_can_be_read_and_says_why_it_cannot_be_written() {
+    fn a_read_only_database_can_be_read_and_explains_why_it_cannot_be_written() {
         let fixture = Fixture::new();
         let id = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.connection.pragma_update(None, "query_only", true).unwrap();
@@ -312,7 +313,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_writer_that_does_not_let_go_is_reported_as_busy() {
+    fn a_writer_that_keeps_its_lock_is_reported_as_busy() {
         let mut fixture = Fixture::new();
         let other = open(fixture.folder.path(), &fixture.clock);
         other.connection.busy_timeout(Duration::from_millis(10)).unwrap();

@@ -1,15 +1,17 @@
-//! What a new conversation is called until a person or a model gives it another title.
+//! Title of a new conversation until a person or a model gives it another one.
 
-/// Longest title in characters, the ellipsis included.
+/// Longest title in characters, including the ellipsis.
 pub const LONGEST_TITLE: usize = 48;
 
-/// A title from the first message: its first words on one line, cut between words where possible.
+/// Returns a title from the first message: its first words on one line, cut between words if
+/// possible.
 pub fn title_from(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     if line.is_empty() {
         return "New conversation".into();
     }
-    // The byte where the last allowed character starts: what is cut ends there to fit its ellipsis.
+    // Byte offset of the last allowed character: a cut title ends there, so the ellipsis still
+    // fits.
     let mut starts = line.char_indices().skip(LONGEST_TITLE - 1).map(|(at, _)| at);
     let (Some(last), Some(after)) = (starts.next(), starts.next()) else {
         return line;
@@ -57,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_written_still_has_a_title() {
+    fn an_empty_message_still_gets_a_title() {
         assert_eq!(title_from(" \n"), "New conversation");
     }
 }

@@ -1,5 +1,5 @@
-//! Conversations as a whole, with all their branches: out of the store, and into it, for copies, exports and imports.
-//! What their files look like is not known here.
+//! Whole conversations with all their branches, read from the store and added to it, for copies,
+//! exports and imports. File formats are defined elsewhere.
 
 use std::collections::HashMap;
 
@@ -10,78 +10,81 @@ use crate::{
     Attached, Conversation, Error, Result, Role, Store, attachments, branches, conversations, rounds,
 };
 
-/// A conversation as a whole.
+/// A whole conversation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree {
     pub title: String,
-    /// Whether a person or a model gave it its title.
+    /// `true` if a person or a model gave the title.
     pub named: bool,
     pub pinned: bool,
     /// Milliseconds since 1970.
     pub created_at: i64,
     /// When a message was last added, in milliseconds since 1970.
     pub updated_at: i64,
-    /// All messages in the order in which they were said: each comes after the one it follows.
+    /// All messages in the order they were written: each comes after its parent.
     pub nodes: Vec<Node>,
-    /// A message of the shown branch, which goes on to the newest of what follows it; `None` for the last one.
+    /// A message of the shown branch, which continues with the newest messages below it; `None` for
+    /// the last one.
     pub leaf: Option<usize>,
-    /// The first that the model still sees; `None` while it sees all.
+    /// First message in the model's context; `None` if it has all messages.
     pub seen_from: Option<usize>,
-    /// What it is written with: JSON, anything else is refused; `None` where no reply was written here.
+    /// The conversation's own settings as JSON; other text is refused. `None` before the first
+    /// reply.
     pub setup: Option<String>,
 }
 
 /// A message of a [`Tree`]; see [`crate::Message`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Node {
-    /// Its number in the store; 0 for one that was not there.
+    /// Id in the store; 0 for a message from elsewhere.
     pub id: i64,
-    /// Which message of the tree it follows.
+    /// Index of the parent in the tree.
     pub parent: Option<usize>,
-    /// Whether a model wrote it.
+    /// `true` for a reply, `false` for a question.
     pub reply: bool,
     pub text: String,
-    /// The files beside it.
+    /// Attachments with their texts.
     pub attached: Vec<Attached>,
     /// Milliseconds since 1970.
     pub created_at: i64,
     pub finish: Option<String>,
-    /// JSON; anything else is refused.
+    /// Statistics as JSON; other text is refused.
     pub summary: Option<String>,
     pub target: Option<String>,
     pub draft: Option<String>,
     pub problem: Option<String>,
-    /// The first that the model saw when it wrote the reply.
+    /// First message in the model's context when it wrote the reply.
     pub seen_from: Option<usize>,
-    /// Its trace, a JSON document for each round, where it is brought along: [`Store::tree`] leaves that to
-    /// [`Store::rounds`], since traces take most of the room.
+    /// Rounds of the trace, a JSON document each, if they were read: [`Store::tree`] leaves them to
+    /// [`Store::rounds`], because traces take most of the space.
     pub rounds: Vec<String>,
 }
 
 impl Tree {
-    /// What leads to the message of this number, and that; `None` where there is none.
+    /// Keeps only the message with this id and its ancestors; `None` if there is no such message.
     fn up_to(mut self, message: i64) -> Option<Self> {
         let last = self.nodes.iter().position(|node| node.id == message)?;
         let mut path: Vec<usize> =
-            std::iter::successors(Some(last), |&place| self.nodes[place].parent).collect();
+            std::iter::successors(Some(last), |&index| self.nodes[index].parent).collect();
         path.reverse();
-        let place = |old: Option<usize>| old.and_then(|old| path.binary_search(&old).ok());
+        let index = |old: Option<usize>| old.and_then(|old| path.binary_search(&old).ok());
         let nodes = path.iter().map(|&old| {
             let node = std::mem::take(&mut self.nodes[old]);
-            Node { parent: place(node.parent), seen_from: place(node.seen_from), ..node }
+            Node { parent: index(node.parent), seen_from: index(node.seen_from), ..node }
         });
         let nodes = nodes.collect();
-        Some(Self { nodes, leaf: None, seen_from: place(self.seen_from), ..self })
+        Some(Self { nodes, leaf: None, seen_from: index(self.seen_from), ..self })
     }
 }
 
 impl Node {
-    /// Without its files and rounds. `places` has those of the messages before it, by their numbers.
-    fn read(row: &Row<'_>, places: &HashMap<i64, usize>) -> rusqlite::Result<Self> {
-        let place = |id: Option<i64>| id.and_then(|id| places.get(&id).copied());
+    /// Reads a message without attachments and rounds. `indices` maps ids of earlier messages to
+    /// their indices.
+    fn read(row: &Row<'_>, indices: &HashMap<i64, usize>) -> rusqlite::Result<Self> {
+        let index = |id: Option<i64>| id.and_then(|id| indices.get(&id).copied());
         Ok(Self {
             id: row.get(0)?,
-            parent: place(row.get(1)?),
+            parent: index(row.get(1)?),
             reply: row.get::<_, Role>(2)? == Role::Assistant,
             text: row.get(3)?,
             attached: Vec::new(),
@@ -91,17 +94,17 @@ impl Node {
             target: row.get(7)?,
             draft: row.get(8)?,
             problem: row.get(9)?,
-            seen_from: place(row.get(10)?),
+            seen_from: index(row.get(10)?),
             rounds: Vec::new(),
         })
     }
 }
 
-/// What was said, in the order of the numbers, and what it followed.
-type Said = Vec<(Option<usize>, bool, String)>;
+/// Texts of a tree in order, each with its parent's index and whether it is a reply.
+type Texts = Vec<(Option<usize>, bool, String)>;
 
 impl Store {
-    /// All that is in a conversation and not deleted.
+    /// Returns everything in a conversation that is not deleted.
     pub fn tree(&self, conversation: i64) -> Result<Tree> {
         let Conversation { title, pinned, created_at, updated_at, seen_from, .. } =
             self.conversation(conversation)?;
@@ -111,24 +114,24 @@ impl Store {
         )?;
         let mut rows = statement.query([conversation])?;
         let mut nodes: Vec<Node> = Vec::new();
-        let mut places = HashMap::new();
+        let mut indices = HashMap::new();
         while let Some(row) = rows.next()? {
-            let node = Node::read(row, &places)?;
-            places.insert(node.id, nodes.len());
+            let node = Node::read(row, &indices)?;
+            indices.insert(node.id, nodes.len());
             nodes.push(node);
         }
-        let place = |id: Option<i64>| id.and_then(|id| places.get(&id).copied());
-        let leaf = place(branches::leaf(&self.connection, conversation)?);
+        let index = |id: Option<i64>| id.and_then(|id| indices.get(&id).copied());
+        let leaf = index(branches::leaf(&self.connection, conversation)?);
         for node in &mut nodes {
             node.attached = self.attached(node.id)?;
         }
         let (named, setup) = (self.is_named(conversation)?, self.setup(conversation)?);
-        let seen_from = place(seen_from);
+        let seen_from = index(seen_from);
         Ok(Tree { title, named, pinned, created_at, updated_at, nodes, leaf, seen_from, setup })
     }
 
-    /// Stores a copy of a conversation under another title, with its traces: all its branches, or what leads to the
-    /// message `up_to` and that alone.
+    /// Stores a copy of a conversation under another title, with its traces: all branches, or only
+    /// the path to the message `up_to`.
     pub fn copy_conversation(
         &mut self,
         conversation: i64,
@@ -154,12 +157,12 @@ impl Store {
         self.conversation(copy)
     }
 
-    /// Stores a conversation of another file as one that is deleted, so that nobody sees it before
-    /// [`Store::show_added`]. Where that never comes, because the program is killed say, it goes as what is deleted
-    /// does. Returns its number.
+    /// Stores a conversation from another file as deleted, so it stays invisible until
+    /// [`Store::show_added`]. If that never happens, for example after a kill, the conversation is
+    /// purged like other deleted ones. Returns its id.
     ///
     /// # Errors
-    /// [`Error::Damaged`] for a message that follows none before it.
+    /// Returns [`Error::Damaged`] for a message whose parent does not come before it.
     pub fn add_hidden(&mut self, tree: &Tree) -> Result<i64> {
         let age = self.age()?;
         let transaction = self.writing()?;
@@ -177,7 +180,7 @@ impl Store {
         self.of_all(conversations, "UPDATE conversations SET deleted_at = NULL WHERE id = ?1")
     }
 
-    /// Removes conversations that were added hidden, with everything in them.
+    /// Removes conversations that were added hidden, with all their messages.
     pub fn remove_added(&mut self, conversations: &[i64]) -> Result<()> {
         self.of_all(conversations, "DELETE FROM conversations WHERE id = ?1")
     }
@@ -192,16 +195,16 @@ impl Store {
         Ok(transaction.commit()?)
     }
 
-    /// Whether all that is said in `tree` is in a conversation that began at the same moment.
+    /// Returns whether a conversation that began at the same moment contains every text of `tree`.
     pub fn holds(&self, tree: &Tree) -> Result<bool> {
         let mut statement = self
             .connection
             .prepare_cached("SELECT id FROM conversations WHERE created_at = ?1 AND deleted_at IS NULL")?;
         let candidates: Vec<i64> =
             statement.query_map([tree.created_at], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        let wanted = said(tree);
+        let wanted = texts(tree);
         for candidate in candidates {
-            let there = said(&self.tree(candidate)?);
+            let there = texts(&self.tree(candidate)?);
             if there.len() >= wanted.len()
                 && wanted.iter().all(|message| there.binary_search(message).is_ok())
             {
@@ -212,17 +215,18 @@ impl Store {
     }
 }
 
-/// Of a reply that is not over: what is not packed yet.
+/// SQL that copies the rounds of an unfinished reply, which are not packed yet.
 const ROUNDS: &str = "rounds (message, idx, json) SELECT ?2, idx, json FROM rounds";
 
-/// What is said in a tree, sorted: texts with what they follow, by its place among the texts before.
-fn said(tree: &Tree) -> Said {
-    let mut said: Said = tree.nodes.iter().map(|node| (node.parent, node.reply, node.text.clone())).collect();
-    said.sort_unstable();
-    said
+/// Texts of a tree, sorted, each with its parent's position among the earlier texts.
+fn texts(tree: &Tree) -> Texts {
+    let mut texts: Texts =
+        tree.nodes.iter().map(|node| (node.parent, node.reply, node.text.clone())).collect();
+    texts.sort_unstable();
+    texts
 }
 
-/// Inserts a conversation with its messages, without traces; returns its number and theirs.
+/// Inserts a conversation with its messages, without traces; returns its id and theirs.
 fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
     let conversation = conversations::insert(connection, &tree.title, tree.named, tree.created_at)?;
     let mut ids: Vec<i64> = Vec::with_capacity(tree.nodes.len());
@@ -232,9 +236,10 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
     )?;
     for node in &tree.nodes {
         let parent = match node.parent {
-            Some(parent) => Some(*ids.get(parent).ok_or_else(|| {
-                Error::Damaged("a message follows one that does not come before it".to_owned())
-            })?),
+            Some(parent) => Some(
+                *ids.get(parent)
+                    .ok_or_else(|| Error::Damaged("a message comes before its parent".to_owned()))?,
+            ),
             None => None,
         };
         statement.execute(params![
@@ -247,7 +252,7 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
             node.target,
             node.draft,
             node.problem,
-            node.seen_from.and_then(|place| ids.get(place)),
+            node.seen_from.and_then(|index| ids.get(index)),
             parent,
         ])?;
         let id = connection.last_insert_rowid();
@@ -255,7 +260,7 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
         ids.push(id);
     }
     let shown = tree.leaf.and_then(|leaf| ids.get(leaf)).or(ids.last());
-    // What follows the last message that is shown could not be reached.
+    // Messages below the last shown one would be unreachable.
     let leaf = shown.map(|&shown| branches::newest_below(connection, shown)).transpose()?;
     connection.execute(
         "UPDATE conversations SET pinned = ?2, updated_at = ?3, leaf = ?4, seen_from = ?5, setup = ?6 \
@@ -265,7 +270,7 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
             tree.pinned,
             tree.updated_at,
             leaf,
-            tree.seen_from.and_then(|place| ids.get(place)),
+            tree.seen_from.and_then(|index| ids.get(index)),
             tree.setup,
         ],
     )?;
@@ -280,7 +285,8 @@ mod tests {
     use crate::store::tests::Fixture;
     use crate::{Asked, AttachmentKind, Ending};
 
-    /// Two questions and a reply to each; the first reply was written again, and the branch of the first is shown.
+    /// A conversation of two questions with replies; the first reply was regenerated, and the
+    /// original's branch is shown.
     fn branched() -> (Fixture, i64) {
         let mut fixture = Fixture::new();
         let file = Attached { name: "a.txt".into(), kind: AttachmentKind::Pdf, text: "Foxes".into() };
@@ -305,16 +311,16 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_up_to_a_message_has_what_leads_to_it_and_nothing_beside() {
+    fn a_copy_up_to_a_message_contains_only_the_path_to_it() {
         let (mut fixture, id) = branched();
         let all = fixture.store.tree(id).unwrap();
-        let [question, first, again, next, ..] = [0, 1, 2, 3].map(|place: usize| all.nodes[place].id);
+        let [question, first, again, next, ..] = [0, 1, 2, 3].map(|index: usize| all.nodes[index].id);
         let texts = |fixture: &Fixture, id: i64| -> Vec<String> {
             fixture.store.messages(id).unwrap().into_iter().map(|message| message.text).collect()
         };
         let copy = fixture.store.copy_conversation(id, Some(again), "From here").unwrap();
         assert_eq!(texts(&fixture, copy.id), ["Why?", "a hen"]);
-        assert_eq!(copy.seen_from, None, "that message did not come along");
+        assert_eq!(copy.seen_from, None, "that message was not copied");
         let copy = fixture.store.copy_conversation(id, Some(next), "And on").unwrap();
         assert_eq!(texts(&fixture, copy.id), ["Why?", "a fox", "And?"]);
         let copied = fixture.store.tree(copy.id).unwrap();
@@ -327,14 +333,14 @@ mod tests {
         assert!(matches!(missing, Error::NotFound { what: "message", .. }), "{missing}");
     }
 
-    /// A tree as it is elsewhere.
-    fn without_numbers(mut tree: Tree) -> Tree {
+    /// Removes the ids, as in a tree from another store.
+    fn without_ids(mut tree: Tree) -> Tree {
         tree.nodes.iter_mut().for_each(|node| node.id = 0);
         tree
     }
 
     #[test]
-    fn a_copy_has_all_branches_and_traces_and_nothing_of_it_is_the_originals() {
+    fn a_copy_has_all_branches_and_traces_and_shares_nothing_with_the_original() {
         let (mut fixture, id) = branched();
         let before = fixture.store.tree(id).unwrap();
         fixture.wait(5);
@@ -343,7 +349,7 @@ mod tests {
         let copied = fixture.store.tree(copy.id).unwrap();
         let expected =
             Tree { title: "Copy".into(), named: true, updated_at: copy.updated_at, ..before.clone() };
-        assert_eq!(without_numbers(copied.clone()), without_numbers(expected));
+        assert_eq!(without_ids(copied.clone()), without_ids(expected));
         assert_eq!((copied.nodes[0].attached.len(), copied.setup.is_some()), (1, true));
         assert_eq!(fixture.store.rounds(copied.nodes[1].id).unwrap(), ["[0]", "[1]"]);
         assert_eq!(fixture.store.search("fox", 9).unwrap().len(), 2);
@@ -353,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_is_not_over_is_copied_as_far_as_it_is() {
+    fn an_unfinished_reply_is_copied_as_far_as_it_is_written() {
         let (mut fixture, id) = branched();
         let (_, begun) = fixture.store.ask(Some(id), "So?", "Starter", None).unwrap();
         fixture.store.append_rounds(begun.id, "half", &[(0, "[0]")]).unwrap();
@@ -364,9 +370,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_added_is_seen_when_all_of_it_is_and_goes_without_a_trace_otherwise() {
+    fn added_conversations_appear_together_and_are_purged_otherwise() {
         let (mut fixture, id) = branched();
-        let mut tree = without_numbers(fixture.store.tree(id).unwrap());
+        let mut tree = without_ids(fixture.store.tree(id).unwrap());
         tree.nodes[1].rounds = vec!["[7]".to_owned()];
         let mut there = Vec::new();
         for _ in 0..3 {
@@ -380,7 +386,7 @@ mod tests {
         let shown = fixture.store.tree(there[0]).unwrap();
         assert_eq!(fixture.store.rounds(shown.nodes[1].id).unwrap(), ["[7]"]);
         tree.nodes[1].rounds.clear();
-        assert_eq!(without_numbers(shown), tree);
+        assert_eq!(without_ids(shown), tree);
         assert!(fixture.store.show_added(&[there[0], 99]).is_err());
         let fixture = fixture.reopen_for_a_day().reopen(0);
         assert!(matches!(fixture.store.restore_conversation(killed), Err(Error::NotFound { .. })));
@@ -388,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_is_shown_to_its_middle_goes_on_to_the_newest_below() {
+    fn a_tree_that_shows_an_inner_message_continues_to_the_newest_below_it() {
         let mut fixture = Fixture::new();
         let node = |parent, text: &str| Node { parent, text: text.to_owned(), ..Node::default() };
         let nodes = vec![
@@ -412,10 +418,10 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_messages_after_the_same_one_are_read_as_quickly_as_in_a_row() {
+    fn thousands_of_siblings_are_read_as_quickly_as_a_chain() {
         let mut fixture = Fixture::new();
         let mut seconds = |parent: fn(usize) -> usize| {
-            let node = |place: usize| Node { parent: place.checked_sub(1).map(parent), ..Node::default() };
+            let node = |index: usize| Node { parent: index.checked_sub(1).map(parent), ..Node::default() };
             let tree = Tree { nodes: (0..=20_000).map(node).collect(), ..Tree::default() };
             let id = fixture.store.add_hidden(&tree).unwrap();
             fixture.store.show_added(&[id]).unwrap();
@@ -428,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_conversation_is_known_again_also_when_it_went_on_since() {
+    fn a_conversation_is_recognised_even_if_it_was_continued() {
         let (mut fixture, id) = branched();
         let tree = fixture.store.tree(id).unwrap();
         fixture.store.ask(Some(id), "So?", "Starter", None).unwrap();
@@ -443,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_follows_none_before_it_is_refused_and_nothing_is_kept() {
+    fn a_message_that_comes_before_its_parent_is_refused_and_nothing_is_stored() {
         let mut fixture = Fixture::new();
         for parent in [0, 7] {
             let node = Node { parent: Some(parent), ..Node::default() };

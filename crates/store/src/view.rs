@@ -1,11 +1,12 @@
-//! How the window looks: one JSON document, replaced as a whole. Its content is the application's business.
+//! View state of the window: one JSON document, replaced as a whole. The application defines its
+//! content.
 
 use rusqlite::OptionalExtension;
 
 use crate::{Result, Store};
 
 impl Store {
-    /// The stored document; `None` when nothing was ever saved.
+    /// Returns the stored document; `None` if none was ever saved.
     pub fn view_state(&self) -> Result<Option<String>> {
         Ok(self.connection.query_row("SELECT json FROM view_state", [], |row| row.get(0)).optional()?)
     }
@@ -22,7 +23,7 @@ mod tests {
     use crate::store::tests::Fixture;
 
     #[test]
-    fn a_view_state_is_replaced_as_a_whole_and_survives_a_restart() {
+    fn the_view_state_is_replaced_as_a_whole_and_survives_a_restart() {
         let fixture = Fixture::new();
         assert_eq!(fixture.store.view_state().unwrap(), None);
         fixture.store.save_view_state(r#"{"wraps_code":true}"#).unwrap();

@@ -1,4 +1,4 @@
-//! A killed process loses at most what it had not yet appended, and readers do not wait for writers.
+//! A killed process loses only rounds it had not yet appended, and readers do not wait for writers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::io::{BufRead, BufReader};
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use foretoken_store::{Ending, Error, Store};
 
-/// Names the database to write to in the process that is going to be killed.
+/// Environment variable that names the database to write to, in the process that will be killed.
 const VICTIM: &str = "FORETOKEN_TEST_VICTIM";
 
-/// Appends one round after another for ever, and says each index once it is stored.
+/// Appends rounds forever and prints each index once it is stored.
 fn write_until_killed(path: &Path) -> ! {
     let mut store = Store::open(path).unwrap();
     let conversation = store.create_conversation("c").unwrap().id;
@@ -34,7 +34,7 @@ fn a_killed_process_loses_at_most_the_round_under_way() {
     if let Some(path) = std::env::var_os(VICTIM) {
         write_until_killed(Path::new(&path));
     }
-    // Different numbers of rounds kill it at different moments of a write.
+    // Different numbers of rounds kill the process at different moments of a write.
     for rounds in [1, 7, 40, 150] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("foretoken.db");
@@ -55,7 +55,7 @@ fn a_killed_process_loses_at_most_the_round_under_way() {
     }
 }
 
-/// Writes a reply again and again for ever, and says how often it was whole.
+/// Regenerates a reply forever and prints the number of each complete one.
 fn regenerate_until_killed(path: &Path) -> ! {
     let mut store = Store::open(path).unwrap();
     let (_, begun) = store.ask(None, "Tell me about foxes", "Starter", None).unwrap();
@@ -69,7 +69,7 @@ fn regenerate_until_killed(path: &Path) -> ! {
     unreachable!()
 }
 
-/// The text of the reply with this number.
+/// Complete text of the reply with this number.
 fn whole_text(number: u32) -> String {
     format!("{}end", word(number).repeat(5))
 }
@@ -84,8 +84,8 @@ fn write_reply(store: &mut Store, reply: i64, number: u32) {
 }
 
 #[test]
-fn whenever_a_process_that_regenerates_is_killed_all_whole_replies_are_there() {
-    const NAME: &str = "whenever_a_process_that_regenerates_is_killed_all_whole_replies_are_there";
+fn a_process_killed_while_it_regenerates_keeps_all_complete_replies() {
+    const NAME: &str = "a_process_killed_while_it_regenerates_keeps_all_complete_replies";
     if let Some(path) = std::env::var_os(VICTIM) {
         regenerate_until_killed(Path::new(&path));
     }
@@ -108,16 +108,16 @@ fn whenever_a_process_that_regenerates_is_killed_all_whole_replies_are_there() {
                 assert_eq!(store.rounds(reply.id).unwrap(), vec![format!("[{number}]"); 5]);
                 whole += 1;
             } else {
-                assert_eq!(reply.id, messages[1].id, "all but the last are whole");
+                assert_eq!(reply.id, messages[1].id, "all but the last are complete");
                 assert!(whole_text(number).starts_with(&reply.text) && !reply.text.is_empty());
             }
         }
-        assert!((stored + 1..=stored + 2).contains(&whole), "{stored} were whole at least, and {whole} are");
+        assert!((stored + 1..=stored + 2).contains(&whole), "at least {stored} were complete, {whole} are");
     }
 }
 
-/// Runs the test that writes, kills it when it said so many times that something is stored, and returns how often it
-/// said so in all.
+/// Runs the test `writer`, kills it after `rounds` "stored" lines, and returns the number of such
+/// lines in all.
 fn run_and_kill_after(rounds: u32, path: &Path, writer: &str) -> u32 {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", writer, "--nocapture"])
@@ -125,19 +125,19 @@ fn run_and_kill_after(rounds: u32, path: &Path, writer: &str) -> u32 {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = 0;
+    let mut printed = 0;
     for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        // The test harness may have begun the first line with words of its own.
+        // The test harness may print text of its own before the first line.
         if line.unwrap().contains("stored ") {
-            said += 1;
+            printed += 1;
         }
-        if said == rounds {
+        if printed == rounds {
             child.kill().unwrap();
         }
     }
     let status = child.wait().unwrap();
-    assert!(!status.success() && said >= rounds, "the writer ended by itself: {status}");
-    said
+    assert!(!status.success() && printed >= rounds, "the writer ended by itself: {status}");
+    printed
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn another_connection_reads_a_consistent_state_while_one_writes() {
         while !writing.is_finished() {
             let text = reader.message(reply).unwrap().text;
             let seen = text.split_whitespace().count();
-            assert!(seen >= before, "what was read before is gone");
+            assert!(seen >= before, "text read earlier is gone");
             assert!(reader.rounds(reply).unwrap().len() >= seen, "a text without its rounds");
             before = seen;
         }

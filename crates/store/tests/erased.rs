@@ -1,24 +1,24 @@
-//! What was deleted for good is in no file any more.
+//! Purged text is in no file any more.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::{Path, PathBuf};
 
 use foretoken_store::{Ending, Store};
 
-/// Of a word of the deleted conversation, what the full-text index keeps of it whatever stands beside it there.
+/// Words of the deleted conversation whose letters stay contiguous in the full-text index.
 const TRACES: [&str; 5] = ["titlequagga", "askedquagga", "hurriedquagga", "repliedquagga", "summedquagga"];
 
-/// A day of openings, each eight hours after the other.
+/// Opens the store; consecutive openings are eight hours apart, so three make a day.
 fn open(path: &Path, opening: i64) -> Store {
     Store::open_with_clock(path, move || opening * 8 * 60 * 60 * 1000).unwrap()
 }
 
-/// The files of the folder with one of the texts in them, whatever its case.
+/// Files of the folder that contain one of the texts, ignoring case.
 fn files_with(folder: &Path, texts: &[&str]) -> Vec<PathBuf> {
     let files = folder.read_dir().unwrap().map(|entry| entry.unwrap().path());
     let contains = |path: &PathBuf| {
         let bytes = std::fs::read(path).unwrap().to_ascii_lowercase();
-        // Without the first letter, which the index may share with the word before.
+        // The index may share the first letter with the previous word.
         texts.iter().any(|text| {
             let end = &text.as_bytes()[1..];
             bytes.windows(end.len()).any(|part| part == end)
@@ -27,7 +27,7 @@ fn files_with(folder: &Path, texts: &[&str]) -> Vec<PathBuf> {
     files.filter(contains).collect()
 }
 
-/// A conversation in which each of the words stands once, and where a reply was under way when it was deleted.
+/// Writes a conversation that contains each of the words, with an unfinished reply.
 fn write(store: &mut Store) -> i64 {
     let conversation = store.create_conversation("Titlequagga").unwrap().id;
     store.add_user_message(conversation, "Askedquagga, then more: ").unwrap();
@@ -42,7 +42,7 @@ fn write(store: &mut Store) -> i64 {
 }
 
 #[test]
-fn of_a_conversation_that_was_purged_no_file_has_a_word_while_the_others_stay() {
+fn no_file_contains_a_word_of_a_purged_conversation_and_others_stay() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("foretoken.db");
     let mut store = open(&path, 1);
@@ -60,7 +60,7 @@ fn of_a_conversation_that_was_purged_no_file_has_a_word_while_the_others_stay() 
 
     drop(open(&path, 2));
     drop(open(&path, 3));
-    assert!(!files_with(folder.path(), &TRACES).is_empty(), "it can be restored for a day");
+    assert!(!files_with(folder.path(), &TRACES).is_empty(), "still restorable for a day");
     let store = open(&path, 4);
     for word in TRACES {
         assert_eq!(files_with(folder.path(), &[word]), Vec::<PathBuf>::new(), "{word}, while it is open");
