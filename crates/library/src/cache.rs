@@ -1,9 +1,9 @@
 //! The hub's cache on disk, shared with other programs: `models--owner--name/snapshots/<revision>/`
-//! holds links into `blobs/`, `refs/main` names the revision last asked for.
+//! holds links into `blobs/`, and `refs/main` names the revision used last.
 //!
-//! Read here rather than through `hf-hub`, which needs a working HTTP client even to list files: a
-//! computer without certificates could not open what it already has. Where the cache is, `hf-hub`
-//! says, so that downloads and this listing agree.
+//! The cache is read here rather than through `hf-hub`, which needs a working HTTP client even to
+//! list files: a computer without certificates could not use the models it already has. `hf-hub`
+//! still decides the cache's folder, so downloads and this listing agree.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,15 +14,15 @@ use std::time::SystemTime;
 use crate::model_path::{Found, models_below, visible_entries};
 use crate::{Error, Result};
 
-/// What the hub says of a file.
+/// Metadata of a file on the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FileMetadata {
-    /// The file's name in the cache: for large files their SHA-256, for small ones git's SHA-1.
+    /// Name of the file in the cache: SHA-256 for large files, git's SHA-1 for small ones.
     pub(crate) etag: String,
     pub(crate) bytes: u64,
 }
 
-/// A repository's place in the cache.
+/// Folders of a repository in the cache.
 #[derive(Debug, Clone)]
 pub(crate) struct CachedRepository {
     cache: PathBuf,
@@ -39,25 +39,26 @@ impl CachedRepository {
         self.cache.join(&self.folder)
     }
 
-    /// What a file of that checksum is called.
+    /// Returns the path of the blob with this checksum.
     pub(crate) fn blob(&self, etag: &str) -> PathBuf {
         self.path().join("blobs").join(etag)
     }
 
-    /// What it is called while it is on its way.
+    /// Returns the path of the blob while it is being downloaded.
     pub(crate) fn partial(&self, etag: &str) -> PathBuf {
         self.path().join("blobs").join(format!("{etag}.incomplete"))
     }
 
-    /// Where a file of a revision is found.
+    /// Returns the path of a file in a revision.
     pub(crate) fn link(&self, revision: &str, file: &str) -> PathBuf {
         self.path().join("snapshots").join(revision).join(file)
     }
 
-    /// Locked by whoever downloads the file, as all programs that share the cache do.
+    /// Locks a file for downloading, as all programs that share the cache do.
     ///
     /// # Errors
-    /// `Error::Disk` when it cannot be made; `Ok(None)` when another holds it.
+    /// Returns `Error::Disk` if the lock file cannot be created; `Ok(None)` if another program
+    /// holds the lock.
     pub(crate) fn lock(&self, etag: &str) -> Result<Option<File>> {
         let path = self.cache.join(".locks").join(&self.folder).join(format!("{etag}.lock"));
         let lock = parent(&path).and_then(|()| File::create(&path)).and_then(|file| match file.try_lock() {
@@ -68,14 +69,14 @@ impl CachedRepository {
         lock.map_err(|source| Error::Disk { path, source })
     }
 
-    /// Makes a downloaded blob the file of a revision: by a link, or by moving it there where links are
-    /// not allowed. Not by hf-hub, which would ask the hub again and copy gigabytes on Windows.
+    /// Makes a downloaded blob a file of a revision: by a link, or by moving it if links are not
+    /// allowed. `hf-hub` would ask the hub again and copy gigabytes on Windows.
     pub(crate) fn publish(&self, revision: &str, file: &str, known: &FileMetadata) -> Result<()> {
         let link = self.link(revision, file);
         let blob = self.blob(&known.etag);
         let up = "../".repeat(file.split('/').count() + 1);
         let published = parent(&link).and_then(|()| {
-            // A link that leads nowhere is in the way.
+            // A broken link is in the way.
             let _ = fs::remove_file(&link);
             match symlink(&format!("{up}blobs/{}", known.etag), &link) {
                 Err(error) if links_are_refused(&error) => fs::rename(&blob, &link),
@@ -87,14 +88,15 @@ impl CachedRepository {
         published.map_err(|source| Error::Disk { path: link, source })
     }
 
-    /// Files of that name and length in other revisions, which may be the one that is wanted where links are not allowed.
-    /// A link leads to a blob, which would have been found by its checksum.
-    pub(crate) fn namesakes(&self, file: &str, bytes: u64) -> Vec<PathBuf> {
+    /// Returns files of this name and length in other revisions. If links are not allowed, one of
+    /// them may be the wanted file. Links are skipped: their blob would have been found by its
+    /// checksum.
+    pub(crate) fn same_name_and_size(&self, file: &str, bytes: u64) -> Vec<PathBuf> {
         let files = snapshots(&self.path()).into_iter().map(|snapshot| snapshot.join(file));
         files.filter(|path| !path.is_symlink() && has(path, bytes)).collect()
     }
 
-    /// Makes a file of another revision the blob that it is, without a second copy where the disk can do so.
+    /// Makes a file of another revision a blob, without a second copy if the disk supports it.
     pub(crate) fn adopt(&self, file: &Path, known: &FileMetadata) -> Result<()> {
         let blob = self.blob(&known.etag);
         let adopted = parent(&blob)
@@ -102,7 +104,7 @@ impl CachedRepository {
         adopted.map_err(|source| Error::Disk { path: blob, source })
     }
 
-    /// Remembers the revision that `main` stood for, by which other programs find the files.
+    /// Writes the current revision of `main`, by which other programs find the files.
     pub(crate) fn set_main(&self, revision: &str) -> Result<()> {
         let path = self.path().join("refs/main");
         let written = parent(&path).and_then(|()| fs::write(&path, revision));
@@ -110,17 +112,17 @@ impl CachedRepository {
     }
 }
 
-/// Bytes of a file; 0 when it is not there.
+/// Returns the length of a file in bytes; 0 if it does not exist.
 pub(crate) fn length(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
-/// Whether a whole file is there.
+/// Returns whether a file exists with its full length.
 pub(crate) fn has(path: &Path, bytes: u64) -> bool {
     fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == bytes)
 }
 
-/// Puts to disk that a file is in its folder; Windows does so by itself.
+/// Syncs the folder of a file, so that its new entry is durable; Windows does this by itself.
 pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
@@ -128,7 +130,7 @@ pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Whether a disk or a system has no links for this person.
+/// Returns whether the disk or the system refuses links to this user.
 fn links_are_refused(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PermissionDenied)
 }
@@ -144,16 +146,16 @@ fn symlink(to: &str, link: &Path) -> io::Result<()> {
 
 #[cfg(not(unix))]
 fn symlink(_to: &str, _link: &Path) -> io::Result<()> {
-    // A privilege on Windows, and readers of the cache expect files there.
+    // Links need a privilege on Windows, and readers of the cache accept plain files there.
     Err(ErrorKind::Unsupported.into())
 }
 
-/// The cache that HF_HUB_CACHE or HF_HOME name, or else the one in the home folder.
+/// Returns the cache named by HF_HUB_CACHE or HF_HOME, or else the one in the home folder.
 pub(crate) fn cache_folder() -> PathBuf {
     hf_hub::resolve_cache_dir()
 }
 
-/// Every model in the cache by its name: `owner/name` for a safetensors repository, otherwise
+/// Returns every model in the cache by name: `owner/name` for a safetensors repository, otherwise
 /// `owner/name:file`.
 pub(crate) fn models(cache: &Path) -> BTreeMap<String, Found> {
     let mut models = BTreeMap::new();
@@ -168,7 +170,7 @@ pub(crate) fn models(cache: &Path) -> BTreeMap<String, Found> {
                 let Some(name) = name(&repository, &snapshot, &found.path) else {
                     continue;
                 };
-                // The same file may be in several revisions; the first is the one to use.
+                // A file may be in several revisions; the first one wins.
                 models.entry(name).or_insert(found);
             }
         }
@@ -181,7 +183,7 @@ fn name(repository: &str, snapshot: &Path, path: &Path) -> Option<String> {
     Some(if below.is_empty() { repository.to_string() } else { format!("{repository}:{below}") })
 }
 
-/// The revisions of a repository: that of `refs/main`, then the newest.
+/// Returns the revisions of a repository: the one of `refs/main`, then the newest.
 pub(crate) fn snapshots(repository: &Path) -> Vec<PathBuf> {
     let main = fs::read_to_string(repository.join("refs/main")).unwrap_or_default();
     let mut snapshots: Vec<_> = visible_entries(&repository.join("snapshots"))
@@ -199,7 +201,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::model_path::tests::put;
 
-    /// Puts a file into a fabricated cache as a download does.
+    /// Puts a file into a fabricated cache like a download.
     pub(crate) fn download(
         cache: &Path,
         repository: &str,
@@ -221,7 +223,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn files_and_repositories_are_listed_with_the_size_of_what_they_link_to() {
+    fn files_and_repositories_are_listed_with_the_size_of_their_blobs() {
         let cache = tempfile::tempdir().unwrap();
         let cache = cache.path();
         let file = download(cache, "owner/gguf", "abc", "Q8_0/m.gguf", 30);
@@ -234,7 +236,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_revision_of_main_is_used_and_older_ones_only_for_what_it_lacks() {
+    fn the_revision_of_main_wins_and_older_ones_add_missing_files() {
         let cache = tempfile::tempdir().unwrap();
         let cache = cache.path();
         download(cache, "owner/name", "zzz", "a.gguf", 1);
@@ -246,21 +248,21 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_link_to_a_blob_may_be_one_of_another_revision() {
+    fn a_file_that_is_not_a_link_may_be_reused_from_another_revision() {
         let cache = tempfile::tempdir().unwrap();
         let path = download(cache.path(), "owner/name", "abc", "m.gguf", 3);
         let repository = CachedRepository::new(cache.path(), "owner/name");
-        assert_eq!(repository.namesakes("m.gguf", 3).is_empty(), path.is_symlink());
+        assert_eq!(repository.same_name_and_size("m.gguf", 3).is_empty(), path.is_symlink());
         fs::remove_file(&path).unwrap();
         put(&path, 3);
-        assert_eq!(repository.namesakes("m.gguf", 3), [path]);
-        assert!(repository.namesakes("m.gguf", 4).is_empty());
+        assert_eq!(repository.same_name_and_size("m.gguf", 3), [path]);
+        assert!(repository.same_name_and_size("m.gguf", 4).is_empty());
     }
 
-    // Elsewhere a folder cannot be opened to make it older.
+    // Other systems cannot open a folder to change its time.
     #[cfg(unix)]
     #[test]
-    fn of_the_other_revisions_the_newest_is_used() {
+    fn of_the_other_revisions_the_newest_wins() {
         let cache = tempfile::tempdir().unwrap();
         for (revision, size, age) in [("b", 2, 10), ("c", 1, 20), ("a", 3, 30)] {
             let link = download(cache.path(), "owner/name", revision, "old.gguf", size);
@@ -287,7 +289,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_cache_that_is_not_there_is_empty() {
+    fn a_missing_cache_is_empty() {
         assert!(models(Path::new("/nowhere/at/all")).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Known pairs: which small model drafts for which large one, and where the hub has them.
+//! Known pairs: a small model that drafts for a large one, and their repositories on the hub.
 
 mod families;
 
@@ -10,65 +10,67 @@ pub(crate) use families::{
 
 use crate::bundled::draft_of;
 
-/// A file of the catalogue.
+/// A model of the catalogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CatalogueModel {
-    /// "Qwen3 8B · Q4_K_M"
+    /// Label as shown, for example "Qwen3 8B · Q4_K_M".
     pub label: &'static str,
     /// `owner/name`
     pub repository: &'static str,
-    /// The path in the repository, of a split file of its first part; `None` for a folder of safetensors.
+    /// Path in the repository, for a split file its first part; `None` for a folder of safetensors.
     pub file: Option<&'static str>,
-    /// All parts together, when the catalogue was made; rounded where it ends in zeros. Enough to see
-    /// whether it fits: what is downloaded goes by the hub's own word.
+    /// Size of all parts together when the catalogue was written; rounded if it ends in zeros. Used
+    /// to judge whether the model fits; a download uses the hub's sizes.
     pub bytes: u64,
     pub parameters: u64,
-    /// Of them those that a token goes through: fewer in a model of experts.
+    /// Parameters that each token uses: fewer than all in a mixture of experts.
     pub active: u64,
-    /// Bytes that stay on the disk, where a token needs a row of them.
+    /// Bytes that stay on disk because a token needs only a row of them.
     pub on_disk: u64,
-    /// "unknown" where nobody says it.
+    /// Licence, "unknown" if the makers name none.
     pub licence: &'static str,
-    /// Whether its licence has to be accepted on the hub before it can be downloaded.
+    /// `true` if the licence must be accepted on the hub before the download.
     pub gated: bool,
 }
 
-/// How the makers of a family say that the tokens of its models are best chosen, on their pages on the hub.
+/// Sampling settings that the makers of a family recommend on the hub.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MakersSampling {
     pub temperature: f32,
     pub top_p: f32,
-    /// 0 where they name none.
+    /// 0 if the makers name none.
     pub top_k: u32,
 }
 
-/// What models are good at, besides chats.
+/// Strengths of models besides chats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     Code,
-    /// Thinking before the answer.
+    /// Reasoning before the answer.
     Reasoning,
     /// Texts in many languages.
     Languages,
 }
 
-/// Models of one family, which share a vocabulary: any of the drafts suits any of the targets.
+/// Models of one family, which share a vocabulary: each draft fits each target.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CatalogueFamily {
-    /// "qwen3": the page has a sentence for each.
+    /// Id such as "qwen3"; the page has a description for each.
     pub id: &'static str,
-    /// "Qwen3"
+    /// Name such as "Qwen3".
     pub name: &'static str,
     pub uses: &'static [Use],
     pub sampling: MakersSampling,
     pub drafts: &'static [CatalogueModel],
     pub targets: &'static [CatalogueModel],
-    /// Draft heads, each for one of its models. What has a head in its own file is called so: "· MTP".
+    /// Draft heads, each for one of the targets. A target with a head in its own file is labelled
+    /// "· MTP".
     pub heads: &'static [CatalogueModel],
 }
 
 impl CatalogueModel {
-    /// As downloads and installed models are called: `owner/name:file`, or `owner/name` for a folder.
+    /// Returns the name under which downloads and installed models appear: `owner/name:file`, or
+    /// `owner/name` for a folder.
     pub fn name(&self) -> String {
         match self.file {
             Some(file) => format!("{}:{file}", self.repository),
@@ -76,32 +78,32 @@ impl CatalogueModel {
         }
     }
 
-    /// Bytes that come into memory.
+    /// Returns the bytes that are loaded into memory.
     pub fn loaded_bytes(&self) -> u64 {
         self.bytes - self.on_disk
     }
 
-    /// Bytes that a token reads, about.
+    /// Returns roughly the bytes that each token reads.
     pub fn read_bytes(&self) -> u64 {
         (self.bytes as f64 * self.active as f64 / self.parameters as f64) as u64
     }
 }
 
 impl CatalogueFamily {
-    /// All its models and what they are here for, drafts first.
+    /// Returns all models of the family with their roles, drafts first.
     pub fn models(&self) -> impl Iterator<Item = (&'static str, &'static CatalogueModel)> {
         let kind = |role, models: &'static [CatalogueModel]| models.iter().map(move |model| (role, model));
         kind("draft", self.drafts).chain(kind("head", self.heads)).chain(kind("target", self.targets))
     }
 }
 
-/// The known families.
+/// Returns the known families.
 pub fn catalogue() -> &'static [CatalogueFamily] {
     FAMILIES
 }
 
-/// Whether `draft` was made for `target`, or the catalogue has the two as a pair. Models go by the names of their
-/// files, wherever those lie, and in any quantisation.
+/// Returns whether `draft` was made for `target`, or both are a pair in the catalogue. Models are
+/// compared by file name, in any folder and any quantisation.
 pub fn is_known_pair(target: &str, draft: &str) -> bool {
     if draft_of(target) == Some(draft) {
         return true;
@@ -113,8 +115,8 @@ pub fn is_known_pair(target: &str, draft: &str) -> bool {
     FAMILIES.iter().any(|family| has(family.targets, &target) && has(family.drafts, &draft))
 }
 
-/// How the makers of a model say that its tokens are best chosen, where the catalogue knows it: by the name of its
-/// file, wherever that lies, and in any quantisation. What is said in the file itself goes first.
+/// Returns the makers' sampling settings for a model of the catalogue, found by file name in any
+/// folder and any quantisation. Settings in the file itself take precedence.
 pub fn makers_sampling(file: &str) -> Option<MakersSampling> {
     let model = model_of(file);
     let is_it = |one: &CatalogueModel| one.file.is_some_and(|file| model_of(file) == model);
@@ -122,7 +124,8 @@ pub fn makers_sampling(file: &str) -> Option<MakersSampling> {
     FAMILIES.iter().find(has).map(|family| family.sampling)
 }
 
-/// "qwen3-8b" of "owner/name:folder/Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
+/// Returns the model part of a file name: "qwen3-8b" of
+/// "owner/name:folder/Qwen3-8B-Q4_K_M-00001-of-00002.gguf".
 fn model_of(file: &str) -> String {
     let name = file.rsplit(['/', '\\', ':']).next().unwrap_or(file).to_lowercase();
     let mut name = name.trim_end_matches(".gguf");
@@ -130,7 +133,7 @@ fn model_of(file: &str) -> String {
         name = whole;
     }
     match name.rsplit_once(['-', '.']) {
-        // Unsloth's dynamic ones are called so.
+        // Unsloth's dynamic quantisations begin with "UD".
         Some((model, quantisation)) if is_quantisation(quantisation) => {
             model.strip_suffix("-ud").unwrap_or(model).to_owned()
         }
@@ -138,7 +141,7 @@ fn model_of(file: &str) -> String {
     }
 }
 
-/// "q4_k_m", "iq2_xxs", "bf16", "mxfp4".
+/// Returns whether a word names a quantisation: "q4_k_m", "iq2_xxs", "bf16", "mxfp4".
 fn is_quantisation(word: &str) -> bool {
     let of_blocks = word.trim_start_matches('i').strip_prefix('q');
     of_blocks.is_some_and(|bits| bits.starts_with(|c: char| c.is_ascii_digit()))
@@ -151,7 +154,7 @@ mod tests {
     use crate::{STARTER, STARTER_DRAFT};
 
     #[test]
-    fn a_token_reads_of_every_draft_less_than_half_of_what_it_does_of_every_target_of_its_family() {
+    fn every_draft_reads_less_than_half_the_bytes_per_token_of_every_target_of_its_family() {
         for family in catalogue() {
             let largest = family.drafts.iter().map(CatalogueModel::read_bytes).max().unwrap_or_default();
             let smallest = family.targets.iter().map(CatalogueModel::read_bytes).min().unwrap();
@@ -160,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_is_known_by_its_files_in_any_quantisation_wherever_they_lie() {
+    fn a_pair_is_known_by_its_file_names_in_any_quantisation_and_folder() {
         let draft = "bartowski/Llama-3.2-1B-Instruct-GGUF:Llama-3.2-1B-Instruct-Q4_K_M.gguf";
         assert!(is_known_pair("/models/meta-llama-3.1-8b-instruct-IQ2_XXS.gguf", draft));
         assert!(is_known_pair(
@@ -173,13 +176,13 @@ mod tests {
             "Ministral-3-3B-Instruct-2512-Q8_0.gguf"
         ));
         assert!(is_known_pair(STARTER, STARTER_DRAFT));
-        assert!(!is_known_pair(draft, draft), "a draft is no target");
+        assert!(!is_known_pair(draft, draft), "a draft is not a target");
         assert!(!is_known_pair("Qwen3-8B-Q8_0.gguf", "qwen2.5-0.5b-instruct-q8_0.gguf"), "another family");
         assert!(!is_known_pair("Qwen3-8B-Base.gguf", "Qwen3-0.6B-Q8_0.gguf"), "another model");
     }
 
     #[test]
-    fn what_makers_recommend_is_known_of_the_models_of_the_catalogue_alone() {
+    fn only_models_of_the_catalogue_have_the_makers_sampling() {
         let sampling =
             |file| makers_sampling(file).map(|found| (found.temperature, found.top_p, found.top_k));
         assert_eq!(sampling("/here/Qwen3-4B-IQ2_XXS.gguf"), Some((0.6, 0.95, 20)));
@@ -191,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_those_of_the_quantisation_and_names_are_whole() {
+    fn sizes_match_the_quantisation_and_labels_are_complete() {
         for (_, model) in catalogue().iter().flat_map(CatalogueFamily::models) {
             let bits = model.bytes as f64 * 8.0 / model.parameters as f64;
             let most = if model.file.is_some() { 11.0 } else { 16.5 };

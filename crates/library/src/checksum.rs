@@ -1,4 +1,4 @@
-//! The checksums that the hub names files by: git's SHA-1 of small files, SHA-256 of large ones.
+//! Checksums that name the hub's files: git's SHA-1 for small files, SHA-256 for large ones.
 
 use std::fs::File;
 use std::io::{Read, Result};
@@ -13,18 +13,18 @@ use crate::cache::FileMetadata;
 pub(crate) const GIT_DIGITS: usize = 40;
 pub(crate) const SHA256_DIGITS: usize = 64;
 
-/// Whether `etag` is one of the two.
+/// Returns whether `etag` is one of these checksums.
 pub(crate) fn is_one(etag: &str) -> bool {
     [GIT_DIGITS, SHA256_DIGITS].contains(&etag.len()) && etag.bytes().all(|c| c.is_ascii_hexdigit())
 }
 
-/// What people call the kind of checksum that `etag` is.
+/// Returns the common name of the checksum `etag`.
 pub(crate) fn name(etag: &str) -> &'static str {
     if etag.len() == GIT_DIGITS { "git's SHA-1" } else { "SHA-256" }
 }
 
-/// That of the file at `path`, of the kind that `metadata` has, in lower-case hex; `None` when `goes_on` says no
-/// on the way.
+/// Computes the checksum of the file at `path`, of the kind in `metadata`, in lower-case hex;
+/// `None` if `goes_on` returns false on the way.
 pub(crate) fn of(path: &Path, metadata: &FileMetadata, goes_on: impl Fn() -> bool) -> Result<Option<String>> {
     if metadata.etag.len() == GIT_DIGITS {
         let header = format!("blob {}\0", metadata.bytes);

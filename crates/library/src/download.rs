@@ -1,5 +1,5 @@
-//! One download from beginning to end: which files, whether there is room, one file after the other. Who
-//! asked for it and who watches is for `downloads.rs` to know.
+//! One download from start to finish: its files, the free space, one file after another. Requests
+//! and progress events are in `downloads.rs`.
 
 use std::fs;
 use std::future::Future;
@@ -14,15 +14,15 @@ use crate::records::{End, Record, RecordFile};
 use crate::transfer::{Order, Step, Stopped, Transfer, Wanted};
 use crate::{Error, Result};
 
-/// What a run says of itself.
+/// Progress of a run.
 pub(crate) enum Stage<'a> {
-    /// The hub has other files than before.
+    /// The hub's files changed, so the plan did.
     Replanned(&'a Record),
-    /// A step of one file, with the bytes of those that are already here.
+    /// A step of one file; `before` is the size of the files completed earlier.
     File { before: u64, step: Step },
 }
 
-/// What has to be fetched for `file`, with permission to do so.
+/// Lists the files to download for `file`, after checking the permission.
 pub(crate) fn plan(hub: &Hub, repository: &str, file: Option<&str>) -> Result<Record> {
     let (_order, orders) = watch::channel(Order::GoOn);
     let planned = on_a_thread(async { plan_with(&mut Transfer::new(hub, orders)?, repository, file).await });
@@ -57,11 +57,11 @@ async fn plan_with(
 }
 
 /// # Errors
-/// `Error::NoSpace` when what is missing of the files has no room on the cache's disk.
+/// Returns `Error::NoSpace` if the cache's disk has too little space for the missing files.
 pub(crate) fn check_space(hub: &Hub, record: &Record) -> Result<()> {
     let missing = record.bytes().saturating_sub(here(hub, record));
     let place = hub.cache().to_owned();
-    // A disk that does not say is tried.
+    // A disk that reports no free space is tried.
     match free_at(&place) {
         Some(free) if free < missing => {
             Err(Error::NoSpace { what: record.id(), needed: missing, free, place })
@@ -70,7 +70,7 @@ pub(crate) fn check_space(hub: &Hub, record: &Record) -> Result<()> {
     }
 }
 
-/// Bytes of the files that are here, in place or on their way.
+/// Returns the bytes already on disk, complete or partial.
 pub(crate) fn here(hub: &Hub, record: &Record) -> u64 {
     let cached = CachedRepository::new(hub.cache(), &record.repository);
     let here = |file: &RecordFile| {
@@ -84,7 +84,7 @@ pub(crate) fn here(hub: &Hub, record: &Record) -> u64 {
     record.files.iter().map(here).fold(0, u64::saturating_add)
 }
 
-/// Removes what is here of unfinished files, unless another program works on them.
+/// Removes the partial files, unless another program works on them.
 pub(crate) fn discard(hub: &Hub, record: &Record) {
     let cached = CachedRepository::new(hub.cache(), &record.repository);
     for file in &record.files {
@@ -93,19 +93,19 @@ pub(crate) fn discard(hub: &Hub, record: &Record) {
             let _ = fs::remove_file(partial);
         }
     }
-    // Folders that are empty now, and no others.
+    // Removes only folders that are empty now.
     let _ = fs::remove_dir(cached.path().join("blobs"));
     let _ = fs::remove_dir(cached.path());
 }
 
-/// Said of files that the hub has taken away.
+/// Returns the message for files that the hub no longer has.
 pub(crate) fn gone(record: &Record) -> String {
     let hint = "Check what the repository contains now.".to_owned();
     let file = record.file.clone().unwrap_or_default();
     Error::NoFile { repository: record.repository.clone(), file, hint }.to_string()
 }
 
-/// Fetches all files of a record, which follows what the hub says of them. Blocks.
+/// Downloads all files of a record and updates it when the hub's files change. Blocks.
 pub(crate) fn run(
     hub: &Hub,
     record: &mut Record,
@@ -117,7 +117,7 @@ pub(crate) fn run(
         check_space(hub, record)?;
         match fetch_all(&mut transfer, hub, record, say).await {
             Err(Stopped::Outdated) => {
-                // The revision is gone: what is wanted is in a newer one.
+                // This revision is gone; the file is in a newer one.
                 let newer = plan_with(&mut transfer, &record.repository, record.file.as_deref()).await?;
                 replan(hub, record, newer);
                 say(Stage::Replanned(record));
@@ -156,7 +156,7 @@ async fn fetch_all(
     Ok(cached.set_main(&record.revision)?)
 }
 
-/// Takes up a newer plan; what was here of files that are no longer in it is of no use.
+/// Adopts a newer plan and removes partial files that it no longer contains.
 fn replan(hub: &Hub, record: &mut Record, newer: Record) {
     let stays = |file: &RecordFile| newer.files.iter().any(|other| other.etag == file.etag);
     let stale = record.files.iter().filter(|file| !stays(file)).cloned().collect();
@@ -164,7 +164,7 @@ fn replan(hub: &Hub, record: &mut Record, newer: Record) {
     *record = newer;
 }
 
-/// Runs a future where that is allowed, whoever calls: a thread that runs futures may not wait for one.
+/// Runs a future on a thread of its own: a thread that runs futures must not block on another.
 fn on_a_thread<T: Send>(
     future: impl Future<Output = std::result::Result<T, Stopped>> + Send,
 ) -> std::result::Result<T, Stopped> {
@@ -172,7 +172,7 @@ fn on_a_thread<T: Send>(
         let runtime = Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| Stopped::from(hub_error(&error.to_string())))?;
         let ended = runtime.block_on(future);
-        // Dropping it would wait for whoever still asks a silent network.
+        // Dropping it would wait for requests to a silent network.
         runtime.shutdown_background();
         ended
     };

@@ -1,5 +1,5 @@
-//! All downloads of one person: what may be done with them, from one start of the program to the next. When
-//! each is carried out is for `scheduler.rs` to say, how a file gets here for `transfer.rs`.
+//! All downloads of one person and the operations on them, across restarts. `scheduler.rs` decides
+//! when each one runs, `transfer.rs` downloads a file.
 
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -10,14 +10,15 @@ use crate::scheduler::{Jobs, Scheduler};
 use crate::transfer::Order;
 use crate::{Error, Folders, Hub, Result, download};
 
-/// The downloads. Dropping it pauses those that run, and waits until they have.
+/// The downloads. Dropping this pauses the running ones and waits until they have stopped.
 pub struct Downloads {
     scheduler: Arc<Scheduler>,
 }
 
 impl Downloads {
-    /// Those of the last time are there, unfinished ones paused. `on_change` is called with all of them at
-    /// every change of a state and, while one runs, up to ten times a second; on a thread of its own.
+    /// Opens the downloads; those unfinished at the last exit are paused. `on_change` is called on
+    /// a thread of its own with all downloads, at every change of a state and up to ten times a
+    /// second while one runs.
     ///
     /// # Errors
     /// None today; opening reads one file and makes no connection.
@@ -34,25 +35,25 @@ impl Downloads {
         Ok(Self { scheduler: Arc::new(Scheduler::new(hub, records, list, changes)) })
     }
 
-    /// All of them, the oldest first.
+    /// Returns all downloads, the oldest first.
     pub fn list(&self) -> Vec<Download> {
         self.scheduler.jobs().downloads()
     }
 
-    /// Begins a download, after it is known that the file exists, that it may be downloaded and that the
-    /// disk has room. `None` for the file asks for a folder model, or else for the only GGUF file. One that
-    /// runs already is returned as it is, and a paused one is resumed.
+    /// Starts a download after checking that the file exists, that it may be downloaded and that
+    /// the disk has space. `None` for `file` means a folder model, or else the only GGUF file. A
+    /// running download is returned unchanged, and a paused one is resumed.
     ///
     /// # Errors
-    /// `Error::NoRepository`, `Error::NoModels`, `Error::NoFile`, `Error::Ambiguous` for what is not there;
-    /// `Error::Gated`, `Error::TokenRefused`; `Error::NoSpace`; `Error::Unreachable`.
+    /// `Error::NoRepository`, `Error::NoModels`, `Error::NoFile`, `Error::Ambiguous` if there is no
+    /// such file; `Error::Gated`, `Error::TokenRefused`; `Error::NoSpace`; `Error::Unreachable`.
     pub fn start(&self, repository: &str, file: Option<&str>) -> Result<Download> {
         let id = file.map_or(repository.to_owned(), |file| format!("{repository}:{file}"));
         if let Some(download) = self.take_up(&id)? {
             return Ok(download);
         }
         let record = download::plan(&self.scheduler.hub, repository, file)?;
-        // A person may have said less than the whole name.
+        // The name may have been shortened.
         if let Some(download) = self.take_up(&record.id())? {
             return Ok(download);
         }
@@ -67,7 +68,7 @@ impl Downloads {
         jobs.find(&id).map(|job| job.download.clone())
     }
 
-    /// An unfinished download of that name, made to go on if it was paused.
+    /// Returns the unfinished download of this name, resumed if it was paused.
     fn take_up(&self, id: &str) -> Result<Option<Download>> {
         let known = self.list().into_iter().find(|download| download.id == id);
         match known.map(|download| download.state) {
@@ -78,10 +79,10 @@ impl Downloads {
         Ok(self.list().into_iter().find(|download| download.id == id))
     }
 
-    /// Stops and keeps what is here. Does not wait for it to have stopped.
+    /// Pauses a download and keeps its partial files. Does not wait until it has stopped.
     ///
     /// # Errors
-    /// `Error::NoDownload` for an id that is not known, as of all that follow.
+    /// `Error::NoDownload` for an unknown id, here and in the methods below.
     pub fn pause(&self, id: &str) -> Result<()> {
         let mut jobs = self.scheduler.jobs();
         let job = jobs.find(id)?;
@@ -93,7 +94,8 @@ impl Downloads {
         Ok(())
     }
 
-    /// Goes on where it was; a failed one begins again. Does nothing with one that runs or is done.
+    /// Resumes a paused download; a failed one starts again. Does nothing with a running or
+    /// finished one.
     pub fn resume(&self, id: &str) -> Result<()> {
         let mut jobs = self.scheduler.jobs();
         let job = jobs.find(id)?;
@@ -106,13 +108,13 @@ impl Downloads {
         Ok(())
     }
 
-    /// Stops, removes what is here of unfinished files, and forgets the download.
+    /// Stops a download, removes its partial files and forgets it.
     pub fn cancel(&self, id: &str) -> Result<()> {
         let mut jobs = self.scheduler.jobs();
         let job = jobs.find(id)?;
         if job.download.state != DownloadState::Done {
             match &job.run {
-                // It removes the files itself when it has let go of them.
+                // The run removes the files itself once it has closed them.
                 Some(_) => job.stop(Order::Cancel),
                 None => download::discard(&self.scheduler.hub, &job.record),
             }
@@ -120,7 +122,7 @@ impl Downloads {
         self.forget(&mut jobs, id)
     }
 
-    /// Forgets a finished or failed one; files stay.
+    /// Forgets a finished or failed download; files stay.
     ///
     /// # Errors
     /// `Error::Unfinished` for any other.
@@ -146,7 +148,7 @@ impl Drop for Downloads {
             let mut jobs = self.scheduler.jobs();
             jobs.list.iter_mut().for_each(|job| {
                 job.stop(Order::Pause);
-                // Nothing is begun any more in the place of those that stop.
+                // No queued download starts in place of the stopped ones.
                 if job.download.state == DownloadState::Queued {
                     job.set(DownloadState::Paused { reason: None });
                 }

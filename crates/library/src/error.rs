@@ -1,12 +1,11 @@
-//! The library's errors: what was expected, what was found, what to do.
+//! Errors of the library: what was expected, what was found, what to do.
 
 use std::path::PathBuf;
 
 use crate::TokenSource;
 use crate::size::size;
 
-/// Everything that can go wrong when a model or a folder is looked for, downloaded or
-/// removed.
+/// Every error of finding, downloading or removing models and folders.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("no home folder was found for conversations and models. Set FORETOKEN_DATA_DIR to a folder.")]
@@ -96,7 +95,7 @@ pub enum Error {
     TokenRefused(TokenSource),
 
     #[error(
-        "this is not an access token: expected only letters, digits, '_' and '-'. Copy it again from the hub's settings."
+        "this isn't an access token: expected only letters, digits, '_' and '-'. Copy it again from the hub's settings."
     )]
     TokenForm,
 
@@ -106,7 +105,7 @@ pub enum Error {
     Keyring(String),
 
     #[error(
-        "the system keyring could not be asked to forget the key '{name}': {reason}. Unlock the keyring and remove it there."
+        "the key '{name}' could not be removed from the system keyring: {reason}. Unlock the keyring and remove the key there."
     )]
     SecretStays { name: String, reason: String },
 
@@ -116,7 +115,7 @@ pub enum Error {
     )]
     NoModels { repository: String },
 
-    #[error("{repository} has no file '{file}' that can be run. {hint}")]
+    #[error("{repository} has no model file '{file}'. {hint}")]
     NoFile { repository: String, file: String, hint: String },
 
     #[error("{file} arrived damaged: expected {expected}, found {found}. It was removed; download it again.")]
@@ -128,7 +127,7 @@ pub enum Error {
     )]
     FileName { repository: String, file: String },
 
-    #[error("{path} leads out of {folder}, so nothing was removed. Delete it where it is.", path = path.display(), folder = folder.display())]
+    #[error("{path} is a link to a place outside {folder}, so nothing was removed. Delete the model there.", path = path.display(), folder = folder.display())]
     Outside { path: PathBuf, folder: PathBuf },
 
     #[error("there is no download '{0}'. Start it again.")]

@@ -1,4 +1,4 @@
-//! The program's own folders. Says where they are and makes them; what is in them belongs to others.
+//! The program's own folders: their paths and their creation. Other modules define their contents.
 
 use std::ffi::OsString;
 use std::fs::DirBuilder;
@@ -12,13 +12,13 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     root: PathBuf,
-    /// A person named the root, and may share it with others on purpose.
+    /// `true` if a person named the root, who may share it with others on purpose.
     named: bool,
 }
 
 impl Folders {
-    /// The folder FORETOKEN_DATA_DIR names, or else `dev.foretoken` where the platform keeps a
-    /// program's data. Makes nothing.
+    /// Locates the folder that FORETOKEN_DATA_DIR names, or else `dev.foretoken` in the platform's
+    /// folder for application data. Creates nothing.
     pub fn locate() -> Result<Self> {
         Self::locate_with(std::env::var_os("FORETOKEN_DATA_DIR"))
     }
@@ -27,12 +27,12 @@ impl Folders {
         if let Some(root) = path_named(named) {
             return Ok(Self { root, named: true });
         }
-        // Local, not roaming: models are too big to follow a person from computer to computer.
+        // Local, not roaming: models are too large to follow a user between computers.
         let platform = ProjectDirs::from_path("dev.foretoken".into()).ok_or(Error::NoHome)?;
         Ok(Self { root: platform.data_local_dir().to_path_buf(), named: false })
     }
 
-    /// These folders below a root of one's own.
+    /// Uses the folders below `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into(), named: true }
     }
@@ -53,9 +53,9 @@ impl Folders {
         self.root.join("logs")
     }
 
-    /// Makes the folders that are missing. A new root is for its owner alone. One that is there already becomes so,
-    /// with the database in it, unless a person named it: then it stays as they made it. On Windows the profile that
-    /// it is in sees to that.
+    /// Creates the missing folders, readable by their owner only. An existing root and its database
+    /// are restricted likewise unless a person named it: then its permissions stay. On Windows the
+    /// user profile's permissions do this.
     pub fn create(&self) -> Result<()> {
         make_private(&self.root).map_err(|source| Error::Folder { path: self.root.clone(), source })?;
         #[cfg(unix)]
@@ -68,7 +68,7 @@ impl Folders {
         Ok(())
     }
 
-    /// Takes from everyone else what they may do here. Where a file system knows no owners it stays as it is.
+    /// Removes everyone else's permissions. A file system without owners stays unchanged.
     #[cfg(unix)]
     fn tighten(&self) {
         use std::os::unix::fs::PermissionsExt;
@@ -79,20 +79,21 @@ impl Folders {
             PathBuf::from(file)
         });
         for path in [self.root.clone()].into_iter().chain(files) {
-            // What is no file or folder of its own is somebody's arrangement.
+            // Links and special files were set up on purpose.
             let Ok(found) = path.symlink_metadata().map(|found| found.permissions()) else { continue };
             let own = found.mode() & !0o077;
             if found.mode() != own && !path.is_symlink() {
                 let tightened = std::fs::set_permissions(&path, PermissionsExt::from_mode(own));
                 if let Err(error) = tightened {
-                    tracing::warn!("{}: others may still read it: {error}", path.display());
+                    tracing::warn!("{}: other users may still be able to read it: {error}", path.display());
                 }
             }
         }
     }
 }
 
-/// Makes a folder, and those above it, for its owner alone; one that is there stays as it is.
+/// Creates a folder and its missing parents, readable by their owner only; an existing one stays
+/// unchanged.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -101,7 +102,8 @@ fn make_private(path: &Path) -> std::io::Result<()> {
     builder.create(path)
 }
 
-/// The absolute path in the value of an environment variable; an empty value counts as none.
+/// Returns the absolute path in the value of an environment variable; an empty value counts as
+/// unset.
 pub(crate) fn path_named(value: Option<OsString>) -> Option<PathBuf> {
     let value = value.filter(|value| !value.is_empty())?;
     Some(std::path::absolute(&value).unwrap_or_else(|_| value.into()))
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn the_environment_overrides_the_platforms_folder() {
         let folders = Folders::locate_with(Some("/somewhere/else".into())).unwrap();
-        // On Windows it is on the drive that one is on.
+        // On Windows the path is on the current drive.
         let absolute = std::path::absolute("/somewhere/else").unwrap();
         assert_eq!(folders, Folders::at(&absolute));
         assert_eq!(folders.database(), absolute.join("foretoken.db"));
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_override_the_platforms_folder_is_called_after_the_program() {
+    fn without_an_override_the_platforms_folder_is_named_after_the_program() {
         for named in [None, Some(OsString::new())] {
             let folders = Folders::locate_with(named).unwrap();
             assert!(folders.root().iter().any(|part| part == "dev.foretoken"), "{folders:?}");
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn folders_are_made_when_asked_for_and_not_before() {
+    fn folders_are_created_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::at(folder.path().join("data"));
         assert!(!folders.root().exists());
@@ -142,7 +144,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_data_folder_is_for_its_owner_alone_unless_a_person_named_it_and_it_was_there() {
+    fn the_data_folder_is_private_unless_a_person_named_an_existing_one() {
         use std::os::unix::fs::PermissionsExt;
         let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
         let set = |path: &Path, mode| {
@@ -170,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_named() {
+    fn a_folder_that_cannot_be_created_is_named() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("file");
         std::fs::write(&file, "").unwrap();
@@ -180,7 +182,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn of_a_database_that_is_a_link_what_it_leads_to_keeps_its_permissions() {
+    fn a_linked_database_keeps_the_permissions_of_its_target() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let elsewhere = folder.path().join("elsewhere.db");

@@ -1,4 +1,4 @@
-//! What is read of a hub's answers, for those who try damaged ones: the way of a download without the network.
+//! Parsers of the hub's responses for fuzzing: the path of a download without the network.
 
 use hf_hub::repository::{ModelInfo, RepoTreeEntry};
 use reqwest::Url;
@@ -7,7 +7,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue, LOCATION};
 use crate::headers::{metadata, range_start, redirect, text};
 use crate::hub::Contents;
 
-/// What a hub says of a repository, of its tree and of a file, the last as lines of headers.
+/// Responses of the hub about a repository, its tree and a file; the last as header lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Answers<'a> {
     pub repository: &'a str,
@@ -15,18 +15,18 @@ pub struct Answers<'a> {
     pub headers: &'a str,
 }
 
-/// What is made of them.
+/// Results of parsing the responses.
 #[derive(Debug, Default)]
 pub struct Read {
-    /// Where files would be written, below their folder.
+    /// Paths of the files to write, below their folder.
     pub paths: Vec<String>,
-    /// What the file would be called in the cache.
+    /// Name of the file in the cache.
     pub etag: Option<String>,
-    /// In what words the repository was refused.
+    /// Error message if the repository was refused.
     pub refusal: Option<String>,
 }
 
-/// Reads a hub's answers as a download does.
+/// Parses the hub's responses as a download does.
 pub fn read(answers: &Answers<'_>) -> Read {
     let headers = headers(answers.headers);
     let url = Url::parse("https://hub.example/owner/name/resolve/main/a.gguf").ok();

@@ -1,4 +1,4 @@
-//! What the hub says of a file in the headers of an answer.
+//! File metadata in the headers of a response from the hub.
 
 use reqwest::Url;
 use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap};
@@ -6,23 +6,23 @@ use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap};
 use crate::cache::FileMetadata;
 use crate::checksum;
 
-/// Where within the hub it sends on to, by a path. A whole address, or a path that leads to another host, is
-/// that of the storage, which knows nothing of the file's name in the cache.
+/// Returns the redirect target within the hub, given by a path. A full address, or a path that
+/// leads to another host, is the storage's, which does not know the file's name in the cache.
 pub(crate) fn redirect(url: &Url, location: &str) -> Option<Url> {
     let next = url.join(location).ok()?;
     (location.starts_with('/') && next.origin() == url.origin()).then_some(next)
 }
 
-/// Size and name in the cache from the answer of the hub itself.
+/// Reads size and cache name from a response of the hub itself.
 pub(crate) fn metadata(headers: &HeaderMap) -> Option<FileMetadata> {
     let etag = text(headers, "x-linked-etag").or_else(|| text(headers, ETAG.as_str()))?;
     let etag = etag.strip_prefix("W/").unwrap_or(etag).trim_matches('"');
     let size = text(headers, "x-linked-size").or_else(|| text(headers, CONTENT_LENGTH.as_str()))?;
-    // It becomes the name of a file, and what arrives is compared with it.
+    // The checksum becomes a file name, and the download is compared with it.
     checksum::is_one(etag).then_some(FileMetadata { etag: etag.to_owned(), bytes: size.parse().ok()? })
 }
 
-/// The first byte of `Content-Range: bytes 5-9/10`.
+/// Returns the first byte of `Content-Range: bytes 5-9/10`.
 pub(crate) fn range_start(headers: &HeaderMap) -> Option<u64> {
     text(headers, CONTENT_RANGE.as_str())?.strip_prefix("bytes ")?.split('-').next()?.parse().ok()
 }
@@ -39,7 +39,7 @@ mod tests {
     use crate::checksum::{GIT_DIGITS, SHA256_DIGITS};
 
     #[test]
-    fn a_path_that_leads_to_another_host_is_not_followed_with_the_token() {
+    fn a_path_to_another_host_is_not_followed_with_the_token() {
         let url = Url::parse("https://hub.example/owner/name/resolve/main/a.gguf").unwrap();
         let next = redirect(&url, "/owner/renamed/resolve/main/a.gguf").unwrap();
         assert_eq!(next.as_str(), "https://hub.example/owner/renamed/resolve/main/a.gguf");
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_checksum_names_a_file() {
+    fn only_a_checksum_becomes_a_file_name() {
         let named_by = |etag: &str| {
             let headers = [(ETAG, etag.parse().unwrap()), (CONTENT_LENGTH, HeaderValue::from_static("3"))];
             metadata(&HeaderMap::from_iter(headers)).map(|file| file.etag)

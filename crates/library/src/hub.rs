@@ -1,5 +1,5 @@
-//! The hub as it is asked over the network: what is in a repository, and with whose permission. What comes
-//! back from hf-hub is turned into this crate's words here.
+//! Requests to the hub: the contents of a repository, with a token if there is one. Errors of
+//! hf-hub become this crate's errors here.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,19 +13,19 @@ use crate::nearest::nearest;
 use crate::token::{self, Token};
 use crate::{CatalogueFamily, Error, Folders, Result, TokenSource, cache, catalogue};
 
-/// How long a connection may say nothing before it counts as lost.
-pub(crate) const SILENCE: Duration = Duration::from_secs(30);
+/// Time without any data after which a connection counts as lost.
+pub(crate) const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Files that a sentence names at most, and how long the name of one is, in bytes.
-const LISTED: usize = 10;
-const LONGEST_LISTED: usize = 80;
+/// Most files named in an error message, and the longest name in bytes.
+const MAX_LISTED: usize = 10;
+const MAX_LISTED_BYTES: usize = 80;
 
-/// A GGUF file of a repository; of a split one the first part, with the size of all.
+/// A GGUF file of a repository; for a split model the first part, with the size of all parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteFile {
-    /// The path in the repository.
+    /// Path in the repository.
     pub path: String,
-    /// All parts together.
+    /// Size of all parts together.
     pub bytes: u64,
 }
 
@@ -34,27 +34,27 @@ pub struct RemoteFile {
 pub struct Repository {
     /// `owner/name`
     pub id: String,
-    /// The commit that `main` is at.
+    /// Commit of `main`.
     pub revision: String,
     pub licence: Option<String>,
     pub gated: bool,
-    /// Its GGUF files, in order of their paths.
+    /// GGUF files, ordered by path.
     pub files: Vec<RemoteFile>,
-    /// Bytes of the whole as a folder model, where it is one: `config.json` and safetensors.
+    /// Bytes of the whole folder model, if the repository is one: `config.json` and safetensors.
     pub safetensors: Option<u64>,
 }
 
-/// A way to the hub. Clones share the token. Makes no connection before it is asked something.
+/// Client of the hub. Clones share the token. Connects only when a request is made.
 #[derive(Debug, Clone)]
 pub struct Hub {
     endpoint: String,
     cache: PathBuf,
-    /// Looked for when it is first needed: a locked keyring asks the person.
+    /// Read on first use, because a locked keyring prompts the user.
     token: Arc<Mutex<Option<Token>>>,
 }
 
 impl Hub {
-    /// The hub HF_ENDPOINT names, or else the public one.
+    /// Uses the hub that HF_ENDPOINT names, or else the public one.
     pub fn new(_folders: &Folders) -> Result<Self> {
         let named = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
         let endpoint = named.unwrap_or_else(|| "https://huggingface.co".into());
@@ -62,22 +62,23 @@ impl Hub {
         Ok(Self { endpoint, cache: cache::cache_folder(), token: Arc::default() })
     }
 
-    /// A hub, a cache and a token of one's own, whatever the environment says.
+    /// Uses this hub, cache and token, ignoring the environment.
     pub fn at(endpoint: &str, cache: impl Into<PathBuf>, token: Option<&str>) -> Self {
         let source = if token.is_some() { TokenSource::Environment } else { TokenSource::None };
         let token = Token { source, value: token.map(str::to_owned) };
         Self { endpoint: endpoint.to_owned(), cache: cache.into(), token: Arc::new(Mutex::new(Some(token))) }
     }
 
-    /// What `owner/name` holds.
+    /// Returns the models in `owner/name`.
     ///
     /// # Errors
-    /// `Error::NoRepository`, with the catalogue's nearest name; `Error::TokenRefused`; `Error::Unreachable`.
+    /// `Error::NoRepository`, with the nearest name in the catalogue; `Error::TokenRefused`;
+    /// `Error::Unreachable`.
     pub fn repository(&self, name: &str) -> Result<Repository> {
         Ok(self.contents(name)?.repository)
     }
 
-    /// The same, and every single file.
+    /// Returns the models and every single file of `owner/name`.
     pub(crate) fn contents(&self, name: &str) -> Result<Contents> {
         let name = name.trim().trim_end_matches('/');
         let (owner, own) = name
@@ -86,7 +87,7 @@ impl Hub {
             .ok_or_else(|| Error::RepositoryName(name.to_owned()))?;
         let model = self.client()?.model(owner, own);
         let info = model.info().send().map_err(|error| self.error(name, error))?;
-        // It becomes the name of a folder.
+        // The revision becomes the name of a folder.
         let plain = |sha: &String| !sha.is_empty() && sha.chars().all(|c| c.is_ascii_alphanumeric());
         let revision = info.sha.clone().filter(plain);
         let revision = revision.ok_or_else(|| hub_error("a repository without a revision"))?;
@@ -95,12 +96,12 @@ impl Hub {
         Contents::new(name, revision, &info, entries)
     }
 
-    /// Where the token comes from.
+    /// Returns the origin of the token.
     pub fn token_source(&self) -> TokenSource {
         self.token().source
     }
 
-    /// Keeps a token in the system's keyring, or with `None` removes it from there.
+    /// Stores a token in the system keyring, or removes it with `None`.
     pub fn set_token(&self, token: Option<&str>) -> Result<()> {
         token::keep(token)?;
         *self.locked_token() = None;
@@ -141,7 +142,7 @@ impl Hub {
     }
 
     pub(crate) fn unreachable(&self, error: impl std::error::Error) -> Error {
-        // The last cause says what happened; those before it say what was tried.
+        // The last cause says what happened; the ones before it say what was tried.
         let mut reason: &dyn std::error::Error = &error;
         while let Some(cause) = reason.source() {
             reason = cause;
@@ -166,7 +167,8 @@ impl Hub {
         }
     }
 
-    /// What a refusal means. Of what may not be seen the hub does not say that it exists.
+    /// Returns the error that a status means. The hub does not reveal whether a repository exists
+    /// that the token may not see.
     pub(crate) fn refused(&self, status: u16, repository: &str) -> Error {
         let token = self.token();
         match (status, token.source) {
@@ -199,12 +201,12 @@ impl Hub {
     }
 }
 
-/// A client that notices when the other side has gone silent.
+/// Creates a client that notices a silent server.
 pub(crate) fn http_client(redirects: reqwest::redirect::Policy) -> reqwest::Result<reqwest::Client> {
     reqwest::Client::builder()
         .user_agent(concat!("foretoken/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(SILENCE)
-        .read_timeout(SILENCE)
+        .connect_timeout(SILENCE_TIMEOUT)
+        .read_timeout(SILENCE_TIMEOUT)
         .redirect(redirects)
         .build()
 }
@@ -213,7 +215,7 @@ pub(crate) fn hub_error(found: &str) -> Error {
     Error::Hub { found: found.to_owned() }
 }
 
-/// Two parts of letters, digits and `-_.`, as the hub allows them.
+/// Returns whether a name has two parts of letters, digits and `-_.`, as the hub allows.
 pub(crate) fn is_repository(name: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let well_formed = |part: &str| {
@@ -234,7 +236,7 @@ pub(crate) struct Entry {
 pub(crate) struct Contents {
     pub(crate) repository: Repository,
     entries: Vec<Entry>,
-    /// Paths of files that are not taken because of their names.
+    /// Paths refused because of their names.
     refused: Vec<String>,
 }
 
@@ -269,7 +271,8 @@ impl Contents {
         Ok(contents)
     }
 
-    /// The GGUF files that are models: no later parts, no parts without the others, no image projectors.
+    /// Returns the GGUF files that are models: no later parts, no incomplete splits, no image
+    /// projectors.
     fn models(&self) -> Result<Vec<RemoteFile>> {
         let gguf = self.entries.iter().filter(|entry| has_extension(Path::new(&entry.path), "gguf"));
         let models = gguf.filter(|entry| {
@@ -282,7 +285,8 @@ impl Contents {
             .collect()
     }
 
-    /// All parts of the model that begins with `first`; `None` when it does not, or some are missing.
+    /// Returns all parts of the model that begins with `first`; `None` if it is not a first part or
+    /// some are missing.
     fn parts(&self, first: &Entry) -> Option<Vec<Entry>> {
         let path = Path::new(&first.path);
         match Part::of(path) {
@@ -305,8 +309,8 @@ impl Contents {
         (has_weights && files.iter().any(|entry| entry.path == "config.json")).then_some(files)
     }
 
-    /// What a person means by `file`, which may lack `.gguf`, and the files to download for it. Without a
-    /// name the folder model, or else the only GGUF file.
+    /// Resolves `file`, which may lack `.gguf`, and returns its full name with the files to
+    /// download. Without a name it is the folder model, or else the only GGUF file.
     pub(crate) fn wanted(&self, file: Option<&str>) -> Result<(Option<String>, Vec<Entry>)> {
         let models = &self.repository.files;
         self.refuse(file)?;
@@ -330,7 +334,7 @@ impl Contents {
     }
 
     /// # Errors
-    /// `Error::FileName` where what is wanted has a file whose name is not taken.
+    /// `Error::FileName` if a wanted file has an unsafe name.
     fn refuse(&self, file: Option<&str>) -> Result<()> {
         let wanted = |path: &&String| match file {
             Some(file) => *path == file,
@@ -338,7 +342,7 @@ impl Contents {
         };
         match self.refused.iter().find(wanted) {
             Some(path) => {
-                // As it is written in a program: what it does to a terminal or to a line is seen and not done.
+                // Escaped as in source code, so control characters are shown rather than executed.
                 let file = path.chars().take(LONGEST_NAME).flat_map(escaped).collect();
                 Err(Error::FileName { repository: self.repository.id.clone(), file })
             }
@@ -364,37 +368,37 @@ impl Contents {
 }
 
 /// # Errors
-/// `Error::Hub` where nobody could have so many bytes.
+/// `Error::Hub` if the sum overflows.
 fn sum(files: &[Entry]) -> Result<u64> {
     total(files.iter().map(|file| file.bytes)).ok_or_else(|| hub_error("files larger than any disk"))
 }
 
-/// Names for a sentence, as many as a person would read.
+/// Joins names for an error message, at most ten.
 fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.collect();
     let short: Vec<&str> =
-        names.iter().filter(|name| name.len() <= LONGEST_LISTED).take(LISTED).copied().collect();
+        names.iter().filter(|name| name.len() <= MAX_LISTED_BYTES).take(MAX_LISTED).copied().collect();
     match names.len() - short.len() {
         0 => short.join(", "),
         more => format!("{} and {more} more", short.join(", ")),
     }
 }
 
-/// `None` where it is more than can be counted.
+/// Returns the sum; `None` if it overflows.
 pub(crate) fn total(mut bytes: impl Iterator<Item = u64>) -> Option<u64> {
     bytes.try_fold(0u64, u64::checked_add)
 }
 
-/// Bytes of a name, and of a path, that every file system takes.
+/// Longest name and path in bytes that every file system accepts.
 const LONGEST_NAME: usize = 255;
 const LONGEST_PATH: usize = 1000;
 
-/// A path that stays below its folder on every system, and does nothing to a terminal or to the line it stands in:
-/// the hub says it, a file is written there, and people read it.
+/// Returns whether a path stays below its folder on every system and contains nothing that affects
+/// a terminal. The hub chooses the path, a file is written there, and people read it.
 fn is_safe(path: &str) -> bool {
     let harmful = |c: char| matches!(c, '\\' | ':') || c.is_control() || is_invisible(c);
     let plain = |part: &str| {
-        // Which also goes for "", "." and "..".
+        // This also refuses "", "." and "..".
         !part.is_empty()
             && !part.ends_with(['.', ' '])
             && part.len() <= LONGEST_NAME
@@ -404,7 +408,8 @@ fn is_safe(path: &str) -> bool {
     path.len() <= LONGEST_PATH && path.split('/').all(plain)
 }
 
-/// What changes the direction of a line or takes no room in it, so that a name looks like another.
+/// Returns whether a character changes the direction of text or has no width, so that a name could
+/// imitate another.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -412,7 +417,7 @@ fn is_invisible(c: char) -> bool {
     )
 }
 
-/// What Windows takes for a device, with any extension.
+/// Returns whether Windows treats a name as a device, with any extension.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered = |device: &str| {
@@ -432,7 +437,7 @@ fn escaped(c: char) -> impl Iterator<Item = char> {
 }
 
 pub(crate) fn is_gated(info: &ModelInfo) -> bool {
-    // `false`, "auto" or "manual"
+    // The hub sends `false`, "auto" or "manual".
     info.gated.as_ref().is_some_and(|gated| gated.is_string() || gated == true)
 }
 
@@ -445,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_stays_below_its_folder_and_moves_no_cursor() {
+    fn a_safe_path_stays_below_its_folder_and_has_no_control_characters() {
         for path in ["m.gguf", "Q8_0/m.gguf", "größe 7/m..gguf"] {
             assert!(is_safe(path), "{path:?}");
         }
@@ -456,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_is_a_device_ends_oddly_hides_something_or_is_endless_is_not_taken() {
+    fn names_of_devices_and_deceptive_or_too_long_names_are_refused() {
         for device in [
             "CON",
             "nul",
@@ -505,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_a_harmful_name_is_refused_in_a_sentence_and_the_others_are_offered() {
+    fn a_harmful_file_name_is_refused_with_a_message_and_other_files_are_offered() {
         let repository = contents(&[("NUL.gguf", 3), ("m.gguf", 4), ("m\u{202e}x.gguf", 5)]).unwrap();
         let offered: Vec<_> = repository.repository.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(offered, ["m.gguf"]);
@@ -517,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_cannot_be_added_up_are_refused_in_a_sentence() {
+    fn sizes_that_overflow_are_refused_with_a_message() {
         let parts = [("m-00001-of-00002.gguf", u64::MAX), ("m-00002-of-00002.gguf", 1)];
         assert!(matches!(contents(&parts), Err(Error::Hub { .. })));
         let folder = [("config.json", u64::MAX), ("m.safetensors", u64::MAX)];
@@ -525,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repository_is_named_by_two_plain_parts() {
+    fn a_repository_name_has_two_plain_parts() {
         assert!(is_repository("owner/Name-1.5_GGUF"));
         for name in [
             "owner",
@@ -543,8 +548,8 @@ mod tests {
         }
     }
 
-    /// A hub that says first this of a repository, and then that it has no files.
-    fn hub_that_says(info: &'static str) -> Hub {
+    /// A hub that sends `info` about a repository, and an empty list of files.
+    fn hub_with(info: &'static str) -> Hub {
         use std::io::{Read, Write};
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -562,12 +567,12 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_that_is_no_name_of_a_folder_is_refused() {
-        let plain = hub_that_says(r#"{"id": "owner/name", "sha": "abc123"}"#);
+    fn a_revision_that_cannot_name_a_folder_is_refused() {
+        let plain = hub_with(r#"{"id": "owner/name", "sha": "abc123"}"#);
         assert_eq!(plain.repository("owner/name").unwrap().revision, "abc123");
         for info in [r#"{"id": "a/b", "sha": "../../up"}"#, r#"{"id": "a/b", "sha": ""}"#, r#"{"id": "a/b"}"#]
         {
-            let error = hub_that_says(info).repository("owner/name").unwrap_err();
+            let error = hub_with(info).repository("owner/name").unwrap_err();
             assert!(
                 matches!(&error, Error::Hub { found } if found.contains("without a revision")),
                 "{info}: {error}"

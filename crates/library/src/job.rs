@@ -1,5 +1,5 @@
-//! One download as it is kept while the program runs: how it stands, for everybody to see, and the thread that
-//! works for it. Whose turn it is says `scheduler.rs`.
+//! One download while the program runs: its state, and the thread that works on it. `scheduler.rs`
+//! decides which one runs.
 
 use std::time::Instant;
 
@@ -10,51 +10,52 @@ use crate::speed::Speed;
 use crate::transfer::{Order, Step};
 use crate::{Hub, download};
 
-/// How a download stands.
+/// State of a download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DownloadState {
-    /// Its turn has not come.
+    /// Waits for a free slot.
     Queued,
     Running,
-    /// Another program downloads the same file; this one goes on when that one ends.
+    /// Another program downloads the same file; this download continues when that one ends.
     Waiting,
-    /// The bytes are here and are compared with the hub's checksum.
+    /// All bytes are downloaded and are compared with the hub's checksum.
     Verifying,
-    /// Goes on when it is resumed. The reason says why it paused by itself: a full disk, no network.
+    /// Continues when it is resumed. The reason says why it paused by itself: a full disk, no
+    /// network.
     Paused {
         reason: Option<String>,
     },
     Done,
-    /// Nothing is left of the file that failed; starting it again fetches that one afresh.
+    /// The failed file was removed; starting again downloads it from the beginning.
     Failed {
         reason: String,
     },
 }
 
 impl DownloadState {
-    /// Whether it goes on without anybody's doing.
+    /// Returns whether the download continues without user action.
     pub fn is_active(&self) -> bool {
         matches!(self, Self::Queued | Self::Running | Self::Waiting | Self::Verifying)
     }
 }
 
-/// One model on its way here.
+/// Download of one model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Download {
     /// `owner/name:file`, or `owner/name` for a folder model.
     pub id: String,
     /// `owner/name`
     pub repository: String,
-    /// Of a split file the first part; `None` for a folder model.
+    /// For a split model the first part; `None` for a folder model.
     pub file: Option<String>,
     pub done_bytes: u64,
     pub total_bytes: u64,
-    /// Over the last seconds; 0 unless it is running.
+    /// Average over the last seconds; 0 unless the download is running.
     pub bytes_per_second: f64,
     pub state: DownloadState,
 }
 
-/// What is remembered of a download, what is shown of it, and who works for it.
+/// Stored record of a download, its public state, and its running thread.
 pub(crate) struct Job {
     pub(crate) record: Record,
     pub(crate) download: Download,
@@ -62,7 +63,7 @@ pub(crate) struct Job {
     pub(crate) run: Option<Run>,
 }
 
-/// A thread that works for a job, until it has let go of its files.
+/// A thread that works on a job, until it has closed its files.
 pub(crate) struct Run {
     pub(crate) number: u64,
     pub(crate) order: watch::Sender<Order>,
@@ -88,7 +89,7 @@ impl Job {
         Self { record, download, speed: Speed::default(), run: None }
     }
 
-    /// What was left of a download when the program ended; `None` of one whose files were removed since.
+    /// Restores a download from the last exit; `None` if its files were removed since.
     pub(crate) fn remembered(record: Record, hub: &Hub) -> Option<Self> {
         let state = match &record.end {
             End::None => DownloadState::Paused { reason: None },
@@ -99,7 +100,7 @@ impl Job {
         Some(Self::new(record, state, hub))
     }
 
-    /// Whether the run of that number has a say: none that was told to stop has.
+    /// Returns whether run `number` is current: a run that was ordered to stop is not.
     pub(crate) fn is_run(&self, number: u64) -> bool {
         self.run.as_ref().is_some_and(|run| run.number == number && run.goes_on())
     }
@@ -116,7 +117,7 @@ impl Job {
         self.download.state = state;
     }
 
-    /// `before` are the bytes of the files already here.
+    /// Applies a step of one file; `before` is the size of the files completed earlier.
     pub(crate) fn step(&mut self, before: u64, step: Step) {
         let (state, bytes) = match step {
             Step::At(bytes) => (DownloadState::Running, Some(bytes)),

@@ -1,5 +1,5 @@
-//! A JSON file that several programs keep together: each changes what is in it under a lock and puts the whole
-//! in place at once, so that a crash or another program leaves the old or the new.
+//! A JSON file shared by several programs: each changes it under a lock and replaces it atomically,
+//! so a crash or another program leaves the old version or the new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -21,7 +21,7 @@ impl Kept {
         Self { path }
     }
 
-    /// What is in the file, the default where there is none. One that cannot be understood is put aside.
+    /// Returns the contents, the default if there is no file. An unreadable file is set aside.
     pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> T {
         let Ok(text) = fs::read(&self.path) else {
             return T::default();
@@ -51,13 +51,13 @@ impl Kept {
     }
 }
 
-/// Writes beside the file and puts it in its place, so that a crash leaves one or the other.
+/// Writes a temporary file and renames it, so a crash leaves the old contents or the new.
 fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
-    // Windows puts to disk only through a handle that may write.
+    // Windows syncs only through a handle with write access.
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(true);
-    // Secrets may be in it.
+    // The file may contain secrets.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&beside)?;

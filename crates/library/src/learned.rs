@@ -1,6 +1,7 @@
-//! What was learned about models, from one start of the program to the next: `learned.json` in the data folder
-//! about pairs of them, `speeds.json` about how fast they write, `devices.json` about what a token takes where. What it means is for those who learn; here it has a
-//! name that changes with the models' files and with what computes, and there is never much of it.
+//! Statistics about models across restarts, in the data folder: `learned.json` about pairs of
+//! models, `speeds.json` about their speed, `devices.json` about the time per token on each device.
+//! The engine defines the contents; here they have a key that changes with the model files and the
+//! device, and a bounded number of entries.
 
 use std::fs::Metadata;
 use std::path::Path;
@@ -13,10 +14,10 @@ use serde_json::Value;
 use crate::kept::Kept;
 use crate::{Folders, Result};
 
-/// Pairs that are remembered at most; those that were not used for longest go first.
+/// Most entries that are kept; the least recently used are dropped first.
 const MAX: usize = 24;
 
-/// The file that remembers, and which pair it is asked about.
+/// A statistics file and the key of one entry.
 #[derive(Debug, Clone)]
 pub struct Learned {
     file: Kept,
@@ -30,7 +31,7 @@ struct Entry {
 }
 
 impl Learned {
-    /// About the models at these paths, on the devices with these labels.
+    /// Selects the entry of the models at these paths on the devices with these labels.
     pub fn about(folders: &Folders, models: &[impl AsRef<Path>], devices: &[impl AsRef<str>]) -> Self {
         let models = models.iter().map(|path| stamp(path.as_ref()));
         let devices = devices.iter().map(|device| device.as_ref().to_owned());
@@ -38,29 +39,34 @@ impl Learned {
         Self { file: Kept::new(folders.root().join("learned.json")), pair: parts.join(" | ") }
     }
 
-    /// About how fast the model at this path is on the device with this label; without a model, the device itself.
+    /// Selects the speed of the model at this path on the device with this label; without a model,
+    /// of the device itself.
     pub fn speed_of(folders: &Folders, model: Option<&Path>, device: &str) -> Self {
         let file = Kept::new(folders.root().join("speeds.json"));
         Self { file, ..Self::about(folders, model.as_slice(), &[device]) }
     }
 
-    /// About what a token of the model at this path takes on the devices with these labels.
+    /// Selects the time per token of the model at this path on the devices with these labels.
     pub fn times_of(folders: &Folders, model: &[impl AsRef<Path>], devices: &[impl AsRef<str>]) -> Self {
         let file = Kept::new(folders.root().join("devices.json"));
         Self { file, ..Self::about(folders, model, devices) }
     }
 
-    /// What was learned; `None` where nothing was, or nothing that is understood.
+    /// Returns the entry; `None` if there is none or it cannot be parsed.
     pub fn recall<T: DeserializeOwned>(&self) -> Option<T> {
         let entries: Vec<Entry> = self.file.read();
         let entry = entries.into_iter().find(|entry| entry.pair == self.pair)?;
         let known = serde_json::from_value(entry.learned);
         known
-            .inspect_err(|error| tracing::warn!("what was learned about a pair of models cannot be read and will be learned again: {error}"))
+            .inspect_err(|error| {
+                tracing::warn!(
+                    "saved statistics of a pair of models cannot be read and are collected again: {error}"
+                )
+            })
             .ok()
     }
 
-    /// Puts this in the place of what was learned before.
+    /// Replaces the entry.
     ///
     /// # Errors
     /// `Error::Disk`.
@@ -74,7 +80,7 @@ impl Learned {
     }
 }
 
-/// A name for a model that changes with its files.
+/// Returns a key for a model that changes with its files.
 fn stamp(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let about = |metadata: Metadata| {
@@ -101,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_learned_is_found_by_the_same_models_and_devices_alone() {
+    fn an_entry_is_found_only_by_the_same_models_and_devices() {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::at(folder.path().join("data"));
         let model = folder.path().join("a.gguf");
@@ -112,11 +118,11 @@ mod tests {
         assert_eq!(about(&folders, &model, "CPU, 2 threads").recall(), Some(7));
         assert_eq!(about(&folders, &model, "CPU, 4 threads").recall::<u32>(), None);
         std::fs::write(&model, "others").unwrap();
-        assert_eq!(about(&folders, &model, "CPU, 2 threads").recall::<u32>(), None, "the file is another");
+        assert_eq!(about(&folders, &model, "CPU, 2 threads").recall::<u32>(), None, "the file changed");
     }
 
     #[test]
-    fn two_programs_keep_what_each_of_them_learned_and_old_pairs_go() {
+    fn two_programs_keep_each_others_entries_and_the_oldest_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::at(folder.path());
         let of = |device: &str| Learned::about(&folders, NO_MODELS, &[device]);
@@ -129,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_or_foreign_file_is_as_none_and_is_replaced() {
+    fn a_damaged_or_foreign_file_counts_as_empty_and_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let pair = Learned::about(&Folders::at(folder.path()), NO_MODELS, &["cpu"]);
         for contents in [&b"[{\"pair\": \"cp"[..], b"{\"pairs\": 3}", b"\xff\x00", b""] {

@@ -1,22 +1,21 @@
-//! Models on this computer and on the hub: where they are, what they are called, how they get here, and
-//! the program's own folders. Knows neither the engine nor the window: it tells a model from its file
-//! names alone and leaves what is in them to others. Only [`Hub`] and [`Downloads`] touch the network.
+//! Models on this computer and on the hub: their paths, names and downloads, and the program's own
+//! folders. The crate depends on neither the engine nor the window: it recognises a model by file
+//! names alone and does not read the files. Only [`Hub`] and [`Downloads`] use the network.
 //!
 //! - [`Folders`]: the data folder with the database, the models and the logs
-//! - [`Library`]: every installed model ([`Installed`]), and names turned into paths
-//! - `bundled.rs`: the models that come with the program, [`SMOLLM2`], [`SMOLLM2_HEAD`], [`STARTER`] and
-//!   [`STARTER_DRAFT`]
-//! - `cache.rs`: what this and other programs downloaded into the hub's cache
-//! - `model_path.rs`: which files and folders look like a model
-//! - [`catalogue()`]: known pairs, and where the hub has them; [`pairs()`]: which of them to begin with
-//! - [`Hub`]: what a repository holds, and with whose token that is asked
-//! - [`Downloads`]: models on their way; `scheduler.rs` whose turn it is, `job.rs` how one stands,
-//!   `download.rs` what it does, `transfer.rs` one file of it (`headers.rs`, `checksum.rs`), `records.rs` what
-//!   is remembered of them
-//! - [`fuzzing`]: a hub's answers without the network, for those who damage them
-//! - [`Secrets`]: keys of servers elsewhere, in the system's keyring or a file
-//! - [`Learned`]: what the engine learned about pairs of models
-//! - [`Learned`]: what the engine learned about pairs of models, and how fast they wrote
+//! - [`Library`]: every installed model ([`Installed`]), and the lookup of a path by name
+//! - `bundled.rs`: models that come with the program, [`SMOLLM2`], [`SMOLLM2_HEAD`], [`STARTER`]
+//!   and [`STARTER_DRAFT`]
+//! - `cache.rs`: downloads of this and other programs in the hub's cache
+//! - `model_path.rs`: files and folders that look like a model
+//! - [`catalogue()`]: known pairs and their repositories; [`pairs()`]: recommended ones
+//! - [`Hub`]: contents of a repository, requested with the user's token
+//! - [`Downloads`]: models being downloaded; `scheduler.rs` starts them, `job.rs` holds the state
+//!   of one, `download.rs` runs one, `transfer.rs` fetches one file (`headers.rs`, `checksum.rs`),
+//!   `records.rs` stores them
+//! - [`fuzzing`]: parsers of the hub's responses, for fuzzing
+//! - [`Secrets`]: keys of remote servers, in the system keyring or a file
+//! - [`Learned`]: saved statistics of models and pairs
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

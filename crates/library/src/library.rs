@@ -1,5 +1,5 @@
-//! Every model on this computer, and the names they go by. Does not look inside them: whether a
-//! model can be run, and with which draft, is for the engine to say.
+//! Every model on this computer, with its names. Does not read the files: the engine decides
+//! whether a model runs, and with which draft.
 
 use std::path::{Path, PathBuf};
 
@@ -9,29 +9,29 @@ use crate::model_path::{models_below, recognise};
 use crate::nearest::nearest;
 use crate::{Error, Folders, Result, cache};
 
-/// Where a model came from.
+/// Origin of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// It comes with the program.
+    /// Comes with the program.
     Bundled,
-    /// Put into the models folder.
+    /// Is in the models folder.
     Local,
-    /// Downloaded into the hub's cache, by this program or another.
+    /// Is in the hub's cache, downloaded by this program or another.
     HubCache,
 }
 
 /// A model on this computer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// A bundled model's name, else the path.
+    /// Name of a bundled model, else the path.
     pub id: String,
-    /// What a person may call it: a bundled model's name, the path below the models folder, `owner/name` or
-    /// `owner/name:file`.
+    /// Name that a person can use: of a bundled model, the path below the models folder,
+    /// `owner/name` or `owner/name:file`.
     pub name: String,
-    /// A `.gguf` file (the first part of a split one) or a safetensors folder.
+    /// A `.gguf` file (the first part of a split model) or a safetensors folder.
     pub path: PathBuf,
     pub kind: Kind,
-    /// Weights only, all parts together.
+    /// Size of the weights, all parts together.
     pub size_bytes: u64,
 }
 
@@ -44,29 +44,30 @@ pub struct Library {
 }
 
 impl Library {
-    /// `resources` is the folder the application was installed with, where there is one. The bundled models
-    /// are looked for in FORETOKEN_SMOLLM2_DIR and FORETOKEN_STARTER_DIR instead, where these are set.
+    /// Creates the library. `resources` is the folder of the installed application, if there is
+    /// one. FORETOKEN_SMOLLM2_DIR and FORETOKEN_STARTER_DIR replace the folders of the bundled
+    /// models.
     pub fn new(folders: &Folders, resources: Option<&Path>) -> Self {
         Self { models: folders.models(), hub: cache::cache_folder(), bundled: Bundled::new(resources) }
     }
 
-    /// The name of the target where none was ever chosen: SmolLM2 where it is, else the starter.
+    /// Returns the default target's name: SmolLM2 if it is installed, else the starter.
     pub fn default_target(&self) -> &'static str {
         self.bundled.default_target()
     }
 
-    /// The name of the model or draft head that comes with the program to draft for a target, where it is.
+    /// Returns the bundled model or draft head that drafts for a target, if its files exist.
     pub fn draft_of(&self, target: &str) -> Option<&'static str> {
         self.bundled.draft_of(target)
     }
 
-    /// Bytes that downloads have room for; `None` on a disk that does not say.
+    /// Returns the bytes free for downloads; `None` if the disk does not report them.
     pub fn free_disk(&self) -> Option<u64> {
         free_at(&self.hub)
     }
 
-    /// All installed models: those that come with the program, then the models folder, then the hub's cache.
-    /// What cannot be read is left out. Reads folders, no files.
+    /// Returns all installed models: bundled ones, then the models folder, then the hub's cache.
+    /// Unreadable ones are left out. Lists folders and opens no files.
     pub fn installed(&self) -> Vec<Installed> {
         let bundled = NAMES.into_iter().filter_map(|name| {
             let found = recognise(&self.bundled.path(name)?.ok()?).ok()?;
@@ -85,9 +86,9 @@ impl Library {
         bundled.chain(others).collect()
     }
 
-    /// The path of the model a person means by `name`: a bundled one, the path of a `.gguf` file or
-    /// a safetensors folder, or an installed model's name. Of a repository or a folder with a single
-    /// model its own name will do, and `.gguf` may be left out.
+    /// Returns the path of the model called `name`: a bundled model, the path of a `.gguf` file or
+    /// a safetensors folder, or an installed model's name. `.gguf` may be left out, and a
+    /// repository or folder with a single model may be named instead of the model.
     pub fn resolve(&self, name: &str) -> Result<PathBuf> {
         if let Some(bundled) = self.bundled.path(name) {
             return bundled;
@@ -114,7 +115,7 @@ impl Library {
         });
         let hint = match nearest(name, names) {
             Some(near) => format!("Did you mean '{near}'?"),
-            None => format!("Give the path of a model, or put it into {}.", self.models.display()),
+            None => format!("Enter the path of a model, or copy the model to {}.", self.models.display()),
         };
         Error::Unknown { name: name.into(), hint }
     }
@@ -153,7 +154,8 @@ pub(crate) mod tests {
     use crate::cache::tests::download;
     use crate::model_path::tests::put;
 
-    /// A library with the bundled models, two local models and two repositories in the hub's cache.
+    /// Creates a library with the bundled models, two local models and two repositories in the
+    /// hub's cache.
     pub(crate) fn library() -> (Library, TempDir) {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
@@ -201,7 +203,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_name_may_be_shortened_as_long_as_it_means_one_model() {
+    fn a_name_may_be_shortened_while_it_is_unambiguous() {
         let (library, folder) = library();
         for (short, path) in [
             ("local", "models/local.gguf"),
@@ -216,12 +218,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_path_needs_no_installation_and_comes_back_absolute() {
+    fn a_path_needs_no_installation_and_becomes_absolute() {
         let (library, folder) = library();
         let path = folder.path().join("elsewhere/m.gguf");
         put(&path, 1);
         assert_eq!(library.resolve(path.to_str().unwrap()).unwrap(), path);
-        // Another drive of Windows cannot be gone to.
+        // A relative path cannot lead to another Windows drive.
         let Ok(below) = path.strip_prefix("/") else { return };
         let here = std::env::current_dir().unwrap();
         let up: PathBuf = here.iter().skip(1).map(|_| "..").collect();
@@ -230,7 +232,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_path_that_is_no_model_says_what_was_expected_and_found() {
+    fn a_path_that_is_not_a_model_says_what_was_expected_and_found() {
         let (library, folder) = library();
         let path = folder.path().join("notes.txt");
         put(&path, 1);
@@ -240,7 +242,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_unknown_name_gets_the_nearest_one_or_the_way_to_install_it() {
+    fn an_unknown_name_suggests_the_nearest_one_or_how_to_install_it() {
         let (library, folder) = library();
         for (wanted, near) in [("startr", "starter"), ("lcal", "local"), ("ownr/one", "owner/one")] {
             let error = library.resolve(wanted).unwrap_err().to_string();
@@ -252,7 +254,7 @@ pub(crate) mod tests {
             assert!(
                 error
                     .to_string()
-                    .ends_with(&format!("put it into {}.", folder.path().join("models").display()))
+                    .ends_with(&format!("copy the model to {}.", folder.path().join("models").display()))
             );
         }
     }

@@ -1,22 +1,23 @@
-//! Which files and folders look like a model, told from their names alone: a `.gguf` file, or a
-//! folder with `config.json` and `.safetensors` files. Either may be split into numbered parts.
+//! Recognises models by file names alone: a `.gguf` file, or a folder with `config.json` and
+//! `.safetensors` files. Either may be split into numbered parts.
 
 use std::fs::{self, DirEntry};
 use std::path::{Path, PathBuf};
 
-/// How deep models may lie below a folder: `publisher/model/quantisation/file`. Also ends loops of links.
+/// Deepest level of models below a folder: `publisher/model/quantisation/file`. Also ends loops of
+/// links.
 const DEPTH: usize = 4;
 
-/// Something that looks like a model.
+/// A file or folder that looks like a model.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// The `.gguf` file (the first part of a split one), or the safetensors folder.
+    /// The `.gguf` file (the first part of a split model), or the safetensors folder.
     pub(crate) path: PathBuf,
-    /// Weights only, all parts together.
+    /// Size of the weights, all parts together.
     pub(crate) size_bytes: u64,
 }
 
-/// Tells whether `path` looks like a model; if not, what it looks like instead.
+/// Recognises a model at `path`; the error says what is there instead.
 pub(crate) fn recognise(path: &Path) -> Result<Found, String> {
     let metadata = fs::metadata(path).map_err(|error| error.to_string())?;
     let size_bytes =
@@ -24,8 +25,7 @@ pub(crate) fn recognise(path: &Path) -> Result<Found, String> {
     Ok(Found { path: path.to_path_buf(), size_bytes })
 }
 
-/// Every model in `folder` and the folders below it, in order of their paths. What cannot be read is
-/// passed over.
+/// Returns every model in `folder` and below, ordered by path. Unreadable entries are skipped.
 pub(crate) fn models_below(folder: &Path) -> Vec<Found> {
     let mut found = Vec::new();
     collect(folder, DEPTH, &mut found);
@@ -48,7 +48,7 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<Found>) {
     }
 }
 
-/// The entries of a folder whose names do not begin with a dot; none when it cannot be read.
+/// Returns the entries of a folder whose names do not begin with a dot; none if it cannot be read.
 pub(crate) fn visible_entries(folder: &Path) -> impl Iterator<Item = DirEntry> {
     let entries = fs::read_dir(folder).inspect_err(|error| tracing::debug!("{}: {error}", folder.display()));
     let entries = entries.into_iter().flatten().flatten();
@@ -69,15 +69,15 @@ fn gguf_size(path: &Path, size: u64) -> Result<u64, String> {
     }
 }
 
-/// Whether a folder model needs the file of that name beside its weights, or it is its weights.
+/// Returns whether a folder model needs the file of this name, as weights or beside them.
 pub(crate) fn belongs_to_folder_model(name: &str) -> bool {
     let path = Path::new(name);
     let needed = ["safetensors", "json", "jinja", "txt", "model"];
     path.components().count() == 1 && needed.iter().any(|extension| has_extension(path, extension))
 }
 
-/// Whether a file beside a folder model's weights is certainly the model's, or one of its weights. Of a folder
-/// in which a person may keep other things, no more than these are deleted.
+/// Returns whether a file of this name certainly belongs to a folder model. Only such files are
+/// deleted from a folder that may also contain others.
 pub(crate) fn is_known_of_folder_model(name: &str) -> bool {
     const KNOWN: [&str; 5] =
         ["config.json", "generation_config.json", "tokenizer.model", "special_tokens_map.json", "merges.txt"];
@@ -99,7 +99,8 @@ fn safetensors_size(folder: &Path) -> Result<u64, String> {
             continue;
         }
         total += match Part::of(&path) {
-            // Counted once, with the first part; a later part without it is an incomplete download.
+            // Split weights count once, at the first part; a later part without it is an incomplete
+            // download.
             Some(part) if part.number == 1 => part.total_size(&path)?,
             Some(part) => part.size_of(&path, 1).map(|_| 0)?,
             None => fs::metadata(&path).map_or(0, |metadata| metadata.len()),
@@ -108,7 +109,7 @@ fn safetensors_size(folder: &Path) -> Result<u64, String> {
     if total == 0 { Err("a folder without .safetensors files".into()) } else { Ok(total) }
 }
 
-/// The place of a file in a split model: `stem-00001-of-00003.gguf`.
+/// Position of a file in a split model: `stem-00001-of-00003.gguf`.
 pub(crate) struct Part {
     stem: String,
     pub(crate) number: u32,
@@ -127,13 +128,13 @@ impl Part {
         (1..=self.count).map(|number| self.size_of(path, number)).sum()
     }
 
-    /// Part `number` of the model that `path` is a part of.
+    /// Returns the path of part `number` of the model that `path` is a part of.
     pub(crate) fn sibling(&self, path: &Path, number: u32) -> PathBuf {
         let extension = path.extension().unwrap_or_default().to_string_lossy();
         path.with_file_name(format!("{}-{number:05}-of-{:05}.{extension}", self.stem, self.count))
     }
 
-    /// Bytes of part `number` of the model that `path` is a part of.
+    /// Returns the bytes of part `number` of the model that `path` is a part of.
     fn size_of(&self, path: &Path, number: u32) -> Result<u64, String> {
         let size = fs::metadata(self.sibling(path, number)).map(|metadata| metadata.len());
         size.map_err(|_| {
@@ -150,7 +151,7 @@ pub(crate) fn has_extension(path: &Path, extension: &str) -> bool {
 pub(crate) mod tests {
     use super::*;
 
-    /// Writes a file of that many bytes, with the folders above it.
+    /// Writes a file of this many bytes and creates its folders.
     pub(crate) fn put(path: &Path, bytes: usize) {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, vec![0; bytes]).unwrap();
@@ -186,7 +187,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_split_model_is_its_first_part_with_the_size_of_all() {
+    fn a_split_model_is_listed_once_with_the_size_of_all_parts() {
         let folder = tempfile::tempdir().unwrap();
         for (number, size) in [(1, 10), (2, 20), (3, 5)] {
             put(&folder.path().join(format!("m-0000{number}-of-00003.gguf")), size);
@@ -200,7 +201,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_split_model_with_a_missing_part_is_not_a_model_yet() {
+    fn a_split_model_with_a_missing_part_is_not_a_model() {
         for (missing, present) in [(1, 2), (2, 1)] {
             let folder = tempfile::tempdir().unwrap();
             put(&folder.path().join(format!("m-0000{present}-of-00002.gguf")), 1);
@@ -213,7 +214,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_name_that_only_resembles_a_part_is_a_whole_model() {
+    fn a_name_that_only_resembles_a_part_is_a_complete_model() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["best-of-00002.gguf", "one-1-of-2.gguf", "two-00002-of-all.gguf"] {
             put(&folder.path().join(name), 1);
@@ -223,7 +224,7 @@ pub(crate) mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn broken_links_and_loops_of_links_are_passed_over() {
+    fn broken_links_and_loops_of_links_are_skipped() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         put(&folder.path().join("a/good.gguf"), 1);
@@ -236,7 +237,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_model_says_what_it_is() {
+    fn a_path_that_is_not_a_model_says_what_it_is() {
         let folder = tempfile::tempdir().unwrap();
         put(&folder.path().join("a/model.safetensors"), 1);
         put(&folder.path().join("b/config.json"), 1);

@@ -1,6 +1,7 @@
-//! The name a person probably meant. Knows nothing about models.
+//! Spelling suggestions for names.
 
-/// The name with the fewest letters to add, drop or change, if less than a third of `wanted` is.
+/// Returns the name with the fewest letters to add, drop or change, if less than a third of
+/// `wanted` changes.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = wanted.to_lowercase();
     let distance = |name: &str| edit_distance(&wanted, &name.to_lowercase());
@@ -8,7 +9,7 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl IntoIterator<Item = &'a str>
     (distance * 3 < wanted.chars().count().max(4)).then_some(name)
 }
 
-/// Levenshtein's distance in characters, a row of his table at a time.
+/// Levenshtein distance in characters, computed row by row.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -29,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_distance_counts_letters_added_dropped_and_changed() {
+    fn the_distance_counts_added_dropped_and_changed_letters() {
         for (a, b, expected) in [
             ("", "abc", 3),
             ("abc", "", 3),
@@ -44,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_finds_its_name_and_something_else_finds_none() {
+    fn a_typing_error_finds_its_name_and_an_unrelated_word_finds_none() {
         let names = ["starter", "starter-draft", "owner/name:file.gguf"];
         assert_eq!(nearest("startr", names), Some("starter"));
         assert_eq!(nearest("Starter-Darft", names), Some("starter-draft"));

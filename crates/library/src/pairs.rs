@@ -1,4 +1,5 @@
-//! Pairs of the catalogue to begin with, for chats and for code. Which of them suit a computer is not decided here.
+//! Recommended pairs of the catalogue, for chats and for code. Which of them suit a computer is
+//! decided elsewhere.
 
 use crate::CatalogueModel;
 use crate::catalogue::{
@@ -6,25 +7,25 @@ use crate::catalogue::{
     SMOLLM2_1_7B, SMOLLM2_135M,
 };
 
-/// A target, and the draft to fetch with it.
+/// A target with its draft.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
     pub target: CatalogueModel,
     pub draft: CatalogueModel,
     pub purpose: Purpose,
-    /// Tokens per second over those without drafts, the lowest and the highest that docs/benchmarks.md has of this
-    /// pair; `None` where it was not measured.
+    /// Lowest and highest speed-up over plain decoding that docs/benchmarks.md lists for this pair;
+    /// `None` if it was not measured.
     pub speedup: Option<[f64; 2]>,
 }
 
-/// What a pair is for.
+/// Purpose of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     Chat,
     Code,
 }
 
-/// Of either purpose the strongest first.
+/// Returns the pairs; the strongest of each purpose first.
 pub fn pairs() -> &'static [Pair] {
     PAIRS
 }
@@ -49,7 +50,7 @@ mod tests {
     use crate::catalogue;
 
     #[test]
-    fn every_pair_is_of_one_family_with_one_vocabulary_open_to_everyone_and_says_its_licence() {
+    fn every_pair_is_of_one_family_open_to_everyone_and_states_its_licence() {
         for Pair { target, draft, .. } in pairs() {
             let family = catalogue().iter().find(|family| family.targets.contains(target)).unwrap();
             assert!(family.drafts.contains(draft), "{} and {}", target.label, draft.label);
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn of_either_purpose_the_strongest_comes_first() {
+    fn the_strongest_pair_of_each_purpose_comes_first() {
         for purpose in [Purpose::Chat, Purpose::Code] {
             let these: Vec<_> = pairs().iter().filter(|pair| pair.purpose == purpose).collect();
             assert!(these.len() > 1 && these.is_sorted_by(|a, b| a.target.parameters > b.target.parameters));
@@ -68,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn of_experts_a_token_reads_only_those_that_it_goes_through() {
+    fn a_token_reads_only_the_active_experts() {
         assert!((1_900_000_000..2_200_000_000).contains(&QWEN3_30B_A3B.read_bytes()));
         assert_eq!(QWEN3_8B.read_bytes(), QWEN3_8B.bytes);
     }

@@ -1,34 +1,34 @@
-//! What is remembered of downloads from one start of the program to the next: `downloads.json` in the data
-//! folder. Several programs may share it, so each changes only its own entries, under a lock.
+//! Stored downloads across restarts: `downloads.json` in the data folder. Several programs may
+//! share the file, so each changes only its own entries, under a lock.
 
 use serde::{Deserialize, Serialize};
 
 use crate::kept::Kept;
 use crate::{Folders, Result};
 
-/// One download as it is remembered.
+/// A stored download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) repository: String,
     /// `None` for a folder model.
     pub(crate) file: Option<String>,
-    /// The commit the files are of.
+    /// Commit of the files.
     pub(crate) revision: String,
     pub(crate) files: Vec<RecordFile>,
     #[serde(default)]
     pub(crate) end: End,
 }
 
-/// A file to fetch.
+/// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct RecordFile {
     pub(crate) path: String,
     pub(crate) bytes: u64,
-    /// What the cache calls it, by which its partial file is found.
+    /// Name in the cache, by which the partial file is found.
     pub(crate) etag: String,
 }
 
-/// Whether it came to an end.
+/// Final state of a download.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum End {
@@ -51,7 +51,7 @@ impl Record {
     }
 }
 
-/// The file that remembers.
+/// The file of stored downloads.
 #[derive(Debug)]
 pub(crate) struct Records {
     file: Kept,
@@ -62,7 +62,7 @@ impl Records {
         Self { file: Kept::new(folders.root().join("downloads.json")) }
     }
 
-    /// All records, the oldest first. A file that cannot be understood is put aside.
+    /// Returns all records, the oldest first. An unreadable file is set aside.
     pub(crate) fn read(&self) -> Vec<Record> {
         self.file.read()
     }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_not_understood_is_put_aside_and_not_lost() {
+    fn an_unreadable_file_is_set_aside_and_not_lost() {
         let folder = tempfile::tempdir().unwrap();
         let records = Records::new(&Folders::at(folder.path()));
         fs::write(folder.path().join("downloads.json"), "[{\"repos").unwrap();

@@ -1,4 +1,4 @@
-//! Deleting an installed model: all its files, and nothing that another model uses.
+//! Deletes an installed model: all its files, and none that another model uses.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,14 +10,14 @@ use crate::model_path::{Part, belongs_to_folder_model, is_known_of_folder_model,
 use crate::{Error, Kind, Library, Result};
 
 impl Library {
-    /// Deletes an installed model by its id or name. Of the hub's cache it goes in every revision, with the
-    /// blobs that no other file there links to. On Unix a model that is in use keeps working until it is
-    /// closed.
+    /// Deletes an installed model by id or name. In the hub's cache it is removed from every
+    /// revision, with the blobs that no other file links to. On Unix a model in use keeps working
+    /// until it is closed.
     ///
     /// # Errors
-    /// `Error::BundledStays` for what comes with Foretoken, `Error::Unknown` for what is not installed,
-    /// `Error::InUse` on systems that do not delete open files, `Error::Outside` for what a link leads out of the
-    /// folder to; nothing is removed then.
+    /// `Error::BundledStays` for a model that comes with Foretoken, `Error::Unknown` for one that
+    /// is not installed, `Error::InUse` on systems that do not delete open files, `Error::Outside`
+    /// if a link leads out of the folder; nothing is removed then.
     pub fn remove(&self, id: &str) -> Result<()> {
         let installed = self.installed();
         let model = installed.iter().find(|model| model.id == id || model.name == id);
@@ -36,11 +36,12 @@ impl Library {
         }
     }
 
-    /// `model` is a file or folder in one of a repository's revisions.
+    /// Removes a model of the hub's cache; `model` is a file or folder in one revision of a
+    /// repository.
     fn remove_cached(&self, model: &Path) -> Result<()> {
         let outside = |path: &Path| Error::Outside { path: path.to_owned(), folder: self.hub.clone() };
         let below = model.strip_prefix(&self.hub).map_err(|_| outside(model))?;
-        // models--owner--name/snapshots/<revision>/<file>
+        // The path is models--owner--name/snapshots/<revision>/<file>.
         let parts: Vec<_> = below.components().collect();
         let [Component::Normal(name), Component::Normal(snapshots_name), Component::Normal(_), within @ ..] =
             &parts[..]
@@ -76,26 +77,28 @@ impl Library {
         Ok(())
     }
 
-    /// Where a repository's blobs really are; `None` where it has none, as on systems without links.
+    /// Returns the resolved folder of a repository's blobs; `None` if there is none, as on systems
+    /// without links.
     fn blobs(&self, repository: &Path, root: &Path) -> Result<Option<PathBuf>> {
         let path = repository.join("blobs");
         match fs::canonicalize(&path) {
             Ok(folder) if folder == root.join("blobs") => Ok(Some(folder)),
             Ok(_) => Err(Error::Outside { path, folder: repository.to_owned() }),
-            // Not where a link leads nowhere.
+            // A broken link has no blob.
             Err(error) if error.kind() == ErrorKind::NotFound && !path.is_symlink() => Ok(None),
             Err(source) => Err(Error::Disk { path, source }),
         }
     }
 }
 
-/// Where a folder really is.
+/// Returns the resolved path of a folder.
 fn real(folder: &Path) -> Result<PathBuf> {
     fs::canonicalize(folder).map_err(|source| Error::Disk { path: folder.to_owned(), source })
 }
 
 /// # Errors
-/// `Error::Outside` where a file, which may itself be a link, is in no folder below `root`, which `folder` leads to.
+/// Returns `Error::Outside` if a file, which may itself be a link, is in no folder below `root`,
+/// the resolved path of `folder`.
 fn lies_in(file: &Path, root: &Path, folder: &Path) -> Result<()> {
     let above = file.parent().map(real).transpose()?;
     match above {
@@ -104,7 +107,8 @@ fn lies_in(file: &Path, root: &Path, folder: &Path) -> Result<()> {
     }
 }
 
-/// The files of a model: one, all parts of a split one, or those in a folder model whose names belong to it.
+/// Returns the files of a model: one, all parts of a split model, or those of a folder model whose
+/// names belong to it.
 fn files_of(model: &Path, belongs: fn(&str) -> bool) -> Vec<PathBuf> {
     if model.is_dir() && !model.is_symlink() {
         let belongs = |file: &PathBuf| file.file_name().and_then(|name| name.to_str()).is_some_and(belongs);
@@ -120,13 +124,13 @@ fn files_of(model: &Path, belongs: fn(&str) -> bool) -> Vec<PathBuf> {
     files.into_iter().filter(|file| file.symlink_metadata().is_ok()).collect()
 }
 
-/// What a link leads to in the folder of blobs; nothing of a file that is one itself, or a link elsewhere.
+/// Returns the blob in `folder` that a link leads to; `None` for a plain file or a link elsewhere.
 fn blob_of(file: &Path, folder: &Path) -> Option<PathBuf> {
     let blob = file.is_symlink().then(|| fs::canonicalize(file).ok()).flatten();
     blob.filter(|blob| blob.parent() == Some(folder))
 }
 
-/// Adds the blobs of `folder` that something in a snapshot links to.
+/// Collects the blobs of `folder` that a snapshot links to.
 fn collect_blobs(snapshot: &Path, folder: &Path, blobs: &mut HashSet<PathBuf>) {
     for entry in fs::read_dir(snapshot).into_iter().flatten().flatten() {
         match entry.file_type() {
@@ -136,7 +140,7 @@ fn collect_blobs(snapshot: &Path, folder: &Path, blobs: &mut HashSet<PathBuf>) {
     }
 }
 
-/// Removes a file or link; one that is gone already is fine.
+/// Removes a file or link; a missing one is fine.
 fn remove_file(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -155,7 +159,7 @@ fn is_in_use(error: &io::Error) -> bool {
             || matches!(error.raw_os_error(), Some(SHARING_VIOLATION | USER_MAPPED_FILE)))
 }
 
-/// Removes the folders that a removed file or folder leaves empty, below `root`.
+/// Removes the folders below `root` that a removal left empty.
 fn remove_empty(removed: &Path, root: &Path) {
     for folder in removed.ancestors().take_while(|folder| *folder != root) {
         if folder.is_dir() && fs::remove_dir(folder).is_err() {
@@ -164,7 +168,7 @@ fn remove_empty(removed: &Path, root: &Path) {
     }
 }
 
-/// Removes what a repository without revisions leaves behind, unless something is on its way to it.
+/// Removes the rest of a repository without revisions, unless a download to it is in progress.
 fn remove_rest(repository: &Path) {
     let blobs = repository.join("blobs");
     if fs::remove_dir(&blobs).is_ok() || !blobs.exists() {
@@ -184,13 +188,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cached_model_goes_with_its_blob_and_leaves_its_neighbours() {
+    fn a_cached_model_is_removed_with_its_blob_and_its_neighbours_stay() {
         let (library, folder) = library();
         let repository = folder.path().join("hub/models--owner--two");
         library.remove("owner/two:two-Q4.gguf").unwrap();
         assert!(!names(&library).contains(&"owner/two:two-Q4.gguf".to_owned()));
         assert!(names(&library).contains(&"owner/two:two-Q8.gguf".to_owned()));
-        // Where links are not allowed there is no blob beside the file.
+        // Without links there is no blob beside the file.
         assert_eq!(fs::read_dir(repository.join("blobs")).unwrap().count(), if cfg!(unix) { 1 } else { 0 });
         library.remove("owner/two:two-Q8.gguf").unwrap();
         assert!(!repository.exists());
@@ -213,7 +217,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn of_a_link_that_leaves_the_repository_only_the_link_goes() {
+    fn a_link_out_of_the_repository_is_removed_but_not_its_target() {
         let (library, folder) = library();
         let precious = folder.path().join("precious.gguf");
         put(&precious, 3);
@@ -229,7 +233,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn what_a_linked_folder_leads_to_is_refused_and_stays() {
+    fn a_model_inside_a_linked_folder_is_refused_and_stays() {
         let (library, folder) = library();
         let elsewhere = folder.path().join("elsewhere");
         let link = |to: &Path, at: PathBuf| std::os::unix::fs::symlink(to, at).unwrap();
@@ -254,7 +258,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn blobs_that_lie_elsewhere_are_refused_and_a_repository_without_blobs_is_removed() {
+    fn blobs_outside_the_cache_are_refused_and_a_repository_without_blobs_is_removed() {
         let (library, folder) = library();
         let blobs = folder.path().join("hub/models--owner--one/blobs");
         let elsewhere = folder.path().join("elsewhere");
@@ -270,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_outside_of_the_hubs_folder_is_refused_and_stays() {
+    fn a_model_outside_the_hubs_folder_is_refused_and_stays() {
         let (library, folder) = library();
         let model = folder.path().join("else/models--a--b/snapshots/abc/m.gguf");
         put(&model, 3);
@@ -285,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_folder_of_ones_own_only_what_is_certainly_the_models_goes() {
+    fn only_files_that_certainly_belong_to_the_model_are_removed_from_a_mixed_folder() {
         let (library, folder) = library();
         let model = folder.path().join("models/publisher/llama");
         let own = ["notes.txt", "results.json", "prompt.jinja", "my.model", "package.json"];
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_goes_from_every_revision() {
+    fn a_model_is_removed_from_every_revision() {
         let (library, folder) = library();
         download(&folder.path().join("hub"), "owner/one", "older", "one-Q4.gguf", 5);
         library.remove("owner/one:one-Q4.gguf").unwrap();
@@ -318,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_to_a_repository_stays() {
+    fn a_partial_download_in_the_repository_stays() {
         let (library, folder) = library();
         let partial = folder.path().join("hub/models--owner--one/blobs/def.incomplete");
         put(&partial, 3);
@@ -327,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn all_parts_and_a_folder_model_go_and_other_files_stay() {
+    fn all_parts_and_folder_models_are_removed_and_other_files_stay() {
         let (library, folder) = library();
         let models = folder.path().join("models");
         put(&models.join("split/m-00001-of-00002.gguf"), 1);
@@ -344,7 +348,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn of_a_linked_file_the_link_goes_and_not_what_it_leads_to() {
+    fn a_linked_file_loses_its_link_and_not_the_target() {
         let (library, folder) = library();
         let elsewhere = folder.path().join("elsewhere.gguf");
         put(&elsewhere, 1);
@@ -354,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn bundled_models_stay_and_a_slip_gets_the_nearest_name() {
+    fn bundled_models_stay_and_a_typing_error_suggests_the_nearest_name() {
         let (library, _folder) = library();
         for name in crate::bundled::NAMES {
             assert!(matches!(library.remove(name), Err(Error::BundledStays(stays)) if stays == name));
@@ -365,7 +369,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_removed_model_that_is_open_can_be_read_to_its_end() {
+    fn a_removed_model_that_is_open_can_still_be_read() {
         use std::io::Read;
         let (library, folder) = library();
         let mut file = fs::File::open(folder.path().join("models/local.gguf")).unwrap();
@@ -375,7 +379,7 @@ mod tests {
 
     #[cfg(windows)]
     #[test]
-    fn a_model_that_another_program_holds_is_said_to_be_in_use_and_stays() {
+    fn a_model_that_another_program_holds_is_reported_as_in_use_and_stays() {
         use std::os::windows::fs::OpenOptionsExt;
         const READ_ALONE: u32 = 1;
         let (library, folder) = library();
@@ -388,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_of_ones_own_models_stays_when_nothing_is_left_in_it() {
+    fn the_models_folder_stays_when_it_becomes_empty() {
         let (library, folder) = library();
         library.remove("local.gguf").unwrap();
         library.remove("publisher/llama").unwrap();
@@ -398,7 +402,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn of_a_linked_folder_model_the_link_goes_and_not_what_it_leads_to() {
+    fn a_linked_folder_model_loses_its_link_and_not_the_target() {
         let (library, folder) = library();
         let elsewhere = folder.path().join("elsewhere");
         put(&elsewhere.join("config.json"), 1);

@@ -1,5 +1,5 @@
-//! Whose turn it is: begins what is queued, a few at once, hears how each goes on, and says so to whoever
-//! watches. What a person asks for comes from `downloads.rs`, what a run does is in `download.rs`.
+//! Scheduler of downloads: starts queued ones, a few at once, receives their progress and sends all
+//! states to `changes`. User requests come from `downloads.rs`; a run is in `download.rs`.
 
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ use crate::records::{End, Record, Records};
 use crate::transfer::{Order, Stopped};
 use crate::{Error, Hub, Result};
 
-/// More at once would share one connection's speed and finish later.
-const AT_ONCE: usize = 2;
-/// Between two words about bytes that came.
-const PROGRESS: Duration = Duration::from_millis(100);
+/// Most downloads at once: more would share one connection's speed and finish later.
+const MAX_RUNNING: usize = 2;
+/// Least time between two progress events.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What all threads of downloads share.
+/// State shared by all download threads.
 pub(crate) struct Scheduler {
     pub(crate) hub: Hub,
     pub(crate) records: Records,
@@ -27,18 +27,19 @@ pub(crate) struct Scheduler {
     changes: Sender<Vec<Download>>,
 }
 
-/// The downloads there are, and the threads that work for them.
+/// All downloads and the threads that work on them.
 pub(crate) struct Jobs {
-    /// The oldest first.
+    /// Jobs, the oldest first.
     pub(crate) list: Vec<Job>,
-    /// Numbers the runs, so that one that was ordered to stop has no more say.
+    /// Number of the last run; events of older runs of a job are ignored.
     runs: u64,
     pub(crate) workers: Vec<JoinHandle<()>>,
     said: Instant,
 }
 
 impl Scheduler {
-    /// With the downloads of the last time; `changes` hears of all of them.
+    /// Creates a scheduler with the stored downloads; `changes` receives all downloads at each
+    /// change.
     pub(crate) fn new(hub: Hub, records: Records, list: Vec<Job>, changes: Sender<Vec<Download>>) -> Self {
         let jobs = Jobs { list, runs: 0, workers: Vec::new(), said: Instant::now() };
         Self { hub, records, jobs: Mutex::new(jobs), changes }
@@ -48,12 +49,12 @@ impl Scheduler {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins what is queued as far as there is room for it, and says how all stand.
+    /// Starts queued downloads while there are free slots, and sends the states of all.
     pub(crate) fn advance(self: &Arc<Self>, jobs: &mut Jobs) {
         let busy = |job: &&Job| {
             job.run.as_ref().is_some_and(Run::goes_on) && job.download.state != DownloadState::Waiting
         };
-        while jobs.list.iter().filter(busy).count() < AT_ONCE {
+        while jobs.list.iter().filter(busy).count() < MAX_RUNNING {
             jobs.runs += 1;
             let number = jobs.runs;
             let queued = |job: &&mut Job| job.download.state == DownloadState::Queued;
@@ -72,11 +73,11 @@ impl Scheduler {
 
     fn say(&self, jobs: &mut Jobs) {
         jobs.said = Instant::now();
-        // Nobody listens any more when the program ends.
+        // The receiver is gone when the program ends.
         let _ = self.changes.send(jobs.downloads());
     }
 
-    /// The whole life of a run, on a thread of its own.
+    /// Body of a run's thread.
     fn work(self: Arc<Self>, number: u64, record: Record, orders: watch::Receiver<Order>) {
         let mut record = record;
         let ended = download::run(&self.hub, &mut record, orders.clone(), &mut |stage| {
@@ -114,9 +115,9 @@ impl Scheduler {
             Stage::File { before, step } => job.step(before, step),
         }
         if job.download.state == DownloadState::Waiting && before != DownloadState::Waiting {
-            // Its turn is free for another.
+            // The slot is free for another download.
             self.advance(jobs);
-        } else if job.download.state != before || jobs.said.elapsed() >= PROGRESS {
+        } else if job.download.state != before || jobs.said.elapsed() >= PROGRESS_INTERVAL {
             self.say(jobs);
         }
     }

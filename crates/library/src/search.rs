@@ -1,10 +1,10 @@
-//! Searches the hub for repositories with GGUF files. What a repository holds is for `hub.rs` to list.
+//! Searches the hub for repositories with GGUF files. `hub.rs` lists the contents of one.
 
 use crate::hub::{Hub, hub_error, is_gated, is_repository, licence};
 use crate::{Error, Result};
 
-/// Repositories that a search returns at most.
-const MOST: usize = 20;
+/// Most repositories that a search returns.
+const MAX_RESULTS: usize = 20;
 
 /// Tag of repositories with GGUF files.
 const GGUF: &str = "gguf";
@@ -17,21 +17,29 @@ pub struct FoundRepository {
     /// Downloads in the last 30 days.
     pub downloads: u64,
     pub licence: Option<String>,
-    /// Whether its licence has to be accepted on the hub before it can be downloaded.
+    /// `true` if the licence must be accepted on the hub before the download.
     pub gated: bool,
 }
 
 impl Hub {
-    /// Repositories with GGUF files whose names contain `words`, the most downloaded first.
+    /// Returns repositories with GGUF files whose names contain `words`, the most downloaded first.
     ///
     /// # Errors
     /// `Error::TokenRefused`; `Error::Unreachable`; `Error::Hub`.
     pub fn search(&self, words: &str) -> Result<Vec<FoundRepository>> {
-        let found =
-            self.client()?.list_models().search(words).filter(GGUF).sort("downloads").limit(MOST).send();
+        let found = self
+            .client()?
+            .list_models()
+            .search(words)
+            .filter(GGUF)
+            .sort("downloads")
+            .limit(MAX_RESULTS)
+            .send();
         let found = found.map_err(|error| match self.error(words, error) {
-            // What is said of one repository says nothing of a search.
-            Error::NoRepository { .. } | Error::Gated { .. } => hub_error("no answer to a search"),
+            // Errors about one repository cannot come from a search.
+            Error::NoRepository { .. } | Error::Gated { .. } => {
+                hub_error("an error about a single repository")
+            }
             other => other,
         })?;
         let usable = found.into_iter().filter(|info| is_repository(&info.id));

@@ -1,5 +1,5 @@
-//! Secrets of the person's: in the system's keyring; where there is none, those of servers in a file that its owner
-//! alone may read.
+//! Secrets of the user, in the system keyring. Without a keyring, keys of servers are in a file
+//! that only its owner can read.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,14 @@ use keyring::Entry;
 use crate::kept::Kept;
 use crate::{Error, Folders, Result};
 
-/// The keys of servers elsewhere, each by a name of its own. All clones know the same.
+/// Keys of remote servers, each by name. Clones share their state.
 #[derive(Clone)]
 pub struct Secrets {
-    /// What no keyring took; what it took is not in here.
+    /// Secrets that no keyring accepted; the others are not in this file.
     file: Kept,
     keyring: Arc<dyn Keyring>,
-    /// What was found or kept before: a keyring may take its time, and nobody shall wait for it at every reply.
+    /// Cache of stored and looked-up secrets, because a keyring may be too slow to ask at every
+    /// reply.
     known: Arc<Mutex<BTreeMap<String, Option<String>>>>,
 }
 
@@ -28,19 +29,19 @@ impl Secrets {
         Self { file: Kept::new(folders.root().join("keys.json")), keyring, known: Arc::default() }
     }
 
-    /// Keeps a secret, or with `None` forgets the one that was kept.
+    /// Stores a secret, or removes it with `None`.
     ///
     /// # Errors
-    /// `Error::Disk` where no keyring takes it, and the file cannot be written either; `Error::SecretStays` where a
-    /// keyring may still have what was to be forgotten.
+    /// `Error::Disk` if neither the keyring nor the file can be written; `Error::SecretStays` if a
+    /// keyring may still have the removed secret.
     pub fn keep(&self, name: &str, secret: Option<&str>) -> Result<()> {
         let mut known = self.known();
         known.remove(name);
         let kept = self.keyring.keep(name, secret);
-        // What is in the keyring, or nowhere, is in no file either.
+        // A secret in the keyring, or a removed one, is in no file.
         self.keep_in_file(name, secret.filter(|_| kept.is_err()))?;
         match kept {
-            Err(error) if secret.is_none() && is_there(&error) => {
+            Err(error) if secret.is_none() && keyring_exists(&error) => {
                 return Err(Error::SecretStays { name: name.to_owned(), reason: error.to_string() });
             }
             Err(error) => tracing::info!("no keyring for a key: {error}"),
@@ -50,7 +51,8 @@ impl Secrets {
         Ok(())
     }
 
-    /// What the file has is newer than what a keyring may have, which could not be reached then.
+    /// Returns a secret. The file wins: it was written when the keyring could not be reached, so it
+    /// is newer.
     pub fn find(&self, name: &str) -> Option<String> {
         let mut known = self.known();
         if let Some(found) = known.get(name) {
@@ -61,8 +63,8 @@ impl Secrets {
             None => self.keyring.find(name),
         };
         let found = match found {
-            Err(error) if is_there(&error) => {
-                tracing::warn!("the keyring does not answer: {error}");
+            Err(error) if keyring_exists(&error) => {
+                tracing::warn!("the keyring does not respond: {error}");
                 return None;
             }
             found => found.ok().flatten(),
@@ -90,12 +92,12 @@ impl Secrets {
     }
 }
 
-/// Whether there is a keyring, which could not do what it was asked.
-fn is_there(error: &keyring::Error) -> bool {
+/// Returns whether a keyring exists, even if the operation failed.
+fn keyring_exists(error: &keyring::Error) -> bool {
     !matches!(error, keyring::Error::NoDefaultStore)
 }
 
-/// A keyring, by what is asked of it.
+/// Operations of a keyring.
 trait Keyring: Send + Sync {
     /// See [`keep`].
     fn keep(&self, name: &str, secret: Option<&str>) -> keyring::Result<()>;
@@ -104,7 +106,7 @@ trait Keyring: Send + Sync {
     fn find(&self, name: &str) -> keyring::Result<Option<String>>;
 }
 
-/// The system's.
+/// The system keyring.
 struct System;
 
 impl Keyring for System {
@@ -117,10 +119,10 @@ impl Keyring for System {
     }
 }
 
-/// Keeps a secret in the keyring, or with `None` removes it from there.
+/// Stores a secret in the keyring, or removes it with `None`.
 ///
 /// # Errors
-/// Those of the keyring; there may be none.
+/// Errors of the keyring, for example that there is none.
 pub(crate) fn keep(name: &str, secret: Option<&str>) -> keyring::Result<()> {
     on_a_thread(|| match secret {
         Some(secret) => entry(name)?.set_password(secret),
@@ -131,10 +133,10 @@ pub(crate) fn keep(name: &str, secret: Option<&str>) -> keyring::Result<()> {
     })
 }
 
-/// What the keyring has under this name.
+/// Returns the keyring's secret of this name.
 ///
 /// # Errors
-/// As [`keep`].
+/// Same as [`keep`].
 pub(crate) fn find(name: &str) -> keyring::Result<Option<String>> {
     on_a_thread(|| match entry(name)?.get_password() {
         Err(keyring::Error::NoEntry) => Ok(None),
@@ -146,17 +148,18 @@ fn entry(name: &str) -> keyring::Result<Entry> {
     Entry::new("dev.foretoken", name)
 }
 
-/// The keyring waits for the system, which is not allowed on a thread that runs futures.
+/// Runs a keyring call on a thread of its own: it blocks, which is not allowed on a thread that
+/// runs futures.
 fn on_a_thread<T: Send>(task: impl FnOnce() -> keyring::Result<T> + Send) -> keyring::Result<T> {
     let ended = std::thread::scope(|scope| scope.spawn(task).join());
-    ended.unwrap_or_else(|_| Err(keyring::Error::BadStoreFormat("it failed".to_owned())))
+    ended.unwrap_or_else(|_| Err(keyring::Error::BadStoreFormat("the keyring's thread panicked".to_owned())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// A keyring that a person locks and unlocks.
+    /// A keyring that can be locked and unlocked.
     #[derive(Default)]
     struct Fake(Mutex<State>);
 
@@ -198,10 +201,10 @@ mod tests {
         }
     }
 
-    /// No keyring at all.
-    struct Nowhere;
+    /// A system without a keyring.
+    struct NoKeyring;
 
-    impl Keyring for Nowhere {
+    impl Keyring for NoKeyring {
         fn keep(&self, _name: &str, _secret: Option<&str>) -> keyring::Result<()> {
             Err(keyring::Error::NoDefaultStore)
         }
@@ -212,9 +215,9 @@ mod tests {
     }
 
     #[test]
-    fn what_no_keyring_keeps_is_in_a_file_for_its_owner_alone_until_it_is_forgotten() {
+    fn without_a_keyring_a_secret_is_in_a_private_file_until_it_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let secrets = Secrets::with(&Folders::at(folder.path()), Arc::new(Nowhere));
+        let secrets = Secrets::with(&Folders::at(folder.path()), Arc::new(NoKeyring));
         secrets.keep("a", None).unwrap();
         let file = folder.path().join("keys.json");
         assert!(!file.exists(), "nothing to keep");
@@ -228,12 +231,12 @@ mod tests {
         }
         secrets.keep("a", None).unwrap();
         assert_eq!(secrets.in_file(), [("b".to_owned(), "two".to_owned())].into());
-        let later = Secrets::with(&Folders::at(folder.path()), Arc::new(Nowhere));
+        let later = Secrets::with(&Folders::at(folder.path()), Arc::new(NoKeyring));
         assert_eq!((later.find("a"), later.find("b").as_deref()), (None, Some("two")));
     }
 
     #[test]
-    fn a_secret_that_a_locked_keyring_did_not_take_is_not_overruled_by_its_old_one() {
+    fn a_secret_refused_by_a_locked_keyring_is_not_overruled_by_the_old_one() {
         let folder = tempfile::tempdir().unwrap();
         let (folders, keyring) = (Folders::at(folder.path()), Arc::new(Fake::default()));
         let secrets = Secrets::with(&folders, keyring.clone());
@@ -244,12 +247,12 @@ mod tests {
         let later = Secrets::with(&folders, keyring.clone());
         assert_eq!(later.find("a").as_deref(), Some("new"));
         later.keep("a", Some("newest")).unwrap();
-        assert!(later.in_file().is_empty(), "the keyring has it");
+        assert!(later.in_file().is_empty(), "the secret is in the keyring");
         assert_eq!(Secrets::with(&folders, keyring).find("a").as_deref(), Some("newest"));
     }
 
     #[test]
-    fn a_secret_that_a_locked_keyring_still_has_is_not_said_to_be_forgotten() {
+    fn a_secret_that_a_locked_keyring_still_has_is_not_reported_as_removed() {
         let folder = tempfile::tempdir().unwrap();
         let keyring = Arc::new(Fake::default());
         let secrets = Secrets::with(&Folders::at(folder.path()), keyring.clone());
@@ -263,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_keyring_is_asked_once_and_again_where_it_did_not_answer() {
+    fn a_keyring_is_asked_once_and_again_only_if_it_failed() {
         let folder = tempfile::tempdir().unwrap();
         let keyring = Arc::new(Fake::default());
         keyring.keep("a", Some("one")).unwrap();
@@ -276,7 +279,7 @@ mod tests {
         assert_eq!((secrets.find("a").as_deref(), asked()), (Some("one"), 1));
         assert_eq!((secrets.clone().find("a").as_deref(), asked()), (Some("one"), 0));
         assert_eq!((secrets.find("b"), asked()), (None, 1));
-        assert_eq!((secrets.find("b"), asked()), (None, 0), "that there is none is known, too");
+        assert_eq!((secrets.find("b"), asked()), (None, 0), "absence is cached too");
         secrets.keep("a", Some("two")).unwrap();
         assert_eq!(secrets.clone().find("a").as_deref(), Some("two"));
     }

@@ -1,11 +1,11 @@
-//! Numbers of bytes as people read them.
+//! Sizes in bytes as people read them.
 
-/// "4.9 GB": decimal units, as disks and the hub count.
+/// Formats a size such as "4.9 GB", in decimal units like disks and the hub.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["bytes", "kB", "MB", "GB", "TB"];
     let mut value = bytes as f64;
     let mut unit = 0;
-    // What would be shown as 1000 of a unit is 1 of the next.
+    // Values that would round to 1000 of a unit are 1 of the next.
     while value >= 999.95 && unit + 1 < UNITS.len() {
         value /= 1000.0;
         unit += 1;
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_is_said_in_the_unit_that_suits_it() {
+    fn a_size_is_shown_in_the_unit_that_suits_it() {
         for (bytes, said) in [
             (0, "0 bytes"),
             (999, "999 bytes"),

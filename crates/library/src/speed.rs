@@ -1,4 +1,4 @@
-//! How fast bytes come, over the last seconds.
+//! Download speed, averaged over the last seconds.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -7,12 +7,12 @@ const WINDOW: Duration = Duration::from_secs(4);
 
 #[derive(Debug, Default)]
 pub(crate) struct Speed {
-    /// When so many bytes were here.
+    /// Times and the bytes downloaded by then.
     seen: VecDeque<(Instant, u64)>,
 }
 
 impl Speed {
-    /// Bytes a second, now that `bytes` are here.
+    /// Returns bytes per second, given that `bytes` are downloaded at `now`.
     pub(crate) fn at(&mut self, now: Instant, bytes: u64) -> f64 {
         self.seen.push_back((now, bytes));
         while self.seen.len() > 2 && now - self.seen[1].0 >= WINDOW {
@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_speed_is_that_of_the_last_seconds() {
+    fn the_speed_is_the_average_of_the_last_seconds() {
         let start = Instant::now();
         let mut speed = Speed::default();
         assert_eq!(speed.at(start, 500), 0.0);

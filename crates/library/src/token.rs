@@ -1,4 +1,4 @@
-//! The access token of the hub: where it is looked for and kept.
+//! Access token of the hub: its lookup and storage.
 
 use std::fmt;
 
@@ -7,17 +7,17 @@ use hf_hub::hf_home;
 use crate::token_source::TokenSource;
 use crate::{Error, Result, secrets};
 
-/// What the keyring knows it by.
+/// Name of the token in the keyring.
 const NAME: &str = "hub";
 
-/// A token and where it was found.
+/// A token and its origin.
 #[derive(Clone)]
 pub(crate) struct Token {
     pub(crate) source: TokenSource,
     pub(crate) value: Option<String>,
 }
 
-/// A token is a secret: it does not get into the log.
+/// A token is a secret, so it stays out of the log.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "a token from {}", self.source)
@@ -27,7 +27,7 @@ impl fmt::Debug for Token {
 impl Token {
     pub(crate) fn find() -> Self {
         let none = Self { source: TokenSource::None, value: None };
-        // As everywhere in the ecosystem: a person may want to be nobody.
+        // An empty variable disables the token, as in other tools of the ecosystem.
         if std::env::var_os("HF_HUB_DISABLE_IMPLICIT_TOKEN").is_some_and(|value| !value.is_empty()) {
             return none;
         }
@@ -37,7 +37,7 @@ impl Token {
         found.unwrap_or(none)
     }
 
-    /// An empty text counts as no token.
+    /// Creates a token; an empty text is none.
     fn of(source: TokenSource, text: Option<String>) -> Option<Self> {
         let value = text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         value.map(|value| Self { source, value: Some(value) })
@@ -45,7 +45,7 @@ impl Token {
 }
 
 /// # Errors
-/// `Error::TokenForm` for what cannot be a token, `Error::Keyring` where there is no keyring.
+/// `Error::TokenForm` for a text that cannot be a token, `Error::Keyring` without a keyring.
 pub(crate) fn keep(token: Option<&str>) -> Result<()> {
     let token = token.map(str::trim);
     let well_formed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');

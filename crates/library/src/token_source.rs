@@ -1,16 +1,16 @@
-//! Where the access token of the hub comes from.
+//! Origin of the hub's access token.
 
 use std::fmt;
 
-/// Where the token comes from, the first of them that has one.
+/// Origin of the token: the first of these that has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenSource {
     None,
-    /// HF_TOKEN
+    /// The variable HF_TOKEN.
     Environment,
-    /// The system's keyring, where this program puts it.
+    /// The system keyring, where this program stores it.
     Keyring,
-    /// The file other programs of the ecosystem keep it in.
+    /// The file in which other tools of the ecosystem store it.
     File,
 }
 

@@ -1,8 +1,9 @@
-//! One file from the hub into the cache: goes on where a last attempt ended, waits for another program that
-//! fetches the same file, and puts nothing into place that has not been compared with the hub's checksum.
+//! Download of one file from the hub into the cache: resumes a partial file, waits for another
+//! program that downloads the same one, and publishes nothing before its checksum matches the
+//! hub's.
 //!
-//! What a repository holds is asked through hf-hub; bytes and their checksums are asked for here, with the HTTP
-//! client it uses itself and in the cache's own layout (docs/decisions.md says why).
+//! hf-hub lists a repository; bytes and checksums are requested here, with the HTTP client it uses
+//! itself and in the cache's layout (docs/decisions.md says why).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -21,18 +22,18 @@ use crate::headers::{metadata, range_start, redirect, text};
 use crate::hub::{Contents, Hub, http_client, hub_error};
 use crate::{Error, Result};
 
-/// Attempts that bring nothing before the connection counts as lost.
-const ATTEMPTS: u32 = 5;
-/// The pause before the second attempt, doubled before each further one.
+/// Attempts without new bytes after which the connection counts as lost.
+const MAX_ATTEMPTS: u32 = 5;
+/// Pause before the second attempt; doubled before each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(400);
-/// How often it is looked whether another program is done.
-const GLANCE: Duration = Duration::from_millis(200);
-/// What is put to disk at a time, in bytes: what a power cut may cost.
-const PIECE: u64 = 64 << 20;
-/// Redirects within the hub, as for a repository that was renamed.
-const REDIRECTS: usize = 5;
+/// Interval at which another program's lock is checked.
+const LOCK_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// Bytes written between two syncs: at most this much is lost in a power cut.
+const SYNC_BYTES: u64 = 64 << 20;
+/// Most redirects within the hub, as for a renamed repository.
+const MAX_REDIRECTS: usize = 5;
 
-/// What a running download is told.
+/// Order to a running download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     GoOn,
@@ -40,23 +41,23 @@ pub(crate) enum Order {
     Cancel,
 }
 
-/// What a transfer says of itself.
+/// Progress of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Bytes of the file that are here.
+    /// Bytes of the file on disk.
     At(u64),
     Waiting(u64),
     Verifying,
 }
 
-/// Why a transfer ended before the file was there.
+/// Reason why a transfer ended early.
 #[derive(Debug)]
 pub(crate) enum Stopped {
-    /// As it was told.
+    /// Stopped by an order.
     Ordered,
-    /// What is here can be gone on from.
+    /// The partial file can be resumed.
     Interrupted(Error),
-    /// What was here is gone.
+    /// The partial file was removed.
     Failed(Error),
     /// The hub no longer has this revision.
     Outdated,
@@ -81,9 +82,9 @@ pub(crate) struct Wanted<'a> {
 /// A connection to the hub for files.
 pub(crate) struct Transfer<'a> {
     hub: &'a Hub,
-    /// Follows redirects, to storage elsewhere.
+    /// Client that follows redirects to the storage.
     client: Client,
-    /// Does not: what the hub says of a file it says before them.
+    /// Client that does not follow redirects: file metadata is in the hub's own response.
     direct: Client,
     order: watch::Receiver<Order>,
 }
@@ -94,7 +95,7 @@ impl<'a> Transfer<'a> {
         Ok(Self { hub, client: client(Policy::default())?, direct: client(Policy::none())?, order })
     }
 
-    /// What a repository holds. That is asked on a thread that nobody waits for after an order to stop.
+    /// Lists a repository, on a thread that is abandoned after an order to stop.
     pub(crate) async fn contents(&mut self, repository: &str) -> Outcome<Contents> {
         let (hub, name) = (self.hub.clone(), repository.to_owned());
         let asked = tokio::task::spawn_blocking(move || hub.contents(&name));
@@ -102,7 +103,7 @@ impl<'a> Transfer<'a> {
         Ok(listed.map_err(|error| hub_error(&error.to_string()))??)
     }
 
-    /// Size and checksum of a file. Tries again when the connection fails.
+    /// Requests size and checksum of a file. Retries if the connection fails.
     pub(crate) async fn look(&mut self, wanted: Wanted<'_>) -> Outcome<FileMetadata> {
         let mut failures = Failures::default();
         loop {
@@ -117,7 +118,7 @@ impl<'a> Transfer<'a> {
 
     async fn look_once(&mut self, wanted: Wanted<'_>) -> Outcome<FileMetadata> {
         let mut url = self.url(wanted)?;
-        for _ in 0..REDIRECTS {
+        for _ in 0..MAX_REDIRECTS {
             let request = self.direct.head(url.clone()).headers(self.permission());
             let answer = or_stop(&mut self.order, request.send()).await?;
             let answer = answer.map_err(|error| self.hub.unreachable(error))?;
@@ -134,7 +135,7 @@ impl<'a> Transfer<'a> {
         Err(hub_error("a redirect loop").into())
     }
 
-    /// Fetches a file, or joins who fetches it, and puts it into place.
+    /// Downloads a file, or waits for the program that does, and publishes it.
     pub(crate) async fn fetch(
         &mut self,
         wanted: Wanted<'_>,
@@ -147,7 +148,8 @@ impl<'a> Transfer<'a> {
             return Ok(());
         }
         let _lock = self.lock(&cached, known, say).await?;
-        // Whoever held the lock may have put it there, without a blob where links are not allowed.
+        // The lock's previous holder may have published the file, without a blob if links are not
+        // allowed.
         if has(&link, known.bytes) {
             return Ok(());
         }
@@ -159,7 +161,7 @@ impl<'a> Transfer<'a> {
             say(Step::Verifying);
             let mut found = self.checksum(known, &partial)?;
             if found != known.etag.to_ascii_lowercase() && before > 0 {
-                // What was not on the disk yet before this attempt may have been lost in a power cut.
+                // Bytes not yet synced in the last attempt may have been lost in a power cut.
                 self.fetch_again(wanted, unsafe_piece(before), &partial, say).await?;
                 say(Step::Verifying);
                 found = self.checksum(known, &partial)?;
@@ -171,7 +173,7 @@ impl<'a> Transfer<'a> {
         Ok(cached.publish(wanted.revision, wanted.path, known)?)
     }
 
-    /// Whether the file is here already, in another revision.
+    /// Reuses the file from another revision if it is there.
     fn adopt(
         &self,
         cached: &CachedRepository,
@@ -179,10 +181,10 @@ impl<'a> Transfer<'a> {
         known: &FileMetadata,
         say: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<bool> {
-        for namesake in cached.namesakes(wanted.path, known.bytes) {
+        for candidate in cached.same_name_and_size(wanted.path, known.bytes) {
             say(Step::Verifying);
-            if self.checksum(known, &namesake)? == known.etag.to_ascii_lowercase() {
-                cached.adopt(&namesake, known)?;
+            if self.checksum(known, &candidate)? == known.etag.to_ascii_lowercase() {
+                cached.adopt(&candidate, known)?;
                 return Ok(true);
             }
         }
@@ -200,11 +202,11 @@ impl<'a> Transfer<'a> {
                 return Ok(lock);
             }
             say(Step::Waiting(length(&cached.partial(&known.etag)).min(known.bytes)));
-            self.sleep(GLANCE).await?;
+            self.sleep(LOCK_CHECK_INTERVAL).await?;
         }
     }
 
-    /// Fetches what the partial file lacks.
+    /// Downloads the missing rest of the partial file.
     async fn complete(
         &mut self,
         wanted: Wanted<'_>,
@@ -236,7 +238,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// One answer of the hub, from byte `start` on.
+    /// Receives one response of the hub, from byte `start` on.
     async fn receive(
         &mut self,
         wanted: Wanted<'_>,
@@ -251,7 +253,7 @@ impl<'a> Transfer<'a> {
         }
         let answer = or_stop(&mut self.order, request.send()).await?;
         let mut answer = answer.map_err(|error| self.hub.unreachable(error))?;
-        // A server that does not know ranges begins at the first byte: what is here is passed over.
+        // A server without range support begins at the first byte: existing bytes are skipped.
         let mut surplus = match answer.status() {
             StatusCode::PARTIAL_CONTENT if range_start(answer.headers()) == Some(start) => 0,
             StatusCode::OK => start,
@@ -276,12 +278,12 @@ impl<'a> Transfer<'a> {
         if here == known.bytes {
             return Ok(());
         }
-        // An end that looks like one is a cut, too, when bytes are missing.
+        // A clean end is also an interruption if bytes are missing.
         let reason = format!("the connection ended {} bytes early", known.bytes - here);
         Err(Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into())
     }
 
-    /// Fetches a piece of a file that is here once more, where the storage knows ranges.
+    /// Downloads a piece of the partial file again, if the storage supports ranges.
     async fn fetch_again(
         &mut self,
         wanted: Wanted<'_>,
@@ -305,7 +307,7 @@ impl<'a> Transfer<'a> {
         while let Some(chunk) =
             or_stop(&mut self.order, answer.chunk()).await?.map_err(|e| self.hub.unreachable(e))?
         {
-            // A storage may send more than it was asked for.
+            // A storage may send more bytes than requested.
             let wanted = &chunk[..chunk.len().min((piece.end - here) as usize)];
             file.write_all(wanted).map_err(|error| self.unwritten(error))?;
             here += wanted.len() as u64;
@@ -344,7 +346,7 @@ impl<'a> Transfer<'a> {
     }
 
     fn permission(&self) -> HeaderMap {
-        // The size of a compressed answer would not be that of the file.
+        // A compressed response would have another size than the file.
         let mut headers = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("identity"))]);
         let token = self.hub.token().value.and_then(|token| format!("Bearer {token}").parse().ok());
         headers.extend(token.map(|mut token: HeaderValue| {
@@ -354,7 +356,7 @@ impl<'a> Transfer<'a> {
         headers
     }
 
-    /// What an answer other than the file means.
+    /// Returns the meaning of a response other than the file.
     fn refusal(&self, wanted: Wanted<'_>, answer: &Response) -> Stopped {
         let status = answer.status();
         let code = text(answer.headers(), "x-error-code").unwrap_or_default();
@@ -378,10 +380,10 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Waits before the next attempt; gives up with `error` after too many.
+    /// Waits before the next attempt; returns `error` after too many.
     async fn rest(&mut self, failures: &mut Failures, error: Error) -> Outcome<()> {
         failures.0 += 1;
-        if failures.0 >= ATTEMPTS {
+        if failures.0 >= MAX_ATTEMPTS {
             return Err(error.into());
         }
         tracing::info!("attempt {} failed: {error}", failures.0);
@@ -393,7 +395,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Removes a file whose checksum is not the hub's.
+/// Removes a file whose checksum differs from the hub's.
 fn verify(wanted: Wanted<'_>, known: &FileMetadata, partial: &Path, found: String) -> Outcome<()> {
     if found == known.etag.to_ascii_lowercase() {
         return Ok(());
@@ -403,14 +405,14 @@ fn verify(wanted: Wanted<'_>, known: &FileMetadata, partial: &Path, found: Strin
     Err(Stopped::Failed(Error::Damaged { file: wanted.path.into(), expected, found }))
 }
 
-/// Attempts in a row that brought nothing.
+/// Consecutive attempts without new bytes.
 #[derive(Default)]
 struct Failures(u32);
 
-/// What `future` gives, unless the order to stop comes first.
+/// Returns the result of `future`, unless an order to stop comes first.
 async fn or_stop<T>(order: &mut watch::Receiver<Order>, future: impl Future<Output = T>) -> Outcome<T> {
     tokio::select! {
-        // An order that nobody can change any more is one to stop.
+        // A dropped sender counts as an order to stop.
         _ = order.wait_for(|order| *order != Order::GoOn) => Err(Stopped::Ordered),
         value = future => Ok(value),
     }
@@ -422,8 +424,8 @@ fn open(partial: &Path) -> Result<File> {
     opened.map_err(|error| disk(partial, error))
 }
 
-/// Adds bytes to a file that has `here` of them, and puts a piece to disk by `sync` as soon as it is whole; returns how
-/// many there are now.
+/// Appends bytes to a file of `here` bytes and calls `sync` after each complete piece; returns the
+/// new length.
 fn append<F: Write>(
     file: &mut F,
     here: u64,
@@ -432,18 +434,19 @@ fn append<F: Write>(
 ) -> io::Result<u64> {
     file.write_all(bytes)?;
     let now = here + bytes.len() as u64;
-    if now / PIECE > here / PIECE {
+    if now / SYNC_BYTES > here / SYNC_BYTES {
         sync(file)?;
     }
     Ok(now)
 }
 
-/// What of the first `length` bytes of a file may not have been on the disk: what came after the last whole piece.
+/// Range of the first `length` bytes that may not have been synced: all after the last complete
+/// piece.
 fn unsafe_piece(length: u64) -> Range<u64> {
-    (length - 1) / PIECE * PIECE..length
+    (length - 1) / SYNC_BYTES * SYNC_BYTES..length
 }
 
-/// Windows does not shorten a file through a handle that appends.
+/// Windows does not truncate a file through an appending handle.
 fn empty(partial: &Path) -> io::Result<()> {
     OpenOptions::new().write(true).open(partial)?.set_len(0)
 }
@@ -462,18 +465,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_power_cut_costs_no_more_than_a_piece() {
+    fn a_power_cut_costs_at_most_one_piece() {
         assert_eq!(unsafe_piece(1), 0..1);
-        assert_eq!(unsafe_piece(PIECE), 0..PIECE);
-        assert_eq!(unsafe_piece(PIECE + 1), PIECE..PIECE + 1);
-        assert_eq!(unsafe_piece(10 * PIECE + 7), 10 * PIECE..10 * PIECE + 7);
+        assert_eq!(unsafe_piece(SYNC_BYTES), 0..SYNC_BYTES);
+        assert_eq!(unsafe_piece(SYNC_BYTES + 1), SYNC_BYTES..SYNC_BYTES + 1);
+        assert_eq!(unsafe_piece(10 * SYNC_BYTES + 7), 10 * SYNC_BYTES..10 * SYNC_BYTES + 7);
     }
 
     #[test]
-    fn a_piece_is_put_to_disk_as_soon_as_it_is_whole() {
+    fn a_complete_piece_is_synced_immediately() {
         let mut file = Vec::new();
         let mut synced = Vec::new();
-        let mut here = PIECE - 3;
+        let mut here = SYNC_BYTES - 3;
         for bytes in [2, 1, 5, 3] {
             let sync = |file: &Vec<u8>| {
                 synced.push(file.len());
@@ -481,8 +484,8 @@ mod tests {
             };
             here = append(&mut file, here, &vec![1; bytes], sync).unwrap();
         }
-        assert_eq!((here, file.len(), synced), (PIECE + 8, 11, vec![3]));
+        assert_eq!((here, file.len(), synced), (SYNC_BYTES + 8, 11, vec![3]));
         let full = |_: &Vec<u8>| Err(ErrorKind::StorageFull.into());
-        assert_eq!(append(&mut file, PIECE - 1, &[0], full).unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(append(&mut file, SYNC_BYTES - 1, &[0], full).unwrap_err().kind(), ErrorKind::StorageFull);
     }
 }

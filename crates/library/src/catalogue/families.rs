@@ -1,4 +1,4 @@
-//! What the catalogue lists: names and sizes as the hub had them, and what the makers' pages say.
+//! Data of the catalogue: names and sizes from the hub, sampling from the makers' pages.
 
 use super::{CatalogueFamily, CatalogueModel, MakersSampling, Use};
 
@@ -15,7 +15,7 @@ const fn open(
     CatalogueModel { label, repository, file, bytes, parameters, active, on_disk: 0, licence, gated }
 }
 
-/// A draft head of 16 bits a weight, of which nobody says a licence.
+/// A draft head of 16 bits a weight without a stated licence.
 const fn head(label: &'static str, repository: &'static str, parameters: u64) -> CatalogueModel {
     let bytes = 2 * parameters;
     let active = parameters;
@@ -32,7 +32,7 @@ const fn head(label: &'static str, repository: &'static str, parameters: u64) ->
     }
 }
 
-// Those that `pairs.rs` names, too.
+// `pairs.rs` refers to these three by name.
 pub(crate) const QWEN3_0_6B: CatalogueModel = open(
     "Qwen3 0.6B · Q8_0",
     ["Qwen/Qwen3-0.6B-GGUF", "Qwen3-0.6B-Q8_0.gguf"],
@@ -125,7 +125,8 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             QWEN3_8B,
             QWEN3_14B,
         ],
-        // Numbers of parameters follow from the targets' sizes: one layer and 32,000 tokens, or five layers.
+        // Parameter counts follow from the targets' sizes: one layer and 32,000 tokens, or five
+        // layers.
         heads: &[
             head("Qwen3 4B head · EAGLE-3", "AngelSlim/Qwen3-4B_eagle3", 218_000_000),
             head("Qwen3 8B head · EAGLE-3", "AngelSlim/Qwen3-8B_eagle3", 400_000_000),
@@ -135,7 +136,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             head("Qwen3 4B head · DSpark", "deepseek-ai/dspark_qwen3_4b_block7", 616_000_000),
         ],
     },
-    // These do not think, so that their makers recommend another sampling.
+    // These models do not reason, so their makers recommend other sampling.
     CatalogueFamily {
         id: "qwen3-2507",
         name: "Qwen3 2507",
@@ -145,7 +146,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         targets: &[QWEN3_4B_2507, QWEN3_30B_A3B],
         heads: &[],
     },
-    // Each has a draft head, a block for MTP, in its own file.
+    // Each of these files contains an MTP block as a draft head.
     CatalogueFamily {
         id: "qwen3-5",
         name: "Qwen3.5, 3.6, 3.8",
@@ -337,7 +338,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         ],
         heads: &[],
     },
-    // The smallest of its vocabulary is as fast as a draft would have to be.
+    // The smallest model of this vocabulary is already as fast as a draft.
     CatalogueFamily {
         id: "gpt-oss",
         name: "gpt-oss",
@@ -363,7 +364,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         sampling: MakersSampling { temperature: 1.0, top_p: 0.95, top_k: 64 },
         drafts: &[CatalogueModel {
             active: 2_300_000_000,
-            // Its per-layer embeddings.
+            // Per-layer embeddings.
             on_disk: 1_600_000_000,
             ..open(
                 "Gemma 4 E2B · Q4_K_M",
@@ -395,7 +396,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             head("Gemma 4 31B head · assistant", "google/gemma-4-31B-it-assistant", 465_000_000),
         ],
     },
-    // A token reads hardly more of it than of the draft.
+    // A token reads about as many bytes of this target as of the draft.
     CatalogueFamily {
         id: "gemma-4-e4b",
         name: "Gemma 4 E4B",
@@ -415,7 +416,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         }],
         heads: &[head("Gemma 4 E4B head · assistant", "google/gemma-4-E4B-it-assistant", 79_000_000)],
     },
-    // The same.
+    // As above.
     CatalogueFamily {
         id: "gemma-4-26b",
         name: "Gemma 4 26B A4B",
@@ -438,7 +439,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
             420_000_000,
         )],
     },
-    // Made for computers without a GPU. Their makers would have repetitions cost something besides.
+    // Made for computers without a GPU. The makers also recommend a repetition penalty.
     CatalogueFamily {
         id: "lfm2-5",
         name: "LFM2.5",
@@ -493,7 +494,7 @@ pub(super) const FAMILIES: &[CatalogueFamily] = &[
         )],
         heads: &[],
     },
-    // A token reads hardly more of it than of the draft.
+    // A token reads about as many bytes of this target as of the draft.
     CatalogueFamily {
         id: "granite-4-tiny",
         name: "Granite 4 Tiny",

@@ -1,4 +1,5 @@
-//! Whatever goes wrong on the way: what arrives is right, and nothing that is here is fetched again.
+//! Faults during a download: the result is correct, and nothing already on disk is downloaded
+//! again.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read, Write};
@@ -14,7 +15,7 @@ use foretoken_tests::hub::Faults;
 use crate::shelf::{FILE, ID, Person, REPOSITORY, SIZE, Shelf, files_below};
 
 #[test]
-fn a_connection_that_is_cut_is_taken_up_where_it_ended() {
+fn an_interrupted_connection_resumes_where_it_ended() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { cuts: 3, cut_after: 700_001, ..Faults::default() });
     let person = shelf.person();
@@ -25,7 +26,7 @@ fn a_connection_that_is_cut_is_taken_up_where_it_ended() {
 }
 
 #[test]
-fn a_storage_that_is_busy_is_asked_again() {
+fn a_busy_storage_is_retried() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { unavailable: 2, ..Faults::default() });
     let person = shelf.person();
@@ -35,7 +36,7 @@ fn a_storage_that_is_busy_is_asked_again() {
 }
 
 #[test]
-fn a_connection_that_stays_cut_pauses_the_download_and_keeps_what_is_here() {
+fn a_connection_that_stays_interrupted_pauses_the_download_and_keeps_its_bytes() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { cuts: 1, cut_after: 1_000_000, ..Faults::default() });
     let person = shelf.person();
@@ -52,10 +53,10 @@ fn a_connection_that_stays_cut_pauses_the_download_and_keeps_what_is_here() {
 }
 
 #[test]
-fn of_what_a_power_cut_tore_only_a_piece_is_fetched_again() {
+fn after_a_power_cut_only_one_piece_is_downloaded_again() {
     let shelf = Shelf::new();
     drop(slow(&shelf));
-    // Its length is right and its end is not what was written.
+    // The length is right, but the end was not written.
     let partial = shelf.partial().remove(0);
     let mut torn = fs::read(&partial).unwrap();
     let end = torn.len() - 100_000;
@@ -67,13 +68,13 @@ fn of_what_a_power_cut_tore_only_a_piece_is_fetched_again() {
     person.downloads.resume(ID).unwrap();
     person.until_done(ID);
     shelf.assert_arrived(REPOSITORY, FILE);
-    // The rest and the piece; what was still on its way before does not count.
+    // The rest and the piece; bytes that were in transit do not count.
     let sent = shelf.server.sent() - before;
     assert!((SIZE..SIZE + 300_000).contains(&sent), "{sent}");
 }
 
 #[test]
-fn a_server_without_ranges_begins_again_and_the_file_is_right() {
+fn a_server_without_ranges_starts_over_and_the_file_is_correct() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { cuts: 1, cut_after: 700_001, ignore_range: true, ..Faults::default() });
     let person = shelf.person();
@@ -84,7 +85,7 @@ fn a_server_without_ranges_begins_again_and_the_file_is_right() {
 }
 
 #[test]
-fn wrong_bytes_are_noticed_removed_and_fetched_afresh_when_asked() {
+fn wrong_bytes_are_detected_removed_and_downloaded_again_on_request() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { wrong_byte: Some(1_234_567), ..Faults::default() });
     let person = shelf.person();
@@ -100,7 +101,7 @@ fn wrong_bytes_are_noticed_removed_and_fetched_afresh_when_asked() {
 }
 
 #[test]
-fn a_wrong_byte_in_a_small_file_is_noticed_too() {
+fn a_wrong_byte_in_a_small_file_is_detected() {
     let shelf = Shelf::new();
     shelf.put("owner/whole", "model.safetensors", 900);
     shelf.put("owner/whole", "config.json", 500);
@@ -108,28 +109,28 @@ fn a_wrong_byte_in_a_small_file_is_noticed_too() {
     let right = fs::read(&config).unwrap();
     let mut wrong = right.clone();
     wrong[123] ^= 1;
-    write_unnoticed(&config, &wrong);
+    write_keeping_checksum(&config, &wrong);
     let person = shelf.person();
     person.downloads.start("owner/whole", None).unwrap();
     let ended = person.until("owner/whole", |download| !download.state.is_active());
     let DownloadState::Failed { reason } = ended.state else { panic!("{:?}", ended.state) };
     assert!(reason.contains("config.json arrived damaged: expected git's SHA-1"), "{reason}");
     assert!(!shelf.cached("owner/whole", "config.json").exists());
-    write_unnoticed(&config, &right);
+    write_keeping_checksum(&config, &right);
     person.downloads.resume("owner/whole").unwrap();
     person.until_done("owner/whole");
     shelf.assert_arrived("owner/whole", "config.json");
 }
 
-/// Changes a file so that the hub goes on saying its old checksum.
-fn write_unnoticed(path: &Path, content: &[u8]) {
+/// Changes a file while the hub keeps reporting its old checksum.
+fn write_keeping_checksum(path: &Path, content: &[u8]) {
     let changed = path.metadata().unwrap().modified().unwrap();
     fs::write(path, content).unwrap();
     OpenOptions::new().write(true).open(path).unwrap().set_modified(changed).unwrap();
 }
 
 #[test]
-fn a_hub_that_says_nothing_does_not_hold_up_who_pauses() {
+fn pausing_does_not_wait_for_a_silent_hub() {
     for gone in [false, true] {
         let shelf = Shelf::new();
         drop(slow(&shelf));
@@ -143,8 +144,8 @@ fn a_hub_that_says_nothing_does_not_hold_up_who_pauses() {
     }
 }
 
-/// A hub that says nothing, or says that the revision is `gone` and then nothing; and the calls it leaves
-/// without an answer.
+/// Starts a hub that never responds, or after `gone` reports that the revision is gone and then
+/// never responds; returns the connections it holds open.
 fn silent(gone: bool) -> (String, Receiver<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -164,7 +165,7 @@ fn silent(gone: bool) -> (String, Receiver<TcpStream>) {
 }
 
 #[test]
-fn more_bytes_than_were_promised_are_refused() {
+fn more_bytes_than_announced_are_refused() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { too_long: true, ..Faults::default() });
     let person = shelf.person();
@@ -176,7 +177,7 @@ fn more_bytes_than_were_promised_are_refused() {
 }
 
 #[test]
-fn a_partial_file_that_is_damaged_or_too_long_is_not_trusted_and_mended() {
+fn a_damaged_or_too_long_partial_file_is_repaired() {
     for damage in [false, true] {
         let shelf = Shelf::new();
         let person = slow(&shelf);
@@ -197,7 +198,7 @@ fn a_partial_file_that_is_damaged_or_too_long_is_not_trusted_and_mended() {
     }
 }
 
-/// Somebody whose download takes its time and has begun.
+/// A person whose slow download has begun.
 fn slow(shelf: &Shelf) -> Person {
     shelf.server.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
     let person = shelf.person();
@@ -207,7 +208,7 @@ fn slow(shelf: &Shelf) -> Person {
 }
 
 #[test]
-fn a_paused_download_stops_at_once_and_goes_on_where_it_was() {
+fn a_paused_download_stops_immediately_and_resumes_where_it_was() {
     let shelf = Shelf::new();
     let person = slow(&shelf);
     person.downloads.pause(ID).unwrap();
@@ -226,7 +227,7 @@ fn a_paused_download_stops_at_once_and_goes_on_where_it_was() {
 }
 
 #[test]
-fn after_a_restart_an_unfinished_download_is_there_paused() {
+fn after_a_restart_an_unfinished_download_is_paused() {
     let shelf = Shelf::new();
     drop(slow(&shelf));
     shelf.server.set(Faults::default());
@@ -234,7 +235,7 @@ fn after_a_restart_an_unfinished_download_is_there_paused() {
     let [download] = &person.downloads.list()[..] else { panic!() };
     assert_eq!(download.state, DownloadState::Paused { reason: None });
     assert!(download.done_bytes > 200_000 && download.total_bytes == SIZE, "{download:?}");
-    // Asking for it again is as good as resuming it.
+    // Starting it again has the same effect as resuming it.
     person.start();
     person.until_done(ID);
     shelf.assert_arrived(REPOSITORY, FILE);
@@ -244,7 +245,7 @@ fn after_a_restart_an_unfinished_download_is_there_paused() {
 }
 
 #[test]
-fn a_file_that_changed_meanwhile_is_fetched_as_it_is_now() {
+fn a_file_that_changed_meanwhile_is_downloaded_in_its_new_version() {
     let shelf = Shelf::new();
     drop(slow(&shelf));
     shelf.put(REPOSITORY, FILE, SIZE + 1000);
@@ -254,11 +255,11 @@ fn a_file_that_changed_meanwhile_is_fetched_as_it_is_now() {
     person.until_done(ID);
     assert_eq!(person.downloads.list()[0].total_bytes, SIZE + 1000);
     shelf.assert_arrived(REPOSITORY, FILE);
-    assert!(shelf.partial().is_empty(), "what was here of the old one is removed");
+    assert!(shelf.partial().is_empty(), "the old partial file is removed");
 }
 
 #[test]
-fn a_file_that_is_gone_meanwhile_is_said() {
+fn a_file_removed_meanwhile_is_reported() {
     let shelf = Shelf::new();
     shelf.put(REPOSITORY, "other.gguf", 10);
     drop(slow(&shelf));
@@ -267,7 +268,7 @@ fn a_file_that_is_gone_meanwhile_is_said() {
     let person = shelf.person();
     person.downloads.resume(ID).unwrap();
     let reason = person.until_interrupted(ID);
-    assert!(reason.contains("has no file 'name-Q4_K_M.gguf'"), "{reason}");
+    assert!(reason.contains("has no model file 'name-Q4_K_M.gguf'"), "{reason}");
 }
 
 #[test]
@@ -288,7 +289,7 @@ fn a_cancelled_download_leaves_nothing() {
 }
 
 #[test]
-fn only_what_has_ended_can_be_dismissed() {
+fn only_ended_downloads_can_be_dismissed() {
     let shelf = Shelf::new();
     let person = slow(&shelf);
     let error = person.downloads.dismiss(ID).unwrap_err().to_string();

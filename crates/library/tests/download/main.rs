@@ -1,4 +1,4 @@
-//! Downloads from a hub on this computer that speaks the real one's protocol, and misbehaves on demand.
+//! Downloads from a local test hub that speaks the real protocol and can inject faults.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod faults;

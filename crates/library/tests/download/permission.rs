@@ -5,7 +5,7 @@ use foretoken_library::{Error, TokenSource};
 use crate::shelf::{FILE, ID, Person, REPOSITORY, Shelf};
 
 #[test]
-fn a_gated_repository_says_where_its_licence_is_and_opens_with_the_right_token() {
+fn a_gated_repository_names_its_licence_page_and_opens_with_the_right_token() {
     let shelf = Shelf::new();
     shelf.server.gate(REPOSITORY, "hf_right");
     assert!(shelf.hub(None).repository(REPOSITORY).unwrap().gated);
@@ -16,7 +16,7 @@ fn a_gated_repository_says_where_its_licence_is_and_opens_with_the_right_token()
     let stranger = Person::new(&shelf, Some("hf_other"));
     let error = stranger.downloads.start(REPOSITORY, Some(FILE)).unwrap_err().to_string();
     assert!(error.contains(&format!("at {url} with the account that your token belongs to.")), "{error}");
-    // The storage refuses whoever sends it the token; so this also shows that it is not sent there.
+    // The storage refuses requests with the token, so this also shows that it is not sent there.
     let invited = Person::new(&shelf, Some("hf_right"));
     invited.start();
     invited.until_done(ID);
@@ -24,7 +24,7 @@ fn a_gated_repository_says_where_its_licence_is_and_opens_with_the_right_token()
 }
 
 #[test]
-fn a_token_that_is_refused_is_said_with_where_it_came_from() {
+fn a_refused_token_is_reported_with_its_origin() {
     let shelf = Shelf::new();
     shelf.server.refuse_token("hf_old");
     let hub = shelf.hub(Some("hf_old"));
@@ -35,7 +35,7 @@ fn a_token_that_is_refused_is_said_with_where_it_came_from() {
 }
 
 #[test]
-fn what_cannot_be_a_token_is_not_kept() {
+fn a_malformed_token_is_not_stored() {
     let shelf = Shelf::new();
     for token in ["", "  ", "hf_ä", "hf_a b", "Bearer hf_a\nHost: elsewhere"] {
         assert!(matches!(shelf.hub(None).set_token(Some(token)), Err(Error::TokenForm)), "{token:?}");

@@ -1,11 +1,11 @@
-//! What is in a repository, and getting it.
+//! Listing a repository and downloading from it.
 
 use foretoken_library::{DownloadState, Error, Hub};
 
 use crate::shelf::{FILE, ID, Person, REPOSITORY, SIZE, Shelf};
 
 #[test]
-fn a_repository_is_listed_over_several_pages_with_split_files_as_one() {
+fn a_repository_is_listed_across_pages_with_each_split_model_once() {
     let shelf = Shelf::new();
     for part in 1..=3 {
         shelf.put(REPOSITORY, &format!("big/big-0000{part}-of-00003.gguf"), 100);
@@ -21,7 +21,7 @@ fn a_repository_is_listed_over_several_pages_with_split_files_as_one() {
 }
 
 #[test]
-fn a_search_finds_repositories_with_gguf_files_by_a_part_of_their_names() {
+fn a_search_finds_repositories_with_gguf_files_by_part_of_their_name() {
     let shelf = Shelf::new();
     for name in ["owner/qwen-large-GGUF", "owner/Qwen-GGUF", "other/llama-GGUF"] {
         shelf.put(name, "m.gguf", 10);
@@ -40,7 +40,7 @@ fn a_search_finds_repositories_with_gguf_files_by_a_part_of_their_names() {
 }
 
 #[test]
-fn a_search_without_a_connection_says_so() {
+fn a_search_without_a_connection_reports_it() {
     let shelf = Shelf::new();
     let nobody = Hub::at("http://127.0.0.1:9", shelf.cache(), None);
     let error = nobody.search("qwen").unwrap_err();
@@ -48,7 +48,7 @@ fn a_search_without_a_connection_says_so() {
 }
 
 #[test]
-fn a_file_arrives_where_the_ecosystem_looks_for_it() {
+fn a_downloaded_file_is_where_the_ecosystem_expects_it() {
     let shelf = Shelf::new();
     let person = shelf.person();
     assert_eq!(person.start().id, ID);
@@ -58,7 +58,7 @@ fn a_file_arrives_where_the_ecosystem_looks_for_it() {
     let sha256 = foretoken_tests::hub::sha256(&shelf.original(REPOSITORY, FILE));
     let main = std::fs::read_to_string(repository.join("refs/main")).unwrap();
     assert_eq!(main, shelf.server.revision(REPOSITORY));
-    // Where links are not allowed the blob became the file.
+    // Without links the blob became the file.
     assert_eq!(repository.join("blobs").join(&sha256).is_file(), cfg!(unix));
     #[cfg(unix)]
     assert_eq!(
@@ -67,11 +67,11 @@ fn a_file_arrives_where_the_ecosystem_looks_for_it() {
     );
     assert!(shelf.partial().is_empty());
     let expected = [DownloadState::Running, DownloadState::Verifying, DownloadState::Done];
-    assert_eq!(person.told(), expected);
+    assert_eq!(person.states(), expected);
 }
 
 #[test]
-fn all_parts_of_a_split_file_arrive() {
+fn all_parts_of_a_split_file_are_downloaded() {
     let shelf = Shelf::new();
     let parts = [1, 2].map(|part| format!("big/big-0000{part}-of-00002.gguf"));
     parts.iter().zip([70_000, 50_000]).for_each(|(part, bytes)| shelf.put(REPOSITORY, part, bytes));
@@ -83,7 +83,7 @@ fn all_parts_of_a_split_file_arrive() {
 }
 
 #[test]
-fn a_safetensors_repository_arrives_as_a_folder() {
+fn a_safetensors_repository_is_downloaded_as_a_folder() {
     let shelf = Shelf::new();
     let files = ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"];
     for (file, bytes) in files.iter().zip([500, 90_000, 4_000, 0]) {
@@ -102,7 +102,7 @@ fn a_safetensors_repository_arrives_as_a_folder() {
 }
 
 #[test]
-fn without_a_file_the_only_one_is_meant_and_of_several_one_has_to_be_chosen() {
+fn without_a_file_name_the_only_file_is_used_and_several_are_ambiguous() {
     let shelf = Shelf::new();
     let person = shelf.person();
     assert_eq!(person.downloads.start(REPOSITORY, None).unwrap().id, ID);
@@ -113,7 +113,7 @@ fn without_a_file_the_only_one_is_meant_and_of_several_one_has_to_be_chosen() {
 }
 
 #[test]
-fn what_is_not_there_is_said_with_what_is() {
+fn a_missing_repository_or_file_is_reported_with_what_exists() {
     let shelf = Shelf::new();
     shelf.put("owner/pictures", "cat.png", 10);
     let person = shelf.person();
@@ -134,7 +134,7 @@ fn what_is_not_there_is_said_with_what_is() {
 }
 
 #[test]
-fn no_network_is_one_sentence() {
+fn a_missing_network_is_reported_in_one_sentence() {
     let shelf = Shelf::new();
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let hub = foretoken_library::Hub::at(&format!("http://{closed}"), shelf.cache(), None);
@@ -144,7 +144,7 @@ fn no_network_is_one_sentence() {
 }
 
 #[test]
-fn what_is_here_already_is_not_fetched_again() {
+fn existing_files_are_not_downloaded_again() {
     let shelf = Shelf::new();
     let person = shelf.person();
     person.start();
@@ -153,7 +153,7 @@ fn what_is_here_already_is_not_fetched_again() {
     person.downloads.dismiss(ID).unwrap();
     person.start();
     person.until_done(ID);
-    // The same file in another revision: only a link is missing.
+    // The same file is in another revision: only a link is missing.
     shelf.put(REPOSITORY, "README.md", 10);
     person.downloads.dismiss(ID).unwrap();
     person.start();
@@ -163,12 +163,12 @@ fn what_is_here_already_is_not_fetched_again() {
 }
 
 #[test]
-fn a_download_larger_than_the_disk_is_refused_before_it_begins() {
+fn a_download_larger_than_the_disk_is_refused_before_it_starts() {
     let shelf = Shelf::new();
     let huge = shelf.original(REPOSITORY, "huge.gguf");
     let bytes = fs4::available_space(shelf.folder.path()).unwrap() + (1 << 30);
     std::fs::File::create(&huge).unwrap().set_len(bytes).unwrap();
-    // Sparse, and too large to be read for its checksum.
+    // The file is sparse, and too large to compute its checksum.
     shelf.server.declare(&huge, &"ab".repeat(32));
     let person = Person::new(&shelf, None);
     let error = person.downloads.start(REPOSITORY, Some("huge.gguf")).unwrap_err();

@@ -1,4 +1,4 @@
-//! A hub with a few repositories, and somebody who downloads from it.
+//! A test hub with a few repositories, and a person who downloads from it.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub const REPOSITORY: &str = "owner/name-GGUF";
 pub const FILE: &str = "name-Q4_K_M.gguf";
 pub const ID: &str = "owner/name-GGUF:name-Q4_K_M.gguf";
-/// Bytes of [`FILE`], no multiple of anything.
+/// Size of [`FILE`] in bytes, not a multiple of anything.
 pub const SIZE: u64 = 3_000_017;
 
 pub struct Shelf {
@@ -22,7 +22,7 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// With [`FILE`] in [`REPOSITORY`].
+    /// Creates a hub with [`FILE`] in [`REPOSITORY`].
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let server = Server::start(&folder.path().join("repositories"));
@@ -31,7 +31,7 @@ impl Shelf {
         shelf
     }
 
-    /// A file of bytes that differ from place to place. The hub knows the checksum git has for a small one.
+    /// Adds a file of varying bytes. A small file gets git's checksum.
     pub fn put(&self, repository: &str, file: &str, bytes: u64) {
         let path = self.original(repository, file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -69,7 +69,7 @@ impl Shelf {
         Person::new(self, None)
     }
 
-    /// Where the cache has a file of the current revision.
+    /// Returns the cache path of a file in the current revision.
     pub fn cached(&self, repository: &str, file: &str) -> PathBuf {
         let folder = self.cache().join(format!("models--{}", repository.replace('/', "--")));
         folder.join("snapshots").join(self.server.revision(repository)).join(file)
@@ -81,7 +81,8 @@ impl Shelf {
         assert!(arrived == fs::read(self.original(repository, file)).unwrap(), "{file} differs");
     }
 
-    /// Locks a file of [`REPOSITORY`] as another program that downloads it does, until it is dropped.
+    /// Locks a file of [`REPOSITORY`], like another program that downloads it, until the lock is
+    /// dropped.
     pub fn locked(&self, file: &str) -> File {
         let checksum = sha256(&self.original(REPOSITORY, file));
         let path = self.cache().join(format!(".locks/models--owner--name-GGUF/{checksum}.lock"));
@@ -91,7 +92,7 @@ impl Shelf {
         lock
     }
 
-    /// The partial files in the cache.
+    /// Returns the partial files in the cache.
     pub fn partial(&self) -> Vec<PathBuf> {
         let blobs = self.cache().join("models--owner--name-GGUF/blobs");
         let entries = fs::read_dir(blobs).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -101,8 +102,8 @@ impl Shelf {
 
 pub struct Person {
     pub downloads: Downloads,
-    /// Every state that was told, in order.
-    told: Arc<Mutex<Vec<DownloadState>>>,
+    /// Every state that was sent, in order.
+    states: Arc<Mutex<Vec<DownloadState>>>,
 }
 
 impl Person {
@@ -111,24 +112,24 @@ impl Person {
     }
 
     pub fn asking(shelf: &Shelf, hub: foretoken_library::Hub) -> Self {
-        let told: Arc<Mutex<Vec<DownloadState>>> = Arc::default();
-        let telling = Arc::clone(&told);
+        let states: Arc<Mutex<Vec<DownloadState>>> = Arc::default();
+        let telling = Arc::clone(&states);
         let downloads = Downloads::open(&shelf.folders(), hub, move |downloads| {
-            let mut told = telling.lock().unwrap();
+            let mut states = telling.lock().unwrap();
             for download in downloads {
-                if told.last() != Some(&download.state) {
-                    told.push(download.state.clone());
+                if states.last() != Some(&download.state) {
+                    states.push(download.state.clone());
                 }
             }
         });
-        Self { downloads: downloads.unwrap(), told }
+        Self { downloads: downloads.unwrap(), states }
     }
 
     pub fn start(&self) -> Download {
         self.downloads.start(REPOSITORY, Some(FILE)).unwrap()
     }
 
-    /// Waits until the download is as wanted.
+    /// Waits until the download satisfies `wanted`.
     #[track_caller]
     pub fn until(&self, id: &str, wanted: impl Fn(&Download) -> bool) -> Download {
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -142,7 +143,7 @@ impl Person {
         }
     }
 
-    /// Waits for the end and expects it to be a good one.
+    /// Waits for the end and expects success.
     #[track_caller]
     pub fn until_done(&self, id: &str) {
         let ended = self.until(id, |download| !download.state.is_active());
@@ -150,7 +151,7 @@ impl Person {
         assert_eq!(ended.done_bytes, ended.total_bytes);
     }
 
-    /// Waits for a pause by itself, and gives its reason.
+    /// Waits until the download pauses by itself, and returns the reason.
     #[track_caller]
     pub fn until_interrupted(&self, id: &str) -> String {
         let ended = self.until(id, |download| !download.state.is_active());
@@ -160,20 +161,20 @@ impl Person {
         }
     }
 
-    /// Every state that was told, once the last one was `Done`.
-    pub fn told(&self) -> Vec<DownloadState> {
+    /// Returns every state that was sent, once the last one is `Done`.
+    pub fn states(&self) -> Vec<DownloadState> {
         let deadline = Instant::now() + Duration::from_secs(10);
         loop {
-            let told = self.told.lock().unwrap().clone();
-            if told.last() == Some(&DownloadState::Done) || Instant::now() > deadline {
-                return told;
+            let states = self.states.lock().unwrap().clone();
+            if states.last() == Some(&DownloadState::Done) || Instant::now() > deadline {
+                return states;
             }
             thread::sleep(Duration::from_millis(5));
         }
     }
 }
 
-/// Every file below a folder.
+/// Returns every file below a folder.
 pub fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     entries

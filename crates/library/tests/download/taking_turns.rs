@@ -1,4 +1,4 @@
-//! Several downloads, and several who want the same.
+//! Several downloads at once, and several programs that want the same file.
 
 use std::fs;
 
@@ -8,18 +8,18 @@ use foretoken_tests::hub::Faults;
 use crate::shelf::{FILE, ID, REPOSITORY, SIZE, Shelf};
 
 #[test]
-fn whoever_asks_for_the_same_file_joins_and_it_is_fetched_once() {
+fn a_second_request_for_a_file_joins_the_first_and_downloads_once() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
     let first = shelf.person();
     first.start();
     first.until(ID, |download| download.done_bytes > 100_000);
-    assert_eq!(first.start().state, DownloadState::Running, "one that runs is returned as it is");
-    // As another program would: it knows nothing of the first but the lock in the cache.
+    assert_eq!(first.start().state, DownloadState::Running, "a running download is returned unchanged");
+    // Like another program, this one shares only the lock in the cache.
     let second = shelf.person();
     second.start();
     let waiting = second.until(ID, |download| download.state == DownloadState::Waiting);
-    assert!(waiting.done_bytes > 0, "the bytes of the other one are seen: {waiting:?}");
+    assert!(waiting.done_bytes > 0, "progress of the other program is shown: {waiting:?}");
     shelf.server.set(Faults::default());
     first.until_done(ID);
     second.until_done(ID);
@@ -28,7 +28,7 @@ fn whoever_asks_for_the_same_file_joins_and_it_is_fetched_once() {
 }
 
 #[test]
-fn when_the_first_gives_up_the_second_goes_on() {
+fn when_the_first_program_stops_the_second_continues() {
     let shelf = Shelf::new();
     shelf.server.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
     let first = shelf.person();
@@ -46,13 +46,13 @@ fn when_the_first_gives_up_the_second_goes_on() {
 }
 
 #[test]
-fn a_file_that_came_while_it_was_waited_for_is_kept_where_links_are_not_allowed() {
+fn a_file_finished_by_another_program_without_links_is_reused() {
     let shelf = Shelf::new();
     let lock = shelf.locked(FILE);
     let person = shelf.person();
     person.start();
     person.until(ID, |download| download.state == DownloadState::Waiting);
-    // The other program moved its blob to where a link would be.
+    // The other program moved its blob to the place of a link.
     let cached = shelf.cached(REPOSITORY, FILE);
     fs::create_dir_all(cached.parent().unwrap()).unwrap();
     fs::copy(shelf.original(REPOSITORY, FILE), &cached).unwrap();
@@ -64,7 +64,7 @@ fn a_file_that_came_while_it_was_waited_for_is_kept_where_links_are_not_allowed(
 }
 
 #[test]
-fn one_that_waits_for_another_program_leaves_its_turn() {
+fn a_download_that_waits_for_another_program_frees_its_slot() {
     let shelf = Shelf::new();
     let second = ["a-00002-of-00002.gguf", "b-00002-of-00002.gguf"];
     let first = ["a-00001-of-00002.gguf", "b-00001-of-00002.gguf", "c.gguf"];
@@ -75,7 +75,7 @@ fn one_that_waits_for_another_program_leaves_its_turn() {
     let ids = first.map(|file| person.downloads.start(REPOSITORY, Some(file)).unwrap().id);
     let states: Vec<_> = person.downloads.list().into_iter().map(|download| download.state).collect();
     assert_eq!(states[2], DownloadState::Queued, "{states:?}");
-    // The first parts arrive, and somebody else has the second ones.
+    // The first parts arrive, and another program holds the second ones.
     shelf.server.set(Faults::default());
     person.until(&ids[2], |download| download.state == DownloadState::Done);
     for waiting in &ids[..2] {
@@ -84,7 +84,7 @@ fn one_that_waits_for_another_program_leaves_its_turn() {
 }
 
 #[test]
-fn more_than_two_wait_their_turn() {
+fn more_than_two_downloads_are_queued() {
     let shelf = Shelf::new();
     let files = ["a.gguf", "b.gguf", "c.gguf"];
     files.iter().for_each(|file| shelf.put(REPOSITORY, file, 900_000));
@@ -93,7 +93,7 @@ fn more_than_two_wait_their_turn() {
     let ids = files.map(|file| person.downloads.start(REPOSITORY, Some(file)).unwrap().id);
     let states: Vec<_> = person.downloads.list().into_iter().map(|download| download.state).collect();
     assert_eq!(states[2], DownloadState::Queued, "{states:?}");
-    // A pause makes room.
+    // A pause frees a slot.
     person.downloads.pause(&ids[0]).unwrap();
     person.until(&ids[2], |download| download.state == DownloadState::Running);
     shelf.server.set(Faults::default());
