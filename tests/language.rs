@@ -21,8 +21,10 @@ const CLEAN: &[&str] = &[
     "crates/engine/src/token.rs",
     "crates/engine/src/tree.rs",
     "crates/library",
+    "crates/remote",
+    "crates/server",
     "crates/store",
-    "src-tauri/src",
+    "src-tauri",
 ];
 
 /// First words of a doc comment that leave its subject open.

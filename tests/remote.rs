@@ -99,7 +99,7 @@ async fn a_server_elsewhere_is_added_chosen_replies_is_stopped_and_told_of_when_
 
     server.kill();
     window.ask("Are you there?").await;
-    let told = format!("Nothing listens at {}", server.at);
+    let told = format!("{} refused the connection", server.at);
     window.wait("it says that the server is gone", async || window.body().await.contains(&told)).await;
     assert_eq!(window.replies().await, 2);
     window.close().await;

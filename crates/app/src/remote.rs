@@ -1,6 +1,6 @@
 //! Adding servers elsewhere, asking them for their models, and removing them.
 
-use foretoken_remote::{Address, Client, Patience};
+use foretoken_remote::{Address, Client, Timeouts};
 
 use crate::app::App;
 use crate::error::{Result, bad_setting};
@@ -28,7 +28,7 @@ impl App {
         }
         let address = Address::read(address)?;
         let key = key.map(str::trim).filter(|key| !key.is_empty());
-        Client::new(address.clone(), key, Patience::default())?;
+        Client::new(address.clone(), key, Timeouts::default())?;
         let server = RemoteServer { name: name.to_owned(), address: address.to_string(), models: Vec::new() };
         let before = self.settings().remote_servers;
         let settings = self.change_settings(|mut settings| {

@@ -2,7 +2,7 @@
 //! way to it. Adding them is another file's.
 
 use foretoken_library::Secrets;
-use foretoken_remote::{Address, Client, Patience};
+use foretoken_remote::{Address, Client, Timeouts};
 
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, ModelEntry, ModelKind, RemoteModel, RemoteServer, Settings};
@@ -100,7 +100,7 @@ fn host(server: &RemoteServer) -> String {
 pub(crate) fn client(server: &RemoteServer, secrets: &Secrets) -> Result<Client> {
     let address = Address::read(&server.address)?;
     let key = secrets.find(&secret_name(&address));
-    Ok(Client::new(address, key.as_deref(), Patience::default())?)
+    Ok(Client::new(address, key.as_deref(), Timeouts::default())?)
 }
 
 /// A key belongs to an address, so that it goes nowhere else when that is changed.

@@ -1,5 +1,5 @@
-//! Where a server is, as people write it: with or without `http://`, `/v1`, a slash at the end, or the path of a
-//! request.
+//! Server addresses as people write them: with or without `http://`, `/v1`, a trailing slash, or
+//! the path of a request.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -8,61 +8,62 @@ use reqwest::Url;
 
 use crate::error::{Error, Result};
 
-/// The base of every request's address, without a slash at its end: "http://192.168.1.5:8000/v1".
+/// Base of every request's address, without a trailing slash: "http://192.168.1.5:8000/v1".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address(Url);
 
-/// What may stand behind the base.
+/// Request paths that may follow the base.
 const REQUESTS: [&str; 3] = ["/chat/completions", "/completions", "/models"];
 
 impl Address {
-    /// Reads what a person wrote. Without a scheme it is https, except on this computer and in its network.
+    /// Parses an address. Without a scheme it uses https, but http on this computer and in its
+    /// network.
     ///
     /// # Errors
-    /// `Error::Address` for what is no address of a server.
+    /// Returns `Error::Address` if `text` is not the address of a server.
     pub fn read(text: &str) -> Result<Self> {
         let text = text.trim();
         let wrong = |reason: &'static str| Error::Address { found: text.to_owned(), reason };
         let schemed = match text.split_once("://") {
-            Some((scheme, _)) if is_asked(scheme) => text.to_owned(),
-            Some(_) => return Err(wrong("only http:// and https:// can be asked")),
+            Some((scheme, _)) if is_http(scheme) => text.to_owned(),
+            Some(_) => return Err(wrong("only http:// and https:// are supported")),
             None => format!("http://{text}"),
         };
-        let mut url = Url::parse(&schemed).map_err(|_| wrong("this is no address"))?;
+        let mut url = Url::parse(&schemed).map_err(|_| wrong("it is not a web address"))?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(wrong("a name or password does not belong in it: the key has a field of its own"));
+            return Err(wrong("it must not contain a name or password; the key has a field of its own"));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(wrong("nothing may follow its path"));
+            return Err(wrong("it must not contain a query or fragment"));
         }
         let path = url.path().trim_end_matches('/');
         let base = REQUESTS.iter().find_map(|request| path.strip_suffix(request)).unwrap_or(path);
         let base = if base.split('/').any(is_version) { base.to_owned() } else { format!("{base}/v1") };
         url.set_path(&base);
         let address = Self(url);
-        if schemed.len() == text.len() || address.is_near() {
+        if schemed.len() == text.len() || address.is_local() {
             return Ok(address);
         }
         // A port says nothing about the scheme, so it stays.
-        let mut url = Url::parse(&format!("https://{text}")).map_err(|_| wrong("this is no address"))?;
+        let mut url = Url::parse(&format!("https://{text}")).map_err(|_| wrong("it is not a web address"))?;
         url.set_path(&base);
         Ok(Self(url))
     }
 
-    /// The address of a request: "models".
+    /// Returns the address of a request, for example of "models".
     pub(crate) fn request(&self, path: &str) -> String {
         format!("{self}/{path}")
     }
 
-    /// Host and port, as far as they are said: "192.168.1.5:8000".
+    /// Returns the host, with the port if there is one: "192.168.1.5:8000".
     pub fn host(&self) -> String {
         let host = self.0.host_str().unwrap_or_default();
         self.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
-    /// Whether it is this computer, or in its network: no proxy leads there, and few servers there have
-    /// certificates.
-    pub(crate) fn is_near(&self) -> bool {
+    /// Returns whether the server is on this computer or its network: requests bypass proxies, and
+    /// few such servers have certificates.
+    pub(crate) fn is_local(&self) -> bool {
         let host = self.0.host_str().unwrap_or_default();
         match host.trim_matches(['[', ']']).parse() {
             Ok(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
@@ -75,12 +76,12 @@ impl Address {
     }
 }
 
-/// Whether a scheme is one of a server's, in whatever letters.
-fn is_asked(scheme: &str) -> bool {
+/// Returns whether a scheme is http or https, ignoring case.
+fn is_http(scheme: &str) -> bool {
     ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
-/// "v1", "v1beta".
+/// Returns whether a path segment is a version: "v1", "v1beta".
 fn is_version(segment: &str) -> bool {
     segment.strip_prefix('v').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn however_an_address_is_written_it_is_the_same_base() {
+    fn all_spellings_of_an_address_have_the_same_base() {
         let base = "http://192.168.1.5:8000/v1";
         for text in [
             base,
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_scheme_what_is_far_is_asked_with_tls_and_what_is_near_without() {
+    fn without_a_scheme_public_hosts_use_tls_and_local_ones_do_not() {
         assert_eq!(read("api.example.org"), "https://api.example.org/v1");
         assert_eq!(read("gpu.example.org:8000/v1"), "https://gpu.example.org:8000/v1");
         assert_eq!(read("8.8.8.8:8000"), "https://8.8.8.8:8000/v1");
@@ -132,16 +133,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_in_a_sentence() {
+    fn invalid_addresses_are_refused_with_a_reason() {
         let wrong = [
-            ("", "this is no address"),
-            ("http://", "this is no address"),
+            ("", "it is not a web address"),
+            ("http://", "it is not a web address"),
             ("ftp://example.org", "only http"),
-            ("http://a b", "this is no address"),
-            ("host:99999", "this is no address"),
+            ("http://a b", "it is not a web address"),
+            ("host:99999", "it is not a web address"),
             ("http://me:secret@host", "the key has a field of its own"),
-            ("http://host/v1?key=1", "nothing may follow"),
-            ("http://host/#x", "nothing may follow"),
+            ("http://host/v1?key=1", "query or fragment"),
+            ("http://host/#x", "query or fragment"),
         ];
         for (text, reason) in wrong {
             assert!(read(text).contains(reason), "{text}: {}", read(text));

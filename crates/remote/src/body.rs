@@ -1,26 +1,26 @@
-//! A question in the protocol's form.
+//! Request bodies in OpenAI's protocol.
 
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::sampling::Sampling;
 use serde::Serialize;
 
-/// What a server is to reply to, and how.
+/// Messages to reply to, with options.
 #[derive(Debug, Clone, Copy)]
 pub struct Question<'a> {
     pub model: &'a str,
-    /// Where the last is the assistant's, the reply goes on with it.
+    /// Messages so far; if the last is the assistant's, the reply continues it.
     pub messages: &'a [ChatMessage],
     pub sampling: &'a Sampling,
     /// Longest reply in tokens; `None` leaves it to the server.
     pub max_tokens: Option<usize>,
-    /// Whether the model shall think before it replies; `None` leaves it to the server.
+    /// Reasoning before the reply: on, off, or `None` to leave it to the server.
     pub thinking: Option<bool>,
-    /// Whether fields are sent that are not OpenAI's own; not to a server that refused them.
+    /// `true` to send fields that are not OpenAI's own; `false` for a server that refused them.
     pub extras: bool,
 }
 
 impl Question<'_> {
-    /// Whether the reply goes on with the last message.
+    /// Returns whether the reply continues the last message.
     pub(crate) fn continues(&self) -> bool {
         self.messages.last().is_some_and(|last| last.role == Role::Assistant)
     }
@@ -47,14 +47,15 @@ struct Turn<'a> {
     content: &'a str,
 }
 
-/// What vLLM, SGLang and llama-server take beside OpenAI's own fields. Others may refuse them by name.
+/// Fields beyond OpenAI's own that vLLM, SGLang and llama-server accept. Other servers may refuse
+/// them by name.
 #[derive(Debug, Serialize)]
 struct Extras<'a> {
     stream_options: StreamOptions,
-    /// -1 for all tokens; left out, servers cut off what they like.
+    /// Number of candidates, -1 for all tokens; without it servers apply a default of their own.
     top_k: i64,
     min_p: f32,
-    /// Left to the server where it is to be the model's own.
+    /// Left out to use the model's own penalty.
     #[serde(skip_serializing_if = "Option::is_none")]
     repetition_penalty: Option<f32>,
     #[serde(flatten)]
@@ -67,7 +68,7 @@ struct Extras<'a> {
     chat_template_kwargs: Option<TemplateArguments>,
 }
 
-/// Penalties in llama-server's words.
+/// Penalties under llama-server's names.
 #[derive(Debug, Serialize)]
 struct LlamaServer<'a> {
     repeat_penalty: f32,
@@ -84,7 +85,8 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// What a chat template is told, as Qwen 3, SmolLM 3 and GLM name it, and as DeepSeek and Granite do.
+/// Arguments of the chat template: the reasoning switch as Qwen 3, SmolLM 3 and GLM name it, and as
+/// DeepSeek and Granite do.
 #[derive(Debug, Serialize)]
 struct TemplateArguments {
     enable_thinking: bool,
@@ -127,9 +129,9 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// The first of the extras that a server names where it says what is wrong with a request; [`THINKING`] where that
-    /// is the only one.
-    pub fn extra_in(said: &str) -> Option<&'static str> {
+    /// Returns the first extra that a server's error message names; [`THINKING`] only if no other
+    /// is named.
+    pub fn extra_in(message: &str) -> Option<&'static str> {
         let extras = [
             "stream_options",
             "top_k",
@@ -146,12 +148,12 @@ impl<'a> Body<'a> {
             "add_generation_prompt",
             THINKING,
         ];
-        extras.into_iter().find(|extra| said.contains(extra))
+        extras.into_iter().find(|extra| message.contains(extra))
     }
 }
 
-/// The extra that says whether the model shall think. Servers that take the others refuse it for models whose prompts
-/// are made without a template.
+/// Name of the extra that switches reasoning. Servers that accept the other extras refuse it for
+/// models without a chat template.
 pub const THINKING: &str = "chat_template_kwargs";
 
 fn role(role: Role) -> &'static str {
@@ -185,7 +187,7 @@ mod tests {
             thinking: Some(false),
             extras: with_extras,
         };
-        // As text first: a 32-bit number shall stay as short as it was set.
+        // Converts through text, so a 32-bit number stays as short as it was set.
         let text = serde_json::to_string(&Body::of(&question)).unwrap();
         serde_json::from_str(&text).unwrap()
     }
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_said_in_the_protocols_words_and_the_others_only_where_they_are_known() {
+    fn options_use_the_protocols_names_and_extras_are_sent_only_if_supported() {
         let messages = [message(Role::System, "Be brief."), message(Role::User, "Hi")];
         let plain = json!({
             "model": "m",
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn every_extra_is_known_by_its_name() {
+    fn every_extra_is_recognised_by_its_name() {
         let going_on = [message(Role::User, "Hi"), message(Role::Assistant, "He")];
         let (plain, whole) = (body(&going_on, false), body(&going_on, true));
         let extras = whole.as_object().unwrap().keys().filter(|name| plain.get(name).is_none());

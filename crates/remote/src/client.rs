@@ -1,5 +1,5 @@
-//! What is asked of a server: its models, a reply. Waits for the answer on the calling thread; a person may stop that
-//! at any moment, which closes the connection.
+//! Requests to a server: its models, a reply. Waits for the response on the calling thread; `stop`
+//! can cancel a request at any time, which closes the connection.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -14,39 +14,39 @@ use tokio::time::{sleep, timeout};
 use crate::address::Address;
 use crate::body::{Body, Question, THINKING};
 use crate::error::{Error, Result};
-use crate::refusal::{Refusal, no_answer};
-use crate::reply::{Heard, Listener, Reply};
+use crate::refusal::{Refusal, connection_error};
+use crate::reply::{Listener, Reply, ReplyEvent};
 
-/// How often it is looked whether a person wants to stop.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval at which `stop` is checked.
+const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bytes of an error that are read.
+/// Most bytes of an error response that are read.
 const MAX_ERROR: usize = 64 << 10;
 
-/// Bytes of a list of models that are read.
+/// Most bytes of a model list that are read.
 const MAX_LIST: usize = 4 << 20;
 
-/// Models of a list that are taken.
+/// Most models of a list that are kept.
 const MAX_MODELS: usize = 1000;
 
-/// How long a server has.
+/// Time limits of a server's responses.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
-    /// To take the connection.
+pub struct Timeouts {
+    /// To accept the connection.
     pub connect: Duration,
-    /// To answer a question about itself.
+    /// To respond to a request about models.
     pub answer: Duration,
-    /// To refuse a reply; who says nothing for longer is at work.
+    /// To refuse a reply; a server silent for longer is assumed to be working.
     pub refuse: Duration,
-    /// To the first word of a reply: long prompts take long.
+    /// To the first text of a reply: long prompts take long.
     pub first: Duration,
-    /// From then on, between any bytes.
+    /// Between any bytes after that.
     pub between: Duration,
-    /// After a reply's end, to say how many tokens it had, and that nothing more comes.
+    /// After a reply's end, to send the usage and close the stream.
     pub end: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         let seconds = Duration::from_secs;
         Self {
@@ -63,26 +63,26 @@ impl Default for Patience {
 /// A model of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Model {
-    /// What the server calls it.
+    /// Name that the server uses.
     pub id: String,
-    /// Tokens that prompt and reply may have together, where the server says.
+    /// Context length in tokens, if the server reports it.
     pub context: Option<u32>,
 }
 
-/// Asks one server.
+/// Client of one server.
 #[derive(Debug, Clone)]
 pub struct Client {
     http: reqwest::Client,
     address: Address,
-    /// With the key, which logs do not show.
+    /// Headers with the key, which is kept out of logs.
     headers: HeaderMap,
-    patience: Patience,
+    patience: Timeouts,
 }
 
 impl Client {
     /// # Errors
-    /// `Error::KeyForm`; `Error::Internal` where there is no TLS.
-    pub fn new(address: Address, key: Option<&str>, patience: Patience) -> Result<Self> {
+    /// Returns `Error::KeyForm`; `Error::Internal` if TLS is unavailable.
+    pub fn new(address: Address, key: Option<&str>, patience: Timeouts) -> Result<Self> {
         let mut headers = HeaderMap::new();
         if let Some(key) = key {
             let value = HeaderValue::from_str(&format!("Bearer {key}"));
@@ -94,9 +94,9 @@ impl Client {
             .user_agent(concat!("foretoken/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(patience.connect)
             .redirect(Policy::none())
-            // Each question has a runtime of its own, and a connection does not outlive it.
+            // Each request has a runtime of its own, and no connection outlives it.
             .pool_max_idle_per_host(0);
-        let builder = if address.is_near() { builder.no_proxy() } else { builder };
+        let builder = if address.is_local() { builder.no_proxy() } else { builder };
         let http = builder.build().map_err(|error| Error::Internal(error.to_string()))?;
         Ok(Self { http, address, headers, patience })
     }
@@ -105,10 +105,10 @@ impl Client {
         &self.address
     }
 
-    /// The server's models. `None` where `stop` said so.
+    /// Returns the server's models; `None` if `stop` cancelled the request.
     ///
     /// # Errors
-    /// Any but those of a reply under way.
+    /// Returns any error except those of a running reply.
     pub fn models(&self, stop: &dyn Fn() -> bool) -> Result<Option<Vec<Model>>> {
         let seconds = self.patience.answer.as_secs();
         let list = async {
@@ -127,7 +127,7 @@ impl Client {
             if refusal.is_web_page() {
                 Error::WebPage { host: self.address.host() }
             } else {
-                Error::Garbled("its list of models is no list")
+                Error::Garbled("the list of models is not a list")
             }
         };
         let json: Value = serde_json::from_slice(&body).map_err(|_| garbled())?;
@@ -135,20 +135,21 @@ impl Client {
         Ok(list.iter().filter_map(model).take(MAX_MODELS).collect())
     }
 
-    /// Has the server reply and tells `on` of it, until the reply ends or `stop` says so, which is an ending and no
-    /// error.
+    /// Requests a reply and sends its events to `on`, until the reply ends or `stop` cancels it.
+    /// Cancelling ends the reply without an error.
     ///
     /// # Errors
-    /// Before [`Heard::Started`] the question was refused; afterwards what came of the reply stands.
+    /// An error before [`ReplyEvent::Started`] refused the request; after a later one, the text so
+    /// far is valid.
     pub fn reply(
         &self,
         question: &Question<'_>,
         stop: &dyn Fn() -> bool,
-        on: &mut dyn FnMut(Heard<'_>),
+        on: &mut dyn FnMut(ReplyEvent<'_>),
     ) -> Result<Reply> {
         let mut listener = Listener::new(on);
         let finish = run(self.listen(question, &mut listener), stop)?;
-        // Stopped before anything came, it is a reply that has no words.
+        // Cancelled before any text: an empty reply.
         listener.start();
         Ok(listener.reply(finish.unwrap_or(Finish::Cancelled)))
     }
@@ -167,14 +168,14 @@ impl Client {
                 None => self.patience.first,
             };
             match timeout(wait, response.chunk()).await {
-                // What is said after the end is waited for, but not for ever.
+                // The usage may follow the end of the text, but not without a time limit.
                 _ if wait.is_zero() => break,
                 Err(_) if closing.is_some() => break,
                 Err(_) => return Err(Error::Silent { seconds: wait.as_secs() }),
                 Ok(Ok(Some(bytes))) => listener.take(&bytes)?,
                 Ok(Ok(None)) => break,
                 Ok(Err(error)) => {
-                    tracing::warn!("the reply was cut: {error:?}");
+                    tracing::warn!("the reply was interrupted: {error:?}");
                     break;
                 }
             }
@@ -182,8 +183,9 @@ impl Client {
         listener.end()
     }
 
-    /// Asks, and again without the extras where the server refuses one of them by name; where that is the one about
-    /// thinking, without it first. Without the extras no reply can be gone on with.
+    /// Sends the request, and again without the extras if the server refuses one of them by name;
+    /// if that is the reasoning switch, first without it alone. Continuing a reply needs the
+    /// extras.
     async fn begin(&self, question: &Question<'_>, listener: &mut Listener<'_>) -> Result<Response> {
         let mut asked = *question;
         loop {
@@ -193,7 +195,7 @@ impl Client {
             match self.ask(&asked, listener).await {
                 Err(Error::Extra { name: THINKING, .. }) if asked.thinking.is_some() => asked.thinking = None,
                 Err(Error::Extra { name, .. }) if asked.extras => {
-                    tracing::info!("the server refuses '{name}', so it gets OpenAI's own fields alone");
+                    tracing::info!("the server refuses '{name}', so only OpenAI's own fields are sent");
                     asked.extras = false;
                 }
                 Ok(answer) => {
@@ -225,7 +227,7 @@ impl Client {
         self.stream(answer?).await
     }
 
-    /// An answer that is a stream of events.
+    /// Checks that a response is a stream of events.
     async fn stream(&self, response: Response) -> Result<Response> {
         let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
@@ -239,24 +241,24 @@ impl Client {
         Err(match () {
             () if refusal.is_web_page() => Error::WebPage { host: self.address.host() },
             () if !refusal.said().text().is_empty() => refusal.error(),
-            () => Error::Garbled("the reply is no stream of events"),
+            () => Error::Garbled("the reply is not an event stream"),
         })
     }
 
     /// # Errors
-    /// Those of no answer, and of one that is none.
+    /// Returns errors of the connection, and those of error responses.
     async fn send(&self, request: RequestBuilder, model: Option<&str>) -> Result<Response> {
         let sent = request.headers(self.headers.clone()).send().await;
         let response = sent.map_err(|error| {
-            tracing::warn!("no answer from {}: {error:?}", self.address.host());
-            no_answer(&self.address, &error)
+            tracing::warn!("no response from {}: {error:?}", self.address.host());
+            connection_error(&self.address, &error)
         })?;
         let status = response.status();
         if status == StatusCode::OK {
             return Ok(response);
         }
         let headers = response.headers().clone();
-        // What does not come of its words changes nothing about the status.
+        // A failure to read the body does not change the status.
         let body = timeout(self.patience.answer, self.read(response, MAX_ERROR)).await;
         let body = body.unwrap_or(Ok(Vec::new())).unwrap_or_default();
         Err(self.refusal(status, &headers, &body, model).error())
@@ -273,7 +275,7 @@ impl Client {
         Refusal { address: &self.address, status: status.as_u16(), headers, body, keyed, model }
     }
 
-    /// All of a body, or so much of it.
+    /// Reads a body, at most `limit` bytes.
     async fn read(&self, mut response: Response, limit: usize) -> Result<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(bytes) = response.chunk().await.map_err(|_| Error::AnswerCut)? {
@@ -286,7 +288,7 @@ impl Client {
     }
 }
 
-/// vLLM and SGLang say what a model's context holds, and llama-server what it was trained for.
+/// Parses a model. vLLM and SGLang report the context length, llama-server the training context.
 fn model(json: &Value) -> Option<Model> {
     let id = json["id"].as_str().filter(|id| !id.is_empty() && id.len() < 500)?;
     let context = [&json["max_model_len"], &json["meta"]["n_ctx"], &json["meta"]["n_ctx_train"]];
@@ -294,13 +296,14 @@ fn model(json: &Value) -> Option<Model> {
     Some(Model { id: id.to_owned(), context: context.filter(|&tokens| tokens > 0) })
 }
 
-/// Does `work` on this thread; `None` when `stop` said so first, which drops it and so closes its connection.
+/// Runs `work` on this thread; returns `None` if `stop` cancelled it, which drops it and closes its
+/// connection.
 fn run<T>(work: impl Future<Output = Result<T>>, stop: &dyn Fn() -> bool) -> Result<Option<T>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Error::Internal(error.to_string()))?;
     let stopped = async {
         while !stop() {
-            sleep(LOOK).await;
+            sleep(STOP_CHECK_INTERVAL).await;
         }
     };
     let outcome = runtime.block_on(async {
@@ -310,7 +313,7 @@ fn run<T>(work: impl Future<Output = Result<T>>, stop: &dyn Fn() -> bool) -> Res
             done = work => done.map(Some),
         }
     });
-    // A name that is being looked up cannot be given up, and is not waited for.
+    // A running name lookup cannot be cancelled, so it is not waited for.
     runtime.shutdown_background();
     outcome
 }

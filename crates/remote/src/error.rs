@@ -1,111 +1,111 @@
-//! What goes wrong with a server elsewhere: what happened and what to do, each in a sentence or two.
+//! Errors of remote servers: what happened and what to do, each in a sentence or two.
 
 use std::fmt;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// See the module. `said` is what the server says of it, if anything.
+/// An error of a remote server. `said` quotes the server's own message, if it sent one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("The server's address cannot be used: {reason}. Write it like http://192.168.1.5:8000/v1.")]
+    #[error("The server address is invalid: {reason}. Enter it like http://192.168.1.5:8000/v1.")]
     Address { found: String, reason: &'static str },
 
-    #[error("The key has signs that no key has, such as spaces or line breaks: copy it again.")]
+    #[error("The key contains spaces, line breaks or other invalid characters. Copy it again.")]
     KeyForm,
 
-    #[error("{host} was not found: check the address, and that this computer is in the server's network.")]
+    #[error("{host} was not found. Check the address, and that this computer is on the server's network.")]
     NoHost { host: String },
 
-    #[error("Nothing listens at {host}: check the port, and that the server runs.")]
+    #[error("{host} refused the connection. Check the port, and that the server is running.")]
     NothingListens { host: String },
 
     #[error("{host} could not be reached: {reason}. Check the address and the network.")]
     Unreachable { host: String, reason: String },
 
     #[error(
-        "There is no secure connection to {host}: {reason}. Where the server has no certificate, write http:// \
+        "A secure connection to {host} failed: {reason}. If the server has no certificate, enter http:// \
          instead of https://."
     )]
     Tls { host: String, reason: String },
 
-    #[error("The server wants a key{}: enter it in Settings > Remote.{said}", if *.sent { ", and not this one" } else { "" })]
-    Key { sent: bool, said: Said },
+    #[error("{}{said}", if *.sent { "The server rejected this key. Check it in Settings > Remote." } else { "The server requires a key. Enter it in Settings > Remote." })]
+    Key { sent: bool, said: ServerMessage },
 
     #[error(
-        "{address} is no server of this kind: nothing is known there of OpenAI's protocol. Check the address and its \
+        "{address} doesn't seem to be a server with OpenAI's protocol. Check the address and its \
          path.{said}"
     )]
-    OtherProtocol { address: String, said: Said },
+    OtherProtocol { address: String, said: ServerMessage },
 
-    #[error("{host} answered with a web page instead of a model's words: check the address and its path.")]
+    #[error("{host} responded with a web page instead of a reply. Check the address and its path.")]
     WebPage { host: String },
 
     #[error(
-        "{host} sends on to {to}, which is not followed, since the key would go with it. Enter that address if you trust it."
+        "{host} redirects to {to}. Redirects aren't followed, because the key would be sent there too. Enter that address if you trust it."
     )]
     Redirect { host: String, to: String },
 
     #[error(
-        "The server has no model '{model}' any more: test it again in Settings > Remote, and choose another.{said}"
+        "The server no longer has the model '{model}'. Test it again in Settings > Remote and choose another model.{said}"
     )]
-    NoModel { model: String, said: Said },
+    NoModel { model: String, said: ServerMessage },
 
-    #[error("The conversation is longer than the server's model can read.{said}")]
-    PromptTooLong { said: Said },
+    #[error("The conversation is longer than the context of the server's model.{said}")]
+    PromptTooLong { said: ServerMessage },
 
-    #[error("The server has too much to do: try again {when}.{said}", when = retry(*.after))]
+    #[error("The server is overloaded. Try again {when}.{said}", when = retry(*.after))]
     Busy {
-        /// In seconds.
+        /// Seconds until the next attempt, if the server sent them.
         after: Option<u64>,
-        said: Said,
+        said: ServerMessage,
     },
 
-    #[error("The server is not ready yet: it may still be loading its model. Try again in a moment.{said}")]
-    NotReady { said: Said },
+    #[error("The server isn't ready yet. It may still be loading its model. Try again in a moment.{said}")]
+    NotReady { said: ServerMessage },
 
-    #[error("The server failed with status {status}: its log has the reason. Try again.{said}")]
-    Failed { status: u16, said: Said },
+    #[error("The server failed with status {status}. Its log has the reason. Try again.{said}")]
+    Failed { status: u16, said: ServerMessage },
 
     #[error("The server refused the request with status {status}.{said}")]
-    Refused { status: u16, said: Said },
+    Refused { status: u16, said: ServerMessage },
 
-    #[error("The server refuses the field '{name}' of the request, which is not OpenAI's own.{said}")]
-    Extra { name: &'static str, said: Said },
+    #[error("The server rejected the field '{name}', which is not part of OpenAI's protocol.{said}")]
+    Extra { name: &'static str, said: ServerMessage },
 
-    #[error("This server cannot continue a reply that was cut. Regenerate it, or ask it to go on.")]
+    #[error("This server can't continue an interrupted reply. Regenerate it, or ask the model to go on.")]
     CannotContinue,
 
-    #[error("The server failed in the middle of the reply.{0}")]
-    FailedInReply(Said),
+    #[error("The server failed during the reply.{0}")]
+    FailedInReply(ServerMessage),
 
     #[error("The server's content filter ended the reply.")]
     Filtered,
 
-    #[error("The server's answer cannot be understood: {0}. It may speak another protocol.")]
+    #[error("The server's response can't be read: {0}. It may use another protocol.")]
     Garbled(&'static str),
 
     #[error("The server sent {0}, so the connection was closed.")]
     TooLarge(&'static str),
 
-    #[error("The reply was cut: the connection to the server ended before it did.")]
+    #[error("The reply is incomplete: the connection to the server was lost.")]
     Cut,
 
-    #[error("The connection ended before the answer did. Try again.")]
+    #[error("The connection was lost before the response was complete. Try again.")]
     AnswerCut,
 
-    #[error("The server said nothing for {}, so the connection was closed.", span(*.seconds))]
+    #[error("The server sent nothing for {}, so the connection was closed.", span(*.seconds))]
     Silent { seconds: u64 },
 
     #[error("The connection to a server could not be prepared: {0}.")]
     Internal(String),
 }
 
-/// What a server says of an error: the beginning of it, as a sentence of its own, or nothing.
+/// Beginning of a server's error message, shown as a sentence of its own; may be empty.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Said(Option<String>);
+pub struct ServerMessage(Option<String>);
 
-impl Said {
-    /// So much of it is shown.
+impl ServerMessage {
+    /// Most characters that are shown.
     const LETTERS: usize = 300;
 
     pub(crate) fn of(text: Option<&str>) -> Self {
@@ -123,9 +123,9 @@ impl Said {
     }
 }
 
-impl fmt::Display for Said {
+impl fmt::Display for ServerMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|text| write!(f, " It says: {text}"))
+        self.0.iter().try_for_each(|text| write!(f, " Server message: {text}"))
     }
 }
 
@@ -133,7 +133,7 @@ fn retry(after: Option<u64>) -> String {
     after.map_or_else(|| "in a moment".to_owned(), |seconds| format!("in {}", span(seconds)))
 }
 
-/// "1 second", "90 seconds", "30 minutes".
+/// Formats a duration: "1 second", "90 seconds", "30 minutes".
 fn span(seconds: u64) -> String {
     match seconds {
         1 => "1 second".to_owned(),
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_said_as_people_say_them() {
+    fn durations_are_in_seconds_or_minutes() {
         let said = [1, 2, 60, 90, 120, 1800].map(|seconds| Error::Silent { seconds }.to_string());
         for (said, time) in said.iter().zip([
             "1 second,",
@@ -157,10 +157,10 @@ mod tests {
             "2 minutes,",
             "30 minutes,",
         ]) {
-            assert!(said.contains(&format!("said nothing for {time}")), "{said}");
+            assert!(said.contains(&format!("sent nothing for {time}")), "{said}");
         }
-        let busy = |after| Error::Busy { after, said: Said::default() }.to_string();
-        assert_eq!(busy(Some(1)), "The server has too much to do: try again in 1 second.");
-        assert_eq!(busy(None), "The server has too much to do: try again in a moment.");
+        let busy = |after| Error::Busy { after, said: ServerMessage::default() }.to_string();
+        assert_eq!(busy(Some(1)), "The server is overloaded. Try again in 1 second.");
+        assert_eq!(busy(None), "The server is overloaded. Try again in a moment.");
     }
 }

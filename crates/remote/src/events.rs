@@ -1,11 +1,12 @@
-//! Server-sent events out of bytes as they come, cut anywhere. Keeps at most one event, of a limited size.
+//! Parser of server-sent events for bytes in pieces of any size. Keeps at most one event, of
+//! limited size.
 
 use crate::error::{Error, Result};
 
-/// Bytes of an event at most; a piece of a reply has a few hundred.
+/// Largest event in bytes; a chunk of a reply has a few hundred.
 const MAX_EVENT: usize = 1 << 20;
 
-/// See the module.
+/// Parser of events; see the module.
 #[derive(Debug, Default)]
 pub struct Events {
     /// The line so far.
@@ -15,10 +16,11 @@ pub struct Events {
 }
 
 impl Events {
-    /// Takes bytes and calls `on` with the data of every event that they complete, until it breaks off with an error.
+    /// Parses bytes and calls `on` with the data of every completed event, until one returns an
+    /// error.
     ///
     /// # Errors
-    /// `Error::TooLarge`, and those of `on`.
+    /// Returns `Error::TooLarge`, and errors of `on`.
     pub fn take(&mut self, bytes: &[u8], on: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
             let kept = self.line.len() + self.data.as_ref().map_or(0, Vec::len);
@@ -34,10 +36,10 @@ impl Events {
         Ok(())
     }
 
-    /// After the last byte: an event that nothing ended is one all the same.
+    /// Handles the end of the stream, which also completes an event.
     ///
     /// # Errors
-    /// Those of `on`.
+    /// Returns errors of `on`.
     pub fn finish(&mut self, on: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
         let line = std::mem::take(&mut self.line);
         self.end_line(line.trim_ascii_end(), on)?;
@@ -51,7 +53,7 @@ impl Events {
                 None => Ok(()),
             };
         }
-        // Comments and other fields say nothing of a reply.
+        // Comments and other fields are ignored.
         let Some(value) = line.strip_prefix(b"data:").or_else(|| line.strip_prefix(b"error:")) else {
             return Ok(());
         };
@@ -71,7 +73,7 @@ impl Events {
 mod tests {
     use super::*;
 
-    /// What comes of `bytes`, so many at a time.
+    /// Parses `bytes` in pieces of `at_a_time` bytes.
     fn events(bytes: &[u8], at_a_time: usize) -> Result<Vec<String>> {
         let (mut events, mut found) = (Events::default(), Vec::new());
         let mut on = |data: &str| {
@@ -84,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_the_same_wherever_their_bytes_are_cut() {
+    fn events_do_not_depend_on_how_the_bytes_are_split() {
         let bytes = ": hello\r\n\r\ndata: eins ü\r\n\r\nevent: x\ndata:zwei\ndata: 🦊\n\n\n\ndata: [DONE]";
         for at_a_time in 1..=bytes.len() {
             let found = events(bytes.as_bytes(), at_a_time).unwrap();
@@ -93,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_become_a_sign_for_that() {
+    fn invalid_utf_8_becomes_replacement_characters() {
         assert_eq!(events(b"data: a\xff\xf0\x9fb\n\n", 1).unwrap(), ["a\u{fffd}\u{fffd}b"]);
     }
 
     #[test]
-    fn what_never_ends_is_refused_and_not_kept() {
+    fn endless_lines_and_events_are_refused_and_not_kept() {
         let endless = [b"data: ".as_slice(), &[b'x'; 10 << 20]].concat();
         assert!(matches!(events(&endless, 65_536), Err(Error::TooLarge(_))));
         let lines = b"data: 0123456789\n".repeat(1 << 20);

@@ -1,12 +1,13 @@
-//! Replies by a server elsewhere that speaks OpenAI's protocol: vLLM, SGLang, llama-server, our own. Knows neither who
-//! asks nor where keys are kept.
+//! Client for remote servers with OpenAI's protocol: vLLM, SGLang, llama-server, our own. The
+//! caller keeps the keys and settings.
 //!
-//! - [`address`]: where a server is, read forgivingly
-//! - [`client`]: what is asked of it, how long it has, and how a person stops it
-//! - `body`: a question in the protocol's form; `piece`: a piece of a reply
-//! - `events`: server-sent events out of bytes
-//! - [`reply`]: a reply while it comes, and its numbers; [`usage`]: those that the server reports, where they can be true
-//! - [`error`]: what went wrong, each in a sentence; `refusal`: which of them an answer means
+//! - [`address`]: server addresses, parsed leniently
+//! - [`client`]: requests, their time limits and how to cancel them
+//! - `body`: request bodies; `piece`: chunks of a reply
+//! - `events`: parser of server-sent events
+//! - [`reply`]: events and result of a reply; [`usage`]: token counts that the server reports,
+//!   checked for plausibility
+//! - [`error`]: errors, each in a sentence; `refusal`: the error that a response means
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -22,7 +23,7 @@ pub mod usage;
 
 pub use address::Address;
 pub use body::Question;
-pub use client::{Client, Model, Patience};
+pub use client::{Client, Model, Timeouts};
 pub use error::{Error, Result};
-pub use reply::{Heard, Reply};
+pub use reply::{Reply, ReplyEvent};
 pub use usage::{Drafts, Usage};

@@ -1,18 +1,18 @@
-//! A piece of a reply as servers write it, read leniently: what is missing or of another type is not there.
+//! A chunk of a reply, parsed leniently: missing fields and fields of another type are ignored.
 
 use foretoken_engine::trace::Finish;
 use serde_json::Value;
 
-use crate::error::{Error, Result, Said};
+use crate::error::{Error, Result, ServerMessage};
 use crate::refusal;
 
-/// What one event says.
+/// Content of one event.
 #[derive(Debug, Default, PartialEq)]
 pub struct Piece {
     pub thinking: String,
     pub text: String,
     pub finish: Option<Finish>,
-    /// As they were sent.
+    /// Usage as the server sent it.
     pub usage: Value,
     pub timings: Value,
     pub metrics: Value,
@@ -20,17 +20,17 @@ pub struct Piece {
 
 impl Piece {
     /// # Errors
-    /// `Error::Garbled` for what is no JSON object, `Error::FailedInReply` and `Error::Filtered` for what the server
-    /// says of itself, `Error::Cut` where it gave up.
+    /// Returns `Error::Garbled` for data that is not a JSON object, `Error::FailedInReply` and
+    /// `Error::Filtered` for the server's own errors, `Error::Cut` if the server gave up.
     pub fn read(data: &str) -> Result<Self> {
         let mut json: Value =
-            serde_json::from_str(data).map_err(|_| Error::Garbled("a piece of the reply is no JSON"))?;
+            serde_json::from_str(data).map_err(|_| Error::Garbled("a chunk of the reply is not JSON"))?;
         if !json.is_object() {
-            return Err(Error::Garbled("a piece of the reply is no JSON object"));
+            return Err(Error::Garbled("a chunk of the reply is not a JSON object"));
         }
-        // Errors of newer servers have a field of their own; older ones are an object called so.
+        // Newer servers have an `error` field; older ones send an object with `"object": "error"`.
         if !json["error"].is_null() || json["object"] == "error" {
-            return Err(Error::FailedInReply(Said::of(refusal::message(&json).as_deref())));
+            return Err(Error::FailedInReply(ServerMessage::of(refusal::message(&json).as_deref())));
         }
         let [usage, timings, metrics] = ["usage", "timings", "metrics"].map(|name| json[name].take());
         let Some(choice) = json["choices"].as_array().and_then(|choices| choices.first()) else {
@@ -38,7 +38,7 @@ impl Piece {
         };
         let delta = &choice["delta"];
         let word = |name: &str| delta[name].as_str().unwrap_or_default();
-        // Two names are in use for the same; who sends both repeats itself.
+        // Servers use two names for reasoning; with both, the second repeats the first.
         let thinking =
             Some(word("reasoning_content")).filter(|text| !text.is_empty()).unwrap_or(word("reasoning"));
         Ok(Self {
@@ -52,7 +52,7 @@ impl Piece {
     }
 }
 
-/// What ends a reply, by the names that servers have for it.
+/// Maps a server's finish reason.
 fn finish(reason: &str) -> Result<Finish> {
     match reason {
         "length" | "max_tokens" => Ok(Finish::Length),
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn text_thinking_and_endings_are_read_under_every_name_they_have() {
+    fn text_reasoning_and_finish_reasons_are_read_under_every_name() {
         let delta =
             |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
         let said = |json: &Value| read(json).map(|piece| (piece.thinking, piece.text)).unwrap();
@@ -97,9 +97,9 @@ mod tests {
     }
 
     #[test]
-    fn errors_in_the_middle_are_told_in_the_servers_words() {
+    fn errors_during_a_reply_quote_the_server() {
         let told = |json: Value| read(&json).unwrap_err().to_string();
-        let expected = "The server failed in the middle of the reply. It says: out of memory";
+        let expected = "The server failed during the reply. Server message: out of memory";
         assert_eq!(told(json!({ "error": { "message": "out of memory", "code": 500 } })), expected);
         assert_eq!(told(json!({ "object": "error", "message": "out of memory" })), expected);
         assert_eq!(told(json!({ "error": "out of memory" })), expected);

@@ -1,4 +1,4 @@
-//! What an answer means that is no reply, by its status, its headers and what it says.
+//! Maps an error response to an error, by status, headers and body.
 
 use std::error::Error as _;
 use std::io;
@@ -8,25 +8,25 @@ use serde_json::Value;
 
 use crate::address::Address;
 use crate::body::Body;
-use crate::error::{Error, Said};
+use crate::error::{Error, ServerMessage};
 
-/// An answer that is no reply.
+/// A response that is not a reply.
 pub struct Refusal<'a> {
     pub address: &'a Address,
     pub status: u16,
     pub headers: &'a HeaderMap,
-    /// The beginning of its body.
+    /// Beginning of the body.
     pub body: &'a [u8],
-    /// Whether a key went with the request.
+    /// `true` if the request contained a key.
     pub keyed: bool,
-    /// The model that was asked for, if one was.
+    /// Requested model, if there was one.
     pub model: Option<&'a str>,
 }
 
 impl Refusal<'_> {
     pub fn error(&self) -> Error {
         let said = self.said();
-        // Some name a field beside the sentence, as FastAPI does.
+        // Some servers, like FastAPI, name the field outside the message.
         let extra = || Body::extra_in(&String::from_utf8_lossy(self.body));
         match self.status {
             300..=399 => self.redirect(),
@@ -47,14 +47,14 @@ impl Refusal<'_> {
         }
     }
 
-    /// What the server says of it, unless that is a web page.
-    pub fn said(&self) -> Said {
+    /// Returns the server's message, unless the body is a web page.
+    pub fn said(&self) -> ServerMessage {
         let json = serde_json::from_slice::<Value>(self.body).ok();
         let plain = || {
             let text = std::str::from_utf8(self.body).ok().filter(|_| !self.is_web_page())?;
             Some(text.to_owned())
         };
-        Said::of(json.map_or_else(plain, |json| message(&json)).as_deref())
+        ServerMessage::of(json.map_or_else(plain, |json| message(&json)).as_deref())
     }
 
     pub fn is_web_page(&self) -> bool {
@@ -62,8 +62,9 @@ impl Refusal<'_> {
         html || self.body.trim_ascii_start().starts_with(b"<")
     }
 
-    /// Servers of this kind know the address, and say which model they miss in JSON.
-    fn unknown(&self, said: Said) -> Error {
+    /// Returns the error for an unknown path or model. Servers with the protocol name a missing
+    /// model in JSON.
+    fn unknown(&self, said: ServerMessage) -> Error {
         match self.model {
             Some(model) if said.text().contains(model) => Error::NoModel { model: model.to_owned(), said },
             _ if self.is_web_page() => Error::WebPage { host: self.address.host() },
@@ -72,8 +73,8 @@ impl Refusal<'_> {
     }
 
     fn redirect(&self) -> Error {
-        let to = self.header(LOCATION).unwrap_or("an address that it does not say");
-        Error::Redirect { host: self.address.host(), to: Said::of(Some(to)).text().to_owned() }
+        let to = self.header(LOCATION).unwrap_or("an unknown address");
+        Error::Redirect { host: self.address.host(), to: ServerMessage::of(Some(to)).text().to_owned() }
     }
 
     fn header(&self, name: reqwest::header::HeaderName) -> Option<&str> {
@@ -81,14 +82,14 @@ impl Refusal<'_> {
     }
 }
 
-/// The sentence in an answer that tells of an error: OpenAI's form, FastAPI's, or plain ones.
+/// Returns the message in an error response: in the format of OpenAI or FastAPI, or plain.
 pub fn message(json: &Value) -> Option<String> {
     let places = ["/error/message", "/error", "/message", "/detail/0/msg", "/detail"];
     places.iter().find_map(|place| json.pointer(place)?.as_str().map(str::to_owned))
 }
 
-/// Whether an error is about a prompt that is too long. OpenAI has a code for that, llama-server a type, the others
-/// words.
+/// Returns whether an error is about a prompt that is too long. OpenAI has a code for it,
+/// llama-server a type, the others a text.
 fn is_about_length(body: &[u8]) -> bool {
     let text = String::from_utf8_lossy(body).to_lowercase();
     let signs = [
@@ -103,8 +104,8 @@ fn is_about_length(body: &[u8]) -> bool {
     signs.iter().any(|sign| text.contains(sign))
 }
 
-/// Why no answer came at all.
-pub fn no_answer(address: &Address, error: &reqwest::Error) -> Error {
+/// Returns the error for a failed connection.
+pub fn connection_error(address: &Address, error: &reqwest::Error) -> Error {
     let host = address.host();
     let causes = || {
         std::iter::successors(error.source(), |cause: &&(dyn std::error::Error + 'static)| (*cause).source())
@@ -118,7 +119,7 @@ pub fn no_answer(address: &Address, error: &reqwest::Error) -> Error {
         })
     };
     if error.is_timeout() {
-        Error::Unreachable { host, reason: "no answer came in time".to_owned() }
+        Error::Unreachable { host, reason: "the connection timed out".to_owned() }
     } else if mentions(&["certificate", "corrupt message", "handshake", "tls"]) {
         Error::Tls { host, reason: last }
     } else if mentions(&["dns error", "failed to lookup"]) {
@@ -126,7 +127,7 @@ pub fn no_answer(address: &Address, error: &reqwest::Error) -> Error {
     } else if io == Some(io::ErrorKind::ConnectionRefused) {
         Error::NothingListens { host }
     } else if mentions(&["invalid http", "parse error"]) {
-        Error::OtherProtocol { address: address.to_string(), said: Said::default() }
+        Error::OtherProtocol { address: address.to_string(), said: ServerMessage::default() }
     } else {
         Error::Unreachable { host, reason: last }
     }
@@ -150,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_is_too_long_is_known_in_every_servers_words() {
-        // OpenAI, vLLM, llama-server, SGLang
+    fn a_too_long_prompt_is_recognised_from_every_server() {
+        // OpenAI, vLLM, llama-server, SGLang.
         for body in [
             r#"{"error":{"message":"Too long.","type":"invalid_request_error","code":"context_length_exceeded"}}"#,
             r#"{"error":{"message":"This model's maximum context length is 4096 tokens. However, your request has 5000 input tokens.","type":"BadRequestError","param":null,"code":400}}"#,
@@ -165,25 +166,30 @@ mod tests {
     }
 
     #[test]
-    fn each_status_has_a_sentence_of_its_own() {
+    fn each_status_has_its_own_message() {
         let cases = [
-            (401, "", "", "The server wants a key, and not this one: enter it in Settings > Remote."),
-            (403, "", r#"{"error":"Invalid"}"#, "enter it in Settings > Remote. It says: Invalid"),
-            (404, "", r#"{"detail":"Not Found"}"#, "http://gpu:8000/v1 is no server of this kind"),
+            (401, "", "", "The server rejected this key. Check it in Settings > Remote."),
+            (403, "", r#"{"error":"Invalid"}"#, "Check it in Settings > Remote. Server message: Invalid"),
+            (404, "", r#"{"detail":"Not Found"}"#, "http://gpu:8000/v1 doesn't seem to be a server"),
             (
                 404,
                 "",
                 r#"{"error":{"message":"The model `fox-7b` does not exist."}}"#,
-                "has no model 'fox-7b' any more",
+                "no longer has the model 'fox-7b'",
             ),
-            (404, "", "<!doctype html>", "answered with a web page"),
-            (429, "7", "", "try again in 7 seconds."),
-            (429, "", "", "try again in a moment."),
-            (503, "", r#"{"error":{"message":"Loading model"}}"#, "not ready yet"),
+            (404, "", "<!doctype html>", "responded with a web page"),
+            (429, "7", "", "Try again in 7 seconds."),
+            (429, "", "", "Try again in a moment."),
+            (503, "", r#"{"error":{"message":"Loading model"}}"#, "ready yet"),
             (502, "", "<html>", "failed with status 502"),
-            (500, "", r#"{"detail":[{"msg":"boom"}]}"#, "It says: boom"),
-            (418, "", "I am a teapot.", "refused the request with status 418. It says: I am a teapot."),
-            (302, "", "", "sends on to an address that it does not say"),
+            (500, "", r#"{"detail":[{"msg":"boom"}]}"#, "Server message: boom"),
+            (
+                418,
+                "",
+                "I am a teapot.",
+                "refused the request with status 418. Server message: I am a teapot.",
+            ),
+            (302, "", "", "redirects to an unknown address"),
         ];
         for (status, retry, body, expected) in cases {
             let headers: &[_] = if retry.is_empty() { &[] } else { &[(RETRY_AFTER, retry)] };
@@ -191,14 +197,14 @@ mod tests {
             assert!(error.contains(expected), "{error}");
         }
         let error = refused(307, &[(LOCATION, "http://evil.example/v1")], "").to_string();
-        assert!(error.contains("sends on to http://evil.example/v1, which is not followed"), "{error}");
+        assert!(error.contains("redirects to http://evil.example/v1. Redirects aren't followed"), "{error}");
     }
 
     #[test]
-    fn of_what_a_server_says_the_beginning_is_shown_in_one_line() {
+    fn a_server_message_is_shortened_to_one_line() {
         let error =
             refused(500, &[], &format!("{{\"error\":\"one\\n\\ntwo {}\"}}", "ü".repeat(1000))).to_string();
-        assert!(error.contains("It says: one two ü") && error.ends_with("ü…"), "{error}");
+        assert!(error.contains("Server message: one two ü") && error.ends_with("ü…"), "{error}");
         assert!(error.chars().count() < 400, "{error}");
     }
 }

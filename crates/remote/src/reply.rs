@@ -1,4 +1,4 @@
-//! A reply while it comes, and its numbers.
+//! A reply while it is received, and its result.
 
 use std::time::Instant;
 
@@ -10,43 +10,43 @@ use crate::events::Events;
 use crate::piece::Piece;
 use crate::usage::{Drafts, Usage};
 
-/// Bytes of a reply at most: longer than any model writes, and not enough to take all memory.
+/// Most bytes of a reply: longer than any model writes, and little enough memory.
 const MAX_TEXT: usize = 16 << 20;
 
-/// What is heard of a reply.
+/// Events of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard<'a> {
-    /// The server is at work. Comes before any text.
+pub enum ReplyEvent<'a> {
+    /// The server is working. Comes before any text.
     Started,
-    /// The server refused the fields that are not OpenAI's own, and took the question without them.
+    /// The server refused the extras and accepted the request without them.
     WithoutExtras,
-    /// What the model thinks before it replies, where the server tells it apart.
+    /// Reasoning before the reply, if the server separates it.
     Thinking(&'a str),
     Text(&'a str),
 }
 
-/// A reply that ended.
+/// A finished reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
     pub finish: Finish,
-    /// As the server says, where that can be true.
+    /// Token counts of the server, if plausible.
     pub usage: Option<Usage>,
     pub drafts: Option<Drafts>,
-    /// From the question to the first text, as measured here; `None` where no text came.
+    /// Time from the request to the first text; `None` without text.
     pub ttft_ms: Option<f64>,
-    /// From the question to the end, as measured here.
+    /// Time from the request to the end.
     pub elapsed_ms: f64,
 }
 
-/// Takes what comes of a reply.
+/// Receiver of a reply's bytes, which calls `on` with its events.
 pub struct Listener<'a> {
-    on: &'a mut dyn FnMut(Heard<'_>),
+    on: &'a mut dyn FnMut(ReplyEvent<'_>),
     events: Events,
     asked: Instant,
     first: Option<Instant>,
     last: Instant,
     started: bool,
-    /// Bytes of text and of thinking.
+    /// Bytes of text and reasoning.
     bytes: usize,
     finish: Option<Finish>,
     done: bool,
@@ -56,7 +56,7 @@ pub struct Listener<'a> {
 }
 
 impl<'a> Listener<'a> {
-    pub fn new(on: &'a mut dyn FnMut(Heard<'_>)) -> Self {
+    pub fn new(on: &'a mut dyn FnMut(ReplyEvent<'_>)) -> Self {
         let now = Instant::now();
         Self {
             on,
@@ -74,48 +74,48 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// The server is at work; said once.
+    /// Reports once that the server is working.
     pub fn start(&mut self) {
         if !std::mem::replace(&mut self.started, true) {
-            (self.on)(Heard::Started);
+            (self.on)(ReplyEvent::Started);
         }
     }
 
-    /// Whether text has come.
+    /// Returns whether text was received.
     pub fn has_text(&self) -> bool {
         self.first.is_some()
     }
 
-    /// Whether the reply ended; its numbers may still come.
+    /// Returns whether the reply ended; its usage may still follow.
     pub fn has_finished(&self) -> bool {
         self.finish.is_some()
     }
 
-    /// The question was taken without its extras.
+    /// Reports that the request was accepted without its extras.
     pub fn leave_out_extras(&mut self) {
-        (self.on)(Heard::WithoutExtras);
+        (self.on)(ReplyEvent::WithoutExtras);
     }
 
-    /// Whether the server said that nothing more comes.
+    /// Returns whether the server ended the stream.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
     /// # Errors
-    /// What the server says of itself, and what cannot be understood.
+    /// Returns the server's errors, and those of chunks that cannot be parsed.
     pub fn take(&mut self, bytes: &[u8]) -> Result<()> {
         self.with_events(|events, on| events.take(bytes, on))
     }
 
-    /// After the last byte.
+    /// Handles the end of the stream.
     ///
     /// # Errors
-    /// `Error::Cut` unless the reply had ended.
+    /// Returns `Error::Cut` if the reply is incomplete.
     pub fn end(&mut self) -> Result<Finish> {
         if !self.done {
             self.with_events(Events::finish)?;
         }
-        // Some end with the last word of the protocol alone, others without it.
+        // Some servers end with `[DONE]` only, others without it.
         self.finish.or(self.done.then_some(Finish::Stop)).ok_or(Error::Cut)
     }
 
@@ -124,12 +124,12 @@ impl<'a> Listener<'a> {
         work: impl FnOnce(&mut Events, &mut dyn FnMut(&str) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
         let mut events = std::mem::take(&mut self.events);
-        let outcome = work(&mut events, &mut |data| self.hear(data));
+        let outcome = work(&mut events, &mut |data| self.receive(data));
         self.events = events;
         outcome
     }
 
-    fn hear(&mut self, data: &str) -> Result<()> {
+    fn receive(&mut self, data: &str) -> Result<()> {
         if self.done || data.trim() == "[DONE]" {
             self.done = true;
             return Ok(());
@@ -137,14 +137,16 @@ impl<'a> Listener<'a> {
         let piece = Piece::read(data)?;
         self.bytes += piece.thinking.len() + piece.text.len();
         if self.bytes > MAX_TEXT {
-            return Err(Error::TooLarge("a reply without end"));
+            return Err(Error::TooLarge("an endless reply"));
         }
-        let said = [Heard::Thinking(&piece.thinking), Heard::Text(&piece.text)];
-        for heard in said.into_iter().filter(|heard| !matches!(heard, Heard::Thinking("") | Heard::Text("")))
+        let events = [ReplyEvent::Thinking(&piece.thinking), ReplyEvent::Text(&piece.text)];
+        for event in events
+            .into_iter()
+            .filter(|event| !matches!(event, ReplyEvent::Thinking("") | ReplyEvent::Text("")))
         {
             self.last = Instant::now();
             self.first.get_or_insert(self.last);
-            (self.on)(heard);
+            (self.on)(event);
         }
         self.finish = piece.finish.or(self.finish);
         let kept = [&mut self.usage, &mut self.timings, &mut self.metrics];
@@ -156,7 +158,7 @@ impl<'a> Listener<'a> {
         Ok(())
     }
 
-    /// The reply with its numbers.
+    /// Returns the reply with its statistics.
     pub fn reply(&self, finish: Finish) -> Reply {
         let usage = Usage::read(&self.usage, self.bytes);
         let since = |instant: Instant| instant.duration_since(self.asked).as_secs_f64() * 1e3;

@@ -1,18 +1,18 @@
-//! The numbers that servers report of a reply. One that cannot be true is taken for none.
+//! Token counts that servers report. Implausible counts are ignored.
 
 use serde_json::Value;
 
-/// Tokens of a reply, as the server counted them.
+/// Token counts of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Usage {
     pub prompt: u32,
-    /// Of these, what the server still had in its cache.
+    /// Prompt tokens from the server's cache.
     pub reused: u32,
-    /// Of the reply, with what was thought and not shown.
+    /// Tokens of the reply, including hidden reasoning.
     pub reply: u32,
 }
 
-/// What became of drafted tokens. Who does not say which were judged has judged them all.
+/// Counts of drafted tokens. A server that does not report how many were verified has verified all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drafts {
     pub drafted: u32,
@@ -20,14 +20,14 @@ pub struct Drafts {
     pub accepted: u32,
 }
 
-/// Bytes that a token can have; the longest of known vocabularies are runs of spaces.
-const TOKEN_BYTES: usize = 1024;
+/// Most bytes of a token; the longest of known vocabularies are runs of spaces.
+const MAX_TOKEN_BYTES: usize = 1024;
 
-/// Tokens that are in no text: the end, marks of turns and of thinking.
-const UNSEEN: usize = 64;
+/// Most tokens without text: the end, and markers of messages and reasoning.
+const MAX_HIDDEN_TOKENS: usize = 64;
 
 impl Usage {
-    /// What `usage` says of a reply of so many bytes, thinking included.
+    /// Reads `usage` of a reply of `bytes` bytes, including reasoning.
     pub(crate) fn read(usage: &Value, bytes: usize) -> Option<Self> {
         let count =
             |pointer: &str| usage.pointer(pointer)?.as_u64().and_then(|count| u32::try_from(count).ok());
@@ -35,9 +35,10 @@ impl Usage {
         let total =
             usage.get("total_tokens").map_or(Some(prompt.checked_add(reply)?), |_| count("/total_tokens"))?;
         let hidden = count("/completion_tokens_details/reasoning_tokens").unwrap_or(0);
-        // A token has at least one byte of what is seen, or is one of few that have none.
+        // A token has at least one byte of visible text, or is one of the few without.
         let seen = reply.saturating_sub(hidden) as usize;
-        let possible = seen <= bytes + UNSEEN && bytes <= (reply as usize).saturating_mul(TOKEN_BYTES);
+        let possible =
+            seen <= bytes + MAX_HIDDEN_TOKENS && bytes <= (reply as usize).saturating_mul(MAX_TOKEN_BYTES);
         let reused =
             count("/prompt_tokens_details/cached_tokens").filter(|&reused| reused <= prompt).unwrap_or(0);
         (prompt > 0 && prompt.checked_add(reply) == Some(total) && possible).then_some(Self {
@@ -49,8 +50,8 @@ impl Usage {
 }
 
 impl Drafts {
-    /// As our own server says it in `usage`, llama-server in `timings`, or vLLM in `metrics` where it is started with
-    /// `--per-request-spec-decode-metrics`, of a reply of so many tokens.
+    /// Reads counts from our own server's `usage`, llama-server's `timings`, or vLLM's `metrics`
+    /// (started with `--per-request-spec-decode-metrics`), for a reply of `reply` tokens.
     pub(crate) fn read(usage: &Value, timings: &Value, metrics: &Value, reply: Option<u32>) -> Option<Self> {
         let count = |of: &Value, name: &str| of[name].as_u64().and_then(|count| u32::try_from(count).ok());
         let ours = || {
@@ -78,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_that_can_be_true_are_taken_as_they_are() {
+    fn plausible_counts_are_used_unchanged() {
         let usage = json!({ "prompt_tokens": 35, "completion_tokens": 40, "total_tokens": 75,
                             "prompt_tokens_details": { "cached_tokens": 30 } });
         assert_eq!(Usage::read(&usage, 160), Some(Usage { prompt: 35, reused: 30, reply: 40 }));
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_cannot_be_true_are_taken_for_none() {
+    fn implausible_counts_are_ignored() {
         let lies = [
             json!(null),
             json!("many"),
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn drafts_are_read_in_every_spelling_and_not_where_they_contradict_themselves() {
+    fn draft_counts_are_read_in_every_format_and_contradictory_ones_are_ignored() {
         let ours = json!({ "drafted": 51, "judged": 34, "accepted": 16 });
         let found = Some(Drafts { drafted: 51, judged: 34, accepted: 16 });
         assert_eq!(Drafts::read(&ours, &json!(null), &json!(null), Some(40)), found);

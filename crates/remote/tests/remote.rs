@@ -1,5 +1,5 @@
-//! The client against servers that a test writes itself: as vLLM, SGLang, llama-server and OpenAI really answer, and as
-//! servers do that hang, cut, lie, send on or speak something else.
+//! The client against scripted servers: responses of vLLM, SGLang, llama-server and OpenAI, and of
+//! servers that hang, fail, redirect, send wrong numbers or use another protocol.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::cell::Cell;
@@ -14,7 +14,7 @@ use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::sampling::Sampling;
 use foretoken_engine::trace::Finish;
 use foretoken_remote::{
-    Address, Client, Drafts, Error, Heard, Model, Patience, Question, Reply, Result, Usage,
+    Address, Client, Drafts, Error, Model, Question, Reply, ReplyEvent, Result, Timeouts, Usage,
 };
 use serde_json::Value;
 
@@ -23,10 +23,10 @@ const STREAM: &str =
 const FOX: &str =
     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"A fox\"},\"finish_reason\":null}]}\n\n";
 
-/// What a server does with one connection, after it has read the request.
+/// A server's behaviour on one connection, after it has read the request.
 type Answer = Box<dyn FnOnce(&mut TcpStream) + Send>;
 
-/// A server that answers one connection after the other as it is told, and hands on what it was asked.
+/// A server that handles connections with scripted answers, and passes on the requests.
 struct Scripted {
     at: SocketAddr,
     asked: mpsc::Receiver<String>,
@@ -51,14 +51,14 @@ impl Scripted {
         client(&self.at.to_string(), Some("secret"))
     }
 
-    /// The body of the next request.
+    /// Returns the body of the next request.
     fn body(&self) -> Value {
         let request = self.asked.recv_timeout(Duration::from_secs(10)).unwrap();
         serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap()
     }
 }
 
-/// All of a request.
+/// Reads a complete request.
 fn request(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
@@ -79,7 +79,7 @@ fn request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// Sends these and closes the connection.
+/// An answer that sends `pieces` and closes the connection.
 fn sends(pieces: &[&str]) -> Answer {
     let pieces: Vec<Vec<u8>> = pieces.iter().map(|piece| piece.as_bytes().to_vec()).collect();
     sends_bytes(pieces)
@@ -95,7 +95,7 @@ fn sends_bytes(pieces: Vec<Vec<u8>>) -> Answer {
     })
 }
 
-/// Sends these and then nothing, until the client has gone; says so then.
+/// An answer that sends `first` and then nothing until the client leaves; reports that to `left`.
 fn hangs(first: &'static str, left: mpsc::Sender<()>) -> Answer {
     Box::new(move |stream| {
         stream.write_all(first.as_bytes()).unwrap();
@@ -104,17 +104,17 @@ fn hangs(first: &'static str, left: mpsc::Sender<()>) -> Answer {
     })
 }
 
-/// An answer with a length.
+/// A response with a Content-Length.
 fn whole(status: &str, headers: &str, body: &str) -> String {
     let length = body.len();
     format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}")
 }
 
 fn client(address: &str, key: Option<&str>) -> Client {
-    client_with(address, key, Patience::default())
+    client_with(address, key, Timeouts::default())
 }
 
-fn client_with(address: &str, key: Option<&str>, patience: Patience) -> Client {
+fn client_with(address: &str, key: Option<&str>, patience: Timeouts) -> Client {
     Client::new(Address::read(address).unwrap(), key, patience).unwrap()
 }
 
@@ -122,22 +122,22 @@ fn question<'a>(model: &'a str, messages: &'a [ChatMessage], sampling: &'a Sampl
     Question { model, messages, sampling, max_tokens: None, thinking: None, extras: true }
 }
 
-/// What was heard, thinking in brackets, and what came of it.
+/// Requests a reply; returns its events as text, reasoning in brackets, and the result.
 fn ask_until(client: &Client, messages: &[ChatMessage], stop: &dyn Fn() -> bool) -> (String, Result<Reply>) {
     let sampling = Sampling { top_k: 40, ..Sampling::default() };
     let question = question("fox-7b", messages, &sampling);
-    let mut heard = String::new();
+    let mut events = String::new();
     let reply = client.reply(&question, stop, &mut |piece| match piece {
-        Heard::Started => heard.push('>'),
-        Heard::WithoutExtras => heard.push('-'),
-        Heard::Thinking(text) => heard += &format!("[{text}]"),
-        Heard::Text(text) => heard += text,
+        ReplyEvent::Started => events.push('>'),
+        ReplyEvent::WithoutExtras => events.push('-'),
+        ReplyEvent::Thinking(text) => events += &format!("[{text}]"),
+        ReplyEvent::Text(text) => events += text,
     });
-    (heard, reply)
+    (events, reply)
 }
 
-fn patience(moment: Duration) -> Patience {
-    Patience {
+fn patience(moment: Duration) -> Timeouts {
+    Timeouts {
         connect: moment,
         answer: moment,
         refuse: moment / 3,
@@ -155,13 +155,13 @@ fn ask(client: &Client) -> (String, Result<Reply>) {
     ask_until(client, &hello(), &|| false)
 }
 
-/// The same of a server that answers so.
+/// Requests a reply from a server that sends `pieces`.
 fn answered(pieces: &[&str]) -> (String, Result<Reply>) {
     ask(&Scripted::start(vec![sends(pieces)]).client())
 }
 
 #[test]
-fn what_each_server_sends_is_heard_however_the_network_cuts_it() {
+fn replies_of_each_server_are_read_however_the_network_splits_them() {
     let cases: [(&str, &str, Finish, Usage, Option<Drafts>); 4] = [
         (
             include_str!("recorded/vllm.txt"),
@@ -196,9 +196,9 @@ fn what_each_server_sends_is_heard_however_the_network_cuts_it() {
         for size in [7, 1000, stream.len()] {
             let pieces = [STREAM.as_bytes()].into_iter().chain(stream.as_bytes().chunks(size));
             let server = Scripted::start(vec![sends_bytes(pieces.map(<[u8]>::to_vec).collect())]);
-            let (heard, reply) = ask(&server.client());
+            let (events, reply) = ask(&server.client());
             let reply = reply.unwrap();
-            assert_eq!(heard, text);
+            assert_eq!(events, text);
             assert_eq!((reply.finish, reply.usage, reply.drafts), (finish, Some(usage), drafts), "{text}");
             assert!(reply.ttft_ms.unwrap() <= reply.elapsed_ms);
         }
@@ -206,10 +206,10 @@ fn what_each_server_sends_is_heard_however_the_network_cuts_it() {
 }
 
 #[test]
-fn a_question_is_asked_with_the_key_in_the_protocols_words() {
+fn a_request_has_the_key_and_the_protocols_field_names() {
     let server = Scripted::start(vec![sends(&[STREAM, FOX, "data: [DONE]\n\n"])]);
-    let (heard, reply) = ask(&server.client());
-    assert_eq!((heard.as_str(), reply.unwrap().finish), (">A fox", Finish::Stop));
+    let (events, reply) = ask(&server.client());
+    assert_eq!((events.as_str(), reply.unwrap().finish), (">A fox", Finish::Stop));
     let request = server.asked.recv().unwrap();
     let (head, body) = request.split_once("\r\n\r\n").unwrap();
     assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{head}");
@@ -220,7 +220,7 @@ fn a_question_is_asked_with_the_key_in_the_protocols_words() {
 }
 
 #[test]
-fn a_server_that_refuses_a_field_that_is_not_openais_is_asked_without_them() {
+fn a_server_that_refuses_an_extra_field_is_asked_again_without_extras() {
     for (status, refusal) in [
         ("400 Bad Request", r#"{"error":{"message":"Unrecognized request argument supplied: top_k"}}"#),
         (
@@ -230,55 +230,55 @@ fn a_server_that_refuses_a_field_that_is_not_openais_is_asked_without_them() {
     ] {
         let refusal = whole(status, "", refusal);
         let server = Scripted::start(vec![sends(&[&refusal]), sends(&[STREAM, FOX, "data: [DONE]\n\n"])]);
-        let (heard, reply) = ask(&server.client());
-        assert_eq!((heard.as_str(), reply.unwrap().finish), ("->A fox", Finish::Stop));
+        let (events, reply) = ask(&server.client());
+        assert_eq!((events.as_str(), reply.unwrap().finish), ("->A fox", Finish::Stop));
         assert!(server.body()["top_k"].is_number());
         assert!(server.body().get("top_k").is_none());
     }
 }
 
 #[test]
-fn a_model_without_a_template_is_asked_without_the_word_on_thinking_and_with_the_others() {
+fn a_model_without_a_template_is_asked_again_without_the_reasoning_switch() {
     let refusal = r#"{"message":"'chat_template_kwargs' is not supported for Mistral tokenizers."}"#;
     let refusal = whole("400 Bad Request", "", refusal);
     let server = Scripted::start(vec![sends(&[&refusal]), sends(&[STREAM, FOX, "data: [DONE]\n\n"])]);
     let (messages, sampling) = (hello(), Sampling::default());
     let question = Question { thinking: Some(false), ..question("fox-7b", &messages, &sampling) };
-    let mut heard = Vec::new();
-    let reply = server.client().reply(&question, &|| false, &mut |piece| heard.push(format!("{piece:?}")));
+    let mut events = Vec::new();
+    let reply = server.client().reply(&question, &|| false, &mut |piece| events.push(format!("{piece:?}")));
     assert_eq!(reply.unwrap().finish, Finish::Stop);
-    assert_eq!(heard, ["Started", "Text(\"A fox\")"]);
+    assert_eq!(events, ["Started", "Text(\"A fox\")"]);
     assert_eq!(server.body()["chat_template_kwargs"]["enable_thinking"], false);
     let again = server.body();
     assert!(again.get("chat_template_kwargs").is_none() && again["top_k"].is_number(), "{again}");
 }
 
 #[test]
-fn a_server_that_refuses_them_still_is_asked_no_third_time() {
+fn a_server_that_refuses_again_is_not_asked_a_third_time() {
     let refusal = whole("400 Bad Request", "", r#"{"error":{"message":"top_k"}}"#);
     let server = Scripted::start(vec![sends(&[&refusal]), sends(&[&refusal])]);
-    let (heard, reply) = ask(&server.client());
+    let (events, reply) = ask(&server.client());
     assert!(matches!(reply, Err(Error::Extra { .. })), "{reply:?}");
-    assert_eq!(heard, "");
+    assert_eq!(events, "");
 }
 
 #[test]
-fn going_on_with_a_reply_is_asked_for_and_is_no_new_reply_where_it_is_refused() {
+fn continuing_a_reply_is_requested_and_a_refusal_starts_no_new_reply() {
     let refusal =
         whole("400 Bad Request", "", r#"{"error":{"message":"continue_final_message is not permitted"}}"#);
     let server = Scripted::start(vec![sends(&[&refusal])]);
     let going_on = [hello(), vec![ChatMessage { role: Role::Assistant, content: "A f".to_owned() }]].concat();
-    let (heard, reply) = ask_until(&server.client(), &going_on, &|| false);
-    assert_eq!(heard, "");
+    let (events, reply) = ask_until(&server.client(), &going_on, &|| false);
+    assert_eq!(events, "");
     let error = reply.unwrap_err();
     assert_eq!(error, Error::CannotContinue);
-    assert!(error.to_string().starts_with("This server cannot continue a reply that was cut."), "{error}");
+    assert!(error.to_string().starts_with("This server can't continue an interrupted reply."), "{error}");
     let body = server.body();
     assert_eq!(
         (&body["continue_final_message"], &body["add_generation_prompt"]),
         (&true.into(), &false.into())
     );
-    // Of a server that is known to refuse the field, it is not even asked.
+    // A server known to refuse the field is not asked.
     let sampling = Sampling::default();
     let known = Question { extras: false, ..question("fox-7b", &going_on, &sampling) };
     let reply = server.client().reply(&known, &|| false, &mut |_| ());
@@ -286,14 +286,14 @@ fn going_on_with_a_reply_is_asked_for_and_is_no_new_reply_where_it_is_refused() 
 }
 
 #[test]
-fn what_is_refused_is_refused_before_it_began() {
+fn a_refused_request_fails_before_the_reply_begins() {
     let page = "content-type: text/html\r\n";
     let cases: [(String, &str); 9] = [
-        (whole("401 Unauthorized", "", ""), "The server wants a key, and not this one"),
-        (whole("404 Not Found", "", r#"{"detail":"Not Found"}"#), "is no server of this kind"),
+        (whole("401 Unauthorized", "", ""), "The server rejected this key"),
+        (whole("404 Not Found", "", r#"{"detail":"Not Found"}"#), "doesn't seem to be a server"),
         (
             whole("404 Not Found", "", r#"{"error":{"message":"The model `fox-7b` does not exist."}}"#),
-            "has no model 'fox-7b' any more",
+            "no longer has the model 'fox-7b'",
         ),
         (
             whole(
@@ -301,107 +301,107 @@ fn what_is_refused_is_refused_before_it_began() {
                 "",
                 r#"{"error":{"code":"context_length_exceeded","message":"Too long"}}"#,
             ),
-            "longer than the server's model can read. It says: Too long",
+            "longer than the context of the server's model. Server message: Too long",
         ),
-        (whole("429 Too Many Requests", "retry-after: 12\r\n", ""), "try again in 12 seconds"),
+        (whole("429 Too Many Requests", "retry-after: 12\r\n", ""), "Try again in 12 seconds"),
         (
             whole("500 Internal Server Error", page, "<h1>x</h1>"),
-            "failed with status 500: its log has the reason. Try again.",
+            "failed with status 500. Its log has the reason. Try again.",
         ),
-        (whole("200 OK", page, "<!doctype html><title>Router</title>"), "answered with a web page"),
+        (whole("200 OK", page, "<!doctype html><title>Router</title>"), "responded with a web page"),
         (
             whole("200 OK", "content-type: application/json\r\n", r#"{"choices":[]}"#),
-            "the reply is no stream",
+            "the reply is not an event stream",
         ),
-        ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "is no server of this kind"),
+        ("SSH-2.0-OpenSSH_9.6\r\n".to_owned(), "doesn't seem to be a server"),
     ];
     for (answer, expected) in cases {
-        let (heard, reply) = answered(&[&answer]);
+        let (events, reply) = answered(&[&answer]);
         let error = reply.unwrap_err().to_string();
         assert!(error.contains(expected), "{expected}: {error}");
-        assert_eq!(heard, "", "{expected}");
+        assert_eq!(events, "", "{expected}");
     }
 }
 
 #[test]
-fn a_redirect_is_not_followed_and_the_key_stays() {
+fn a_redirect_is_not_followed_and_the_key_is_not_sent() {
     let other = Scripted::start(vec![sends(&[STREAM, FOX, "data: [DONE]\n\n"])]);
     let location = format!("location: http://{}/v1/chat/completions\r\n", other.at);
     for status in ["301 Moved", "302 Found", "307 Temporary Redirect", "308 Permanent Redirect"] {
-        let (heard, reply) = answered(&[&whole(status, &location, "")]);
+        let (events, reply) = answered(&[&whole(status, &location, "")]);
         let error = reply.unwrap_err().to_string();
-        assert!(error.contains(&format!("sends on to http://{}", other.at)), "{error}");
-        assert_eq!(heard, "");
+        assert!(error.contains(&format!("redirects to http://{}", other.at)), "{error}");
+        assert_eq!(events, "");
     }
     assert!(other.asked.try_recv().is_err(), "the other server was asked");
 }
 
 #[test]
-fn of_a_reply_that_is_cut_the_text_stands_and_it_is_said() {
+fn an_interrupted_reply_keeps_its_text_and_is_reported() {
     for pieces in [
         vec![STREAM, FOX],
         vec![STREAM, FOX, "data: {\"choices\":[{\"del"],
-        // It says how long it is, and ends before.
+        // The response announces its length and ends early.
         vec!["HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 5000\r\n\r\n", FOX],
         vec![
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n58\r\n",
             FOX,
         ],
     ] {
-        let (heard, reply) = answered(&pieces);
+        let (events, reply) = answered(&pieces);
         let error = reply.unwrap_err();
         assert!(matches!(error, Error::Cut | Error::Garbled(_)), "{error}");
-        assert_eq!(heard, ">A fox");
+        assert_eq!(events, ">A fox");
     }
 }
 
 #[test]
-fn what_cannot_be_understood_in_the_middle_ends_the_reply_and_its_text_stands() {
+fn an_unreadable_chunk_ends_the_reply_and_keeps_its_text() {
     let last = |piece: &str| {
-        let (heard, reply) = answered(&[STREAM, FOX, piece]);
-        assert_eq!(heard, ">A fox", "{piece}");
+        let (events, reply) = answered(&[STREAM, FOX, piece]);
+        assert_eq!(events, ">A fox", "{piece}");
         reply.unwrap_err().to_string()
     };
-    assert!(last("data: {\"choices\": [}\n\n").contains("is no JSON"));
-    assert!(last("data: <html>\n\n").contains("is no JSON"));
+    assert!(last("data: {\"choices\": [}\n\n").contains("is not JSON"));
+    assert!(last("data: <html>\n\n").contains("is not JSON"));
     assert!(
         last("data: {\"error\":{\"message\":\"CUDA out of memory\"}}\n\n")
-            .contains("It says: CUDA out of memory")
+            .contains("Server message: CUDA out of memory")
     );
     assert!(
         last("error: {\"message\":\"slot failed\",\"object\":\"error\"}\n\n")
-            .contains("It says: slot failed")
+            .contains("Server message: slot failed")
     );
 }
 
 #[test]
-fn lines_and_replies_without_end_take_no_memory_without_end() {
+fn endless_lines_and_replies_use_limited_memory() {
     let line = format!("data: {}", "x".repeat(10 << 20));
-    let (heard, reply) = answered(&[STREAM, FOX, &line]);
+    let (events, reply) = answered(&[STREAM, FOX, &line]);
     assert!(reply.unwrap_err().to_string().contains("a line without end"));
-    assert_eq!(heard, ">A fox");
+    assert_eq!(events, ">A fox");
     let long = FOX.replace("A fox", &"fox ".repeat(200_000));
     let endless: Answer = Box::new(move |stream| {
         stream.write_all(STREAM.as_bytes()).unwrap();
         while stream.write_all(long.as_bytes()).is_ok() {}
     });
-    let (heard, reply) = ask(&Scripted::start(vec![endless]).client());
-    assert!(reply.unwrap_err().to_string().contains("a reply without end"));
-    assert!(heard.len() <= 16 << 20);
+    let (events, reply) = ask(&Scripted::start(vec![endless]).client());
+    assert!(reply.unwrap_err().to_string().contains("an endless reply"));
+    assert!(events.len() <= 16 << 20);
 }
 
 #[test]
-fn signs_that_are_cut_between_pieces_are_whole_and_bytes_that_are_no_text_are_marked() {
+fn characters_split_between_pieces_are_joined_and_invalid_utf_8_is_replaced() {
     let fox = FOX.replace("A fox", "🦊");
     let bytes: Vec<Vec<u8>> = fox.bytes().map(|byte| vec![byte]).collect();
     let bad = b"data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\ndata: [DONE]\n\n".to_vec();
     let pieces = [vec![STREAM.as_bytes().to_vec()], bytes, vec![bad]].concat();
-    let (heard, reply) = ask(&Scripted::start(vec![sends_bytes(pieces)]).client());
-    assert_eq!((heard.as_str(), reply.unwrap().finish), (">🦊\u{fffd}", Finish::Stop));
+    let (events, reply) = ask(&Scripted::start(vec![sends_bytes(pieces)]).client());
+    assert_eq!((events.as_str(), reply.unwrap().finish), (">🦊\u{fffd}", Finish::Stop));
 }
 
 #[test]
-fn numbers_that_cannot_be_true_are_not_told() {
+fn implausible_counts_are_not_reported() {
     for usage in [
         "{\"prompt_tokens\":-1,\"completion_tokens\":3}",
         "{\"prompt_tokens\":5,\"completion_tokens\":1000000}",
@@ -416,7 +416,7 @@ fn numbers_that_cannot_be_true_are_not_told() {
 }
 
 #[test]
-fn a_person_can_stop_at_any_moment_and_the_connection_is_closed() {
+fn a_reply_can_be_cancelled_at_any_time_and_the_connection_is_closed() {
     let headers = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
     for (first, expected) in [("", ">"), ("HTTP/1.1 200 OK\r\n", ">"), (headers, ">")] {
         let (sender, left) = mpsc::channel();
@@ -428,8 +428,8 @@ fn a_person_can_stop_at_any_moment_and_the_connection_is_closed() {
             }
             asked.get().is_some_and(|asked| asked.elapsed() > wait)
         };
-        let (heard, reply) = ask_until(&server.client(), &hello(), &stop);
-        assert_eq!((heard.as_str(), reply.unwrap().finish), (expected, Finish::Cancelled));
+        let (events, reply) = ask_until(&server.client(), &hello(), &stop);
+        assert_eq!((events.as_str(), reply.unwrap().finish), (expected, Finish::Cancelled));
         assert!(asked.get().unwrap().elapsed() < Duration::from_secs(5));
         left.recv_timeout(Duration::from_secs(10)).expect("the connection was closed");
     }
@@ -444,8 +444,8 @@ fn a_person_can_stop_at_any_moment_and_the_connection_is_closed() {
     let sampling = Sampling::default();
     let messages = hello();
     let question = question("m", &messages, &sampling);
-    let reply = server.client().reply(&question, &|| stop.load(Ordering::Relaxed), &mut |heard| {
-        if heard == Heard::Text("A fox") {
+    let reply = server.client().reply(&question, &|| stop.load(Ordering::Relaxed), &mut |events| {
+        if events == ReplyEvent::Text("A fox") {
             stop.store(true, Ordering::Relaxed);
         }
     });
@@ -454,7 +454,7 @@ fn a_person_can_stop_at_any_moment_and_the_connection_is_closed() {
 }
 
 #[test]
-fn a_server_that_says_nothing_is_given_up_in_time_and_one_that_works_long_has_begun() {
+fn a_silent_server_times_out_and_a_slow_one_counts_as_started() {
     let moment = Duration::from_millis(300);
     let short = patience(moment);
     let (sender, _left) = mpsc::channel();
@@ -462,14 +462,14 @@ fn a_server_that_says_nothing_is_given_up_in_time_and_one_that_works_long_has_be
     for (first, expected) in [("", ">"), (STREAM, ">"), (fox, ">A fox")] {
         let server = Scripted::start(vec![hangs(first, sender.clone())]);
         let client = client_with(&server.at.to_string(), None, short);
-        let (heard, reply) = ask(&client);
+        let (events, reply) = ask(&client);
         assert!(matches!(reply, Err(Error::Silent { .. })), "{reply:?}");
-        assert_eq!(heard, expected);
+        assert_eq!(events, expected);
     }
     let server = Scripted::start(vec![hangs("", sender.clone())]);
     let models = client_with(&server.at.to_string(), None, short).models(&|| false);
     assert!(matches!(models, Err(Error::Silent { .. })), "{models:?}");
-    // Signs of life keep it.
+    // Keep-alive comments count as activity.
     let alive: Answer = Box::new(|stream| {
         stream.write_all(STREAM.as_bytes()).unwrap();
         for _ in 0..8 {
@@ -479,12 +479,12 @@ fn a_server_that_says_nothing_is_given_up_in_time_and_one_that_works_long_has_be
         stream.write_all([FOX, "data: [DONE]\n\n"].concat().as_bytes()).unwrap();
     });
     let server = Scripted::start(vec![alive]);
-    let (heard, reply) = ask(&client_with(&server.at.to_string(), None, short));
-    assert_eq!((heard.as_str(), reply.unwrap().finish), (">A fox", Finish::Stop));
+    let (events, reply) = ask(&client_with(&server.at.to_string(), None, short));
+    assert_eq!((events.as_str(), reply.unwrap().finish), (">A fox", Finish::Stop));
 }
 
 #[test]
-fn an_answer_that_is_no_reply_and_never_ends_is_given_up_in_time() {
+fn an_endless_error_response_times_out() {
     let trickle: Answer = Box::new(|stream| {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\n\r\n<html>");
         while stream.write_all(b" ").is_ok() {
@@ -493,17 +493,17 @@ fn an_answer_that_is_no_reply_and_never_ends_is_given_up_in_time() {
     });
     let server = Scripted::start(vec![trickle]);
     let begun = Instant::now();
-    let (heard, reply) =
+    let (events, reply) =
         ask(&client_with(&server.at.to_string(), None, patience(Duration::from_millis(300))));
     assert!(matches!(reply, Err(Error::Silent { .. })), "{reply:?}");
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
-    assert_eq!(heard, "");
+    assert_eq!(events, "");
 }
 
 #[test]
-fn a_reply_that_ended_is_whole_though_the_connection_stays_open() {
+fn a_finished_reply_is_complete_even_if_the_connection_stays_open() {
     let last = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"length\"}]}\n\n";
-    // Silent from then on, or with signs of life for ever.
+    // Silent from then on, or with endless keep-alive comments.
     for pings in [false, true] {
         let held: Answer = Box::new(move |stream| {
             stream.write_all([STREAM, FOX, last].concat().as_bytes()).unwrap();
@@ -513,21 +513,21 @@ fn a_reply_that_ended_is_whole_though_the_connection_stays_open() {
             let _ = stream.read(&mut [0; 16]);
         });
         let server = Scripted::start(vec![held]);
-        let patient = Patience { end: Duration::from_millis(200), ..Patience::default() };
+        let patient = Timeouts { end: Duration::from_millis(200), ..Timeouts::default() };
         let begun = Instant::now();
-        let (heard, reply) = ask(&client_with(&server.at.to_string(), None, patient));
-        assert_eq!((heard.as_str(), reply.unwrap().finish), (">A fox", Finish::Length));
+        let (events, reply) = ask(&client_with(&server.at.to_string(), None, patient));
+        assert_eq!((events.as_str(), reply.unwrap().finish), (">A fox", Finish::Length));
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 }
 
 #[test]
-fn who_cannot_be_reached_is_told_by_its_reason() {
+fn connection_errors_are_reported_by_reason() {
     let told = |address: &str| ask(&client(address, None)).1.unwrap_err();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     assert!(matches!(told(&free.to_string()), Error::NothingListens { .. }));
     assert!(matches!(told("http://nowhere.invalid:8000"), Error::NoHost { .. }));
-    // A server without TLS where it is expected.
+    // A server without TLS.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     thread::spawn(move || listener.accept().unwrap().0.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
@@ -536,7 +536,7 @@ fn who_cannot_be_reached_is_told_by_its_reason() {
 }
 
 #[test]
-fn models_are_listed_with_what_their_contexts_hold() {
+fn models_are_listed_with_their_context_lengths() {
     let body = r#"{"object":"list","data":[
         {"id":"Qwen/Qwen3-8B","object":"model","owned_by":"vllm","max_model_len":40960},
         {"id":"smollm2","meta":{"n_ctx_train":8192}},
@@ -551,9 +551,9 @@ fn models_are_listed_with_what_their_contexts_hold() {
     );
     assert!(server.asked.recv().unwrap().starts_with("GET /v1/models HTTP/1.1\r\n"));
     for (body, expected) in [
-        ("<html>", "answered with a web page"),
-        ("hello", "its list of models is no list"),
-        (r#"{"data":7}"#, "its list of models is no list"),
+        ("<html>", "responded with a web page"),
+        ("hello", "the list of models is not a list"),
+        (r#"{"data":7}"#, "the list of models is not a list"),
     ] {
         let server = Scripted::start(vec![sends(&[&whole("200 OK", "", body)])]);
         let error = server.client().models(&|| false).unwrap_err().to_string();
@@ -561,23 +561,23 @@ fn models_are_listed_with_what_their_contexts_hold() {
     }
     let cut = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 500\r\n\r\n{\"data\":[";
     let error = Scripted::start(vec![sends(&[cut])]).client().models(&|| false).unwrap_err();
-    assert_eq!(error.to_string(), "The connection ended before the answer did. Try again.");
+    assert_eq!(error.to_string(), "The connection was lost before the response was complete. Try again.");
 }
 
 #[test]
-fn a_key_that_is_none_is_refused_and_no_log_has_one() {
+fn an_invalid_key_is_refused_and_stays_out_of_logs() {
     let address = || Address::read("localhost:1").unwrap();
-    let refused = Client::new(address(), Some("two\nlines"), Patience::default());
+    let refused = Client::new(address(), Some("two\nlines"), Timeouts::default());
     assert!(matches!(refused, Err(Error::KeyForm)));
-    let client = Client::new(address(), Some("secret"), Patience::default()).unwrap();
+    let client = Client::new(address(), Some("secret"), Timeouts::default()).unwrap();
     assert!(!format!("{client:?}").contains("secret"));
 }
 
-/// Against a server that somebody started: `FORETOKEN_REMOTE=127.0.0.1:8080 cargo test --workspace --test remote -- \
-/// --ignored`. Prints what it says of itself and of a reply.
+/// Runs against a real server: `FORETOKEN_REMOTE=127.0.0.1:8080 cargo test --workspace --test
+/// remote -- --ignored`. Prints what the server reports about itself and a reply.
 #[test]
 #[ignore = "needs a running server"]
-fn a_server_that_runs_lists_its_models_and_replies() {
+fn a_real_server_lists_its_models_and_replies() {
     let address = std::env::var("FORETOKEN_REMOTE").expect("the address of a server in FORETOKEN_REMOTE");
     let client = client(&address, None);
     let models = client.models(&|| false).unwrap().unwrap();
@@ -586,8 +586,8 @@ fn a_server_that_runs_lists_its_models_and_replies() {
     let messages = hello();
     let question = Question { max_tokens: Some(40), ..question(&models[0].id, &messages, &sampling) };
     let mut text = String::new();
-    let reply = client.reply(&question, &|| false, &mut |heard| {
-        if let Heard::Text(delta) | Heard::Thinking(delta) = heard {
+    let reply = client.reply(&question, &|| false, &mut |events| {
+        if let ReplyEvent::Text(delta) | ReplyEvent::Thinking(delta) = events {
             text += delta;
         }
     });

@@ -1,4 +1,4 @@
-//! Where a server listens, and what it asks of clients there.
+//! Address and key of the server.
 
 use std::fmt;
 use std::io;
@@ -7,20 +7,22 @@ use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-/// The port to listen on where none is chosen.
+/// Default port.
 pub const DEFAULT_PORT: u16 = 8642;
 
-/// The host that only this computer reaches.
+/// Host that only this computer can reach.
 pub const LOOPBACK: &str = "127.0.0.1";
 
-/// Where to listen, and what clients must know.
+/// Address to listen on, and the key that clients need.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    /// An IP address of this computer, or a name for one; [`LOOPBACK`] unless others shall reach it.
+    /// An IP address of this computer or a name for one; [`LOOPBACK`] unless other computers should
+    /// reach it.
     pub host: String,
-    /// 0 for any that is free.
+    /// Port; 0 for any free one.
     pub port: u16,
-    /// What clients send as `Authorization: Bearer KEY`; empty for none, which loopback alone can do without.
+    /// Key that clients send as `Authorization: Bearer KEY`; empty for none, which only loopback
+    /// allows.
     pub key: String,
 }
 
@@ -31,43 +33,43 @@ impl fmt::Debug for Address {
     }
 }
 
-/// Why a server cannot be started.
+/// Reasons why the server could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error(
-        "Other computers can reach {0}, so the server needs a key there. Set one, or listen on {LOOPBACK}."
-    )]
+    #[error("Other computers can reach {0}, so the server needs a key. Set one, or listen on {LOOPBACK}.")]
     NeedsKey(String),
 
-    #[error("The server's key can have letters, digits and punctuation, and no spaces. Choose another key.")]
+    #[error(
+        "The server's key can contain letters, digits and punctuation, but no spaces. Choose another key."
+    )]
     BadKey,
 
     #[error("Port {port} of {host} is in use. Choose another port, or close the program that listens there.")]
     InUse { host: String, port: u16 },
 
-    #[error(
-        "Listening on port {port} needs rights that this program does not have. Choose a port above 1023."
-    )]
+    #[error("Foretoken doesn't have permission to listen on port {port}. Choose a port above 1023.")]
     Forbidden { port: u16 },
 
-    #[error("'{0}' is no address of this computer. Listen on {LOOPBACK}, or on 0.0.0.0 for every address.")]
+    #[error(
+        "'{0}' is not an address of this computer. Listen on {LOOPBACK}, or on 0.0.0.0 for every address."
+    )]
     NotHere(String),
 
-    #[error("The server cannot be started: {0}.")]
+    #[error("The server could not be started: {0}.")]
     Io(#[from] io::Error),
 }
 
 impl Address {
-    /// Opens the port.
+    /// Binds the port.
     ///
     /// # Errors
-    /// See [`StartError`].
+    /// Returns the reasons of [`StartError`].
     pub(crate) fn listen(&self) -> Result<TcpListener, StartError> {
         if !self.key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(StartError::BadKey);
         }
         let not_here = |_| StartError::NotHere(self.host.clone());
-        // Windows takes no name for its own, which nobody asked for.
+        // Windows could not resolve the empty name to its own addresses.
         if self.host.is_empty() {
             return Err(StartError::NotHere(self.host.clone()));
         }
@@ -92,12 +94,12 @@ impl Address {
     }
 }
 
-/// A key as its digest: two are compared in a time that tells nothing of either, not even its length.
+/// A key as its digest: comparing two takes the same time whatever their content and length.
 #[derive(Clone)]
 pub(crate) struct Key([u8; 32]);
 
 impl Key {
-    /// `None` for an empty one: none is asked for.
+    /// Creates a key; `None` if it is empty and therefore not required.
     pub fn of(key: &str) -> Option<Self> {
         (!key.is_empty()).then(|| Self(Sha256::digest(key).into()))
     }
@@ -108,7 +110,7 @@ impl Key {
     }
 }
 
-/// Whether a name of a host, with or without a port, is one that no name server has a say in: `localhost`, or an
+/// Returns whether a host, with or without a port, needs no name server: `localhost` or an IP
 /// address.
 pub(crate) fn is_literal(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
@@ -128,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_other_computers_reach_needs_a_key() {
+    fn an_address_that_other_computers_reach_needs_a_key() {
         assert!(address("127.0.0.1", "").listen().is_ok());
         assert!(address("localhost", "").listen().is_ok());
         assert!(matches!(address("0.0.0.0", "").listen(), Err(StartError::NeedsKey(_))));
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_cannot_be_had_is_refused_with_its_reason() {
+    fn an_unavailable_address_is_refused_with_its_reason() {
         let taken = address("127.0.0.1", "").listen().unwrap();
         let port = taken.local_addr().unwrap().port();
         let error = Address { port, ..address("127.0.0.1", "") }.listen().unwrap_err();
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_the_same_to_the_last_letter_or_another() {
+    fn only_the_exact_key_is_accepted() {
         let key = Key::of("secret").unwrap();
         assert!(key.is("secret"));
         for other in ["", "secre", "secrets", "Secret"] {

@@ -1,5 +1,5 @@
-//! Replies as the protocol's JSON, whole and piece by piece. What drafts did is in the usage; `timings` say the same
-//! and how long it took in the words of llama-server, which many programs read.
+//! Replies as the protocol's JSON, whole or in chunks. The usage counts drafted tokens; `timings`
+//! repeat them with durations in llama-server's format, which many programs read.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::body::Endpoint;
 
-/// What is the same in all pieces of a reply.
+/// Fields common to all chunks of a reply.
 pub struct Head {
     endpoint: Endpoint,
     id: String,
@@ -53,7 +53,7 @@ impl Head {
         answer.into()
     }
 
-    /// The piece before all text, where there is one.
+    /// Returns the chunk before all text, if the endpoint has one.
     pub fn begin(&self) -> Option<Map<String, Value>> {
         let delta = json!({ "role": "assistant", "content": "" });
         (self.endpoint == Endpoint::Chat).then(|| self.piece(json!({ "delta": delta })))
@@ -66,7 +66,8 @@ impl Head {
         })
     }
 
-    /// The piece after all text. Its timings come with it unless its usage comes after it.
+    /// Returns the chunk after all text. It contains the timings unless a chunk with the usage
+    /// follows.
     pub fn end(&self, summary: &Summary, usage_follows: bool) -> Map<String, Value> {
         let mut piece = self.piece(match self.endpoint {
             Endpoint::Chat => json!({ "delta": {} }),
@@ -112,7 +113,7 @@ impl Head {
     }
 }
 
-/// A model as the list of models has it.
+/// Returns a model's entry in the list of models.
 pub fn model(name: &str) -> Value {
     json!({ "id": name, "object": "model", "created": now(), "owned_by": "foretoken" })
 }
@@ -124,7 +125,7 @@ fn now() -> u64 {
 fn finish_reason(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop | Finish::Cancelled => "stop",
-        // Clients know no word for loops; this one says that the reply is not whole.
+        // The protocol has no finish reason for loops; "length" says that the reply is incomplete.
         Finish::Length | Finish::ContextFull | Finish::Repeating => "length",
     }
 }
@@ -143,7 +144,7 @@ fn usage(summary: &Summary) -> Value {
     })
 }
 
-/// Reading the prompt ends with the first round.
+/// Timings in llama-server's format. The prompt's time ends with the first round.
 fn timings(summary: &Summary) -> Value {
     json!({
         "cache_n": summary.reused_tokens,

@@ -1,5 +1,5 @@
-//! What is asked, read from JSON. A field that would change the reply and that nothing here can follow is refused, not
-//! passed over; of others, those that say nothing about the reply, nobody takes notice.
+//! Parses request bodies. A field that would change the reply but is not supported is refused, not
+//! ignored; fields that do not affect the reply are ignored.
 
 use foretoken_engine::model::{ChatMessage, Role};
 use serde::Deserialize;
@@ -8,35 +8,35 @@ use serde_json::{Map, Value};
 use crate::order::{Order, Prompt, SamplingChoices};
 use crate::refusal::Refusal;
 
-/// What of its two ways of asking a client took.
+/// Endpoint of a request: the protocol has two for text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Endpoint {
     Chat,
     Completion,
 }
 
-/// A request.
+/// A parsed request.
 #[derive(Debug, PartialEq)]
-pub struct Asked {
-    /// The model that is to reply; `None` for the one that is loaded.
+pub struct ParsedRequest {
+    /// Model that should reply; `None` for the loaded one.
     pub model: Option<String>,
     pub order: Order,
     pub streams: bool,
-    /// A stream is to end with its usage.
+    /// `true` if a stream should end with its usage.
     pub streams_usage: bool,
 }
 
-/// The protocol's own limit where a text is gone on with, in tokens.
+/// Default length of a completion in the protocol, in tokens.
 const COMPLETION_TOKENS: usize = 16;
 
-/// Texts that may end a reply, and how many bytes long they may be: every token is searched for them.
+/// Most stop texts, and their longest length in bytes: every token is searched for them.
 const MAX_STOPS: usize = 16;
 const MAX_STOP: usize = 256;
 
-/// Letters of an error that quotes what it found.
+/// Longest error message that quotes the request, in characters.
 const MAX_MESSAGE: usize = 300;
 
-/// What both endpoints take, and what one of them alone does.
+/// Fields of both endpoints, and those of one.
 #[derive(Deserialize)]
 struct Body {
     model: Option<String>,
@@ -51,7 +51,7 @@ struct Body {
     top_p: Option<f32>,
     min_p: Option<f32>,
     repetition_penalty: Option<f32>,
-    /// The same in llama-server's words; clients of several servers send both.
+    /// llama-server's name for it; clients of several servers send both.
     repeat_penalty: Option<f32>,
     repeat_last_n: Option<i32>,
     dry_multiplier: Option<f32>,
@@ -63,13 +63,13 @@ struct Body {
     seed: Option<u32>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
-    /// As vLLM, SGLang and llama-server take what templates are told.
-    chat_template_kwargs: Option<ToTemplate>,
+    /// Template arguments, as vLLM, SGLang and llama-server accept them.
+    chat_template_kwargs: Option<TemplateArguments>,
 }
 
-/// Of what templates can be told, the switch for thinking, by either of its names or both.
+/// The supported template argument: the switch for reasoning, under either or both of its names.
 #[derive(Deserialize)]
-struct ToTemplate {
+struct TemplateArguments {
     enable_thinking: Option<bool>,
     thinking: Option<bool>,
 }
@@ -114,9 +114,9 @@ impl Texts {
     }
 }
 
-impl Asked {
+impl ParsedRequest {
     /// # Errors
-    /// What is wrong with it, in one sentence.
+    /// Returns the problem in one sentence.
     pub fn read(json: &[u8], endpoint: Endpoint) -> Result<Self, Refusal> {
         let not_json = |error: serde_json::Error| refused(&format!("The request is not valid JSON: {error}"));
         let fields: Map<String, Value> = serde_json::from_slice(json).map_err(not_json)?;
@@ -128,10 +128,10 @@ impl Asked {
 }
 
 impl Body {
-    fn asked(self, endpoint: Endpoint) -> Result<Asked, Refusal> {
+    fn asked(self, endpoint: Endpoint) -> Result<ParsedRequest, Refusal> {
         let sampling = SamplingChoices {
             temperature: self.temperature,
-            // Others say -1 for all.
+            // Some servers use -1 for all tokens.
             top_k: self.top_k.map(|k| u32::try_from(k.max(0)).unwrap_or(u32::MAX)),
             top_p: self.top_p,
             min_p: self.min_p,
@@ -164,7 +164,7 @@ impl Body {
             },
         };
         let usage = self.stream_options.and_then(|options| options.include_usage);
-        Ok(Asked {
+        Ok(ParsedRequest {
             model: self.model.filter(|model| !model.is_empty()),
             order,
             streams: self.stream.unwrap_or(false),
@@ -173,7 +173,7 @@ impl Body {
     }
 }
 
-/// A message that may quote what was found, of any length.
+/// Creates an error whose message may quote text of any length.
 fn refused(message: &str) -> Refusal {
     let message: String = message.chars().take(MAX_MESSAGE).collect();
     Refusal::bad_request(format!("{message}."))
@@ -218,7 +218,8 @@ fn stops(stop: Option<Texts>) -> Result<Vec<String>, Refusal> {
     Ok(stops)
 }
 
-/// Refuses fields that ask for what is not there. Values that ask for nothing are what clients send by default.
+/// Refuses fields that ask for unsupported features. Values that clients send by default are
+/// accepted.
 fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
     const UNSUPPORTED: [&str; 15] = [
         "audio",
@@ -267,18 +268,18 @@ mod tests {
 
     use super::*;
 
-    fn chat(more: Value) -> Result<Asked, Refusal> {
+    fn chat(more: Value) -> Result<ParsedRequest, Refusal> {
         let mut body = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        Asked::read(body.to_string().as_bytes(), Endpoint::Chat)
+        ParsedRequest::read(body.to_string().as_bytes(), Endpoint::Chat)
     }
 
-    fn message(refused: Result<Asked, Refusal>) -> String {
+    fn message(refused: Result<ParsedRequest, Refusal>) -> String {
         refused.unwrap_err().json()["error"]["message"].as_str().unwrap().to_owned()
     }
 
     #[test]
-    fn messages_of_every_role_and_parts_of_text_make_a_conversation() {
+    fn messages_of_every_role_and_text_parts_form_a_conversation() {
         let asked = chat(json!({ "messages": [
             { "role": "developer", "content": "Be brief." },
             { "role": "user", "content": [{ "type": "text", "text": "a" }, { "type": "text", "text": "b" }] },
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_send_without_asking_for_anything_is_taken() {
+    fn default_values_that_clients_send_are_accepted() {
         let asked = chat(json!({
             "n": 1, "best_of": 1, "tools": [], "logit_bias": {}, "logprobs": false, "presence_penalty": 0,
             "frequency_penalty": 0.0, "response_format": { "type": "text" }, "suffix": null, "user": "me",
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_is_switched_by_what_is_told_to_the_template() {
+    fn template_arguments_switch_reasoning() {
         let told =
             |given: Value| chat(json!({ "chat_template_kwargs": given })).map(|asked| asked.order.thinking);
         assert_eq!(told(json!({ "enable_thinking": false })), Ok(Some(false)));
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_refused_by_name() {
+    fn unsupported_fields_are_refused_by_name() {
         for (name, value) in [
             ("n", json!(2)),
             ("tools", json!([{ "type": "function" }])),
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_field_is_named_and_what_was_found_is_not_repeated_endlessly() {
+    fn an_invalid_field_is_named_and_long_values_are_shortened() {
         for (more, begins) in [
             (json!({ "temperature": "hot" }), "temperature: invalid type: string \"hot\""),
             (json!({ "seed": -1 }), "seed: invalid value"),
@@ -378,20 +379,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_object_is_refused() {
+    fn a_body_that_is_not_a_json_object_is_refused() {
         let text = format!("\"{}\"", "a text ".repeat(1_000));
         for body in
             ["", "{", "[]", "7", "{\"messages\": [}", &"[".repeat(100_000), "\u{0}", "{\"a\":1e999}", &text]
         {
-            let message = message(Asked::read(body.as_bytes(), Endpoint::Chat));
+            let message = message(ParsedRequest::read(body.as_bytes(), Endpoint::Chat));
             assert!(message.starts_with("The request is not valid JSON: "), "{message}");
             assert!(message.ends_with('.') && message.chars().count() <= MAX_MESSAGE + 1, "{message}");
         }
     }
 
     #[test]
-    fn a_completion_has_one_prompt_and_the_protocols_length() {
-        let read = |body: Value| Asked::read(body.to_string().as_bytes(), Endpoint::Completion);
+    fn a_completion_has_one_prompt_and_the_protocols_default_length() {
+        let read = |body: Value| ParsedRequest::read(body.to_string().as_bytes(), Endpoint::Completion);
         let asked = read(json!({ "prompt": ["Once"] })).unwrap();
         assert_eq!((asked.order.prompt, asked.order.max_tokens), (Prompt::Text("Once".to_owned()), Some(16)));
         assert_eq!(read(json!({ "prompt": "a", "max_tokens": 9 })).unwrap().order.max_tokens, Some(9));

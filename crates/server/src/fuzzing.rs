@@ -1,9 +1,9 @@
-//! What is read of a request, for those who try damaged ones: its body without a connection.
+//! Parser of request bodies for fuzzing, without a connection.
 
-use crate::body::{Asked, Endpoint};
+use crate::body::{Endpoint, ParsedRequest};
 
-/// Reads a body as one for each endpoint; in what words these refuse it, if they do.
+/// Parses a body for each endpoint and returns the error messages, if any.
 pub fn read(body: &[u8]) -> [Option<String>; 2] {
     [Endpoint::Chat, Endpoint::Completion]
-        .map(|endpoint| Asked::read(body, endpoint).err().map(|refusal| refusal.message().to_owned()))
+        .map(|endpoint| ParsedRequest::read(body, endpoint).err().map(|refusal| refusal.message().to_owned()))
 }

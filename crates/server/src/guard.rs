@@ -1,6 +1,6 @@
-//! Who may ask. A page in a browser may not, wherever it comes from: it would reach a server that only this computer
-//! is meant to. Neither may a name that a stranger's name server made one of this computer (DNS rebinding), nor on
-//! a server with a key who does not know it.
+//! Access control. Pages in a browser are refused, whatever their origin: they would reach a server
+//! meant only for this computer. A host name that a foreign name server resolves to this computer
+//! (DNS rebinding) is refused too, and so is a request without the key.
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
@@ -11,14 +11,14 @@ use axum::response::Response;
 use crate::address::{Key, is_literal};
 use crate::refusal::Refusal;
 
-/// Where it is asked whether a model is ready, for which no key is needed.
+/// Path of the readiness check, which needs no key.
 pub const HEALTH: &str = "/health";
 
-/// See the module.
+/// Rules for requests; see the module.
 #[derive(Clone)]
 pub struct Guard {
     pub key: Option<Key>,
-    /// Only this computer reaches the server.
+    /// `true` if only this computer can reach the server.
     pub loopback: bool,
 }
 
@@ -33,11 +33,11 @@ impl Guard {
         let authority = request.uri().authority().map(|authority| authority.as_str());
         let local = only(headers, HOST).is_some_and(is_literal) && authority.is_none_or(is_literal);
         if self.loopback && !local {
-            let message = "The host is not this computer: ask for 127.0.0.1 or localhost.";
+            let message = "The Host header does not name this computer. Use 127.0.0.1 or localhost.";
             return Err(Refusal::forbidden(message));
         }
         if headers.contains_key(ORIGIN) {
-            return Err(Refusal::forbidden("Pages in a browser may not use this server."));
+            return Err(Refusal::forbidden("This server does not accept requests from web pages."));
         }
         match &self.key {
             Some(key) if request.uri().path() != HEALTH && !knows(headers, key) => Err(Refusal::no_key()),
@@ -51,7 +51,7 @@ fn knows(headers: &HeaderMap, key: &Key) -> bool {
     said.is_some_and(|(scheme, said)| scheme.eq_ignore_ascii_case("bearer") && key.is(said.trim()))
 }
 
-/// The value of a header that is there once.
+/// Returns the value of a header that occurs exactly once.
 fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok()?;
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_others_decide_on_is_no_host() {
+    fn a_host_name_that_needs_a_name_server_is_refused() {
         assert!(admits(&LOCAL, "/v1/models", &[("host", "127.0.0.1:8642")]));
         assert!(admits(&LOCAL, "http://localhost/v1/models", &[("host", "localhost")]));
         for headers in [
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn no_page_may_ask_wherever_it_comes_from() {
+    fn requests_of_web_pages_are_refused_whatever_their_origin() {
         for origin in ["https://evil.example", "null", "http://127.0.0.1:8642", ""] {
             assert!(!admits(&LOCAL, "/v1/models", &[("host", "localhost"), ("origin", origin)]), "{origin}");
         }
     }
 
     #[test]
-    fn the_key_is_asked_for_everywhere_but_for_the_health() {
+    fn the_key_is_required_everywhere_except_for_health() {
         let guard = Guard { key: Key::of("secret"), loopback: false };
         let with = |value| admits(&guard, "/v1/models", &[("host", "any.example"), ("authorization", value)]);
         assert!(with("Bearer secret") && with("bearer secret"));

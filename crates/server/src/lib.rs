@@ -1,15 +1,17 @@
-//! The local server: OpenAI's protocol for programs on this computer, and with a key for others. Knows neither who
-//! writes the replies, which is a [`Writer`]'s affair, nor a window, a terminal or a file.
+//! The local server: OpenAI's protocol for programs on this computer, and with a key for others.
+//! Replies come from a [`Writer`]; the crate depends on no window, terminal or file.
 //!
-//! - [`server`]: a server that runs, its connections, its end; [`address`]: where it listens
-//! - `routes`: what can be asked for; `guard`: who may ask
-//! - `body`: what is asked, read from JSON; [`order`]: the same as a writer gets it
+//! - [`server`]: the running server, its connections and its shutdown; [`address`]: where it
+//!   listens
+//! - `routes`: endpoints; `guard`: access control
+//! - `body`: request bodies, parsed from JSON; [`order`]: a request as the writer receives it
 //! - [`log`]: the latest requests
-//! - `queue`: one reply at a time, and how many may wait
-//! - [`writer`]: who writes, and how it tells of it; [`session`]: by a session of the engine
-//! - `answer`: replies as JSON; `stream`: while they are written
-//! - [`refusal`]: errors in the protocol's form
-//! - [`fuzzing`]: a request without a connection, for those who damage it
+//! - `queue`: one reply at a time, and a limited number of waiting requests
+//! - [`writer`]: interface to the writer of replies; [`session`]: a writer that uses an engine
+//!   session
+//! - `answer`: replies as JSON; `stream`: replies as server-sent events
+//! - [`refusal`]: errors in the protocol's format
+//! - [`fuzzing`]: parser of request bodies, for fuzzing
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -33,4 +35,4 @@ pub use log::ServerRequest;
 pub use order::{Defaults, Order, Prompt, SamplingChoices};
 pub use refusal::Refusal;
 pub use server::Server;
-pub use writer::{Event, Teller, Writer, model_name};
+pub use writer::{Event, ReplySink, Writer, model_name};

@@ -1,4 +1,4 @@
-//! The latest requests, in memory: what was asked for and how it ended. Holds no text of a prompt or reply.
+//! Log of the latest requests, in memory. Contains no text of a prompt or reply.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,12 @@ use ts_rs::TS;
 
 use crate::refusal::Refusal;
 
-/// Requests that are kept.
-pub const KEPT: usize = 200;
+/// Most requests that are kept.
+pub const MAX_KEPT: usize = 200;
 
-/// Characters of a method, a path or a model's name that are kept: strangers may send any.
-const LONGEST: usize = 120;
+/// Most characters of a method, a path or a model's name that are kept: clients may send any
+/// length.
+const MAX_CHARS: usize = 120;
 
 /// A request to the local server. Has no text of its prompt or reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -29,25 +30,26 @@ pub struct ServerRequest {
     /// Milliseconds since 1970.
     #[ts(type = "number")]
     pub started_at: u64,
-    /// "POST".
+    /// HTTP method, for example "POST".
     pub method: String,
-    /// "/v1/chat/completions".
+    /// Path, for example "/v1/chat/completions".
     pub path: String,
     /// Name of the model that replies; `None` for requests without a reply.
     pub model: Option<String>,
-    /// HTTP status; `None` until the response begins, and of a request whose client left before that.
+    /// HTTP status; `None` until the response begins, and if the client left before that.
     pub status: Option<u16>,
     /// Tokens of the prompt; `None` without a finished reply.
     pub prompt_tokens: Option<u32>,
     /// Tokens of the reply; `None` without a finished reply.
     pub tokens: Option<u32>,
-    /// Decoding speed after the first round; `None` without a finished reply, or one of a single round.
+    /// Decoding speed after the first round; `None` without a finished reply, or one of a single
+    /// round.
     pub tokens_per_second: Option<f64>,
     /// Milliseconds until the response was complete or its client left; `None` before that.
     pub elapsed_ms: Option<f64>,
 }
 
-/// The latest [`KEPT`] requests, shared by the server's connections.
+/// The latest [`MAX_KEPT`] requests, shared by the server's connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestLog(Arc<Mutex<Entries>>);
 
@@ -68,7 +70,7 @@ impl RequestLog {
         let mut entries = self.entries();
         let number = entries.next;
         entries.next += 1;
-        if entries.kept.len() == KEPT {
+        if entries.kept.len() == MAX_KEPT {
             entries.kept.pop_front();
         }
         entries.kept.push_back(ServerRequest {
@@ -87,7 +89,7 @@ impl RequestLog {
     }
 
     fn entries(&self) -> MutexGuard<'_, Entries> {
-        // Entries are whole between two changes.
+        // Entries are consistent between two changes.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -98,10 +100,10 @@ fn now() -> u64 {
 }
 
 fn shortened(text: &str) -> String {
-    text.chars().take(LONGEST).collect()
+    text.chars().take(MAX_CHARS).collect()
 }
 
-/// The entry of a request under way. The request is over when the last clone is dropped.
+/// Entry of a running request. The request has ended when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Logging(Arc<Open>);
 
@@ -117,7 +119,7 @@ impl Logging {
         self.0.change(|entry| entry.model = Some(shortened(name)));
     }
 
-    /// Notes the tokens of a finished reply.
+    /// Records the tokens of a finished reply.
     pub fn ended(&self, summary: &Summary) {
         self.0.change(|entry| {
             entry.prompt_tokens = Some(summary.prompt_tokens);
@@ -126,7 +128,7 @@ impl Logging {
         });
     }
 
-    /// Notes a failure after the response began.
+    /// Records a failure after the response began.
     pub fn failed(&self, refusal: &Refusal) {
         self.0.change(|entry| entry.status = Some(refusal.status().as_u16()));
     }
@@ -149,7 +151,8 @@ impl Drop for Open {
     }
 }
 
-/// Middleware that logs each request, refused ones too. Handlers find its [`Logging`] in the extensions.
+/// Middleware that logs each request, including refused ones. Handlers get its [`Logging`] from the
+/// extensions.
 pub(crate) async fn logged(State(log): State<RequestLog>, mut request: Request, next: Next) -> Response {
     let logging = log.begin(request.method().as_str(), request.uri().path());
     request.extensions_mut().insert(logging.clone());
@@ -163,23 +166,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_latest_requests_are_kept_and_none_of_them_is_long() {
+    fn only_the_latest_requests_are_kept_and_long_fields_are_shortened() {
         let log = RequestLog::default();
         let first = log.begin("GET", "/v1/models");
-        for _ in 0..KEPT {
-            log.begin("POST", &"/x".repeat(LONGEST));
+        for _ in 0..MAX_KEPT {
+            log.begin("POST", &"/x".repeat(MAX_CHARS));
         }
-        // An entry that is gone is no entry of another request.
+        // The entry was removed, so no other request's entry changes.
         first.model("late");
         drop(first);
         let kept = log.latest();
-        assert_eq!(kept.len(), KEPT);
-        assert_eq!((kept[0].number, kept[KEPT - 1].number), (KEPT as u64, 1));
-        assert!(kept.iter().all(|entry| entry.path.len() == LONGEST && entry.model.is_none()));
+        assert_eq!(kept.len(), MAX_KEPT);
+        assert_eq!((kept[0].number, kept[MAX_KEPT - 1].number), (MAX_KEPT as u64, 1));
+        assert!(kept.iter().all(|entry| entry.path.len() == MAX_CHARS && entry.model.is_none()));
     }
 
     #[test]
-    fn a_request_is_over_when_nothing_holds_its_entry() {
+    fn a_request_has_ended_when_nothing_holds_its_entry() {
         let log = RequestLog::default();
         let logging = log.begin("POST", "/v1/completions");
         let stream = logging.clone();

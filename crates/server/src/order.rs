@@ -1,4 +1,4 @@
-//! What a client wants written.
+//! A request for one reply, as the writer receives it.
 
 use foretoken_engine::decoder::Request;
 use foretoken_engine::error::{Error, Result};
@@ -7,30 +7,31 @@ use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::session::{Form, Session, whole_text};
 use foretoken_engine::speculation::Speculation;
 
-/// See the module.
+/// Prompt and options of one reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
     pub prompt: Prompt,
     pub sampling: SamplingChoices,
     /// Longest reply in tokens; `None` for the writer's own limit.
     pub max_tokens: Option<usize>,
-    /// Whether the model shall think, where its template has a switch for that; `None` for what holds by default.
+    /// Reasoning before the reply: on or off, if the model's template has a switch for it; `None`
+    /// for the default.
     pub thinking: Option<bool>,
     /// Texts that end the reply and are not part of it.
     pub stop: Vec<String>,
-    /// Go on after the model ended its text.
+    /// `true` to continue after the model's end-of-text token.
     pub ignore_end: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prompt {
-    /// To be replied to, in the form of the model's own template.
+    /// Conversation to reply to, formatted by the model's own template.
     Conversation(Vec<ChatMessage>),
-    /// To be gone on with as it is.
+    /// Text to continue as it is.
     Text(String),
 }
 
-/// What a client says of sampling; see [`Sampling`] for the units and ranges.
+/// Sampling options that a client chose; see [`Sampling`] for units and ranges.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SamplingChoices {
     pub temperature: Option<f32>,
@@ -48,7 +49,7 @@ pub struct SamplingChoices {
     pub seed: Option<u32>,
 }
 
-/// What holds where a client says nothing.
+/// Options used where the client chose none.
 #[derive(Debug, Clone, Default)]
 pub struct Defaults {
     pub sampling: Sampling,
@@ -60,17 +61,17 @@ pub struct Defaults {
 }
 
 impl SamplingChoices {
-    /// These, and those of `base` where nothing was said. Whoever gives a seed wants the same text again, whatever
-    /// drafts.
+    /// Merges the client's choices over `base`. A seed asks for the same text again, whichever
+    /// draft runs, so it selects the reproducible mode.
     fn over(self, base: &Sampling) -> Sampling {
         let seed = self.seed.or(base.seed);
-        let says_penalties = self.repetition_penalty.is_some() || self.dry_multiplier.is_some();
+        let has_penalties = self.repetition_penalty.is_some() || self.dry_multiplier.is_some();
         Sampling {
             temperature: self.temperature.unwrap_or(base.temperature),
             top_k: self.top_k.unwrap_or(base.top_k),
             top_p: self.top_p.unwrap_or(base.top_p),
             min_p: self.min_p.unwrap_or(base.min_p),
-            automatic_penalties: base.automatic_penalties && !says_penalties,
+            automatic_penalties: base.automatic_penalties && !has_penalties,
             repetition_penalty: self.repetition_penalty.unwrap_or(base.repetition_penalty),
             repeat_last_n: self.repeat_last_n.unwrap_or(base.repeat_last_n),
             dry_multiplier: self.dry_multiplier.unwrap_or(base.dry_multiplier),
@@ -88,10 +89,10 @@ impl SamplingChoices {
 }
 
 impl Order {
-    /// What is asked of the engine.
+    /// Builds the engine's request.
     ///
     /// # Errors
-    /// Those of the template and the tokenizer, and of [`Request::admit`].
+    /// Returns errors of the template and the tokenizer, and those of [`Request::admit`].
     pub(crate) fn request(self, session: &Session, defaults: &Defaults) -> Result<Request> {
         let prompt = match &self.prompt {
             Prompt::Conversation(messages) => match session.form() {
@@ -119,12 +120,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_client_does_not_say_is_as_by_default_and_a_seed_makes_it_reproducible() {
+    fn missing_options_use_the_defaults_and_a_seed_makes_the_reply_reproducible() {
         let base = Sampling { top_k: 40, ..Sampling::default() };
         assert_eq!(SamplingChoices::default().over(&base), base);
-        let said = SamplingChoices { temperature: Some(0.1), seed: Some(7), ..SamplingChoices::default() };
+        let chosen = SamplingChoices { temperature: Some(0.1), seed: Some(7), ..SamplingChoices::default() };
         let expected = Sampling { temperature: 0.1, seed: Some(7), mode: Mode::Reproducible, ..base.clone() };
-        assert_eq!(said.over(&base), expected);
+        assert_eq!(chosen.over(&base), expected);
         let penalised = SamplingChoices { dry_multiplier: Some(0.5), ..SamplingChoices::default() };
         assert!(base.automatic_penalties && !penalised.over(&base).automatic_penalties);
         let seeded = Sampling { seed: Some(3), ..base };

@@ -1,4 +1,4 @@
-//! One reply at a time, in the order they were asked for, and how many may wait.
+//! Queue of requests: one reply at a time, in order, and a limited number of waiting requests.
 
 use std::sync::Arc;
 
@@ -6,38 +6,38 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::refusal::Refusal;
 
-/// Requests that may wait while one is replied to.
+/// Most requests that may wait while a reply is written.
 pub const WAITING: usize = 64;
 
-/// See the module.
+/// Queue for the writer; see the module.
 #[derive(Clone)]
 pub struct Queue {
-    /// Of the reply under way and of those that wait.
-    places: Arc<Semaphore>,
-    turn: Arc<Semaphore>,
+    /// Permits of the running reply and the waiting requests.
+    permits: Arc<Semaphore>,
+    slot: Arc<Semaphore>,
 }
 
-/// The right to be replied to; whoever drops it lets the next one have it.
+/// Right to write a reply; dropping it lets the next request run.
 #[derive(Debug)]
-pub struct Turn {
-    _turn: OwnedSemaphorePermit,
-    _place: OwnedSemaphorePermit,
+pub struct Slot {
+    _slot: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
 impl Queue {
     pub fn new(waiting: usize) -> Self {
-        Self { places: Arc::new(Semaphore::new(1 + waiting)), turn: Arc::new(Semaphore::new(1)) }
+        Self { permits: Arc::new(Semaphore::new(1 + waiting)), slot: Arc::new(Semaphore::new(1)) }
     }
 
-    /// Waits for a turn. Whoever stops waiting gives up the place.
+    /// Waits for the slot. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// When no place is left.
-    pub async fn turn(&self) -> Result<Turn, Refusal> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Refusal::queue_full())?;
-        // Nobody closes it.
-        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|_| Refusal::queue_full())?;
-        Ok(Turn { _turn: turn, _place: place })
+    /// Returns an error if the queue is full.
+    pub async fn acquire(&self) -> Result<Slot, Refusal> {
+        let permit = Arc::clone(&self.permits).try_acquire_owned().map_err(|_| Refusal::queue_full())?;
+        // The semaphore is never closed.
+        let slot = Arc::clone(&self.slot).acquire_owned().await.map_err(|_| Refusal::queue_full())?;
+        Ok(Slot { _slot: slot, _permit: permit })
     }
 }
 
@@ -46,17 +46,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_has_the_turn_some_wait_in_order_and_the_rest_are_refused() {
+    async fn one_request_runs_others_wait_in_order_and_the_rest_are_refused() {
         let queue = Queue::new(2);
-        let first = queue.turn().await.unwrap();
+        let first = queue.acquire().await.unwrap();
         let waiting = || {
             let queue = queue.clone();
-            tokio::spawn(async move { queue.turn().await })
+            tokio::spawn(async move { queue.acquire().await })
         };
         let (second, third) = (waiting(), waiting());
         tokio::task::yield_now().await;
-        assert_eq!(queue.turn().await.unwrap_err(), Refusal::queue_full());
-        // One who gives up makes room for another.
+        assert_eq!(queue.acquire().await.unwrap_err(), Refusal::queue_full());
+        // A request that leaves frees its place.
         second.abort();
         let _ = second.await;
         let fourth = waiting();

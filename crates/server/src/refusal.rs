@@ -1,4 +1,4 @@
-//! What is not done, in the protocol's form: a status, a kind, and one sentence.
+//! Errors in the protocol's format: a status, a type and one sentence.
 
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
@@ -6,15 +6,15 @@ use axum::response::{IntoResponse, Response};
 use foretoken_engine::Error;
 use serde_json::{Value, json};
 
-/// Seconds after which a client may find a place in the queue.
+/// Seconds after which a client may retry when the queue is full.
 const RETRY_SECONDS: &str = "1";
 
-/// See the module.
+/// An error response; see the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     kind: Kind,
     message: String,
-    /// The field of the request that is wrong, where it is one.
+    /// Invalid field of the request, if the error is about one.
     field: Option<String>,
 }
 
@@ -40,40 +40,40 @@ impl Refusal {
         Self { kind, message: message.into(), field: None }
     }
 
-    /// A request that makes no sense as a whole.
+    /// A malformed request.
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(Kind::BadRequest, message)
     }
 
-    /// A request in which `field` makes none.
+    /// A request with an invalid `field`.
     pub(crate) fn bad_field(field: &str, expected: &str) -> Self {
         let field = field.to_owned();
         let message = format!("{field}: expected {expected}.");
         Self { field: Some(field), ..Self::bad_request(message) }
     }
 
-    /// A request for what is not there.
+    /// A request for an unsupported feature.
     pub(crate) fn unsupported(field: &str, message: String) -> Self {
         Self { field: Some(field.to_owned()), ..Self::bad_request(message) }
     }
 
-    /// A prompt that is longer than the model's context.
+    /// A prompt longer than the model's context.
     pub fn context_length(message: impl Into<String>) -> Self {
         Self::new(Kind::ContextLength, message)
     }
 
-    /// No model is loaded yet, or any more.
+    /// No model is loaded.
     pub fn not_ready(message: impl Into<String>) -> Self {
         Self::new(Kind::NotReady, message)
     }
 
-    /// What is no fault of the client.
+    /// An error that is not the client's fault.
     pub fn failed(message: impl Into<String>) -> Self {
         Self::new(Kind::Failed, message)
     }
 
     pub(crate) fn no_key() -> Self {
-        Self::new(Kind::NoKey, "The key is missing or wrong: send it as 'Authorization: Bearer KEY'.")
+        Self::new(Kind::NoKey, "The key is missing or wrong. Send it as 'Authorization: Bearer KEY'.")
     }
 
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
@@ -82,34 +82,34 @@ impl Refusal {
 
     pub(crate) fn unknown_path(path: &str) -> Self {
         let message = format!(
-            "There is no {path} here; there are /v1/chat/completions, /v1/completions, /v1/models and /health."
+            "Unknown path {path}. Available: /v1/chat/completions, /v1/completions, /v1/models and /health."
         );
         Self::new(Kind::UnknownPath, message)
     }
 
     pub(crate) fn unknown_model(found: &str, loaded: &str) -> Self {
-        let message = format!("The model '{found}' is not loaded; '{loaded}' is. Name that one, or none.");
+        let message = format!("The model '{found}' is not loaded. Use '{loaded}', or leave 'model' out.");
         Self { field: Some("model".to_owned()), ..Self::new(Kind::UnknownModel, message) }
     }
 
     pub(crate) fn wrong_method(allowed: &str) -> Self {
-        Self::new(Kind::WrongMethod, format!("This address takes {allowed} only."))
+        Self::new(Kind::WrongMethod, format!("This path accepts {allowed} only."))
     }
 
     pub(crate) fn too_slow() -> Self {
-        Self::new(Kind::TooSlow, "The request did not arrive in time: send it again.")
+        Self::new(Kind::TooSlow, "The request did not arrive in time. Send it again.")
     }
 
     pub(crate) fn too_large(limit: usize) -> Self {
-        Self::new(Kind::TooLarge, format!("The request is too large: at most {} MiB are read.", limit >> 20))
+        Self::new(Kind::TooLarge, format!("The request is too large: the limit is {} MiB.", limit >> 20))
     }
 
     pub(crate) fn wrong_type() -> Self {
-        Self::new(Kind::WrongType, "The request must be JSON: send 'Content-Type: application/json'.")
+        Self::new(Kind::WrongType, "The request must be JSON. Send 'Content-Type: application/json'.")
     }
 
     pub(crate) fn queue_full() -> Self {
-        Self::new(Kind::QueueFull, "Too many requests are waiting for a reply: try again in a moment.")
+        Self::new(Kind::QueueFull, "Too many requests are waiting. Try again in a moment.")
     }
 
     pub(crate) fn message(&self) -> &str {
@@ -132,7 +132,7 @@ impl Refusal {
         }
     }
 
-    /// The protocol's own words for the kind, and for what clients act on.
+    /// Returns the protocol's error type and code, on which clients act.
     fn words(&self) -> (&'static str, Option<&'static str>) {
         match self.kind {
             Kind::NoKey => ("authentication_error", Some("invalid_api_key")),

@@ -1,4 +1,4 @@
-//! What can be asked for.
+//! Endpoints of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,32 +16,33 @@ use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use crate::answer::{Head, model};
-use crate::body::{Asked, Endpoint};
+use crate::body::{Endpoint, ParsedRequest};
 use crate::guard::{Guard, HEALTH, guard};
 use crate::log::{Logging, RequestLog, logged};
 use crate::queue::{Queue, WAITING};
 use crate::refusal::Refusal;
 use crate::stream::streamed;
-use crate::writer::{Event, Teller, Writer};
+use crate::writer::{Event, ReplySink, Writer};
 
-/// Bytes of the longest request: more than the longest context holds.
+/// Largest request body in bytes: more than the longest context holds.
 const MAX_BODY: usize = 4 << 20;
 
-/// What a request may take to arrive.
-const ARRIVAL: Duration = Duration::from_secs(30);
+/// Time within which a request must arrive.
+const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Answer = Result<Response, Refusal>;
 
-/// What all requests share.
+/// State shared by all requests.
 #[derive(Clone)]
-struct Desk {
+struct ServerState {
     writer: Arc<dyn Writer>,
     queue: Queue,
 }
 
 pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
-    let chat = |State(desk): State<Desk>, request: Request| desk.reply(request, Endpoint::Chat);
-    let completion = |State(desk): State<Desk>, request: Request| desk.reply(request, Endpoint::Completion);
+    let chat = |State(state): State<ServerState>, request: Request| state.reply(request, Endpoint::Chat);
+    let completion =
+        |State(state): State<ServerState>, request: Request| state.reply(request, Endpoint::Completion);
     let wrong_method = |uri: Uri| async move {
         Refusal::wrong_method(if uri.path().ends_with("completions") { "POST" } else { "GET" })
     };
@@ -56,27 +57,27 @@ pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn_with_state(who, guard))
         .layer(from_fn_with_state(log, logged))
-        .with_state(Desk { writer, queue: Queue::new(WAITING) })
+        .with_state(ServerState { writer, queue: Queue::new(WAITING) })
 }
 
-async fn list_models(State(desk): State<Desk>) -> axum::Json<Value> {
-    let models: Vec<Value> = desk.writer.model().iter().map(|name| model(name)).collect();
+async fn list_models(State(state): State<ServerState>) -> axum::Json<Value> {
+    let models: Vec<Value> = state.writer.model().iter().map(|name| model(name)).collect();
     axum::Json(json!({ "object": "list", "data": models }))
 }
 
-async fn one_model(State(desk): State<Desk>, Path(name): Path<String>) -> Answer {
-    Ok(axum::Json(model(&desk.loaded(Some(&name))?)).into_response())
+async fn one_model(State(state): State<ServerState>, Path(name): Path<String>) -> Answer {
+    Ok(axum::Json(model(&state.loaded(Some(&name))?)).into_response())
 }
 
-async fn health(State(desk): State<Desk>) -> Answer {
-    desk.loaded(None)?;
+async fn health(State(state): State<ServerState>) -> Answer {
+    state.loaded(None)?;
     Ok((StatusCode::OK, axum::Json(json!({ "status": "ok" }))).into_response())
 }
 
-impl Desk {
-    /// The model that replies, if it is the one that is `wanted`.
+impl ServerState {
+    /// Returns the loaded model, if `wanted` is it or `None`.
     fn loaded(&self, wanted: Option<&str>) -> Result<String, Refusal> {
-        let not_ready = || Refusal::not_ready("No model is loaded yet: try again in a moment.");
+        let not_ready = || Refusal::not_ready("No model is loaded yet. Try again in a moment.");
         let loaded = self.writer.model().ok_or_else(not_ready)?;
         match wanted {
             Some(wanted) if wanted != loaded => Err(Refusal::unknown_model(wanted, &loaded)),
@@ -86,17 +87,17 @@ impl Desk {
 
     async fn reply(self, request: Request, endpoint: Endpoint) -> Answer {
         let logging = request.extensions().get::<Logging>().cloned();
-        let Asked { model, order, streams, streams_usage } = read(request, endpoint).await?;
+        let ParsedRequest { model, order, streams, streams_usage } = read(request, endpoint).await?;
         self.loaded(model.as_deref())?;
-        let turn = self.queue.turn().await?;
-        // Another may have been loaded meanwhile.
+        let slot = self.queue.acquire().await?;
+        // Another model may have been loaded meanwhile.
         let head = Head::new(endpoint, self.loaded(model.as_deref())?);
         if let Some(logging) = &logging {
             logging.model(head.model());
         }
-        let (teller, mut events) = Teller::new(turn);
-        self.writer.begin(order, teller);
-        // Only now it is known whether there will be a reply.
+        let (sink, mut events) = ReplySink::new(slot);
+        self.writer.begin(order, sink);
+        // The first event decides between a reply and an error status.
         if let Some(Event::Failed(refusal)) = events.recv().await {
             return Err(refusal);
         }
@@ -105,17 +106,17 @@ impl Desk {
     }
 }
 
-async fn read(request: Request, endpoint: Endpoint) -> Result<Asked, Refusal> {
+async fn read(request: Request, endpoint: Endpoint) -> Result<ParsedRequest, Refusal> {
     if !is_json(request.headers()) {
         return Err(Refusal::wrong_type());
     }
     let arrived =
-        timeout(ARRIVAL, Bytes::from_request(request, &())).await.map_err(|_| Refusal::too_slow())?;
+        timeout(ARRIVAL_TIMEOUT, Bytes::from_request(request, &())).await.map_err(|_| Refusal::too_slow())?;
     let body = arrived.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::too_large(MAX_BODY),
-        _ => Refusal::bad_request("The request did not arrive whole."),
+        _ => Refusal::bad_request("The request ended early."),
     })?;
-    Asked::read(&body, endpoint)
+    ParsedRequest::read(&body, endpoint)
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -153,5 +154,5 @@ async fn whole(head: &Head, mut events: LoggedEvents) -> Answer {
             Event::Failed(refusal) => return Err(refusal),
         }
     }
-    Err(Refusal::failed("The engine is gone."))
+    Err(Refusal::failed("The engine stopped. Its log has the reason."))
 }

@@ -1,4 +1,4 @@
-//! A server that runs: its thread, its connections, its end.
+//! The running server: its thread, connections and shutdown.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -24,33 +24,33 @@ use crate::log::{RequestLog, ServerRequest};
 use crate::routes::router;
 use crate::writer::Writer;
 
-/// Connections at a time; others wait.
-const CONNECTIONS: usize = 256;
+/// Most connections at a time; others wait.
+const MAX_CONNECTIONS: usize = 256;
 
-/// What the head of a request may take, also the next one of a connection.
-const HEAD: Duration = Duration::from_secs(30);
+/// Time within which a request's head must arrive, also the next one of a connection.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// After this a client that does not read is given up.
-const UNREAD: Duration = Duration::from_secs(60);
+/// Time after which a client that does not read is disconnected.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How long replies under way may go on when the server ends.
-const GRACE: Duration = Duration::from_secs(5);
+/// Time that running replies get when the server stops.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A server that runs until it is dropped.
 pub struct Server {
     address: SocketAddr,
     log: RequestLog,
     stop: Option<oneshot::Sender<()>>,
-    /// Told once the port is free again.
+    /// Receives when the port is free again.
     closed: mpsc::Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Listens, on a thread of its own, and has `writer` reply.
+    /// Starts the server on a thread of its own; `writer` writes the replies.
     ///
     /// # Errors
-    /// See [`StartError`].
+    /// Returns the reasons of [`StartError`].
     pub fn start(address: &Address, writer: Arc<dyn Writer>) -> Result<Self, StartError> {
         let listener = address.listen()?;
         let bound = listener.local_addr()?;
@@ -69,34 +69,34 @@ impl Server {
         Ok(Self { address: bound, log, stop: Some(stop), closed, thread: Some(thread) })
     }
 
-    /// Where it listens.
+    /// Address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The latest requests, the latest first; at most [`KEPT`](crate::log::KEPT).
+    /// Returns the latest requests, the latest first; at most [`MAX_KEPT`](crate::log::MAX_KEPT).
     pub fn requests(&self) -> Vec<ServerRequest> {
         self.log.latest()
     }
 
-    /// "http://127.0.0.1:8642/v1", as clients want to have it.
+    /// Base URL for clients, for example "http://127.0.0.1:8642/v1".
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Ends it and waits for replies under way, which have a few seconds.
+    /// Stops the server and waits a few seconds for running replies.
     pub fn finish(mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
-            // A panic has been logged.
+            // The panic is in the log.
             let _ = thread.join();
         }
     }
 
-    /// Frees the port. Replies under way still have a few seconds.
+    /// Frees the port. Running replies still get a few seconds.
     fn close(&mut self) {
         self.stop = None;
-        // Nothing comes from a thread that is gone.
+        // A stopped thread sends nothing.
         let _ = self.closed.recv();
     }
 }
@@ -118,11 +118,11 @@ async fn serve(
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if connections.len() < CONNECTIONS => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(talk(stream, router.clone(), ends.clone()))),
+            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) => drop(connections.spawn(serve_connection(stream, router.clone(), ends.clone()))),
                 Err(error) => {
-                    // Mostly too many open files, of which some will be closed.
-                    tracing::warn!("a connection was not taken: {error}");
+                    // Usually too many open files, some of which will be closed.
+                    tracing::warn!("a connection was not accepted: {error}");
                     sleep(Duration::from_millis(100)).await;
                 }
             },
@@ -131,22 +131,22 @@ async fn serve(
         }
     }
     drop((listener, closed));
-    // Connections that are gone need not know.
+    // Closed connections need no signal.
     let _ = ending.send(true);
     let all_end = async { while connections.join_next().await.is_some() {} };
-    // What goes on nevertheless ends with the set.
-    let _ = timeout(GRACE, all_end).await;
+    // Dropping the set ends the remaining ones.
+    let _ = timeout(SHUTDOWN_TIMEOUT, all_end).await;
     Ok(())
 }
 
-/// Answers a connection's requests until either side has enough.
-async fn talk(stream: TcpStream, router: Router, mut ends: watch::Receiver<bool>) {
-    // Pieces of text are small and should not wait for more.
+/// Serves the requests of a connection until either side closes it.
+async fn serve_connection(stream: TcpStream, router: Router, mut ends: watch::Receiver<bool>) {
+    // Chunks of text are small and should not wait for more.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(UNREAD));
+    stream.set_write_timeout(Some(UNREAD_TIMEOUT));
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEAD);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     let io = TokioIo::new(Box::pin(stream));
     let mut connection = pin!(builder.serve_connection(io, TowerToHyperService::new(router)));
     let done = tokio::select! {

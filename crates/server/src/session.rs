@@ -1,4 +1,4 @@
-//! A reply by a session of the engine.
+//! Writes a reply with an engine session.
 
 use foretoken_engine::decoder::Progress;
 use foretoken_engine::error::Result;
@@ -6,23 +6,23 @@ use foretoken_engine::session::Session;
 use foretoken_engine::trace::Summary;
 
 use crate::order::{Defaults, Order};
-use crate::writer::{Event, Teller};
+use crate::writer::{Event, ReplySink};
 
-/// Writes what was ordered and tells of its text, until it ends or nobody listens any more.
+/// Writes a reply and sends its text to `sink`, until it ends or the receiver is gone.
 ///
 /// # Errors
-/// Those of the engine; [`Teller::end`] is for the caller, who may know a remedy.
-pub fn write(session: &mut Session, order: Order, defaults: &Defaults, teller: &Teller) -> Result<Summary> {
+/// Returns the engine's errors; the caller passes them to [`ReplySink::end`], perhaps with advice.
+pub fn write(session: &mut Session, order: Order, defaults: &Defaults, sink: &ReplySink) -> Result<Summary> {
     let request = order.request(session, defaults)?;
-    teller.tell(Event::Started);
+    sink.send(Event::Started);
     let reply = session.reply(&request, &mut |progress| {
         if let Progress::Round(round) = progress {
             let text: String = round.emitted().map(|(_, text)| text).collect();
             if !text.is_empty() {
-                teller.tell(Event::Text(text));
+                sink.send(Event::Text(text));
             }
         }
-        teller.flow()
+        sink.flow()
     })?;
     Ok(reply.summary)
 }

@@ -1,4 +1,4 @@
-//! A reply while it is written, as server-sent events.
+//! A reply as server-sent events while it is written.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use crate::answer::Head;
 use crate::routes::LoggedEvents;
 use crate::writer::Event;
 
-/// A comment is sent this often while nothing is written, so that nobody on the way takes the connection for dead.
+/// Interval of comments while nothing is written, so that proxies keep the connection open.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The protocol's last word.
+/// Last event of a stream.
 const DONE: &str = "[DONE]";
 
 /// Streams the events of a reply that has begun; `usage` asks for its usage at the end.
@@ -42,7 +42,7 @@ fn lines(head: &Head, event: Event, usage: bool) -> Vec<String> {
     }
 }
 
-/// A piece; where usage comes at the end, all before say that it is not there yet.
+/// Serialises a chunk; if the usage comes at the end, earlier chunks have a null usage.
 fn line(mut piece: Map<String, Value>, usage: bool) -> String {
     if usage {
         piece.insert("usage".to_owned(), Value::Null);

@@ -1,4 +1,5 @@
-//! The server with a made-up writer, whose replies a test writes itself: who is served, who is not, and who waits.
+//! The server with a scripted writer, whose replies each test provides: who is served, who is
+//! refused, and who waits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::io::{Read, Write};
@@ -8,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use foretoken_engine::trace::{Finish, Speedup, Summary};
-use foretoken_server::{Address, Event, Order, Prompt, Refusal, Server, Teller, Writer};
+use foretoken_server::{Address, Event, Order, Prompt, Refusal, ReplySink, Server, Writer};
 use foretoken_tests::client::{answer, asked, get, head, leave, post, send};
 use serde_json::{Value, json};
 
@@ -16,34 +17,34 @@ const CHAT: &str = "/v1/chat/completions";
 const HELLO: &str = r#"{"messages":[{"role":"user","content":"Hello"}]}"#;
 const STREAM: &str = r#"{"stream":true,"messages":[{"role":"user","content":"Hello"}]}"#;
 
-/// Hands orders to the test.
-struct MadeUp {
+/// Passes requests to the test.
+struct ScriptedWriter {
     model: Mutex<Option<String>>,
-    orders: mpsc::Sender<(Order, Teller)>,
+    orders: mpsc::Sender<(Order, ReplySink)>,
 }
 
-impl Writer for MadeUp {
+impl Writer for ScriptedWriter {
     fn model(&self) -> Option<String> {
         self.model.lock().unwrap().clone()
     }
 
-    fn begin(&self, order: Order, teller: Teller) {
-        self.orders.send((order, teller)).unwrap();
+    fn begin(&self, order: Order, sink: ReplySink) {
+        self.orders.send((order, sink)).unwrap();
     }
 }
 
-/// A server, and the orders that it passes on.
+/// A server and the requests that it passes on.
 struct Fixture {
     server: Server,
     at: SocketAddr,
-    writer: Arc<MadeUp>,
-    orders: mpsc::Receiver<(Order, Teller)>,
+    writer: Arc<ScriptedWriter>,
+    orders: mpsc::Receiver<(Order, ReplySink)>,
 }
 
 impl Fixture {
     fn with_key(key: &str) -> Self {
         let (orders, ordered) = mpsc::channel();
-        let writer = Arc::new(MadeUp { model: Mutex::new(Some("made/up".to_owned())), orders });
+        let writer = Arc::new(ScriptedWriter { model: Mutex::new(Some("made/up".to_owned())), orders });
         let address = Address { host: "127.0.0.1".to_owned(), port: 0, key: key.to_owned() };
         let server = Server::start(&address, writer.clone()).unwrap();
         Self { at: server.address(), server, writer, orders: ordered }
@@ -53,14 +54,14 @@ impl Fixture {
         Self::with_key("")
     }
 
-    fn order(&self) -> (Order, Teller) {
+    fn order(&self) -> (Order, ReplySink) {
         self.orders.recv_timeout(Duration::from_secs(10)).unwrap()
     }
 
-    /// Replies to all that is asked with the same text, on a thread that ends with the server.
+    /// Sends the same reply to all requests, on a thread that ends with the server.
     fn reply_to_all(self) -> (Server, SocketAddr) {
         let Self { server, at, orders, .. } = self;
-        thread::spawn(move || orders.into_iter().for_each(|(_, teller)| reply(teller)));
+        thread::spawn(move || orders.into_iter().for_each(|(_, sink)| reply(sink)));
         (server, at)
     }
 }
@@ -70,26 +71,26 @@ fn summary() -> Summary {
     Summary { tokens: 3, drafted: 5, judged: 2, accepted: 1, speedup: Speedup::new(30.0, 20.0, 1), ..summary }
 }
 
-fn reply(teller: Teller) {
-    teller.tell(Event::Started);
+fn reply(sink: ReplySink) {
+    sink.send(Event::Started);
     for piece in ["Good", " day", "!\n\"é\""] {
-        teller.tell(Event::Text(piece.to_owned()));
+        sink.send(Event::Text(piece.to_owned()));
     }
-    teller.end(Ok(summary()));
+    sink.end(Ok(summary()));
 }
 
-/// Waits until something holds that will soon.
+/// Waits until a condition holds.
 #[track_caller]
 fn soon(holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it does not hold");
+        assert!(begun.elapsed() < Duration::from_secs(10), "the condition does not hold");
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 #[test]
-fn a_reply_in_pieces_is_the_whole_reply() {
+fn the_chunks_of_a_stream_are_the_whole_reply() {
     let (_server, at) = Fixture::start().reply_to_all();
     let whole = post(at, CHAT, HELLO).json();
     assert_eq!((&whole["object"], &whole["model"]), (&json!("chat.completion"), &json!("made/up")));
@@ -123,7 +124,7 @@ fn a_reply_in_pieces_is_the_whole_reply() {
 }
 
 #[test]
-fn the_usage_tells_of_drafts_and_ends_a_stream_that_asks_for_it() {
+fn the_usage_counts_drafted_tokens_and_ends_a_stream_on_request() {
     let (_server, at) = Fixture::start().reply_to_all();
     let usage = json!({
         "prompt_tokens": 9, "completion_tokens": 3, "total_tokens": 12,
@@ -154,7 +155,7 @@ fn the_usage_tells_of_drafts_and_ends_a_stream_that_asks_for_it() {
 }
 
 #[test]
-fn what_is_asked_reaches_the_writer() {
+fn request_fields_reach_the_writer() {
     let fixture = Fixture::start();
     let body = json!({
         "model": "made/up", "messages": [{ "role": "user", "content": "Hello" }], "temperature": 0.5, "top_p": 0.9,
@@ -171,7 +172,7 @@ fn what_is_asked_reaches_the_writer() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_with_a_sentence_in_the_protocols_form() {
+fn invalid_requests_are_refused_with_a_sentence_in_the_protocols_format() {
     let fixture = Fixture::start();
     let at = fixture.at;
     let plain = "POST /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}";
@@ -179,9 +180,9 @@ fn what_makes_no_sense_is_refused_with_a_sentence_in_the_protocols_form() {
     let cut = send(at, &cut);
     cut.shutdown(std::net::Shutdown::Write).unwrap();
     let cases = [
-        (get(at, "/v2/models"), 404, "There is no /v2/models here"),
-        (get(at, CHAT), 405, "This address takes POST only."),
-        (post(at, "/v1/models", "{}"), 405, "This address takes GET only."),
+        (get(at, "/v2/models"), 404, "Unknown path /v2/models"),
+        (get(at, CHAT), 405, "This path accepts POST only."),
+        (post(at, "/v1/models", "{}"), 405, "This path accepts GET only."),
         (answer(send(at, plain)), 415, "The request must be JSON"),
         (post(at, CHAT, "{"), 400, "The request is not valid JSON"),
         (post(at, CHAT, "{}"), 400, "messages: expected a list"),
@@ -189,7 +190,7 @@ fn what_makes_no_sense_is_refused_with_a_sentence_in_the_protocols_form() {
         (
             post(at, CHAT, &format!("{{\"a\":\"{}\"}}", "a".repeat(5 << 20))),
             413,
-            "The request is too large: at most 4 MiB",
+            "The request is too large: the limit is 4 MiB",
         ),
         (
             post(at, CHAT, r#"{"model":"other","messages":[{"role":"user","content":""}]}"#),
@@ -203,13 +204,13 @@ fn what_makes_no_sense_is_refused_with_a_sentence_in_the_protocols_form() {
         assert!(answer.message().starts_with(message), "{message}: {}", answer.body);
         assert!(answer.json()["error"]["type"].is_string());
     }
-    // One that was cut has nobody left who reads.
+    // The client of an interrupted request is gone.
     drop(cut);
     assert!(fixture.orders.try_recv().is_err(), "nothing reached the writer");
 }
 
 #[test]
-fn a_request_longer_than_is_read_is_refused_also_where_it_does_not_say_how_long_it_is() {
+fn a_request_over_the_limit_is_refused_even_without_a_content_length() {
     let fixture = Fixture::start();
     let mut request =
         "POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -223,7 +224,7 @@ fn a_request_longer_than_is_read_is_refused_also_where_it_does_not_say_how_long_
 }
 
 #[test]
-fn strangers_and_pages_are_refused_and_the_key_opens() {
+fn foreign_hosts_and_web_pages_are_refused_and_the_key_grants_access() {
     let fixture = Fixture::with_key("secret");
     let ask = |headers: &str| {
         let request = format!("GET /v1/models HTTP/1.0\r\n{headers}\r\n");
@@ -238,7 +239,7 @@ fn strangers_and_pages_are_refused_and_the_key_opens() {
     assert_eq!(ask(key), 403);
     assert_eq!(ask(&format!("Host: localhost\r\nOrigin: https://evil.example\r\n{key}")), 403);
     assert_eq!(ask(&format!("Host: localhost\r\nOrigin: null\r\n{key}")), 403);
-    // A page's question whether it may ask.
+    // A CORS preflight request.
     let preflight = "OPTIONS /v1/chat/completions HTTP/1.0\r\nHost: localhost\r\nOrigin: https://evil.example\r\n\
                      Access-Control-Request-Method: POST\r\n\r\n";
     let preflight = answer(send(fixture.at, preflight));
@@ -252,7 +253,7 @@ fn strangers_and_pages_are_refused_and_the_key_opens() {
 }
 
 #[test]
-fn what_is_loaded_is_listed_and_while_nothing_is_it_is_said() {
+fn the_loaded_model_is_listed_and_without_one_requests_are_refused() {
     let fixture = Fixture::start();
     let listed = get(fixture.at, "/v1/models").json();
     assert_eq!((&listed["data"][0]["id"], &listed["object"]), (&json!("made/up"), &json!("list")));
@@ -263,18 +264,18 @@ fn what_is_loaded_is_listed_and_while_nothing_is_it_is_said() {
     for answered in [get(fixture.at, "/health"), post(fixture.at, CHAT, HELLO)] {
         assert_eq!(
             (answered.status, answered.message().as_str()),
-            (503, "No model is loaded yet: try again in a moment.")
+            (503, "No model is loaded yet. Try again in a moment.")
         );
     }
 }
 
 #[test]
-fn one_is_replied_to_at_a_time_in_order_and_those_for_whom_there_is_no_place_may_come_again() {
+fn replies_are_written_in_order_and_requests_beyond_the_queue_are_refused() {
     let fixture = Fixture::start();
     let first = asked(fixture.at, CHAT, HELLO);
-    let (_, teller) = fixture.order();
+    let (_, sink) = fixture.order();
     let waiting: Vec<TcpStream> = (0..80).map(|_| asked(fixture.at, CHAT, HELLO)).collect();
-    // Refusals come at once; those who wait hear nothing yet.
+    // Refusals come immediately; waiting requests have no response yet.
     let refused = |stream: &TcpStream| {
         stream.set_nonblocking(true).unwrap();
         let came = stream.peek(&mut [0]).is_ok();
@@ -287,9 +288,9 @@ fn one_is_replied_to_at_a_time_in_order_and_those_for_whom_there_is_no_place_may
     for stream in full {
         let answered = answer(stream);
         assert_eq!((answered.status, answered.header("retry-after")), (429, Some("1")));
-        assert_eq!(answered.message(), "Too many requests are waiting for a reply: try again in a moment.");
+        assert_eq!(answered.message(), "Too many requests are waiting. Try again in a moment.");
     }
-    reply(teller);
+    reply(sink);
     for _ in 0..waiting.len() {
         reply(fixture.order().1);
     }
@@ -299,29 +300,29 @@ fn one_is_replied_to_at_a_time_in_order_and_those_for_whom_there_is_no_place_may
 }
 
 #[test]
-fn a_client_that_leaves_stops_its_reply_whether_it_streams_waits_or_has_not_begun() {
+fn a_client_that_leaves_stops_its_reply_whether_it_streams_or_waits() {
     let fixture = Fixture::start();
     for body in [STREAM, HELLO] {
         let client = asked(fixture.at, CHAT, body);
-        let (_, teller) = fixture.order();
-        teller.tell(Event::Started);
-        teller.tell(Event::Text("Good".to_owned()));
+        let (_, sink) = fixture.order();
+        sink.send(Event::Started);
+        sink.send(Event::Text("Good".to_owned()));
         thread::sleep(Duration::from_millis(50));
-        assert!(teller.flow().is_continue());
-        // Waits for its turn, and then does no longer.
+        assert!(sink.flow().is_continue());
+        // Waits in the queue, then leaves it.
         let waits = asked(fixture.at, CHAT, body);
         thread::sleep(Duration::from_millis(50));
         leave(waits);
         leave(client);
         soon(|| {
-            teller.tell(Event::Text("more".to_owned()));
-            teller.flow().is_break()
+            sink.send(Event::Text("more".to_owned()));
+            sink.flow().is_break()
         });
-        drop(teller);
+        drop(sink);
         let next = asked(fixture.at, CHAT, r#"{"max_tokens":77,"messages":[{"role":"user","content":""}]}"#);
-        let (order, teller) = fixture.order();
-        assert_eq!(order.max_tokens, Some(77), "the one that left was not written for");
-        reply(teller);
+        let (order, sink) = fixture.order();
+        assert_eq!(order.max_tokens, Some(77), "the client that left gets no reply");
+        reply(sink);
         assert_eq!(answer(next).status, 200);
     }
 }
@@ -336,19 +337,19 @@ fn each_request_is_logged_with_its_model_tokens_and_status() {
     let model = Some("made/up".to_owned());
     for body in [HELLO, STREAM] {
         let client = asked(fixture.at, CHAT, body);
-        let (_, teller) = fixture.order();
+        let (_, sink) = fixture.order();
         assert_eq!(logged(), (CHAT.to_owned(), model.clone(), None, None, false));
-        reply(teller);
+        reply(sink);
         assert_eq!(answer(client).status, 200);
         soon(|| logged() == (CHAT.to_owned(), model.clone(), Some(200), Some(3), true));
     }
     assert_eq!(post(fixture.at, CHAT, "{").status, 400);
     soon(|| logged() == (CHAT.to_owned(), None, Some(400), None, true));
 
-    // A client that leaves gets no tokens.
+    // A client that leaves has no token counts.
     let client = asked(fixture.at, CHAT, STREAM);
-    let (_, teller) = fixture.order();
-    teller.tell(Event::Started);
+    let (_, sink) = fixture.order();
+    sink.send(Event::Started);
     soon(|| logged().2 == Some(200));
     leave(client);
     soon(|| logged() == (CHAT.to_owned(), model.clone(), Some(200), None, true));
@@ -356,31 +357,31 @@ fn each_request_is_logged_with_its_model_tokens_and_status() {
 }
 
 #[test]
-fn clients_that_stall_hold_up_nobody() {
+fn stalled_clients_delay_nobody() {
     let fixture = Fixture::start();
-    // In the middle of the head, and of the body.
+    // Stalled in the middle of the head, and of the body.
     let _halves: Vec<TcpStream> = (0..20)
         .flat_map(|_| [send(fixture.at, "POST /v1/chat"), send(fixture.at, &head("POST", CHAT, "", 100))])
         .collect();
-    // One that reads nothing of far more than its connection holds.
+    // A client that reads nothing of a reply larger than the connection's buffers.
     let stalled = asked(fixture.at, CHAT, STREAM);
-    let (_, teller) = fixture.order();
-    teller.tell(Event::Started);
+    let (_, sink) = fixture.order();
+    sink.send(Event::Started);
     let begun = Instant::now();
     for _ in 0..64 {
-        teller.tell(Event::Text("x".repeat(1 << 20)));
+        sink.send(Event::Text("x".repeat(1 << 20)));
     }
-    teller.end(Ok(summary()));
+    sink.end(Ok(summary()));
     assert!(begun.elapsed() < Duration::from_secs(5), "the writer waited for the client");
     let next = asked(fixture.at, CHAT, HELLO);
     reply(fixture.order().1);
     assert_eq!(answer(next).status, 200);
-    // What it did not read is still there.
+    // The unread part is still there.
     assert!(answer(stalled).body.ends_with("data: [DONE]\n\n"));
 }
 
 #[test]
-fn a_writer_that_refuses_or_fails_is_heard_of() {
+fn a_writer_that_refuses_or_fails_is_reported() {
     let fixture = Fixture::start();
     let client = asked(fixture.at, CHAT, STREAM);
     fixture.order().1.end(Err(Refusal::context_length("the prompt is too long.")));
@@ -392,11 +393,11 @@ fn a_writer_that_refuses_or_fails_is_heard_of() {
 
     for (body, streams) in [(HELLO, false), (STREAM, true)] {
         let client = asked(fixture.at, CHAT, body);
-        let (_, teller) = fixture.order();
-        teller.tell(Event::Started);
-        teller.tell(Event::Text("Good".to_owned()));
-        // As when its thread ends.
-        drop(teller);
+        let (_, sink) = fixture.order();
+        sink.send(Event::Started);
+        sink.send(Event::Text("Good".to_owned()));
+        // The writer's thread ended.
+        drop(sink);
         let failed = answer(client);
         let error = if streams { failed.events().last().unwrap().to_string() } else { failed.body.clone() };
         assert_eq!(failed.status, if streams { 200 } else { 500 });
@@ -407,7 +408,7 @@ fn a_writer_that_refuses_or_fails_is_heard_of() {
 }
 
 #[test]
-fn a_connection_serves_several_requests_in_turn() {
+fn a_connection_serves_several_requests_in_sequence() {
     let (_server, at) = Fixture::start().reply_to_all();
     let mut stream = send(at, "");
     let request = format!(
@@ -427,37 +428,37 @@ fn a_connection_serves_several_requests_in_turn() {
 }
 
 #[test]
-fn a_server_that_ends_lets_replies_end_and_frees_its_port_at_once() {
+fn a_stopping_server_finishes_replies_and_frees_its_port_immediately() {
     let fixture = Fixture::start();
     let at = fixture.at;
     let client = asked(at, CHAT, STREAM);
-    let (_, teller) = fixture.order();
-    teller.tell(Event::Started);
+    let (_, sink) = fixture.order();
+    sink.send(Event::Started);
     let Fixture { server, writer, .. } = fixture;
     let ending = thread::spawn(move || server.finish());
     soon(|| TcpStream::connect(at).is_err());
     let address = Address { host: at.ip().to_string(), port: at.port(), key: String::new() };
     let next = Server::start(&address, writer).unwrap();
-    assert!(teller.flow().is_continue());
-    reply_end(teller);
+    assert!(sink.flow().is_continue());
+    reply_end(sink);
     assert!(answer(client).body.ends_with("data: [DONE]\n\n"));
     ending.join().unwrap();
     assert_eq!(get(next.address(), "/health").status, 200);
 }
 
-fn reply_end(teller: Teller) {
-    teller.tell(Event::Text("Good day".to_owned()));
-    teller.end(Ok(summary()));
+fn reply_end(sink: ReplySink) {
+    sink.send(Event::Text("Good day".to_owned()));
+    sink.end(Ok(summary()));
 }
 
 #[test]
-fn a_reply_that_does_not_end_is_given_up_soon_after_the_server() {
+fn a_reply_that_does_not_end_is_dropped_soon_after_the_server() {
     let fixture = Fixture::start();
     let _client = asked(fixture.at, CHAT, STREAM);
-    let (_, teller) = fixture.order();
-    teller.tell(Event::Started);
+    let (_, sink) = fixture.order();
+    sink.send(Event::Started);
     let begun = Instant::now();
     fixture.server.finish();
     assert!((3..9).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
-    assert!(teller.flow().is_break());
+    assert!(sink.flow().is_break());
 }

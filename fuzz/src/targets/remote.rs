@@ -1,6 +1,6 @@
 //! A reply that a server elsewhere streams.
 
-use foretoken_remote::reply::{Heard, Listener};
+use foretoken_remote::reply::{Listener, ReplyEvent};
 
 use super::{Memory, Target, corpus, repository};
 use crate::run::files;
@@ -56,10 +56,10 @@ pub fn target() -> Target {
 /// What is heard of a reply that comes in these parts, and in what words it was refused.
 fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
     let mut text = String::new();
-    let mut on = |heard: Heard<'_>| match heard {
-        Heard::Started => (),
-        Heard::WithoutExtras => (),
-        Heard::Thinking(piece) | Heard::Text(piece) => text.push_str(piece),
+    let mut on = |heard: ReplyEvent<'_>| match heard {
+        ReplyEvent::Started => (),
+        ReplyEvent::WithoutExtras => (),
+        ReplyEvent::Thinking(piece) | ReplyEvent::Text(piece) => text.push_str(piece),
     };
     let mut listener = Listener::new(&mut on);
     let taken = parts.iter().try_for_each(|part| listener.take(part));
@@ -75,7 +75,7 @@ fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
 
 /// A refusal without what is quoted at its end, which need not end like a sentence.
 fn own_words(refusal: &str) -> String {
-    let quoted = refusal.split_once(" It says: ");
+    let quoted = refusal.split_once(" Server message: ");
     assert!(
         quoted.is_none_or(|(_, said)| !said.contains(char::is_control) && said.chars().count() < 400),
         "{refusal:?}"

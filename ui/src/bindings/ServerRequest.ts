@@ -13,11 +13,11 @@ number: number,
  */
 started_at: number, 
 /**
- * "POST".
+ * HTTP method, for example "POST".
  */
 method: string, 
 /**
- * "/v1/chat/completions".
+ * Path, for example "/v1/chat/completions".
  */
 path: string, 
 /**
@@ -25,7 +25,7 @@ path: string,
  */
 model: string | null, 
 /**
- * HTTP status; `None` until the response begins, and of a request whose client left before that.
+ * HTTP status; `None` until the response begins, and if the client left before that.
  */
 status: number | null, 
 /**
@@ -37,7 +37,8 @@ prompt_tokens: number | null,
  */
 tokens: number | null, 
 /**
- * Decoding speed after the first round; `None` without a finished reply, or one of a single round.
+ * Decoding speed after the first round; `None` without a finished reply, or one of a single
+ * round.
  */
 tokens_per_second: number | null, 
 /**

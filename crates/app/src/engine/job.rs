@@ -4,7 +4,7 @@ use std::sync::mpsc;
 
 use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::{Round, Summary};
-use foretoken_server::{Order, Teller};
+use foretoken_server::{Order, ReplySink};
 
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -68,7 +68,7 @@ pub(super) enum Job {
     /// A reply for the local server.
     Serve {
         order: Box<Order>,
-        teller: Teller,
+        sink: ReplySink,
     },
     Measure {
         messages: Vec<ChatMessage>,

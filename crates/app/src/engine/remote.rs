@@ -7,7 +7,7 @@ use foretoken_engine::model::{ChatMessage, Role, Thinking};
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
 use foretoken_library::Secrets;
-use foretoken_remote::{Heard, Question, Reply};
+use foretoken_remote::{Question, Reply, ReplyEvent};
 
 use super::replying::{longest, system_prompt};
 use crate::cancel::Cancel;
@@ -68,15 +68,15 @@ impl Replier for Remote {
         let label = servers::label(server, model);
         let mut thinks = false;
         let reply = client.reply(&question, &|| cancel.is_cancelled(), &mut |heard| match heard {
-            Heard::Started => on(Event::Started { target: &label, draft: None }),
-            Heard::WithoutExtras => drop(self.plain.insert(server.address.clone())),
-            Heard::Thinking(text) => {
+            ReplyEvent::Started => on(Event::Started { target: &label, draft: None }),
+            ReplyEvent::WithoutExtras => drop(self.plain.insert(server.address.clone())),
+            ReplyEvent::Thinking(text) => {
                 if !std::mem::replace(&mut thinks, true) {
                     on(Event::Text { delta: THINKING.open });
                 }
                 on(Event::Text { delta: text });
             }
-            Heard::Text(text) => {
+            ReplyEvent::Text(text) => {
                 if std::mem::take(&mut thinks) {
                     on(Event::Text { delta: THINKING.close });
                     on(Event::Text { delta: "\n\n" });

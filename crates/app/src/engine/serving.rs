@@ -5,7 +5,7 @@ use std::sync::{Arc, mpsc};
 
 use foretoken_engine::trace::Summary;
 use foretoken_server::session::write;
-use foretoken_server::{Defaults, Order, Refusal, Teller, Writer, model_name};
+use foretoken_server::{Defaults, Order, Refusal, ReplySink, Writer, model_name};
 
 use super::job::Job;
 use super::local::Local;
@@ -28,22 +28,22 @@ impl Writer for ServerWriter {
         here.map(|target| model_name(&target.name))
     }
 
-    fn begin(&self, order: Order, teller: Teller) {
+    fn begin(&self, order: Order, sink: ReplySink) {
         self.give_way.all();
-        // Where the thread is gone, so is the teller then, which says so.
-        let _ = self.jobs.send(Job::Serve { order: Box::new(order), teller });
+        // Where the thread is gone, so is the sink then, which says so.
+        let _ = self.jobs.send(Job::Serve { order: Box::new(order), sink });
     }
 }
 
 impl Local {
     /// Writes a reply for the server. The conversation is the client's own: the system prompt of the settings is not
     /// put before it.
-    pub(super) fn serve(&mut self, order: Order, teller: Teller) {
-        let outcome = self.write(order, &teller).map_err(refusal);
-        teller.end(outcome);
+    pub(super) fn serve(&mut self, order: Order, sink: ReplySink) {
+        let outcome = self.write(order, &sink).map_err(refusal);
+        sink.end(outcome);
     }
 
-    fn write(&mut self, order: Order, teller: &Teller) -> Result<Summary> {
+    fn write(&mut self, order: Order, sink: &ReplySink) -> Result<Summary> {
         let PresetValues { sampling, speculation: asked, max_tokens, .. } = &self.defaults;
         let defaults = Defaults {
             sampling: sampling.clone(),
@@ -51,7 +51,7 @@ impl Local {
             thinking: self.settings.thinking,
             max_tokens: longest(*max_tokens),
         };
-        let written = write(&mut self.loaded()?.session, order, &defaults, teller);
+        let written = write(&mut self.loaded()?.session, order, &defaults, sink);
         written.map_err(|error| self.failed(error))
     }
 }

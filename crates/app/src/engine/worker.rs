@@ -90,10 +90,10 @@ impl Worker {
             Job::Title { messages, values, cancel, done } => {
                 let _ = done.send(self.title(&messages, &self.with(*values), &cancel));
             }
-            Job::Serve { order, teller } => {
+            Job::Serve { order, sink } => {
                 match self.here() {
-                    Ok(local) => local.serve(*order, teller),
-                    Err(error) => teller.end(Err(refusal(error))),
+                    Ok(local) => local.serve(*order, sink),
+                    Err(error) => sink.end(Err(refusal(error))),
                 }
                 self.local.keep_learned();
             }

@@ -160,7 +160,10 @@ fn a_server_that_is_not_there_is_told_of_and_nothing_is_stored() {
     let fixture = asking(&nobody.to_string());
     let (code, message) = fixture.refused(None, "Hello");
     assert_eq!(code, ErrorCode::Remote);
-    assert_eq!(message, format!("Nothing listens at {nobody}: check the port, and that the server runs."));
+    assert_eq!(
+        message,
+        format!("{nobody} refused the connection. Check the port, and that the server is running.")
+    );
     assert!(fixture.app.conversations().unwrap().is_empty());
     assert_eq!(fixture.app.test_server("far").unwrap_err().message, message);
     let long = "{\"error\":{\"code\":\"context_length_exceeded\",\"message\":\"Too long.\"}}";
@@ -317,7 +320,7 @@ fn that_a_server_takes_openais_own_fields_alone_is_learned_once_and_so_it_cannot
     let error = fixture.app.continue_reply(again.reply.id, listen().0).unwrap_err();
     assert_eq!(
         error.message,
-        "This server cannot continue a reply that was cut. Regenerate it, or ask it to go on."
+        "This server can't continue an interrupted reply. Regenerate it, or ask the model to go on."
     );
 }
 

@@ -9,7 +9,7 @@ use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::{Form, Session};
 use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_server::session::write;
-use foretoken_server::{Address, Defaults, Order, Server, Teller, Writer, model_name};
+use foretoken_server::{Address, Defaults, Order, ReplySink, Server, Writer, model_name};
 
 use crate::args::TalkArgs;
 use crate::error::{Error, Result};
@@ -41,7 +41,7 @@ pub struct Args {
 /// Handle of the session's thread, as the server's writer.
 struct SessionThread {
     model: String,
-    orders: mpsc::Sender<(Order, Teller)>,
+    orders: mpsc::Sender<(Order, ReplySink)>,
 }
 
 impl Writer for SessionThread {
@@ -49,9 +49,9 @@ impl Writer for SessionThread {
         Some(self.model.clone())
     }
 
-    fn begin(&self, order: Order, teller: Teller) {
-        // If the thread has ended, dropping the teller reports that to the client.
-        let _ = self.orders.send((order, teller));
+    fn begin(&self, order: Order, sink: ReplySink) {
+        // If the thread has ended, dropping the sink reports that to the client.
+        let _ = self.orders.send((order, sink));
     }
 }
 
@@ -91,13 +91,13 @@ fn form_if_any(source: &ModelSource) -> Result<Form> {
 }
 
 /// Writes one reply after the other until the sender is dropped.
-fn write_all(mut session: Session, defaults: &Defaults, orders: mpsc::Receiver<(Order, Teller)>) {
-    for (order, teller) in orders {
-        let outcome = write(&mut session, order, defaults, &teller);
+fn write_all(mut session: Session, defaults: &Defaults, orders: mpsc::Receiver<(Order, ReplySink)>) {
+    for (order, sink) in orders {
+        let outcome = write(&mut session, order, defaults, &sink);
         if let Err(error) = &outcome {
             tracing::warn!("no reply: {error}");
         }
-        teller.end(outcome.map_err(Into::into));
+        sink.end(outcome.map_err(Into::into));
         session.keep_learned();
     }
 }

@@ -185,7 +185,7 @@ fn a_server_that_cannot_start_prints_the_reason() {
             "Other computers can reach 0.0.0.0, so the server needs a key",
         ),
         (&["--port", port][..], "is in use. Choose another port"),
-        (&["--host", "no such host"][..], "'no such host' is no address of this computer."),
+        (&["--host", "no such host"][..], "'no such host' is not an address of this computer."),
         (&["--key", "with space"][..], "The server's key can have letters"),
     ] {
         let refused = run(&[&["serve"][..], &PAIR, arguments].concat());
