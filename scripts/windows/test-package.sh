@@ -77,9 +77,9 @@ windows "$folder/foretoken.exe" &
 started=$!
 if [ -n "$wine" ]; then
     # There is no WebView2, which it says.
-    says() { grep -qs "no start: WebView2 is missing.*https://developer.microsoft.com" "$data"/logs/*.log; }
+    says() { grep -qs "the start failed: WebView2 is missing.*https://developer.microsoft.com" "$data"/logs/*.log; }
     wait_for says || fail "it does not say that WebView2 is missing"
-    say "$(sed -n 's/.*no start: //p' "$data"/logs/*.log)"
+    say "$(sed -n 's/.*the start failed: //p' "$data"/logs/*.log)"
 else
     sleep 15
 fi

@@ -20,7 +20,7 @@ use foretoken_app::ipc::{
     Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerRequest, ServerStatus,
     Settings, Theme, TokenCount, TokenSource, TraceStorage, Unsent, ViewState,
 };
-use foretoken_app::pace::{Pace, Pacer, Teller};
+use foretoken_app::pace::{EventSender, Pace, Pacer};
 
 use crate::drag::Drags;
 use crate::file_manager;
@@ -287,7 +287,7 @@ impl Shell<'_> {
     fn paced<E: Serialize + Send + 'static, T>(
         &self,
         channel: Channel<Vec<E>>,
-        work: impl FnOnce(Teller<E>) -> Result<T>,
+        work: impl FnOnce(EventSender<E>) -> Result<T>,
     ) -> Result<T> {
         let tell = move |events| {
             if let Err(error) = channel.send(events) {
@@ -296,7 +296,7 @@ impl Shell<'_> {
         };
         let pacer = Pacer::start(&self.state()?, tell);
         let pacer = pacer.map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
-        let outcome = work(pacer.teller());
+        let outcome = work(pacer.sender());
         pacer.finish();
         outcome
     }

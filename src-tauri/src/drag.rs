@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use foretoken_app::board::Board;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{CommandError, Dropped, ErrorCode, FILE_BYTES, FileDrag, FileKind};
+use foretoken_app::observable::Observable;
 use tauri::DragDropEvent;
 
 #[derive(Clone)]
 pub struct Drags {
-    board: Arc<Board<FileDrag>>,
+    state: Arc<Observable<FileDrag>>,
     /// The files dropped last.
     dropped: Arc<Mutex<Vec<PathBuf>>>,
     /// A page has watched.
@@ -25,7 +25,7 @@ pub struct Drags {
 impl Default for Drags {
     fn default() -> Self {
         Self {
-            board: Arc::new(Board::showing(FileDrag::Left)),
+            state: Arc::new(Observable::new(FileDrag::Left)),
             dropped: Arc::default(),
             is_watched: Arc::default(),
         }
@@ -59,9 +59,9 @@ impl Drags {
         }
     }
 
-    /// Watches for the page, see [`Board::watch_from_page`].
+    /// Watches for the page, see [`Observable::watch_from_page`].
     pub fn watch(&self, watcher: impl Fn(&FileDrag) -> bool + Send + 'static) {
-        self.board.watch_from_page(watcher);
+        self.state.watch_from_page(watcher);
         if !self.is_watched.swap(true, Ordering::Relaxed) {
             self.show(FileDrag::Left);
         }
@@ -84,7 +84,7 @@ impl Drags {
     }
 
     fn show(&self, drag: FileDrag) {
-        self.board.update(|shown| *shown = drag);
+        self.state.update(|shown| *shown = drag);
     }
 }
 

@@ -1,5 +1,6 @@
-//! A day of use in an hour or less, without a window: messages, other drafts, other targets, arenas. Says what the
-//! process takes meanwhile, and fails where that grows. `make soak` runs it; MESSAGES says how many.
+//! Soak test without a window: messages, changing drafts and targets, arenas. Prints the resources
+//! of the process, and fails if they grow. `make soak` runs it; MESSAGES sets the number of
+//! messages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::path::Path;
@@ -18,32 +19,32 @@ use foretoken_library::{Folders, SMOLLM2, STARTER, STARTER_DRAFT};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Of 2,000 messages: 200 drafts, 50 targets, 10 arenas, 100 conversations.
+/// With 2,000 messages: 200 drafts, 50 targets, 10 arenas, 100 conversations.
 const MESSAGES: u32 = 2_000;
 const DRAFT_EVERY: u32 = 10;
 const TARGET_EVERY: u32 = 40;
 const ARENA_EVERY: u32 = 200;
 const CONVERSATION_EVERY: u32 = 20;
 const SAMPLE_EVERY: u32 = 40;
-/// What came before does not count: everything has been loaded once.
-const WARM: f64 = 0.2;
+/// Share of messages before the first sample that counts: then everything has been loaded once.
+const WARM_UP: f64 = 0.2;
 
-/// What may have grown since then.
-const MEMORY: f64 = 1.05;
-/// Bytes: SQLite writes the log back into the database at 4 MB, and rewinds it.
-const LOG: u64 = 16 << 20;
+/// Allowed growth of memory since then.
+const MAX_GROWTH: f64 = 1.05;
+/// Largest write-ahead log in bytes: SQLite checkpoints it at 4 MB.
+const MAX_LOG: u64 = 16 << 20;
 
-/// What the process takes.
+/// Resources of the process.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     message: u32,
-    /// Bytes in memory.
+    /// Resident memory in bytes.
     resident: u64,
     threads: usize,
     files: usize,
     /// Bytes of the database's log.
     log: u64,
-    /// Files in the folder for temporary ones.
+    /// Files in the temporary folder.
     temporary: usize,
 }
 
@@ -89,7 +90,7 @@ impl Soak {
         soak
     }
 
-    /// Changes the settings and waits until they are those of the engine.
+    /// Changes the settings and waits until the engine has applied them.
     fn set(&self, change: impl FnOnce(&mut Settings)) {
         let mut settings = self.app.settings();
         change(&mut settings);
@@ -108,13 +109,13 @@ impl Soak {
         }
     }
 
-    /// What happens beside a message.
+    /// Changes draft or target, or runs an arena, depending on the message number.
     fn change(&self, message: u32) {
         if message.is_multiple_of(TARGET_EVERY) {
             let target = self.targets[(message / TARGET_EVERY) as usize % self.targets.len()];
             self.set(|settings| settings.target = target.to_owned());
         } else if self.is_second_target() && message % TARGET_EVERY == DRAFT_EVERY / 2 {
-            // The second target is the slow one: back to the first after some messages.
+            // The second target is slow, so the first returns after some messages.
             self.set(|settings| settings.target = STARTER.to_owned());
         }
         if message.is_multiple_of(DRAFT_EVERY) {
@@ -161,13 +162,13 @@ fn main() -> ExitCode {
         if message.is_multiple_of(CONVERSATION_EVERY) {
             conversation = None;
         }
-        let heard = Arc::clone(&events);
-        let hear = Arc::new(move |_| *heard.lock().unwrap() += 1);
+        let count = Arc::clone(&events);
+        let on_event = Arc::new(move |_| *count.lock().unwrap() += 1);
         let reply =
-            soak.app.send(conversation, format!("Tell me about fox {message}.").as_str(), hear).unwrap();
+            soak.app.send(conversation, format!("Tell me about fox {message}.").as_str(), on_event).unwrap();
         assert_eq!(reply.reply.problem, None);
         conversation = Some(reply.conversation.id);
-        // With the same target each time.
+        // Compares samples with the same target.
         if (message + 1).is_multiple_of(SAMPLE_EVERY) {
             let sample = Sample::take(message + 1, folder.path());
             let Sample { resident, threads, files, log, temporary, .. } = sample;
@@ -186,12 +187,13 @@ fn main() -> ExitCode {
     if complaints.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// What grew since it was warm: the middle of the last fifth against the middle of the first one after that.
+/// Lists resources that grew: compares the median of the last fifth with that of the first fifth
+/// after the warm-up.
 fn complaints(samples: &[Sample], messages: u32) -> Vec<String> {
     let warm: Vec<Sample> = samples
         .iter()
         .copied()
-        .filter(|sample| f64::from(sample.message) > WARM * f64::from(messages))
+        .filter(|sample| f64::from(sample.message) > WARM_UP * f64::from(messages))
         .collect();
     let part = (warm.len() / 5).max(1);
     let (first, last) = (&warm[..part], &warm[warm.len() - part..]);
@@ -208,13 +210,13 @@ fn complaints(samples: &[Sample], messages: u32) -> Vec<String> {
             complaints.push(format!("{what} grew from {before} to {after}"));
         }
     };
-    grown("bytes in memory", |sample| sample.resident, MEMORY);
+    grown("bytes in memory", |sample| sample.resident, MAX_GROWTH);
     grown("threads", |sample| sample.threads as u64, 1.0);
     grown("open files", |sample| sample.files as u64, 1.0);
     grown("temporary files", |sample| sample.temporary as u64, 1.0);
     let log = samples.iter().map(|sample| sample.log).max().unwrap_or_default();
     println!("the log of the database: {log} bytes at most");
-    if log > LOG {
+    if log > MAX_LOG {
         complaints.push(format!("the log of the database has {log} bytes"));
     }
     complaints

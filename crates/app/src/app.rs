@@ -1,5 +1,5 @@
-//! What a person can do, without a window: every command is a method here. Puts store, library and engine
-//! together; whoever has a window or a terminal only passes on.
+//! The application without a window: every command is a method of [`App`]. It connects store,
+//! library and engine; a window or terminal only forwards commands.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,19 +11,19 @@ use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Library, Secrets};
 use foretoken_store::Store;
 
-use crate::cancel::{Latest, Turns};
+use crate::cancel::{JobSlot, Latest};
 use crate::engine::{Engine, OnAdvice, Repliers};
 use crate::error::Result;
-use crate::facing::Facing;
 use crate::hub::FromHub;
+use crate::inspection::Inspections;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Folder, Message,
     ModelEntry, SearchHit, ServerRequest, ServerStatus, Settings,
 };
 use crate::learning::LearnedFile;
 use crate::lock::lock;
-use crate::looking::Looks;
 use crate::models::{InstalledModel, Models};
+use crate::open_conversation::OpenConversation;
 use crate::recommend::Computer;
 use crate::replier::Replier;
 use crate::running::Running;
@@ -32,12 +32,12 @@ use crate::serving::Serving;
 use crate::speeds::Speeds;
 use crate::start_problem::StartProblem;
 use crate::unstored::Unstored;
-use crate::{settings, shown};
+use crate::{page_status, settings};
 
-/// Search results shown at most.
+/// Most search results shown.
 const MAX_HITS: u32 = 50;
 
-/// Messages of earlier conversations that may be repeated at most.
+/// Most messages of earlier conversations that drafts may repeat.
 const MAX_EARLIER: u32 = 200;
 
 /// The application behind the window.
@@ -45,46 +45,47 @@ pub struct App {
     pub(crate) engine: Engine,
     serving: Serving,
     store: Mutex<Store>,
-    /// What the store refused and shall still have.
+    /// Replies that could not be stored yet.
     pub(crate) unstored: Unstored,
-    /// Replies, checks and arenas: one at a time.
-    pub(crate) turns: Turns,
+    /// Slot for the running reply, check or arena.
+    pub(crate) slot: JobSlot,
     pub(crate) running: Running,
-    /// The import under way.
+    /// Running import.
     pub(crate) importing: Latest,
-    /// The count of a conversation's files under way.
+    /// Running count of a conversation's attachments.
     pub(crate) counting: Latest,
     settings: Mutex<Settings>,
-    /// Held while settings change, so that store, memory and engine agree on the last.
+    /// Held while settings change, so that store, memory and engine agree on the last ones.
     pub(crate) saving: Mutex<()>,
-    /// The conversation that is open. Locked while `saving` is held, and before the store.
-    pub(crate) facing: Mutex<Facing>,
-    /// What comes from the hub; an error when nothing can.
+    /// The open conversation. Locked while `saving` is held, and before the store.
+    pub(crate) open: Mutex<OpenConversation>,
+    /// The hub; an error if it cannot be used.
     pub(crate) hub: Result<FromHub>,
     pub(crate) library: Library,
-    /// Keys of servers elsewhere.
+    /// Keys of remote servers.
     pub(crate) secrets: Secrets,
     speeds: Speeds,
     folders: Folders,
-    /// What the person is still to be told.
+    /// Notices that the user has not seen yet.
     notices: Mutex<Vec<String>>,
 }
 
 impl App {
-    /// Opens the store in `folders` and starts the engine, for a program that can be a
-    /// [`Renderer::this_program`]. `resources` is where the bundled models were installed, where they were.
+    /// Opens the store in `folders` and starts the engine, for a program that supports
+    /// [`Renderer::this_program`]. `resources` is the folder of the installed bundled models, if
+    /// any.
     ///
     /// # Errors
-    /// When the folder or the database cannot be used: nothing could be kept then.
+    /// Returns an error if the folder or the database cannot be used: nothing could be saved then.
     pub fn start(folders: Folders, resources: Option<&Path>) -> Result<Self, StartProblem> {
         Self::start_on(folders, resources, Arc::new(ThisComputer), Renderer::this_program(), None)
     }
 
-    /// The same, with models loaded onto `hardware` and their chat templates given to `renderer`. Where there is a
-    /// `replier`, it replies in their place.
+    /// Starts the application with models on `hardware` and chat templates rendered by `renderer`.
+    /// A `replier` replaces the models.
     ///
     /// # Errors
-    /// As [`Self::start`].
+    /// Same as [`Self::start`].
     pub fn start_on(
         folders: Folders,
         resources: Option<&Path>,
@@ -118,24 +119,24 @@ impl App {
             speeds,
             store: Mutex::new(store),
             unstored: Unstored::default(),
-            turns: Turns::default(),
+            slot: JobSlot::default(),
             running: Running::default(),
             importing: Latest::default(),
             counting: Latest::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
-            facing: Mutex::default(),
+            open: Mutex::default(),
             folders,
             notices: Mutex::new(settings::notice(&unreadable).into_iter().collect()),
         })
     }
 
-    /// Has the person told `notice`.
+    /// Queues a notice for the user.
     pub(crate) fn notify(&self, notice: String) {
         lock(&self.notices).push(notice);
     }
 
-    /// What the person is to be told of this start, each sentence once.
+    /// Returns the notices of this start, each once.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.notices))
     }
@@ -159,7 +160,7 @@ impl App {
         lock(&self.settings).clone()
     }
 
-    /// Stores `settings` and makes them those of every later reply.
+    /// Stores `settings` and applies them to all later replies.
     pub fn save_settings(&self, settings: Settings) -> Result<Settings> {
         self.change_settings(|_| settings)
     }
@@ -173,19 +174,19 @@ impl App {
         lock(&self.settings).clone_from(&settings);
         let applied = self.apply_settings(concerns_engine(&before, &settings));
         drop(saving);
-        // Its address may have to be looked up, which no other change waits for.
+        // Resolving its address may take time, which other changes do not wait for.
         if settings.server != before.server {
             self.serving.apply(|| self.settings().server);
         }
         applied.map(|()| settings)
     }
 
-    /// Whether the local server runs, and where.
+    /// Returns the status of the local server.
     pub fn server_status(&self) -> ServerStatus {
         self.serving.status()
     }
 
-    /// The latest requests to the local server, the latest first; none while it does not run.
+    /// Returns the latest requests to the local server, the latest first; none while it is stopped.
     pub fn server_requests(&self) -> Vec<ServerRequest> {
         self.serving.requests()
     }
@@ -194,21 +195,23 @@ impl App {
         self.engine.watch(watcher);
     }
 
-    /// The same for the page, told of what is different alone; see [`crate::board::Board::watch_from_page`].
+    /// Watches changes of the engine's status for the page; see
+    /// [`crate::observable::Observable::watch_from_page`].
     pub fn watch_engine_changes(&self, watcher: impl Fn(EngineChange) -> bool + Send + Sync + 'static) {
-        self.engine.watch_from_page(shown::changes(watcher));
+        self.engine.watch_from_page(page_status::changes(watcher));
     }
 
-    /// Looks for what could compute, and lists it in the engine's status; takes a while where GPUs have to be opened.
+    /// Looks for devices and lists them in the engine's status; takes a while if GPUs have to be
+    /// opened.
     pub fn look_for_devices(&self) {
         self.engine.look_for_devices(&self.settings());
     }
 
-    /// Adds the model at `path` to the lists, if it is one.
+    /// Adds the model at `path` to the lists, if it is a model.
     pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
         let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
         let added = InstalledModel::added(&path);
-        let looked = Looks::default().one(&path, move || {
+        let looked = Inspections::default().one(&path, move || {
             ModelSource::open(&added.path)?.config()?;
             Ok::<_, foretoken_engine::Error>(added.entry())
         });
@@ -223,8 +226,8 @@ impl App {
         Ok(entry)
     }
 
-    /// Takes a model off the lists again; the file stays. Where it was in use the default replaces it as the
-    /// target, and what fits best as the draft.
+    /// Takes a model off the lists; the file stays. If it was in use, the default replaces it as
+    /// the target, and the best fitting draft as the draft.
     pub fn remove_model(&self, id: &str) -> Result<()> {
         let remove = |mut settings: Settings| {
             settings.added_models.retain(|added| added != id);
@@ -242,7 +245,7 @@ impl App {
         Ok(self.store().conversations()?.into_iter().map(Into::into).collect())
     }
 
-    /// The messages that a conversation shows, oldest first.
+    /// Returns the messages of the shown branch, oldest first.
     pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
         let messages = self.unstored.over(|| self.store().messages(conversation))?;
         let shown = |(row, unstored)| Ok(Message { unstored, ..Message::try_from(self.measured(row))? });
@@ -250,7 +253,7 @@ impl App {
         Ok(self.with_speedups(messages))
     }
 
-    /// The rounds of a reply, as they are stored: a JSON array.
+    /// Returns the stored rounds of a reply as a JSON array.
     pub fn trace_json(&self, message: i64) -> Result<String> {
         Ok(format!("[{}]", self.rounds(message)?.join(",")))
     }
@@ -285,27 +288,28 @@ impl App {
         Ok(hits.into_iter().map(Into::into).collect())
     }
 
-    /// What is known of this computer, with the device that the loaded target is on.
+    /// Returns the facts about this computer, with the device of the loaded target.
     pub(crate) fn computer(&self) -> Computer {
         let EngineStatus { memory, device, .. } = self.engine.status();
         let has_gpu = memory.gpu_bytes > 0;
         let memory_bytes = match has_gpu {
             true => memory.gpu_free_bytes,
-            // The loaded models would make way.
+            // Memory of the loaded models counts as free, because they would be unloaded.
             false => free_memory() + memory.target_bytes + memory.draft_bytes,
         };
         let installed = self.library.installed().into_iter().map(|model| model.name).collect();
-        let reading = self.speeds.reading(&device);
+        let reading = self.speeds.bandwidth(&device);
         let (disk_bytes, coming) = (self.library.free_disk(), self.coming());
         Computer { memory_bytes, disk_bytes, has_gpu, reading, installed, coming }
     }
 
-    /// Ends the reply, the check or the arena that is queued or under way, after its present round.
+    /// Stops the queued or running reply, check or arena after its current round.
     pub fn stop(&self) {
-        self.turns.cancel();
+        self.slot.cancel();
     }
 
-    /// Gives up what is being loaded: a target for the one that is loaded, and where it is, a draft for none.
+    /// Cancels loading: the target returns to the loaded one, if there is one, and the draft to
+    /// none.
     pub fn cancel_loading(&self) -> Result<()> {
         let status = self.engine.status();
         let Some(loading) = status.loading else { return Ok(()) };
@@ -326,7 +330,7 @@ impl App {
     /// Tries every draft on a conversation, or on a sample; waits for the end.
     ///
     /// # Errors
-    /// `NoTarget`, `NotFound`, and those of rendering the conversation.
+    /// Returns `NoTarget`, `NotFound`, and errors of the chat template.
     pub fn advise(&self, conversation: Option<i64>, on_advice: OnAdvice) -> Result<()> {
         let messages = match conversation {
             Some(id) => self.seen(id)?,
@@ -340,12 +344,13 @@ impl App {
         self.engine.stop_advising();
     }
 
-    /// Writes a file for the person, see [`crate::save`]; into the data folder where there is no other place.
+    /// Writes a file for the user, see [`crate::save`]; into the data folder if there is no other
+    /// place.
     pub fn save_file(&self, name: &str, text: &str) -> Result<String> {
         Ok(save(&self.exports(), name, text)?.display().to_string())
     }
 
-    /// Where files for the person go.
+    /// Returns the folder for the user's files.
     pub(crate) fn exports(&self) -> PathBuf {
         downloads().unwrap_or_else(|| self.folders.root().join("exports"))
     }
@@ -355,13 +360,13 @@ impl App {
     }
 }
 
-/// Whether there is more in a change than what concerns the page, the server and conversations that are to come.
+/// Returns whether a change concerns more than the page, the server and new conversations.
 fn concerns_engine(before: &Settings, settings: &Settings) -> bool {
     let Settings { appearance, server, presets, hidden_presets, model_presets, .. } = before.clone();
     *before != Settings { appearance, server, presets, hidden_presets, model_presets, ..settings.clone() }
 }
 
-/// What may be repeated of earlier conversations.
+/// Returns the texts of earlier conversations that drafts may repeat.
 pub(crate) fn earlier(store: &Store, settings: &Settings) -> Result<Vec<String>> {
     Ok(if settings.learn_from_earlier { store.latest_texts(MAX_EARLIER)? } else { Vec::new() })
 }

@@ -1,4 +1,4 @@
-//! Files beside a question: what may be attached, how a model reads it, and how many tokens that takes.
+//! Attachments of questions: their limits, their place in the prompt, and their token counts.
 
 use foretoken_engine::model::{Special, Tokenizer};
 use foretoken_engine::trace::Summary;
@@ -13,44 +13,44 @@ use crate::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, CommandError, ContextUse, ErrorCode, Sent, TokenCount,
 };
 
-/// What a person asks, with all files at hand.
+/// A question with all its attachments loaded.
 pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) attached: Vec<store::Attached>,
 }
 
 impl Question {
-    /// For the store.
+    /// Returns the question for the store.
     pub(crate) fn asked(&self) -> store::Asked<'_> {
         store::Asked { text: &self.text, attached: &self.attached }
     }
 
-    /// As a model reads it.
+    /// Returns the text for the model.
     pub(crate) fn words(&self) -> String {
         words(&self.text, &self.attached)
     }
 }
 
 impl App {
-    /// A file that stands beside a message.
+    /// Returns a stored attachment.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// Returns `NotFound` if it does not exist.
     pub fn attachment(&self, id: i64) -> Result<Attached> {
         Ok(self.store().attachment(id)?.into())
     }
 
-    /// The tokens that a file takes in a prompt.
+    /// Counts the tokens of an attachment in a prompt.
     pub fn count_attachment(&self, file: &Attached) -> TokenCount {
         self.count(&[block(&file.name, &file.text)], &Cancel::default())
     }
 
-    /// Tokens in the model's context before the next message, and how many of them are the system prompt's and the
-    /// files'. The last reply has counted them, unless the context or the model has changed since. A later call makes
-    /// the count under way an estimate.
+    /// Counts the tokens in the model's context before the next message, and those of the system
+    /// prompt and the attachments. The last reply's count is used unless the context or the model
+    /// has changed since. A later call turns a running count into an estimate.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// Returns `NotFound` if the conversation does not exist.
     pub fn context_use(&self, conversation: Option<i64>) -> Result<ContextUse> {
         let counting = self.counting.begin();
         let target = self.engine.status().target.map(|target| target.label);
@@ -83,8 +83,8 @@ impl App {
         Ok(ContextUse { used, system_prompt, attachments })
     }
 
-    /// The tokens of all these together: estimated where there is no tokenizer, where they cannot fit anyway, and where
-    /// nobody waits for them any more.
+    /// Counts the tokens of all texts: estimated without a tokenizer, if they cannot fit anyway,
+    /// and once the result is no longer needed.
     fn count(&self, texts: &[String], counting: &Cancel) -> TokenCount {
         let bytes = texts.iter().map(String::len).sum();
         let context = self.engine.status().target.map_or(0, |target| target.context as usize);
@@ -96,15 +96,16 @@ impl App {
         };
         let counted: Option<usize> = texts.iter().map(encode).sum();
         let tokens = counted.unwrap_or_else(|| estimated(bytes));
-        // Of no text at all, nothing is to be counted.
+        // An empty list has no tokens.
         let exact = counted.is_some() && tokenizer.is_some();
         TokenCount { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), exact }
     }
 
-    /// What was sent, if there is something in it.
+    /// Loads and checks a message to send.
     ///
     /// # Errors
-    /// `EmptyPrompt`; `BadAttachment` for files that are too many or too long; `NotFound` for those that are gone.
+    /// Returns `EmptyPrompt`; `BadAttachment` for too many or too long attachments; `NotFound` for
+    /// missing ones.
     pub(crate) fn question(&self, sent: Sent) -> Result<Question> {
         let Sent { text, kept, attached } = sent;
         if kept.len() + attached.len() > ATTACHMENTS {
@@ -118,11 +119,13 @@ impl App {
             let name = shown_name(&file.name);
             let text = &file.text;
             if text.trim().is_empty() {
-                return Err(refused(format!("{name} has no text in it. Remove it.")));
+                return Err(refused(format!("{name} contains no text. Remove it.")));
             }
             if text.len() > ATTACHMENT_BYTES {
                 let most = ATTACHMENT_BYTES >> 20;
-                return Err(refused(format!("{name} has more than {most} MB of text. Attach a part of it.")));
+                return Err(refused(format!(
+                    "{name} has more than {most} MB of text. Attach only part of it."
+                )));
             }
             files.push(Attached { name, ..file }.into());
         }
@@ -133,7 +136,7 @@ impl App {
         Ok(Question { text, attached: files })
     }
 
-    /// Messages as a model reads them: with the files beside them in their text.
+    /// Returns the messages as the model receives them, with their attachments in the text.
     pub(crate) fn as_read(&self, mut messages: Vec<store::Message>) -> Result<Vec<store::Message>> {
         for message in messages.iter_mut().filter(|message| !message.attachments.is_empty()) {
             let attached = self.store().attached(message.id)?;
@@ -143,7 +146,7 @@ impl App {
     }
 }
 
-/// Tokens in the context after a stored reply, where they were counted.
+/// Returns the tokens in the context after a stored reply, if they were counted.
 fn tokens_after(reply: &store::Message) -> Option<u32> {
     let summary: Summary = serde_json::from_str(reply.summary.as_deref()?).ok()?;
     Some(summary.prompt_tokens + summary.tokens)
@@ -153,7 +156,7 @@ fn refused(message: String) -> CommandError {
     CommandError::new(ErrorCode::BadAttachment, message)
 }
 
-/// A name on one line, as long as names of files are.
+/// Shortens a name to one line and the usual length of file names.
 pub(crate) fn shown_name(name: &str) -> String {
     let name: String = name.chars().filter(|letter| !letter.is_control()).take(255).collect();
     match name.trim() {
@@ -162,14 +165,15 @@ pub(crate) fn shown_name(name: &str) -> String {
     }
 }
 
-/// The prompt that a question and the files beside it make: the files come first, each as [`block`].
+/// Joins a question and its attachments into a prompt: each attachment as a [`block`], then the
+/// question.
 fn words(text: &str, attached: &[store::Attached]) -> String {
     let mut parts: Vec<String> = attached.iter().map(|file| block(&file.name, &file.text)).collect();
     parts.extend((!text.is_empty()).then(|| text.to_owned()));
     parts.join("\n\n")
 }
 
-/// A file's name, and its text in a fence that is longer than any in it.
+/// Formats an attachment: its name, and its text in a fence longer than any fence in it.
 fn block(name: &str, text: &str) -> String {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let language = name.rsplit_once('.').map_or("", |(_, end)| end);
@@ -179,7 +183,7 @@ fn block(name: &str, text: &str) -> String {
     format!("{name}:\n{fence}{language}\n{text}{end}{fence}")
 }
 
-/// Backticks in a row, at most.
+/// Returns the longest run of backticks.
 fn longest_run(text: &str) -> usize {
     text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
 }
@@ -191,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_stands_before_the_question_in_a_fence_with_its_name() {
+    fn an_attachment_comes_before_the_question_in_a_fence_with_its_name() {
         let file = |name: &str, text: &str| store::Attached {
             name: name.to_owned(),
             kind: AttachmentKind::Text,
@@ -206,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn no_fence_in_a_file_ends_its_own() {
+    fn a_fence_in_an_attachment_does_not_end_its_block() {
         for (text, fence) in [("```\nx\n```", "````"), ("a `` b", "```"), ("``````", "```````")] {
             let block = block("x.tar.gz !", text);
             assert_eq!(block, format!("x.tar.gz !:\n{fence}\n{text}\n{fence}"));
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_one_line_and_never_empty() {
+    fn a_shown_name_is_one_line_and_never_empty() {
         assert_eq!(shown_name(" a\nb\u{7}.txt "), "ab.txt");
         assert_eq!(shown_name("\n"), "text");
         assert_eq!(shown_name(&"ä".repeat(300)).chars().count(), 255);

@@ -1,5 +1,5 @@
-//! Cancelling a job: each has a [`Cancel`] of its own, which is made with it and handed on with it. So nobody
-//! cancels a job that came before or after the one that was meant.
+//! Cancellation of jobs: each job has a [`Cancel`] of its own, created with it and passed along. So
+//! a cancellation never affects an earlier or later job.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex};
 
 use crate::lock::lock;
 
-/// Whether a job shall end; all clones are about the same job.
+/// Flag of a job; all clones belong to the same job.
 #[derive(Debug, Clone, Default)]
 pub struct Cancel(Arc<AtomicBool>);
 
 impl Cancel {
-    /// Ends the job after its present step, or soon after its beginning while it is queued.
+    /// Ends the job after its current step, or soon after its start if it is queued.
     pub fn cancel(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -21,18 +21,18 @@ impl Cancel {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// `Break` once it is cancelled.
+    /// Returns `Break` once the job is cancelled.
     pub fn flow(&self) -> ControlFlow<()> {
         if self.is_cancelled() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
-/// The latest job of its kind, queued or under way.
+/// Latest job of its kind, queued or running.
 #[derive(Debug, Default)]
 pub struct Latest(Mutex<Cancel>);
 
 impl Latest {
-    /// Ends the one before, and returns what is to be handed to the next.
+    /// Cancels the previous job and returns the flag of the next.
     pub fn begin(&self) -> Cancel {
         let next = Cancel::default();
         std::mem::replace(&mut *lock(&self.0), next.clone()).cancel();
@@ -44,60 +44,60 @@ impl Latest {
     }
 }
 
-/// Jobs that give way to anything else that is asked for.
+/// Background jobs, which any other job cancels.
 #[derive(Debug, Default)]
-pub struct GiveWay {
+pub struct BackgroundJobs {
     /// Trials of drafts.
     pub trials: Latest,
     pub title: Latest,
 }
 
-impl GiveWay {
-    /// Ends them all.
+impl BackgroundJobs {
+    /// Cancels all background jobs.
     pub fn all(&self) {
         self.trials.end();
         self.title.end();
     }
 }
 
-/// Lets one job go on at a time, queued or under way, and knows which.
+/// Slot that allows one queued or running job at a time.
 #[derive(Debug, Default)]
-pub struct Turns(Mutex<Option<Cancel>>);
+pub struct JobSlot(Mutex<Option<Cancel>>);
 
-/// The right to be the one job; given back when it is dropped.
+/// Guard of the slot, which is free again when the guard is dropped.
 #[derive(Debug)]
-pub struct Turn<'a> {
-    turns: &'a Turns,
+pub struct SlotGuard<'a> {
+    slot: &'a JobSlot,
     cancel: Cancel,
 }
 
-impl Turns {
-    /// `None` while another job has it.
-    pub fn take(&self) -> Option<Turn<'_>> {
+impl JobSlot {
+    /// Takes the slot; `None` while another job has it.
+    pub fn take(&self) -> Option<SlotGuard<'_>> {
         let mut current = lock(&self.0);
         if current.is_some() {
             return None;
         }
         let cancel = current.insert(Cancel::default()).clone();
-        Some(Turn { turns: self, cancel })
+        Some(SlotGuard { slot: self, cancel })
     }
 
-    /// Cancels the job that has the turn; without one nothing happens.
+    /// Cancels the job in the slot, if there is one.
     pub fn cancel(&self) {
         lock(&self.0).iter().for_each(Cancel::cancel);
     }
 }
 
-impl Turn<'_> {
-    /// To be handed to the job.
+impl SlotGuard<'_> {
+    /// Returns the job's flag.
     pub fn cancel(&self) -> Cancel {
         self.cancel.clone()
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for SlotGuard<'_> {
     fn drop(&mut self) {
-        *lock(&self.turns.0) = None;
+        *lock(&self.slot.0) = None;
     }
 }
 
@@ -106,33 +106,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_cancelled_from_the_moment_it_has_its_turn() {
-        let turns = Turns::default();
-        let turn = turns.take().unwrap();
-        turns.cancel();
-        assert!(turn.cancel().is_cancelled() && turn.cancel().flow().is_break());
+    fn a_job_can_be_cancelled_as_soon_as_it_has_the_slot() {
+        let slot = JobSlot::default();
+        let guard = slot.take().unwrap();
+        slot.cancel();
+        assert!(guard.cancel().is_cancelled() && guard.cancel().flow().is_break());
     }
 
     #[test]
-    fn cancelling_reaches_no_job_before_or_after_the_one_that_has_the_turn() {
-        let turns = Turns::default();
-        turns.cancel();
-        let first = turns.take().unwrap();
+    fn cancelling_affects_no_earlier_or_later_job() {
+        let slot = JobSlot::default();
+        slot.cancel();
+        let first = slot.take().unwrap();
         let kept = first.cancel();
         drop(first);
-        turns.cancel();
-        let second = turns.take().unwrap();
+        slot.cancel();
+        let second = slot.take().unwrap();
         assert!(!kept.is_cancelled() && !second.cancel().is_cancelled());
-        turns.cancel();
+        slot.cancel();
         assert!(!kept.is_cancelled() && second.cancel().is_cancelled());
     }
 
     #[test]
-    fn there_is_one_turn_and_it_comes_back() {
-        let turns = Turns::default();
-        let turn = turns.take();
-        assert!(turn.is_some() && turns.take().is_none());
-        drop(turn);
-        assert!(turns.take().is_some());
+    fn there_is_one_slot_and_it_is_returned() {
+        let slot = JobSlot::default();
+        let guard = slot.take();
+        assert!(guard.is_some() && slot.take().is_none());
+        drop(guard);
+        assert!(slot.take().is_some());
     }
 }

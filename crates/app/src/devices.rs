@@ -1,13 +1,13 @@
-//! What could compute, as the settings list it. Looked for when somebody wants to see it, since that wakes GPUs: first
-//! what there is, then what each GPU promises, for which it is opened.
+//! Devices in the settings. They are looked for only when the list is opened, because that wakes
+//! GPUs: first their names, then the probe result of each GPU, which has to be opened.
 
 use foretoken_engine::device::{CPU_INSTEAD, DeviceChoice, GpuName, Opened, Problem};
 use foretoken_engine::session::Hardware;
 
-use crate::board::Board;
 use crate::ipc::{DeviceOption, Settings};
+use crate::observable::Observable;
 
-/// What there is before anybody looked: what is chosen, and what needs no looking.
+/// Returns the devices known without looking: the chosen ones, and those that need no look.
 pub fn unlooked(settings: &Settings) -> Vec<DeviceOption> {
     let automatic = (DeviceChoice::Auto, Ok(words(&DeviceChoice::Auto)));
     let cpu = (DeviceChoice::Cpu, Ok(Opened::cpu().label));
@@ -20,37 +20,38 @@ pub fn unlooked(settings: &Settings) -> Vec<DeviceOption> {
     options
 }
 
-/// Looks for what there is, and shows it on `board`.
-pub fn look(hardware: &dyn Hardware, settings: &Settings, board: &Board) {
+/// Looks for devices and lists them in `status`.
+pub fn look(hardware: &dyn Hardware, settings: &Settings, status: &Observable) {
     let mut options: Vec<_> = hardware.survey().into_iter().map(option).collect();
     for choice in chosen(settings) {
         if options.iter().all(|option| option.choice != *choice) {
             options.push(option((choice.clone(), absent(choice))));
         }
     }
-    // What was found out when somebody last looked is shown until it is found out again.
-    let known = board.status().devices;
+    // Results of an earlier look are shown until there are new ones.
+    let known = status.get().devices;
     let shown = |option: &DeviceOption| {
         let known = known.iter().find(|known| known.choice == option.choice && option.problem.is_none());
         known.unwrap_or(option).clone()
     };
     let mut shown: Vec<_> = options.iter().map(shown).collect();
-    board.update(|status| status.devices.clone_from(&shown));
+    status.update(|status| status.devices.clone_from(&shown));
     for (place, mut option) in options.into_iter().enumerate() {
         if matches!(option.choice, DeviceChoice::Gpu(_)) && option.problem.is_none() {
             open(hardware, &mut option);
         }
         shown[place] = option;
-        board.update(|status| status.devices.clone_from(&shown));
+        status.update(|status| status.devices.clone_from(&shown));
     }
 }
 
-/// What is chosen for target and draft.
+/// Returns the choices for target and draft.
 fn chosen(settings: &Settings) -> [&DeviceChoice; 2] {
     [&settings.device, &settings.draft_device]
 }
 
-/// What is chosen and was not found: a GPU by a number is one of those that were.
+/// Returns the entry of a chosen device that was not found; a GPU by number may be one of the
+/// others.
 fn absent(choice: &DeviceChoice) -> Result<String, Problem> {
     match choice {
         DeviceChoice::Gpu(GpuName::Called(name)) => Err(Problem::Gone(name.clone())),
@@ -74,7 +75,7 @@ fn option((choice, found): (DeviceChoice, Result<String, Problem>)) -> DeviceOpt
     let mut parts = label.split(", ").map(str::to_owned);
     let first = parts.next().unwrap_or_default();
     let (name, details) = match (&choice, label.split_once(", ")) {
-        // What reaches it stands before its name, which may have commas.
+        // The backend comes before the name, which may contain commas.
         (DeviceChoice::Gpu(_), Some((_, name))) => {
             let plays = name.strip_suffix(", software");
             let software = plays.map(|_| "software".to_owned());
@@ -85,7 +86,7 @@ fn option((choice, found): (DeviceChoice, Result<String, Problem>)) -> DeviceOpt
     DeviceOption { choice, name, details, problem }
 }
 
-/// Finds out what a GPU promises, or why it cannot be used.
+/// Opens a GPU to get its probe result, or the reason why it cannot be used.
 fn open(hardware: &dyn Hardware, option: &mut DeviceOption) {
     let Opened { gpu, label, remark, .. } = hardware.open(&option.choice);
     let listed = words(&option.choice);
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_is_listed_by_its_own_name_and_others_by_their_kind() {
+    fn a_gpu_is_listed_by_its_name_and_other_devices_by_their_kind() {
         let parts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
         let name = "Vulkan, llvmpipe (LLVM 15.0.6, 256 bits), software";
         assert_eq!(
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chosen_gpu_is_listed_before_anybody_looked() {
+    fn a_chosen_gpu_is_listed_before_devices_were_looked_for() {
         let settings = Settings { device: gpu("Vulkan, AMD Radeon 780M"), ..Settings::default() };
         let names: Vec<_> = unlooked(&settings).into_iter().map(|option| option.name).collect();
         assert_eq!(names, ["Automatic", "CPU", "AMD Radeon 780M"]);

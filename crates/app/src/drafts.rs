@@ -1,59 +1,60 @@
-//! Which draft a target gets. A pure rule on what is known of the two; opens nothing.
+//! Choice of the draft for a target. A pure function of the facts about both; opens nothing.
 //!
-//! What was last used with the target comes first, then a head that was made for it, then what is known to fit, then
-//! what fits by what was measured, then what fits by vocabulary and size, then n-grams.
+//! Order: the draft used last with the target, a head made for it, known pairs, drafts that were
+//! faster in a trial, drafts that fit by vocabulary and size, n-grams.
 
 use std::cmp::Ordering;
 
 use crate::ipc::DraftOption;
 
-/// A draft does best at about this share of its target's bytes: what a pass reads is what it costs.
+/// Best size of a draft relative to its target in bytes: the bytes read determine the time of a
+/// pass.
 const BEST_SHARE: f64 = 0.1;
 
-/// With a larger share it is not taken unasked, unless it was tried: half of what a guess saves is gone before
-/// the first is rejected.
+/// Largest relative size of a draft that is chosen without a trial: half of the gain is lost before
+/// the first rejection.
 const LARGEST_SHARE: f64 = 0.5;
 
-/// A draft, and what is known of it beside the target.
+/// A draft, with the facts that compare it to the target.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     pub option: DraftOption,
-    /// Its bytes over the target's; `None` for one that is no model.
+    /// Size relative to the target; `None` for a drafter without a model.
     pub share: Option<f64>,
-    /// Every token it drafts is the target's.
+    /// `true` if every token it drafts is one of the target's.
     pub same_vocabulary: bool,
-    /// A draft head that was made for the target.
+    /// `true` for a draft head made for the target.
     pub is_head: bool,
-    /// The library knows the two as a pair.
+    /// `true` if the library knows both as a pair.
     pub known_pair: bool,
-    /// Tokens per second over those without drafts, as a trial on this computer predicted them.
+    /// Speed-up over plain decoding, as predicted by a trial on this computer.
     pub speedup: Option<f64>,
-    /// Bytes of memory that it takes.
+    /// Memory needed in bytes.
     pub needs: u64,
-    /// Whether there is memory for it beside the target.
+    /// `true` if it fits into memory together with the target.
     pub room: bool,
 }
 
-/// What speaks for a draft, the most telling first; within one kind, the less the better.
+/// Reason to choose a draft, the strongest first; within a variant, lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum Merit {
     LastUsed,
     Head,
-    /// How far its size is from the best.
+    /// Distance from the best size.
     KnownPair(f64),
-    /// The time a token takes, over the time without drafts.
+    /// Time per token relative to plain decoding.
     Tried(f64),
-    /// How far its size is from the best.
+    /// Distance from the best size.
     SameVocabulary(f64),
     NeedsNoModel,
-    /// Usable, with nothing that speaks for it. How far its size is from the best.
+    /// Usable without a reason to choose it: distance from the best size.
     Unproven(f64),
     NoDrafts,
     Unusable,
 }
 
 impl Candidate {
-    /// One that is no model.
+    /// A drafter without a model.
     pub fn without_model(option: DraftOption) -> Self {
         let (known_pair, is_head, needs) = (false, false, 0);
         let share = None;
@@ -82,7 +83,7 @@ impl Candidate {
         }
     }
 
-    /// Its merit in a word or two; `None` where nothing speaks for it or against it.
+    /// Describes the merit in a word or two; `None` without a reason for or against the draft.
     fn words(&self, merit: Merit) -> Option<String> {
         let words = match merit {
             Merit::LastUsed => "last used",
@@ -99,7 +100,7 @@ impl Candidate {
     }
 }
 
-/// Puts the best first and says of each what speaks for it. `last_used` drafted for this target last.
+/// Sorts the best first and describes each draft's merit. `last_used` drafted for this target last.
 pub fn rank(candidates: &mut [Candidate], last_used: Option<&str>) {
     for candidate in &mut *candidates {
         candidate.option.merit = candidate.words(candidate.merit(last_used));
@@ -124,7 +125,7 @@ mod tests {
         Candidate { share: Some(share), ..Candidate::without_model(option(id)) }
     }
 
-    /// The order of `models`, n-grams and no drafts.
+    /// Ranks `models`, n-grams and plain decoding.
     fn order(models: &[Candidate], last_used: Option<&str>) -> Vec<(String, Option<String>)> {
         let others = [DRAFT_NONE, DRAFT_NGRAM].map(|id| Candidate::without_model(option(id)));
         let mut all: Vec<Candidate> = others.into_iter().chain(models.iter().cloned()).collect();
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn known_pairs_come_before_tried_drafts_and_those_before_what_only_shares_the_vocabulary() {
+    fn known_pairs_rank_before_tried_drafts_and_those_before_drafts_with_only_the_vocabulary() {
         let same = model("same", 0.1);
         let tried = Candidate { speedup: Some(1.84), ..model("tried", 0.4) };
         let known = Candidate { known_pair: true, ..model("known", 0.3) };
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_was_made_for_the_target_comes_before_models_unless_it_was_seen_not_to_pay() {
+    fn a_head_made_for_the_target_ranks_before_models_unless_a_trial_was_slower() {
         let known = Candidate { known_pair: true, ..model("known", 0.1) };
         let head = Candidate { is_head: true, same_vocabulary: false, ..model("head", 0.1) };
         let found = order(&[known.clone(), head.clone()], None);
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_last_used_comes_first_whatever_else_is_known_of_it() {
+    fn the_draft_used_last_ranks_first_whatever_else_is_known() {
         let known = Candidate { known_pair: true, ..model("known", 0.1) };
         let slow = Candidate { speedup: Some(1.0), room: false, ..model("slow", 0.9) };
         for last in ["slow", DRAFT_NGRAM, DRAFT_NONE] {
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_cannot_be_used_is_never_first_even_if_it_was_used_last() {
+    fn an_unusable_draft_is_never_first_even_if_it_was_used_last() {
         let problem = Problem { short: "other vocabulary".to_owned(), reason: "they differ".to_owned() };
         let mut foreign = Candidate { known_pair: true, speedup: Some(3.0), ..model("foreign", 0.1) };
         foreign.option.problem = Some(problem);
@@ -183,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn of_those_with_the_same_vocabulary_the_one_nearest_to_a_tenth_is_first() {
+    fn of_drafts_with_the_same_vocabulary_the_one_nearest_to_a_tenth_ranks_first() {
         let models = [model("half", 0.45), model("tenth", 0.12), model("hundredth", 0.01)];
         assert_eq!(ids(&models, None)[..3], ["tenth", "half", "hundredth"]);
     }
 
     #[test]
-    fn nothing_is_taken_before_n_grams_that_is_large_foreign_without_room_or_was_tried_in_vain() {
+    fn n_grams_rank_before_large_foreign_too_big_and_slow_drafts() {
         let large = model("large", 0.6);
         let foreign = Candidate { same_vocabulary: false, ..model("foreign", 0.1) };
         let roomless = Candidate { known_pair: true, room: false, ..model("roomless", 0.1) };
@@ -198,6 +199,6 @@ mod tests {
             assert_eq!(ids(std::slice::from_ref(&doubtful), None)[0], DRAFT_NGRAM, "{doubtful:?}");
         }
         let tried = Candidate { speedup: Some(1.2), ..foreign };
-        assert_eq!(ids(&[tried], None)[0], "foreign", "a trial says more than the vocabulary");
+        assert_eq!(ids(&[tried], None)[0], "foreign", "a trial outranks the vocabulary");
     }
 }

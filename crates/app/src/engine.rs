@@ -1,13 +1,13 @@
-//! The way to the engine thread, which owns the loaded models and carries out one job after the other. Knows
-//! neither the store nor the window.
+//! Handle of the engine thread, which owns the loaded models and runs one job after another. It
+//! depends on neither the store nor the window.
 //!
-//! - `job`: what can be asked of the thread; `worker`: takes one job after the other
-//! - `local`: the models on this computer; `loading`: which of them are loaded, and what becomes of them when a
-//!   device fails
-//! - `choosing`: who drafts; `advise`: trials of every draft
-//! - `reading`: how fast prompts are read
-//! - `remote`: replies by models on servers elsewhere
-//! - `replying`, `serving`, `check`, `arena`: what the models are there for; `why`: whether replies are drafted
+//! - `job`: jobs of the thread; `worker`: runs them in order
+//! - `local`: models on this computer; `loading`: loads them and recovers from failed devices
+//! - `choosing`: choice of the draft; `advise`: trials of every draft
+//! - `prefill_rate`: speed of reading prompts
+//! - `remote`: replies by models on remote servers
+//! - `replying`, `serving`, `check`, `arena`: kinds of jobs with the models; `why`: state of
+//!   drafting
 
 mod advise;
 mod arena;
@@ -16,7 +16,7 @@ mod choosing;
 mod job;
 mod loading;
 mod local;
-mod reading;
+mod prefill_rate;
 mod remote;
 mod replying;
 mod serving;
@@ -37,38 +37,38 @@ use self::local::{Chosen, Local};
 use self::remote::Remote;
 use self::serving::ServerWriter;
 use self::worker::Worker;
-use crate::board::Board;
-use crate::cancel::{Cancel, GiveWay};
+use crate::cancel::{BackgroundJobs, Cancel};
 use crate::devices;
 use crate::error::Result;
 use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, PromptSize, ReplyCheck, Settings};
 use crate::lock::lock;
 use crate::models::Models;
+use crate::observable::Observable;
+use crate::page_status::{self, PendingChoice};
 use crate::replier::{Ending, Replier};
-use crate::shown::{self, Wish};
 
-/// Who replies beside the models on this computer.
+/// Writers of replies other than the models on this computer.
 pub struct Repliers {
-    /// The keys of servers elsewhere, for targets that are there.
+    /// Keys of remote servers.
     pub remote: Secrets,
-    /// Who replies in the place of all of them, if anybody.
+    /// Replaces all other writers, if set.
     pub instead: Option<Box<dyn Replier>>,
 }
 
-/// The way to the engine thread. Dropping it ends the thread after the job under way.
+/// Handle of the engine thread. Dropping it ends the thread after the current job.
 pub struct Engine {
     jobs: mpsc::Sender<Job>,
-    /// The latest of what anything else that is asked for ends.
-    give_way: Arc<GiveWay>,
+    /// Latest background jobs, which any other job cancels.
+    background: Arc<BackgroundJobs>,
     chosen: Arc<Mutex<Chosen>>,
-    /// Written by the thread, but for the list of devices.
-    board: Arc<Board>,
+    /// Status, written by the thread except for the list of devices.
+    status: Arc<Observable>,
     hardware: Arc<dyn Hardware>,
     /// Held while devices are looked for.
     looking: Mutex<()>,
     tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
-    /// What was chosen last.
-    wishes: Board<Wish>,
+    /// Choice in the newest settings.
+    pending: Observable<PendingChoice>,
 }
 
 impl Engine {
@@ -82,72 +82,72 @@ impl Engine {
     ) -> std::io::Result<Self> {
         let (jobs, queue) = mpsc::channel();
         let chosen = Arc::new(Mutex::new(Chosen::default()));
-        let board = Arc::new(Board::starting());
-        board.update(|status| status.devices = devices::unlooked(&settings));
+        let status = Arc::new(Observable::starting());
+        status.update(|status| status.devices = devices::unlooked(&settings));
         let hardware = Arc::clone(&host.hardware);
-        let local = Local::new(host, models, Arc::clone(&chosen), Arc::clone(&board));
-        // Who replies in their place has a tokenizer that nobody here knows.
+        let local = Local::new(host, models, Arc::clone(&chosen), Arc::clone(&status));
+        // A replacement has a tokenizer that is unknown here.
         let tokenizer =
             if repliers.instead.is_none() { Arc::clone(&local.tokenizer) } else { Arc::default() };
         let worker = Worker { local, remote: Remote::new(repliers.remote), instead: repliers.instead };
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
         let engine = Self {
             jobs,
-            give_way: Arc::default(),
+            background: Arc::default(),
             chosen,
-            board,
+            status,
             hardware,
             looking: Mutex::default(),
             tokenizer,
-            wishes: Board::showing(Wish::default()),
+            pending: Observable::new(PendingChoice::default()),
         };
         let values = settings.values();
         engine.apply_settings(settings, values, earlier);
         Ok(engine)
     }
 
-    /// What the thread last said of itself.
+    /// Returns the latest status of the thread.
     pub fn status(&self) -> EngineStatus {
-        self.board.status()
+        self.status.get()
     }
 
-    /// That of the model that replies; `None` while there is none on this computer.
+    /// Returns the tokenizer of the local target; `None` without one.
     pub fn tokenizer(&self) -> Option<Arc<Tokenizer>> {
         lock(&self.tokenizer).clone()
     }
 
-    /// See [`shown::watch`].
+    /// Watches the status, see [`page_status::watch`].
     pub fn watch(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static) {
-        shown::watch(&self.board, &self.wishes, watcher);
+        page_status::watch(&self.status, &self.pending, watcher);
     }
 
-    /// See [`shown::watch_from_page`].
+    /// Watches the status for the page, see [`page_status::watch_from_page`].
     pub fn watch_from_page(&self, watcher: impl Fn(&EngineStatus) -> bool + Send + Sync + 'static) {
-        shown::watch_from_page(&self.board, &self.wishes, watcher);
+        page_status::watch_from_page(&self.status, &self.pending, watcher);
     }
 
-    /// Makes these the settings of every later reply, written with `values` and for the local server with the
-    /// settings' own; loads what they name, and no longer what others named. `earlier` are texts that drafts may
-    /// repeat.
+    /// Applies `settings` to all later replies, with `values` for conversations and the settings'
+    /// own for the local server. Loads the models they name and unloads others. `earlier` are texts
+    /// that drafts may repeat.
     pub fn apply_settings(&self, settings: Settings, values: PresetValues, earlier: Vec<String>) {
-        self.give_way.all();
+        self.background.all();
         *lock(&self.chosen) = Chosen::by(&settings);
-        let revision = self.wishes.status().revision + 1;
-        self.wishes.update(|wish| *wish = Wish::of(&settings, revision));
-        // The thread lives as long as this handle, so someone is listening.
+        let revision = self.pending.get().revision + 1;
+        self.pending.update(|wish| *wish = PendingChoice::of(&settings, revision));
+        // The thread lives as long as this handle, so the receiver exists.
         let defaults = Box::new(settings.values());
         let settings = Box::new(settings.with(values));
         let _ = self.jobs.send(Job::Settings { settings, defaults, earlier, revision });
     }
 
-    /// Looks for what could compute, on the thread that calls, and shows it beside what `settings` name. One at a time
-    /// looks.
+    /// Looks for devices on the calling thread and lists them with those that `settings` name.
+    /// Calls wait for each other.
     pub fn look_for_devices(&self, settings: &Settings) {
         let _looking = lock(&self.looking);
-        devices::look(self.hardware.as_ref(), settings, &self.board);
+        devices::look(self.hardware.as_ref(), settings, &self.status);
     }
 
-    /// Looks for models on this computer again: call it when one has come or gone.
+    /// Returns a function that lists the models again; call it after a model was added or removed.
     pub fn lister(&self) -> impl Fn() + Send + Sync + 'static {
         let jobs = self.jobs.clone();
         move || {
@@ -155,13 +155,14 @@ impl Engine {
         }
     }
 
-    /// What replies for the local server.
+    /// Returns the writer of replies for the local server.
     pub fn writer(&self) -> Arc<dyn Writer> {
-        let (jobs, give_way) = (self.jobs.clone(), Arc::clone(&self.give_way));
-        Arc::new(ServerWriter { jobs, give_way, board: Arc::clone(&self.board) })
+        let (jobs, background) = (self.jobs.clone(), Arc::clone(&self.background));
+        Arc::new(ServerWriter { jobs, background, status: Arc::clone(&self.status) })
     }
 
-    /// Queues a reply to `messages`, written with `values`, and returns where its outcome will arrive.
+    /// Queues a reply to `messages`, written with `values`, and returns the receiver of its
+    /// outcome.
     pub fn reply(
         &self,
         messages: Vec<ChatMessage>,
@@ -172,7 +173,7 @@ impl Engine {
         self.begin(|done| Job::Reply { messages, values: Box::new(values), on, cancel, done })
     }
 
-    /// Queues the question how long the prompt of `messages` is with `values`.
+    /// Queues a measurement of the prompt of `messages` with `values`.
     pub fn measure(
         &self,
         messages: Vec<ChatMessage>,
@@ -201,37 +202,39 @@ impl Engine {
         self.begin(|done| Job::Arena { request: Box::new(request), on_event, cancel, done })
     }
 
-    /// Queues what goes before trials of drafts and titles.
+    /// Queues a job and cancels background jobs.
     fn begin<T>(&self, job: impl FnOnce(mpsc::Sender<Result<T>>) -> Job) -> mpsc::Receiver<Result<T>> {
         let (done, outcome) = mpsc::channel();
-        self.give_way.all();
+        self.background.all();
         let _ = self.jobs.send(job(done));
         outcome
     }
 
-    /// Queues a trial of every draft on `text`, a conversation, and returns where the end of it will arrive.
+    /// Queues a trial of every draft on `text`, a conversation, and returns the receiver of its
+    /// end.
     pub fn advise(&self, text: Vec<ChatMessage>, on_advice: OnAdvice) -> mpsc::Receiver<Result<()>> {
         let (done, outcome) = mpsc::channel();
-        self.give_way.title.end();
-        let cancel = self.give_way.trials.begin();
+        self.background.title.end();
+        let cancel = self.background.trials.begin();
         let _ = self.jobs.send(Job::Advise { text, on_advice, cancel, done });
         outcome
     }
 
-    /// Ends trials that are queued or under way, after the present pass.
+    /// Cancels queued or running trials, after the current pass.
     pub fn stop_advising(&self) {
-        self.give_way.trials.end();
+        self.background.trials.end();
     }
 
-    /// Queues a title for `messages`, a conversation that ends with a reply and is written with `values`, and returns
-    /// where the answer will arrive; `None` where there is none, for anything else that is asked for ends it.
+    /// Queues a title for `messages`, a conversation that ends with a reply and is written with
+    /// `values`, and returns the receiver of the answer; `None` without an answer, because any
+    /// other job cancels the title.
     pub fn title(
         &self,
         messages: Vec<ChatMessage>,
         values: PresetValues,
     ) -> mpsc::Receiver<Result<Option<String>>> {
         let (done, outcome) = mpsc::channel();
-        let cancel = self.give_way.title.begin();
+        let cancel = self.background.title.begin();
         let _ = self.jobs.send(Job::Title { messages, values: Box::new(values), cancel, done });
         outcome
     }

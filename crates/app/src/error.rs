@@ -1,4 +1,4 @@
-//! Every crate's errors as what the page is told: a code to branch on and a sentence to show.
+//! Errors of every crate, converted for the page: a code to branch on and a message to show.
 
 use std::fmt::Display;
 
@@ -11,10 +11,10 @@ impl CommandError {
         Self { code, message: message.to_string(), prompt: None }
     }
 
-    /// A message that does not fit by itself, whatever is dropped before it.
+    /// Error of a message that does not fit even without earlier turns.
     pub fn message_too_long(size: PromptSize) -> Self {
         let message = format!(
-            "This message alone is too long: {size}. Shorten it, attach less, or choose a model with a larger context."
+            "This message is too long: {size}. Shorten it, attach less, or choose a model with a larger context."
         );
         Self { prompt: Some(size), ..Self::new(ErrorCode::MessageTooLong, message) }
     }

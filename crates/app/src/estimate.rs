@@ -1,18 +1,18 @@
-//! How many tokens a text has, where they are not counted.
+//! Estimates of token counts.
 
 use foretoken_engine::model::Tokenizer;
 use foretoken_engine::token::TokenId;
 
-/// Bytes of a token where no tokenizer counts: English has about as many.
+/// Bytes per token without a tokenizer: about the average of English.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// Tokens that a text of so many bytes has, about.
+/// Returns the estimated tokens of a text of `bytes` bytes.
 pub(crate) fn estimated(bytes: usize) -> usize {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
 
-/// Whether a text of so many bytes has more tokens than a context holds, whatever it says: no token of it is longer than
-/// the longest of the vocabulary.
+/// Returns whether a text of `bytes` bytes has more tokens than the context holds, whatever its
+/// content: no token is longer than the longest of the vocabulary.
 pub(crate) fn exceeds(bytes: usize, tokenizer: &Tokenizer, context: usize) -> bool {
     if bytes <= context {
         return false;

@@ -1,10 +1,12 @@
-//! Conversations out of the application and into it, as files: exports as JSON or Markdown, and imports of these and of
-//! what other programs write. docs/conversations.md describes the formats.
+//! Export and import of conversations as files: exports as JSON or Markdown, imports of these and
+//! of other programs' files. docs/conversations.md describes the formats.
 //!
-//! - `file`: one conversation after the other out of a file, an archive too; `elements`: where each ends
-//! - `kinds`: whose file it is; `own`, `chatgpt`, `open_webui`, `lm_studio`: what it looks like; `reply_tree`: messages
-//!   that name what they follow; `parts`: texts in parts; `bounded`: no more of them than there can be
-//! - `markdown`: a conversation to be read; `problem`: why a file is refused
+//! - `file`: reads one conversation after another from a file or archive; `elements`: splits a JSON
+//!   list
+//! - `kinds`: detects the program that wrote a file; `own`, `chatgpt`, `open_webui`, `lm_studio`:
+//!   the formats; `reply_tree`: messages linked by parent; `parts`: texts in parts; `bounded`:
+//!   lists and maps of limited length
+//! - `markdown`: a conversation for reading; `problem`: reasons why a file is refused
 
 mod bounded;
 mod chatgpt;
@@ -24,7 +26,7 @@ use std::path::Path;
 
 use foretoken_store::Tree;
 
-use self::bounded::MOST;
+use self::bounded::MAX_ELEMENTS;
 use self::elements::LONGEST;
 use self::problem::bad;
 use crate::app::App;
@@ -33,30 +35,31 @@ use crate::error::Result;
 use crate::ipc::{Conversation, ErrorCode, Export, ExportForm, ImportProgress, Imported};
 use crate::save::{Unsaved, save_by};
 
-/// Told how far an import is.
+/// Receives the progress of an import.
 pub type OnImport<'a> = &'a mut dyn FnMut(ImportProgress);
 
 impl App {
-    /// Stores a copy of a conversation under this title: all of it, or what leads to the message `up_to` and that
-    /// alone.
+    /// Stores a copy of a conversation under this title: all of it, or only the path to the message
+    /// `up_to`.
     ///
     /// # Errors
-    /// `NotFound`, and `Busy` while a reply is written.
+    /// Returns `NotFound`, and `Busy` while a reply is written.
     pub fn duplicate_conversation(
         &self,
         conversation: i64,
         up_to: Option<i64>,
         title: &str,
     ) -> Result<Conversation> {
-        let _turn = self.take_turn()?;
+        let _slot = self.take_slot()?;
         self.store_rest();
         Ok(self.store().copy_conversation(conversation, up_to, title.trim())?.into())
     }
 
-    /// Writes a conversation, or all of them, into a file for the person; returns its path.
+    /// Exports a conversation, or all of them, to a file for the user; returns its path.
     ///
     /// # Errors
-    /// `NotFound`, `BadFile` for JSON that would be too long to be imported again, and where the file cannot be written.
+    /// Returns `NotFound`, `BadFile` for JSON too long to be imported again, or if the file cannot
+    /// be written.
     pub fn export_conversations(&self, export: &Export) -> Result<String> {
         self.store_rest();
         let conversations = match export.conversation {
@@ -73,8 +76,8 @@ impl App {
         Ok(save_by(&self.exports(), &format!("{name}.{end}"), write)?.display().to_string())
     }
 
-    /// One after the other, so that no more than one is held in memory. Of all, those are left out that were deleted
-    /// meanwhile.
+    /// Writes conversations one by one, so only one is in memory. With all of them, those deleted
+    /// meanwhile are left out.
     fn write_conversations(&self, ids: &[i64], export: &Export, to: &mut dyn Write) -> Result<(), Unsaved> {
         let [begin, between, end] = match export.form {
             ExportForm::Json => ["[\n", ",\n", "\n]\n"],
@@ -97,7 +100,7 @@ impl App {
         Ok(to.flush()?)
     }
 
-    /// A conversation as it stands in a file.
+    /// Returns a conversation in its file format.
     fn written(&self, id: i64, export: &Export) -> Result<Vec<u8>> {
         if export.form == ExportForm::Markdown {
             let title = self.store().conversation(id)?.title;
@@ -114,26 +117,28 @@ impl App {
         Ok(json)
     }
 
-    /// Stores what is in a file, and is not here already: all of it or nothing. [`Self::stop_import`] ends it.
+    /// Stores the conversations of a file that do not exist yet: all of them or none.
+    /// [`Self::stop_import`] cancels it.
     ///
     /// # Errors
-    /// `BadFile` for one that cannot be read, is damaged or of a kind that is not known; `Cancelled`.
+    /// Returns `BadFile` for a file that cannot be read, is damaged or of an unknown kind;
+    /// `Cancelled`.
     pub fn import_conversations(&self, path: &str, on_progress: OnImport<'_>) -> Result<Imported> {
         let cancel = self.importing.begin();
         let mut added = Vec::new();
         match self.import(Path::new(path), &cancel, &mut added, on_progress) {
             Ok(imported) => Ok(imported),
             Err(error) => {
-                // Should that fail, what nobody sees goes with what was deleted.
+                // If removing fails, the hidden conversations are purged with other deleted ones.
                 if let Err(error) = self.store().remove_added(&added) {
-                    tracing::warn!(%error, "what was imported half is not removed yet");
+                    tracing::warn!(%error, "the rest of a failed import is not removed yet");
                 }
                 Err(error)
             }
         }
     }
 
-    /// Ends the import under way, which leaves nothing.
+    /// Cancels the running import, which then stores nothing.
     pub fn stop_import(&self) {
         self.importing.end();
     }
@@ -156,27 +161,27 @@ impl App {
             Ok(())
         })?;
         if added.is_empty() && known == 0 {
-            return Err(bad("There is no conversation in this file."));
+            return Err(bad("This file contains no conversations."));
         }
         self.store().show_added(added)?;
         Ok(Imported { added: added.len() as u32, known, last: added.last().copied() })
     }
 }
 
-/// Whether a conversation of so many messages and bytes could be imported again.
+/// Checks whether a conversation of this many messages and bytes could be imported again.
 fn admit(title: &str, (messages, bytes): (usize, usize), traces: bool) -> Result<()> {
-    let instead = match (messages > MOST, bytes > LONGEST) {
+    let instead = match (messages > MAX_ELEMENTS, bytes > LONGEST) {
         (false, false) => return Ok(()),
         (false, true) if traces => "without traces, or as Markdown",
         _ => "as Markdown",
     };
-    Err(bad(format!("\"{title}\" is too long to be imported again. Export it {instead}.")))
+    Err(bad(format!("\"{title}\" is too long to import again. Export it {instead}.")))
 }
 
-/// Characters of a title that a file is named after at most.
+/// Longest file name made from a title, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// The words of a title as a file's name, which every system takes.
+/// Makes a file name of a title that every system accepts.
 fn file_name(title: &str) -> String {
     let words: Vec<&str> =
         title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
@@ -189,13 +194,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_could_not_be_imported_again_is_not_exported_and_what_to_do_is_said() {
-        assert!(admit("Foxes", (MOST, LONGEST), true).is_ok());
+    fn a_conversation_too_long_to_import_again_is_not_exported_and_the_message_says_what_to_do() {
+        assert!(admit("Foxes", (MAX_ELEMENTS, LONGEST), true).is_ok());
         let refusal = |size, traces| admit("Foxes", size, traces).unwrap_err().message;
-        let without = "\"Foxes\" is too long to be imported again. Export it without traces, or as Markdown.";
-        let markdown = "\"Foxes\" is too long to be imported again. Export it as Markdown.";
+        let without = "\"Foxes\" is too long to import again. Export it without traces, or as Markdown.";
+        let markdown = "\"Foxes\" is too long to import again. Export it as Markdown.";
         assert_eq!(refusal((1, LONGEST + 1), true), without);
         assert_eq!(refusal((1, LONGEST + 1), false), markdown);
-        assert_eq!(refusal((MOST + 1, 1), true), markdown);
+        assert_eq!(refusal((MAX_ELEMENTS + 1, 1), true), markdown);
     }
 }

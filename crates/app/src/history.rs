@@ -1,14 +1,14 @@
-//! Stored messages as the conversation that a model replies to.
+//! Converts stored messages to the chat that a model replies to.
 
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_store as store;
 
-/// Those from the message `seen_from` on, if there is one.
+/// Returns the messages from `seen_from` on, if it is set.
 pub(crate) fn seen_since(messages: Vec<store::Message>, seen_from: Option<i64>) -> Vec<store::Message> {
     messages.into_iter().filter(|message| seen_from.is_none_or(|from| message.id >= from)).collect()
 }
 
-/// The messages so far, from the first that a person wrote. Replies without text are left out.
+/// Returns the chat from the first question on. Replies without text are left out.
 pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
     let mut chat = Vec::new();
     let asked = messages.iter().skip_while(|message| message.role == store::Role::Assistant);
@@ -22,8 +22,9 @@ pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
     chat
 }
 
-/// Adds a turn. Two in a row by the same speaker become one, since some templates insist on taking turns: questions of
-/// which the first was not replied to, and a reply that goes on where another was cut.
+/// Appends a message. Consecutive messages of one role are merged, because some templates require
+/// alternating roles: questions without a reply in between, and a reply that continues an
+/// interrupted one.
 pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str) {
     match chat.last_mut() {
         Some(last) if last.role == role => {
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn speakers_take_turns_also_after_a_reply_without_text_and_one_that_goes_on() {
+    fn roles_alternate_even_after_an_empty_reply_and_a_continued_one() {
         use store::Role::{Assistant, User};
         let stored = [
             (User, "One?"),

@@ -1,5 +1,5 @@
-//! Models from the hub: the catalogue, what of it suits this computer, repositories, downloads and who watches them, the access token;
-//! and deleting what was downloaded.
+//! Models of the hub: the catalogue, recommendations, repositories, downloads and their watchers,
+//! the access token, and deleting downloads.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,6 @@ use foretoken_library as library;
 use foretoken_library::{Downloads, Folders, Hub};
 
 use crate::app::App;
-use crate::board::Board;
 use crate::error::Result;
 use crate::ipc::{
     CatalogueFamily, Download, DownloadState, FoundRepository, Recommendation, Repository, RepositoryFile,
@@ -16,20 +15,21 @@ use crate::ipc::{
 };
 use crate::lock::lock;
 use crate::memory;
+use crate::observable::Observable;
 
-/// The hub, and what is on its way from there.
+/// The hub and its downloads.
 pub(crate) struct FromHub {
     hub: Hub,
     downloads: Downloads,
-    board: Arc<Board<Vec<Download>>>,
+    status: Arc<Observable<Vec<Download>>>,
 }
 
 impl FromHub {
-    /// Calls `on_arrival` when a download is done.
+    /// Opens the hub; `on_arrival` is called when a download is done.
     pub(crate) fn open(folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
         let hub = Hub::new(folders)?;
-        let board = Arc::new(Board::showing(Vec::new()));
-        let shown = Arc::clone(&board);
+        let status = Arc::new(Observable::new(Vec::new()));
+        let shown = Arc::clone(&status);
         let arrived = Mutex::new(HashSet::new());
         let on_change = move |downloads: &[library::Download]| {
             let done = downloads.iter().filter(|download| download.state == library::DownloadState::Done);
@@ -42,47 +42,49 @@ impl FromHub {
             shown.update(|shown| *shown = views(downloads));
         };
         let downloads = Downloads::open(folders, hub.clone(), on_change)?;
-        board.update(|shown| *shown = views(&downloads.list()));
-        Ok(Self { hub, downloads, board })
+        status.update(|shown| *shown = views(&downloads.list()));
+        Ok(Self { hub, downloads, status })
     }
 }
 
 impl App {
-    /// The known pairs, and whether they would fit.
+    /// Returns the known pairs, and whether they would fit.
     pub fn catalogue(&self) -> Vec<CatalogueFamily> {
         self.computer().catalogue()
     }
 
-    /// The pairs to begin with on this computer, three at most.
+    /// Returns recommended pairs for this computer, at most three.
     pub fn recommendations(&self) -> Vec<Recommendation> {
         self.computer().recommendations()
     }
 
-    /// Names of the models that were asked for and are on their way.
+    /// Returns the names of models being downloaded.
     pub(crate) fn coming(&self) -> HashSet<String> {
         let Ok(hub) = &self.hub else { return HashSet::new() };
         let downloads = hub.downloads.list().into_iter();
         downloads.filter(|one| one.state != library::DownloadState::Done).map(|one| one.id).collect()
     }
 
-    /// What the repository called `name` offers. Asks the hub.
+    /// Returns the contents of the repository `name`. Sends a request to the hub.
     pub fn find_repository(&self, name: &str) -> Result<Repository> {
         Ok(self.hub()?.hub.repository(name.trim())?.into())
     }
 
-    /// Repositories with GGUF files whose names contain `words`, the most downloaded first. Asks the hub.
+    /// Returns repositories with GGUF files whose names contain `words`, the most downloaded first.
+    /// Sends a request to the hub.
     pub fn search_hub(&self, words: &str) -> Result<Vec<FoundRepository>> {
         let found = self.hub()?.hub.search(words.trim())?.into_iter();
         Ok(found.map(FoundRepository::from).collect())
     }
 
-    /// For the page, see [`Board::watch_from_page`].
+    /// Watches the downloads for the page, see [`Observable::watch_from_page`].
     pub fn watch_downloads(&self, watcher: impl Fn(&Vec<Download>) -> bool + Send + 'static) -> Result<()> {
-        self.hub()?.board.watch_from_page(watcher);
+        self.hub()?.status.watch_from_page(watcher);
         Ok(())
     }
 
-    /// Begins a download, or goes on with it; `None` for the file asks for a safetensors folder. Asks the hub.
+    /// Starts or resumes a download; `None` for the file means a safetensors folder. Sends a
+    /// request to the hub.
     pub fn start_download(&self, repository: &str, file: Option<&str>) -> Result<Download> {
         Ok((&self.hub()?.downloads.start(repository, file)?).into())
     }
@@ -103,8 +105,8 @@ impl App {
         Ok(self.hub()?.downloads.dismiss(id)?)
     }
 
-    /// Deletes an installed model from disk. One that is loaded goes on working until another is chosen,
-    /// and at the next start the starter takes its place.
+    /// Deletes an installed model from disk. A loaded one keeps working until another is chosen; at
+    /// the next start a bundled model replaces it.
     pub fn delete_model(&self, id: &str) -> Result<()> {
         self.library.remove(id)?;
         self.engine.lister()();
@@ -115,7 +117,7 @@ impl App {
         Ok(self.hub()?.hub.token_source().into())
     }
 
-    /// Keeps a token, or with `None` removes the kept one. Returns where the token comes from then.
+    /// Stores a token, or removes it with `None`. Returns the origin of the token in use.
     pub fn set_hub_token(&self, token: Option<&str>) -> Result<TokenSource> {
         self.hub()?.hub.set_token(token.map(str::trim))?;
         self.hub_token()
@@ -130,7 +132,8 @@ fn views(downloads: &[library::Download]) -> Vec<Download> {
     downloads.iter().map(Download::from).collect()
 }
 
-/// As downloads and installed models are called: `owner/name:file`, or `owner/name` for a folder.
+/// Returns the id of a download or installed model: `owner/name:file`, or `owner/name` for a
+/// folder.
 fn id(repository: &str, file: Option<&str>) -> String {
     file.map_or_else(|| repository.to_owned(), |file| format!("{repository}:{file}"))
 }

@@ -1,10 +1,11 @@
-//! What crosses between the page and the shell: every type of every command, and nothing else.
-//! The TypeScript twins in `ui/src/bindings/` are generated from here.
+//! Types that cross between the page and the shell: every type of every command, and nothing else.
+//! The TypeScript types in `ui/src/bindings/` are generated from here.
 //!
-//! - [`settings`], [`presets`], [`engine`], [`models`], [`conversations`]: what their names say
-//! - [`attachments`]: files beside a question
-//! - [`library`]: what the hub offers, downloads, advice on drafts
-//! - [`proof`]: checks of replies, the arena; [`server`]: the local server; [`view`]: how the window looks
+//! - [`settings`], [`presets`], [`engine`], [`models`], [`conversations`]: as named
+//! - [`attachments`]: attachments of questions
+//! - [`library`]: the hub's models, downloads, advice on drafts
+//! - [`proof`]: checks of replies, the arena; [`server`]: the local server; [`view`]: view state of
+//!   the window
 
 mod attachments;
 mod conversations;
@@ -48,13 +49,13 @@ pub use settings::{
 };
 pub use view::{ReplyView, Unsent, ViewState};
 
-/// Facts for the about line and the settings panel.
+/// Facts for the about line and the settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct AppInfo {
     pub version: String,
     pub data_folder: String,
-    /// Downloaded models, in the data folder.
+    /// Folder of downloaded models, inside the data folder.
     pub models_folder: String,
 }
 
@@ -69,24 +70,24 @@ pub enum Folder {
     Models,
 }
 
-/// Why a command failed. The page branches on `code` and shows `message`.
+/// Error of a command. The page branches on `code` and shows `message`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct CommandError {
     pub code: ErrorCode,
     pub message: String,
-    /// Length of the prompt, where it is too long and was counted.
+    /// Length of the prompt, if it is too long and was counted.
     #[serde(default)]
     pub prompt: Option<PromptSize>,
 }
 
-/// Length of a prompt, and the room there is for it.
+/// Length of a prompt, and the context available to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct PromptSize {
     /// Tokens of the whole prompt, including the system prompt.
     pub tokens: usize,
-    /// Tokens that prompt and reply may have together.
+    /// Context length: tokens that prompt and reply may have together.
     pub context: usize,
 }
 
@@ -94,7 +95,7 @@ pub struct PromptSize {
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ErrorCode {
-    /// A reply is under way.
+    /// A reply is being written.
     Busy,
     /// No target is loaded.
     NoTarget,
@@ -104,19 +105,19 @@ pub enum ErrorCode {
     /// The message does not fit into the context by itself.
     MessageTooLong,
     BadModel,
-    /// The hub wants a token, or another one.
+    /// The hub requires a token, or another one.
     NeedsToken,
     BadSetting,
-    /// A file of conversations that cannot be imported.
+    /// A file of conversations cannot be imported.
     BadFile,
-    /// What is attached is too long, too much, or no text.
+    /// An attachment is too long, not text, or one too many.
     BadAttachment,
     /// Something else was chosen meanwhile.
     Cancelled,
     NotFound,
     /// The hub could not be reached.
     Offline,
-    /// A server elsewhere, see [`Settings::remote_servers`].
+    /// Error of a remote server, see [`Settings::remote_servers`].
     Remote,
     Internal,
 }

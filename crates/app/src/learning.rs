@@ -1,5 +1,5 @@
-//! What the engine learned about models that draft for each other, and on which device one is faster, kept in the data
-//! folder.
+//! Storage for the engine's statistics: acceptance of drafts by pair of models, and times per
+//! device.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use foretoken_engine::governor::Knowledge;
 use foretoken_engine::session::{Learning, Pair, TokenTimes};
 use foretoken_library::{Folders, Learned};
 
-/// Keeps it in `learned.json` and `devices.json`.
+/// Stores them in `learned.json` and `devices.json`.
 pub struct LearnedFile(pub Folders);
 
 impl Learning for LearnedFile {

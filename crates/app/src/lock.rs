@@ -1,4 +1,4 @@
-//! Locks that a panic elsewhere does not take away: what they guard is whole between two statements.
+//! Locks that ignore poisoning: their data is consistent between any two statements.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,26 +1,27 @@
-//! Memory: what is in use, and whether a model fits. Of one that is here the engine says what it takes; of
-//! others a rule of thumb.
+//! Memory: its use, and whether a model fits. The engine knows the needs of installed models;
+//! others are estimated.
 
 use foretoken_engine::device::{GpuMemory, free_memory};
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, get_current_pid};
 
 use crate::ipc::MemoryUse;
 
-/// Tokens of a conversation that there shall be room for.
+/// Tokens of a conversation for which memory is reserved.
 pub const TOKENS: usize = 8192;
 
-/// What running a model of `size_bytes` on disk takes: its weights and an eighth of them for the
-/// context and what is computed on the way.
+/// Returns the memory to run a model of `size_bytes` on disk: its weights and an eighth for the
+/// context and activations.
 pub fn needed(size_bytes: u64) -> u64 {
     size_bytes + size_bytes / 8
 }
 
-/// Whether `bytes` are free now.
+/// Returns whether `bytes` are free now.
 pub fn holds(bytes: u64) -> bool {
     bytes <= free_memory()
 }
 
-/// With models loaded that take so many bytes of this computer's memory, and what a GPU that computes has.
+/// Returns the memory in use, with loaded models of these sizes in this computer's memory, and the
+/// memory of a GPU in use.
 pub fn in_use(target_bytes: u64, draft_bytes: u64, gpu: Option<GpuMemory>) -> MemoryUse {
     MemoryUse {
         target_bytes,
@@ -32,7 +33,7 @@ pub fn in_use(target_bytes: u64, draft_bytes: u64, gpu: Option<GpuMemory>) -> Me
     }
 }
 
-/// What this program holds in memory; 0 where the system does not say.
+/// Returns this program's resident memory; 0 if the system does not report it.
 fn of_process() -> u64 {
     let Ok(id) = get_current_pid() else { return 0 };
     let mut system = System::new();
@@ -46,19 +47,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_little_fits_and_more_than_there_is_does_not() {
+    fn a_little_fits_and_more_than_the_total_does_not() {
         assert!(holds(needed(1_000_000)));
         assert!(!holds(needed(1 << 60)));
     }
 
     #[test]
-    fn this_program_takes_some_memory_and_leaves_some() {
+    fn the_program_uses_memory_and_leaves_some_free() {
         let MemoryUse { process_bytes, free_bytes, .. } = in_use(1, 2, None);
         assert!(process_bytes > 1_000_000 && free_bytes > 1_000_000, "{process_bytes}, {free_bytes}");
     }
 
     #[test]
-    fn more_is_needed_than_the_file_holds() {
+    fn a_model_needs_more_memory_than_its_file() {
         assert_eq!(needed(8_000), 9_000);
     }
 }

@@ -1,5 +1,5 @@
-//! The models on this computer as the pickers show them: which can be a target, which can draft for
-//! it, and why not. Opens files; loads no weights.
+//! Models on this computer as the pickers list them: which can be targets, which can draft, and why
+//! not. Opens files but loads no weights.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,52 +15,53 @@ use foretoken_library::{
 
 use crate::drafts::Candidate;
 use crate::error::Result;
+use crate::inspection::Inspections;
 use crate::ipc::{
     CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, ModelEntry, ModelKind, Problem,
 };
-use crate::looking::Looks;
 use crate::memory;
 use crate::speeds::Speeds;
 
-/// Looks into models, and remembers verdicts on pairs, since comparing large vocabularies takes time.
+/// Inspects models, and caches compatibility of pairs, because comparing large vocabularies takes
+/// time.
 pub struct Models {
     library: Library,
-    /// How fast they are.
+    /// Speeds of the models.
     pub speeds: Speeds,
-    looks: Looks,
-    /// What is wrong with those that the last look of [`Self::entries`] failed at.
+    inspections: Inspections,
+    /// Problems of models whose last inspection in [`Self::entries`] failed.
     failed: HashMap<PathBuf, Problem>,
     verdicts: HashMap<(PathBuf, PathBuf), Compatibility>,
 }
 
-/// The loaded target, beside which drafts are looked at.
+/// The loaded target, with which drafts are compared.
 pub struct Beside<'a> {
     pub entry: &'a ModelEntry,
     pub path: &'a Path,
     pub tokenizer: &'a Arc<Tokenizer>,
 }
 
-/// A model that may be on this computer.
+/// A model that may be installed on this computer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InstalledModel {
     pub id: String,
     pub path: PathBuf,
-    /// See [`ModelEntry::name`].
+    /// Name, see [`ModelEntry::name`].
     pub name: String,
     pub kind: ModelKind,
-    /// Weights on disk; 0 where nobody looked.
+    /// Size of the weights on disk; 0 if unknown.
     pub size_bytes: u64,
 }
 
 impl InstalledModel {
-    /// A model that is where a person says.
+    /// A model added by path.
     pub fn added(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let id = path.display().to_string();
         Self { name: id.clone(), id, path, kind: ModelKind::Added, size_bytes: 0 }
     }
 
-    /// The model as a list shows it; what is wrong with it is part of the entry.
+    /// Returns the model's list entry; problems are part of it.
     pub fn entry(&self) -> ModelEntry {
         let mut entry = self.unread();
         match ModelSource::open(&self.path) {
@@ -92,7 +93,7 @@ impl InstalledModel {
         entry
     }
 
-    /// What is known of it without a look.
+    /// Returns the entry before the file was inspected.
     fn unread(&self) -> ModelEntry {
         ModelEntry {
             id: self.id.clone(),
@@ -128,18 +129,25 @@ impl From<Installed> for InstalledModel {
 
 impl Models {
     pub fn new(library: Library, speeds: Speeds) -> Self {
-        Self { library, speeds, looks: Looks::default(), failed: HashMap::new(), verdicts: HashMap::new() }
+        Self {
+            library,
+            speeds,
+            inspections: Inspections::default(),
+            failed: HashMap::new(),
+            verdicts: HashMap::new(),
+        }
     }
 
-    /// See [`Library::default_target`].
+    /// Returns the default target, see [`Library::default_target`].
     pub fn default_target(&self) -> &'static str {
         self.library.default_target()
     }
 
-    /// Where the model with this id is.
+    /// Returns the path of the model with this id.
     ///
     /// # Errors
-    /// Of one that there is not, and of one that the last look failed at: nor would loading it come to an end.
+    /// Returns an error if there is no such model, or if its last inspection failed: loading it
+    /// would hang as well.
     pub fn path(&self, id: &str) -> Result<PathBuf> {
         let path = self.library.resolve(id)?;
         match self.failed.get(&path) {
@@ -151,13 +159,14 @@ impl Models {
         }
     }
 
-    /// Where every installed model is, then those in `added` (paths). Reads folders, no files.
+    /// Returns the paths of all installed models, then of those in `added`. Reads folders, no
+    /// files.
     pub fn installed(&self, added: &[String]) -> Vec<InstalledModel> {
         let installed = self.library.installed().into_iter().map(InstalledModel::from);
         installed.chain(added.iter().map(InstalledModel::added)).collect()
     }
 
-    /// These models as a list shows them. A look that fails is the problem of its model alone.
+    /// Returns the list entries of models. A failed inspection is a problem of its own model only.
     pub fn entries(&mut self, models: &[InstalledModel]) -> Vec<ModelEntry> {
         self.entries_by(models, InstalledModel::entry)
     }
@@ -168,7 +177,7 @@ impl Models {
         read: impl Fn(&InstalledModel) -> ModelEntry + Send + Sync + 'static,
     ) -> Vec<ModelEntry> {
         let these = models.to_vec();
-        let found = self.looks.each(paths(models.iter()), move |at| read(&these[at]));
+        let found = self.inspections.each(paths(models.iter()), move |at| read(&these[at]));
         self.failed.clear();
         let entry = |(model, found): (&InstalledModel, Result<ModelEntry, Problem>)| {
             found.unwrap_or_else(|problem| {
@@ -179,8 +188,8 @@ impl Models {
         models.iter().zip(found).map(entry).collect()
     }
 
-    /// No draft, the n-gram drafter, and every listed model but the target itself, usable or not, with what is
-    /// known of it.
+    /// Returns plain decoding, the n-gram drafter, and every listed model except the target, usable
+    /// or not, with the facts for ranking.
     pub fn drafts(&mut self, listed: &[(InstalledModel, ModelEntry)], target: &Beside<'_>) -> Vec<Candidate> {
         self.drafts_by(listed, target, compare)
     }
@@ -217,10 +226,10 @@ impl Models {
         [none(), ngram()].map(Candidate::without_model).into_iter().chain(own).chain(models).collect()
     }
 
-    /// The draft head in the target's own file, usable or not, if the file speaks of one.
+    /// Returns the draft head in the target's own file, usable or not, if the file mentions one.
     fn own_head(&self, target: &Beside<'_>) -> Option<Candidate> {
         let path = target.path.to_owned();
-        let found = self.looks.each(vec![path.clone()], move |_| own_head(&path)).pop()?;
+        let found = self.inspections.each(vec![path.clone()], move |_| own_head(&path)).pop()?;
         Some(match found.and_then(|found| found).transpose()? {
             Ok((read, needs)) => Candidate {
                 share: Some(read as f64 / target.entry.read_bytes.max(1) as f64),
@@ -232,8 +241,8 @@ impl Models {
         })
     }
 
-    /// Compares those with the target of which nothing is known yet, and returns what is wrong with the ones that
-    /// are not compared, or cannot be.
+    /// Compares the drafts that have no cached result with the target, and returns the problems of
+    /// those that are not compared, or cannot be.
     fn judge(
         &mut self,
         others: &[&(InstalledModel, ModelEntry)],
@@ -242,7 +251,7 @@ impl Models {
     ) -> HashMap<PathBuf, Problem> {
         let mut problems = self.failed.clone();
         for (model, entry) in others {
-            // What could not be read has no parameters.
+            // Files that could not be read have no parameters.
             if entry.parameters > 0 && entry.size_bytes > target.entry.size_bytes {
                 problems.insert(model.path.clone(), too_large(entry, target.entry));
             }
@@ -254,7 +263,7 @@ impl Models {
         let mut new = paths(others.iter().map(|(model, _)| model));
         new.retain(unknown);
         let (these, path, tokenizer) = (new.clone(), target.path.to_owned(), Arc::clone(target.tokenizer));
-        let found = self.looks.each(new.clone(), move |at| compare(&these[at], (&path, &tokenizer)));
+        let found = self.inspections.each(new.clone(), move |at| compare(&these[at], (&path, &tokenizer)));
         for (path, verdict) in new.into_iter().zip(found) {
             match verdict.and_then(|verdict| verdict) {
                 Ok(verdict) => drop(self.verdicts.insert((target.path.to_owned(), path), verdict)),
@@ -264,7 +273,7 @@ impl Models {
         problems
     }
 
-    /// How the tokens of the model at `draft` become the target's, or why it cannot draft.
+    /// Returns how the draft's tokens map to the target's, or why it cannot draft.
     fn method(&self, draft: &Path, target: &Beside<'_>) -> Result<Method, Problem> {
         let Compatibility { method, reason, .. } =
             &self.verdicts[&(target.path.to_owned(), draft.to_owned())];
@@ -272,14 +281,14 @@ impl Models {
     }
 }
 
-/// Bytes of weights that a token of the draft head in a model's own file takes, and bytes of memory, if the file speaks of
-/// one.
+/// Returns the bytes that a token reads of the draft head in a model's own file, and the memory it
+/// needs, if the file mentions one.
 fn own_head(path: &Path) -> Result<Option<(u64, u64)>, Problem> {
     let source = ModelSource::open(path)?;
     if !source.speaks_of_mtp() {
         return Ok(None);
     }
-    // What it takes of its target is in memory once.
+    // Parts shared with the target are in memory once.
     let own = source.mtp_head()?;
     let head = own.for_target(&source)?;
     Ok(Some((head.read_bytes()?, own.memory_bytes(memory::TOKENS)?)))
@@ -289,7 +298,7 @@ fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {
     models.map(|model| model.path.clone()).collect()
 }
 
-/// Compares the model at a path with a target, by its own path and its tokenizer.
+/// Compares the model at a path with a target, given by path and tokenizer.
 type Compare = fn(&Path, (&Path, &Tokenizer)) -> Result<Compatibility, Problem>;
 
 fn compare(draft: &Path, (path, tokenizer): (&Path, &Tokenizer)) -> Result<Compatibility, Problem> {
@@ -301,17 +310,17 @@ fn compare(draft: &Path, (path, tokenizer): (&Path, &Tokenizer)) -> Result<Compa
     Ok(compat::compare(tokenizer, &source.tokenizer()?))
 }
 
-/// What the catalogue says of the model with this name.
+/// Returns the catalogue's licence of the model with this name.
 fn known_licence(name: &str) -> Option<String> {
     let mut known = catalogue().iter().flat_map(CatalogueFamily::models).map(|(_, model)| model);
     let found = known.find(|model| model.name() == name && model.licence != "unknown");
     found.map(|model| model.licence.to_owned())
 }
 
-/// What is wrong with a model that was added and is not there.
+/// Problem of an added model that no longer exists.
 fn gone(path: &Path) -> Problem {
     let reason = format!(
-        "{} is not there any more. Connect the disk it is on, or take it off the list in the Library.",
+        "{} no longer exists. Connect the disk it is on, or remove it from the list in the Library.",
         path.display()
     );
     Problem { short: "not found".to_owned(), reason }
@@ -328,7 +337,7 @@ fn too_large(draft: &ModelEntry, target: &ModelEntry) -> Problem {
     Problem {
         short: "larger than the target".to_owned(),
         reason: format!(
-            "it is larger than the target, {theirs} against {ours}: a guess would cost more than the token it \
+            "it is larger than the target, {theirs} against {ours}: drafting a token would take longer than the token it \
              may save"
         ),
     }
@@ -343,7 +352,7 @@ fn detail(description: &Description) -> String {
     }
 }
 
-/// "8.8 MB", "4.9 GB".
+/// Formats a size: "8.8 MB", "4.9 GB".
 fn bytes(bytes: u64) -> String {
     match bytes as f64 {
         n if n >= 1e9 => format!("{:.1} GB", n / 1e9),
@@ -413,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_whose_look_panics_is_listed_with_that_and_is_not_loaded() {
+    fn a_model_whose_inspection_panics_is_listed_with_the_problem_and_not_loaded() {
         let mut models = models();
         let these = [starter("target"), starter("draft")];
         let bad = these[0].clone();
@@ -424,17 +433,17 @@ mod tests {
         });
         let problem = entries[0].problem.clone().unwrap();
         assert_eq!((entries[0].id.as_str(), problem.short.as_str()), (bad_id.as_str(), "cannot be read"));
-        assert!(problem.reason.contains("the program failed while reading it"), "{}", problem.reason);
+        assert!(problem.reason.contains("Foretoken failed while reading it"), "{}", problem.reason);
         assert_eq!((&entries[1].problem, entries[1].parameters), (&None, 1_115_008));
-        assert!(models.path(&bad_id).unwrap_err().message.contains("the program failed"));
+        assert!(models.path(&bad_id).unwrap_err().message.contains("Foretoken failed"));
         assert!(models.path(&these[1].id).is_ok());
 
         models.entries(&these);
-        assert!(models.path(&bad_id).is_ok(), "it was read this time");
+        assert!(models.path(&bad_id).is_ok(), "the second inspection succeeded");
     }
 
     #[test]
-    fn a_draft_whose_comparison_panics_is_listed_with_that_and_the_others_draft() {
+    fn a_draft_whose_comparison_panics_is_listed_with_the_problem_and_others_draft() {
         let mut models = models();
         let (target, good) = (starter("target"), starter("draft"));
         let bad = InstalledModel::added("/nowhere/bad.gguf");
@@ -453,13 +462,13 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_is_gone_is_listed_with_what_to_do() {
+    fn a_missing_model_is_listed_with_advice() {
         let folder = tempfile::tempdir().unwrap();
         for path in ["gone.gguf", "gone-folder", "unplugged/disk/model.gguf"] {
             let entry = InstalledModel::added(folder.path().join(path)).entry();
             let problem = entry.problem.unwrap();
             assert_eq!(problem.short, "not found");
-            assert!(problem.reason.contains("take it off the list"), "{}", problem.reason);
+            assert!(problem.reason.contains("remove it from the list"), "{}", problem.reason);
         }
     }
 }

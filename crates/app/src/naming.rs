@@ -1,4 +1,4 @@
-//! Conversations that are still called by their first words, and get the title that a model writes.
+//! Titles for conversations that are still named after their first words.
 
 use foretoken_engine::model::Role;
 
@@ -8,11 +8,12 @@ use crate::ipc::Conversation;
 use crate::title::title_in;
 
 impl App {
-    /// Has a title written for a conversation that is still called by its first words, and waits for it. Anything else
-    /// that is asked for ends that; it can be tried again after a later reply. `None` where the title stays.
+    /// Asks the model to title a conversation that is still named after its first words, and waits
+    /// for it. Any other job cancels this; it can be retried after a later reply. `None` if the
+    /// title stays.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// Returns `NotFound` if the conversation does not exist.
     pub fn write_title(&self, conversation: i64) -> Result<Option<Conversation>> {
         if !self.settings().write_titles || self.store().is_named(conversation)? {
             return Ok(None);

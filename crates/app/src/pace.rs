@@ -1,6 +1,6 @@
-//! Telling the page no more often than it paints. What comes in quick succession is told together, on a thread
-//! of its own: turning rounds into messages costs the engine nothing, and a message costs the webview far more
-//! than what is in it.
+//! Sends events to the page no more often than it paints. Events in quick succession are sent
+//! together by a thread of its own: converting rounds to messages costs the engine no time, and a
+//! message costs the webview far more than its content.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use crate::lock::lock;
 
-/// From one message to the next at least, as the page says: it knows how often it paints.
+/// Least time between two messages, as set by the page, which knows how often it paints.
 pub struct Pace(AtomicU64);
 
 impl Pace {
-    /// Until the page has said anything.
-    const USUAL: Duration = Duration::from_millis(30);
-    /// Half a frame of a display that shows sixty a second.
+    /// Interval before the page has set one.
+    const DEFAULT: Duration = Duration::from_millis(30);
+    /// Shortest interval: half a frame of a 60 Hz display.
     const SHORTEST: Duration = Duration::from_millis(8);
-    /// However seldom it paints: what is under way is waited for, too.
+    /// Longest interval: the end of an event stream waits for it.
     const LONGEST: Duration = Duration::from_secs(1);
 
     pub fn set(&self, interval: Duration) {
@@ -32,20 +32,20 @@ impl Pace {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self(AtomicU64::new(Self::USUAL.as_millis() as u64))
+        Self(AtomicU64::new(Self::DEFAULT.as_millis() as u64))
     }
 }
 
-/// Takes single events and hands them on in batches, in order: the first at once, none later than the pace.
+/// Forwards events in batches and in order: the first immediately, none later than the interval.
 pub struct Pacer<T> {
     queue: Arc<Queue<T>>,
     thread: JoinHandle<()>,
 }
 
-/// Takes an event.
-pub type Teller<T> = Box<dyn Fn(T) + Send + Sync>;
+/// Sends an event.
+pub type EventSender<T> = Box<dyn Fn(T) + Send + Sync>;
 
-/// Where events wait for the next message.
+/// Events that wait for the next message.
 struct Queue<T> {
     waiting: Mutex<Waiting<T>>,
     changed: Condvar,
@@ -53,41 +53,41 @@ struct Queue<T> {
 
 struct Waiting<T> {
     events: Vec<T>,
-    /// Nothing follows.
+    /// Set when no more events follow.
     over: bool,
 }
 
 impl<T: Send + 'static> Pacer<T> {
     /// # Errors
-    /// When the system has no thread to give.
-    pub fn start(pace: &Arc<Pace>, tell: impl Fn(Vec<T>) + Send + 'static) -> std::io::Result<Self> {
+    /// Returns an error if the system cannot start a thread.
+    pub fn start(pace: &Arc<Pace>, send: impl Fn(Vec<T>) + Send + 'static) -> std::io::Result<Self> {
         let waiting = Mutex::new(Waiting { events: Vec::new(), over: false });
         let queue = Arc::new(Queue { waiting, changed: Condvar::new() });
         let (taken, pace) = (Arc::clone(&queue), Arc::clone(pace));
         let thread =
-            thread::Builder::new().name("pacer".to_owned()).spawn(move || taken.forward(&pace, &tell))?;
+            thread::Builder::new().name("pacer".to_owned()).spawn(move || taken.forward(&pace, &send))?;
         Ok(Self { queue, thread })
     }
 
-    /// What takes an event; after [`Self::finish`] nobody hears it.
-    pub fn teller(&self) -> Teller<T> {
+    /// Returns a sender of events; events after [`Self::finish`] are dropped.
+    pub fn sender(&self) -> EventSender<T> {
         let queue = Arc::clone(&self.queue);
         Box::new(move |event| queue.put(event))
     }
 
-    /// Waits until all that was taken is handed on.
+    /// Waits until all events are forwarded.
     pub fn finish(self) {
         lock(&self.queue.waiting).over = true;
         self.queue.changed.notify_one();
         if self.thread.join().is_err() {
-            tracing::error!("the page was not told everything");
+            tracing::error!("some events did not reach the page");
         }
     }
 }
 
 impl<T> Queue<T> {
-    /// Wakes the thread for the first event of a message alone: at thousands a second the others would cost
-    /// the engine more than they are worth.
+    /// Wakes the thread only for the first event of a message: at thousands a second, more wake-ups
+    /// would slow the engine.
     fn put(&self, event: T) {
         let mut waiting = lock(&self.waiting);
         waiting.events.push(event);
@@ -96,15 +96,15 @@ impl<T> Queue<T> {
         }
     }
 
-    fn forward(&self, pace: &Pace, tell: &dyn Fn(Vec<T>)) {
+    fn forward(&self, pace: &Pace, send: &dyn Fn(Vec<T>)) {
         let mut due = Instant::now();
         while let Some(batch) = self.batch(due) {
-            tell(batch);
+            send(batch);
             due = Instant::now() + pace.interval();
         }
     }
 
-    /// What there is when a message is due, or nothing more comes; `None` when that is nothing.
+    /// Returns the events once a message is due or no more follow; `None` if there are none.
     fn batch(&self, due: Instant) -> Option<Vec<T>> {
         let waiting = lock(&self.waiting);
         let waiting = self.changed.wait_while(waiting, |waiting| waiting.events.is_empty() && !waiting.over);
@@ -132,31 +132,31 @@ mod tests {
     fn started(pace: Pace) -> (Pacer<u32>, Batches) {
         let batches = Batches::default();
         let sink = Arc::clone(&batches);
-        let tell = move |batch| sink.lock().unwrap().push(batch);
-        (Pacer::start(&Arc::new(pace), tell).unwrap(), batches)
+        let send = move |batch| sink.lock().unwrap().push(batch);
+        (Pacer::start(&Arc::new(pace), send).unwrap(), batches)
     }
 
     #[test]
-    fn a_quick_succession_is_told_in_few_messages_in_order_and_whole() {
-        for interval in [Pace::SHORTEST, Pace::USUAL] {
+    fn quick_events_are_sent_in_few_messages_in_order_and_completely() {
+        for interval in [Pace::SHORTEST, Pace::DEFAULT] {
             let (pacer, batches) = collected(interval);
-            let tell = pacer.teller();
+            let send = pacer.sender();
             let begin = Instant::now();
-            (0..10_000).for_each(&tell);
+            (0..10_000).for_each(&send);
             pacer.finish();
             let most = begin.elapsed().as_millis() / interval.as_millis() + 2;
             let batches = batches.lock().unwrap();
             assert!((batches.len() as u128) <= most, "{} messages, {most} at most", batches.len());
             assert_eq!(batches.concat(), (0..10_000).collect::<Vec<_>>());
-            tell(1);
+            send(1);
         }
     }
 
     #[test]
-    fn what_comes_slowly_is_told_at_once() {
+    fn slow_events_are_sent_immediately() {
         let (pacer, batches) = collected(Pace::SHORTEST);
         for event in 0..3 {
-            pacer.teller()(event);
+            pacer.sender()(event);
             thread::sleep(3 * Pace::SHORTEST);
             assert_eq!(batches.lock().unwrap().concat().len() as u32, event + 1);
         }
@@ -164,16 +164,16 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_without_waiting_for_a_page_that_paints_seldom() {
-        // The test would take a year.
+    fn the_end_is_sent_without_waiting_for_a_page_that_paints_seldom() {
+        // Waiting for it would take a year.
         let (pacer, batches) = started(Pace(AtomicU64::new(365 * 24 * 3_600_000)));
-        (0..3).for_each(pacer.teller());
+        (0..3).for_each(pacer.sender());
         pacer.finish();
         assert_eq!(batches.lock().unwrap().concat(), [0, 1, 2]);
     }
 
     #[test]
-    fn a_page_cannot_ask_for_a_pace_that_helps_nobody() {
+    fn the_interval_of_a_page_is_limited() {
         let pace = Pace::default();
         for (asked, given) in [(Duration::ZERO, Pace::SHORTEST), (Duration::MAX, Pace::LONGEST)] {
             pace.set(asked);

@@ -1,5 +1,4 @@
-//! Presets: those that come with the program, what a list of a person's own must be, and the values of one by its
-//! id.
+//! Presets: the built-in ones, the rules for a user's own, and the lookup of values by id.
 
 use std::collections::HashSet;
 
@@ -8,18 +7,18 @@ use foretoken_engine::recommended::Recommended;
 use crate::error::{Result, bad_setting};
 use crate::ipc::{ModelEntry, PRESET_NAME, Preset, PresetValues, Settings};
 
-/// The id of the one that takes what the target's makers recommend.
+/// Id of the preset with the sampling that the target's makers recommend.
 pub const RECOMMENDED: &str = "recommended";
 
-/// The ids of those that come with the program, in the order in which they are listed. They change how tokens are
-/// chosen, and some what is said before a conversation; all else is as the settings have it.
+/// Ids of the built-in presets, in the order they are listed. They set the sampling, and some the
+/// system prompt; everything else follows the settings.
 pub const BUILT_IN: [&str; 4] = [RECOMMENDED, "precise", "creative", "code"];
 
 const CODE_PROMPT: &str = "You are an experienced programmer. Answer with working code first, in code blocks that \
     name their language. Then explain briefly what it does. Say so where something is uncertain.";
 
 impl Settings {
-    /// What replies are written with where nothing else is chosen.
+    /// Returns the values of conversations without any of their own.
     pub fn values(&self) -> PresetValues {
         PresetValues {
             system_prompt: self.system_prompt.clone(),
@@ -29,14 +28,14 @@ impl Settings {
         }
     }
 
-    /// The same settings with these values.
+    /// Returns the settings with these values.
     #[must_use]
     pub fn with(self, values: PresetValues) -> Self {
         let PresetValues { system_prompt, sampling, speculation, max_tokens } = values;
         Self { system_prompt, sampling, speculation, max_tokens, ..self }
     }
 
-    /// Those presets that come with the program and have something to say of this target.
+    /// Returns the built-in presets that apply to this target.
     pub fn built_in_presets(&self, target: Option<&ModelEntry>) -> Vec<Preset> {
         let recommended = target.and_then(|target| target.recommended);
         let preset = |id: &str| {
@@ -46,8 +45,8 @@ impl Settings {
         BUILT_IN.iter().filter_map(|id| preset(id)).collect()
     }
 
-    /// The preset that new conversations with this target begin with, and its values; `None` where none was chosen,
-    /// or it is gone.
+    /// Returns the preset of new conversations with this target; `None` if none was chosen or it
+    /// was deleted.
     pub(crate) fn preset_of(&self, target: &ModelEntry) -> Option<Preset> {
         let id = self.model_presets.get(&target.id)?;
         let built_in = || self.built_in_presets(Some(target)).into_iter().find(|preset| preset.id == *id);
@@ -55,7 +54,8 @@ impl Settings {
     }
 }
 
-/// `None` for what is no such preset, and where nobody recommends anything.
+/// Returns the values of a built-in preset; `None` for other ids, and if the makers recommend
+/// nothing.
 fn built_in(id: &str, values: PresetValues, recommended: Option<Recommended>) -> Option<PresetValues> {
     let sampled = |temperature, top_p, min_p| Recommended {
         temperature: Some(temperature),
@@ -77,7 +77,7 @@ fn built_in(id: &str, values: PresetValues, recommended: Option<Recommended>) ->
 
 impl PresetValues {
     /// # Errors
-    /// `BadSetting` naming the first value out of its range.
+    /// Returns `BadSetting` naming the first value out of its range.
     pub fn validate(&self) -> Result<()> {
         self.sampling.validate()?;
         Ok(self.speculation.validate()?)
@@ -85,7 +85,8 @@ impl PresetValues {
 }
 
 /// # Errors
-/// `BadSetting` for a value out of its range, a name that is empty, too long or another's too, and an id that is.
+/// Returns `BadSetting` for a value out of its range, a name that is empty, too long or taken, and
+/// an id that is taken.
 pub(crate) fn validate(presets: &[Preset]) -> Result<()> {
     let (mut ids, mut names) = (HashSet::from(BUILT_IN), HashSet::new());
     for Preset { id, name, values } in presets {
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_ids_are_there_short_and_nobody_elses() {
+    fn names_and_ids_are_present_short_and_unique() {
         let refused = |presets: &[Preset]| {
             let error = validate(presets).unwrap_err();
             assert_eq!(error.code, ErrorCode::BadSetting);
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preset_of_the_program_can_be_set_and_changes_no_more_than_it_says() {
+    fn a_built_in_preset_can_be_set_and_changes_only_its_own_values() {
         let mine = Settings {
             system_prompt: "Be brief.".to_owned(),
             max_tokens: 7,
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_brings_its_preset_while_that_is_there() {
+    fn a_target_selects_its_preset_while_that_exists() {
         let of = |id: &str| Settings {
             presets: vec![preset("mine", "Mine")],
             model_presets: [("/nowhere/a.gguf".to_owned(), id.to_owned())].into(),

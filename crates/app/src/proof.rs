@@ -1,5 +1,5 @@
-//! What the page asks for to see whether drafts do what they promise: checks of stored replies, the arena and
-//! what it brought before, and the traces that are kept for it.
+//! Commands that verify drafting: checks of replies, the arena and its stored results, and the
+//! traces they need.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -20,11 +20,12 @@ impl App {
     /// Decodes a stored reply again without drafts; waits for the end.
     ///
     /// # Errors
-    /// `Busy`, `NotFound` for what is no reply that is over or has no trace, those of the engine's check.
+    /// Returns `Busy`, `NotFound` for a message that is not a finished reply or has no trace, and
+    /// errors of the engine's check.
     pub fn check_reply(&self, reply: i64, on_progress: OnCheck) -> Result<ReplyCheck> {
-        let turn = self.take_turn()?;
+        let guard = self.take_slot()?;
         let stored = self.stored(reply)?;
-        self.engine.check(stored, on_progress, turn.cancel()).recv().unwrap_or_else(|_| Err(engine_gone()))
+        self.engine.check(stored, on_progress, guard.cancel()).recv().unwrap_or_else(|_| Err(engine_gone()))
     }
 
     fn stored(&self, reply: i64) -> Result<Stored> {
@@ -37,7 +38,7 @@ impl App {
         let before = message.parent.map(|parent| store.messages_up_to(parent)).transpose()?;
         drop(store);
         Ok(Stored {
-            // What the model saw then.
+            // The context that the model had then.
             messages: chat_messages(self.as_read(seen_since(before.unwrap_or_default(), message.seen_from))?),
             target: message.target,
             summary: serde_json::from_str::<Summary>(&summary)?,
@@ -45,21 +46,21 @@ impl App {
         })
     }
 
-    /// Lets two set-ups write in turn, keeps what came of it and returns it; waits for the end.
+    /// Lets two set-ups take turns, stores the result and returns it; waits for the end.
     ///
     /// # Errors
-    /// `Busy`, and those of the engine's arena.
+    /// Returns `Busy`, and errors of the engine's arena.
     pub fn run_arena(&self, request: ArenaRequest, on_event: OnArena) -> Result<Arena> {
-        let turn = self.take_turn()?;
+        let guard = self.take_slot()?;
         let arena = self
             .engine
-            .arena(request, on_event, turn.cancel())
+            .arena(request, on_event, guard.cancel())
             .recv()
             .unwrap_or_else(|_| Err(engine_gone()))?;
         arena_of(self.store().add_arena(&serde_json::to_string(&arena)?)?)
     }
 
-    /// Newest first. One that cannot be read any more is left out, and stays in the store.
+    /// Returns the arenas, newest first. Unreadable ones are left out, and stay in the store.
     pub fn arenas(&self) -> Result<Vec<Arena>> {
         let readable = |row: store::Arena| {
             let id = row.id;
@@ -79,7 +80,7 @@ impl App {
         Ok(TraceStorage { bytes, replies })
     }
 
-    /// Deletes the traces of replies older than so many days, or all.
+    /// Deletes the traces of replies older than a number of days, or all.
     pub fn delete_traces(&self, older_than_days: Option<u32>) -> Result<TraceStorage> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64);
         self.store().delete_traces(older_than_days.map(|days| now - i64::from(days) * DAY))?;
@@ -94,7 +95,8 @@ fn arena_of(row: store::Arena) -> Result<Arena> {
     Ok(Arena { id: row.id, created_at: row.created_at, ..arena })
 }
 
-/// Once a set-up was kept with all of its label, "Starter draft 1.1M, K auto", in which the draft comes first.
+/// Names the drafts of arenas stored by older versions, whose labels begin with the draft: "Starter
+/// draft 1.1M, K auto".
 fn name_drafts(arena: &mut Value) {
     let setups = arena["setups"].as_array_mut().into_iter().flatten().filter_map(Value::as_object_mut);
     for setup in setups {
@@ -112,7 +114,7 @@ mod tests {
     use super::name_drafts;
 
     #[test]
-    fn set_ups_that_were_kept_with_a_label_have_the_name_of_their_draft() {
+    fn set_ups_stored_with_a_label_get_the_name_of_their_draft() {
         let setup = |label: &str| json!({ "label": label, "setup": {} });
         let setups = ["Starter draft 1.1M, K = 5, staged", "n-gram, K auto", "no draft"].map(setup);
         let mut arena = json!({ "setups": setups });

@@ -1,4 +1,4 @@
-//! Which pairs of the catalogue suit this computer: a pure rule on what is known of both.
+//! Recommended pairs for this computer: a pure function of the facts about both.
 
 use std::collections::HashSet;
 
@@ -8,40 +8,43 @@ use foretoken_library::{self as library, Pair, Purpose, pairs};
 use crate::ipc::{CatalogueFamily, CatalogueModel, Recommendation, RecommendationKind};
 use crate::memory;
 
-/// Tokens per second that a recommended target writes at least, without drafts: twice as fast as one reads.
+/// Least speed of a recommended target without drafts, in tokens per second: twice the reading
+/// speed.
 const COMFORTABLE: f64 = 10.0;
 
-/// Tokens per second from which nobody asks for more.
-const QUICK: f64 = 30.0;
+/// Tokens per second above which more speed is not needed.
+const FAST_ENOUGH: f64 = 30.0;
 
-/// Share of the free memory that a recommended pair takes at most. The rest is for other programs and long contexts.
-const MOST: f64 = 0.6;
+/// Largest share of the free memory for a recommended pair. The rest is for other programs and long
+/// contexts.
+const MAX_MEMORY_SHARE: f64 = 0.6;
 
-/// The same of a GPU's memory, which other programs hardly use.
-const MOST_OF_GPU: f64 = 0.95;
+/// Largest share of a GPU's memory, which other programs hardly use.
+const MAX_GPU_SHARE: f64 = 0.95;
 
-/// A faster pair is so many times as fast as the best.
-const FASTER: f64 = 2.0;
+/// Least speed of a "faster" pair relative to the best.
+const FASTER_FACTOR: f64 = 2.0;
 
-/// What is known of a computer.
+/// Facts about a computer.
 #[derive(Debug, Clone, Default)]
 pub struct Computer {
-    /// For models, where they are computed: free, or taken by those that would make way.
+    /// Memory for models on their device: free, or used by models that would be unloaded.
     pub memory_bytes: u64,
-    /// Room for downloads; `None` where the disk does not say.
+    /// Disk space for downloads; `None` if the disk does not report it.
     pub disk_bytes: Option<u64>,
     pub has_gpu: bool,
-    /// How fast the CPU reads weights; `None` where that was not measured, or a GPU computes.
+    /// Memory bandwidth of the CPU; `None` if it was not measured, or a GPU is used.
     pub reading: Option<Bandwidth>,
-    /// Names of the models that are here.
+    /// Names of installed models.
     pub installed: HashSet<String>,
-    /// Names of those that were asked for and are on their way.
+    /// Names of models being downloaded.
     pub coming: HashSet<String>,
 }
 
 impl Computer {
-    /// The best pair that fits with room to spare and is fast enough, one that is much faster, and one for code. What is
-    /// on its way keeps its place, however much memory is free by now.
+    /// Returns the best pair that fits with memory to spare and is fast enough, a much faster one,
+    /// and one for code. A pair being downloaded keeps its place, however much memory is free by
+    /// now.
     pub fn recommendations(&self) -> Vec<Recommendation> {
         let of = |purpose| pairs().iter().filter(move |pair| pair.purpose == purpose);
         let coming = |purpose| of(purpose).find(|pair| self.coming.contains(&pair.target.name()));
@@ -70,7 +73,7 @@ impl Computer {
         Recommendation { kind, target, draft, speedup: pair.speedup }
     }
 
-    /// The families of the catalogue, each target with room for the largest draft.
+    /// Returns the families of the catalogue; each target includes memory for the largest draft.
     pub fn catalogue(&self) -> Vec<CatalogueFamily> {
         library::catalogue().iter().map(|family| self.family(family)).collect()
     }
@@ -108,35 +111,38 @@ impl Computer {
         }
     }
 
-    /// Whether there is memory for so many bytes.
+    /// Returns whether `bytes` fit into memory.
     pub fn holds(&self, bytes: u64) -> bool {
         bytes <= self.memory_bytes
     }
 
-    /// Whether the disk has room for those of the models that are not here.
+    /// Returns whether the disk has space for the models that are not installed.
     fn has_disk(&self, models: &[&library::CatalogueModel]) -> bool {
         let missing = models.iter().filter(|model| !self.installed.contains(&model.name()));
         let bytes = missing.map(|model| model.bytes).sum();
         self.disk_bytes.is_none_or(|free| free >= bytes)
     }
 
-    /// Tokens per second without drafts, reckoned.
+    /// Returns the estimated tokens per second without drafts.
     fn speed(&self, model: &library::CatalogueModel) -> Option<f64> {
         self.reading.map(|reading| reading.tokens_per_second(model.read_bytes()))
     }
 
     fn suits(&self, pair: &Pair) -> bool {
         let needed = memory::needed(pair.target.loaded_bytes()) + memory::needed(pair.draft.loaded_bytes());
-        let most = if self.has_gpu { MOST_OF_GPU } else { MOST };
+        let most = if self.has_gpu { MAX_GPU_SHARE } else { MAX_MEMORY_SHARE };
         self.holds((needed as f64 / most) as u64)
             && self.has_disk(&[&pair.target, &pair.draft])
             && self.speed(&pair.target).is_none_or(|speed| speed >= COMFORTABLE)
     }
 
-    /// Whether `pair` is worth having beside the best for its speed. A GPU is fast enough with the best.
+    /// Returns whether `pair` is worth recommending for its speed. On a GPU the best is fast
+    /// enough.
     fn is_relief(&self, best: &Pair, pair: &Pair) -> bool {
         let times = best.target.read_bytes() as f64 / pair.target.read_bytes() as f64;
-        !self.has_gpu && self.speed(&best.target).is_none_or(|speed| speed < QUICK) && times >= FASTER
+        !self.has_gpu
+            && self.speed(&best.target).is_none_or(|speed| speed < FAST_ENOUGH)
+            && times >= FASTER_FACTOR
     }
 }
 
@@ -146,7 +152,8 @@ mod tests {
 
     const GB: u64 = 1_000_000_000;
 
-    /// With this much memory, read so fast, and a pass that takes a quarter longer than that.
+    /// A computer with this much memory and bandwidth, and passes that take a quarter longer than
+    /// reading it.
     fn computer(memory_bytes: u64, gb_s: f64) -> Computer {
         let reading = Some(Bandwidth { bytes: 98_000_000, gb_s, share: 0.8 });
         Computer { memory_bytes, disk_bytes: Some(500 * GB), reading, ..Computer::default() }
@@ -170,31 +177,31 @@ mod tests {
     }
 
     #[test]
-    fn a_laptop_of_16_gb_gets_four_billion_parameters_and_half_of_them_for_speed() {
+    fn a_laptop_of_16_gb_gets_four_billion_parameters_and_a_faster_half_size_pair() {
         let expected = [(Best, "Qwen3 4B 2507"), (Faster, "SmolLM2 1.7B"), (Code, "Qwen2.5 Coder 1.5B")];
         expect(&computer(9 * GB, 40.0), &expected);
     }
 
     #[test]
-    fn a_workstation_of_64_gb_gets_experts_of_which_a_token_reads_a_tenth() {
+    fn a_workstation_of_64_gb_gets_a_mixture_of_experts_with_a_tenth_active() {
         let expected = [(Best, "Qwen3 30B A3B 2507"), (Code, "Qwen2.5 Coder 7B")];
         expect(&computer(58 * GB, 80.0), &expected);
     }
 
     #[test]
-    fn a_gpu_of_24_gb_is_judged_by_what_fits_and_nothing_is_said_about_its_speed() {
+    fn a_gpu_of_24_gb_is_judged_by_memory_only() {
         let computer = Computer { has_gpu: true, reading: None, ..computer(23 * GB, 1.0) };
         expect(&computer, &[(Best, "Qwen3 30B A3B 2507"), (Code, "Qwen2.5 Coder 7B")]);
         assert!(computer.recommendations().iter().all(|one| one.target.tokens_per_second.is_none()));
     }
 
     #[test]
-    fn slow_memory_gets_less_than_would_fit() {
+    fn slow_memory_gets_smaller_models_than_would_fit() {
         expect(&computer(16 * GB, 14.0), &[(Best, "SmolLM2 1.7B"), (Code, "Qwen2.5 Coder 1.5B")]);
     }
 
     #[test]
-    fn no_computer_gets_a_pair_that_does_not_fit_into_its_memory_or_onto_its_disk() {
+    fn no_recommendation_exceeds_memory_or_disk() {
         for memory in 0..70 {
             for disk in [0, 1, 2, 6, 20, 500] {
                 let computer =
@@ -211,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_on_its_way_stays_when_more_or_less_memory_is_free_than_before() {
+    fn a_pair_being_downloaded_stays_recommended_when_free_memory_changes() {
         let pair = |label: &str| pairs().iter().find(|pair| pair.target.label.starts_with(label)).unwrap();
         let coming = |memory, label: &str| {
             let coming = HashSet::from([pair(label).target.name()]);
@@ -226,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_here_takes_no_more_of_the_disk() {
+    fn installed_models_need_no_more_disk_space() {
         let full = Computer { disk_bytes: Some(0), ..computer(4 * GB, 20.0) };
         assert!(full.recommendations().is_empty());
         let pair = pairs().iter().find(|pair| pair.target.label.starts_with("SmolLM2")).unwrap();
@@ -235,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offer_says_what_it_lacks_and_how_fast_it_would_be() {
+    fn a_catalogue_entry_lists_missing_resources_and_speed() {
         let computer = Computer { disk_bytes: Some(3 * GB), ..computer(9 * GB, 40.0) };
         let families = computer.catalogue();
         let target = |label: &str| {

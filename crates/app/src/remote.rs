@@ -1,4 +1,4 @@
-//! Adding servers elsewhere, asking them for their models, and removing them.
+//! Adding remote servers, listing their models, and removing them.
 
 use foretoken_remote::{Address, Client, Timeouts};
 
@@ -7,16 +7,17 @@ use crate::error::{Result, bad_setting};
 use crate::ipc::{RemoteModel, RemoteServer, Settings};
 use crate::servers::{chosen, client, gone, is_remote, secret_name};
 
-/// Letters of a server's name at most.
+/// Longest name of a server in characters.
 const MAX_NAME: usize = 60;
 
 impl App {
-    /// Adds a server, or changes the one of this name. Without a `key` the one that its address had stays; that of an
-    /// address that no server has any more is forgotten. Asks nobody.
+    /// Adds a server, or changes the one of this name. Without a `key` the key of its address
+    /// stays; keys of addresses no longer in use are removed. Sends no request.
     ///
     /// # Errors
-    /// `BadSetting` for a name or an address that cannot be; those of
-    /// [`Secrets::keep`](foretoken_library::Secrets::keep), where the server is added all the same.
+    /// Returns `BadSetting` for an invalid name or address; errors of
+    /// [`Secrets::keep`](foretoken_library::Secrets::keep), after which the server is added
+    /// nevertheless.
     pub fn add_server(&self, name: &str, address: &str, key: Option<&str>) -> Result<Settings> {
         let name = name.trim();
         if name.is_empty() || name.chars().count() > MAX_NAME || name.contains('/') {
@@ -46,7 +47,7 @@ impl App {
         Ok(settings)
     }
 
-    /// Forgets the keys of addresses that no server has any more.
+    /// Removes the keys of addresses that no server has any more.
     fn forget_keys(&self, before: &[RemoteServer], settings: &Settings) -> Result<()> {
         let is_gone = |server: &&RemoteServer| {
             settings.remote_servers.iter().all(|left| left.address != server.address)
@@ -57,10 +58,10 @@ impl App {
         Ok(())
     }
 
-    /// Asks a server for its models and keeps the list of them.
+    /// Requests a server's models and stores the list.
     ///
     /// # Errors
-    /// `Remote` with what is wrong, in a sentence.
+    /// Returns `Remote` with the problem in a sentence.
     pub fn test_server(&self, name: &str) -> Result<Settings> {
         let settings = self.settings();
         let server =
@@ -79,10 +80,11 @@ impl App {
         })
     }
 
-    /// Takes a server off the list and forgets its key. Where a model of it was the target, the default is.
+    /// Removes a server and its key. If one of its models was the target, the default replaces it.
     ///
     /// # Errors
-    /// Those of the settings, and of [`Secrets::keep`](foretoken_library::Secrets::keep), where the server is removed.
+    /// Returns errors of the settings, and of [`Secrets::keep`](foretoken_library::Secrets::keep),
+    /// after which the server is removed nevertheless.
     pub fn remove_server(&self, name: &str) -> Result<Settings> {
         let before = self.settings().remote_servers;
         let settings = self.change_settings(|mut settings| {

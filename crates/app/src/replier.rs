@@ -1,5 +1,5 @@
-//! Who replies: a conversation goes in, text comes out as it is written. Who has a trace tells of its rounds, too;
-//! who knows of text alone, a service on another computer say, does not.
+//! Interface of reply writers: a conversation goes in, text comes out as it is written. Local
+//! models also report rounds; others, such as remote servers, report only text.
 
 use std::fmt;
 
@@ -10,12 +10,14 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{PromptSize, Settings};
 
-/// Writes replies.
+/// A writer of replies.
 pub trait Replier: Send {
-    /// Replies to `conversation` and tells `on` how it goes. `cancel` ends it early, which is an ending and no error.
+    /// Replies to `conversation` and sends events to `on`. `cancel` ends the reply early without an
+    /// error.
     ///
     /// # Errors
-    /// Before [`Event::Started`] the conversation was refused; afterwards what was written is kept.
+    /// An error before [`Event::Started`] refused the conversation; after a later one, the text so
+    /// far is kept.
     fn reply(
         &mut self,
         conversation: &[ChatMessage],
@@ -24,20 +26,20 @@ pub trait Replier: Send {
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending>;
 
-    /// How long the prompt is that a conversation makes, which is not replied to.
+    /// Measures the prompt of a conversation without replying.
     ///
     /// # Errors
-    /// When it cannot be put into a prompt.
+    /// Returns an error if it cannot be formatted as a prompt.
     fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize>;
 }
 
 impl PromptSize {
-    /// Whether it can be replied to.
+    /// Returns whether the prompt fits.
     pub fn fits(self) -> bool {
         self.tokens < self.context
     }
 
-    /// Whether a quarter of the context is left for the reply.
+    /// Returns whether a quarter of the context is left for the reply.
     pub fn leaves_room(self) -> bool {
         self.tokens <= self.context - self.context.div_ceil(4)
     }
@@ -53,23 +55,23 @@ impl fmt::Display for PromptSize {
     }
 }
 
-/// What happens while a reply is written.
+/// Events of a reply.
 #[derive(Debug, Clone, Copy)]
 pub enum Event<'a> {
-    /// The conversation was accepted; it is replied to by the models with these labels. Comes first.
+    /// The conversation was accepted by the models with these labels. Comes first.
     Started { target: &'a str, draft: Option<&'a str> },
-    /// Tokens of the prompt that were read.
+    /// Prompt tokens processed so far.
     Prompt { done: usize, total: usize },
-    /// By which round the next text was written, where there are rounds.
+    /// The round of the next text, if there are rounds.
     Round(&'a Round),
-    /// What was added to the reply; after a round all that it added, which may be nothing.
+    /// Text added to the reply; after a round all its text, which may be empty.
     Text { delta: &'a str },
 }
 
-/// How a reply ended.
+/// End of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ending {
     pub finish: Finish,
-    /// Its numbers, where they are known.
+    /// Statistics, if known.
     pub summary: Option<Summary>,
 }

@@ -1,5 +1,6 @@
-//! Asking and answering: a message is stored once its reply can begin, the reply while it is written. Rounds
-//! go to the page straight from the engine thread; this thread keeps the record.
+//! Sending messages and writing replies: a message is stored once its reply begins, the reply while
+//! it is written. Rounds go to the page directly from the engine thread; the calling thread stores
+//! them.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -11,7 +12,7 @@ use foretoken_store::{self as store, Store};
 
 use crate::app::App;
 use crate::attachments;
-use crate::cancel::{Cancel, Turn};
+use crate::cancel::{Cancel, SlotGuard};
 use crate::error::Result;
 use crate::history::{chat_messages, seen_since};
 use crate::ipc::{
@@ -25,85 +26,85 @@ use crate::unstored::Ended;
 
 pub use crate::running::Events;
 
-/// A killed program loses at most this much of a reply.
-const RECORD_EVERY: Duration = Duration::from_millis(500);
+/// Interval of storing: a kill loses at most this much of a reply.
+const STORE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// The page is sent a reply's speed-up no more often: nobody reads a number that changes faster.
-const SPEEDUP_EVERY: Duration = Duration::from_millis(250);
+/// Interval of speed-ups sent to the page: a number that changes faster cannot be read.
+const SPEEDUP_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What is answered.
+/// Kinds of requests for a reply.
 enum Question {
     /// A new message at the end of a conversation, or in a new one.
     Sent { conversation: Option<i64>, asked: attachments::Question },
-    /// Another message in the place of this one.
+    /// An edited message, as a sibling of the original.
     Changed { question: i64, asked: attachments::Question },
-    /// The message before this reply.
+    /// Another reply to the message before this one.
     Again { reply: i64 },
-    /// A stored message that has no reply.
+    /// A stored message without a reply.
     Unanswered { question: i64 },
-    /// This reply, which was cut, is gone on with.
+    /// Continuation of an interrupted reply.
     More { reply: i64 },
 }
 
-/// Everything that a reply is written from, except the chat.
+/// Everything that a reply needs except the chat.
 #[derive(Clone)]
 struct Asking {
     /// `None` for a new conversation.
     conversation: Option<i64>,
     question: Arc<Question>,
-    /// First message that the model sees from this reply on; `None` leaves it as it is.
+    /// First message of the model's context from this reply on; `None` leaves it unchanged.
     start: Option<i64>,
     setup: ConversationSetup,
-    /// Longest reply in tokens; 0 means as long as the context allows. Less than in `setup` for a later part.
+    /// Longest reply in tokens; 0 means as long as the context allows. Less than in `setup` for a
+    /// later part.
     max_tokens: u32,
     cancel: Cancel,
 }
 
 impl App {
-    /// Stores what is `sent` and replies to it. Nothing is stored when the prompt is refused.
+    /// Stores a message and replies to it. Nothing is stored if the prompt is refused.
     ///
     /// # Errors
-    /// `Busy`, `NoTarget`, `EmptyPrompt`, `PromptTooLong`, `BadAttachment`, `NotFound` before the reply begins. A
-    /// reply that fails later is returned with its problem.
+    /// Returns `Busy`, `NoTarget`, `EmptyPrompt`, `PromptTooLong`, `BadAttachment`, `NotFound`
+    /// before the reply begins. A reply that fails later is returned with its problem.
     pub fn send(
         self: &Arc<Self>,
         conversation: Option<i64>,
         sent: impl Into<Sent>,
         events: Events,
     ) -> Result<Reply> {
-        let turn = self.take_turn()?;
+        let guard = self.take_slot()?;
         let asked = self.question(sent.into())?;
         let messages = conversation.map_or_else(|| Ok(Vec::new()), |id| self.shown(id))?;
         let branch = Branch { messages, next: Some(asked.words()) };
         let question = Question::Sent { conversation, asked };
-        self.answer(conversation, branch, question, events, turn.cancel())
+        self.answer(conversation, branch, question, events, guard.cancel())
     }
 
-    /// Asks what is `sent` in the place of a question, which is kept with all that followed it, and replies to it.
+    /// Stores an edited question as a sibling of the original and replies to it.
     ///
     /// # Errors
-    /// As [`Self::send`], and `NotFound` for what is no question.
+    /// Same as [`Self::send`], and `NotFound` if `question` is not a question.
     pub fn send_instead(
         self: &Arc<Self>,
         question: i64,
         sent: impl Into<Sent>,
         events: Events,
     ) -> Result<Reply> {
-        let turn = self.take_turn()?;
+        let guard = self.take_slot()?;
         let asked = self.question(sent.into())?;
         let before = self.asked(question, store::Role::User)?;
         let branch = Branch { messages: self.up_to(before.parent)?, next: Some(asked.words()) };
         let question = Question::Changed { question, asked };
-        self.answer(Some(before.conversation), branch, question, events, turn.cancel())
+        self.answer(Some(before.conversation), branch, question, events, guard.cancel())
     }
 
-    /// Replies once more to what a reply answered, which is kept with all that followed it; or to a question that has
-    /// no reply.
+    /// Regenerates a reply as a sibling of the original, or replies to a question without a reply.
     ///
     /// # Errors
-    /// As [`Self::send`], and `NotFound` for a message that is gone.
+    /// Same as [`Self::send`], and `NotFound` for a missing message.
     pub fn regenerate(self: &Arc<Self>, message: i64, events: Events) -> Result<Reply> {
-        let turn = self.take_turn()?;
+        let guard = self.take_slot()?;
         let (before, last, question) = match self.asked(message, store::Role::User) {
             Ok(asked) => (asked, Some(message), Question::Unanswered { question: message }),
             Err(_) => {
@@ -113,30 +114,31 @@ impl App {
             }
         };
         let branch = Branch { messages: self.up_to(last)?, next: None };
-        self.answer(Some(before.conversation), branch, question, events, turn.cancel())
+        self.answer(Some(before.conversation), branch, question, events, guard.cancel())
     }
 
-    /// Continues a reply that was cut: by its maximum length, a full context, a stop, a problem or the end of the
-    /// program. Where the context was full, the oldest turns are dropped from it.
+    /// Continues a reply that ended early: at its maximum length, a full context, a stop, a problem
+    /// or the end of the program. If the context was full, the oldest turns are dropped from it.
     ///
     /// # Errors
-    /// As [`Self::send`], and `NotFound` for what is no reply or has no text yet.
+    /// Same as [`Self::send`], and `NotFound` if `reply` is not a reply or has no text yet.
     pub fn continue_reply(self: &Arc<Self>, reply: i64, events: Events) -> Result<Reply> {
-        let turn = self.take_turn()?;
+        let guard = self.take_slot()?;
         let before = self.asked(reply, store::Role::Assistant)?;
         if before.text.is_empty() {
-            let message = "There is nothing to go on with in this reply: regenerate it.";
+            let message = "This reply has no text to continue. Regenerate it instead.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         }
         let branch = Branch { messages: self.up_to(Some(reply))?, next: None };
-        self.answer(Some(before.conversation), branch, Question::More { reply }, events, turn.cancel())
+        self.answer(Some(before.conversation), branch, Question::More { reply }, events, guard.cancel())
     }
 
-    /// Tells `events` of the reply under way, from its beginning on, and waits for its end; `None` where there is none.
-    /// A check or an arena that a page left behind is ended: no page shows what comes of it.
+    /// Sends all events of the running reply to `events`, from its beginning on, and waits for its
+    /// end; `None` without one. A running check or arena is cancelled, because no page shows its
+    /// result.
     ///
     /// # Errors
-    /// Those with which the reply was refused.
+    /// Returns the error if the reply was refused.
     pub fn follow_reply(&self, events: Events) -> Result<Option<Reply>> {
         match self.running.current() {
             Some(live) => live.follow(events).transpose(),
@@ -147,26 +149,26 @@ impl App {
         }
     }
 
-    /// Shows the branch that a message is in; returns what the conversation shows then.
+    /// Shows the branch of a message; returns the messages shown then.
     ///
     /// # Errors
-    /// `Busy`, `NotFound`.
+    /// Returns `Busy`, `NotFound`.
     pub fn choose_branch(&self, message: i64) -> Result<Vec<Message>> {
         self.change_branch(message, Store::choose_branch)
     }
 
-    /// Deletes a message and all that follows it; [`Self::restore_message`] brings them back for a day.
+    /// Deletes a message with everything below it; [`Self::restore_message`] restores it for a day.
     ///
     /// # Errors
-    /// `Busy`, `NotFound`.
+    /// Returns `Busy`, `NotFound`.
     pub fn delete_message(&self, message: i64) -> Result<Vec<Message>> {
         self.change_branch(message, Store::delete_message)
     }
 
-    /// Brings back what [`Self::delete_message`] deleted.
+    /// Restores a message deleted by [`Self::delete_message`].
     ///
     /// # Errors
-    /// `Busy`, `NotFound`.
+    /// Returns `Busy`, `NotFound`.
     pub fn restore_message(&self, message: i64) -> Result<Vec<Message>> {
         self.change_branch(message, Store::restore_message)
     }
@@ -176,53 +178,54 @@ impl App {
         message: i64,
         change: impl FnOnce(&mut Store, i64) -> store::Result<()>,
     ) -> Result<Vec<Message>> {
-        let _turn = self.take_turn()?;
+        let _turn = self.take_slot()?;
         self.store_rest();
         let conversation = self.store().message(message)?.conversation;
         change(&mut self.store(), message)?;
         self.messages(conversation)
     }
 
-    /// A message by this speaker.
+    /// Returns a message of this role.
     fn asked(&self, id: i64, role: store::Role) -> Result<store::Message> {
         let stored = self.unstored.over(|| Ok(vec![self.store().message(id)?]))?;
         let mut by_them =
             stored.into_iter().map(|(message, _)| message).filter(|message| message.role == role);
         by_them.next().ok_or_else(|| {
-            let message = "This message is not there any more: open the conversation again.";
+            let message = "This message no longer exists. Open the conversation again.";
             CommandError::new(ErrorCode::NotFound, message)
         })
     }
 
-    /// What a conversation shows, as a model reads it, with what could not be stored of it yet.
+    /// Returns the shown branch as the model receives it, including replies that could not be
+    /// stored yet.
     pub(crate) fn shown(&self, conversation: i64) -> Result<Vec<store::Message>> {
         let messages = self.unstored.over(|| self.store().messages(conversation))?;
         self.as_read(messages.into_iter().map(|(message, _)| message).collect())
     }
 
-    /// What the model sees of what a conversation shows.
+    /// Returns the part of the shown branch in the model's context.
     pub(crate) fn seen(&self, conversation: i64) -> Result<Vec<ChatMessage>> {
         let seen_from = self.store().conversation(conversation)?.seen_from;
         Ok(chat_messages(seen_since(self.shown(conversation)?, seen_from)))
     }
 
-    /// Messages up to `last`, as a model reads them; none without one.
+    /// Returns the messages up to `last` as the model receives them; none without one.
     fn up_to(&self, last: Option<i64>) -> Result<Vec<store::Message>> {
         let Some(last) = last else { return Ok(Vec::new()) };
         let messages = self.unstored.over(|| self.store().messages_up_to(last))?;
         self.as_read(messages.into_iter().map(|(message, _)| message).collect())
     }
 
-    /// One reply at a time: what is read from now on until the turn is dropped does not change.
-    pub(crate) fn take_turn(&self) -> Result<Turn<'_>> {
-        self.turns.take().ok_or_else(|| {
-            let message = "A reply, a check or an arena is running: stop it or wait until it finishes.";
+    /// Takes the slot for a reply: messages and settings do not change until it is dropped.
+    pub(crate) fn take_slot(&self) -> Result<SlotGuard<'_>> {
+        self.slot.take().ok_or_else(|| {
+            let message = "A reply, a check or an arena is still running. Stop it or wait until it finishes.";
             CommandError::new(ErrorCode::Busy, message)
         })
     }
 
-    /// Writes the reply to `question`, in a new conversation or in the one given. Where the context is full, before the
-    /// reply or in its middle, and the settings say so, the oldest turns are dropped from it.
+    /// Writes the reply to `question`, in a new conversation or the given one. If the context is
+    /// full, before or during the reply, the oldest turns are dropped from it as the settings say.
     fn answer(
         self: &Arc<Self>,
         conversation: Option<i64>,
@@ -231,7 +234,7 @@ impl App {
         events: Events,
         cancel: Cancel,
     ) -> Result<Reply> {
-        let setup = self.face(conversation)?;
+        let setup = self.open(conversation)?;
         let max_tokens = setup.values.max_tokens;
         let asking =
             Asking { conversation, question: question.into(), start: None, setup, max_tokens, cancel };
@@ -245,7 +248,8 @@ impl App {
         })
     }
 
-    /// Writes a reply; without the oldest turns where the settings, or the person, drop them and it does not fit.
+    /// Writes a reply; if it does not fit, without the oldest turns when the settings or the user
+    /// drop them.
     fn write_in_room(
         self: &Arc<Self>,
         branch: &Branch,
@@ -259,14 +263,14 @@ impl App {
             other => return other,
         };
         let start = match self.drop_oldest(branch, start, &asking.setup.values) {
-            // Sizes on a server are estimates, and it may not say how large its context is.
+            // Sizes on a server are estimates, and its context length may be unknown.
             Err(error) if error.prompt.is_none_or(PromptSize::fits) => return Err(refused),
             start => start?,
         };
         self.write(branch.chat(Some(start)), Asking { start: Some(start), ..asking }, events)
     }
 
-    /// Continues a reply that filled the context, as long as there are turns to drop before its question.
+    /// Continues a reply that filled the context while there are turns to drop before its question.
     fn continue_full(self: &Arc<Self>, mut reply: Reply, asking: Asking, events: &Events) -> Result<Reply> {
         let mut written = 0;
         while reply.reply.finish == Some(Finish::ContextFull) && self.drops_oldest() {
@@ -296,7 +300,8 @@ impl App {
         self.settings().context_overflow == ContextOverflow::DropOldest
     }
 
-    /// Whether `question` continues a reply that filled the context, which fits only without the oldest turns.
+    /// Returns whether `question` continues a reply that filled the context and fits only without
+    /// the oldest turns.
     fn continues_full(&self, question: &Question) -> Result<bool> {
         let Question::More { reply } = *question else { return Ok(false) };
         let full = serde_json::to_value(Finish::ContextFull)?;
@@ -342,14 +347,14 @@ impl App {
         }
     }
 
-    /// Stores text and rounds as they come, in batches, until the engine thread lets go of the other end; `None`
-    /// for a reply that was never begun.
+    /// Stores text and rounds in batches until the engine thread drops the sender; `None` for a
+    /// reply that never began.
     ///
     /// # Errors
-    /// Why the reply could not be begun in the store.
+    /// Returns the store's error if the reply could not begin.
     fn record(&self, records: &Receiver<Record>) -> Result<Option<Written>> {
         let mut written = None;
-        let mut due = Instant::now() + RECORD_EVERY;
+        let mut due = Instant::now() + STORE_INTERVAL;
         loop {
             let wait = due.saturating_duration_since(Instant::now());
             match records.recv_timeout(wait) {
@@ -362,7 +367,7 @@ impl App {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    due = Instant::now() + RECORD_EVERY;
+                    due = Instant::now() + STORE_INTERVAL;
                     written.iter_mut().for_each(|written| self.append(written));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
@@ -373,8 +378,8 @@ impl App {
         }
     }
 
-    /// A store that fails for a while, a full disk say, costs the reply nothing: what could not be
-    /// stored is tried again with the next batch.
+    /// Stores a batch. A temporary failure, such as a full disk, does not affect the reply: the
+    /// rest is retried with the next batch.
     fn append(&self, written: &mut Written) {
         if !written.grown {
             return;
@@ -389,7 +394,7 @@ impl App {
         }
     }
 
-    /// Stores the end of a reply. Where that fails it is shown all the same, and stored later.
+    /// Stores the end of a reply. If that fails, the reply is shown nevertheless and stored later.
     fn close(self: &Arc<Self>, written: Written, outcome: Result<Ending>) -> Result<Reply> {
         let rounds = written.rounds();
         let Written { begun: (conversation, begun), text, .. } = written;
@@ -412,28 +417,28 @@ impl App {
 }
 
 pub(crate) fn engine_gone() -> CommandError {
-    let message = "The engine failed: the log has the reason. Try again; nothing stored is lost.";
+    let message = "The engine failed. Its log has the reason. Try again; nothing stored is lost.";
     CommandError::new(ErrorCode::Internal, message)
 }
 
-/// Sent from the engine thread to the one that keeps the record.
+/// Record sent from the engine thread to the thread that stores the reply.
 enum Record {
-    /// The reply as it began, or why the store has none.
+    /// The reply as it began, or the store's error.
     Begun(Result<Box<Begun>>),
-    /// What was added, and by which round.
+    /// Added text with its round.
     Text { delta: String, round: Option<SharedRound> },
 }
 
-/// A reply that the store has begun, and its conversation.
+/// A reply that the store has begun, with its conversation.
 type Begun = (store::Conversation, store::Message);
 
-/// A reply so far, and the rounds that are not stored yet.
+/// A reply so far, and the rounds not stored yet.
 struct Written {
     begun: Begun,
-    /// Whether its rounds are kept.
+    /// `true` if its rounds are kept.
     traced: bool,
     text: String,
-    /// Whether there is more than what is stored.
+    /// `true` if there is more than what is stored.
     grown: bool,
     pending: Vec<SharedRound>,
 }
@@ -449,50 +454,51 @@ impl Written {
         self.pending.extend(round.filter(|_| self.traced));
     }
 
-    /// The rounds that are not stored yet, as they are stored.
+    /// Returns the rounds not stored yet, in stored form.
     fn rounds(&self) -> Vec<(u32, String)> {
         let json = |round: &SharedRound| Some((round.index, round.json()?.get().to_owned()));
         self.pending.iter().filter_map(json).collect()
     }
 }
 
-/// Is told of a reply on the engine thread: stores the question, tells the page, hands text and rounds to the record.
+/// Receives a reply's events on the engine thread: stores the question, sends events to the page,
+/// passes text and rounds to the storing thread.
 struct ReplyRecorder {
     app: Arc<App>,
     asking: Asking,
     events: Events,
     records: Sender<Record>,
-    /// Whether the store could not begin it, so that nobody wants to know more of it.
+    /// `true` if the store could not begin the reply, so later events are dropped.
     refused: bool,
-    /// By which the next text is written.
+    /// Round of the next text.
     round: Option<SharedRound>,
     speed: LiveSpeedup,
 }
 
-/// The speed-up of a reply under way.
+/// Speed-up of a running reply.
 struct LiveSpeedup {
-    /// Of the parts that it continues.
+    /// Speed-up of the parts that it continues.
     earlier: Option<Speedup>,
     meter: SpeedupMeter,
-    /// When the page may be sent the next value.
+    /// Time of the next value for the page.
     due: Instant,
 }
 
 impl LiveSpeedup {
-    /// Takes a round; returns the speed-up when the page is due one.
+    /// Adds a round; returns the speed-up if one is due.
     fn add(&mut self, round: &Round) -> Option<Speedup> {
         self.meter.add(round);
         let now = Instant::now();
         if now < self.due {
             return None;
         }
-        self.due = now + SPEEDUP_EVERY;
+        self.due = now + SPEEDUP_INTERVAL;
         Speedup::of_parts(self.earlier.into_iter().chain(self.meter.speedup()))
     }
 }
 
 impl ReplyRecorder {
-    /// The receiver of records waits until this end of them is dropped.
+    /// Handles an event. The storing thread waits until this sender is dropped.
     fn take(&mut self, event: Event<'_>) {
         if self.refused {
             return;
@@ -523,7 +529,7 @@ impl ReplyRecorder {
                 if round.is_none() {
                     (self.events)(ReplyEvent::Text { delta: delta.to_owned() });
                 }
-                // Text and round in one, so that they are stored together.
+                // Text and round are one record, so they are stored together.
                 let _ = self.records.send(Record::Text { delta: delta.to_owned(), round });
             }
         }

@@ -1,5 +1,5 @@
-//! Conversations that outgrow the model's context: the oldest turns are dropped from it, by a person or by the settings.
-//! They stay in the conversation, and the model can be shown them again.
+//! Conversations that exceed the model's context: the oldest turns are dropped from the context, by
+//! the user or by the settings. They stay in the conversation and can be included again.
 
 use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_store as store;
@@ -10,43 +10,44 @@ use crate::history::{chat_messages, push, seen_since};
 use crate::ipc::{CommandError, Conversation, ErrorCode, PresetValues, PromptSize, Sent};
 use crate::reply::engine_gone;
 
-/// Messages that lead to a reply: one branch of a conversation, and what is sent at its end.
+/// Messages that lead to a reply: one branch of a conversation, and the new question.
 pub(crate) struct Branch {
-    /// Stored messages with the text of their files, oldest first.
+    /// Stored messages with the text of their attachments, oldest first.
     pub(crate) messages: Vec<store::Message>,
-    /// Words of a new question.
+    /// Text of a new question.
     pub(crate) next: Option<String>,
 }
 
 impl Branch {
-    /// The chat that the model sees when its context starts at the message `start`; `None` starts at the first.
+    /// Returns the chat in the context that starts at the message `start`; `None` is the first.
     pub(crate) fn chat(&self, start: Option<i64>) -> Vec<ChatMessage> {
         let mut chat = chat_messages(seen_since(self.messages.clone(), start));
         self.next.iter().for_each(|words| push(&mut chat, Role::User, words));
         chat
     }
 
-    /// Messages at which the context can start to be shorter than from `start` on: every later question. A new question
-    /// is the id after the last message's, as it has none yet.
+    /// Returns the messages at which the context can start later than at `start`: every later
+    /// question. A new question has no id yet, so it is the id after the last message's.
     fn later_starts(&self, start: Option<i64>) -> Vec<i64> {
         let questions = self.messages.iter().filter(|message| message.role == store::Role::User);
         let seen = questions.map(|question| question.id).filter(|&id| start.is_none_or(|start| id >= start));
         let new = self.next.as_ref().and(self.messages.last()).map(|last| last.id + 1);
-        // To start at the first question drops nothing.
+        // Starting at the first question drops nothing.
         seen.chain(new).skip(1).collect()
     }
 }
 
 impl App {
-    /// Drops the oldest turns of a conversation from the model's context: whole turns, as few as leave room for `next`,
-    /// which is to be sent, or else for the last reply again, and a quarter of the context for the reply. The
-    /// question that is answered next always stays.
+    /// Drops the oldest turns of a conversation from the model's context: as few as leave space for
+    /// `next`, or without it for the last reply again, and a quarter of the context for the reply.
+    /// The question to be answered next always stays.
     ///
     /// # Errors
-    /// `MessageTooLong` when that alone does not fit; `Busy`, `NoTarget`, `NotFound`.
+    /// Returns `MessageTooLong` if that question alone does not fit; `Busy`, `NoTarget`,
+    /// `NotFound`.
     pub fn leave_out_oldest(&self, conversation: i64, next: Option<Sent>) -> Result<Conversation> {
-        let _turn = self.take_turn()?;
-        let values = self.face(Some(conversation))?.values;
+        let _guard = self.take_slot()?;
+        let values = self.open(Some(conversation))?.values;
         let next = next.map(|sent| self.question(sent)).transpose()?.map(|question| question.words());
         let start = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
@@ -57,11 +58,11 @@ impl App {
         Ok(self.store().see_from(conversation, Some(start))?.into())
     }
 
-    /// Returns the message at which the context has to start instead of at `start`, so that as few turns as possible
-    /// are dropped and a quarter of the context is free for the reply.
+    /// Returns the later start of the context that drops as few turns as possible and leaves a
+    /// quarter of the context for the reply.
     ///
     /// # Errors
-    /// `MessageTooLong` where the last question does not fit by itself.
+    /// Returns `MessageTooLong` if the last question does not fit by itself.
     pub(crate) fn drop_oldest(
         &self,
         branch: &Branch,
@@ -83,12 +84,12 @@ impl App {
         Ok(found)
     }
 
-    /// Starts the model's context at this question; `None` starts it at the message that is sent next.
+    /// Starts the model's context at this question; `None` starts it at the next message.
     ///
     /// # Errors
-    /// `NotFound` for what is no question of this conversation; `Busy`.
+    /// Returns `NotFound` if it is not a question of this conversation; `Busy`.
     pub fn see_from(&self, conversation: i64, question: Option<i64>) -> Result<Conversation> {
-        let _turn = self.take_turn()?;
+        let _guard = self.take_slot()?;
         let shown = self.store().messages(conversation)?;
         let is_question =
             |id| shown.iter().any(|message| message.id == id && message.role == store::Role::User);
@@ -99,17 +100,17 @@ impl App {
         Ok(self.store().see_from(conversation, question.or(next))?.into())
     }
 
-    /// Lets the model see all of a conversation again.
+    /// Includes the whole conversation in the model's context again.
     ///
     /// # Errors
-    /// `PromptTooLong` where it does not fit; `Busy`, `NoTarget`, `NotFound`.
+    /// Returns `PromptTooLong` if it does not fit; `Busy`, `NoTarget`, `NotFound`.
     pub fn see_all(&self, conversation: i64) -> Result<Conversation> {
-        let _turn = self.take_turn()?;
-        let values = self.face(Some(conversation))?.values;
+        let _guard = self.take_slot()?;
+        let values = self.open(Some(conversation))?.values;
         let size = self.measure(chat_messages(self.shown(conversation)?), &values)?;
         if !size.fits() {
             let message = format!(
-                "All of this conversation is too long: {size}. Choose a model with a larger context first."
+                "The whole conversation is too long: {size}. Choose a model with a larger context first."
             );
             return Err(CommandError {
                 prompt: Some(size),
@@ -124,7 +125,8 @@ impl App {
     }
 }
 
-/// The index of the first that `fits`, if all after it do as well; the last one where none does.
+/// Returns the index of the first element that `fits`, given that all later ones do as well; the
+/// last if none does.
 fn fewest<T>(of: &[T], fits: impl Fn(&T) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, of.len().saturating_sub(1));
     while low < high {
@@ -139,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_few_are_left_out_as_must_be_and_the_last_never_is() {
+    fn as_few_elements_as_possible_are_dropped_and_never_the_last() {
         for fitting in 0..=7 {
             let from = fewest(&[0, 1, 2, 3, 4, 5, 6], |&start| Ok(start >= fitting)).unwrap();
             assert_eq!(from, fitting.min(6));

@@ -1,5 +1,5 @@
-//! A round on its way to the store and to the page: copied once, and turned into JSON once for both, on the thread
-//! that needs it first.
+//! A round for the store and the page: copied once, and converted to JSON once, on the first thread
+//! that needs it.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -9,14 +9,14 @@ use serde::ser::Error;
 use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// Clones share the round and its JSON.
+/// A round with its JSON; clones share both.
 #[derive(Debug, Clone)]
 pub struct SharedRound(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     round: Round,
-    /// `None` in it for a round that cannot be JSON, which has been logged.
+    /// JSON; `None` inside for a round that cannot be converted, which has been logged.
     json: OnceLock<Option<Box<RawValue>>>,
 }
 
@@ -25,7 +25,7 @@ impl SharedRound {
         Self(Arc::new(Inner { round: round.clone(), json: OnceLock::new() }))
     }
 
-    /// As it is stored; `None` for a round that cannot be JSON.
+    /// Returns the stored form; `None` for a round that cannot be converted to JSON.
     pub fn json(&self) -> Option<&RawValue> {
         let write = || {
             let written = serde_json::value::to_raw_value(&self.0.round);

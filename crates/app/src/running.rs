@@ -1,4 +1,5 @@
-//! The reply under way, which a page that is loaded meanwhile can follow: its events so far, then those to come.
+//! The running reply, which a page that is loaded meanwhile can follow: its events so far, then
+//! those to come.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
@@ -6,14 +7,14 @@ use crate::error::Result;
 use crate::ipc::{Reply, ReplyEvent};
 use crate::lock::lock;
 
-/// Where the events of a reply go.
+/// Receiver of a reply's events.
 pub type Events = Arc<dyn Fn(ReplyEvent) + Send + Sync>;
 
-/// The reply under way, of which there is at most one.
+/// The running reply; there is at most one.
 #[derive(Default)]
 pub(crate) struct Running(Mutex<Option<Arc<Live>>>);
 
-/// A reply under way: its events so far and the listeners they are sent to.
+/// A running reply: its events so far and its listeners.
 #[derive(Default)]
 pub(crate) struct Live {
     state: Mutex<State>,
@@ -28,7 +29,8 @@ struct State {
 }
 
 impl Running {
-    /// Runs `reply` as the reply under way, with the function that takes its events; `events` is their first listener.
+    /// Runs `reply` as the running reply, with the function that receives its events; `events` is
+    /// the first listener.
     pub(crate) fn during(
         &self,
         events: Events,

@@ -1,5 +1,5 @@
-//! Writing a file for a person: into their Downloads folder, under a name that is free, so that nothing is
-//! ever overwritten.
+//! Writes files for the user: into the Downloads folder, under an unused name, so nothing is
+//! overwritten.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
@@ -10,27 +10,27 @@ use directories::UserDirs;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode};
 
-/// Names tried: "trace.jsonl", "trace (2).jsonl" and so on.
+/// Most names that are tried: "trace.jsonl", "trace (2).jsonl" and so on.
 const MAX_NAMES: u32 = 1000;
 
-/// Where a person looks for what a program gave them; `None` where the system names no such place.
+/// Returns the user's Downloads folder; `None` if the system has none.
 pub fn downloads() -> Option<PathBuf> {
     UserDirs::new()?.download_dir().map(Path::to_path_buf)
 }
 
-/// Writes `text` to `folder`, made if missing, under `name` or one like it; returns the path.
+/// Writes `text` to `folder`, created if missing, under `name` or a similar one; returns the path.
 ///
 /// # Errors
-/// `BadSetting` for a name that is not a file's own; `Internal` where nothing can be written.
+/// Returns `BadSetting` if `name` is not a plain file name; `Internal` if nothing can be written.
 pub fn save(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
     save_by(folder, name, |file| Ok(file.write_all(text.as_bytes())?))
 }
 
-/// Why nothing was saved.
+/// Reason why nothing was saved.
 pub enum Unsaved {
     /// The file could not be written.
     File(io::Error),
-    /// There is nothing to write.
+    /// The content could not be produced.
     Content(CommandError),
 }
 
@@ -46,10 +46,10 @@ impl From<CommandError> for Unsaved {
     }
 }
 
-/// The same, of what `write` writes.
+/// Saves the content that `write` writes, like [`save`].
 ///
 /// # Errors
-/// As [`save`], and those of `write`.
+/// Same as [`save`], and errors of `write`.
 pub fn save_by(
     folder: &Path,
     name: &str,
@@ -72,7 +72,7 @@ pub fn save_by(
     let (path, mut file) = free(folder, name).map_err(|error| refused(&folder.join(name), error))?;
     let written = write(&mut file).and_then(|()| Ok(file.sync_all()?));
     written.map_err(|error| {
-        // Half a file is worse than none.
+        // A partial file is worse than none.
         let _ = std::fs::remove_file(&path);
         match error {
             Unsaved::File(error) => refused(&path, error),
@@ -82,7 +82,7 @@ pub fn save_by(
     Ok(path)
 }
 
-/// A new file of that name, or of the first like it that is not there.
+/// Creates a new file of this name, or of the first similar name that is unused.
 fn free(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
     let (stem, extension) = name
         .rsplit_once('.')
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_there_is_never_overwritten() {
+    fn an_existing_file_is_never_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("new");
         let names: Vec<_> = ["one", "two", "three"]
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_leads_elsewhere_is_refused() {
+    fn a_name_that_leads_out_of_the_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["", ".", "..", "../up.txt", "/etc/passwd", "a/b", "a\\b", "nul\0"] {
             let error = save(folder.path(), name, "text").unwrap_err();

@@ -1,5 +1,5 @@
-//! Servers elsewhere that a person added: what they and their models are called, which of them is the target, and the
-//! way to it. Adding them is another file's.
+//! Remote servers in the settings: ids and labels of their models, the chosen target, and its
+//! client. `remote.rs` adds and removes servers.
 
 use foretoken_library::Secrets;
 use foretoken_remote::{Address, Client, Timeouts};
@@ -7,25 +7,25 @@ use foretoken_remote::{Address, Client, Timeouts};
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, ModelEntry, ModelKind, RemoteModel, RemoteServer, Settings};
 
-/// What the id of a target elsewhere begins with: `remote:SERVER/MODEL`.
+/// Prefix of a remote target's id: `remote:SERVER/MODEL`.
 const PREFIX: &str = "remote:";
 
-/// A target that is elsewhere.
+/// The chosen target on a remote server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chosen<'a> {
     pub(crate) server: &'a RemoteServer,
     pub(crate) model: &'a str,
 }
 
-/// Whether the id of a target says that it is elsewhere.
+/// Returns whether a target's id is one of a remote server.
 pub(crate) fn is_remote(target: &str) -> bool {
     target.starts_with(PREFIX)
 }
 
-/// The target that is elsewhere.
+/// Returns the chosen remote target.
 ///
 /// # Errors
-/// `Remote` where its server is not among those that were added.
+/// Returns `Remote` if its server was removed.
 pub(crate) fn chosen(settings: &Settings) -> Result<Chosen<'_>> {
     let target = settings.target.strip_prefix(PREFIX).unwrap_or_default();
     let (name, model) = target.split_once('/').unwrap_or((target, ""));
@@ -33,21 +33,21 @@ pub(crate) fn chosen(settings: &Settings) -> Result<Chosen<'_>> {
     server.map(|server| Chosen { server, model }).ok_or_else(|| gone(name))
 }
 
-/// Tokens that the chosen model's context holds.
+/// Returns the context length of the chosen model in tokens.
 ///
 /// # Errors
-/// As [`chosen`], and where the server does not say.
+/// Same as [`chosen`], and an error if the server does not report it.
 pub(crate) fn context(settings: &Settings) -> Result<usize> {
     let Chosen { server, model } = chosen(settings)?;
     let known = server.models.iter().find(|known| known.id == model && known.context > 0);
     known.map(|known| known.context as usize).ok_or_else(|| {
-        let message =
-            "The server does not say how much its model can read at once. Begin a new conversation.";
+        let message = "The server doesn't report its model's context length. Start a new conversation.";
         CommandError::new(ErrorCode::Remote, message)
     })
 }
 
-/// The chosen target as the lists show it; `None` where it is on this computer, or its server is gone.
+/// Returns the chosen target's list entry; `None` if it is on this computer, or its server was
+/// removed.
 pub(crate) fn entry(settings: &Settings) -> Option<ModelEntry> {
     let Chosen { server, model } = chosen(settings).ok().filter(|_| is_remote(&settings.target))?;
     let known = server.models.iter().find(|known| known.id == model);
@@ -55,7 +55,7 @@ pub(crate) fn entry(settings: &Settings) -> Option<ModelEntry> {
     Some(listed(server, known.unwrap_or(&unlisted)))
 }
 
-/// Every model of every server, as the lists show them.
+/// Returns the list entries of every model of every server.
 pub(crate) fn entries(settings: &Settings) -> impl Iterator<Item = ModelEntry> {
     let servers = settings.remote_servers.iter();
     servers.flat_map(|server| server.models.iter().map(move |model| listed(server, model)))
@@ -81,12 +81,12 @@ fn listed(server: &RemoteServer, model: &RemoteModel) -> ModelEntry {
     }
 }
 
-/// What a model elsewhere is called: "Qwen/Qwen3-8B · gpu".
+/// Returns the label of a remote model: "Qwen/Qwen3-8B · gpu".
 pub(crate) fn label(server: &RemoteServer, model: &str) -> String {
     format!("{model} · {}", server.name)
 }
 
-/// What computes where the target is elsewhere: "gpu, 192.168.1.5:8000".
+/// Returns the device label of a remote target: "gpu, 192.168.1.5:8000".
 pub(crate) fn device(settings: &Settings) -> String {
     chosen(settings)
         .map_or_else(|_| String::new(), |chosen| format!("{}, {}", chosen.server.name, host(chosen.server)))
@@ -96,21 +96,22 @@ fn host(server: &RemoteServer) -> String {
     Address::read(&server.address).map_or_else(|_| server.address.clone(), |address| address.host())
 }
 
-/// The way to a server, with its key.
+/// Returns the client of a server, with its key.
 pub(crate) fn client(server: &RemoteServer, secrets: &Secrets) -> Result<Client> {
     let address = Address::read(&server.address)?;
     let key = secrets.find(&secret_name(&address));
     Ok(Client::new(address, key.as_deref(), Timeouts::default())?)
 }
 
-/// A key belongs to an address, so that it goes nowhere else when that is changed.
+/// Returns the keyring name of an address's key. A key belongs to an address, so it is not sent to
+/// another one.
 pub(crate) fn secret_name(address: &Address) -> String {
     format!("remote {address}")
 }
 
 pub(crate) fn gone(name: &str) -> CommandError {
     let message = format!(
-        "The server '{name}' is not there any more: add it in Settings > Remote, or choose another model."
+        "The server '{name}' was removed. Add it again in Settings > Remote, or choose another model."
     );
     CommandError::new(ErrorCode::Remote, message)
 }
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_target_elsewhere_is_known_by_its_server_and_what_that_calls_it() {
+    fn a_remote_target_is_identified_by_its_server_and_the_servers_model_name() {
         let models = vec![RemoteModel { id: "Qwen/Qwen3-8B".to_owned(), context: 4096 }];
         let server =
             RemoteServer { name: "gpu".to_owned(), address: "http://10.0.0.7:8000/v1".to_owned(), models };

@@ -1,4 +1,4 @@
-//! The local server, as the settings want it: started, moved and ended with them.
+//! The local server: started, moved and stopped as the settings say.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use foretoken_server::{Address, Server, Writer};
 use crate::ipc::{ServerRequest, ServerSettings, ServerStatus};
 use crate::lock::lock;
 
-/// See the module.
+/// The local server; see the module.
 pub(crate) struct Serving {
     writer: Arc<dyn Writer>,
     state: Mutex<State>,
@@ -15,27 +15,27 @@ pub(crate) struct Serving {
 
 #[derive(Default)]
 struct State {
-    /// What the server runs by.
+    /// Settings of the running server.
     settings: ServerSettings,
     server: Option<Server>,
-    /// Why it does not.
+    /// Reason why it could not be started.
     problem: Option<String>,
 }
 
 impl Serving {
-    /// Has `writer` reply; nothing runs before settings want it.
+    /// Creates a stopped server; `writer` will write the replies.
     pub fn new(writer: Arc<dyn Writer>) -> Self {
         Self { writer, state: Mutex::default() }
     }
 
-    /// Makes what runs what `settings` want, which are those of the moment when no other change is under way.
+    /// Applies the settings that `settings` returns once no other change is in progress.
     pub fn apply(&self, settings: impl FnOnce() -> ServerSettings) {
         let mut state = lock(&self.state);
         let settings = settings();
         if state.settings == settings {
             return;
         }
-        // The one before may have the port.
+        // The previous server may still have the port.
         *state = State { settings: settings.clone(), ..State::default() };
         if !settings.enabled {
             return;
@@ -44,7 +44,7 @@ impl Serving {
         match Server::start(&Address { host, port, key }, Arc::clone(&self.writer)) {
             Ok(server) => state.server = Some(server),
             Err(error) => {
-                tracing::warn!("the local server does not run: {error}");
+                tracing::warn!("the local server could not be started: {error}");
                 state.problem = Some(error.to_string());
             }
         }
@@ -55,7 +55,7 @@ impl Serving {
         ServerStatus { url: state.server.as_ref().map(Server::url), problem: state.problem.clone() }
     }
 
-    /// The latest requests to the running server, the latest first.
+    /// Returns the latest requests to the running server, the latest first.
     pub fn requests(&self) -> Vec<ServerRequest> {
         lock(&self.state).server.as_ref().map(Server::requests).unwrap_or_default()
     }

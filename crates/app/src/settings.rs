@@ -1,4 +1,4 @@
-//! The settings' defaults, their limits, and where they are kept.
+//! Defaults, limits and storage of the settings.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::ipc::{
 };
 use crate::presets;
 
-/// Tokens of the longest reply by default; longer ones can be continued.
+/// Default length of the longest reply in tokens; longer replies can be continued.
 const MAX_TOKENS: u32 = 2048;
 
-/// Letters of an unreadable value that are told at most.
-const LONGEST_TOLD: usize = 60;
+/// Most characters of an unreadable value in a notice.
+const MAX_QUOTED: usize = 60;
 
 impl Default for Settings {
     fn default() -> Self {
@@ -71,8 +71,8 @@ impl Default for Appearance {
 }
 
 impl Settings {
-    /// The settings of the first launch. SmolLM2 begins with its makers' sampling: with the general one a model of
-    /// its size loses its thread.
+    /// Settings of the first launch. SmolLM2 starts with its makers' sampling: with the general
+    /// one, replies of such a small model drift off.
     pub fn first() -> Self {
         Self {
             model_presets: [(SMOLLM2.to_owned(), presets::RECOMMENDED.to_owned())].into(),
@@ -80,8 +80,8 @@ impl Settings {
         }
     }
 
-    /// The stored settings, and the names of those that could not be read and have their defaults. Who chose no
-    /// target has the one that `library` has for that.
+    /// Loads the stored settings, and the names of unreadable ones, which have their defaults.
+    /// Without a chosen target, the default of `library` is chosen.
     pub fn load(store: &Store, library: &Library) -> Result<(Self, Vec<String>)> {
         let defaults = Self { target: library.default_target().to_owned(), ..Self::default() };
         let Some(json) = store.settings()? else {
@@ -89,16 +89,13 @@ impl Settings {
         };
         let Read { settings, unreadable, .. } = Read::of(&json, &defaults)?;
         if !unreadable.is_empty() {
-            tracing::warn!(
-                "these settings cannot be read and have their defaults: {}",
-                unreadable.join(", ")
-            );
+            tracing::warn!("unreadable settings were reset to their defaults: {}", unreadable.join(", "));
         }
         Ok((settings, unreadable))
     }
 
-    /// Stores them. What a newer version has stored beside them stays; a document with something in it that could
-    /// not be read is kept before it is replaced.
+    /// Stores the settings. Values of a newer version stay; a document with unreadable values is
+    /// kept before it is replaced.
     pub fn save(&self, store: &mut Store) -> Result<()> {
         let Some(json) = store.settings()? else {
             return Ok(store.save_settings(&serde_json::to_string(self)?)?);
@@ -114,8 +111,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Forgets what drafted for models that are gone and their presets, and models that are gone as drafts. One whose folder is not
-    /// there either may be on a disk that is back the next time.
+    /// Removes models that no longer exist from drafts and presets. If the folder is missing too,
+    /// the model may be on a disk that returns later.
     pub fn forget_gone_models(&mut self) {
         let gone = |id: &str| {
             let path = Path::new(id);
@@ -126,7 +123,7 @@ impl Settings {
     }
 
     /// # Errors
-    /// `BadSetting` naming the first value out of its range.
+    /// Returns `BadSetting` naming the first value out of its range.
     pub fn validate(&self) -> Result<()> {
         self.values().validate()?;
         presets::validate(&self.presets)?;
@@ -140,20 +137,20 @@ impl Settings {
     }
 }
 
-/// What the person is told of settings that could not be read; `None` where all could be.
+/// Returns the notice about unreadable settings; `None` if all could be read.
 pub(crate) fn notice(unreadable: &[String]) -> Option<String> {
     (!unreadable.is_empty()).then(|| {
         format!(
-            "Some settings could not be read and were reset to their defaults: {}. You can set them again in the settings.",
+            "Some settings could not be read and were reset to their defaults: {}. Check them in the settings.",
             unreadable.join(", ")
         )
     })
 }
 
-/// A stored document, and what could be read of it.
+/// A stored document with its readable settings.
 struct Read {
     settings: Settings,
-    /// The document in today's form, with all that is in it.
+    /// The document in the current format, complete.
     document: Value,
     unreadable: Vec<String>,
 }
@@ -164,7 +161,7 @@ impl Read {
         let Ok(document @ Value::Object(_)) = serde_json::from_str(json) else {
             return Ok(Self { settings, document: json!({}), unreadable: vec!["all of them".to_owned()] });
         };
-        let document = in_todays_form(document, defaults);
+        let document = migrated(document, defaults);
         let mut overlay =
             Overlay { settings, whole: serde_json::to_value(defaults)?, unreadable: Vec::new() };
         overlay.take(&mut Vec::new(), &document);
@@ -173,8 +170,9 @@ impl Read {
     }
 }
 
-/// Penalties from before they could be the model's own: none was no choice, and others looked at the whole text.
-fn penalties_in_todays_form(sampling: Option<&mut Value>) {
+/// Migrates penalties from before they could be automatic: "none" was the default rather than a
+/// choice, and others covered the whole text.
+fn migrate_penalties(sampling: Option<&mut Value>) {
     let Some(sampling) = sampling.and_then(Value::as_object_mut) else { return };
     let Some(penalty) = sampling.get("repetition_penalty").and_then(Value::as_f64) else { return };
     if !sampling.contains_key("automatic_penalties") {
@@ -186,31 +184,32 @@ fn penalties_in_todays_form(sampling: Option<&mut Value>) {
     }
 }
 
-/// Once there was one draft for all targets, and penalties were a person's own alone.
-fn in_todays_form(mut document: Value, defaults: &Settings) -> Value {
+/// Migrates a document: formerly there was one draft for all targets, and no automatic penalties.
+fn migrated(mut document: Value, defaults: &Settings) -> Value {
     let target = document.get("target").and_then(Value::as_str).unwrap_or(&defaults.target).to_owned();
     if let Some(fields) = document.as_object_mut()
         && let Some(draft) = fields.remove("draft")
     {
         fields.entry("drafts").or_insert_with(|| Map::from_iter([(target, draft)]).into());
     }
-    penalties_in_todays_form(document.get_mut("sampling"));
+    migrate_penalties(document.get_mut("sampling"));
     for preset in document.get_mut("presets").and_then(Value::as_array_mut).into_iter().flatten() {
-        penalties_in_todays_form(preset.pointer_mut("/values/sampling"));
+        migrate_penalties(preset.pointer_mut("/values/sampling"));
     }
     document
 }
 
-/// Settings that become those of a document, a value at a time: each is taken if they can be read with it.
+/// Settings that a document's values are applied to one by one: each is accepted if the result can
+/// be parsed.
 struct Overlay {
     settings: Settings,
-    /// The same as a document.
+    /// The settings as a document.
     whole: Value,
     unreadable: Vec<String>,
 }
 
 impl Overlay {
-    /// Takes what stands at `path` in a document: all at once, or what is in it one by one.
+    /// Applies the value at `path`: as a whole, or its parts one by one.
     fn take(&mut self, path: &mut Vec<String>, value: &Value) {
         let Some(before) = self.place(path).cloned() else { return };
         match value {
@@ -221,12 +220,12 @@ impl Overlay {
                     path.pop();
                 }
             }
-            _ if self.try_with(path, value.clone()) => (),
+            _ if self.try_value(path, value.clone()) => (),
             Value::Object(entries) if before == json!({}) => {
                 for (name, value) in entries {
                     let mut more = self.place(path).cloned().unwrap_or_default();
                     more[name] = value.clone();
-                    if !self.try_with(path, more) {
+                    if !self.try_value(path, more) {
                         self.unreadable.push(format!("{} {name}", words(path)));
                     }
                 }
@@ -235,7 +234,7 @@ impl Overlay {
                 for value in entries {
                     let mut more = self.place(path).and_then(Value::as_array).cloned().unwrap_or_default();
                     more.push(value.clone());
-                    if !self.try_with(path, more.into()) {
+                    if !self.try_value(path, more.into()) {
                         self.unreadable.push(format!("{} {}", words(path), beginning(value)));
                     }
                 }
@@ -244,8 +243,9 @@ impl Overlay {
         }
     }
 
-    /// Whether the settings can be read with `value` in that place; then they have it.
-    fn try_with(&mut self, path: &[String], value: Value) -> bool {
+    /// Replaces the value at `path` and returns whether the settings can still be parsed; otherwise
+    /// it stays.
+    fn try_value(&mut self, path: &[String], value: Value) -> bool {
         let mut whole = self.whole.clone();
         let Some(place) = path.iter().try_fold(&mut whole, |place, name| place.get_mut(name)) else {
             return false;
@@ -257,19 +257,19 @@ impl Overlay {
         true
     }
 
-    /// `None` for what only a newer version knows.
+    /// Returns the value at `path`; `None` if only a newer version has it.
     fn place(&self, path: &[String]) -> Option<&Value> {
         path.iter().try_fold(&self.whole, |place, name| place.get(name))
     }
 }
 
-/// Whether it has settings of its own in it. A choice that comes with a value says its type; a table that a person
-/// fills is empty at first.
+/// Returns whether a value is a group of settings. A tagged choice is not; a table that users fill
+/// is empty by default.
 fn is_group(default: &Value) -> bool {
     default.as_object().is_some_and(|fields| !fields.is_empty() && !fields.contains_key("type"))
 }
 
-/// Puts `settings` into a document, where what they do not know stays.
+/// Merges `settings` into a document, whose unknown values stay.
 fn lay_over(document: &mut Value, settings: Value, defaults: &Value) {
     match (document, settings) {
         (Value::Object(document), Value::Object(settings)) if is_group(defaults) => {
@@ -281,17 +281,17 @@ fn lay_over(document: &mut Value, settings: Value, defaults: &Value) {
     }
 }
 
-/// A value as it is told: its name where it has one, and not all of something long.
+/// Shortens a value for a notice: its name if it has one, and long values in part.
 fn beginning(value: &Value) -> String {
     let named = value.get("name").filter(|name| name.is_string()).unwrap_or(value);
     let text = named.to_string();
-    match text.char_indices().nth(LONGEST_TOLD) {
+    match text.char_indices().nth(MAX_QUOTED) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
     }
 }
 
-/// "sampling top p", "theme".
+/// Returns a setting's name in words: "sampling top p", "theme".
 fn words(path: &[String]) -> String {
     path.join(" ").replace('_', " ")
 }
@@ -306,7 +306,7 @@ mod tests {
     use super::*;
     use crate::ipc::ErrorCode;
 
-    /// A library with a made-up SmolLM2.
+    /// Creates a library with a fabricated SmolLM2.
     fn library(folder: &Path) -> Library {
         let resources = folder.join("resources");
         std::fs::create_dir_all(resources.join("smollm2")).unwrap();
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_survive_the_store_and_unknown_ones_fall_back() {
+    fn stored_settings_are_loaded_and_missing_ones_have_defaults() {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
@@ -339,7 +339,7 @@ mod tests {
         }
     }
 
-    /// None of them is the default.
+    /// Settings that all differ from the default.
     fn all_changed() -> Value {
         json!({
             "target": "starter",
@@ -396,7 +396,7 @@ mod tests {
         })
     }
 
-    /// The paths of all settings in a document: what is no group.
+    /// Returns the paths of all settings in a document, without groups.
     fn paths(document: &Value) -> Vec<Vec<String>> {
         let Some(fields) = document.as_object().filter(|_| is_group(document)) else { return vec![vec![]] };
         let below = |(name, value): (&String, &Value)| {
@@ -411,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn penalties_from_before_there_was_a_choice_stay_and_none_becomes_the_models() {
+    fn penalties_chosen_before_automatic_ones_stay_and_none_becomes_automatic() {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
@@ -432,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn one_value_that_cannot_be_read_resets_that_setting_alone_whichever_it_is() {
+    fn one_unreadable_value_resets_only_its_own_setting() {
         let mut defaults = serde_json::to_value(Settings::default()).unwrap();
         let all = paths(&defaults);
         assert_eq!(paths(&all_changed()).len(), all.len());
@@ -462,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_out_of_its_range_resets_that_setting_alone_too() {
+    fn a_value_out_of_range_resets_only_its_own_setting() {
         let cases = [
             ("speculation", "length", json!({ "type": "fixed", "tokens": 99 })),
             ("speculation", "threshold", json!({ "type": "fixed", "chance": 2 })),
@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn of_lists_and_tables_what_can_be_read_stays() {
+    fn readable_entries_of_lists_and_tables_stay() {
         let stored = r#"{"drafts": {"a": "ngram", "b": 7}, "added_models": [1, "/a.gguf", null, "/b.gguf"]}"#;
         let read = Read::of(stored, &Settings::default()).unwrap();
         assert_eq!(read.settings.drafts, [("a".to_owned(), "ngram".to_owned())].into());
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_that_would_lose_something_is_kept_before_it_is_replaced_and_only_then() {
+    fn a_document_with_unreadable_values_is_kept_before_it_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_newer_version_knows_stays_where_it_is() {
+    fn values_of_a_newer_version_stay() {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let mut store = Store::open(&folder.path().join("foretoken.db")).unwrap();
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_launch_is_with_smollm2_and_what_was_saved_stays() {
+    fn the_first_launch_uses_smollm2_and_a_stored_target_stays() {
         let folder = tempfile::tempdir().unwrap();
         let library = library(folder.path());
         let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
@@ -546,17 +546,17 @@ mod tests {
         assert_eq!(
             load(),
             chosen("starter", &[("starter", "none")]),
-            "from before drafts were a target's own"
+            "from before each target had its own draft"
         );
         store.save_settings(r#"{"draft": "none", "drafts": {"a": "b"}}"#).unwrap();
         assert_eq!(load(), chosen("smollm2", &[("a", "b")]));
-        // Where there is no SmolLM2.
+        // Without SmolLM2.
         let starter = chosen("starter", &[]);
         assert_eq!(Read::of("{}", &starter).unwrap().settings, starter);
     }
 
     #[test]
-    fn models_that_are_gone_are_forgotten_and_those_on_a_disk_that_is_away_are_not() {
+    fn missing_models_are_removed_but_not_those_on_an_absent_disk() {
         let folder = tempfile::tempdir().unwrap();
         let [here, gone] = ["here.gguf", "gone.gguf"].map(|name| folder.path().join(name));
         std::fs::write(&here, "").unwrap();

@@ -1,30 +1,30 @@
-//! What a conversation is written with: what the settings say, until something is chosen for it, which is then kept
-//! with it. A new one begins with the preset of its target, if that has one. The models are the window's: which of
-//! them wrote is kept too, and loading them again is left to the person.
+//! A conversation's own settings: those of the application until values are chosen for it, which
+//! are then stored with it. A new conversation starts with its target's preset, if there is one.
+//! The models are the window's: those of the last reply are stored too, but the user decides
+//! whether to load them again.
 
 use foretoken_store::Store;
 
 use crate::app::{App, earlier};
 use crate::error::Result;
-use crate::facing::Facing;
 use crate::ipc::{ConversationSetup, ModelEntry, Preset, PresetValues, Settings};
 use crate::lock::lock;
+use crate::open_conversation::OpenConversation;
 
 impl App {
-    /// Makes this conversation, or one that is to come, the one that the engine is ready to write in, and returns
-    /// what it is written with. Loads no model.
+    /// Opens this conversation, or a new one, and returns its settings. Loads no model.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// Returns `NotFound` if the conversation does not exist.
     pub fn open_setup(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
-        self.face(conversation)
+        self.open(conversation)
     }
 
-    /// Has the conversation, or the one that is to come, written with these values from its next reply on, or with
-    /// `None` with what the settings say. `preset` is the id of the one that they are from, if they are.
+    /// Chooses values for the conversation, or a new one, from its next reply on; `None` follows
+    /// the settings again. `preset` is the id of the preset with these values, if there is one.
     ///
     /// # Errors
-    /// `BadSetting` naming the first value out of its range; `NotFound`.
+    /// Returns `BadSetting` naming the first value out of its range; `NotFound`.
     pub fn save_setup(
         &self,
         conversation: Option<i64>,
@@ -32,7 +32,7 @@ impl App {
         values: Option<PresetValues>,
     ) -> Result<ConversationSetup> {
         values.as_ref().map_or(Ok(()), PresetValues::validate)?;
-        let before = self.face(conversation)?;
+        let before = self.open(conversation)?;
         let setup = ConversationSetup {
             own: values.is_some(),
             preset: preset.filter(|_| values.is_some()),
@@ -42,67 +42,68 @@ impl App {
         if let Some(id) = conversation {
             write(&self.store(), id, &setup)?;
         }
-        let mut facing = lock(&self.facing);
-        if facing.conversation == conversation {
-            facing.setup = setup;
+        let mut open = lock(&self.open);
+        if open.conversation == conversation {
+            open.setup = setup;
         }
-        drop(facing);
-        self.face(conversation)
+        drop(open);
+        self.open(conversation)
     }
 
-    /// The presets that come with the program, as the settings and the target have them.
+    /// Returns the built-in presets for the settings and the target.
     pub fn built_in_presets(&self) -> Vec<Preset> {
         let settings = self.settings();
         settings.built_in_presets(self.target_of(&settings).as_ref())
     }
 
-    /// Makes this conversation the open one; what it is written with.
-    pub(crate) fn face(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
+    /// Opens this conversation and returns its settings.
+    pub(crate) fn open(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
         let _saving = lock(&self.saving);
-        let mut facing = lock(&self.facing);
-        if facing.conversation != conversation {
+        let mut open = lock(&self.open);
+        if open.conversation != conversation {
             let stored = conversation.map(|id| read(&self.store(), id)).transpose()?.flatten();
-            (facing.conversation, facing.setup) = (conversation, stored.unwrap_or_default());
+            (open.conversation, open.setup) = (conversation, stored.unwrap_or_default());
         }
-        self.apply(&mut facing, false)
+        self.apply(&mut open, false)
     }
 
-    /// Has the engine write with what the open conversation is written with; with `anew` also where it does.
-    fn apply(&self, facing: &mut Facing, anew: bool) -> Result<ConversationSetup> {
+    /// Applies the open conversation's settings to the engine if they changed, or always with
+    /// `force`.
+    fn apply(&self, open: &mut OpenConversation, force: bool) -> Result<ConversationSetup> {
         let settings = self.settings();
-        let setup = self.in_force(&facing.setup, &settings, facing.conversation);
-        if anew || facing.applied.as_ref() != Some(&setup.values) {
+        let setup = self.effective(&open.setup, &settings, open.conversation);
+        if force || open.applied.as_ref() != Some(&setup.values) {
             let earlier = earlier(&self.store(), &settings)?;
             self.engine.apply_settings(settings, setup.values.clone(), earlier);
-            facing.applied = Some(setup.values.clone());
+            open.applied = Some(setup.values.clone());
         }
         Ok(setup)
     }
 
-    /// After the settings have changed; `anew` where the engine has to know of it.
-    pub(crate) fn apply_settings(&self, anew: bool) -> Result<()> {
-        self.apply(&mut lock(&self.facing), anew).map(drop)
+    /// Applies changed settings; `force` also if the conversation's values are the same.
+    pub(crate) fn apply_settings(&self, force: bool) -> Result<()> {
+        self.apply(&mut lock(&self.open), force).map(drop)
     }
 
-    /// What a conversation is written with, whether it is the open one or not.
+    /// Returns the settings of a conversation, whether it is open or not.
     ///
     /// # Errors
-    /// `NotFound`.
+    /// Returns `NotFound` if the conversation does not exist.
     pub(crate) fn setup_of(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
-        let facing = lock(&self.facing);
-        let open = (facing.conversation == conversation).then(|| facing.setup.clone());
-        drop(facing);
-        let setup = match (open, conversation) {
-            (Some(open), _) => open,
+        let open = lock(&self.open);
+        let own = (open.conversation == conversation).then(|| open.setup.clone());
+        drop(open);
+        let setup = match (own, conversation) {
+            (Some(own), _) => own,
             (None, Some(id)) => read(&self.store(), id)?.unwrap_or_default(),
             (None, None) => ConversationSetup::default(),
         };
-        Ok(self.in_force(&setup, &self.settings(), conversation))
+        Ok(self.effective(&setup, &self.settings(), conversation))
     }
 
-    /// The set-up with its own values, or where nothing was chosen, with the settings', or in a new conversation with
-    /// those of its target's preset.
-    fn in_force(
+    /// Returns the settings in effect: the conversation's own values, or the application's, or in a
+    /// new conversation those of its target's preset.
+    fn effective(
         &self,
         setup: &ConversationSetup,
         settings: &Settings,
@@ -120,35 +121,35 @@ impl App {
         }
     }
 
-    /// The chosen target, where it is listed by now.
+    /// Returns the chosen target, if it is listed by now.
     fn target_of(&self, settings: &Settings) -> Option<ModelEntry> {
         let status = self.engine.status();
         status.targets.into_iter().find(|entry| entry.id == settings.target)
     }
 
-    /// Keeps with a conversation what its reply is written with, and by whom, from the moment it begins. `asked` is the
-    /// conversation that it was asked for in, where that is not new.
+    /// Stores the settings and models of a reply with its conversation when it begins. `asked` is
+    /// the conversation of the question, unless it is new.
     pub(crate) fn keep_setup(&self, asked: Option<i64>, conversation: i64, written: &ConversationSetup) {
         let status = self.engine.status();
         let target = status.target.map(|target| target.id);
         let draft = target.is_some().then_some(status.draft);
-        // What was chosen for it since holds from its next reply on.
+        // Values chosen meanwhile apply from the next reply on.
         let chosen = asked.and_then(|asked| self.setup_of(Some(asked)).ok());
         let setup = ConversationSetup { target, draft, ..chosen.unwrap_or_else(|| written.clone()) };
         if let Err(error) = write(&self.store(), conversation, &setup) {
             let reason = error.message;
-            tracing::warn!("what conversation {conversation} is written with is not stored: {reason}");
+            tracing::warn!("the settings of conversation {conversation} could not be stored: {reason}");
         }
-        let mut facing = lock(&self.facing);
-        // What was chosen since for another new conversation is that one's.
-        let unchanged = || self.in_force(&facing.setup, &self.settings(), None) == *written;
-        if facing.conversation == asked && (asked.is_some() || unchanged()) {
-            (facing.conversation, facing.setup) = (Some(conversation), setup);
+        let mut open = lock(&self.open);
+        // Values chosen meanwhile for another new conversation belong to that one.
+        let unchanged = || self.effective(&open.setup, &self.settings(), None) == *written;
+        if open.conversation == asked && (asked.is_some() || unchanged()) {
+            (open.conversation, open.setup) = (Some(conversation), setup);
         }
     }
 }
 
-/// What is stored with a conversation. What cannot be read, or not be set, is as if it was never stored.
+/// Reads the stored settings of a conversation; `None` if they are unreadable or out of range.
 fn read(store: &Store, conversation: i64) -> Result<Option<ConversationSetup>> {
     let Some(json) = store.setup(conversation)? else { return Ok(None) };
     let read = serde_json::from_str::<ConversationSetup>(&json).map_err(|error| error.to_string());
@@ -158,7 +159,7 @@ fn read(store: &Store, conversation: i64) -> Result<Option<ConversationSetup>> {
     });
     Ok(checked
         .inspect_err(|reason| {
-            tracing::warn!("what conversation {conversation} is written with cannot be read: {reason}");
+            tracing::warn!("the settings of conversation {conversation} cannot be read: {reason}");
         })
         .ok())
 }

@@ -1,5 +1,5 @@
-//! How fast models write on this computer: as they did when they last replied, else reckoned from how fast it reads
-//! weights. Kept in the data folder; measures nothing by itself.
+//! Speeds of models on this computer: measured in their last replies, else estimated from the
+//! memory bandwidth. Stored in the data folder; measures nothing itself.
 
 use std::path::Path;
 
@@ -10,17 +10,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::ipc::ModelSpeed;
 
-/// Replies with fewer tokens say little.
-const LEAST_TOKENS: u32 = 16;
+/// Fewest tokens of a reply that counts.
+const MIN_TOKENS: u32 = 16;
 
-/// Fewer bytes may lie in a cache of the processor, and say nothing about memory.
-const LEAST_BYTES: usize = 64_000_000;
+/// Least bytes of a bandwidth measurement: fewer may be in the processor's cache.
+const MIN_BYTES: usize = 64_000_000;
 
-/// What is kept of how fast models were; see the module.
+/// Stored speeds; see the module.
 #[derive(Debug, Clone)]
 pub struct Speeds(pub Folders);
 
-/// Tokens per second of the last replies of a model, without drafts and with them.
+/// Tokens per second of a model's last replies, without drafts and with them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Measured {
     plain: Option<f64>,
@@ -28,39 +28,41 @@ struct Measured {
 }
 
 impl Speeds {
-    /// How fast this computer reads weights, with what computes there called `device`; `None` before that was
-    /// measured.
-    pub fn reading(&self, device: &str) -> Option<Bandwidth> {
+    /// Returns the memory bandwidth of `device`; `None` before it was measured.
+    pub fn bandwidth(&self, device: &str) -> Option<Bandwidth> {
         self.about(None, device).recall()
     }
 
-    /// Whether a reading of so many bytes says anything.
-    pub fn tells(bytes: u64) -> bool {
-        bytes >= LEAST_BYTES as u64
+    /// Returns whether a measurement of `bytes` bytes is meaningful.
+    pub fn is_significant(bytes: u64) -> bool {
+        bytes >= MIN_BYTES as u64
     }
 
-    /// Keeps a reading, unless a faster one is known: whatever else the computer does makes it slower, and never faster.
-    pub fn keep_reading(&self, reading: &Bandwidth, device: &str) {
-        if self.reading(device).is_none_or(|known| known.tokens_per_second(1) < reading.tokens_per_second(1))
+    /// Stores a bandwidth, unless a higher one is known: other load only makes a measurement
+    /// slower.
+    pub fn keep_bandwidth(&self, bandwidth: &Bandwidth, device: &str) {
+        if self
+            .bandwidth(device)
+            .is_none_or(|known| known.tokens_per_second(1) < bandwidth.tokens_per_second(1))
         {
-            keep(&self.about(None, device), reading);
+            keep(&self.about(None, device), bandwidth);
         }
     }
 
-    /// How fast the model at `path`, of which a token reads so many bytes, writes on `device`: measured, else
-    /// reckoned; `None` where nothing is known.
+    /// Returns the speed of the model at `path`, of which a token reads `read_bytes`, on `device`:
+    /// measured, else estimated; `None` if unknown.
     pub fn of(&self, path: &Path, read_bytes: u64, device: &str) -> Option<ModelSpeed> {
         if let Some(Measured { plain, drafted }) = self.about(Some(path), device).recall() {
             return Some(ModelSpeed { plain, drafted, measured: true });
         }
-        let reading = self.reading(device).filter(|_| read_bytes > 0)?;
-        let plain = Some(reading.tokens_per_second(read_bytes));
+        let bandwidth = self.bandwidth(device).filter(|_| read_bytes > 0)?;
+        let plain = Some(bandwidth.tokens_per_second(read_bytes));
         Some(ModelSpeed { plain, drafted: None, measured: false })
     }
 
-    /// Takes note of a reply of the model at `path`, unless it was too short.
+    /// Records a reply of the model at `path`, unless it was too short.
     pub fn keep(&self, path: &Path, device: &str, reply: &Summary) {
-        let Some(speed) = reply.tokens_per_second.filter(|_| reply.tokens >= LEAST_TOKENS) else { return };
+        let Some(speed) = reply.tokens_per_second.filter(|_| reply.tokens >= MIN_TOKENS) else { return };
         let about = self.about(Some(path), device);
         let before: Measured = about.recall().unwrap_or_default();
         let now = match reply.drafted {
@@ -75,10 +77,10 @@ impl Speeds {
     }
 }
 
-/// Worth no error.
+/// Stores a value; a failure is only logged.
 fn keep(about: &Learned, speed: &impl Serialize) {
     if let Err(error) = about.keep(speed) {
-        tracing::warn!("how fast a model was is not kept: {error}");
+        tracing::warn!("the speed of a model could not be stored: {error}");
     }
 }
 
@@ -105,36 +107,36 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_has_replied_is_as_fast_as_it_was_and_others_are_reckoned() {
+    fn a_model_that_has_replied_has_its_measured_speed_and_others_an_estimate() {
         let (_folder, speeds, model) = fixture();
         let of = |device| speeds.of(&model, 2_000_000_000, device);
         assert_eq!(of(DEVICE), None);
-        speeds.keep_reading(&Bandwidth { bytes: 98_000_000, gb_s: 50.0, share: 0.8 }, DEVICE);
+        speeds.keep_bandwidth(&Bandwidth { bytes: 98_000_000, gb_s: 50.0, share: 0.8 }, DEVICE);
         assert_eq!(of(DEVICE), Some(ModelSpeed { plain: Some(20.0), drafted: None, measured: false }));
-        assert_eq!(speeds.of(&model, 0, DEVICE), None, "one that could not be looked into");
+        assert_eq!(speeds.of(&model, 0, DEVICE), None, "a model that could not be read");
         speeds.keep(&model, DEVICE, &reply(100, 40, 33.0, Some(22.0)));
         let measured = |plain, drafted| Some(ModelSpeed { plain: Some(plain), drafted, measured: true });
         assert_eq!(of(DEVICE), measured(22.0, Some(33.0)));
-        assert_eq!(of("CPU, 4 threads"), None, "another device is another speed");
+        assert_eq!(of("CPU, 4 threads"), None, "each device has its own speed");
         speeds.keep(&model, DEVICE, &reply(100, 0, 21.0, None));
-        assert_eq!(of(DEVICE), measured(21.0, Some(33.0)), "what was drafted before still holds");
+        assert_eq!(of(DEVICE), measured(21.0, Some(33.0)), "the drafted speed stays");
     }
 
     #[test]
-    fn a_reply_of_a_few_tokens_says_nothing() {
+    fn a_short_reply_does_not_count() {
         let (_folder, speeds, model) = fixture();
-        speeds.keep(&model, DEVICE, &reply(LEAST_TOKENS - 1, 4, 90.0, Some(20.0)));
+        speeds.keep(&model, DEVICE, &reply(MIN_TOKENS - 1, 4, 90.0, Some(20.0)));
         assert_eq!(speeds.of(&model, 0, DEVICE), None);
     }
 
     #[test]
-    fn weights_that_fit_into_a_cache_are_no_measure_of_memory_and_the_fastest_reading_is_kept() {
+    fn cached_weights_do_not_count_and_the_highest_bandwidth_is_kept() {
         let (_folder, speeds, _) = fixture();
-        assert!(!Speeds::tells(9_000_000));
-        assert!(Speeds::tells(98_000_000));
+        assert!(!Speeds::is_significant(9_000_000));
+        assert!(Speeds::is_significant(98_000_000));
         for gb_s in [2.0, 50.0, 49.0] {
-            speeds.keep_reading(&Bandwidth { bytes: 98_000_000, gb_s, share: 0.8 }, DEVICE);
+            speeds.keep_bandwidth(&Bandwidth { bytes: 98_000_000, gb_s, share: 0.8 }, DEVICE);
         }
-        assert_eq!(speeds.reading(DEVICE).map(|reading| reading.gb_s), Some(50.0));
+        assert_eq!(speeds.bandwidth(DEVICE).map(|bandwidth| bandwidth.gb_s), Some(50.0));
     }
 }

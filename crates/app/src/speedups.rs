@@ -1,5 +1,5 @@
-//! Speed-ups of stored replies: of all parts of a continued reply, at each round of a replay, over all replies of a
-//! pair. How a speed-up is measured is for the engine (`trace/speedup.rs`).
+//! Speed-ups of stored replies: over all parts of a continued reply, at each round of a replay,
+//! over all replies of a pair. The engine defines how a speed-up is measured (`trace/speedup.rs`).
 
 use foretoken_engine::trace::{Round, Speedup};
 use foretoken_store as store;
@@ -8,12 +8,12 @@ use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{Message, PairSpeedup, Role};
 
-/// Replies of older versions that are measured before the pairs are listed.
-const MOST_OLD: u32 = 200;
+/// Most replies of older versions that are measured before the pairs are listed.
+const MAX_OLD_REPLIES: u32 = 200;
 
 impl App {
-    /// Fills in the speed-ups of a branch's replies, oldest first: each part of a continued reply has that of all
-    /// parts until then.
+    /// Fills in the speed-ups of a branch's replies, oldest first: each part of a continued reply
+    /// gets the one of all parts so far.
     pub(crate) fn with_speedups(&self, mut messages: Vec<Message>) -> Vec<Message> {
         let mut before: Option<(i64, Option<Speedup>)> = None;
         for message in &mut messages {
@@ -27,14 +27,14 @@ impl App {
         messages
     }
 
-    /// The speed-up of a stored reply and the parts before it.
+    /// Returns the speed-up of a stored reply including the parts before it.
     pub(crate) fn speedup_until(&self, reply: i64) -> Result<Option<Speedup>> {
         let rows = self.store().messages_up_to(reply)?;
         let messages = rows.into_iter().map(Message::try_from).collect::<Result<_>>()?;
         Ok(self.with_speedups(messages).last().and_then(|message| message.speedup))
     }
 
-    /// The speed-up of a reply after each of its rounds, with the parts before it.
+    /// Returns the speed-up of a reply after each of its rounds, including the parts before it.
     pub fn speedups(&self, reply: i64) -> Result<Vec<Option<Speedup>>> {
         let after_each = Speedup::after_each(&self.trace(reply)?);
         let parent = self.store().message(reply)?.parent;
@@ -43,12 +43,12 @@ impl App {
         Ok(after_each.into_iter().map(with_earlier).collect())
     }
 
-    /// The speed-up of a trace that is not stored, after each of its rounds.
+    /// Returns the speed-up of a trace that is not stored, after each of its rounds.
     pub fn trace_speedups(rounds: &[Round]) -> Vec<Option<Speedup>> {
         Speedup::after_each(rounds)
     }
 
-    /// The speed-up over all replies of each pair of models.
+    /// Returns the speed-up over all replies of each pair of models.
     pub fn pair_speedups(&self) -> Result<Vec<PairSpeedup>> {
         self.measure_old_replies()?;
         let pairs = self.store().pair_times()?;
@@ -59,7 +59,8 @@ impl App {
         Ok(pairs.into_iter().filter_map(speedup).collect())
     }
 
-    /// The same row, with a speed-up by its trace where it is a reply of an older version, which recorded none.
+    /// Returns the row with a speed-up measured by its trace if an older version stored it without
+    /// one.
     pub(crate) fn measured(&self, row: store::Message) -> store::Message {
         let is_old = row.summary.as_ref().is_some_and(|summary| !summary.contains("\"speedup\""));
         let rounds = if is_old { self.trace(row.id).unwrap_or_default() } else { Vec::new() };
@@ -69,7 +70,7 @@ impl App {
         match self.store_speedup(row.id, &rounds) {
             Ok(()) => self.store().message(row.id).unwrap_or(row),
             Err(error) => {
-                tracing::warn!("the speed-up of an older reply is not stored: {}", error.message);
+                tracing::warn!("the speed-up of an older reply could not be stored: {}", error.message);
                 row
             }
         }
@@ -81,7 +82,7 @@ impl App {
     }
 
     fn measure_old_replies(&self) -> Result<()> {
-        let old = self.store().unmeasured_replies(MOST_OLD)?;
+        let old = self.store().unmeasured_replies(MAX_OLD_REPLIES)?;
         old.into_iter().try_for_each(|reply| self.store_speedup(reply, &self.trace(reply)?))
     }
 }

@@ -1,18 +1,18 @@
-//! A start that fails, tried again with a remedy for as long as the person wants. The shell shows the problem and passes
-//! the answer on; nothing is decided there.
+//! Start of the application with recovery: retried with a remedy while the user agrees. The shell
+//! shows the problem and passes on the answer.
 
 use crate::app::App;
 pub use crate::start_problem::{Remedy, StartProblem};
 
-/// Calls `start` until it works; `None` when the person gives up. Each time that it fails, `ask` shows the problem and
-/// says whether to go on, with its remedy. Where there is none there is no going on.
+/// Calls `start` until it works; `None` if the user quits. After each failure `ask` shows the
+/// problem and returns whether to retry with its remedy. A problem without a remedy ends the loop.
 pub fn insist(
     start: impl Fn() -> Result<App, StartProblem>,
     ask: impl Fn(&StartProblem) -> bool,
 ) -> Option<App> {
     let mut notices = Vec::new();
     let go_on = |problem: &StartProblem| {
-        tracing::error!("no start: {}", problem.text);
+        tracing::error!("the start failed: {}", problem.text);
         ask(problem)
     };
     loop {

@@ -1,4 +1,4 @@
-//! Why a start failed: what a person is told, and what can be done about it at once.
+//! Problems of a failed start: the message, and the available remedy.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use foretoken_store::{Error as StoreError, Store};
 
 use crate::ipc::CommandError;
 
-/// Why the application cannot start.
+/// Reason why the application cannot start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StartProblem {
-    /// What happened and what to do, for a person.
+    /// Message: what happened and what to do.
     pub text: String,
-    /// What can be done here, besides quitting.
+    /// Remedy that can be applied here, besides quitting.
     pub remedy: Option<Remedy>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
-    /// Rename the database and begin with a new one.
+    /// Renames the database and starts with a new one.
     SetAside(PathBuf),
-    /// It may work now.
+    /// Retries, because the cause may be gone.
     TryAgain,
 }
 
 impl Remedy {
-    /// What it is called on a button.
+    /// Returns the label of the button.
     pub fn label(&self) -> &'static str {
         match self {
             Self::SetAside(_) => "Set it aside and start empty",
@@ -34,7 +34,7 @@ impl Remedy {
         }
     }
 
-    /// Does what it says; returns a sentence for the person when they should know of it later, too.
+    /// Applies the remedy; returns a notice to show after the start, if there is one.
     pub(crate) fn apply(self) -> Result<Option<String>, StartProblem> {
         let Self::SetAside(path) = self else { return Ok(None) };
         let date = Local::now().format("%Y-%m-%d").to_string();
@@ -74,7 +74,7 @@ impl From<StoreError> for StartProblem {
 
 impl From<LibraryError> for StartProblem {
     fn from(error: LibraryError) -> Self {
-        // Who has no home folder now has none in a moment.
+        // Without a home folder, retrying does not help.
         let remedy = (!matches!(error, LibraryError::NoHome)).then_some(Remedy::TryAgain);
         Self { text: error.to_string(), remedy }
     }

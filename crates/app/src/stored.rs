@@ -1,4 +1,4 @@
-//! Rows of the store as the page sees them.
+//! Conversions of stored rows to the page's types.
 
 use foretoken_store as store;
 use serde::de::DeserializeOwned;

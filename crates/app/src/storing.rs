@@ -1,4 +1,5 @@
-//! Storing the replies that could not be stored: with back-off, before the next reply, and when the application ends.
+//! Retries of replies that could not be stored: with back-off, before the next reply, and at the
+//! end of the program.
 
 use std::sync::Arc;
 use std::thread;
@@ -10,27 +11,28 @@ use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, Message};
 use crate::lock::lock;
-use crate::unstored::{Ended, sentence};
+use crate::unstored::{Ended, message_of};
 
-/// The pause before the second attempt, doubled before each further one.
+/// Pause before the second attempt; doubled before each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl App {
-    /// Stores the replies that could not be stored, as far as that is possible now; returns whether none is left.
-    /// To be called before the program ends, too.
+    /// Stores the remaining replies as far as possible; returns whether none is left. Also called
+    /// before the program ends.
     pub fn store_rest(&self) -> bool {
         self.try_again(false)
     }
 
-    /// `for_good` says that whoever asks does not ask again where none is left.
+    /// Retries the remaining replies; `for_good` says that the caller stops retrying once none is
+    /// left.
     fn try_again(&self, for_good: bool) -> bool {
         let mut waiting = lock(&self.unstored.0);
         waiting.replies.retain_mut(|(ended, reason)| match ended.store(&mut self.store()) {
-            // Its conversation was deleted for good.
+            // Its conversation was purged.
             Ok(_) | Err(store::Error::NotFound { .. }) => false,
             Err(error) => {
-                *reason = sentence(&error);
+                *reason = message_of(&error);
                 true
             }
         });
@@ -40,23 +42,25 @@ impl App {
     }
 
     /// # Errors
-    /// Where a reply of this conversation is not stored: what comes after it would be stored before it.
+    /// Returns an error while an earlier reply of this conversation is not stored: later messages
+    /// would be stored before it.
     pub(crate) fn store_rest_of(&self, conversation: i64) -> Result<()> {
         self.store_rest();
         let waiting = lock(&self.unstored.0);
         match waiting.replies.iter().find(|(ended, _)| ended.begun.conversation == conversation) {
             Some((_, reason)) => {
-                let message = format!("The last reply comes first. {reason} Send this again then.");
+                let message =
+                    format!("The previous reply is not saved yet: {reason} Send this again afterwards.");
                 Err(CommandError::new(ErrorCode::Internal, message))
             }
             None => Ok(()),
         }
     }
 
-    /// Keeps a reply that the store refused for this reason until it can be stored, and returns what is shown of it.
+    /// Keeps a reply that the store refused until it can be stored, and returns it for display.
     pub(crate) fn keep(self: &Arc<Self>, ended: Ended, error: &store::Error) -> Result<Message> {
         tracing::error!(%error, "a reply could not be stored; trying again");
-        let reason = sentence(error);
+        let reason = message_of(error);
         let message = Message { unstored: Some(reason.clone()), ..ended.message().try_into()? };
         let mut waiting = lock(&self.unstored.0);
         waiting.replies.push((ended, reason));
@@ -67,7 +71,7 @@ impl App {
                 loop {
                     thread::sleep(pause);
                     pause = (pause * 2).min(LONGEST_PAUSE);
-                    // Whoever ended the application tried once more.
+                    // The end of the program made the last attempt.
                     if app.upgrade().is_none_or(|app| app.try_again(true)) {
                         return;
                     }

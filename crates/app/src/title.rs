@@ -1,4 +1,4 @@
-//! Titles that a model writes: what is asked for, and what of the answer is a title.
+//! Titles written by a model: the request, and how a title is extracted from the answer.
 
 use foretoken_engine::model::{ChatMessage, Role, Thinking};
 use foretoken_engine::sampling::Sampling;
@@ -11,22 +11,23 @@ use crate::history::push;
 use crate::ipc::Settings;
 use crate::replier::{Ending, Event, Replier};
 
-/// Asked at the end of the conversation, so that what has read that reads little more, and forgets no more than this.
+/// Appended to the conversation, so the cached prefix is reused and only this part is dropped
+/// afterwards.
 const REQUEST: &str =
     "Write a title for this conversation, of at most six words, in its language. Reply with the title only.";
 
-/// An answer that is longer is none. In tokens.
+/// Longest answer in tokens; a longer one is not a title.
 const MAX_TOKENS: u32 = 16;
 
-/// More are a sentence.
+/// Most words of a title; more are a sentence.
 const MAX_WORDS: usize = 10;
 
-/// Models on this computer with fewer parameters write worse titles than the first words are: docs/conversations.md has
-/// figures.
+/// Fewest parameters of a local model that writes titles: smaller ones are worse than the first
+/// words. docs/conversations.md has figures.
 pub const MIN_PARAMETERS: u64 = 1_000_000_000;
 
-/// How answers begin that speak of the request, in small letters.
-const TALK: [&str; 14] = [
+/// Beginnings of answers that talk about the request, in lower case.
+const CHATTER: [&str; 14] = [
     "i am ",
     "i'm ",
     "i’m ",
@@ -45,12 +46,12 @@ const TALK: [&str; 14] = [
 
 const NAMES: [&str; 2] = ["title", "titel"];
 
-/// Asks for the title of a conversation that ends with a reply. Returns the answer, of one that was cut the whole lines;
-/// `None` where `cancel` ended it. A model that thinks all the same is stopped at once: no title would be left of its
-/// tokens.
+/// Asks for the title of a conversation that ends with a reply. Returns the answer, or the complete
+/// lines of one that was cut off; `None` if `cancel` ended it. A model that reasons anyway is
+/// stopped immediately: its tokens would not suffice for a title.
 ///
 /// # Errors
-/// Those of [`Replier::reply`].
+/// Returns errors of [`Replier::reply`].
 pub fn ask(
     replier: &mut dyn Replier,
     conversation: &[ChatMessage],
@@ -62,12 +63,12 @@ pub fn ask(
     let settings = Settings {
         sampling: Sampling::greedy(),
         max_tokens: MAX_TOKENS,
-        // All of the tokens are for the title.
+        // All tokens are for the title.
         thinking: Some(false),
         ..settings.clone()
     };
     let mut text = String::new();
-    let mut hear = |event: Event<'_>| {
+    let mut on_event = |event: Event<'_>| {
         if let Event::Text { delta } = event {
             text.push_str(delta);
             if is_thought(&text) {
@@ -75,7 +76,7 @@ pub fn ask(
             }
         }
     };
-    let Ending { finish, .. } = replier.reply(&messages, &settings, cancel, &mut hear)?;
+    let Ending { finish, .. } = replier.reply(&messages, &settings, cancel, &mut on_event)?;
     Ok(match finish {
         _ if is_thought(&text) => Some(String::new()),
         _ if cancel.is_cancelled() => None,
@@ -84,7 +85,7 @@ pub fn ask(
     })
 }
 
-/// Whether an answer begins with a thought that has words.
+/// Returns whether an answer begins with non-empty reasoning.
 fn is_thought(answer: &str) -> bool {
     let answer = answer.trim_start();
     Thinking::KNOWN.iter().any(|tags| {
@@ -94,14 +95,15 @@ fn is_thought(answer: &str) -> bool {
     })
 }
 
-/// The title in an answer: without thoughts, marks and a name of its own, on one line; `None` where there is none.
+/// Extracts the title from an answer: one line without reasoning, markup and a "Title:" prefix;
+/// `None` if there is none.
 pub(crate) fn title_in(answer: &str) -> Option<String> {
-    let said = match answer.rsplit_once("</think>") {
-        Some((_, said)) => said,
+    let visible = match answer.rsplit_once("</think>") {
+        Some((_, visible)) => visible,
         None if answer.contains("<think") => return None,
         None => answer,
     };
-    let line = said.lines().map(bare).find(|line| !line.is_empty())?;
+    let line = visible.lines().map(bare).find(|line| !line.is_empty())?;
     let (name, rest) = line.split_once(':').unwrap_or(("", line));
     let title = if NAMES.contains(&bare(name).to_lowercase().as_str()) { bare(rest) } else { line };
     let title: String = title.chars().filter(|c| !c.is_control() && !"*`".contains(*c)).collect();
@@ -109,7 +111,7 @@ pub(crate) fn title_in(answer: &str) -> Option<String> {
     is_title(title).then(|| title_from(title))
 }
 
-/// Without what stands around a title.
+/// Strips markup around a title.
 fn bare(line: &str) -> &str {
     line.trim_matches(|c: char| c.is_whitespace() || "#*_`\"'“”„‘’«»>-–—".contains(c))
 }
@@ -123,7 +125,7 @@ fn is_title(line: &str) -> bool {
         && words.len() <= MAX_WORDS
         && !line.ends_with(':')
         && !NAMES.contains(&small.as_str())
-        && !TALK.iter().any(|talk| small.starts_with(talk))
+        && !CHATTER.iter().any(|talk| small.starts_with(talk))
         && !words.iter().any(repeats)
 }
 
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_is_what_is_left_without_thoughts_marks_and_its_name() {
+    fn a_title_is_extracted_without_reasoning_markup_and_prefix() {
         for answer in [
             "Basil on a Sill",
             "\"Basil on a Sill\"",
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thought_with_words_is_known_at_its_first_and_an_empty_one_is_none() {
+    fn reasoning_is_recognised_at_its_first_word_and_empty_reasoning_is_ignored() {
         for thought in ["<think>H", " <think>\n</ Hm", "[THINK]Hm", "<think>ä"] {
             assert!(is_thought(thought), "{thought:?}");
         }
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_title_is_refused() {
+    fn answers_that_are_not_titles_are_refused() {
         let long = "word ".repeat(30);
         for answer in [
             "",
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_title_is_cut_like_first_words() {
+    fn a_long_title_is_shortened_like_first_words() {
         let title = title_in("Considerations concerning unreasonably extraordinary vegetables").unwrap();
         assert!(title.ends_with('…') && title.chars().count() <= LONGEST_TITLE, "{title}");
     }

@@ -1,5 +1,5 @@
-//! Replies that are over and could not be stored: the disk is full, or another program holds the database. They are
-//! kept here and shown with the reason; when they are tried again is for `storing.rs`.
+//! Finished replies that could not be stored, because the disk is full or another program holds the
+//! database. They are kept here and shown with the reason; `storing.rs` retries them.
 
 use std::sync::Mutex;
 
@@ -8,9 +8,9 @@ use foretoken_store::{self as store, Store};
 use crate::error::Result;
 use crate::lock::lock;
 
-/// A reply that is over, and what of it is not stored yet.
+/// A finished reply with the part that is not stored yet.
 pub(crate) struct Ended {
-    /// As it is in the store.
+    /// The reply as the store has it.
     pub(crate) begun: store::Message,
     pub(crate) text: String,
     pub(crate) rounds: Vec<(u32, String)>,
@@ -20,7 +20,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// What is stored of it stays stored where the rest is refused.
+    /// Stores the rest; a part stays stored if a later one is refused.
     pub(crate) fn store(&mut self, store: &mut Store) -> store::Result<store::Message> {
         if !self.rounds.is_empty() {
             store.append_rounds(self.begun.id, &self.text, &self.rounds)?;
@@ -35,7 +35,7 @@ impl Ended {
         store.finish_reply(self.begun.id, ending)
     }
 
-    /// As it will be stored.
+    /// Returns the reply as it will be stored.
     pub(crate) fn message(&self) -> store::Message {
         store::Message {
             text: self.text.clone(),
@@ -47,28 +47,29 @@ impl Ended {
     }
 }
 
-/// See the module.
+/// Replies that wait for the store; see the module.
 #[derive(Default)]
 pub(crate) struct Unstored(pub(crate) Mutex<Waiting>);
 
 #[derive(Default)]
 pub(crate) struct Waiting {
-    /// With the sentence that says why it is not stored.
+    /// Replies with the reason why they are not stored.
     pub(crate) replies: Vec<(Ended, String)>,
-    /// Whether a thread tries again.
+    /// `true` while a thread retries.
     pub(crate) retried: bool,
 }
 
 impl Unstored {
-    /// What the store has, and of the replies in it that wait what will be stored, each with why it waits.
+    /// Returns the stored messages; waiting replies among them have their final text and the
+    /// reason.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns errors of the store.
     pub(crate) fn over(
         &self,
         stored: impl FnOnce() -> store::Result<Vec<store::Message>>,
     ) -> Result<Vec<(store::Message, Option<String>)>> {
-        // Held meanwhile: what is stored in between would be in neither.
+        // Locked meanwhile: a reply stored in between would be in neither list.
         let waiting = lock(&self.0);
         let over = |message: store::Message| match waiting
             .replies
@@ -83,10 +84,10 @@ impl Unstored {
         Ok(stored()?.into_iter().map(over).collect())
     }
 
-    /// The rounds that the store has of a reply, and those that wait.
+    /// Returns the stored rounds of a reply and those that wait.
     ///
     /// # Errors
-    /// Those of the store.
+    /// Returns errors of the store.
     pub(crate) fn rounds(
         &self,
         reply: i64,
@@ -99,18 +100,18 @@ impl Unstored {
     }
 }
 
-/// What is said of a reply that the store refused.
-pub(crate) fn sentence(error: &store::Error) -> String {
+/// Returns the message about a reply that the store refused.
+pub(crate) fn message_of(error: &store::Error) -> String {
     let why = match error {
         store::Error::DiskFull => {
-            "the disk is full. It will be stored as soon as there is room: free some space.".to_owned()
+            "the disk is full. Free some space; it will then be saved automatically.".to_owned()
         }
         store::Error::Busy => {
-            "another program is using the database. It will be stored as soon as that is over.".to_owned()
+            "another program is using the database. It will be saved automatically afterwards.".to_owned()
         }
-        other => format!("{other} It will be tried again."),
+        other => format!("{other} Foretoken keeps trying."),
     };
-    format!("This reply could not be stored: {why}")
+    format!("This reply could not be saved: {why}")
 }
 
 #[cfg(test)]
@@ -118,14 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_says_what_is_wrong_and_that_nothing_is_lost() {
+    fn the_message_gives_the_reason_and_says_that_nothing_is_lost() {
         assert_eq!(
-            sentence(&store::Error::DiskFull),
-            "This reply could not be stored: the disk is full. It will be stored as soon as there is room: free \
-             some space."
+            message_of(&store::Error::DiskFull),
+            "This reply could not be saved: the disk is full. Free some space; it will then be saved \
+             automatically."
         );
-        assert!(sentence(&store::Error::Busy).contains("another program"));
-        let other = sentence(&store::Error::ReadOnly);
-        assert!(other.contains("read-only") && other.ends_with("It will be tried again."), "{other}");
+        assert!(message_of(&store::Error::Busy).contains("another program"));
+        let other = message_of(&store::Error::ReadOnly);
+        assert!(other.contains("read-only") && other.ends_with("Foretoken keeps trying."), "{other}");
     }
 }

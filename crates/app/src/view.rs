@@ -1,11 +1,11 @@
-//! Where the window's view state and unsent texts are kept: in the database, beside the settings.
+//! Storage of the window's view state and unsent texts in the database.
 
 use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{Unsent, ViewState};
 
 impl App {
-    /// The stored view state; `None` when none was ever saved or it is unreadable.
+    /// Returns the stored view state; `None` if none was ever saved or it is unreadable.
     pub fn view_state(&self) -> Result<Option<ViewState>> {
         let stored = self.store().view_state()?;
         Ok(stored.and_then(|json| {
@@ -14,7 +14,7 @@ impl App {
         }))
     }
 
-    /// Texts that were typed and not sent.
+    /// Returns texts that were typed but not sent.
     pub fn unsent(&self) -> Result<Vec<Unsent>> {
         let stored = self.store().unsent()?.into_iter();
         Ok(stored.map(|(conversation, text)| Unsent { conversation, text }).collect())

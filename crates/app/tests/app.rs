@@ -1,4 +1,4 @@
-//! Every command, without a window: what the page would see and what the store keeps.
+//! Every command without a window: what the page receives and what the store keeps.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "app/attachments.rs"]
@@ -52,9 +52,9 @@ use foretoken_tests::{
 };
 use tempfile::TempDir;
 
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What [`Hardware::survey`] finds.
+/// Result of [`Hardware::survey`].
 type Survey = Vec<(DeviceChoice, Result<String, Problem>)>;
 
 struct Fixture {
@@ -68,13 +68,13 @@ impl Fixture {
         Self::at(tempfile::tempdir().unwrap())
     }
 
-    /// An application with its data in `folder`, ready to reply.
+    /// Starts an application with its data in `folder`, ready to reply.
     fn at(folder: TempDir) -> Self {
         Self::on(folder, Box::new(ThisComputer))
     }
 
-    /// The same, with models loaded onto `hardware`. The starter pair is chosen unless anything was before: its
-    /// draft is a model, and it is there on every computer.
+    /// Starts an application with models loaded onto `hardware`. The starter pair is chosen unless
+    /// something was before: its draft is a model, and it is on every computer.
     fn on(folder: TempDir, hardware: Box<dyn Hardware>) -> Self {
         let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
         if store.settings().unwrap().is_none() {
@@ -84,7 +84,7 @@ impl Fixture {
         Self::of(folder, None, hardware)
     }
 
-    /// The same, installed with `resources`, and nothing is chosen.
+    /// Starts an application installed with `resources`, without choosing models.
     fn of(folder: TempDir, resources: Option<&Path>, hardware: Box<dyn Hardware>) -> Self {
         let folders = Folders::at(folder.path());
         let app = App::start_on(folders, resources, Arc::from(hardware), Renderer::in_this_process(), None)
@@ -92,7 +92,7 @@ impl Fixture {
         Self::ready(folder, app)
     }
 
-    /// The same, where `replier` replies in the place of the models.
+    /// Starts an application in which `replier` replaces the models.
     fn with(folder: TempDir, replier: impl Replier + 'static) -> Self {
         let (folders, renderer) = (Folders::at(folder.path()), Renderer::in_this_process());
         let app = App::start_on(folders, None, Arc::new(ThisComputer), renderer, Some(Box::new(replier)));
@@ -116,26 +116,26 @@ impl Fixture {
 
     fn wait_for(&self, wanted: impl Fn(&EngineStatus) -> bool) -> EngineStatus {
         loop {
-            let status = self.statuses.recv_timeout(PATIENCE).expect("the status never came");
+            let status = self.statuses.recv_timeout(TIMEOUT).expect("the status never arrived");
             if wanted(&status) {
                 return status;
             }
         }
     }
 
-    /// Changes the settings and waits for the engine to have them.
+    /// Changes the settings and waits until the engine has applied them.
     fn set(&self, change: impl FnOnce(&mut Settings)) -> EngineStatus {
         let mut settings = Settings {
             sampling: Sampling::greedy(),
             max_tokens: 40,
-            // Whether drafting pays is not what is tested here.
+            // These tests do not depend on whether drafting is faster.
             speculation: Speculation::fixed(4),
             ..self.app.settings()
         };
         change(&mut settings);
         while self.statuses.try_recv().is_ok() {}
         self.app.save_settings(settings.clone()).unwrap();
-        // A change that shows nowhere in the status is not told.
+        // A change without effect on the status is not sent.
         std::iter::from_fn(|| self.statuses.recv_timeout(Duration::from_millis(500)).ok())
             .last()
             .unwrap_or_else(|| self.status())
@@ -162,7 +162,7 @@ impl Fixture {
     }
 }
 
-/// Lets `draft` draft for the target that is set.
+/// Chooses `draft` for the current target.
 fn let_draft(settings: &mut Settings, draft: &str) {
     settings.drafts.insert(settings.target.clone(), draft.to_owned());
 }
@@ -194,14 +194,14 @@ fn rounds(events: &[ReplyEvent]) -> Vec<Round> {
 }
 
 #[test]
-fn what_drafters_learned_is_kept_for_the_next_start() {
+fn statistics_of_drafters_are_kept_for_the_next_start() {
     let fixture = Fixture::new();
     fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
     let (first, _) = fixture.send(None, "Tell me a story about a fox.");
     let file = fixture.folder.path().join("learned.json");
-    // It is kept once the reply was handed over.
+    // Saved after the reply was returned.
     let begin = Instant::now();
-    while !file.exists() && begin.elapsed() < PATIENCE {
+    while !file.exists() && begin.elapsed() < TIMEOUT {
         std::thread::sleep(Duration::from_millis(10));
     }
     let fixture = fixture.restart();
@@ -214,13 +214,13 @@ fn what_drafters_learned_is_kept_for_the_next_start() {
 }
 
 #[test]
-fn how_fast_a_model_was_is_listed_after_a_reply_and_at_the_next_start() {
+fn a_models_speed_is_listed_after_a_reply_and_at_the_next_start() {
     let listed = |status: &EngineStatus| {
         let starter = status.targets.iter().find(|target| target.id == "starter");
         starter.and_then(|starter| starter.speed)
     };
     let fixture = Fixture::new();
-    assert_eq!(listed(&fixture.set(|_| ())), None, "so small a model is no measure of memory");
+    assert_eq!(listed(&fixture.set(|_| ())), None, "too small a model to measure the bandwidth");
     fixture.send(None, "Tell me a story about a fox.");
     let status = fixture.wait_for(|status| listed(status).is_some());
     let speed = listed(&status).unwrap();
@@ -232,7 +232,7 @@ fn how_fast_a_model_was_is_listed_after_a_reply_and_at_the_next_start() {
 }
 
 #[test]
-fn a_model_that_never_replied_is_reckoned_once_there_was_time_to_measure_this_computer() {
+fn a_model_without_replies_has_an_estimated_speed_once_the_bandwidth_was_measured() {
     let fixture = Fixture::new();
     let offered = || fixture.app.catalogue()[0].targets[0].tokens_per_second;
     assert_eq!(offered(), None);
@@ -310,7 +310,7 @@ fn a_reply_has_the_same_speedup_live_stored_replayed_and_summed_over_its_pair() 
     assert_eq!(pairs[0].speedup.replies, 1);
     near(pairs[0].speedup.saved_ms, whole.saved_ms);
 
-    // What an older version stored has no speed-up, and is measured by its trace.
+    // Replies stored by an older version have no speed-up, and are measured by their traces.
     let database = rusqlite::Connection::open(fixture.folder.path().join("foretoken.db")).unwrap();
     database.execute("UPDATE messages SET summary = json_remove(summary, '$.speedup')", []).unwrap();
     near(shown(&fixture).last().unwrap().speedup.unwrap().plain_ms, whole.plain_ms);
@@ -343,7 +343,7 @@ fn switching_the_draft_in_mid_conversation_keeps_the_target_and_its_cache() {
 }
 
 #[test]
-fn a_stopped_reply_keeps_what_was_written() {
+fn a_stopped_reply_keeps_its_text() {
     let fixture = Fixture::new();
     fixture.set(|settings| settings.max_tokens = 0);
     let app = Arc::clone(&fixture.app);
@@ -359,7 +359,7 @@ fn a_stopped_reply_keeps_what_was_written() {
 }
 
 #[test]
-fn a_fixed_seed_gives_one_text_whatever_drafts() {
+fn a_fixed_seed_gives_the_same_text_with_every_draft() {
     let fixture = Fixture::new();
     let sampling = Sampling { temperature: 0.9, seed: Some(11), ..Sampling::default() };
     let mut texts = Vec::new();
@@ -390,7 +390,7 @@ fn a_second_message_has_to_wait_for_the_first() {
 }
 
 #[test]
-fn a_prompt_that_cannot_be_answered_is_refused_in_a_sentence_and_not_stored() {
+fn a_prompt_that_cannot_be_answered_is_refused_with_a_message_and_not_stored() {
     let fixture = Fixture::new();
     assert_eq!(fixture.refused(None, " \n ").0, ErrorCode::EmptyPrompt);
     let error = fixture.app.send(None, "long ".repeat(3000).as_str(), listen().0).unwrap_err();
@@ -403,7 +403,7 @@ fn a_prompt_that_cannot_be_answered_is_refused_in_a_sentence_and_not_stored() {
 }
 
 #[test]
-fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_model_saw() {
+fn replies_before_and_after_dropped_turns_are_checked_with_their_own_context() {
     let fixture = Fixture::new();
     fixture.set(|settings| {
         settings.max_tokens = 24;
@@ -426,7 +426,8 @@ fn replies_before_and_after_turns_were_left_out_are_checked_with_what_their_mode
     }
 }
 
-/// A long turn, a short one, and a story that fills what is left of the context. Returns its reply and events.
+/// Sends a long turn, a short one, and a prompt whose reply fills the context. Returns that reply
+/// and its events.
 fn fill_the_context(fixture: &Fixture) -> (Reply, Vec<ReplyEvent>) {
     let ask = |conversation, filler: usize, max_tokens| {
         fixture.app.save_settings(Settings { max_tokens, ..fixture.app.settings() }).unwrap();
@@ -438,7 +439,7 @@ fn fill_the_context(fixture: &Fixture) -> (Reply, Vec<ReplyEvent>) {
 }
 
 #[test]
-fn a_reply_that_fills_the_context_continues_without_the_oldest_turns_and_with_one_text_whatever_drafts() {
+fn a_reply_that_fills_the_context_continues_without_the_oldest_turns_and_identically_with_every_draft() {
     let fixture = Fixture::new();
     let seeded = Sampling { temperature: 0.9, seed: Some(11), ..Sampling::default() };
     for sampling in [Sampling::greedy(), seeded] {
@@ -474,7 +475,7 @@ fn a_reply_that_fills_the_context_continues_without_the_oldest_turns_and_with_on
 }
 
 #[test]
-fn with_stop_a_reply_ends_with_the_context_and_is_continued_without_the_oldest_turns_when_asked() {
+fn with_stop_a_reply_ends_with_the_context_and_continues_without_the_oldest_turns_on_request() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     let (rolled, _) = fill_the_context(&fixture);
@@ -505,7 +506,7 @@ fn all_parts_of_a_reply_together_are_no_longer_than_the_longest_reply() {
 }
 
 #[test]
-fn any_reply_is_written_again_as_it_was_and_checked_on_the_branch_it_is_on() {
+fn any_reply_can_be_regenerated_identically_and_checked_on_its_branch() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     let (first, _) = fixture.send(None, "What is speculative decoding?");
@@ -518,7 +519,7 @@ fn any_reply_is_written_again_as_it_was_and_checked_on_the_branch_it_is_on() {
 }
 
 #[test]
-fn a_reply_that_was_cut_goes_on_as_if_it_had_not_been_and_both_parts_are_checked() {
+fn a_continued_reply_equals_an_uninterrupted_one_and_both_parts_are_checked() {
     let fixture = Fixture::new();
     fixture.set(|settings| settings.max_tokens = 0);
     let (whole, _) = fixture.send(None, "What is speculative decoding?");
@@ -553,13 +554,13 @@ fn a_draft_with_another_vocabulary_is_listed_with_the_reason_and_never_used() {
 }
 
 #[test]
-fn a_target_brings_the_draft_that_was_last_used_with_it_or_what_fits_best() {
+fn a_target_selects_the_draft_last_used_with_it_or_the_best_fitting_one() {
     let fixture = Fixture::new();
     let status = fixture.set(|_| ());
     assert_eq!(status.draft, "starter-draft");
     assert_eq!(status.drafts[0].merit.as_deref(), Some("known pair"));
 
-    // Neither of the starter pair fits this one, so what drafted before does not stay.
+    // Neither draft of the starter fits this target, so the previous draft does not stay.
     let endless = endless_model(fixture.folder.path()).path().display().to_string();
     fixture.app.add_model(&endless).unwrap();
     let status = switch(&fixture, &endless);
@@ -568,7 +569,7 @@ fn a_target_brings_the_draft_that_was_last_used_with_it_or_what_fits_best() {
     let problems = ["starter", "starter-draft"].map(|id| option(&status, id).problem.clone().unwrap().short);
     assert_eq!(problems, ["larger than the target", "other vocabulary"]);
     let ids: Vec<_> = status.drafts[..2].iter().map(|option| option.id.as_str()).collect();
-    assert_eq!(ids, [DRAFT_NGRAM, DRAFT_NONE], "what cannot be used is last");
+    assert_eq!(ids, [DRAFT_NGRAM, DRAFT_NONE], "unusable drafts are last");
 
     let status = fixture.set(|settings| let_draft(settings, DRAFT_NONE));
     assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NONE, Speculating::Off));
@@ -582,7 +583,7 @@ fn a_target_brings_the_draft_that_was_last_used_with_it_or_what_fits_best() {
 }
 
 #[test]
-fn a_draft_that_is_gone_is_forgotten_and_another_takes_its_place_at_the_next_start() {
+fn a_missing_draft_is_forgotten_and_replaced_at_the_next_start() {
     let fixture = Fixture::new();
     let path = fixture.folder.path().join("models").join("mine.gguf");
     std::fs::copy(foretoken_tests::repository().join("starter/starter-draft-Q8_0.gguf"), &path).unwrap();
@@ -592,7 +593,7 @@ fn a_draft_that_is_gone_is_forgotten_and_another_takes_its_place_at_the_next_sta
 
     fixture.app.delete_model(&mine).unwrap();
     let status = fixture.wait_for(|status| status.drafts.iter().all(|option| option.id != mine));
-    assert_eq!(status.draft, mine, "it goes on working");
+    assert_eq!(status.draft, mine, "it keeps working");
     fixture.set(|settings| settings.max_tokens = 20);
     assert!(fixture.send(None, "Hello!").0.reply.draft.is_some());
 
@@ -619,27 +620,27 @@ impl Hardware for WithoutDrafts {
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_engine::Result<Box<dyn Model>> {
         if source.path().to_str().unwrap().contains("draft") {
-            return Err(candle_core::Error::Msg("the weights are torn".to_owned()).into());
+            return Err(candle_core::Error::Msg("the weights are damaged".to_owned()).into());
         }
         ThisComputer.load(source, opened)
     }
 }
 
 #[test]
-fn a_draft_that_cannot_be_loaded_makes_room_for_the_next_best_and_is_listed_with_the_reason() {
+fn a_draft_that_cannot_be_loaded_is_replaced_by_the_next_best_and_listed_with_the_reason() {
     let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(WithoutDrafts));
     let status = fixture.status();
     assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NGRAM, Speculating::On));
     assert_eq!(status.why.drafter.as_deref(), Some("n-gram"));
-    assert!(status.why.text.starts_with("The chosen draft cannot be used: "), "{}", status.why.text);
-    assert!(status.why.text.ends_with("the weights are torn"), "{}", status.why.text);
+    assert!(status.why.text.starts_with("The chosen draft can't be used: "), "{}", status.why.text);
+    assert!(status.why.text.ends_with("the weights are damaged"), "{}", status.why.text);
     let problem = option(&status, "starter-draft").problem.clone().unwrap();
     assert_eq!(problem.short, "cannot be loaded");
-    assert!(problem.reason.contains("torn"), "{}", problem.reason);
+    assert!(problem.reason.contains("the weights are damaged"), "{}", problem.reason);
 }
 
 #[test]
-fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() {
+fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_message() {
     let fixture = Fixture::new();
     let path = fixture.folder.path().join("broken.gguf");
     std::fs::write(&path, b"GGUF, but not really").unwrap();
@@ -647,7 +648,7 @@ fn a_target_that_cannot_be_loaded_leaves_the_old_one_in_place_with_a_sentence() 
     assert_eq!(refused.code, ErrorCode::BadModel);
     assert!(refused.message.contains("broken.gguf"), "{}", refused.message);
     let missing = fixture.app.add_model("/nowhere/model.gguf").unwrap_err();
-    // Windows writes it with its own signs.
+    // Windows writes the path with backslashes.
     assert!(missing.message.replace('\\', "/").contains("/nowhere/model.gguf"), "{}", missing.message);
 
     let status = fixture.set(|settings| settings.target = path.to_str().unwrap().into());
@@ -669,7 +670,7 @@ fn a_model_without_a_chat_template_is_listed_with_the_reason() {
 }
 
 #[test]
-fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_a_bundled_one_takes_its_place_at_the_next_start() {
+fn a_model_deleted_while_loaded_keeps_working_and_a_bundled_one_replaces_it_at_the_next_start() {
     let fixture = Fixture::new();
     let path = fixture.folder.path().join("models").join("mine.gguf");
     std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
@@ -690,18 +691,19 @@ fn a_model_that_is_deleted_while_it_is_loaded_goes_on_and_a_bundled_one_takes_it
     let fixture = fixture.restart();
     let status = fixture.status();
     assert_eq!(status.target.unwrap().kind, ModelKind::Bundled);
-    assert!(status.message.unwrap().contains("mine.gguf"), "why the bundled model is there");
-    assert_eq!(fixture.app.settings().target, mine.id, "it may be on a disk that is back the next time");
+    assert!(status.message.unwrap().contains("mine.gguf"), "explains the bundled model");
+    assert_eq!(fixture.app.settings().target, mine.id, "it may be on a disk that returns later");
     let refused = fixture.app.delete_model("starter").unwrap_err();
     assert!(refused.message.contains("cannot be removed"), "{}", refused.message);
 }
 
 #[test]
-fn a_first_launch_is_with_smollm2_and_with_the_starter_where_that_is_broken() {
+fn a_first_launch_uses_smollm2_or_the_starter_if_that_is_broken() {
     let resources = tempfile::tempdir().unwrap();
     let path = resources.path().join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf");
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // Any model will do: this one's vocabulary is that of the starter's draft, which therefore drafts for it.
+    // Any model will do: this one has the vocabulary of the starter's draft, which therefore drafts
+    // for it.
     std::fs::copy(foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf"), &path).unwrap();
     let start = || Fixture::of(tempfile::tempdir().unwrap(), Some(resources.path()), Box::new(ThisComputer));
     let fixture = start();
@@ -718,11 +720,11 @@ fn a_first_launch_is_with_smollm2_and_with_the_starter_where_that_is_broken() {
     std::fs::write(&path, b"GGUF, but not really").unwrap();
     let status = start().status();
     assert_eq!(status.target.unwrap().id, "starter");
-    assert!(status.message.unwrap().contains("SmolLM2-135M-Instruct-Q4_1.gguf"), "why the starter is there");
+    assert!(status.message.unwrap().contains("SmolLM2-135M-Instruct-Q4_1.gguf"), "explains the starter");
 }
 
 #[test]
-fn the_catalogue_says_what_each_pair_needs() {
+fn the_catalogue_lists_the_needs_of_each_pair() {
     let fixture = Fixture::new();
     let families = fixture.app.catalogue();
     assert_eq!(families.len(), foretoken_library::catalogue().len());
@@ -736,7 +738,7 @@ fn the_catalogue_says_what_each_pair_needs() {
 }
 
 #[test]
-fn conversations_can_be_renamed_pinned_searched_deleted_and_brought_back() {
+fn conversations_can_be_renamed_pinned_searched_deleted_and_restored() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     let (reply, _) = fixture.send(None, "Repeat after me: marmalade.");
@@ -753,7 +755,7 @@ fn conversations_can_be_renamed_pinned_searched_deleted_and_brought_back() {
 }
 
 #[test]
-fn a_draft_whose_loading_is_given_up_leaves_the_target_and_is_none() {
+fn cancelling_a_loading_draft_keeps_the_target_without_a_draft() {
     let fixture = Fixture::new();
     let [target, draft] = ["target", "draft"].map(|name| {
         let folder = fixture.folder.path().join(name);
@@ -775,7 +777,7 @@ fn a_draft_whose_loading_is_given_up_leaves_the_target_and_is_none() {
     assert_eq!(fixture.app.settings().target, target);
 }
 
-/// Everything that is told of the drafts, tried on a conversation.
+/// Runs trials of the drafts on a conversation; returns all reports.
 fn advice(fixture: &Fixture, conversation: Option<i64>) -> Vec<Advice> {
     let (sender, heard) = mpsc::channel();
     let tell = Box::new(move |advice| sender.send(advice).unwrap());
@@ -807,7 +809,7 @@ fn every_draft_is_tried_on_the_conversation_and_on_a_sample_without_one() {
     assert_ne!(again.reply.text, "");
 }
 
-/// A head for the starter, whose weights are random.
+/// Writes a draft head for the starter, with random weights.
 fn head_for_the_starter(folder: &Path) -> String {
     let mut head = RandomHead::new(starter_target().config().unwrap(), Flags::default());
     head.entering = vec![2, 4, 6];
@@ -815,7 +817,7 @@ fn head_for_the_starter(folder: &Path) -> String {
 }
 
 #[test]
-fn a_head_is_listed_as_made_for_its_target_is_tried_and_drafts() {
+fn a_head_is_listed_as_made_for_its_target_can_be_tried_and_drafts() {
     let folder = tempfile::tempdir().unwrap();
     let models = folder.path().join("models");
     std::fs::create_dir(&models).unwrap();
@@ -836,7 +838,7 @@ fn a_head_is_listed_as_made_for_its_target_is_tried_and_drafts() {
 }
 
 #[test]
-fn a_model_begins_with_its_block_for_mtp_and_one_without_with_a_file_of_the_block() {
+fn a_model_with_an_mtp_block_uses_it_first_and_one_without_uses_a_file_with_the_block() {
     let folder = tempfile::tempdir().unwrap();
     let models = folder.path().join("models");
     std::fs::create_dir(&models).unwrap();
@@ -871,22 +873,22 @@ fn a_model_begins_with_its_block_for_mtp_and_one_without_with_a_file_of_the_bloc
 }
 
 #[test]
-fn trials_end_when_they_are_told_to() {
+fn trials_end_when_they_are_cancelled() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     let (sender, heard) = mpsc::channel();
     let app = Arc::clone(&fixture.app);
     let trials = std::thread::spawn(move || app.advise(None, Box::new(move |a| sender.send(a).unwrap())));
-    let first = heard.recv_timeout(PATIENCE).unwrap();
+    let first = heard.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(first.state, AdviceState::Probing);
     fixture.app.stop_advice();
     trials.join().unwrap().unwrap();
-    assert_eq!(heard.try_iter().last().unwrap().state, AdviceState::Waiting, "not all of them were tried");
+    assert_eq!(heard.try_iter().last().unwrap().state, AdviceState::Waiting, "some drafts were not tried");
     assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
 }
 
 #[test]
-fn loading_shows_how_far_it_is_and_can_be_given_up() {
+fn loading_shows_its_progress_and_can_be_cancelled() {
     let fixture = Fixture::new();
     let target = large_model(fixture.folder.path()).path().display().to_string();
     fixture.app.add_model(&target).unwrap();
@@ -896,19 +898,19 @@ fn loading_shows_how_far_it_is_and_can_be_given_up() {
     assert!(loading.percent < 100, "{loading:?}");
     fixture.app.cancel_loading().unwrap();
     let status = fixture.wait_for(|status| status.loading.is_none() && status.phase == EnginePhase::Ready);
-    assert_eq!(status.target.unwrap().id, "starter", "the old one stayed");
+    assert_eq!(status.target.unwrap().id, "starter", "the old target stayed");
     assert_eq!(fixture.app.settings().target, "starter");
     fixture.set(|_| ());
     assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
 }
 
 #[test]
-fn a_reply_is_what_the_target_writes_without_drafts_and_a_changed_one_is_not() {
+fn a_check_confirms_a_reply_and_finds_a_changed_one() {
     let fixture = Fixture::new();
     fixture.set(|settings| settings.system_prompt = "Be brief.".into());
     let (first, _) = fixture.send(None, "Tell me a story about a fox.");
     let (second, _) = fixture.send(Some(first.conversation.id), "Count from one to twelve.");
-    // What is set later has no part in it.
+    // Later settings do not affect it.
     fixture.set(|settings| let_draft(settings, DRAFT_NONE));
     for reply in [&first.reply, &second.reply] {
         let heard = Arc::new(Mutex::new(Vec::new()));
@@ -920,7 +922,7 @@ fn a_reply_is_what_the_target_writes_without_drafts_and_a_changed_one_is_not() {
         assert_eq!(heard.lock().unwrap().last(), Some(&CheckProgress { done: tokens, total: tokens }));
     }
 
-    // One token of what is stored is another: as if a draft had changed it.
+    // Changes one stored token, as if a draft had altered the reply.
     let mut rounds = fixture.app.trace(second.reply.id).unwrap();
     let at = rounds.iter().position(|round| round.extra.is_some()).unwrap();
     let position: usize = rounds[..at].iter().map(|round| round.emitted().count()).sum();
@@ -942,7 +944,7 @@ fn a_reply_is_what_the_target_writes_without_drafts_and_a_changed_one_is_not() {
 }
 
 #[test]
-fn a_reply_of_the_reproducible_mode_is_checked_with_the_seed_that_was_drawn() {
+fn a_reply_of_the_reproducible_mode_is_checked_with_its_random_seed() {
     let fixture = Fixture::new();
     let sampling = Sampling { temperature: 0.9, mode: Mode::Reproducible, ..Sampling::default() };
     fixture.set(|settings| settings.sampling = sampling.clone());
@@ -983,7 +985,7 @@ fn a_reply_of_the_fastest_mode_was_judged_by_the_targets_own_probabilities() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_refused_in_a_sentence() {
+fn a_reply_that_cannot_be_checked_is_refused_with_a_message() {
     let fixture = Fixture::new();
     fixture.set(|settings| settings.keep_traces = false);
     let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
@@ -1011,7 +1013,7 @@ fn traces_are_small_and_can_be_deleted() {
     let storage = fixture.app.trace_storage().unwrap();
     assert_eq!(storage.replies, 1);
     assert!(storage.bytes < 60 * drafted as u64, "{} bytes for {drafted} drafted tokens", storage.bytes);
-    assert_eq!(fixture.app.delete_traces(Some(30)).unwrap().replies, 1, "it is not that old");
+    assert_eq!(fixture.app.delete_traces(Some(30)).unwrap().replies, 1, "the reply is newer");
     assert_eq!(fixture.app.delete_traces(None).unwrap(), TraceStorage { bytes: 0, replies: 0 });
     assert!(fixture.app.trace(reply.reply.id).unwrap().is_empty());
     assert_eq!(fixture.app.messages(reply.conversation.id).unwrap()[1].text, reply.reply.text);
@@ -1029,7 +1031,7 @@ fn bout(prompt: &str) -> ArenaRequest {
 }
 
 #[test]
-fn two_set_ups_write_the_same_text_in_turn_and_the_arena_is_kept() {
+fn two_set_ups_take_turns_to_write_the_same_text_and_the_arena_is_stored() {
     let fixture = Fixture::new();
     fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
     let heard = Arc::new(Mutex::new(Vec::new()));
@@ -1056,7 +1058,7 @@ fn two_set_ups_write_the_same_text_in_turn_and_the_arena_is_kept() {
         .collect();
     assert_eq!(finished, arena.runs);
 
-    // What was set up for conversations is as before.
+    // The choices for conversations are unchanged.
     let status = fixture.status();
     assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NGRAM, Speculating::On));
     let fixture = fixture.restart();
@@ -1068,7 +1070,7 @@ fn two_set_ups_write_the_same_text_in_turn_and_the_arena_is_kept() {
 }
 
 #[test]
-fn an_arena_that_makes_no_sense_or_is_stopped_leaves_nothing() {
+fn an_invalid_or_stopped_arena_stores_nothing() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     let refusal = |change: fn(&mut ArenaRequest)| {
@@ -1096,13 +1098,13 @@ fn an_arena_that_makes_no_sense_or_is_stopped_leaves_nothing() {
     let error = fixture.app.run_arena(bout("Tell me a story."), stopper).unwrap_err();
     assert_eq!(error.code, ErrorCode::Cancelled);
     assert!(fixture.app.arenas().unwrap().is_empty());
-    // And the next reply is drafted as ever.
+    // The next reply is drafted as usual.
     let (_, events) = fixture.send(None, "Count from one to twelve.");
     assert!(rounds(&events).iter().any(|round| round.accepted() > 0));
 }
 
 #[test]
-fn the_status_says_what_the_models_take() {
+fn the_status_shows_the_memory_of_the_models() {
     let fixture = Fixture::new();
     let MemoryUse { target_bytes, draft_bytes, process_bytes, free_bytes, .. } = fixture.set(|_| ()).memory;
     assert!(target_bytes > draft_bytes && draft_bytes > 0);
@@ -1110,7 +1112,7 @@ fn the_status_says_what_the_models_take() {
     assert_eq!(fixture.set(|settings| let_draft(settings, DRAFT_NONE)).memory.draft_bytes, 0);
 }
 
-/// Puts other rounds in the place of a reply's.
+/// Replaces the stored rounds of a reply.
 fn store_rounds(fixture: &Fixture, reply: i64, rounds: &[Round]) {
     let mut store = Store::open(&fixture.folder.path().join("foretoken.db")).unwrap();
     let text = store.message(reply).unwrap().text;

@@ -1,5 +1,6 @@
-//! The application, killed at random moments of what writes: afterwards its database opens and is whole, and what
-//! it was told is stored is there. `make kill-test` does this 200 times; KILLS and SEED say how often and when.
+//! The application, killed at random moments while it writes: afterwards its database opens and is
+//! intact, and everything reported as stored is there. `make kill-test` does this 200 times; KILLS
+//! and SEED set how often and when.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 use std::collections::BTreeMap;
@@ -22,19 +23,19 @@ use foretoken_tests::repository;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-/// Names the data folder to the process that is going to be killed.
+/// Environment variable with the data folder of the process to be killed.
 const FOLDER: &str = "FORETOKEN_TEST_VICTIM";
-/// What it does there.
+/// Environment variable with the name of its scene.
 const SCENE: &str = "FORETOKEN_TEST_SCENE";
-/// What every line says that the victim prints, since the test harness has words of its own.
-const MARK: &str = "told: ";
+/// Prefix of the victim's own lines, because the test harness prints text too.
+const MARK: &str = "report: ";
 
 const REPOSITORY: &str = "owner/name";
 const FILE: &str = "draft.gguf";
-/// A download takes about half a second.
+/// Makes a download take about half a second.
 const BYTES_PER_SECOND: u64 = 3_000_000;
 
-/// What is in a database of the first version.
+/// Conversations in a database of the first version.
 const OLD_CONVERSATIONS: i64 = 60;
 const OLD_ROUNDS: i64 = 40;
 
@@ -64,22 +65,22 @@ const SCENES: [Scene; 5] = [
     },
 ];
 
-/// Something that is killed.
+/// A sequence of actions that is interrupted by kills.
 struct Scene {
     name: &'static str,
-    /// When: after so many things were told at most, and so many microseconds more.
+    /// Latest kill: after this many reports, plus this many microseconds.
     within: (u64, u64),
-    /// Before the first process.
+    /// Runs before the first process.
     prepare: fn(&Path, &[Value]),
-    /// Goes on until it is killed, and tells what is stored.
+    /// Runs until the kill, and reports what is stored.
     act: fn(&Path),
-    /// Whether what was told by all processes so far is there.
+    /// Checks that everything reported by all processes so far is there.
     check: fn(&Path, &[Value]),
 }
 
 fn nothing(_: &Path, _: &[Value]) {}
 
-/// SplitMix64.
+/// SplitMix64 generator.
 struct Random(u64);
 
 impl Random {
@@ -104,42 +105,42 @@ fn a_killed_application_loses_nothing_that_was_shown_as_stored() {
     for scene in &SCENES {
         let begin = Instant::now();
         let share = kills / SCENES.len() as u64;
-        let told = match scene.name {
+        let reports = match scene.name {
             "download" => kill_downloads(scene, share, &mut random),
             _ => kill(scene, share, &mut random),
         };
         println!(
-            "{}: {share} of {share} kills, {told} things told, seed {seed}, {} s",
+            "{}: {share} of {share} kills, {reports} reports, seed {seed}, {} s",
             scene.name,
             begin.elapsed().as_secs()
         );
     }
 }
 
-/// Kills a scene in one folder after another, five times each; how many things it told of.
+/// Kills a scene in one folder after another, five times each; returns the number of reports.
 fn kill(scene: &Scene, kills: u64, random: &mut Random) -> usize {
     let (mut killed, mut all) = (0, 0);
     while killed < kills {
         let folder = tempfile::tempdir().unwrap();
-        let mut told = Vec::new();
-        (scene.prepare)(folder.path(), &told);
+        let mut reports = Vec::new();
+        (scene.prepare)(folder.path(), &reports);
         for _ in 0..5.min(kills - killed) {
             let (was_killed, said) = start(scene, folder.path(), "nowhere").killed(scene, random);
-            told.extend(said);
+            reports.extend(said);
             is_whole(folder.path());
-            (scene.check)(folder.path(), &told);
+            (scene.check)(folder.path(), &reports);
             if !was_killed {
-                // It had come to its end.
+                // The scene had ended.
                 break;
             }
             killed += 1;
         }
-        all += told.len();
+        all += reports.len();
     }
     all
 }
 
-/// Kills downloads of one file at most ten times; then it arrives, with every byte as it is on the hub.
+/// Kills downloads of one file at most ten times; then it completes, identical to the hub's file.
 fn kill_downloads(scene: &Scene, kills: u64, random: &mut Random) -> usize {
     let served = tempfile::tempdir().unwrap();
     let source = repository().join("starter/starter-draft-Q8_0.gguf");
@@ -161,22 +162,25 @@ fn kill_downloads(scene: &Scene, kills: u64, random: &mut Random) -> usize {
             killed += 1;
         }
         let mut last = start(scene, folder.path(), &hub.url);
-        let told: Vec<Value> = std::iter::from_fn(|| last.told()).collect();
-        assert!(last.child.wait().unwrap().success() && told.last() == Some(&json!("done")), "{told:?}");
+        let reports: Vec<Value> = std::iter::from_fn(|| last.next_report()).collect();
+        assert!(
+            last.child.wait().unwrap().success() && reports.last() == Some(&json!("done")),
+            "{reports:?}"
+        );
         let arrived = find(&folder.path().join("hub"), FILE).expect("the file did not arrive");
         assert!(std::fs::read(arrived).unwrap() == std::fs::read(&source).unwrap(), "other bytes arrived");
-        all += told.len();
+        all += reports.len();
     }
     all
 }
 
-/// A process that is going to be killed.
+/// A process to be killed.
 struct Victim {
     child: Child,
     output: BufReader<ChildStdout>,
 }
 
-/// This test again, as another process.
+/// Starts this test again as another process.
 fn start(scene: &Scene, folder: &Path, hub: &str) -> Victim {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "a_killed_application_loses_nothing_that_was_shown_as_stored", "--nocapture"])
@@ -195,30 +199,33 @@ fn start(scene: &Scene, folder: &Path, hub: &str) -> Victim {
 }
 
 impl Victim {
-    /// Kills it at a random moment of its scene: whether that was before its end, and all that it told.
+    /// Kills the process at a random moment of its scene; returns whether that was before its end,
+    /// and all reports.
     fn killed(mut self, scene: &Scene, random: &mut Random) -> (bool, Vec<Value>) {
         let (lines, micros) = (random.below(scene.within.0), random.below(scene.within.1));
-        // It tells "begin" first.
-        let mut told: Vec<Value> = (0..=lines).map_while(|_| self.told()).collect();
+        // The first report is "begin".
+        let mut reports: Vec<Value> = (0..=lines).map_while(|_| self.next_report()).collect();
         std::thread::sleep(Duration::from_micros(micros));
         self.child.kill().unwrap();
-        told.extend(std::iter::from_fn(|| self.told()));
-        told.retain(|value| value != "begin");
+        reports.extend(std::iter::from_fn(|| self.next_report()));
+        reports.retain(|value| value != "begin");
         let status = self.child.wait().unwrap();
-        // A killed process has no code; on Windows it has this, and a test that fails by itself another.
+        // A killed process has no exit code; on Windows it has this one, and a failing test
+        // another.
         let killed = if cfg!(windows) { Some(1) } else { None };
         assert!(status.success() || status.code() == killed, "{} failed by itself: {status}", scene.name);
-        (!status.success(), told)
+        (!status.success(), reports)
     }
 
-    /// The next that it tells; `None` at its end.
-    fn told(&mut self) -> Option<Value> {
+    /// Returns the next report; `None` at the end.
+    fn next_report(&mut self) -> Option<Value> {
         let mut line = String::new();
         while self.output.read_line(&mut line).unwrap() > 0 {
-            // A line that the kill cut off was not told.
-            let told = line.trim_end().split_once(MARK).and_then(|(_, json)| serde_json::from_str(json).ok());
-            if told.is_some() {
-                return told;
+            // A line interrupted by the kill does not count.
+            let found =
+                line.trim_end().split_once(MARK).and_then(|(_, json)| serde_json::from_str(json).ok());
+            if found.is_some() {
+                return found;
             }
             line.clear();
         }
@@ -226,9 +233,9 @@ impl Victim {
     }
 }
 
-fn tell(value: &Value) {
+fn report(value: &Value) {
     let mut output = std::io::stdout().lock();
-    // One write: a line is told or it is not.
+    // One write, so a line is complete or missing.
     output.write_all(format!("{MARK}{value}\n").as_bytes()).unwrap();
     output.flush().unwrap();
 }
@@ -254,7 +261,7 @@ fn start_app(folders: Folders) -> App {
     App::start_on(folders, None, Arc::new(ThisComputer), Renderer::in_this_process(), None).unwrap()
 }
 
-/// The application on the starter pair, with short replies.
+/// Starts the application on the starter pair, with short replies.
 fn application(folder: &Path) -> Arc<App> {
     let folders = Folders::at(folder);
     let store = Store::open(&folders.database()).unwrap();
@@ -268,38 +275,39 @@ fn application(folder: &Path) -> Arc<App> {
         true
     });
     is_ready.iter().find(|ready| *ready).unwrap();
-    tell(&json!("begin"));
+    report(&json!("begin"));
     app
 }
 
-/// Tells of the message that was stored when the reply began.
-fn teller() -> Events {
+/// Reports the question that was stored when the reply began.
+fn reporter() -> Events {
     Arc::new(|event| {
         if let ReplyEvent::Started { user: Some(user), .. } = event {
-            tell(&json!({"id": user.id, "conversation": user.conversation, "text": user.text}));
+            report(&json!({"id": user.id, "conversation": user.conversation, "text": user.text}));
         }
     })
 }
 
 fn tell_of(message: &Message) {
     let Message { id, conversation, text, .. } = message;
-    tell(&json!({"id": id, "conversation": conversation, "text": text, "over": true}));
+    report(&json!({"id": id, "conversation": conversation, "text": text, "over": true}));
 }
 
 fn chat(folder: &Path) {
     let app = application(folder);
     for turn in 0.. {
-        // Every fourth is of a new conversation.
+        // Every fourth message starts a new conversation.
         let conversation =
             app.conversations().unwrap().first().map(|latest| latest.id).filter(|_| turn % 4 > 0);
-        let reply = app.send(conversation, format!("Tell me about fox {turn}.").as_str(), teller()).unwrap();
+        let reply =
+            app.send(conversation, format!("Tell me about fox {turn}.").as_str(), reporter()).unwrap();
         tell_of(&reply.reply);
     }
 }
 
-fn replies_are_there(folder: &Path, told: &[Value]) {
+fn replies_are_there(folder: &Path, reports: &[Value]) {
     let store = Store::open(&Folders::at(folder).database()).unwrap();
-    for message in told {
+    for message in reports {
         let stored = store.message(message["id"].as_i64().unwrap()).unwrap();
         assert_eq!(json!(stored.text), message["text"]);
         assert_eq!(stored.finish.is_some(), message["over"] == true, "{stored:?}");
@@ -313,24 +321,25 @@ fn regenerate(folder: &Path) {
     let by_model = |message: &Message| message.role == Role::Assistant;
     let mut reply = match stored.unwrap_or_default().into_iter().rfind(by_model) {
         Some(reply) => reply,
-        None => app.send(None, "Tell me about foxes.", teller()).unwrap().reply,
+        None => app.send(None, "Tell me about foxes.", reporter()).unwrap().reply,
     };
     loop {
-        // One that a kill cut short was not over.
+        // A reply interrupted by a kill was not finished.
         if reply.finish.is_some() {
             tell_of(&reply);
         }
-        reply = app.regenerate(reply.id, teller()).unwrap().reply;
+        reply = app.regenerate(reply.id, reporter()).unwrap().reply;
     }
 }
 
-/// The question, and after it one of the replies, of which all that were told of are there.
-fn all_replies_stand_beside_each_other(folder: &Path, told: &[Value]) {
-    let Some(last) = told.iter().rev().find(|message| message["over"] == true) else { return };
+/// Checks that the conversation shows the question and one reply, and that all reported replies are
+/// its siblings.
+fn all_replies_stand_beside_each_other(folder: &Path, reports: &[Value]) {
+    let Some(last) = reports.iter().rev().find(|message| message["over"] == true) else { return };
     let store = Store::open(&Folders::at(folder).database()).unwrap();
     let messages = store.messages(last["conversation"].as_i64().unwrap()).unwrap();
     assert_eq!((messages.len(), messages[0].text.as_str()), (2, "Tell me about foxes."));
-    for reply in told.iter().filter(|message| message["over"] == true) {
+    for reply in reports.iter().filter(|message| message["over"] == true) {
         let stored = store.message(reply["id"].as_i64().unwrap()).unwrap();
         assert!(messages[1].siblings.contains(&stored.id));
         assert_eq!((&json!(stored.text), stored.finish.is_some()), (&reply["text"], true));
@@ -340,21 +349,21 @@ fn all_replies_stand_beside_each_other(folder: &Path, told: &[Value]) {
 fn download(folder: &Path) {
     let folders = Folders::at(folder);
     let app = start_app(folders);
-    tell(&json!("begin"));
+    report(&json!("begin"));
     let (states, downloads) = mpsc::channel();
     app.watch_downloads(move |downloads| states.send(downloads.clone()).is_ok()).unwrap();
     app.start_download(REPOSITORY, Some(FILE)).unwrap();
     for download in downloads.iter().flatten() {
-        tell(&json!(download.done_bytes));
+        report(&json!(download.done_bytes));
         match download.state {
-            DownloadState::Done => return tell(&json!("done")),
+            DownloadState::Done => return report(&json!("done")),
             DownloadState::Failed => panic!("{:?}", download.reason),
             _ => {}
         }
     }
 }
 
-/// A database of the first version, as if it were from before the first migration.
+/// Creates a database of the first version, from before the first migration.
 fn old_database(folder: &Path, _: &[Value]) {
     let connection = Connection::open(Folders::at(folder).database()).unwrap();
     connection.execute_batch(include_str!("kill/schema-1.sql")).unwrap();
@@ -387,13 +396,13 @@ fn old_round(round: i64) -> String {
 }
 
 fn migrate(folder: &Path) {
-    tell(&json!("begin"));
+    report(&json!("begin"));
     Store::open(&Folders::at(folder).database()).unwrap();
-    tell(&json!("migrated"));
+    report(&json!("migrated"));
 }
 
 fn the_old_database_is_there(folder: &Path, _: &[Value]) {
-    // A copy is opened, so that the next process has something left to migrate.
+    // Opens a copy, so the next process still has a migration to do.
     let copy = tempfile::tempdir().unwrap();
     for file in std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.path().is_file()) {
         std::fs::copy(file.path(), copy.path().join(file.file_name())).unwrap();
@@ -416,25 +425,25 @@ fn the_old_database_is_there(folder: &Path, _: &[Value]) {
 
 fn settings(folder: &Path) {
     let app = start_app(Folders::at(folder));
-    tell(&json!("begin"));
+    report(&json!("begin"));
     let from = app.settings().max_tokens;
     if from > 0 {
-        tell(&json!(from));
+        report(&json!(from));
     }
     for number in from + 1.. {
         let settings = Settings { max_tokens: number, ..app.settings() };
         app.save_settings(settings).unwrap();
-        tell(&json!(number));
+        report(&json!(number));
     }
 }
 
-fn settings_are_there(folder: &Path, told: &[Value]) {
-    let Some(last) = told.last().and_then(Value::as_u64) else { return };
+fn settings_are_there(folder: &Path, reports: &[Value]) {
+    let Some(last) = reports.last().and_then(Value::as_u64) else { return };
     let store = Store::open(&Folders::at(folder).database()).unwrap();
     let stored: Settings = serde_json::from_str(&store.settings().unwrap().unwrap()).unwrap();
     assert!(
         (last..=last + 1).contains(&u64::from(stored.max_tokens)),
-        "{last} was told, {} is stored",
+        "{last} was reported, {} is stored",
         stored.max_tokens
     );
 }

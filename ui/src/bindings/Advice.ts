@@ -3,7 +3,7 @@ import type { AdviceState } from "./AdviceState";
 import type { Probe } from "./Probe";
 
 /**
- * What a trial of an installed draft for the loaded target has come to; sent again whenever that changes.
+ * State of a trial of an installed draft for the loaded target; sent again at every change.
  */
 export type Advice = { 
 /**
@@ -11,6 +11,6 @@ export type Advice = {
  */
 id: string, state: AdviceState, probe: Probe | null, 
 /**
- * Failed: the sentence that says why.
+ * Failed: the error message.
  */
 reason: string | null, };

@@ -5,7 +5,7 @@ import type { Theme } from "./Theme";
 
 export type Appearance = { theme: Theme, language: Language, reduced_motion: boolean, 
 /**
- * Percent of the normal size: [`TEXT_SIZE`].
+ * Text size in percent of the normal one: [`TEXT_SIZE`].
  */
 text_size: number, 
 /**

@@ -5,7 +5,7 @@ import type { Sampling } from "./Sampling";
 import type { Verdict } from "./Verdict";
 
 /**
- * What an arena brought, as it is kept.
+ * Stored result of an arena.
  */
 export type Arena = { id: number, 
 /**
@@ -17,18 +17,18 @@ created_at: number, prompt: string,
  */
 target: string, device: string, 
 /**
- * Of both, but for the mode; with the seed.
+ * Sampling of both set-ups, except for the mode; with the seed.
  */
 sampling: Sampling, max_tokens: number, 
 /**
- * Two.
+ * The two set-ups.
  */
 setups: Array<ArenaSetup>, runs: Array<ArenaRun>, 
 /**
- * Of each set-up's first run.
+ * Texts of each set-up's first run.
  */
 texts: Array<string>, 
 /**
- * The first token in which those two differ; `None` when they are the same.
+ * First token in which those texts differ; `None` if they are equal.
  */
 first_difference: number | null, verdict: Verdict, };

@@ -2,14 +2,14 @@
 import type { ArenaRun } from "./ArenaRun";
 
 /**
- * Sent while the arena runs.
+ * Events of a running arena.
  */
 export type ArenaEvent = { "type": "run", pair: number, setup: number, } | { "type": "progress", 
 /**
- * Of this run so far.
+ * Tokens of this run so far.
  */
 tokens: number, at_ms: number, 
 /**
- * What the round added.
+ * Text added by the round.
  */
 text: string, } | { "type": "finished", run: ArenaRun, };

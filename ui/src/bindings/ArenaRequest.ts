@@ -2,14 +2,14 @@
 import type { Setup } from "./Setup";
 
 /**
- * Two set-ups that write a reply to the same prompt in turn.
+ * Two set-ups that take turns replying to the same prompt.
  */
 export type ArenaRequest = { prompt: string, setups: [Setup, Setup], 
 /**
- * Each set-up writes so many replies: [`ARENA_PAIRS`].
+ * Number of replies of each set-up: [`ARENA_PAIRS`].
  */
 pairs: number, 
 /**
- * [`ARENA_TOKENS`].
+ * Longest reply in tokens: [`ARENA_TOKENS`].
  */
 max_tokens: number, };

@@ -2,10 +2,10 @@
 import type { Setup } from "./Setup";
 
 /**
- * A set-up with the name of what drafted, by which the page calls it.
+ * A set-up with its draft's name, which the page shows.
  */
 export type ArenaSetup = { 
 /**
- * "Starter draft 1.1M · Q8_0", "no draft".
+ * Name of the draft: "Starter draft 1.1M · Q8_0", "no draft".
  */
 draft: string, setup: Setup, };

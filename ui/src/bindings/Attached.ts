@@ -2,6 +2,6 @@
 import type { AttachmentKind } from "./AttachmentKind";
 
 /**
- * A file with what is in it.
+ * An attachment with its text.
  */
 export type Attached = { name: string, kind: AttachmentKind, text: string, };

@@ -2,10 +2,10 @@
 import type { AttachmentKind } from "./AttachmentKind";
 
 /**
- * A file as its message lists it.
+ * An attachment as its message lists it, without the text.
  */
 export type Attachment = { id: number, name: string, kind: AttachmentKind, 
 /**
- * Of its text.
+ * Size of the text in bytes.
  */
 bytes: number, };

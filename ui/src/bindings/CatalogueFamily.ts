@@ -3,11 +3,11 @@ import type { CatalogueModel } from "./CatalogueModel";
 import type { Use } from "./Use";
 
 /**
- * Models that share a vocabulary: any of the drafts suits any of the targets.
+ * Models that share a vocabulary: each draft fits each target.
  */
 export type CatalogueFamily = { 
 /**
- * Names the sentence that describes the family: one of `facts.families`.
+ * Id that selects the family's description, one of `facts.families`.
  */
 id: string, name: string, uses: Array<Use>, targets: Array<CatalogueModel>, drafts: Array<CatalogueModel>, 
 /**

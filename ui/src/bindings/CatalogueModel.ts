@@ -5,35 +5,36 @@
  */
 export type CatalogueModel = { 
 /**
- * `owner/name:file`, or `owner/name` for a folder: the id of its download and, once it is installed, its
- * [`super::ModelEntry::name`].
+ * `owner/name:file`, or `owner/name` for a folder: the id of its download and, once installed,
+ * its [`super::ModelEntry::name`].
  */
 id: string, repository: string, file: string | null, 
 /**
- * "Qwen3 8B · Q4_K_M".
+ * Label: "Qwen3 8B · Q4_K_M".
  */
 label: string, size_bytes: number, 
 /**
- * What running it takes, estimated; for a target together with the largest draft of its family.
+ * Memory needed to run it, estimated; for a target together with the largest draft of its
+ * family.
  */
 memory_bytes: number, 
 /**
- * Whether that much memory is free now, or taken by models that would make way.
+ * `true` if that much memory is free, or used by models that would be unloaded.
  */
 fits: boolean, 
 /**
- * Whether the disk has room for it, or it is here.
+ * `true` if the disk has space for it, or it is installed.
  */
 has_disk: boolean, 
 /**
- * Without drafts, on this computer, reckoned; `None` where nothing is known of what computes.
+ * Estimated tokens per second without drafts on this computer; `None` if its speed is unknown.
  */
 tokens_per_second: number | null, parameters: number, 
 /**
- * "unknown" where nobody says it.
+ * Licence, "unknown" if the makers name none.
  */
 licence: string, 
 /**
- * Its licence has to be accepted on the hub first, and a token says who asks.
+ * `true` if its licence must be accepted on the hub first, which requires a token.
  */
 gated: boolean, };

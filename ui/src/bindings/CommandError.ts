@@ -3,10 +3,10 @@ import type { ErrorCode } from "./ErrorCode";
 import type { PromptSize } from "./PromptSize";
 
 /**
- * Why a command failed. The page branches on `code` and shows `message`.
+ * Error of a command. The page branches on `code` and shows `message`.
  */
 export type CommandError = { code: ErrorCode, message: string, 
 /**
- * Length of the prompt, where it is too long and was counted.
+ * Length of the prompt, if it is too long and was counted.
  */
 prompt: PromptSize | null, };

@@ -6,10 +6,10 @@ import type { TokenCount } from "./TokenCount";
  */
 export type ContextUse = { 
 /**
- * Everything: system prompt, files and messages.
+ * All tokens: system prompt, attachments and messages.
  */
 used: TokenCount, system_prompt: TokenCount, 
 /**
- * Files of the messages that the model sees.
+ * Attachments of the messages in the context.
  */
 attachments: TokenCount, };

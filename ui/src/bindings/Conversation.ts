@@ -6,6 +6,6 @@ export type Conversation = { id: number, title: string, pinned: boolean,
  */
 updated_at: number, 
 /**
- * The first message that the model still sees; `None` while it sees all.
+ * First message in the model's context; `None` if it has all messages.
  */
 seen_from: number | null, };

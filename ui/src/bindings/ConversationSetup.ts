@@ -2,22 +2,23 @@
 import type { PresetValues } from "./PresetValues";
 
 /**
- * What a conversation is written with, or a new one would be.
+ * Settings of a conversation, or of a new one.
  */
 export type ConversationSetup = { 
 /**
- * Id of the target that wrote the last reply, see [`super::ModelEntry::id`]; `None` before there was one.
+ * Id of the target that wrote the last reply, see [`super::ModelEntry::id`]; `None` before the
+ * first.
  */
 target: string | null, 
 /**
- * Id of what drafted for it.
+ * Id of the draft of that reply.
  */
 draft: string | null, 
 /**
- * Whether the values were chosen for it; where not, they are the settings', and follow them.
+ * `true` if the values were chosen for this conversation; otherwise they follow the settings.
  */
 own: boolean, 
 /**
- * Id of the preset that the values are from and still are as it had them; it may be gone.
+ * Id of the preset whose values these still are; the preset may have been deleted.
  */
 preset: string | null, values: PresetValues, };

@@ -2,18 +2,18 @@
 import type { DeviceChoice } from "./DeviceChoice";
 
 /**
- * A choice of what computes.
+ * A device that can be chosen.
  */
 export type DeviceOption = { choice: DeviceChoice, 
 /**
- * "CPU", "AMD Radeon 780M".
+ * Name: "CPU", "AMD Radeon 780M".
  */
 name: string, 
 /**
- * "8 threads", "AVX-512"; "Vulkan", "bit-identical to the CPU".
+ * Details: "8 threads", "AVX-512"; "Vulkan", "bit-identical to the CPU".
  */
 details: Array<string>, 
 /**
- * Why it cannot be used here; `None` when it can.
+ * Reason why it cannot be used here; `None` if it can.
  */
 problem: string | null, };

@@ -2,7 +2,7 @@
 import type { DownloadState } from "./DownloadState";
 
 /**
- * A model on its way here.
+ * Download of a model.
  */
 export type Download = { 
 /**
@@ -10,6 +10,6 @@ export type Download = {
  */
 id: string, repository: string, file: string | null, done_bytes: number, total_bytes: number, bytes_per_second: number, state: DownloadState, 
 /**
- * Why it failed, or paused by itself.
+ * Reason why it failed, or paused by itself.
  */
 reason: string | null, };

@@ -6,10 +6,10 @@ import type { Problem } from "./Problem";
  */
 export type DraftOption = { id: string, label: string, detail: string, 
 /**
- * What speaks for it, in a word or two: "last used", "known pair".
+ * Main reason for choosing it, in a word or two: "last used", "known pair".
  */
 merit: string | null, 
 /**
- * Why it cannot draft for the loaded target; `None` when it can.
+ * Reason why it cannot draft for the loaded target; `None` if it can.
  */
 problem: Problem | null, };

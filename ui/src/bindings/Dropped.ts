@@ -2,6 +2,6 @@
 import type { FileKind } from "./FileKind";
 
 /**
- * A file that was let go of over the window.
+ * A file dropped on the window.
  */
 export type Dropped = { path: string, kind: FileKind, };

@@ -10,11 +10,11 @@ import type { ModelPenalties } from "./ModelPenalties";
 import type { Why } from "./Why";
 
 /**
- * What the engine is doing. Sent whole at first, then [what changed](EngineStatus::changes).
+ * Status of the engine. Sent completely at first, then as [changes](EngineStatus::changes).
  */
 export type EngineStatus = { phase: EnginePhase, 
 /**
- * For a person: what is being loaded, or what went wrong and what to do.
+ * Message for the user: the model being loaded, or what went wrong and what to do.
  */
 message: string | null, 
 /**
@@ -26,8 +26,7 @@ loading: Loading | null,
  */
 target: ModelEntry | null, 
 /**
- * Whether the target thinks before it answers when nothing is said about it; `None` where its template has no
- * switch for that.
+ * Default of the target's reasoning switch; `None` if its template has no such switch.
  */
 thinks: boolean | null, 
 /**
@@ -35,42 +34,44 @@ thinks: boolean | null,
  */
 penalties: ModelPenalties, 
 /**
- * All models on this computer, usable as target or not, with the reason if not.
+ * All models on this computer, whether usable as a target or not; unusable ones with the
+ * reason.
  */
 targets: Array<ModelEntry>, 
 /**
- * All drafts for the loaded target, the best first, the unusable ones last and with their reason.
+ * All drafts for the loaded target, the best first, unusable ones last with the reason.
  */
 drafts: Array<DraftOption>, 
 /**
- * Id of the draft that is in use; empty before there is one.
+ * Id of the draft in use; empty before one was chosen.
  */
 draft: string, why: Why, 
 /**
- * What computes for the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
+ * Device of the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
  */
 device: string, 
 /**
- * What had been chosen when it was loaded.
+ * Device choice with which the target was loaded.
  */
 device_choice: DeviceChoice, 
 /**
- * What computes for the draft model, where there is one.
+ * Device of the draft model, if there is one.
  */
 draft_device: string | null, 
 /**
- * Sentences that say why something else computes than what was chosen.
+ * Sentences that say why another device is used than the chosen one.
  */
 device_remarks: Array<string>, 
 /**
- * Sentences that say what was measured of devices, and which one follows from it.
+ * Sentences that say what was measured of devices, and which one was chosen because of it.
  */
 device_notes: Array<string>, 
 /**
- * What there is to choose from, usable or not, as far as anybody looked.
+ * Devices found so far, usable or not.
  */
 devices: Array<DeviceOption>, memory: MemoryUse, 
 /**
- * Tokens of a prompt that the target reads per second, measured on the last long one; `None` before that.
+ * Prefill rate of the target in tokens per second, measured on the last long prompt; `None`
+ * before that.
  */
 reading_rate: number | null, };

@@ -2,7 +2,7 @@
 import type { ExportForm } from "./ExportForm";
 
 /**
- * What is exported, and how.
+ * Conversations to export, and the format.
  */
 export type Export = { 
 /**
@@ -10,10 +10,10 @@ export type Export = {
  */
 conversation: number | null, form: ExportForm, 
 /**
- * Whether JSON has the traces of replies, too.
+ * Includes the traces of replies in JSON.
  */
 traces: boolean, 
 /**
- * What the person is called in Markdown.
+ * Name of the person in Markdown.
  */
 you: string, };

@@ -3,6 +3,6 @@ import type { Dropped } from "./Dropped";
 import type { FileKind } from "./FileKind";
 
 /**
- * Files that a person drags over the window.
+ * Files that the user drags over the window.
  */
 export type FileDrag = { "type": "over", kinds: Array<FileKind>, } | { "type": "left" } | { "type": "dropped", files: Array<Dropped>, };

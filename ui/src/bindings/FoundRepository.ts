@@ -13,6 +13,6 @@ id: string,
  */
 downloads: number, licence: string | null, 
 /**
- * Whether its licence has to be accepted on the hub first.
+ * `true` if its licence must be accepted on the hub first.
  */
 gated: boolean, };

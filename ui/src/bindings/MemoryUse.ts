@@ -5,15 +5,15 @@
  */
 export type MemoryUse = { 
 /**
- * What the loaded models take with room for a conversation, estimated; 0 without one, and for one in a
- * GPU's own memory.
+ * Memory of the loaded target with space for a conversation, estimated; 0 without one, and for
+ * one in a GPU's own memory.
  */
 target_bytes: number, draft_bytes: number, 
 /**
- * What this program takes in all.
+ * Memory of the whole program.
  */
 process_bytes: number, free_bytes: number, 
 /**
- * Memory of the GPU that computes, and how much of it is free; 0 without one.
+ * Memory of the GPU in use, and how much of it is free; 0 without one.
  */
 gpu_bytes: number, gpu_free_bytes: number, };

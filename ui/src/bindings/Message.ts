@@ -11,11 +11,11 @@ export type Message = { id: number, conversation: number, role: Role, text: stri
  */
 created_at: number, 
 /**
- * Replies: how it ended; `None` for one that failed or was under way when the program was killed.
+ * Replies: reason for the end; `None` for one that failed or was interrupted by a kill.
  */
 finish: Finish | null, 
 /**
- * Replies: its numbers.
+ * Replies: statistics.
  */
 summary: Summary | null, 
 /**
@@ -23,26 +23,26 @@ summary: Summary | null,
  */
 target: string | null, draft: string | null, 
 /**
- * Replies that failed: the sentence that says why.
+ * Failed replies: the error message.
  */
 problem: string | null, 
 /**
- * The message it follows; `None` for the first of a conversation.
+ * Message before this one; `None` for the first of a conversation.
  */
 parent: number | null, 
 /**
- * What follows the same message, itself among it, oldest first: each begins a branch.
+ * Messages with the same parent, this one included, oldest first: each begins a branch.
  */
 siblings: Array<number>, 
 /**
- * The files beside a question.
+ * Attachments of a question.
  */
 attachments: Array<Attachment>, 
 /**
- * Replies that could not be stored yet: the sentence that says why.
+ * Replies that could not be stored yet: the error message.
  */
 unstored: string | null, 
 /**
- * Replies: speed-up over plain decoding, of a continued reply that of all parts up to this one.
+ * Replies: speed-up over plain decoding; for a continued reply, of all parts up to this one.
  */
 speedup: Speedup | null, };

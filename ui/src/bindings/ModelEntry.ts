@@ -5,59 +5,61 @@ import type { Problem } from "./Problem";
 import type { Recommended } from "./Recommended";
 
 /**
- * A model on this computer, or on a server elsewhere, where nothing is known of its size.
+ * A model on this computer, or on a remote server; the size of a remote one is unknown.
  */
 export type ModelEntry = { 
 /**
- * `smollm2`, `starter`, `starter-draft`, the path of a file or folder, or `remote:SERVER/MODEL`.
+ * `smollm2`, `starter`, `starter-draft`, the path of a file or folder, or
+ * `remote:SERVER/MODEL`.
  */
 id: string, 
 /**
- * "SmolLM2 135M Instruct · Q4_1".
+ * Label: "SmolLM2 135M Instruct · Q4_1".
  */
 label: string, 
 /**
- * One line: architecture, size on disk, context.
+ * Details in one line: architecture, size on disk, context.
  */
 detail: string, kind: ModelKind, 
 /**
- * Where it is from: below the models folder its path there, for a download `owner/name:file` or
- * `owner/name`, of a remote one what its server calls it, else its path.
+ * Origin: the path below the models folder, `owner/name:file` or `owner/name` of a download, a
+ * remote server's own name for the model, or else the path.
  */
 name: string, 
 /**
- * Weights on disk, all parts together; 0 when the model could not be read.
+ * Size of the weights on disk, all parts together; 0 if the model could not be read.
  */
 size_bytes: number, 
 /**
- * What running it takes, estimated.
+ * Memory needed to run it, estimated.
  */
 memory_bytes: number, 
 /**
- * Whether that much memory was free when the list was made.
+ * `true` if that much memory was free when the list was made.
  */
 fits: boolean, 
 /**
- * 0 when the model could not be read.
+ * Number of parameters; 0 if the model could not be read.
  */
 parameters: number, 
 /**
- * Context length in tokens; 0 when the model could not be read, or its server does not say.
+ * Context length in tokens; 0 if the model could not be read, or its server does not report
+ * it.
  */
 context: number, 
 /**
- * How its makers say that tokens are best chosen; `None` where nobody knows.
+ * Sampling settings that its makers recommend; `None` if unknown.
  */
 recommended: Recommended | null, 
 /**
- * "apache-2.0"; `None` where nobody says it.
+ * Licence: "apache-2.0"; `None` if unknown.
  */
 licence: string | null, 
 /**
- * `None` where nothing is known of how fast it is on this computer.
+ * Speed on this computer; `None` if unknown.
  */
 speed: ModelSpeed | null, 
 /**
- * Why it cannot be used as a target; `None` when it can.
+ * Reason why it cannot be used as a target; `None` if it can.
  */
 problem: Problem | null, };

@@ -9,10 +9,10 @@ export type ModelSpeed = {
  */
 plain: number | null, 
 /**
- * With drafts, in the last reply that had them.
+ * With drafts, in the last reply that used them.
  */
 drafted: number | null, 
 /**
- * In replies; else reckoned from how fast this computer reads weights.
+ * `true` if measured in replies; otherwise estimated from this computer's memory bandwidth.
  */
 measured: boolean, };

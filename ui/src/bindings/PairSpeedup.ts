@@ -6,6 +6,6 @@ import type { Speedup } from "./Speedup";
  */
 export type PairSpeedup = { 
 /**
- * Labels of the target and the draft, as their replies have them.
+ * Labels of the target and the draft, as stored with their replies.
  */
 target: string, draft: string, speedup: Speedup, };

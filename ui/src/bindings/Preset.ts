@@ -2,14 +2,14 @@
 import type { PresetValues } from "./PresetValues";
 
 /**
- * Such values under a name.
+ * Named values.
  */
 export type Preset = { 
 /**
- * Its own for good; of one that comes with the program a word such as `precise`.
+ * Permanent id; for a built-in preset a word such as `precise`.
  */
 id: string, 
 /**
- * What the person calls it: [`PRESET_NAME`] letters. Those that come with the program are called by the page.
+ * Name given by the user, of [`PRESET_NAME`] characters. The page names built-in presets.
  */
 name: string, values: PresetValues, };

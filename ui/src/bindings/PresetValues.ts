@@ -3,7 +3,7 @@ import type { Sampling } from "./Sampling";
 import type { Speculation } from "./Speculation";
 
 /**
- * What replies are written with, whoever writes them.
+ * Settings of replies, independent of the model.
  */
 export type PresetValues = { 
 /**

@@ -3,15 +3,15 @@ import type { CatalogueModel } from "./CatalogueModel";
 import type { RecommendationKind } from "./RecommendationKind";
 
 /**
- * A pair that suits this computer.
+ * A recommended pair for this computer.
  */
 export type Recommendation = { kind: RecommendationKind, 
 /**
- * What running it takes is together with the draft.
+ * The target; its memory includes the draft.
  */
 target: CatalogueModel, draft: CatalogueModel, 
 /**
- * Tokens per second with drafts over those without, the lowest and the highest that were measured of the pair
- * on other computers; `None` where it was not.
+ * Lowest and highest speed-up over plain decoding measured with this pair on other computers;
+ * `None` if it was not measured.
  */
 speedup: [number, number] | null, };

@@ -2,18 +2,18 @@
 import type { RemoteModel } from "./RemoteModel";
 
 /**
- * A server elsewhere that speaks OpenAI's protocol. Its key is in the system's keyring.
+ * A remote server with OpenAI's protocol. Its key is in the system keyring.
  */
 export type RemoteServer = { 
 /**
- * What the person calls it; no two have the same name, and none has a slash.
+ * Name given by the user, unique and without a slash.
  */
 name: string, 
 /**
- * "http://192.168.1.5:8000/v1".
+ * Address: "http://192.168.1.5:8000/v1".
  */
 address: string, 
 /**
- * Those that it had when it was last asked.
+ * Models that it listed last.
  */
 models: Array<RemoteModel>, };

@@ -3,7 +3,7 @@ import type { Conversation } from "./Conversation";
 import type { Message } from "./Message";
 
 /**
- * What a reply ends with: as it is stored, which replaces the streamed preview. One in which nothing is may have left
- * another in its place.
+ * A finished reply as stored, which replaces the streamed preview. An empty reply may have been
+ * removed in favour of another.
  */
 export type Reply = { conversation: Conversation, reply: Message, };

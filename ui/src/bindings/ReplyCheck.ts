@@ -2,26 +2,26 @@
 import type { TextDifference } from "./TextDifference";
 
 /**
- * What a check of a stored reply found.
+ * Result of checking a stored reply.
  */
 export type ReplyCheck = { "kind": "text", 
 /**
- * Of the reply; all were compared, or all up to the difference.
+ * Number of compared tokens: all of the reply, or those up to the difference.
  */
 tokens: number, 
 /**
- * That of both; `None` at temperature 0.
+ * Seed of both replies; `None` at temperature 0.
  */
 seed: number | null, 
 /**
- * The first one; `None` when all tokens are the same.
+ * First difference; `None` if all tokens are equal.
  */
 difference: TextDifference | null, } | { "kind": "distribution", judged: number, 
 /**
- * Probabilities that are not the same.
+ * Number of probabilities that differ.
  */
 different: number, 
 /**
- * Between two probabilities.
+ * Largest difference between two probabilities.
  */
 largest_difference: number, };

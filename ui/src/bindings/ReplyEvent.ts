@@ -5,6 +5,6 @@ import type { Round } from "./Round";
 import type { Speedup } from "./Speedup";
 
 /**
- * Sent on the channel of what begins a reply.
+ * Events of a reply, sent on the channel of the command that began it.
  */
 export type ReplyEvent = { "type": "started", conversation: Conversation, user: Message | null, reply: Message, } | { "type": "part_ended", reply: Message, } | { "type": "prompt", done: number, total: number, } | { "type": "round", round: Round, } | { "type": "speedup", speedup: Speedup, } | { "type": "text", delta: string, };

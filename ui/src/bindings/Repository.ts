@@ -2,10 +2,10 @@
 import type { RepositoryFile } from "./RepositoryFile";
 
 /**
- * What a repository of the hub offers.
+ * Contents of a repository of the hub.
  */
 export type Repository = { id: string, licence: string | null, gated: boolean, 
 /**
- * Its GGUF models, and the whole repository where it is a safetensors folder.
+ * GGUF models, and the whole repository if it is a safetensors folder.
  */
 files: Array<RepositoryFile>, };

@@ -9,14 +9,14 @@ export type RepositoryFile = {
  */
 id: string, 
 /**
- * `None` for a safetensors folder; of a split GGUF model the first part.
+ * `None` for a safetensors folder; for a split GGUF model the first part.
  */
 file: string | null, 
 /**
- * All parts together.
+ * Size of all parts together.
  */
 size_bytes: number, memory_bytes: number, 
 /**
- * Whether that much memory is free now.
+ * `true` if that much memory is free now.
  */
 fits: boolean, };

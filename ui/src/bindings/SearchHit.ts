@@ -6,6 +6,6 @@ import type { Conversation } from "./Conversation";
  */
 export type SearchHit = { conversation: Conversation, message: number, 
 /**
- * Text around the hit; the hit itself stands between U+0002 and U+0003.
+ * Text around the match; the match itself stands between U+0002 and U+0003.
  */
 excerpt: string, };

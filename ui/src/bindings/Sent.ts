@@ -2,10 +2,10 @@
 import type { Attached } from "./Attached";
 
 /**
- * What a person sends.
+ * A message that a person sends.
  */
 export type Sent = { text: string, 
 /**
- * Files that are stored already, by their numbers: those of a question that is changed. They come first.
+ * Ids of stored attachments to keep: those of an edited question. They come first.
  */
 kept: Array<number>, attached: Array<Attached>, };

@@ -9,7 +9,7 @@ import type { ServerSettings } from "./ServerSettings";
 import type { Speculation } from "./Speculation";
 
 /**
- * Everything a person can set. Stored as one document; missing fields take their defaults.
+ * All settings. Stored as one document; missing fields take their defaults.
  */
 export type Settings = { 
 /**
@@ -17,25 +17,24 @@ export type Settings = {
  */
 target: string, 
 /**
- * By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_MTP`], [`DRAFT_NGRAM`] or
- * [`DRAFT_NONE`]. A target that is not in here is drafted for by what fits it best.
+ * Chosen draft of each target, by the target's id: a model's id, [`DRAFT_MTP`],
+ * [`DRAFT_NGRAM`] or [`DRAFT_NONE`]. Other targets get the best fitting draft.
  */
 drafts: { [key in string]: string }, 
 /**
- * What computes for the target.
+ * Device of the target.
  */
 device: DeviceChoice, 
 /**
- * What computes for the draft; `auto` is what computes for the target, or the CPU where that is faster.
+ * Device of the draft; `auto` is the target's device, or the CPU if that is faster.
  */
 draft_device: DeviceChoice, speculation: Speculation, 
 /**
- * Whether texts of earlier conversations may be repeated by the n-gram drafter.
+ * Lets the n-gram drafter repeat texts of earlier conversations.
  */
 learn_from_earlier: boolean, sampling: Sampling, 
 /**
- * Whether the target shall think before it answers, where its template has a switch for that; `None` as its
- * makers have it.
+ * Switches the target's reasoning, if its template allows it; `None` for the model's default.
  */
 thinking: boolean | null, 
 /**
@@ -43,7 +42,7 @@ thinking: boolean | null,
  */
 max_tokens: number, 
 /**
- * How a conversation continues that no longer fits into the model's context.
+ * Behaviour when a conversation no longer fits into the model's context.
  */
 context_overflow: ContextOverflow, 
 /**
@@ -51,30 +50,30 @@ context_overflow: ContextOverflow,
  */
 system_prompt: string, 
 /**
- * Of the person's own, in the order in which they were made.
+ * The user's own presets, in the order of creation.
  */
 presets: Array<Preset>, 
 /**
- * Ids of the presets that come with the program and are not to be listed.
+ * Ids of hidden built-in presets.
  */
 hidden_presets: Array<string>, 
 /**
- * By a target's id, that of the preset which new conversations with it begin with.
+ * Preset of new conversations with a target, by the target's id.
  */
 model_presets: { [key in string]: string }, appearance: Appearance, 
 /**
- * Whether the model names new conversations, where it is large enough to.
+ * Lets the model title new conversations, if it is large enough.
  */
 write_titles: boolean, 
 /**
- * Whether replies keep their traces; without one there is no token view, replay or check later.
+ * Keeps traces of replies; without one there is no token view, replay or check later.
  */
 keep_traces: boolean, 
 /**
- * Models a person added by path.
+ * Models added by path.
  */
 added_models: Array<string>, server: ServerSettings, 
 /**
- * Servers elsewhere that a person added, whose models can be targets.
+ * Remote servers added by the user, whose models can be targets.
  */
 remote_servers: Array<RemoteServer>, };

@@ -3,10 +3,10 @@ import type { Mode } from "./Mode";
 import type { Speculation } from "./Speculation";
 
 /**
- * How one side of the arena drafts.
+ * Drafting of one side of the arena.
  */
 export type Setup = { 
 /**
- * As in [`super::Settings::draft`].
+ * Id of the draft, as in [`super::Settings::drafts`].
  */
 draft: string, speculation: Speculation, mode: Mode, };

@@ -2,22 +2,22 @@
 import type { Candidate } from "./Candidate";
 
 /**
- * Where a reply and the one without drafts part.
+ * First difference between a reply and the one without drafts.
  */
 export type TextDifference = { 
 /**
- * Counts from the first token of the reply.
+ * Index of the token in the reply, from 0.
  */
 position: number, 
 /**
- * `None` where that reply had already ended.
+ * Token of the reply without drafts; `None` if it had already ended.
  */
 with: Candidate | null, without: Candidate | null, 
 /**
- * Between their logits; `None` when one has none.
+ * Difference of their logits; `None` if one has none.
  */
 gap: number | null, 
 /**
- * The logits are so close that rounding decided: numeric, and no bug.
+ * `true` if the logits are so close that rounding decided: a numerical effect, not a bug.
  */
 near_tie: boolean, };

@@ -2,7 +2,8 @@
 import type { ReplyView } from "./ReplyView";
 
 /**
- * View choices that are no settings. Stored as one document; missing fields take their defaults.
+ * Display choices that are not settings. Stored as one document; missing fields take their
+ * defaults.
  */
 export type ViewState = { 
 /**
@@ -10,19 +11,19 @@ export type ViewState = {
  */
 reply_view: ReplyView, 
 /**
- * Whether rejected and unchecked drafts are unfolded in the text.
+ * Unfolds rejected and unchecked drafts in the text.
  */
 show_drafts: boolean, 
 /**
- * Whether the line that explains the marks was dismissed.
+ * `true` once the legend of the marks was dismissed.
  */
 key_dismissed: boolean, 
 /**
- * Whether long lines of code wrap.
+ * Wraps long lines of code.
  */
 wraps_code: boolean, 
 /**
- * Whether the heatmap is docked below the conversation.
+ * Docks the heatmap below the conversation.
  */
 heatmap_docked: boolean, 
 /**

@@ -3,26 +3,27 @@ import type { LengthReason } from "./LengthReason";
 import type { Speculating } from "./Speculating";
 
 /**
- * The why line: whether replies are drafted, and the reason. The page puts it into words.
+ * State of drafting, and the reason. The page turns it into a sentence.
  */
 export type Why = { state: Speculating, 
 /**
- * On: the label of what drafts.
+ * On: label of the drafter.
  */
 drafter: string | null, 
 /**
- * On: the draft length K; `None` while the governor has yet to choose it.
+ * On: draft length K; `None` until the governor has chosen it.
  */
 length: number | null, 
 /**
- * Paused: why.
+ * Paused: the reason.
  */
 reason: LengthReason | null, 
 /**
- * Paused: expected speed with the best draft length over that of plain decoding.
+ * Paused: expected speed with the best draft length, relative to plain decoding.
  */
 expected: number | null, 
 /**
- * Off: why. Else what differs from the settings; empty where nothing does. Without a full stop at its end.
+ * Off: the reason. Otherwise deviations from the settings; empty without any. Without a full
+ * stop at the end.
  */
 text: string, };

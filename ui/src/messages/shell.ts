@@ -12,7 +12,7 @@ export const TERMS = {
   "no model is loaded yet": "shell.noModelYet",
   "no draft is chosen": "shell.noDraft",
   "it is turned off in the settings": "shell.turnedOff",
-  "drafts are made by the server, if it is set up to": "shell.draftsElsewhere",
+  "the server drafts, if it is configured to": "shell.draftsElsewhere",
   None: "shell.none",
   "plain decoding, one token at a time": "shell.plain",
   "N-gram": "shell.ngram",

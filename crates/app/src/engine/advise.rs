@@ -1,4 +1,4 @@
-//! Trials of every draft there is, one after the other, on a text of the person's own.
+//! Trials of every draft, one after another, on the user's own text.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{Advice, AdviceState, CommandError, DRAFT_NGRAM, DraftOption, ErrorCode, Probe};
 
-/// What is tried on where nobody has said anything yet.
+/// Sample for trials in an empty conversation.
 const SAMPLE: [(Role, &str); 4] = [
     (Role::User, "How do I keep basil alive on a window sill?"),
     (
@@ -30,21 +30,21 @@ const SAMPLE: [(Role, &str); 4] = [
 ];
 
 impl Local {
-    /// Tries every draft that can be used on `text`, and tells of each when it begins and when it is done.
+    /// Tries every usable draft on `text`, and reports when each begins and ends.
     pub(super) fn advise(
         &mut self,
         text: &[ChatMessage],
         on_advice: &OnAdvice,
         cancel: &Cancel,
     ) -> Result<()> {
-        let Some(ground) = self.ground(text, cancel)? else { return Ok(()) };
+        let Some(prompt) = self.trial_prompt(text, cancel)? else { return Ok(()) };
         for draft in self.draft_options() {
             if !draft.drafts() || draft.problem.is_some() {
                 continue;
             }
             let advice = |state, probe, reason| Advice { id: draft.id.clone(), state, probe, reason };
             on_advice(advice(AdviceState::Probing, None, None));
-            let outcome = self.fits(&draft).and_then(|()| self.try_draft(&draft, &ground, cancel));
+            let outcome = self.fits(&draft).and_then(|()| self.try_draft(&draft, &prompt, cancel));
             if cancel.is_cancelled() {
                 on_advice(advice(AdviceState::Waiting, None, None));
                 return Ok(());
@@ -61,7 +61,7 @@ impl Local {
         Ok(())
     }
 
-    /// What a trial found speaks for or against the draft the next time that one is chosen.
+    /// Remembers a trial's result, which affects the next choice of a draft.
     fn remember_trial(&mut self, draft: &str, speedup: f64) {
         if let Some(target) = &self.target {
             self.trials.insert((target.id.clone(), draft.to_owned()), speedup);
@@ -69,31 +69,31 @@ impl Local {
         }
     }
 
-    /// The conversation, or the sample without one, in the model's own form and read by the target; `None`
-    /// when it is to end before it is done.
-    fn ground(&mut self, text: &[ChatMessage], cancel: &Cancel) -> Result<Option<Ground>> {
+    /// Formats the conversation, or the sample without one, with the target's template and prefills
+    /// it; `None` if it was cancelled.
+    fn trial_prompt(&mut self, text: &[ChatMessage], cancel: &Cancel) -> Result<Option<Ground>> {
         let settings = self.settings.clone();
         let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
         let messages = if text.is_empty() { &sample } else { text };
         let session = &mut self.loaded()?.session;
         let prompt = request(session, messages, &settings)?.prompt;
         let sampling = session.decoder.sampling(&settings.sampling);
-        let ground = Ground::prepare(session.decoder.target_mut(), &prompt, &sampling, &mut || cancel.flow());
-        ground.map_err(|error| self.failed(error))
+        let prompt = Ground::prepare(session.decoder.target_mut(), &prompt, &sampling, &mut || cancel.flow());
+        prompt.map_err(|error| self.failed(error))
     }
 
     pub(super) fn fits(&self, draft: &DraftOption) -> Result<()> {
         if self.draft_bytes(&draft.id) > self.room() {
-            let message = "It does not fit into memory beside the target.";
+            let message = "It doesn't fit into memory together with the target.";
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }
         Ok(())
     }
 
-    /// `None` when it is to end before it is done.
-    fn try_draft(&mut self, draft: &DraftOption, ground: &Ground, cancel: &Cancel) -> Result<Option<Trial>> {
+    /// Tries one draft; `None` if it was cancelled.
+    fn try_draft(&mut self, draft: &DraftOption, prompt: &Ground, cancel: &Cancel) -> Result<Option<Trial>> {
         let mut drafter = self.drafter_on_trial(&draft.id, cancel)?;
-        Ok(ground
+        Ok(prompt
             .attempt(self.loaded()?.session.decoder.target_mut(), drafter.as_mut(), &mut || cancel.flow())?)
     }
 

@@ -1,4 +1,4 @@
-//! The arena on the engine thread: finds who drafts for the two set-ups and lets them write.
+//! The arena on the engine thread: prepares the drafts of both set-ups and lets them reply.
 
 use foretoken_engine::arena::{self, Contender, Event, Run};
 use foretoken_engine::check;
@@ -21,7 +21,8 @@ use crate::ipc::{
 
 impl Local {
     /// # Errors
-    /// `BadSetting`, `EmptyPrompt`, `NoTarget`, `BadModel` for a draft that cannot be used, `Cancelled`.
+    /// Returns `BadSetting`, `EmptyPrompt`, `NoTarget`, `BadModel` for a draft that cannot be used,
+    /// `Cancelled`.
     pub(super) fn arena(
         &mut self,
         asked: &ArenaRequest,
@@ -31,14 +32,14 @@ impl Local {
         validate(asked)?;
         let mut drafts = self.drafts(asked)?;
         let outcome = self.contest(asked, &mut drafts, on_event, cancel);
-        // The one of the settings goes back to its place, and remembers earlier conversations again.
-        self.put_back(drafts);
+        // The draft of the settings returns to its place, with its earlier conversations.
+        self.restore_draft(drafts);
         let why = self.prepare_draft();
-        self.board.update(|status| status.why = why);
+        self.status.update(|status| status.why = why);
         outcome
     }
 
-    /// Who drafts for the two, each once.
+    /// Opens the drafts of both set-ups, each once.
     fn drafts(&mut self, asked: &ArenaRequest) -> Result<Vec<Draft>> {
         let mut drafts = vec![std::mem::take(&mut self.loaded()?.session.draft)];
         for setup in &asked.setups {
@@ -46,7 +47,7 @@ impl Local {
                 match self.draft_for(setup) {
                     Ok(draft) => drafts.push(draft),
                     Err(error) => {
-                        self.put_back(drafts);
+                        self.restore_draft(drafts);
                         return Err(error);
                     }
                 }
@@ -65,8 +66,8 @@ impl Local {
         self.open_draft(&setup.draft, None)
     }
 
-    /// The chosen one of these drafts for conversations again.
-    fn put_back(&mut self, drafts: Vec<Draft>) {
+    /// Restores the chosen draft for conversations.
+    fn restore_draft(&mut self, drafts: Vec<Draft>) {
         let chosen = drafts.into_iter().find(|draft| draft.id == self.chosen_draft());
         if let Some(target) = &mut self.target {
             target.session.draft = chosen.unwrap_or_default();

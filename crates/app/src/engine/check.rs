@@ -1,4 +1,5 @@
-//! A stored reply checked on the engine thread: whether it is what its target gives without drafts.
+//! Check of a stored reply on the engine thread: compares it with the target's reply without
+//! drafts.
 
 use std::sync::Arc;
 
@@ -17,8 +18,8 @@ use crate::ipc::{Candidate, CheckProgress, CommandError, ErrorCode, ReplyCheck, 
 
 impl Local {
     /// # Errors
-    /// `NoTarget` or `BadModel` unless the target that wrote the reply is loaded, `NotFound` where what was
-    /// asked is not known any more, `Cancelled`.
+    /// Returns `NoTarget` or `BadModel` unless the target that wrote the reply is loaded,
+    /// `NotFound` if its prompt or settings are no longer known, `Cancelled`.
     pub(super) fn check(
         &mut self,
         stored: &Stored,
@@ -56,10 +57,11 @@ impl Local {
         })
     }
 
-    /// What the reply was asked with, as far as that is known.
+    /// Rebuilds the request of the reply, as far as it is known.
     fn asked(&mut self, stored: &Stored) -> Result<Request> {
         let gone = |what: &str| {
-            let message = format!("{what}, so the reply cannot be checked. Regenerate it, then check it.");
+            let message =
+                format!("{what}, so the reply can't be checked. Regenerate it, then check the new one.");
             CommandError::new(ErrorCode::NotFound, message)
         };
         let Some(written) = &stored.summary.settings else {
@@ -80,7 +82,7 @@ impl Local {
         let label = &target.entry.label;
         if let Some(wrote) = stored.target.as_ref().filter(|wrote| *wrote != label) {
             let message = format!(
-                "{wrote} wrote this reply, and {label} is loaded: choose {wrote} as the target first."
+                "{wrote} wrote this reply, but {label} is loaded. Choose {wrote} as the target first."
             );
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }

@@ -1,4 +1,4 @@
-//! Who drafts for the loaded target: keeps the list of what could, and takes the best of it.
+//! Choice of the draft for the loaded target: keeps the list of candidates and takes the best.
 
 use foretoken_engine::device::free_memory;
 
@@ -8,8 +8,8 @@ use crate::ipc::{CommandError, DraftOption, Problem};
 use crate::models::Beside;
 
 impl Local {
-    /// Lists the drafts for the target, the best first, and chooses one. What was chosen stays as long as
-    /// nothing else is asked for and it can be used: a model that arrives changes no draft.
+    /// Lists the drafts for the target, the best first, and chooses one. The choice stays while it
+    /// is usable and the settings do not change: a new model changes no draft.
     pub(super) fn choose_draft(&mut self) {
         self.compare_drafts();
         let Some(target) = &self.target else { return };
@@ -32,12 +32,12 @@ impl Local {
         let options = self.draft_options();
         let draft = self.chosen_draft().to_owned();
         let revision = self.revision;
-        self.board.update(|status| {
+        self.status.update(|status| {
             (status.drafts, status.draft, status.revision) = (options, draft, revision);
         });
     }
 
-    /// Compares the listed models with the target, unless it is the one they were compared with.
+    /// Compares the listed models with the target, unless they were compared with it already.
     fn compare_drafts(&mut self) {
         let Some(target) = &self.target else { return };
         if self.listed_for.as_ref() != Some(&target.id) {
@@ -48,17 +48,17 @@ impl Local {
         }
     }
 
-    /// What could draft for the target, the best first.
+    /// Returns the candidates for the target, the best first.
     pub(super) fn draft_options(&self) -> Vec<DraftOption> {
         self.candidates.iter().map(|candidate| candidate.option.clone()).collect()
     }
 
-    /// Id of the draft; empty before one was chosen.
+    /// Returns the id of the draft; empty before one was chosen.
     pub(super) fn chosen_draft(&self) -> &str {
         self.choice.as_ref().map_or("", |choice| &choice.id)
     }
 
-    /// The chosen draft could not be loaded: chooses another.
+    /// Excludes the chosen draft, which could not be loaded, and chooses another.
     pub(super) fn refuse_draft(&mut self, error: &CommandError) {
         let Some(Choice { id, .. }) = self.choice.take() else { return };
         tracing::warn!("{id} cannot draft: {}", error.message);
@@ -73,7 +73,8 @@ impl Local {
         self.target.as_ref().is_some_and(|target| target.session.draft.id == id)
     }
 
-    /// Bytes that are free for a draft: the target is in memory already, and what did not fit would push it out.
+    /// Returns the bytes free for a draft: the target is in memory already, and a larger draft
+    /// would evict it.
     pub(super) fn room(&self) -> u64 {
         let choice = self.draft_device();
         let gpu =

@@ -1,4 +1,4 @@
-//! What can be asked of the engine thread, and who is told how it goes.
+//! Jobs of the engine thread, and callbacks for their progress.
 
 use std::sync::mpsc;
 
@@ -13,19 +13,19 @@ use crate::ipc::{
 };
 use crate::replier::{Ending, Event};
 
-/// Told of a reply while it is written, on the engine thread.
+/// Receives events of a reply, on the engine thread.
 pub type OnReply = Box<dyn FnMut(Event<'_>) + Send>;
 
-/// Told what is found out about a draft, on the engine thread.
+/// Receives results of draft trials, on the engine thread.
 pub type OnAdvice = Box<dyn Fn(Advice) + Send>;
 
-/// Told how far a check is, on the engine thread.
+/// Receives progress of a check, on the engine thread.
 pub type OnCheck = Box<dyn Fn(CheckProgress) + Send>;
 
-/// Told what happens in the arena, on the engine thread.
+/// Receives events of the arena, on the engine thread.
 pub type OnArena = Box<dyn Fn(ArenaEvent) + Send>;
 
-/// A stored reply and what it answered.
+/// A stored reply with its messages.
 pub struct Stored {
     pub messages: Vec<ChatMessage>,
     /// Label of the target that wrote it.
@@ -34,11 +34,11 @@ pub struct Stored {
     pub rounds: Vec<Round>,
 }
 
-/// One thing for the thread to do; what comes of it goes to `done`.
+/// A job of the thread; its result is sent to `done`.
 pub(super) enum Job {
     Settings {
         settings: Box<Settings>,
-        /// What the local server writes with.
+        /// Values for replies of the local server.
         defaults: Box<PresetValues>,
         earlier: Vec<String>,
         revision: u64,
@@ -52,13 +52,13 @@ pub(super) enum Job {
     },
     Reply {
         messages: Vec<ChatMessage>,
-        /// What its conversation is written with, whichever is open by then.
+        /// Values of the reply's conversation, even if another is open by then.
         values: Box<PresetValues>,
         on: OnReply,
         cancel: Cancel,
         done: mpsc::Sender<Result<Ending>>,
     },
-    /// The answer to the question for a conversation's title; `None` where none was written.
+    /// A conversation's title; `None` if none was written.
     Title {
         messages: Vec<ChatMessage>,
         values: Box<PresetValues>,
@@ -90,7 +90,7 @@ pub(super) enum Job {
 }
 
 impl Job {
-    /// Whether it runs the models that are loaded.
+    /// Returns whether the job runs the loaded models.
     pub(super) fn computes(&self) -> bool {
         !matches!(self, Self::Settings { .. } | Self::List)
     }

@@ -1,4 +1,4 @@
-//! Loading the target and the draft that the settings name, and what becomes of them when their device fails.
+//! Loading the target and the draft that the settings name, and recovering when their device fails.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::ipc::{
 use crate::lock::lock;
 use crate::servers::{self, is_remote};
 
-/// Said of a draft whose GPU failed.
-const DRAFT_FAILED: &str = "The draft runs on the CPU: it failed on the GPU.";
+/// Remark about a draft whose GPU failed.
+const DRAFT_FAILED: &str = "The draft runs on the CPU because it failed on the GPU.";
 
 impl Local {
-    /// Loads the chosen target unless it is loaded, and where it shall be. The old one stays until the new one is
-    /// ready, and if the new one fails. Returns what is to be said about where it went.
+    /// Loads the chosen target on its device unless it is loaded there. The old one stays until the
+    /// new one is ready, and if loading fails. Returns a remark about its device.
     pub(super) fn load_target(&mut self) -> Result<Option<String>> {
         let (id, choice) = (self.settings.target.clone(), self.settings.device.clone());
         if is_remote(&id) {
@@ -34,7 +34,7 @@ impl Local {
         }
         let path = self.models.path(&id)?;
         let entry = self.entry(&id, &path);
-        // To find the faster device takes a while, too.
+        // Finding the faster device also takes time.
         self.show_loading(&entry);
         let source = ModelSource::open(&path)?;
         let wanted = match self.target.as_mut().filter(|target| target.id == id) {
@@ -54,21 +54,21 @@ impl Local {
     }
 
     fn show_loading(&self, entry: &ModelEntry) {
-        self.board.update(|status| {
+        self.status.update(|status| {
             status.phase = EnginePhase::Loading;
             status.message = Some(format!("Loading {}", entry.label));
             status.loading = Some(Loading { label: entry.label.clone(), percent: 0, draft: false });
         });
     }
 
-    /// Returns what is to be said about where it is.
+    /// Installs a loaded target; returns a remark about its device.
     fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<String> {
         entry.context = session.context() as u32;
         let thinks = session.form().thinks();
         // The draft may take as long again.
-        self.board.update(|status| {
+        self.status.update(|status| {
             (status.target, status.thinks, status.loading) = (Some(entry.clone()), thinks, None);
-            // Those of the target before.
+            // These belong to the previous target.
             (status.drafts, status.draft) = (Vec::new(), String::new());
         });
         let fell_back = session.fell_back().map(str::to_owned);
@@ -77,7 +77,7 @@ impl Local {
         fell_back
     }
 
-    /// Makes the chosen draft ready and says why replies will be drafted or not.
+    /// Prepares the chosen draft and returns the state of drafting.
     pub(super) fn prepare_draft(&mut self) -> Why {
         let (id, choice) = (self.chosen_draft().to_owned(), self.draft_device());
         let Some(Target { session, .. }) = &mut self.target else {
@@ -95,30 +95,30 @@ impl Local {
         match ready.map_or_else(|| self.open_draft(&id, None), Ok) {
             Ok(draft) => self.attach_draft(draft),
             Err(error) if error.code == ErrorCode::Cancelled => off(&error.message),
-            Err(error) => self.do_without(&error),
+            Err(error) => self.fall_back(&error),
         }
     }
 
-    /// Makes another draft ready where the chosen one cannot be loaded for this reason. Every one that fails is
-    /// off the list, on which n-grams always are.
-    fn do_without(&mut self, error: &CommandError) -> Why {
+    /// Falls back to another draft because of `error`. Every failing one is excluded, and n-grams
+    /// are always available.
+    fn fall_back(&mut self, error: &CommandError) -> Why {
         self.refuse_draft(error);
         let mut why = self.prepare_draft();
-        why.add(&format!("The chosen draft cannot be used: {}", error.message));
+        why.add(&format!("The chosen draft can't be used: {}", error.message));
         why
     }
 
-    /// Lets `draft` draft for the target.
+    /// Attaches `draft` to the target.
     fn attach_draft(&mut self, draft: Draft) -> Why {
         let Some(Target { session, .. }) = &mut self.target else { return off("no model is loaded") };
         session.draft = draft;
         session.repeat(&self.earlier);
         let prepared = session.prepare();
         let mut why = ready_to_speculate(&session.draft.label, &self.settings);
-        // Beside a target on a GPU it is not where one expects it.
+        // Beside a target on a GPU, a draft on the CPU needs a remark.
         let beside_gpu = session.draft.device().filter(|_| session.device().gpu.is_some());
-        let elsewhere = beside_gpu.filter(|device| device.gpu.is_none());
-        if let Some(remark) = elsewhere.and_then(|device| device.remark.as_deref()) {
+        let on_cpu = beside_gpu.filter(|device| device.gpu.is_none());
+        if let Some(remark) = on_cpu.and_then(|device| device.remark.as_deref()) {
             why.add(remark);
         }
         match prepared {
@@ -127,12 +127,12 @@ impl Local {
         }
     }
 
-    /// What was chosen to compute for drafts; `None` for what computes for the target.
+    /// Returns the device choice of drafts; `None` for the target's device.
     pub(super) fn draft_device(&self) -> Option<DeviceChoice> {
         Some(self.settings.draft_device.clone()).filter(|choice| *choice != DeviceChoice::Auto)
     }
 
-    /// Opens a draft, onto `device` or onto the chosen one.
+    /// Opens a draft on `device` or on the chosen one.
     pub(super) fn open_draft(&self, id: &str, device: Option<&Opened>) -> Result<Draft> {
         let session = &self.target.as_ref().ok_or_else(no_target)?.session;
         let (label, source) = if id == DRAFT_NGRAM {
@@ -152,14 +152,14 @@ impl Local {
             None => session.open_draft(&source, choice.as_ref()),
         };
         let draft = draft.map_err(|error| match error {
-            // The why line says already that the draft is not used.
+            // The state of drafting already says that the draft is not used.
             Error::Incompatible(reason) => CommandError::new(ErrorCode::BadModel, reason),
             other => other.into(),
         })?;
         Ok(draft.named(id, &label))
     }
 
-    /// The draft model or head with this id.
+    /// Returns the source of the draft model or head with this id.
     pub(super) fn draft_source(&self, id: &str) -> Result<ModelSource> {
         Ok(match id {
             DRAFT_MTP => self.target.as_ref().ok_or_else(no_target)?.session.mtp_head()?,
@@ -167,10 +167,10 @@ impl Local {
         })
     }
 
-    /// A model whose loading is on the board, and ends when another is chosen; a draft's also when another
-    /// target is.
+    /// Shows a model's loading progress in the status, and cancels it when another is chosen; a
+    /// draft's also when another target is.
     fn watched(&self, source: ModelSource, label: &str, draft: bool) -> ModelSource {
-        let (board, label) = (Arc::clone(&self.board), label.to_owned());
+        let (status, label) = (Arc::clone(&self.status), label.to_owned());
         let (chosen, mine) = (Arc::clone(&self.chosen), self.wanted.clone());
         source.watched_by(Arc::new(move |done, total| {
             let chosen = lock(&chosen).clone();
@@ -178,12 +178,12 @@ impl Local {
                 return ControlFlow::Break(());
             }
             let percent = (done * 100 / total.max(1)) as u32;
-            board.update(|status| status.loading = Some(Loading { label: label.clone(), percent, draft }));
+            status.update(|status| status.loading = Some(Loading { label: label.clone(), percent, draft }));
             ControlFlow::Continue(())
         }))
     }
 
-    /// An error of the target, with what will be done about it where that was its GPU's.
+    /// Converts an error of the target; if its GPU failed, adds what will be done about it.
     pub(super) fn failed(&mut self, error: Error) -> CommandError {
         let remedy = self.target.as_ref().and_then(|target| target.session.remedy(&error));
         let mut shown = CommandError::from(error);
@@ -194,7 +194,7 @@ impl Local {
         shown
     }
 
-    /// After a job: loads again what failed in it on a GPU.
+    /// Reloads what failed on a GPU during a job.
     pub(super) fn recover(&mut self) {
         while let Some(remedy) = self.remedy.take() {
             let Some(Target { id, entry, session, .. }) = self.target.take() else { return };
@@ -208,7 +208,7 @@ impl Local {
         self.recover_draft();
     }
 
-    /// A draft model that failed on a GPU drafts on the CPU from now on.
+    /// Moves a draft model that failed on a GPU to the CPU.
     fn recover_draft(&mut self) {
         let failed = |target: &&mut Target| target.session.draft.failed_on_gpu();
         let Some(target) = self.target.as_mut().filter(failed) else { return };

@@ -1,5 +1,5 @@
-//! The models on this computer: keeps those loaded that the settings name, and the board up to date. Loading and
-//! going on after a device failed, choosing drafts and trials of them, replies, checks of them and the arena are in
+//! Models on this computer: loads those that the settings name and keeps the status up to date.
+//! Loading and recovery, the choice of drafts and trials, replies, checks and the arena are in
 //! files of their own.
 
 use std::collections::{BTreeMap, HashMap};
@@ -16,25 +16,25 @@ use foretoken_engine::trace::Summary;
 use foretoken_library::STARTER;
 
 use super::why::off;
-use crate::board::Board;
 use crate::drafts::Candidate;
 use crate::error::Result;
 use crate::ipc::{CommandError, EnginePhase, ErrorCode, ModelEntry, PresetValues, Settings};
 use crate::lock::lock;
 use crate::memory;
 use crate::models::{InstalledModel, Models};
+use crate::observable::Observable;
 use crate::servers::{self, is_remote};
 use crate::speeds::Speeds;
 
-/// How often weights are read to measure how fast that is, and how long at most.
-const TURNS: usize = 5;
-const MEASURING: Duration = Duration::from_millis(80);
+/// Number of bandwidth measurements, and their longest duration.
+const BANDWIDTH_RUNS: usize = 5;
+const BANDWIDTH_TIME: Duration = Duration::from_millis(80);
 
-/// What was asked to be loaded, and where. What is being loaded and is no longer wanted is given up.
+/// Models to load, and their devices. Loading stops when the choice changes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Chosen {
     pub(super) target: (String, DeviceChoice),
-    /// See [`Settings::drafts`].
+    /// Chosen drafts, see [`Settings::drafts`].
     pub(super) drafts: (BTreeMap<String, String>, DeviceChoice),
 }
 
@@ -47,57 +47,63 @@ impl Chosen {
     }
 }
 
-/// A target ready to reply, and who drafts for it.
+/// A target ready to reply.
 pub(super) struct Target {
     pub(super) id: String,
     pub(super) entry: ModelEntry,
     pub(super) session: Session,
-    /// See [`EngineStatus::thinks`](crate::ipc::EngineStatus::thinks).
+    /// Default of the reasoning switch, see
+    /// [`EngineStatus::thinks`](crate::ipc::EngineStatus::thinks).
     pub(super) thinks: Option<bool>,
 }
 
-/// Who drafts for the loaded target.
+/// The draft of the loaded target.
 pub(super) struct Choice {
     pub(super) id: String,
-    /// What had been asked for when it was chosen.
+    /// Draft in the settings when it was chosen.
     pub(super) asked: Option<String>,
 }
 
-/// See the module.
+/// Models on this computer; see the module.
 pub(super) struct Local {
     pub(super) host: Host,
     pub(super) models: Models,
     pub(super) settings: Settings,
-    /// What the local server writes with: what these would be where nothing is chosen for a conversation.
+    /// Values for the local server: the settings without any conversation's own values.
     pub(super) defaults: PresetValues,
-    /// The number of these.
+    /// Revision of the settings.
     pub(super) revision: u64,
-    /// What these named before anything took a missing model's place.
+    /// Models in the settings, before a replacement for a missing one.
     pub(super) wanted: Chosen,
     /// Texts of earlier conversations that drafts may repeat.
     pub(super) earlier: Vec<String>,
     pub(super) target: Option<Target>,
-    /// For the present target; `None` before one was chosen.
+    /// Draft of the current target; `None` before one was chosen.
     pub(super) choice: Option<Choice>,
-    /// What is to be done about a target that failed in the present job.
+    /// Recovery for a target that failed in the current job.
     pub(super) remedy: Option<Remedy>,
-    /// The models on this computer, and the id of the target that the candidates were compared with.
+    /// Models on this computer; `listed_for` is the target that the candidates were compared with.
     pub(super) listed: Vec<(InstalledModel, ModelEntry)>,
     pub(super) listed_for: Option<String>,
     pub(super) candidates: Vec<Candidate>,
-    /// Tokens per second over those without drafts, by the ids of target and draft, where that was tried.
+    /// Measured speed-up over plain decoding, by the ids of target and draft.
     pub(super) trials: HashMap<(String, String), f64>,
-    /// What computed when it was last measured how fast this computer reads weights.
+    /// Device at the last bandwidth measurement.
     measured: Option<String>,
     pub(super) chosen: Arc<Mutex<Chosen>>,
-    pub(super) board: Arc<Board>,
-    /// That of the loaded target, for who counts tokens meanwhile.
+    pub(super) status: Arc<Observable>,
+    /// The target's tokenizer, shared with threads that count tokens while the engine is busy.
     pub(super) tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
 }
 
 impl Local {
-    /// Has no model loaded before settings name one.
-    pub(super) fn new(host: Host, models: Models, chosen: Arc<Mutex<Chosen>>, board: Arc<Board>) -> Self {
+    /// Creates an empty list without loaded models.
+    pub(super) fn new(
+        host: Host,
+        models: Models,
+        chosen: Arc<Mutex<Chosen>>,
+        status: Arc<Observable>,
+    ) -> Self {
         Self {
             host,
             models,
@@ -115,50 +121,50 @@ impl Local {
             trials: HashMap::new(),
             measured: None,
             chosen,
-            board,
+            status,
             tokenizer: Arc::default(),
         }
     }
 
-    /// After a panic, which has been logged, nothing is known about the models' caches. Choosing a target loads it
-    /// again.
-    pub(super) fn give_up(&mut self) {
+    /// Drops the models after a panic, which has been logged: their caches may be inconsistent.
+    /// Choosing a target loads it again.
+    pub(super) fn unload(&mut self) {
         (self.target, self.choice, self.remedy) = (None, None, None);
         *lock(&self.tokenizer) = None;
-        self.board.update(|status| {
+        self.status.update(|status| {
             status.phase = EnginePhase::Failed;
             status.loading = None;
             status.target = None;
             status.why = off("no model is loaded");
             status.message = Some(
-                "The engine failed on this model: the log has the reason. Choose another, or change a setting \
+                "The engine failed on this model. Its log has the reason. Choose another, or change a setting \
                  to load the same again."
                     .to_owned(),
             );
         });
     }
 
-    /// Loads what was loaded before the engine failed.
-    pub(super) fn load_again(&mut self) {
+    /// Reloads the models after a failure of the engine.
+    pub(super) fn reload(&mut self) {
         self.apply_settings(self.settings.clone(), self.earlier.clone(), self.revision);
         if self.target.is_some() {
-            let message = "The engine failed, and the model was loaded again. The log has the reason.";
-            self.board.update(|status| status.message = Some(message.to_owned()));
+            let message = "The engine failed, so the model was reloaded. Its log has the reason.";
+            self.status.update(|status| status.message = Some(message.to_owned()));
         }
     }
 
-    /// Makes these, which have the number `revision`, the settings of every later reply, and loads what they name.
+    /// Applies `settings` (number `revision`) to all later replies, and loads the models they name.
     /// `earlier` are texts that drafts may repeat.
     pub(super) fn apply_settings(&mut self, settings: Settings, earlier: Vec<String>, revision: u64) {
         self.wanted = Chosen::by(&settings);
         (self.settings, self.earlier, self.revision) = (settings, earlier, revision);
-        // Before the target is loaded: if that fails, others can be chosen.
+        // Listed before the target is loaded: if that fails, others can be chosen.
         self.list_targets();
-        // What is loaded stays for when it is chosen again.
+        // A loaded local target stays for when it is chosen again.
         let loaded = if servers::entry(&self.settings).is_some() { Ok(None) } else { self.load_target() };
         let failed = loaded.as_ref().is_err_and(|error| error.code != ErrorCode::Cancelled);
         if failed {
-            // The choice stays what it is: the model may be on a disk that is back the next time.
+            // The settings keep the choice: the model may be on a disk that returns later.
             for replacement in [self.models.default_target(), STARTER] {
                 if self.target.is_none() || is_remote(&self.settings.target) {
                     self.settings.target = replacement.to_owned();
@@ -169,7 +175,7 @@ impl Local {
         self.announce(loaded.unwrap_or_else(message));
     }
 
-    /// Looks for models on this computer again.
+    /// Lists the models on this computer again.
     pub(super) fn list_models(&mut self) {
         self.list_targets();
         self.report_speeds();
@@ -178,17 +184,17 @@ impl Local {
         }
     }
 
-    /// Makes the draft ready, and says how things are: `message`, and what is loaded.
+    /// Prepares the draft, and updates the status with `message` and the loaded models.
     pub(super) fn announce(&mut self, message: Option<String>) {
         if let Some(entry) = servers::entry(&self.settings) {
-            return self.announce_elsewhere(entry, message);
+            return self.announce_remote(entry, message);
         }
         self.choose_draft();
         let why = self.prepare_draft();
         let target = self.target.as_ref();
         let session = target.map(|target| &target.session);
         *lock(&self.tokenizer) = session.map(|session| Arc::clone(session.tokenizer()));
-        self.board.update(|status| {
+        self.status.update(|status| {
             status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
             status.loading = None;
             status.message = message;
@@ -213,18 +219,18 @@ impl Local {
         self.report_speeds();
     }
 
-    /// The same of a target on a server: nothing is loaded for it, and nothing drafted here.
-    fn announce_elsewhere(&mut self, entry: ModelEntry, message: Option<String>) {
+    /// Updates the status for a target on a server: nothing is loaded or drafted here.
+    fn announce_remote(&mut self, entry: ModelEntry, message: Option<String>) {
         let (device, revision) = (servers::device(&self.settings), self.revision);
         *lock(&self.tokenizer) = None;
-        self.board.update(|status| {
+        self.status.update(|status| {
             (status.phase, status.loading, status.message) = (EnginePhase::Ready, None, message);
             (status.target, status.device) = (Some(entry), device);
             (status.thinks, status.reading_rate) = (None, None);
             status.penalties = ModelPenalties::default();
             (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);
             (status.device_remarks, status.device_notes) = (Vec::new(), Vec::new());
-            status.why = off("drafts are made by the server, if it is set up to");
+            status.why = off("the server drafts, if it is configured to");
             status.revision = revision;
         });
         self.report_memory();
@@ -234,14 +240,14 @@ impl Local {
         let target = self.target.as_ref().map(|target| (target.session.device(), target.entry.memory_bytes));
         let draft = self.target.as_ref().map(|target| &target.session.draft);
         let draft = draft.and_then(|draft| Some((draft.device()?, self.draft_bytes(&draft.id))));
-        // What CUDA computes with is in the GPU's own memory.
+        // Memory of CUDA is the GPU's own.
         let here = |(opened, bytes): (&Opened, u64)| if opened.gpu == Some(Gpu::Cuda) { 0 } else { bytes };
         let gpu = [target, draft].into_iter().flatten().find_map(|(opened, _)| opened.memory());
         let memory = memory::in_use(target.map_or(0, here), draft.map_or(0, here), gpu);
-        self.board.update(|status| status.memory = memory);
+        self.status.update(|status| status.memory = memory);
     }
 
-    /// Says of every model how fast it is on what computes for the target.
+    /// Updates the speed of every model on the target's device.
     pub(super) fn report_speeds(&mut self) {
         let Some(Target { entry, session, .. }) = &mut self.target else { return };
         let (device, speeds) = (&session.device().label, &self.models.speeds);
@@ -251,53 +257,54 @@ impl Local {
         }
         let target = entry.clone();
         let targets = self.targets();
-        let elsewhere = is_remote(&self.settings.target);
-        self.board.update(|status| {
+        let remote = is_remote(&self.settings.target);
+        self.status.update(|status| {
             status.targets = targets;
-            if !elsewhere {
+            if !remote {
                 status.target = Some(target);
             }
         });
     }
 
-    /// The models on this computer as they are listed, and after them those elsewhere.
+    /// Returns the listed models on this computer, followed by remote ones.
     fn targets(&self) -> Vec<ModelEntry> {
         let here = self.listed.iter().map(|(_, entry)| entry.clone());
         here.chain(servers::entries(&self.settings)).collect()
     }
 
-    /// Keeps how fast the target wrote a reply.
+    /// Records the target's speed in a reply.
     pub(super) fn keep_speed(&mut self, reply: &Summary) {
         let Some(Target { session, .. }) = &self.target else { return };
         self.models.speeds.keep(session.path(), &session.device().label, reply);
         self.report_speeds();
     }
 
-    /// Measures how fast this computer reads weights, once in a run of the program, by those of the target: while there
-    /// is nothing else to do.
-    pub(super) fn measure_reading(&mut self) {
+    /// Measures the memory bandwidth with the target's weights, once per run of the program, while
+    /// idle.
+    pub(super) fn measure_bandwidth(&mut self) {
         let Some(Target { entry, session, .. }) = &mut self.target else { return };
         let device = session.device().label.clone();
         let measured = self.measured.as_ref() == Some(&device);
-        if measured || session.device().gpu.is_some() || !Speeds::tells(entry.read_bytes) {
+        if measured || session.device().gpu.is_some() || !Speeds::is_significant(entry.read_bytes) {
             return;
         }
         self.measured = Some(device.clone());
-        match Bandwidth::measure(session.decoder.target_mut(), TURNS, MEASURING) {
-            Ok(Some(reading)) => self.models.speeds.keep_reading(&reading, &device),
+        match Bandwidth::measure(session.decoder.target_mut(), BANDWIDTH_RUNS, BANDWIDTH_TIME) {
+            Ok(Some(reading)) => self.models.speeds.keep_bandwidth(&reading, &device),
             Ok(None) => {}
-            Err(error) => tracing::warn!("how fast weights are read could not be measured: {error}"),
+            Err(error) => tracing::warn!("the memory bandwidth could not be measured: {error}"),
         }
         self.report_speeds();
     }
 
-    /// What running a draft takes that was compared with the target; 0 for drafters that are no model.
+    /// Returns the bytes needed to run a compared draft; 0 for drafters without a model.
     pub(super) fn draft_bytes(&self, id: &str) -> u64 {
         let candidate = self.candidates.iter().find(|candidate| candidate.option.id == id);
         candidate.map_or(0, |candidate| candidate.needs)
     }
 
-    /// Opens the models on this computer, unless they are those that are listed, and lists them before those elsewhere.
+    /// Opens the models on this computer, unless they are listed already, and lists them before
+    /// remote ones.
     fn list_targets(&mut self) {
         let installed = self.models.installed(&self.settings.added_models);
         if installed.iter().ne(self.listed.iter().map(|(model, _)| model)) {
@@ -305,14 +312,14 @@ impl Local {
             (self.listed, self.listed_for) = (installed.into_iter().zip(entries).collect(), None);
         }
         let targets = self.targets();
-        self.board.update(|status| status.targets = targets);
+        self.status.update(|status| status.targets = targets);
     }
 
     fn listed(&self, id: &str) -> Option<&ModelEntry> {
         self.listed.iter().map(|(_, entry)| entry).find(|entry| entry.id == id)
     }
 
-    /// The model as it is listed; one that is not, by a look into its file.
+    /// Returns the model's entry; opens its file if it is not listed.
     pub(super) fn entry(&self, id: &str, path: &Path) -> ModelEntry {
         let looked_up = || InstalledModel { id: id.to_owned(), ..InstalledModel::added(path) }.entry();
         self.listed(id).cloned().unwrap_or_else(looked_up)
@@ -323,12 +330,12 @@ impl Local {
     }
 }
 
-/// What is said of an error. What nobody wants any more is no problem: other settings are on their way.
+/// Returns the message of an error; none for a cancelled job, because newer settings follow.
 pub(super) fn message(error: CommandError) -> Option<String> {
     (error.code != ErrorCode::Cancelled).then_some(error.message)
 }
 
 pub(super) fn no_target() -> CommandError {
-    let message = "No model is loaded: wait, or choose one in the Library.";
+    let message = "No model is loaded. Wait, or choose one in the Library.";
     CommandError::new(ErrorCode::NoTarget, message)
 }

@@ -1,5 +1,4 @@
-//! Replies by a model on a server elsewhere: which one the settings name, what is asked of it, and its reply in the
-//! application's terms.
+//! Replies by a model on a remote server: its request and its reply.
 
 use std::collections::BTreeSet;
 
@@ -16,19 +15,20 @@ use crate::ipc::{CommandError, ErrorCode, PromptSize, Settings};
 use crate::replier::{Ending, Event, Replier};
 use crate::servers::{self, Chosen};
 
-/// Bytes of a token before any server has counted, and tokens that a template puts around a message.
+/// Bytes per token before any server reported a count, and tokens that a template adds to a
+/// message.
 const TOKEN_BYTES: f64 = 4.0;
 const MARKS: usize = 8;
 
-/// Where the thinking is in a reply, as the page folds it.
+/// Markers of reasoning in a reply, which the page folds.
 const THINKING: Thinking = Thinking::KNOWN[0];
 
-/// See the module.
+/// Writer of replies on remote servers.
 pub(super) struct Remote {
     secrets: Secrets,
-    /// Bytes of a token, by what a server counted last.
+    /// Bytes per token in the last count of a server.
     token_bytes: f64,
-    /// Addresses of servers that refused the fields that are not OpenAI's own.
+    /// Addresses of servers that refused the fields beyond OpenAI's own.
     plain: BTreeSet<String>,
 }
 
@@ -37,7 +37,7 @@ impl Remote {
         Self { secrets, token_bytes: TOKEN_BYTES, plain: BTreeSet::new() }
     }
 
-    /// Learns how many bytes the tokens have that a server counted.
+    /// Updates the bytes per token from a server's count.
     fn learn(&mut self, messages: &[ChatMessage], tokens: u32) {
         let text = tokens as usize - (messages.len() * MARKS).min(tokens as usize);
         if text > 0 {
@@ -56,7 +56,7 @@ impl Replier for Remote {
     ) -> Result<Ending> {
         let Chosen { server, model } = servers::chosen(settings)?;
         let client = servers::client(server, &self.secrets)?;
-        let messages = asked(conversation, settings);
+        let messages = request_messages(conversation, settings);
         let question = Question {
             model,
             messages: &messages,
@@ -67,7 +67,7 @@ impl Replier for Remote {
         };
         let label = servers::label(server, model);
         let mut thinks = false;
-        let reply = client.reply(&question, &|| cancel.is_cancelled(), &mut |heard| match heard {
+        let reply = client.reply(&question, &|| cancel.is_cancelled(), &mut |event| match event {
             ReplyEvent::Started => on(Event::Started { target: &label, draft: None }),
             ReplyEvent::WithoutExtras => drop(self.plain.insert(server.address.clone())),
             ReplyEvent::Thinking(text) => {
@@ -90,28 +90,30 @@ impl Replier for Remote {
         Ok(Ending { finish: reply.finish, summary: summary(&reply, settings) })
     }
 
-    /// By an estimate: the protocol does not count before it replies.
+    /// Estimates the size: the protocol has no count before a reply.
     fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize> {
         let context = servers::context(settings)?;
-        let messages = asked(conversation, settings);
+        let messages = request_messages(conversation, settings);
         let tokens = (bytes(&messages) as f64 / self.token_bytes).ceil() as usize + messages.len() * MARKS;
         Ok(PromptSize { tokens, context })
     }
 }
 
-/// What is sent: the system prompt, and the conversation without what was thought in it.
-fn asked(conversation: &[ChatMessage], settings: &Settings) -> Vec<ChatMessage> {
+/// Returns the messages to send: the system prompt, and the conversation without its reasoning.
+fn request_messages(conversation: &[ChatMessage], settings: &Settings) -> Vec<ChatMessage> {
     let last = conversation.len().saturating_sub(1);
-    let said = conversation.iter().enumerate().map(|(at, message)| match message.role {
-        // The last one is gone on with, from where it is.
-        Role::Assistant if at < last => ChatMessage { content: spoken(&message.content), ..message.clone() },
+    let chat = conversation.iter().enumerate().map(|(at, message)| match message.role {
+        // The last message is continued, including its reasoning.
+        Role::Assistant if at < last => {
+            ChatMessage { content: without_reasoning(&message.content), ..message.clone() }
+        }
         _ => message.clone(),
     });
-    system_prompt(settings).into_iter().chain(said).collect()
+    system_prompt(settings).into_iter().chain(chat).collect()
 }
 
-/// A reply without what was thought before it.
-fn spoken(reply: &str) -> String {
+/// Returns a reply without its reasoning.
+fn without_reasoning(reply: &str) -> String {
     let after = |tags: Thinking| Some(reply.trim_start().strip_prefix(tags.open)?.split_once(tags.close)?.1);
     Thinking::KNOWN.into_iter().find_map(after).map_or(reply, str::trim_start).to_owned()
 }
@@ -120,7 +122,8 @@ fn bytes(messages: &[ChatMessage]) -> usize {
     messages.iter().map(|message| message.content.len()).sum()
 }
 
-/// Its numbers, where the server counted its tokens. It has no rounds: the protocol does not tell of them.
+/// Returns the statistics, if the server counted tokens. There are no rounds: the protocol does not
+/// report them.
 fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
     let usage = reply.usage?;
     let ttft_ms = reply.ttft_ms?;
@@ -154,10 +157,10 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
     })
 }
 
-/// Said of what only models on this computer can do.
+/// Error of features that only local models have.
 pub(super) fn not_here() -> CommandError {
     let message =
-        "This needs a model on this computer, and the chosen one is on a server: choose another first.";
+        "This needs a model on this computer, but the chosen one is on a server. Choose a local model first.";
     CommandError::new(ErrorCode::NoTarget, message)
 }
 
@@ -166,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_thought_before_earlier_replies_is_not_sent_and_what_is_gone_on_with_is() {
+    fn reasoning_of_earlier_replies_is_not_sent_but_a_continued_reply_keeps_it() {
         let message = |role, content: &str| ChatMessage { role, content: content.to_owned() };
         let thought = "<think>Hm.</think>\n\nA fox.";
         let conversation = [
@@ -176,10 +179,10 @@ mod tests {
             message(Role::Assistant, thought),
         ];
         let settings = Settings { system_prompt: " Be brief. ".to_owned(), ..Settings::default() };
-        let sent = asked(&conversation, &settings);
+        let sent = request_messages(&conversation, &settings);
         let sent: Vec<_> = sent.iter().map(|message| message.content.as_str()).collect();
         assert_eq!(sent, ["Be brief.", "<think>a</think>", "A fox.", "More", thought]);
-        assert_eq!(spoken("A <think>b</think>"), "A <think>b</think>");
-        assert_eq!(spoken("<think>cut"), "<think>cut");
+        assert_eq!(without_reasoning("A <think>b</think>"), "A <think>b</think>");
+        assert_eq!(without_reasoning("<think>cut"), "<think>cut");
     }
 }

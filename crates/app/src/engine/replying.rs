@@ -1,4 +1,5 @@
-//! Replies by the models on this computer: the conversation in the target's own form, and who drafts.
+//! Replies by the models on this computer: the conversation in the target's template, and the
+//! draft.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +11,7 @@ use foretoken_engine::session::Session;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 
 use super::local::{Local, Target};
-use super::reading::Reading;
+use super::prefill_rate::PrefillRate;
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -33,19 +34,19 @@ impl Replier for Local {
         let (target, draft) = (entry.label.clone(), session.draft.drafting().map(str::to_owned));
         on(Event::Started { target: &target, draft: draft.as_deref() });
 
-        let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.board.status().why);
-        let board = Arc::clone(&self.board);
-        let mut reading = Reading::default();
+        let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.status.get().why);
+        let status = Arc::clone(&self.status);
+        let mut prefill_rate = PrefillRate::default();
         let reply = self.loaded()?.session.reply(&request, &mut |progress| {
             match progress {
                 Progress::Prompt { done, total } => {
-                    if let Some(rate) = reading.hear(done, Instant::now()) {
-                        board.update(|status| status.reading_rate = Some(rate));
+                    if let Some(rate) = prefill_rate.update(done, Instant::now()) {
+                        status.update(|status| status.reading_rate = Some(rate));
                     }
                     on(Event::Prompt { done, total });
                 }
                 Progress::Round(round) => {
-                    reporter.hear(round, &board);
+                    reporter.observe(round, &status);
                     let text: String = round.emitted().map(|(_, text)| text).collect();
                     on(Event::Round(round));
                     on(Event::Text { delta: &text });
@@ -54,7 +55,7 @@ impl Replier for Local {
             cancel.flow()
         });
         if let Some(why) = reporter.shown {
-            self.board.update(|status| status.why = why);
+            self.status.update(|status| status.why = why);
         }
         let mut summary = reply.map_err(|error| self.failed(error))?.summary;
         if let Some(written_with) = &mut summary.settings {
@@ -75,16 +76,16 @@ impl Replier for Local {
 }
 
 impl Local {
-    /// Keeps what was learned about who drafts, for the next start.
+    /// Saves the drafters' statistics for the next start.
     pub(super) fn keep_learned(&self) {
         self.target.iter().for_each(|target| target.session.keep_learned());
     }
 }
 
-/// What is asked of the target: the conversation in its own form, and how its tokens are chosen.
+/// Builds the target's request: the conversation in its template, with sampling and draft settings.
 ///
 /// # Errors
-/// Those of rendering; `PromptTooLong` where that is known without.
+/// Returns template errors; `PromptTooLong` if that is known without encoding.
 pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
     if let Some(size @ PromptSize { tokens, context }) = excess(session, messages) {
         let message = format!(
@@ -100,7 +101,7 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
         system_prompt(settings).into_iter().chain(messages.iter().cloned()).collect();
     let mut sampling = settings.sampling.clone();
     if sampling.seed.is_some() {
-        // Whoever fixes a seed wants the same text again, also with another draft.
+        // A fixed seed asks for the same text again, even with another draft.
         sampling.mode = Mode::Reproducible;
     }
     Ok(Request {
@@ -111,28 +112,28 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
     })
 }
 
-/// About how long a prompt is that cannot fit, whatever it says: megabytes of files are not rendered and encoded to find
-/// that out. `None` where it must be counted.
+/// Returns the approximate size of a prompt that cannot fit: megabytes of attachments are not
+/// rendered and encoded to find that out. `None` if it must be counted.
 fn excess(session: &Session, messages: &[ChatMessage]) -> Option<PromptSize> {
-    // Of replies, templates leave out what was thought.
+    // Templates leave out the reasoning of replies.
     let asked = messages.iter().filter(|message| message.role != Role::Assistant);
     let (bytes, context) = (asked.map(|message| message.content.len()).sum(), session.context());
     let size = PromptSize { tokens: estimated(bytes).max(context), context };
     exceeds(bytes, session.tokenizer(), context).then_some(size)
 }
 
-/// What is put before every conversation.
+/// Returns the system prompt of a conversation.
 pub(super) fn system_prompt(settings: &Settings) -> Option<ChatMessage> {
     let system = settings.system_prompt.trim();
     (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() })
 }
 
-/// Longest reply in tokens; `None` means as long as the context allows.
+/// Returns the longest reply in tokens; `None` means as long as the context allows.
 pub(super) fn longest(max_tokens: u32) -> Option<usize> {
     (max_tokens > 0).then_some(max_tokens as usize)
 }
 
-/// What was asked for; without a draft model, of the others.
+/// Returns the chosen draft settings; without a draft model, the n-gram drafter's or none.
 pub(super) fn speculation(draft: &str, asked: &Speculation) -> Speculation {
     if draft == DRAFT_NGRAM && asked.drafter == DrafterChoice::Model {
         return Speculation { drafter: DrafterChoice::Combined, ..asked.clone() };

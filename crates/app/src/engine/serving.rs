@@ -1,5 +1,5 @@
-//! Replies for the local server: the models that are loaded, as the settings have them, in turn with the window's
-//! replies.
+//! Replies for the local server: written by the loaded models with the settings, in one queue with
+//! the window's replies.
 
 use std::sync::{Arc, mpsc};
 
@@ -10,34 +10,34 @@ use foretoken_server::{Defaults, Order, Refusal, ReplySink, Writer, model_name};
 use super::job::Job;
 use super::local::Local;
 use super::replying::{longest, speculation};
-use crate::board::Board;
-use crate::cancel::GiveWay;
+use crate::cancel::BackgroundJobs;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, ModelKind, PresetValues};
+use crate::observable::Observable;
 
-/// The engine thread, as the server sees it.
+/// The engine thread as a writer for the server.
 pub(super) struct ServerWriter {
     pub(super) jobs: mpsc::Sender<Job>,
-    pub(super) give_way: Arc<GiveWay>,
-    pub(super) board: Arc<Board>,
+    pub(super) background: Arc<BackgroundJobs>,
+    pub(super) status: Arc<Observable>,
 }
 
 impl Writer for ServerWriter {
     fn model(&self) -> Option<String> {
-        let here = self.board.status().target.filter(|target| target.kind != ModelKind::Remote);
+        let here = self.status.get().target.filter(|target| target.kind != ModelKind::Remote);
         here.map(|target| model_name(&target.name))
     }
 
     fn begin(&self, order: Order, sink: ReplySink) {
-        self.give_way.all();
-        // Where the thread is gone, so is the sink then, which says so.
+        self.background.all();
+        // If the thread is gone, the dropped sink reports it.
         let _ = self.jobs.send(Job::Serve { order: Box::new(order), sink });
     }
 }
 
 impl Local {
-    /// Writes a reply for the server. The conversation is the client's own: the system prompt of the settings is not
-    /// put before it.
+    /// Writes a reply for the server. The client provides the whole conversation: the system prompt
+    /// of the settings is not added.
     pub(super) fn serve(&mut self, order: Order, sink: ReplySink) {
         let outcome = self.write(order, &sink).map_err(refusal);
         sink.end(outcome);

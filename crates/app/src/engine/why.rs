@@ -1,38 +1,38 @@
-//! The why line: whether replies are drafted, and the reason, before a reply and while it is written.
+//! State of drafting with its reason, before a reply and while it is written.
 
 use std::time::{Duration, Instant};
 
 use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Decision, LengthReason, Round};
 
-use crate::board::Board;
 use crate::ipc::{Settings, Speculating, Why};
+use crate::observable::Observable;
 
-/// Puts the why line on the board while a reply is written.
+/// Updates the state of drafting in the status while a reply is written.
 pub struct Reporter {
-    /// Who drafts.
+    /// Label of the drafter.
     label: String,
-    /// What differs from the settings, as it stood in the line before the reply.
+    /// Deviation from the settings, taken from the state before the reply.
     remark: String,
-    /// The last one heard of.
+    /// Last decision of the governor.
     decision: Option<Decision>,
     pub shown: Option<Why>,
-    /// When the line may change again.
+    /// Time of the next update.
     due: Instant,
 }
 
 impl Reporter {
-    /// A line that changed more often could not be read.
-    const EVERY: Duration = Duration::from_millis(300);
+    /// Least time between updates, so that the line can be read.
+    const MIN_INTERVAL: Duration = Duration::from_millis(300);
 
-    /// For a reply drafted by who is called `label`, where the line was `before`.
+    /// Creates a reporter; `label` is the drafter's name and `before` the state before the reply.
     pub fn new(label: &str, before: &Why) -> Self {
-        // Where nothing was to be drafted the text says why, which is no longer so once something is.
+        // A reason for drafting nothing no longer holds once something is drafted.
         let remark = if before.state == Speculating::Off { String::new() } else { before.text.clone() };
         Self { label: label.to_owned(), remark, decision: None, shown: None, due: Instant::now() }
     }
 
-    pub fn hear(&mut self, round: &Round, board: &Board) {
+    pub fn observe(&mut self, round: &Round, status: &Observable) {
         if round.decision.is_some() {
             self.decision.clone_from(&round.decision);
         }
@@ -40,14 +40,14 @@ impl Reporter {
         why.text.clone_from(&self.remark);
         let now = Instant::now();
         if self.shown.as_ref() != Some(&why) && now >= self.due {
-            board.update(|status| status.why = why.clone());
-            self.due = now + Self::EVERY;
+            status.update(|status| status.why = why.clone());
+            self.due = now + Self::MIN_INTERVAL;
         }
         self.shown = Some(why);
     }
 }
 
-/// Whether drafts are made, by what was done in a round; `None` for one that says nothing about the others.
+/// Returns the state after a round; `None` for a round that says nothing about later ones.
 fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
     match round.reason {
         LengthReason::Off
@@ -55,14 +55,14 @@ fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
         | LengthReason::NoMatch
         | LengthReason::NoRoom
         | LengthReason::EndOfText => None,
-        // Plain decoding on trial.
+        // A trial of plain decoding.
         LengthReason::Probe if round.draft_length == 0 => None,
-        // No length changes anything about these.
+        // The draft length has no effect on these drafters.
         LengthReason::DrafterFailed | LengthReason::CannotPay => Some(paused(round.reason, None)),
         LengthReason::WouldNotPay | LengthReason::Probe => {
             Some(paused(LengthReason::WouldNotPay, decision.and_then(best_expected)))
         }
-        // A draft of a fixed length, or one that ended at once, that had no room.
+        // A draft of fixed length, or one that ended early, without space left.
         _ if round.draft_length == 0 => None,
         _ => Some(on(label, Some(round.draft_length))),
     }
@@ -78,13 +78,13 @@ fn paused(reason: LengthReason, expected: Option<f32>) -> Why {
     Why { state, drafter: None, length: None, reason, expected, text: String::new() }
 }
 
-/// Expected tokens per second at a draft length against plain decoding.
+/// Returns the expected speed at a draft length, relative to plain decoding.
 fn expected(decision: &Decision, length: usize) -> Option<f32> {
     Some(decision.tokens_per_second.get(length)? / decision.tokens_per_second.first()?)
 }
 
-/// Expected speed of the best draft, where even that one is slower than plain decoding; to two digits, as it is
-/// shown, so that the line changes no more often than it reads differently.
+/// Returns the expected speed of the best draft if even that is slower than plain decoding; rounded
+/// to the two digits shown, so the line changes only when its text does.
 fn best_expected(decision: &Decision) -> Option<f32> {
     let all = (1..decision.tokens_per_second.len()).filter_map(|length| expected(decision, length));
     let best = all.max_by(f32::total_cmp)?;
@@ -127,8 +127,9 @@ mod tests {
         }
     }
 
-    /// That plain decoding makes 100 tokens a second, and drafts of one token so many.
-    fn promising(tokens_per_second: f32) -> Decision {
+    /// A decision that expects 100 tokens/s from plain decoding and `tokens_per_second` from drafts
+    /// of one token.
+    fn expecting(tokens_per_second: f32) -> Decision {
         Decision {
             before: None,
             chosen: 0,
@@ -140,12 +141,12 @@ mod tests {
     }
 
     fn line(reason: LengthReason, draft_length: u32, tokens_per_second: f32) -> Option<Why> {
-        let decision = promising(tokens_per_second);
+        let decision = expecting(tokens_per_second);
         why(&round(reason, draft_length), Some(&decision), "Draft")
     }
 
     #[test]
-    fn the_line_never_shows_an_expectation_as_if_it_were_measured_but_says_what_drafting_would_cost() {
+    fn an_expectation_is_not_shown_as_measured_but_says_what_drafting_would_cost() {
         let why = line(LengthReason::Governed, 1, 213.0).unwrap();
         assert_eq!(why, on("Draft", Some(1)));
         let why = line(LengthReason::WouldNotPay, 0, 92.4).unwrap();
@@ -157,41 +158,41 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_from_the_settings_is_added_sentence_by_sentence() {
+    fn deviations_from_the_settings_are_added_sentence_by_sentence() {
         let mut why = off("no draft is chosen.");
         assert_eq!(why.text, "no draft is chosen");
         why.add("The GPU has no room.");
         assert_eq!(why.text, "no draft is chosen. The GPU has no room");
         let mut why = on("n-gram", None);
-        why.add("The chosen draft cannot be used: it is torn");
-        assert_eq!(why.text, "The chosen draft cannot be used: it is torn");
+        why.add("The chosen draft can't be used: it is torn");
+        assert_eq!(why.text, "The chosen draft can't be used: it is torn");
     }
 
     #[test]
-    fn what_differs_from_the_settings_is_still_said_once_a_round_was_heard() {
-        let board = Board::starting();
+    fn a_deviation_from_the_settings_stays_after_the_first_round() {
+        let status = Observable::starting();
         let mut before = on("n-gram", None);
-        before.add("The chosen draft cannot be used: it is torn.");
+        before.add("The chosen draft can't be used: it is torn.");
         let mut reporter = Reporter::new("n-gram", &before);
-        reporter.hear(&round(LengthReason::Fixed, 4), &board);
-        let shown = board.status().why;
+        reporter.observe(&round(LengthReason::Fixed, 4), &status);
+        let shown = status.get().why;
         assert_eq!(shown, Why { length: Some(4), ..before });
         let mut next = Reporter::new("n-gram", &shown);
-        next.hear(&round(LengthReason::CannotPay, 0), &board);
+        next.observe(&round(LengthReason::CannotPay, 0), &status);
         let paused = Why { text: shown.text, ..paused(LengthReason::CannotPay, None) };
         assert_eq!(next.shown, Some(paused));
     }
 
     #[test]
-    fn why_nothing_was_to_be_drafted_is_not_said_of_what_is() {
-        let board = Board::starting();
+    fn a_reason_for_not_drafting_disappears_once_something_is_drafted() {
+        let status = Observable::starting();
         let mut reporter = Reporter::new("n-gram", &off("no draft is chosen"));
-        reporter.hear(&round(LengthReason::Fixed, 4), &board);
-        assert_eq!(board.status().why, on("n-gram", Some(4)));
+        reporter.observe(&round(LengthReason::Fixed, 4), &status);
+        assert_eq!(status.get().why, on("n-gram", Some(4)));
     }
 
     #[test]
-    fn a_round_without_a_draft_never_speculates() {
+    fn a_round_without_a_draft_never_counts_as_speculating() {
         for reason in [LengthReason::Fixed, LengthReason::Unlikely, LengthReason::NoMatch, LengthReason::Off]
         {
             assert_eq!(line(reason, 0, 200.0), None, "{reason:?}");

@@ -1,4 +1,4 @@
-//! The engine thread: takes jobs from its queue, one after the other, and gives them to whom they are for.
+//! Engine thread: runs queued jobs in order.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::RecvTimeoutError;
@@ -18,54 +18,54 @@ use crate::replier::{Ending, Event, Replier};
 use crate::servers::is_remote;
 use crate::title;
 
-/// For so long nothing is asked for, when there is nothing to do.
-const QUIET: Duration = Duration::from_secs(2);
+/// Idle time after which the memory bandwidth is measured.
+const IDLE: Duration = Duration::from_secs(2);
 
-/// What the engine thread works with.
+/// State of the engine thread.
 pub(super) struct Worker {
     pub(super) local: Local,
     pub(super) remote: Remote,
-    /// Who replies in the place of both, if anybody.
+    /// Replaces local and remote models, if set.
     pub(super) instead: Option<Box<dyn Replier>>,
 }
 
 impl Worker {
-    /// Works until nobody can send jobs any more.
+    /// Runs jobs until the sender is dropped.
     pub(super) fn work(mut self, queue: mpsc::Receiver<Job>) {
         while let Some(job) = self.next(&queue) {
             let computes = job.computes();
             let done = catch_unwind(AssertUnwindSafe(|| {
-                self.carry_out(job);
+                self.run(job);
                 self.local.recover();
             }));
             if done.is_err() {
-                self.local.give_up();
-                // What failed on one text may do with others; what failed to load would fail again.
+                self.local.unload();
+                // A failure on one text may not recur with others; a failure while loading would.
                 let again = || {
                     if computes {
-                        self.local.load_again()
+                        self.local.reload()
                     }
                 };
                 if catch_unwind(AssertUnwindSafe(again)).is_err() {
-                    self.local.give_up();
+                    self.local.unload();
                 }
             }
         }
     }
 
-    /// The next job. While there is none for a moment is the time to measure this computer: after a start the window is
-    /// busy with showing itself.
+    /// Returns the next job. A pause is used to measure this computer: right after the start the
+    /// window is still being drawn.
     fn next(&mut self, queue: &mpsc::Receiver<Job>) -> Option<Job> {
-        match queue.recv_timeout(QUIET) {
+        match queue.recv_timeout(IDLE) {
             Ok(job) => return Some(job),
             Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) => self.local.measure_reading(),
+            Err(RecvTimeoutError::Timeout) => self.local.measure_bandwidth(),
         }
         queue.recv().ok()
     }
 
-    /// Whoever asked may have gone, so that nobody hears what comes of it.
-    fn carry_out(&mut self, job: Job) {
+    /// Runs a job. The receiver of its result may be dropped; send errors are ignored.
+    fn run(&mut self, job: Job) {
         match job {
             Job::Settings { settings, defaults, earlier, revision } => {
                 self.local.defaults = *defaults;
@@ -77,12 +77,12 @@ impl Worker {
             }
             Job::Reply { messages, values, mut on, cancel, done } => {
                 let outcome = self.reply(&messages, &self.with(*values), &cancel, &mut on);
-                // The recorder ends with what it hears from.
+                // The recorder ends when its sender is dropped.
                 drop(on);
                 let written = outcome.as_ref().ok().and_then(|ending| ending.summary.clone());
                 let _ = done.send(outcome);
                 self.local.keep_learned();
-                // What another wrote says nothing of the models here.
+                // A reply by another writer says nothing about the local models.
                 if let Some(reply) = written.filter(|_| self.replies_here()) {
                     self.local.keep_speed(&reply);
                 }
@@ -110,7 +110,7 @@ impl Worker {
         }
     }
 
-    /// Asks whoever replies for a title, which is not shown as a reply. Small models on this computer are not asked.
+    /// Writes a title without showing it as a reply. Small local models are not asked.
     fn title(
         &mut self,
         messages: &[ChatMessage],
@@ -121,19 +121,20 @@ impl Worker {
         if cancel.is_cancelled() || (self.replies_here() && parameters < title::MIN_PARAMETERS) {
             return Ok(None);
         }
-        let board = Arc::clone(&self.local.board);
-        let why = board.status().why;
+        let status = Arc::clone(&self.local.status);
+        let why = status.get().why;
         let outcome = title::ask(self.replier(), messages, settings, cancel);
-        board.update(|status| status.why = why);
+        status.update(|status| status.why = why);
         outcome
     }
 
-    /// The settings, with what the conversation of a job is written with: another one may be open by now.
+    /// Returns the settings with the values of the job's conversation, which may no longer be the
+    /// open one.
     fn with(&self, values: PresetValues) -> Settings {
         self.local.settings.clone().with(values)
     }
 
-    /// Whether a model on this computer replies.
+    /// Returns whether a model on this computer replies.
     fn replies_here(&self) -> bool {
         self.instead.is_none() && !is_remote(&self.local.settings.target)
     }
@@ -146,15 +147,15 @@ impl Worker {
         }
     }
 
-    /// What the models on this computer are asked for.
+    /// Returns the local models.
     ///
     /// # Errors
-    /// `NoTarget` while the target is elsewhere.
+    /// Returns `NoTarget` while the target is on a server.
     fn here(&mut self) -> Result<&mut Local> {
         if is_remote(&self.local.settings.target) { Err(not_here()) } else { Ok(&mut self.local) }
     }
 
-    /// Lets whoever replies do so, and shows it from the moment the conversation is accepted.
+    /// Writes a reply, and updates the status once the conversation is accepted.
     fn reply(
         &mut self,
         messages: &[ChatMessage],
@@ -162,16 +163,16 @@ impl Worker {
         cancel: &Cancel,
         on: &mut OnReply,
     ) -> Result<Ending> {
-        let board = Arc::clone(&self.local.board);
-        let idle = board.status().phase;
-        let mut hear = |event: Event<'_>| {
+        let status = Arc::clone(&self.local.status);
+        let idle = status.get().phase;
+        let mut on_event = |event: Event<'_>| {
             on(event);
             if matches!(event, Event::Started { .. }) {
-                board.update(|status| status.phase = EnginePhase::Replying);
+                status.update(|status| status.phase = EnginePhase::Replying);
             }
         };
-        let outcome = self.replier().reply(messages, settings, cancel, &mut hear);
-        board.update(|status| status.phase = idle);
+        let outcome = self.replier().reply(messages, settings, cancel, &mut on_event);
+        status.update(|status| status.phase = idle);
         self.local.report_memory();
         outcome
     }

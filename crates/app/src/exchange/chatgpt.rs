@@ -1,4 +1,4 @@
-//! A conversation of ChatGPT's data export: a `mapping` of all messages, hidden ones among them.
+//! Conversations in ChatGPT's data export: a `mapping` of all messages, including hidden ones.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::bounded::map;
 use super::parts::Parts;
-use super::reply_tree::{Head, Said, Shown, milliseconds, tree as reply_tree};
+use super::reply_tree::{Head, ImportedMessage, Shown, milliseconds, tree as reply_tree};
 
 #[derive(Deserialize)]
 pub struct Conversation {
@@ -31,7 +31,7 @@ struct Message {
     create_time: Option<f64>,
     content: Content,
     metadata: Option<Metadata>,
-    /// To whom it was written: "all", or a tool.
+    /// Addressee: "all", or a tool.
     recipient: Option<String>,
 }
 
@@ -43,7 +43,7 @@ struct Author {
 #[derive(Deserialize)]
 struct Content {
     content_type: String,
-    /// What was spoken is a part with a text.
+    /// Text of the message; spoken messages are parts with a text.
     parts: Option<Parts>,
 }
 
@@ -53,7 +53,7 @@ struct Metadata {
     model_slug: Option<String>,
 }
 
-/// Between these stand references to sources, which are not in the export.
+/// Markers around references to sources, which the export does not contain.
 const CITATION: (char, char) = ('\u{e200}', '\u{e201}');
 
 pub fn tree(conversation: Conversation) -> Tree {
@@ -65,16 +65,16 @@ pub fn tree(conversation: Conversation) -> Tree {
         pinned: false,
         current: current_node,
     };
-    let said = |(key, Entry { parent, message }): (String, Entry)| Said {
+    let imported = |(key, Entry { parent, message }): (String, Entry)| ImportedMessage {
         key,
         parent,
         at: message.as_ref().and_then(|message| message.create_time).map(milliseconds),
         shown: message.and_then(shown),
     };
-    reply_tree(head, mapping.into_iter().map(said).collect())
+    reply_tree(head, mapping.into_iter().map(imported).collect())
 }
 
-/// What a person wrote and what was replied to them; not what passed between the model and its tools.
+/// Returns the visible messages between user and model, without tool calls.
 fn shown(message: Message) -> Option<Shown> {
     let Message { author, content, metadata, recipient, .. } = message;
     let reply = match author.role.as_str() {
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_spoken_is_read() {
+    fn spoken_messages_are_read() {
         let json = r#"{"mapping":{
             "q":{"message":{"author":{"role":"user"},"recipient":"all","content":{"content_type":"multimodal_text","parts":[
                 {"content_type":"audio_transcription","text":"Why?","direction":"in","decoding_id":null},
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_stay_and_what_was_hidden_goes() {
+    fn branches_stay_and_hidden_messages_are_dropped() {
         let json = r#"{"title":"Foxes","create_time":1700000000.5,"update_time":1700000100,"current_node":"r2",
             "moderation_results":[],"mapping":{
             "root":{"id":"root","message":null,"parent":null,"children":["sys"]},

@@ -1,5 +1,5 @@
-//! The conversations in a file of JSON, one after the other: the elements of a list, or the one that is all of the
-//! file. Only where they end is looked at; what they are is left to `kinds`.
+//! Splits a JSON file into conversations: the elements of a list, or the whole file. Only their
+//! ends are found here; `kinds` parses them.
 
 use std::io::{self, BufRead};
 
@@ -11,13 +11,13 @@ use crate::ipc::{CommandError, ErrorCode};
 /// Longest conversation in a file, in bytes.
 pub const LONGEST: usize = 256 << 20;
 
-/// See the module. Memory is taken for one of them at a time.
+/// Reader of elements; see the module. Holds one in memory at a time.
 pub struct Elements<'a, R> {
     file: R,
     place: Place,
-    /// Bytes that were read.
+    /// Bytes read so far.
     read: u64,
-    /// That may be read, and those that one element may have.
+    /// Most bytes to read, and of one element.
     most: u64,
     longest: usize,
     cancel: &'a Cancel,
@@ -31,7 +31,7 @@ enum Place {
     End,
 }
 
-/// Where it is in JSON: how deep in lists and objects, and whether in a string.
+/// Nesting in lists and objects, and in a string.
 #[derive(Default)]
 struct Depth {
     open: usize,
@@ -40,20 +40,21 @@ struct Depth {
 }
 
 impl<'a, R: BufRead> Elements<'a, R> {
-    /// Gives up once more than `most` bytes were read, or `cancel` says so.
+    /// Creates a reader that stops after `most` bytes, or when `cancel` is set.
     pub fn new(file: R, most: u64, cancel: &'a Cancel) -> Self {
         Self { file, place: Place::Begin, read: 0, most, longest: LONGEST, cancel }
     }
 
-    /// Bytes that were read so far.
+    /// Returns the bytes read so far.
     pub fn read(&self) -> u64 {
         self.read
     }
 
-    /// The next one, which may be no JSON; `None` after the last.
+    /// Returns the next element, which need not be valid JSON; `None` after the last.
     ///
     /// # Errors
-    /// `BadFile` where the file cannot be read, ends early or goes on after its list; `Cancelled`.
+    /// Returns `BadFile` if the file cannot be read, ends early or continues after its list;
+    /// `Cancelled`.
     pub fn next(&mut self) -> Result<Option<String>> {
         let begin = self.place == Place::Begin;
         if begin {
@@ -71,7 +72,7 @@ impl<'a, R: BufRead> Elements<'a, R> {
         Ok((!(begin && self.place == Place::End && element.trim().is_empty())).then_some(element))
     }
 
-    /// What is left of the file, or in a list, what comes before the next comma or the end.
+    /// Returns the text up to the next comma or end of the list, or the rest of the file.
     fn element(&mut self) -> Result<String> {
         let (mut json, mut depth) = (Vec::new(), Depth::default());
         loop {
@@ -93,7 +94,7 @@ impl<'a, R: BufRead> Elements<'a, R> {
                     self.place = Place::End;
                     self.skip_space()?;
                     if !self.fill()?.is_empty() {
-                        return Err(unread("it goes on after its end"));
+                        return Err(unread("it continues after its end"));
                     }
                     return text(json);
                 }
@@ -102,12 +103,12 @@ impl<'a, R: BufRead> Elements<'a, R> {
             }
         }
         match self.place {
-            Place::List => Err(unread("it is cut off")),
+            Place::List => Err(unread("it ends too early")),
             _ => text(json),
         }
     }
 
-    /// White space, and what some programs mark UTF-8 with.
+    /// Skips white space and a UTF-8 byte order mark.
     fn skip_space(&mut self) -> Result<()> {
         while let Some(b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF) = self.fill()?.first() {
             self.consume(1);
@@ -115,7 +116,7 @@ impl<'a, R: BufRead> Elements<'a, R> {
         Ok(())
     }
 
-    /// What is read and not consumed; nothing at the end of the file.
+    /// Returns the buffered bytes; nothing at the end of the file.
     fn fill(&mut self) -> Result<&[u8]> {
         if self.cancel.is_cancelled() {
             let message = "The import was stopped. Nothing was imported.";
@@ -123,7 +124,7 @@ impl<'a, R: BufRead> Elements<'a, R> {
         }
         if self.read > self.most {
             return Err(bad(
-                "What is in this archive takes too much room. Unpack it, and import the conversations.json in it.",
+                "This archive is too large to unpack here. Unpack it, and import the conversations.json in it.",
             ));
         }
         self.file.fill_buf().map_err(|error: io::Error| unread(error))
@@ -136,7 +137,7 @@ impl<'a, R: BufRead> Elements<'a, R> {
 }
 
 impl Depth {
-    /// Goes on by a byte; whether an element of a list ends before it.
+    /// Advances by a byte; returns whether an element of a list ends before it.
     fn ends_at(&mut self, byte: u8) -> bool {
         match byte {
             _ if self.escaped => self.escaped = false,
@@ -166,7 +167,7 @@ mod tests {
 
     fn elements(json: &[u8], most: u64) -> Result<Vec<String>> {
         let cancel = Cancel::default();
-        // Few bytes at a time, so that everything is cut somewhere.
+        // A small buffer splits the text everywhere.
         let mut elements = Elements::new(io::BufReader::with_capacity(3, json), most, &cancel);
         let mut all = Vec::new();
         while let Some(element) = elements.next()? {
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_end_where_commas_and_brackets_are_theirs() {
+    fn elements_end_at_their_own_commas_and_brackets() {
         for (json, expected) in [
             (r#"[{"a":[1,2]},{"b":"],\"]\\"}]"#, vec![r#"{"a":[1,2]}"#, r#"{"b":"],\"]\\"}"#]),
             ("\u{feff} [ 1 , [] ]\n", vec![" 1 ", " [] "]),
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_does_not_end_or_goes_on_after_its_end_is_refused() {
+    fn a_list_without_end_or_with_trailing_text_is_refused() {
         for json in ["[", "[1", "[1,", "[\"]", "[1]]", "[1],2", "[\u{1b}"] {
             let error = elements(json.as_bytes(), u64::MAX).unwrap_err();
             assert_eq!(error.code, ErrorCode::BadFile, "{json}");
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_may_be() {
+    fn reading_stops_at_the_limit() {
         assert!(elements(b"[1,2,3]", 7).is_ok());
         let error = elements(b"[1,2,3]", 5).unwrap_err();
         assert!(error.message.contains("archive"), "{}", error.message);

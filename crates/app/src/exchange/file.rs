@@ -1,4 +1,4 @@
-//! One conversation after the other out of a file: JSON, or an archive with JSON in it.
+//! Reads the conversations of a file one by one: JSON, or an archive that contains JSON.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek};
@@ -14,24 +14,24 @@ use super::problem::bad;
 use crate::cancel::Cancel;
 use crate::error::Result;
 
-/// What is in an archive may take this many times the archive's own room: more than any packing of it saves, unless one
-/// part of it is listed many times. And no more than this, in bytes.
-const MOST_SAVED: u64 = 1_000;
+/// Largest ratio of unpacked to packed size: more than any compression reaches, unless an archive
+/// lists one part many times. The second limit is in bytes.
+const MAX_RATIO: u64 = 1_000;
 const MOST_UNPACKED: u64 = 8 << 30;
 
-/// Gets each conversation, and which share of the file was read.
+/// Receives each conversation, and the share of the file read so far.
 type OnTree<'a> = &'a mut dyn FnMut(Tree, f32) -> Result<()>;
 
 /// Reads the conversations in the file at `path`.
 ///
 /// # Errors
-/// `BadFile`, `Cancelled`, and those of `on`.
+/// Returns `BadFile`, `Cancelled`, and errors of `on`.
 pub fn read(path: &Path, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
     let refused = |error: io::Error| bad(format!("{} could not be read: {error}.", path.display()));
     let about = fs::metadata(path).map_err(refused)?;
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     if !about.is_file() {
-        return Err(bad(format!("{} is not a file that can be read.", path.display())));
+        return Err(bad(format!("{} is not a regular file.", path.display())));
     }
     let mut file = File::open(path).map_err(refused)?;
     let mut begin = [0; 4];
@@ -43,9 +43,11 @@ pub fn read(path: &Path, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
     read_json(Elements::new(BufReader::new(file), u64::MAX, cancel), about.len(), on).map(drop)
 }
 
-/// Those in every `conversations.json` of an archive of `packed` bytes; large exports have several, numbered.
+/// Reads every `conversations.json` of an archive of `packed` bytes; large exports have several,
+/// numbered.
 fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
-    let damaged = |error: zip::result::ZipError| bad(format!("This archive is damaged or cut off: {error}."));
+    let damaged =
+        |error: zip::result::ZipError| bad(format!("This archive is damaged or incomplete: {error}."));
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
     let mut entries = Vec::new();
     for (entry, name) in archive.file_names().enumerate() {
@@ -57,10 +59,10 @@ fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnTree<'_>) -> Res
     }
     entries.sort_unstable();
     if entries.is_empty() {
-        return Err(bad("There is no conversations.json in this archive."));
+        return Err(bad("This archive contains no conversations.json."));
     }
     let parts = entries.len() as f32;
-    let mut left = packed.saturating_mul(MOST_SAVED).min(MOST_UNPACKED);
+    let mut left = packed.saturating_mul(MAX_RATIO).min(MOST_UNPACKED);
     for (number, (_, entry)) in entries.iter().enumerate() {
         let entry = archive.by_index_raw(*entry).map_err(damaged)?;
         let mut on = |tree, share| on(tree, (number as f32 + share) / parts);
@@ -68,14 +70,14 @@ fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnTree<'_>) -> Res
         let unpacked: &mut dyn Read = match entry.compression() {
             CompressionMethod::Stored => &mut { entry },
             CompressionMethod::DEFLATE => &mut DeflateDecoder::new(entry),
-            other => return Err(bad(format!("This archive is packed in a way that is not known: {other}."))),
+            other => return Err(bad(format!("This archive uses an unsupported compression: {other}."))),
         };
         left -= read_json(Elements::new(BufReader::new(unpacked), left, cancel), total, &mut on)?;
     }
     Ok(())
 }
 
-/// Those of a file that has `total` bytes; returns how many were read.
+/// Reads the conversations of a file of `total` bytes; returns the bytes read.
 fn read_json(mut elements: Elements<'_, impl BufRead>, total: u64, on: OnTree<'_>) -> Result<u64> {
     while let Some(json) = elements.next()? {
         if let Some(tree) = kinds::tree(&json)? {
@@ -109,7 +111,8 @@ mod tests {
         Ok(titles)
     }
 
-    /// An archive of deflated files. One with the text of the one before it is that one, listed again.
+    /// Creates an archive of deflated files. A file with the text of the previous one is listed as
+    /// the same part again.
     fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut directory = Vec::new();
@@ -119,7 +122,7 @@ mod tests {
             let mut data = Vec::new();
             packed.read_to_end(&mut data).unwrap();
             let number = |number: usize| (number as u32).to_le_bytes();
-            // Version 2.0, no flags, deflated, no time; no check sum, which is not looked at.
+            // Version 2.0, no flags, deflated, no time; a checksum of zero, which is not verified.
             let mut facts = vec![20, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
             facts.extend([number(data.len()), number(text.len()), number(name.len())].concat());
             directory.extend(b"PK\x01\x02\x14\0");
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_one_conversation_and_an_archive_are_read() {
+    fn a_list_a_single_conversation_and_an_archive_are_read() {
         assert_eq!(read_bytes(LIST.as_bytes()).unwrap(), ["One", "Two"]);
         assert_eq!(read_bytes(format!("\u{feff} \n{LIST}\n").as_bytes()).unwrap(), ["One", "Two"]);
         let one = LIST[1..].split_once(",{\"title").unwrap().0;
@@ -164,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_anywhere_is_refused_in_a_sentence() {
+    fn a_truncated_file_is_refused_with_a_message() {
         let archive = zipped(&[("conversations.json", LIST)]);
         for end in 0..LIST.len() {
             let error = read_bytes(&LIST.as_bytes()[..end]).unwrap_err();
@@ -185,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_that_lists_one_part_many_times_is_refused_once_that_takes_too_much_room() {
+    fn an_archive_that_lists_one_part_many_times_is_refused_at_the_limit() {
         let long = format!("[{}]", " ".repeat(4 << 20));
         let archive = zipped(&[("conversations-0.json", &long)]);
         assert!(archive.len() < 5_000, "{}", archive.len());
@@ -193,23 +196,23 @@ mod tests {
         let names: Vec<String> = (0..9).map(|part| format!("conversations-{part}.json")).collect();
         let again: Vec<_> = names.iter().map(|name| (name.as_str(), long.as_str())).collect();
         let error = read_bytes(&zipped(&again)).unwrap_err();
-        assert!(error.message.contains("too much room"), "{}", error.message);
+        assert!(error.message.contains("too large to unpack"), "{}", error.message);
     }
 
     #[cfg(unix)]
     #[test]
-    fn what_is_no_file_is_refused_and_not_waited_for() {
+    fn a_path_that_is_not_a_file_is_refused_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe.json");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         for path in [folder.path(), &pipe, Path::new("/dev/zero")] {
             let error = read(path, &Cancel::default(), &mut |_, _| Ok(())).unwrap_err();
-            assert_eq!(error.message, format!("{} is not a file that can be read.", path.display()));
+            assert_eq!(error.message, format!("{} is not a regular file.", path.display()));
         }
     }
 
     #[test]
-    fn an_import_that_is_stopped_says_so() {
+    fn a_cancelled_import_reports_it() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let one = LIST[1..].split_once(",{\"title").unwrap().0;
         file.write_all(format!("[{}", format!("{one},").repeat(1_000)).as_bytes()).unwrap();

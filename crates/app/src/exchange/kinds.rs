@@ -1,4 +1,4 @@
-//! Whose conversation it is that stands in a file.
+//! Detects which program wrote a conversation.
 
 use foretoken_store::Tree;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::problem::{bad, damaged};
 use super::{chatgpt, lm_studio, open_webui, own};
 use crate::error::Result;
 
-/// What tells the kinds apart.
+/// Fields that distinguish the formats.
 #[derive(Deserialize)]
 struct Signs {
     format: Option<String>,
@@ -18,16 +18,16 @@ struct Signs {
     messages: Option<IgnoredAny>,
 }
 
-/// The conversation that `json` is; `None` for one in which nothing is said.
+/// Parses the conversation in `json`; `None` for an empty one.
 ///
 /// # Errors
-/// `BadFile`.
+/// Returns `BadFile`.
 pub fn tree(json: &str) -> Result<Option<Tree>> {
     let signs: Signs = parse(json)?;
     let tree = match signs {
         Signs { format: Some(format), version, .. } if format == own::FORMAT => {
             if version.is_none_or(|version| version > own::VERSION) {
-                return Err(bad("A newer Foretoken wrote this file: update Foretoken, and import it then."));
+                return Err(bad("This file is from a newer Foretoken. Update Foretoken, then import it."));
             }
             own::tree(parse(json)?)?
         }
@@ -36,7 +36,7 @@ pub fn tree(json: &str) -> Result<Option<Tree>> {
         Signs { messages: Some(_), .. } => lm_studio::tree(parse(json)?)?,
         _ => {
             return Err(bad(
-                "This is no file of conversations that Foretoken knows: it reads its own exports, and those of ChatGPT, \
+                "Foretoken doesn't know this kind of file. It imports its own exports, and those of ChatGPT, \
                  LM Studio and Open WebUI.",
             ));
         }

@@ -1,14 +1,14 @@
-//! A conversation file of LM Studio: messages in a row, each in one version or several. What follows a message follows
-//! the version that was chosen.
+//! Conversation files of LM Studio: a list of messages, each in one or several versions. A message
+//! follows the chosen version of the previous one.
 
 use foretoken_store::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::bounded::{MOST, list};
+use super::bounded::{MAX_ELEMENTS, list};
 use super::parts::Parts;
 use super::problem::{bad, damaged};
-use super::reply_tree::{Head, Said, Shown, tree as reply_tree};
+use super::reply_tree::{Head, ImportedMessage, Shown, tree as reply_tree};
 use crate::error::Result;
 
 #[derive(Deserialize)]
@@ -16,10 +16,10 @@ use crate::error::Result;
 pub struct Conversation {
     name: Option<String>,
     pinned: Option<bool>,
-    /// In milliseconds since 1970.
+    /// Milliseconds since 1970.
     created_at: Option<f64>,
     user_last_messaged_at: Option<f64>,
-    /// Each a [`Message`].
+    /// Each is a [`Message`].
     #[serde(deserialize_with = "list")]
     messages: Vec<Box<RawValue>>,
 }
@@ -27,7 +27,7 @@ pub struct Conversation {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Message {
-    /// Each a [`Version`].
+    /// Each is a [`Version`].
     #[serde(deserialize_with = "list")]
     versions: Vec<Box<RawValue>>,
     #[serde(default)]
@@ -40,7 +40,7 @@ struct Version {
     role: String,
     #[serde(default)]
     content: Parts,
-    /// A reply's.
+    /// Steps of a reply.
     #[serde(default, deserialize_with = "list")]
     steps: Vec<Step>,
     sender_info: Option<Sender>,
@@ -65,19 +65,19 @@ struct Style {
     kind: Option<String>,
 }
 
-/// One message and version after the other is read, so that many small ones take little room.
+/// Parses messages and versions one by one, so many small ones take little memory.
 ///
 /// # Errors
-/// `BadFile`.
+/// Returns `BadFile`.
 pub fn tree(conversation: Conversation) -> Result<Tree> {
     let Conversation { name, pinned, created_at, user_last_messaged_at, messages } = conversation;
-    let mut said = Vec::new();
+    let mut imported = Vec::new();
     let mut before: Option<String> = None;
     for (number, message) in messages.iter().enumerate() {
         let Message { versions, currently_selected } = parse(message)?;
-        if said.len() + versions.len() > MOST {
+        if imported.len() + versions.len() > MAX_ELEMENTS {
             return Err(bad(format!(
-                "A conversation in this file has more than {MOST} messages. Nothing was imported."
+                "A conversation in this file has more than {MAX_ELEMENTS} messages. Nothing was imported."
             )));
         }
         let chosen = currently_selected.min(versions.len().saturating_sub(1));
@@ -88,7 +88,7 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
         }
         for (version, wrote) in versions.iter().enumerate() {
             let shown = shown(parse(wrote)?);
-            said.push(Said { key: key(version), parent: parent.clone(), at: None, shown });
+            imported.push(ImportedMessage { key: key(version), parent: parent.clone(), at: None, shown });
         }
     }
     let head = Head {
@@ -98,7 +98,7 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
         pinned: pinned == Some(true),
         current: before,
     };
-    Ok(reply_tree(head, said))
+    Ok(reply_tree(head, imported))
 }
 
 fn parse<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T> {
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_become_branches_and_the_chosen_one_is_gone_on_with() {
+    fn versions_become_branches_and_the_chosen_one_continues() {
         let json = r#"{"name":"Foxes","pinned":false,"createdAt":1700000000000,"tokenCount":9,"systemPrompt":"Be brief.","messages":[
             {"versions":[{"type":"singleStep","role":"user","content":[{"type":"text","text":"Why?"},{"type":"file","fileIdentifier":"x"}]}],"currentlySelected":0},
             {"versions":[
@@ -153,10 +153,11 @@ mod tests {
     }
 
     #[test]
-    fn messages_without_number_are_refused_wherever_they_are() {
+    fn too_many_messages_are_refused_at_every_level() {
         let version = r#"{"role":"user"}"#;
         let message = |versions: usize| format!("{{\"versions\":[{}]}}", vec![version; versions].join(","));
-        for (messages, versions) in [(MOST + 1, 0), (1, MOST + 1), (2, MOST / 2 + 1)] {
+        for (messages, versions) in [(MAX_ELEMENTS + 1, 0), (1, MAX_ELEMENTS + 1), (2, MAX_ELEMENTS / 2 + 1)]
+        {
             let json = format!("{{\"messages\":[{}]}}", vec![message(versions); messages].join(","));
             let read = serde_json::from_str(&json).map_err(|error| damaged(&error)).and_then(tree);
             assert!(read.unwrap_err().message.contains("more than 100000"), "{messages} of {versions}");

@@ -1,8 +1,8 @@
-//! A conversation to be read: the branch that is shown, as Markdown.
+//! A conversation as Markdown for reading: the shown branch.
 
 use foretoken_store::{Message, Role};
 
-/// A conversation; `you` is what the person is called in it.
+/// Formats a conversation; `you` is the user's name in it.
 pub fn text(title: &str, messages: &[Message], you: &str) -> String {
     let mut text = format!("# {}\n", one_line(title));
     let mut before = None;

@@ -1,4 +1,4 @@
-//! A conversation that Open WebUI exported.
+//! Conversations exported by Open WebUI.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use foretoken_store::Tree;
 use serde::Deserialize;
 
 use super::bounded::map;
-use super::reply_tree::{Head, Said, Shown, milliseconds, tree as reply_tree};
+use super::reply_tree::{Head, ImportedMessage, Shown, milliseconds, tree as reply_tree};
 
 #[derive(Deserialize)]
 pub struct Conversation {
     title: Option<String>,
     chat: Chat,
-    /// In seconds.
+    /// Seconds since 1970.
     created_at: Option<f64>,
     updated_at: Option<f64>,
     pinned: Option<bool>,
@@ -38,7 +38,7 @@ struct Message {
     parent_id: Option<String>,
     role: String,
     content: String,
-    /// In seconds.
+    /// Seconds since 1970.
     timestamp: Option<f64>,
     model: Option<String>,
 }
@@ -52,7 +52,7 @@ pub fn tree(conversation: Conversation) -> Tree {
         pinned: pinned == Some(true),
         current: chat.history.current_id,
     };
-    let said = |(key, message): (String, Message)| Said {
+    let imported = |(key, message): (String, Message)| ImportedMessage {
         key,
         parent: message.parent_id,
         at: message.timestamp.map(milliseconds),
@@ -62,7 +62,7 @@ pub fn tree(conversation: Conversation) -> Tree {
             model: message.model,
         }),
     };
-    reply_tree(head, chat.history.messages.into_iter().map(said).collect())
+    reply_tree(head, chat.history.messages.into_iter().map(imported).collect())
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A conversation as Foretoken writes it: everything, and all of it read again. docs/conversations.md says what each
-//! field means.
+//! Foretoken's own format: complete, and completely imported again. docs/conversations.md documents
+//! the fields.
 
 use foretoken_engine::trace::{Finish, Round, Summary};
 use foretoken_store::{self as store, Node, Tree};
@@ -9,17 +9,17 @@ use serde_json::value::RawValue;
 
 use super::bounded::list;
 use super::problem::{bad, damaged};
-use super::reply_tree::within;
+use super::reply_tree::clamped;
 use crate::attachments::shown_name;
 use crate::error::Result;
 use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Role};
 
 pub const FORMAT: &str = "foretoken-conversation";
 
-/// The newest that is known. A change that older programs cannot read needs another.
+/// Newest supported version. A change that older programs cannot read increments it.
 pub const VERSION: u64 = 1;
 
-/// Of a title, in characters: what a person can type.
+/// Longest title in characters, as in the window.
 const LONGEST_TITLE: usize = 200;
 
 #[derive(Serialize, Deserialize)]
@@ -34,10 +34,10 @@ pub struct Conversation {
     pinned: bool,
     created_at: i64,
     updated_at: i64,
-    /// Messages are numbered by their place in the list, from 0.
+    /// Last message of the shown branch; messages are numbered by their place in the list, from 0.
     shown: Option<usize>,
     seen_from: Option<usize>,
-    /// What it is written with.
+    /// The conversation's own settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setup: Option<Box<RawValue>>,
     #[serde(deserialize_with = "list")]
@@ -68,7 +68,8 @@ struct Message {
     rounds: Vec<Traced>,
 }
 
-/// A [`Round`] as it stands in the file. Each is read at once: many that are none take no room.
+/// A [`Round`] as stored in the file. Each is validated immediately, so many invalid ones take no
+/// memory.
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Traced(Box<RawValue>);
@@ -85,10 +86,10 @@ fn yes() -> bool {
     true
 }
 
-/// A conversation as JSON, with the traces that are in it.
+/// Returns a conversation as JSON, with its traces.
 ///
 /// # Errors
-/// Where what is stored as JSON is none.
+/// Returns an error if stored JSON is invalid.
 pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
     let raw = |json: &String| RawValue::from_string(json.clone());
     let message = |node: &Node| -> serde_json::Result<Message> {
@@ -127,10 +128,10 @@ pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
     serde_json::to_vec(&conversation)
 }
 
-/// The conversation, where all of it can be shown.
+/// Converts a conversation after validating it.
 ///
 /// # Errors
-/// `BadFile`.
+/// Returns `BadFile`.
 pub fn tree(conversation: Conversation) -> Result<Tree> {
     let Conversation {
         title, named, pinned, created_at, updated_at, shown, seen_from, setup, messages, ..
@@ -140,8 +141,8 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
         title: title.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST_TITLE).collect(),
         named,
         pinned,
-        created_at: within(created_at),
-        updated_at: within(updated_at),
+        created_at: clamped(created_at),
+        updated_at: clamped(updated_at),
         nodes: nodes.collect::<Result<_>>()?,
         leaf: shown,
         seen_from,
@@ -149,16 +150,16 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
     })
 }
 
-/// What the window would fail to read for good is refused here.
+/// Converts a message, refusing values that the window could not show.
 fn node(place: usize, message: Message) -> Result<Node> {
     if message.parent.is_some_and(|parent| parent >= place) {
-        return Err(bad(format!(
-            "Message {place} follows one that does not come before it: this file is damaged."
-        )));
+        return Err(bad(format!("This file is damaged: message {place} comes before its parent.")));
     }
     let too_long = |file: &Attached| file.text.len() > ATTACHMENT_BYTES;
     if message.attached.len() > ATTACHMENTS || message.attached.iter().any(too_long) {
-        return Err(bad(format!("More is attached to message {place} than can be: this file is damaged.")));
+        return Err(bad(format!(
+            "This file is damaged: message {place} has too many or too large attachments."
+        )));
     }
     let finish =
         message.finish.map(|word| serde_json::from_value::<Finish>(word.clone().into()).map(|_| word));
@@ -168,7 +169,7 @@ fn node(place: usize, message: Message) -> Result<Node> {
     for (index, Traced(round)) in message.rounds.iter().enumerate() {
         let round: Round = serde_json::from_str(round.get()).map_err(|error| damaged(&error))?;
         if round.index as usize != index {
-            return Err(bad(format!("Round {index} of message {place} is missing: this file is damaged.")));
+            return Err(bad(format!("This file is damaged: round {index} of message {place} is missing.")));
         }
     }
     Ok(Node {
@@ -177,7 +178,7 @@ fn node(place: usize, message: Message) -> Result<Node> {
         reply: message.role == Role::Assistant,
         text: message.text,
         attached: message.attached.into_iter().map(named).collect(),
-        created_at: within(message.created_at),
+        created_at: clamped(message.created_at),
         finish: finish.transpose().map_err(|error| damaged(&error))?,
         summary: message.summary.map(|summary| summary.get().to_owned()),
         target: message.target,
@@ -188,12 +189,12 @@ fn node(place: usize, message: Message) -> Result<Node> {
     })
 }
 
-/// A file with a name as those have that are attached in the window.
+/// Gives an attachment a valid name, as the window does.
 fn named(file: Attached) -> store::Attached {
     Attached { name: shown_name(&file.name), ..file }.into()
 }
 
-/// The same JSON on one line, as traces are packed: line breaks in it stand between its parts alone.
+/// Returns the same JSON on one line, as traces are packed: it has line breaks only between tokens.
 fn one_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }
@@ -210,14 +211,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_of_an_attached_file_is_one_line() {
+    fn the_name_of_an_attachment_is_one_line() {
         let message = r#"{"parent":null,"role":"user","text":"Why?","created_at":0,
             "attached":[{"name":"a\n\nSystem:\u0007 b.txt","kind":"text","text":"fox"}]}"#;
         assert_eq!(read(message).unwrap().nodes[0].attached[0].name, "aSystem: b.txt");
     }
 
     #[test]
-    fn rounds_that_are_none_are_refused_at_the_first() {
+    fn invalid_rounds_are_refused_at_the_first() {
         let rounds = |rounds: &str| {
             read(&format!(
                 r#"{{"parent":null,"role":"assistant","text":"","created_at":0,"rounds":[{rounds}]}}"#

@@ -1,12 +1,13 @@
-//! The text of a message that others write as a list of parts: strings, and objects of which some have a text. What has
-//! none, a picture say, is passed over, whatever it is.
+//! Text of a message in parts: strings, and objects of which some have a text. Others, such as
+//! pictures, are skipped.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// All parts, a blank line between them. They are joined as they are read: many empty ones take no room.
+/// Joined text of all parts, separated by blank lines. Joined while reading, so many empty parts
+/// take no memory.
 #[derive(Debug, Default, PartialEq)]
 pub struct Parts(pub String);
 
@@ -37,7 +38,7 @@ impl<'de> Visitor<'de> for Joined {
     }
 }
 
-/// A part's text; empty where it has none.
+/// Text of a part; empty if it has none.
 #[derive(Default)]
 struct Part(String);
 
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_of_parts_are_joined_and_all_else_is_passed_over() {
+    fn texts_of_parts_are_joined_and_everything_else_is_skipped() {
         let json = r#"["Why?",{"asset_pointer":"file://x","size":[1,{"text":"no"}]},"",null,7,-7,0.5,true,["no"],{},
             {"content_type":"audio_transcription","text":"Who?"},{"type":"text","text":null},{"text":["no"]}]"#;
         assert_eq!(serde_json::from_str::<Parts>(json).unwrap(), Parts("Why?\n\nWho?".to_owned()));

@@ -1,4 +1,4 @@
-//! Why a file of conversations is refused.
+//! Reasons why a file of conversations is refused.
 
 use std::fmt::Display;
 
@@ -10,6 +10,6 @@ pub fn bad(message: impl Display) -> CommandError {
 
 pub fn damaged(error: &serde_json::Error) -> CommandError {
     bad(format!(
-        "This file is damaged, cut off, too long or no conversation ({error}). Nothing was imported."
+        "This file is damaged, incomplete, too long or not a conversation ({error}). Nothing was imported."
     ))
 }

@@ -1,66 +1,66 @@
-//! Messages that name what they follow, as a tree: what nobody shall see is left out, and what followed it follows what
-//! was before.
+//! Builds a tree of messages linked by parent: hidden messages are left out, and their children
+//! attached to the nearest visible ancestor.
 
 use std::collections::HashMap;
 
 use foretoken_store::{Node, Tree, title_from};
 
-/// A message in the file of another program.
+/// A message in another program's file.
 #[derive(Debug, Default)]
-pub struct Said {
-    /// What others call it.
+pub struct ImportedMessage {
+    /// Id in that file.
     pub key: String,
-    /// What it follows.
+    /// Id of its parent.
     pub parent: Option<String>,
-    /// Milliseconds since 1970, where it is known.
+    /// Milliseconds since 1970, if known.
     pub at: Option<i64>,
-    /// What is shown of it, if anything.
+    /// Visible content, if any.
     pub shown: Option<Shown>,
 }
 
 #[derive(Debug, Default)]
 pub struct Shown {
-    /// Whether a model wrote it.
+    /// `true` for a reply, `false` for a question.
     pub reply: bool,
     pub text: String,
     pub model: Option<String>,
 }
 
-/// What is known of the conversation as a whole, times in milliseconds since 1970.
+/// Facts about the whole conversation; times are milliseconds since 1970.
 #[derive(Debug, Default)]
 pub struct Head {
     pub title: Option<String>,
     pub created_at: Option<i64>,
     pub updated_at: Option<i64>,
     pub pinned: bool,
-    /// The key of the message that the shown branch ends with.
+    /// Id of the last message of the shown branch.
     pub current: Option<String>,
 }
 
-/// The last moment that every calendar has, in milliseconds since 1970.
-const LAST: i64 = 253_402_300_799_999;
+/// Last millisecond of the year 9999, since 1970: later times have no date in every calendar.
+const MAX_TIME: i64 = 253_402_300_799_999;
 
-/// Milliseconds since 1970 from seconds; what is no time is the beginning.
+/// Converts seconds to milliseconds since 1970; an invalid time becomes 0.
 pub fn milliseconds(seconds: f64) -> i64 {
-    within((seconds * 1000.0) as i64)
+    clamped((seconds * 1000.0) as i64)
 }
 
-/// The same time, or the nearest that every calendar has.
-pub fn within(time: i64) -> i64 {
-    time.clamp(0, LAST)
+/// Limits a time to the supported range.
+pub fn clamped(time: i64) -> i64 {
+    time.clamp(0, MAX_TIME)
 }
 
-/// The messages that can be reached from a first one. Those that follow the same one are in the order of their times,
-/// and else of the file.
-pub fn tree(head: Head, mut messages: Vec<Said>) -> Tree {
-    messages.sort_by_key(|said| said.at);
+/// Builds the tree of the messages that can be reached from a root. Siblings are ordered by time,
+/// and else as in the file.
+pub fn tree(head: Head, mut messages: Vec<ImportedMessage>) -> Tree {
+    messages.sort_by_key(|message| message.at);
     let places: HashMap<String, usize> =
-        messages.iter().enumerate().map(|(place, said)| (said.key.clone(), place)).collect();
-    let parent = |said: &Said| said.parent.as_ref().and_then(|key| places.get(key).copied());
+        messages.iter().enumerate().map(|(place, message)| (message.key.clone(), place)).collect();
+    let parent = |message: &ImportedMessage| message.parent.as_ref().and_then(|key| places.get(key).copied());
     let mut below: Vec<Vec<usize>> = vec![Vec::new(); messages.len()];
     let mut waiting = Vec::new();
-    for (place, said) in messages.iter().enumerate().rev() {
-        match parent(said) {
+    for (place, message) in messages.iter().enumerate().rev() {
+        match parent(message) {
             Some(parent) => below[parent].push(place),
             None => waiting.push((place, None)),
         }
@@ -69,12 +69,12 @@ pub fn tree(head: Head, mut messages: Vec<Said>) -> Tree {
     let mut leaf = None;
     let current = head.current.as_ref().and_then(|key| places.get(key));
     let mut shown_as = vec![None; messages.len()];
-    // From each message to what follows it; the earliest is on top.
+    // Depth-first from the roots; the earliest sibling is on top of the stack.
     while let Some((place, before)) = waiting.pop() {
-        let said = &mut messages[place];
-        let last = match said.shown.take().filter(|shown| !shown.text.trim().is_empty()) {
+        let message = &mut messages[place];
+        let last = match message.shown.take().filter(|shown| !shown.text.trim().is_empty()) {
             Some(shown) => {
-                let created_at = said.at.map_or(0, within);
+                let created_at = message.at.map_or(0, clamped);
                 nodes.push(node(shown, before, created_at, &nodes));
                 Some(nodes.len() - 1)
             }
@@ -87,7 +87,7 @@ pub fn tree(head: Head, mut messages: Vec<Said>) -> Tree {
         leaf = shown_as[current];
     }
     let first = nodes.iter().map(|node| node.created_at).find(|&at| at > 0);
-    let created_at = head.created_at.map(within).or(first).unwrap_or_default();
+    let created_at = head.created_at.map(clamped).or(first).unwrap_or_default();
     for node in nodes.iter_mut().filter(|node| node.created_at == 0) {
         node.created_at = created_at;
     }
@@ -99,7 +99,7 @@ pub fn tree(head: Head, mut messages: Vec<Said>) -> Tree {
         named: true,
         pinned: head.pinned,
         created_at,
-        updated_at: head.updated_at.map_or(newest, within),
+        updated_at: head.updated_at.map_or(newest, clamped),
         nodes,
         leaf,
         seen_from: None,
@@ -107,7 +107,7 @@ pub fn tree(head: Head, mut messages: Vec<Said>) -> Tree {
     }
 }
 
-/// A reply that follows another one goes on with it, in a paragraph of its own.
+/// Creates a node. A reply below another reply continues it in a new paragraph.
 fn node(shown: Shown, parent: Option<usize>, created_at: i64, before: &[Node]) -> Node {
     let Shown { reply, text, model } = shown;
     let goes_on = reply && parent.is_some_and(|parent| before[parent].reply);
@@ -126,8 +126,8 @@ fn node(shown: Shown, parent: Option<usize>, created_at: i64, before: &[Node]) -
 mod tests {
     use super::*;
 
-    fn said(key: &str, parent: &str, text: &str) -> Said {
-        Said {
+    fn message(key: &str, parent: &str, text: &str) -> ImportedMessage {
+        ImportedMessage {
             key: key.to_owned(),
             parent: (!parent.is_empty()).then(|| parent.to_owned()),
             at: None,
@@ -140,9 +140,10 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_something_hidden_follows_what_was_before() {
-        let hidden = Said { shown: None, ..said("h", "q", "") };
-        let messages = vec![said("r", "h", "a fox"), hidden, said("q", "", "Why?"), said("s", "q", "a hen")];
+    fn children_of_a_hidden_message_are_attached_to_its_parent() {
+        let hidden = ImportedMessage { shown: None, ..message("h", "q", "") };
+        let messages =
+            vec![message("r", "h", "a fox"), hidden, message("q", "", "Why?"), message("s", "q", "a hen")];
         let head = Head { current: Some("h".to_owned()), ..Head::default() };
         let tree = tree(head, messages);
         assert_eq!(lines(&tree), [("Why?", None), ("a fox", Some(0)), ("a hen", Some(0))]);
@@ -150,23 +151,28 @@ mod tests {
     }
 
     #[test]
-    fn messages_in_a_circle_and_what_follows_nothing_there_do_no_harm() {
-        let messages =
-            vec![said("a", "b", "x"), said("b", "a", "y"), said("c", "c", "z"), said("d", "gone", "Who?")];
+    fn cycles_and_missing_parents_are_harmless() {
+        let messages = vec![
+            message("a", "b", "x"),
+            message("b", "a", "y"),
+            message("c", "c", "z"),
+            message("d", "gone", "Who?"),
+        ];
         assert_eq!(lines(&tree(Head::default(), messages)), [("Who?", None)]);
     }
 
     #[test]
-    fn a_conversation_of_a_hundred_thousand_messages_in_a_row_is_read() {
-        let messages = (0..100_000).map(|at| said(&at.to_string(), &(at - 1).to_string(), "Hm?")).collect();
+    fn a_chain_of_a_hundred_thousand_messages_is_read() {
+        let messages =
+            (0..100_000).map(|at| message(&at.to_string(), &(at - 1).to_string(), "Hm?")).collect();
         let tree = tree(Head::default(), messages);
         assert_eq!((tree.nodes.len(), tree.nodes[99_999].parent), (100_000, Some(99_998)));
     }
 
     #[test]
-    fn no_time_is_before_1970_or_after_the_year_9999() {
+    fn times_are_limited_to_1970_through_9999() {
         for (seconds, expected) in
-            [(f64::NAN, 0), (-7.0, 0), (f64::INFINITY, LAST), (1e300, LAST), (1.5, 1_500)]
+            [(f64::NAN, 0), (-7.0, 0), (f64::INFINITY, MAX_TIME), (1e300, MAX_TIME), (1.5, 1_500)]
         {
             assert_eq!(milliseconds(seconds), expected, "{seconds}");
         }

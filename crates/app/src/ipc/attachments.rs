@@ -1,18 +1,18 @@
-//! Files beside a question, as text.
+//! Attachments of questions, as text.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Bytes of text that a file may have: more than the contexts of models hold.
+/// Most bytes of an attachment's text: more than the contexts of models hold.
 pub const ATTACHMENT_BYTES: usize = 4 << 20;
 
-/// Bytes that a file may have of which the text is taken: a PDF has much in it that is no text.
+/// Most bytes of a file from which text is extracted: much of a PDF is not text.
 pub const FILE_BYTES: usize = 64 << 20;
 
-/// Files that may stand beside one question.
+/// Most attachments of one question.
 pub const ATTACHMENTS: usize = 20;
 
-/// What the text was taken from.
+/// Kind of file that the text was extracted from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
@@ -21,7 +21,7 @@ pub enum AttachmentKind {
     Pdf,
 }
 
-/// A file as its message lists it.
+/// An attachment as its message lists it, without the text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Attachment {
@@ -29,12 +29,12 @@ pub struct Attachment {
     pub id: i64,
     pub name: String,
     pub kind: AttachmentKind,
-    /// Of its text.
+    /// Size of the text in bytes.
     #[ts(type = "number")]
     pub bytes: i64,
 }
 
-/// A file with what is in it.
+/// An attachment with its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Attached {
@@ -43,12 +43,12 @@ pub struct Attached {
     pub text: String,
 }
 
-/// What a person sends.
+/// A message that a person sends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Sent {
     pub text: String,
-    /// Files that are stored already, by their numbers: those of a question that is changed. They come first.
+    /// Ids of stored attachments to keep: those of an edited question. They come first.
     #[serde(default)]
     #[ts(type = "Array<number>")]
     pub kept: Vec<i64>,
@@ -62,12 +62,12 @@ impl From<&str> for Sent {
     }
 }
 
-/// The tokens of a text.
+/// Token count of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct TokenCount {
     pub tokens: u32,
-    /// Counted by the tokenizer of the model that replies; estimated otherwise.
+    /// `true` if the tokenizer of the model that replies counted; otherwise an estimate.
     pub exact: bool,
 }
 
@@ -75,9 +75,9 @@ pub struct TokenCount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ContextUse {
-    /// Everything: system prompt, files and messages.
+    /// All tokens: system prompt, attachments and messages.
     pub used: TokenCount,
     pub system_prompt: TokenCount,
-    /// Files of the messages that the model sees.
+    /// Attachments of the messages in the context.
     pub attachments: TokenCount,
 }

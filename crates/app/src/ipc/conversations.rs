@@ -1,4 +1,4 @@
-//! Conversations, and replies while they are written.
+//! Conversations, their messages, and events of a reply.
 
 use foretoken_engine::trace::{Finish, Round, Speedup, Summary};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ pub struct Conversation {
     /// Milliseconds since 1970.
     #[ts(type = "number")]
     pub updated_at: i64,
-    /// The first message that the model still sees; `None` while it sees all.
+    /// First message in the model's context; `None` if it has all messages.
     #[ts(type = "number | null")]
     pub seen_from: Option<i64>,
 }
@@ -42,26 +42,26 @@ pub struct Message {
     /// Milliseconds since 1970.
     #[ts(type = "number")]
     pub created_at: i64,
-    /// Replies: how it ended; `None` for one that failed or was under way when the program was killed.
+    /// Replies: reason for the end; `None` for one that failed or was interrupted by a kill.
     pub finish: Option<Finish>,
-    /// Replies: its numbers.
+    /// Replies: statistics.
     pub summary: Option<Summary>,
     /// Replies: labels of the target and the draft that wrote it.
     pub target: Option<String>,
     pub draft: Option<String>,
-    /// Replies that failed: the sentence that says why.
+    /// Failed replies: the error message.
     pub problem: Option<String>,
-    /// The message it follows; `None` for the first of a conversation.
+    /// Message before this one; `None` for the first of a conversation.
     #[ts(type = "number | null")]
     pub parent: Option<i64>,
-    /// What follows the same message, itself among it, oldest first: each begins a branch.
+    /// Messages with the same parent, this one included, oldest first: each begins a branch.
     #[ts(type = "Array<number>")]
     pub siblings: Vec<i64>,
-    /// The files beside a question.
+    /// Attachments of a question.
     pub attachments: Vec<Attachment>,
-    /// Replies that could not be stored yet: the sentence that says why.
+    /// Replies that could not be stored yet: the error message.
     pub unstored: Option<String>,
-    /// Replies: speed-up over plain decoding, of a continued reply that of all parts up to this one.
+    /// Replies: speed-up over plain decoding; for a continued reply, of all parts up to this one.
     pub speedup: Option<Speedup>,
 }
 
@@ -72,11 +72,11 @@ pub struct SearchHit {
     pub conversation: Conversation,
     #[ts(type = "number")]
     pub message: i64,
-    /// Text around the hit; the hit itself stands between U+0002 and U+0003.
+    /// Text around the match; the match itself stands between U+0002 and U+0003.
     pub excerpt: String,
 }
 
-/// What is exported, and how.
+/// Conversations to export, and the format.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, TS)]
 #[ts(export)]
 pub struct Export {
@@ -84,9 +84,9 @@ pub struct Export {
     #[ts(type = "number | null")]
     pub conversation: Option<i64>,
     pub form: ExportForm,
-    /// Whether JSON has the traces of replies, too.
+    /// Includes the traces of replies in JSON.
     pub traces: bool,
-    /// What the person is called in Markdown.
+    /// Name of the person in Markdown.
     pub you: String,
 }
 
@@ -94,61 +94,61 @@ pub struct Export {
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ExportForm {
-    /// Everything: all branches, and how each reply was written.
+    /// Everything: all branches, and the models and settings of each reply.
     Json,
-    /// The branch that is shown, to be read.
+    /// The shown branch, for reading.
     Markdown,
 }
 
-/// How far an import is.
+/// Progress of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, TS)]
 #[ts(export)]
 pub struct ImportProgress {
-    /// Of the file, 0 to 1.
+    /// Share of the file that was read, 0 to 1.
     pub share: f32,
-    /// That are new so far.
+    /// Number of new conversations so far.
     pub conversations: u32,
 }
 
-/// What came of an import.
+/// Result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[ts(export)]
 pub struct Imported {
-    /// Conversations that are new.
+    /// Number of new conversations.
     pub added: u32,
-    /// Conversations that were here already.
+    /// Number of conversations that existed already.
     pub known: u32,
-    /// The last of the new ones.
+    /// The last new conversation.
     #[ts(type = "number | null")]
     pub last: Option<i64>,
 }
 
-/// Sent on the channel of what begins a reply.
+/// Events of a reply, sent on the channel of the command that began it.
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
-#[allow(clippy::large_enum_variant, reason = "sent and gone; nobody keeps many")]
+#[allow(clippy::large_enum_variant, reason = "sent immediately and not stored")]
 pub enum ReplyEvent {
-    /// The question is stored and the reply begins: both are shown after the message they follow. `user` is `None` where
-    /// nothing was asked anew.
+    /// The question is stored and the reply begins: both are shown below their parents. `user` is
+    /// `None` if there is no new question.
     Started { conversation: Conversation, user: Option<Message>, reply: Message },
-    /// A part of the reply that ended with the context, as stored. The next `Started` continues it.
+    /// A part of the reply that filled the context, as stored. The next `Started` continues it.
     PartEnded { reply: Message },
     /// Prompt tokens processed so far.
     Prompt { done: u32, total: u32 },
-    /// What a round added to the reply, and how it came about.
+    /// A round's text, and the drafting behind it.
     Round {
         #[ts(as = "Round")]
         round: SharedRound,
     },
-    /// The speed-up of the reply so far, with the parts it continues; sent a few times a second.
+    /// Speed-up of the reply so far, including the parts it continues; sent a few times a second.
     Speedup { speedup: Speedup },
-    /// What was added to a reply that has no rounds.
+    /// Text added to a reply without rounds.
     Text { delta: String },
 }
 
-/// What a reply ends with: as it is stored, which replaces the streamed preview. One in which nothing is may have left
-/// another in its place.
+/// A finished reply as stored, which replaces the streamed preview. An empty reply may have been
+/// removed in favour of another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Reply {

@@ -1,4 +1,4 @@
-//! What the engine is doing, and whether it speculates.
+//! Status of the engine, and the state of drafting.
 
 use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::sampling::ModelPenalties;
@@ -8,57 +8,58 @@ use ts_rs::TS;
 
 use super::models::{DraftOption, ModelEntry};
 
-/// What the engine is doing. Sent whole at first, then [what changed](EngineStatus::changes).
+/// Status of the engine. Sent completely at first, then as [changes](EngineStatus::changes).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct EngineStatus {
     pub phase: EnginePhase,
-    /// For a person: what is being loaded, or what went wrong and what to do.
+    /// Message for the user: the model being loaded, or what went wrong and what to do.
     pub message: Option<String>,
     /// The model whose weights are being read.
     pub loading: Option<Loading>,
     /// The loaded target.
     pub target: Option<ModelEntry>,
-    /// Whether the target thinks before it answers when nothing is said about it; `None` where its template has no
-    /// switch for that.
+    /// Default of the target's reasoning switch; `None` if its template has no such switch.
     pub thinks: Option<bool>,
     /// Penalties of replies with automatic penalties by the loaded target.
     pub penalties: ModelPenalties,
-    /// All models on this computer, usable as target or not, with the reason if not.
+    /// All models on this computer, whether usable as a target or not; unusable ones with the
+    /// reason.
     pub targets: Vec<ModelEntry>,
-    /// All drafts for the loaded target, the best first, the unusable ones last and with their reason.
+    /// All drafts for the loaded target, the best first, unusable ones last with the reason.
     pub drafts: Vec<DraftOption>,
-    /// Id of the draft that is in use; empty before there is one.
+    /// Id of the draft in use; empty before one was chosen.
     pub draft: String,
     pub why: Why,
-    /// What computes for the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
+    /// Device of the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
     pub device: String,
-    /// What had been chosen when it was loaded.
+    /// Device choice with which the target was loaded.
     pub device_choice: DeviceChoice,
-    /// What computes for the draft model, where there is one.
+    /// Device of the draft model, if there is one.
     pub draft_device: Option<String>,
-    /// Sentences that say why something else computes than what was chosen.
+    /// Sentences that say why another device is used than the chosen one.
     pub device_remarks: Vec<String>,
-    /// Sentences that say what was measured of devices, and which one follows from it.
+    /// Sentences that say what was measured of devices, and which one was chosen because of it.
     pub device_notes: Vec<String>,
-    /// What there is to choose from, usable or not, as far as anybody looked.
+    /// Devices found so far, usable or not.
     pub devices: Vec<DeviceOption>,
     pub memory: MemoryUse,
-    /// Tokens of a prompt that the target reads per second, measured on the last long one; `None` before that.
+    /// Prefill rate of the target in tokens per second, measured on the last long prompt; `None`
+    /// before that.
     pub reading_rate: Option<f64>,
-    /// Number of the settings that were taken up last; the page is shown the choices of later ones.
+    /// Revision of the settings in effect; the page shows the choices of newer settings.
     #[serde(skip)]
     #[ts(skip)]
     pub revision: u64,
 }
 
-/// Some fields of an [`EngineStatus`], by their names.
+/// Changed fields of an [`EngineStatus`], by name.
 pub type EngineChange = serde_json::Map<String, serde_json::Value>;
 
-/// Puts those fields into a change that differ; all of them without a status before.
+/// Adds the changed fields to a change; all of them without an earlier status.
 macro_rules! changes {
     ($now:expr, $before:expr, $($field:ident),*) => {{
-        // Names them all, so that none is forgotten.
+        // Destructures every field, so none is forgotten.
         let EngineStatus { $($field),*, revision: _ } = $now;
         let mut change = EngineChange::new();
         $(if $before.is_none_or(|before: &EngineStatus| before.$field != *$field) {
@@ -70,8 +71,8 @@ macro_rules! changes {
 }
 
 impl EngineStatus {
-    /// What is different from `before`; everything without it. So a percent of loading does not carry the lists of
-    /// models.
+    /// Returns the fields that differ from `before`; all without it. A percent of loading then does
+    /// not send the model lists again.
     pub fn changes(&self, before: Option<&Self>) -> EngineChange {
         changes!(
             self,
@@ -98,16 +99,16 @@ impl EngineStatus {
     }
 }
 
-/// A choice of what computes.
+/// A device that can be chosen.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct DeviceOption {
     pub choice: DeviceChoice,
-    /// "CPU", "AMD Radeon 780M".
+    /// Name: "CPU", "AMD Radeon 780M".
     pub name: String,
-    /// "8 threads", "AVX-512"; "Vulkan", "bit-identical to the CPU".
+    /// Details: "8 threads", "AVX-512"; "Vulkan", "bit-identical to the CPU".
     pub details: Vec<String>,
-    /// Why it cannot be used here; `None` when it can.
+    /// Reason why it cannot be used here; `None` if it can.
     pub problem: Option<String>,
 }
 
@@ -115,18 +116,18 @@ pub struct DeviceOption {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct MemoryUse {
-    /// What the loaded models take with room for a conversation, estimated; 0 without one, and for one in a
-    /// GPU's own memory.
+    /// Memory of the loaded target with space for a conversation, estimated; 0 without one, and for
+    /// one in a GPU's own memory.
     #[ts(type = "number")]
     pub target_bytes: u64,
     #[ts(type = "number")]
     pub draft_bytes: u64,
-    /// What this program takes in all.
+    /// Memory of the whole program.
     #[ts(type = "number")]
     pub process_bytes: u64,
     #[ts(type = "number")]
     pub free_bytes: u64,
-    /// Memory of the GPU that computes, and how much of it is free; 0 without one.
+    /// Memory of the GPU in use, and how much of it is free; 0 without one.
     #[ts(type = "number")]
     pub gpu_bytes: u64,
     #[ts(type = "number")]
@@ -144,37 +145,38 @@ pub enum EnginePhase {
     Failed,
 }
 
-/// How far loading a model has come.
+/// Progress of loading a model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Loading {
-    /// [`super::ModelEntry::label`].
+    /// Label of the model, see [`super::ModelEntry::label`].
     pub label: String,
-    /// Of its bytes, 0..=100.
+    /// Percent of its bytes, 0..=100.
     pub percent: u32,
-    /// It is the draft; else the target.
+    /// `true` for the draft, `false` for the target.
     pub draft: bool,
 }
 
-/// The why line: whether replies are drafted, and the reason. The page puts it into words.
+/// State of drafting, and the reason. The page turns it into a sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Why {
     pub state: Speculating,
-    /// On: the label of what drafts.
+    /// On: label of the drafter.
     pub drafter: Option<String>,
-    /// On: the draft length K; `None` while the governor has yet to choose it.
+    /// On: draft length K; `None` until the governor has chosen it.
     pub length: Option<u32>,
-    /// Paused: why.
+    /// Paused: the reason.
     pub reason: Option<LengthReason>,
-    /// Paused: expected speed with the best draft length over that of plain decoding.
+    /// Paused: expected speed with the best draft length, relative to plain decoding.
     pub expected: Option<f32>,
-    /// Off: why. Else what differs from the settings; empty where nothing does. Without a full stop at its end.
+    /// Off: the reason. Otherwise deviations from the settings; empty without any. Without a full
+    /// stop at the end.
     pub text: String,
 }
 
 impl Why {
-    /// Nothing is drafted, for this reason.
+    /// Drafting is off for this reason.
     pub fn off(reason: &str) -> Self {
         let text = reason.trim_end_matches('.').to_owned();
         Self { state: Speculating::Off, drafter: None, length: None, reason: None, expected: None, text }
@@ -199,11 +201,11 @@ pub enum Speculating {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Board;
+    use crate::observable::Observable;
 
     #[test]
-    fn a_percent_of_loading_carries_nothing_else() {
-        let before = Board::starting().status();
+    fn a_percent_of_loading_sends_no_other_field() {
+        let before = Observable::starting().get();
         let loading = Loading { label: "Starter".to_owned(), percent: 7, draft: false };
         let now = EngineStatus { loading: Some(loading), ..before.clone() };
         let change = serde_json::to_string(&now.changes(Some(&before))).unwrap();
@@ -213,7 +215,7 @@ mod tests {
 
     #[test]
     fn the_first_change_is_the_whole_status() {
-        let status = Board::starting().status();
+        let status = Observable::starting().get();
         assert_eq!(serde_json::Value::from(status.changes(None)), serde_json::to_value(&status).unwrap());
     }
 }

@@ -1,14 +1,14 @@
-//! What crosses about models that are not loaded: what the hub offers, downloads, advice on drafts.
+//! Types for models that are not loaded: the hub's models, downloads, advice on drafts.
 
 use foretoken_engine::trace::Speedup;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Models that share a vocabulary: any of the drafts suits any of the targets.
+/// Models that share a vocabulary: each draft fits each target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct CatalogueFamily {
-    /// Names the sentence that describes the family: one of `facts.families`.
+    /// Id that selects the family's description, one of `facts.families`.
     pub id: String,
     pub name: String,
     pub uses: Vec<Use>,
@@ -18,13 +18,13 @@ pub struct CatalogueFamily {
     pub heads: Vec<CatalogueModel>,
 }
 
-/// What models of a family are good at, besides chats.
+/// Strengths of a family's models besides chats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Use {
     Code,
-    /// Thinking before the answer.
+    /// Reasoning before the answer.
     Reasoning,
     /// Texts in many languages.
     Languages,
@@ -34,51 +34,52 @@ pub enum Use {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct CatalogueModel {
-    /// `owner/name:file`, or `owner/name` for a folder: the id of its download and, once it is installed, its
-    /// [`super::ModelEntry::name`].
+    /// `owner/name:file`, or `owner/name` for a folder: the id of its download and, once installed,
+    /// its [`super::ModelEntry::name`].
     pub id: String,
     pub repository: String,
     pub file: Option<String>,
-    /// "Qwen3 8B · Q4_K_M".
+    /// Label: "Qwen3 8B · Q4_K_M".
     pub label: String,
     #[ts(type = "number")]
     pub size_bytes: u64,
-    /// What running it takes, estimated; for a target together with the largest draft of its family.
+    /// Memory needed to run it, estimated; for a target together with the largest draft of its
+    /// family.
     #[ts(type = "number")]
     pub memory_bytes: u64,
-    /// Whether that much memory is free now, or taken by models that would make way.
+    /// `true` if that much memory is free, or used by models that would be unloaded.
     pub fits: bool,
-    /// Whether the disk has room for it, or it is here.
+    /// `true` if the disk has space for it, or it is installed.
     pub has_disk: bool,
-    /// Without drafts, on this computer, reckoned; `None` where nothing is known of what computes.
+    /// Estimated tokens per second without drafts on this computer; `None` if its speed is unknown.
     pub tokens_per_second: Option<f64>,
     #[ts(type = "number")]
     pub parameters: u64,
-    /// "unknown" where nobody says it.
+    /// Licence, "unknown" if the makers name none.
     pub licence: String,
-    /// Its licence has to be accepted on the hub first, and a token says who asks.
+    /// `true` if its licence must be accepted on the hub first, which requires a token.
     pub gated: bool,
 }
 
-/// A pair that suits this computer.
+/// A recommended pair for this computer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Recommendation {
     pub kind: RecommendationKind,
-    /// What running it takes is together with the draft.
+    /// The target; its memory includes the draft.
     pub target: CatalogueModel,
     pub draft: CatalogueModel,
-    /// Tokens per second with drafts over those without, the lowest and the highest that were measured of the pair
-    /// on other computers; `None` where it was not.
+    /// Lowest and highest speed-up over plain decoding measured with this pair on other computers;
+    /// `None` if it was not measured.
     pub speedup: Option<[f64; 2]>,
 }
 
-/// Why a pair is recommended.
+/// Reason for a recommendation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum RecommendationKind {
-    /// The strongest that fits and is fast enough.
+    /// The strongest pair that fits and is fast enough.
     Best,
     /// At least twice as fast.
     Faster,
@@ -95,18 +96,18 @@ pub struct FoundRepository {
     #[ts(type = "number")]
     pub downloads: u64,
     pub licence: Option<String>,
-    /// Whether its licence has to be accepted on the hub first.
+    /// `true` if its licence must be accepted on the hub first.
     pub gated: bool,
 }
 
-/// What a repository of the hub offers.
+/// Contents of a repository of the hub.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Repository {
     pub id: String,
     pub licence: Option<String>,
     pub gated: bool,
-    /// Its GGUF models, and the whole repository where it is a safetensors folder.
+    /// GGUF models, and the whole repository if it is a safetensors folder.
     pub files: Vec<RepositoryFile>,
 }
 
@@ -116,18 +117,18 @@ pub struct Repository {
 pub struct RepositoryFile {
     /// `owner/name:file`, or `owner/name` for a safetensors folder; see [`CatalogueModel::id`].
     pub id: String,
-    /// `None` for a safetensors folder; of a split GGUF model the first part.
+    /// `None` for a safetensors folder; for a split GGUF model the first part.
     pub file: Option<String>,
-    /// All parts together.
+    /// Size of all parts together.
     #[ts(type = "number")]
     pub size_bytes: u64,
     #[ts(type = "number")]
     pub memory_bytes: u64,
-    /// Whether that much memory is free now.
+    /// `true` if that much memory is free now.
     pub fits: bool,
 }
 
-/// A model on its way here.
+/// Download of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Download {
@@ -141,7 +142,7 @@ pub struct Download {
     pub total_bytes: u64,
     pub bytes_per_second: f64,
     pub state: DownloadState,
-    /// Why it failed, or paused by itself.
+    /// Reason why it failed, or paused by itself.
     pub reason: Option<String>,
 }
 
@@ -151,17 +152,17 @@ pub struct Download {
 pub enum DownloadState {
     Queued,
     Running,
-    /// Another program downloads the same file; this one goes on when that one ends.
+    /// Another program downloads the same file; this download continues when that one ends.
     Waiting,
-    /// All of it is here, and is compared with its checksum.
+    /// All bytes are downloaded and are compared with the checksum.
     Verifying,
-    /// By a person, or for the `reason`; goes on when it is resumed.
+    /// Paused by the user, or for the `reason`; continues when it is resumed.
     Paused,
     Done,
     Failed,
 }
 
-/// Where the hub's access token comes from.
+/// Origin of the hub's access token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
@@ -169,13 +170,13 @@ pub enum TokenSource {
     None,
     /// `HF_TOKEN`.
     Environment,
-    /// The system's keyring.
+    /// The system keyring.
     Keyring,
     /// The file that the hub's own tools write.
     File,
 }
 
-/// Files that a person drags over the window.
+/// Files that the user drags over the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
@@ -185,20 +186,20 @@ pub enum FileDrag {
     Dropped { files: Vec<Dropped> },
 }
 
-/// What a file is taken for.
+/// Use of a dropped file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum FileKind {
     Model,
     Trace,
-    /// Exported by this program or another.
+    /// Exported conversations of this program or another.
     Conversations,
-    /// Anything else: it is attached, if it is text.
+    /// Any other file: attached if it is text.
     Attachment,
 }
 
-/// A file that was let go of over the window.
+/// A file dropped on the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Dropped {
@@ -206,7 +207,7 @@ pub struct Dropped {
     pub kind: FileKind,
 }
 
-/// What a trial of an installed draft for the loaded target has come to; sent again whenever that changes.
+/// State of a trial of an installed draft for the loaded target; sent again at every change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Advice {
@@ -214,7 +215,7 @@ pub struct Advice {
     pub id: String,
     pub state: AdviceState,
     pub probe: Option<Probe>,
-    /// Failed: the sentence that says why.
+    /// Failed: the error message.
     pub reason: Option<String>,
 }
 
@@ -232,24 +233,24 @@ pub enum AdviceState {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct PairSpeedup {
-    /// Labels of the target and the draft, as their replies have them.
+    /// Labels of the target and the draft, as stored with their replies.
     pub target: String,
     pub draft: String,
     pub speedup: Speedup,
 }
 
-/// What a short probe of a draft measured.
+/// Result of a short probe of a draft.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Probe {
-    /// Accepted of those judged.
+    /// Accepted drafted tokens over all judged ones.
     pub acceptance: f64,
-    /// The length with the greatest speed; 0 when drafting does not pay.
+    /// Draft length with the greatest speed; 0 if drafting is slower than plain decoding.
     pub draft_length: u32,
-    /// Predicted, at that length.
+    /// Predicted tokens per second at that length.
     pub tokens_per_second: f64,
     pub plain_tokens_per_second: f64,
     pub speedup: f64,
-    /// How many tokens were probed.
+    /// Number of probed tokens.
     pub tokens: u32,
 }

@@ -6,44 +6,46 @@ use ts_rs::TS;
 
 use super::settings::DRAFT_NONE;
 
-/// A model on this computer, or on a server elsewhere, where nothing is known of its size.
+/// A model on this computer, or on a remote server; the size of a remote one is unknown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ModelEntry {
-    /// `smollm2`, `starter`, `starter-draft`, the path of a file or folder, or `remote:SERVER/MODEL`.
+    /// `smollm2`, `starter`, `starter-draft`, the path of a file or folder, or
+    /// `remote:SERVER/MODEL`.
     pub id: String,
-    /// "SmolLM2 135M Instruct · Q4_1".
+    /// Label: "SmolLM2 135M Instruct · Q4_1".
     pub label: String,
-    /// One line: architecture, size on disk, context.
+    /// Details in one line: architecture, size on disk, context.
     pub detail: String,
     pub kind: ModelKind,
-    /// Where it is from: below the models folder its path there, for a download `owner/name:file` or
-    /// `owner/name`, of a remote one what its server calls it, else its path.
+    /// Origin: the path below the models folder, `owner/name:file` or `owner/name` of a download, a
+    /// remote server's own name for the model, or else the path.
     pub name: String,
-    /// Weights on disk, all parts together; 0 when the model could not be read.
+    /// Size of the weights on disk, all parts together; 0 if the model could not be read.
     #[ts(type = "number")]
     pub size_bytes: u64,
-    /// What running it takes, estimated.
+    /// Memory needed to run it, estimated.
     #[ts(type = "number")]
     pub memory_bytes: u64,
-    /// Whether that much memory was free when the list was made.
+    /// `true` if that much memory was free when the list was made.
     pub fits: bool,
-    /// 0 when the model could not be read.
+    /// Number of parameters; 0 if the model could not be read.
     #[ts(type = "number")]
     pub parameters: u64,
-    /// Context length in tokens; 0 when the model could not be read, or its server does not say.
+    /// Context length in tokens; 0 if the model could not be read, or its server does not report
+    /// it.
     pub context: u32,
-    /// How its makers say that tokens are best chosen; `None` where nobody knows.
+    /// Sampling settings that its makers recommend; `None` if unknown.
     pub recommended: Option<Recommended>,
-    /// "apache-2.0"; `None` where nobody says it.
+    /// Licence: "apache-2.0"; `None` if unknown.
     pub licence: Option<String>,
-    /// Bytes of weights that a token reads; 0 when the model could not be read.
+    /// Bytes of weights read per token; 0 if the model could not be read.
     #[serde(skip)]
     #[ts(skip)]
     pub read_bytes: u64,
-    /// `None` where nothing is known of how fast it is on this computer.
+    /// Speed on this computer; `None` if unknown.
     pub speed: Option<ModelSpeed>,
-    /// Why it cannot be used as a target; `None` when it can.
+    /// Reason why it cannot be used as a target; `None` if it can.
     pub problem: Option<Problem>,
 }
 
@@ -53,36 +55,36 @@ pub struct ModelEntry {
 pub struct ModelSpeed {
     /// Without drafts.
     pub plain: Option<f64>,
-    /// With drafts, in the last reply that had them.
+    /// With drafts, in the last reply that used them.
     pub drafted: Option<f64>,
-    /// In replies; else reckoned from how fast this computer reads weights.
+    /// `true` if measured in replies; otherwise estimated from this computer's memory bandwidth.
     pub measured: bool,
 }
 
-/// Why a model cannot be used.
+/// Reason why a model cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Problem {
     /// In a few words: "other vocabulary".
     pub short: String,
-    /// In full.
+    /// As a full explanation.
     pub reason: String,
 }
 
-/// Where a model came from.
+/// Origin of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ModelKind {
-    /// It comes with the program.
+    /// Comes with the program.
     Bundled,
-    /// Put into the models folder.
+    /// Is in the models folder.
     Local,
-    /// In the hub's cache, by this program or another.
+    /// Is in the hub's cache, downloaded by this program or another.
     Downloaded,
     /// Added by path: can be taken off the list, and the file stays.
     Added,
-    /// On a server elsewhere, see [`super::RemoteServer`].
+    /// On a remote server, see [`super::RemoteServer`].
     Remote,
 }
 
@@ -93,14 +95,14 @@ pub struct DraftOption {
     pub id: String,
     pub label: String,
     pub detail: String,
-    /// What speaks for it, in a word or two: "last used", "known pair".
+    /// Main reason for choosing it, in a word or two: "last used", "known pair".
     pub merit: Option<String>,
-    /// Why it cannot draft for the loaded target; `None` when it can.
+    /// Reason why it cannot draft for the loaded target; `None` if it can.
     pub problem: Option<Problem>,
 }
 
 impl DraftOption {
-    /// Whether anything is drafted with it.
+    /// Returns `false` for plain decoding.
     pub fn drafts(&self) -> bool {
         self.id != DRAFT_NONE
     }

@@ -1,4 +1,4 @@
-//! Presets, and what a conversation is written with.
+//! Presets, and a conversation's own settings.
 
 use std::ops::RangeInclusive;
 
@@ -7,10 +7,10 @@ use foretoken_engine::speculation::Speculation;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Letters that the name of a preset may have.
+/// Length of a preset's name in characters.
 pub const PRESET_NAME: RangeInclusive<u32> = 1..=60;
 
-/// What replies are written with, whoever writes them.
+/// Settings of replies, independent of the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
@@ -23,30 +23,31 @@ pub struct PresetValues {
     pub max_tokens: u32,
 }
 
-/// Such values under a name.
+/// Named values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct Preset {
-    /// Its own for good; of one that comes with the program a word such as `precise`.
+    /// Permanent id; for a built-in preset a word such as `precise`.
     pub id: String,
-    /// What the person calls it: [`PRESET_NAME`] letters. Those that come with the program are called by the page.
+    /// Name given by the user, of [`PRESET_NAME`] characters. The page names built-in presets.
     pub name: String,
     pub values: PresetValues,
 }
 
-/// What a conversation is written with, or a new one would be.
+/// Settings of a conversation, or of a new one.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct ConversationSetup {
-    /// Id of the target that wrote the last reply, see [`super::ModelEntry::id`]; `None` before there was one.
+    /// Id of the target that wrote the last reply, see [`super::ModelEntry::id`]; `None` before the
+    /// first.
     pub target: Option<String>,
-    /// Id of what drafted for it.
+    /// Id of the draft of that reply.
     pub draft: Option<String>,
-    /// Whether the values were chosen for it; where not, they are the settings', and follow them.
+    /// `true` if the values were chosen for this conversation; otherwise they follow the settings.
     pub own: bool,
-    /// Id of the preset that the values are from and still are as it had them; it may be gone.
+    /// Id of the preset whose values these still are; the preset may have been deleted.
     pub preset: Option<String>,
     pub values: PresetValues,
 }

@@ -1,4 +1,4 @@
-//! Checks of stored replies, the arena, and what traces take on disk.
+//! Checks of stored replies, the arena, and disk space of traces.
 
 use std::ops::RangeInclusive;
 
@@ -8,7 +8,7 @@ use foretoken_engine::token::TokenId;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// How far a check has come, in tokens of the reply.
+/// Progress of a check, in tokens of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct CheckProgress {
@@ -16,43 +16,44 @@ pub struct CheckProgress {
     pub total: u32,
 }
 
-/// What a check of a stored reply found.
+/// Result of checking a stored reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
 pub enum ReplyCheck {
     /// The reply was decoded again without drafts.
     Text {
-        /// Of the reply; all were compared, or all up to the difference.
+        /// Number of compared tokens: all of the reply, or those up to the difference.
         tokens: u32,
-        /// That of both; `None` at temperature 0.
+        /// Seed of both replies; `None` at temperature 0.
         seed: Option<u32>,
-        /// The first one; `None` when all tokens are the same.
+        /// First difference; `None` if all tokens are equal.
         difference: Option<TextDifference>,
     },
-    /// In the fastest mode each reply is another. So the target read this one again without drafts, and the
-    /// probabilities by which drafted tokens were judged are compared with those it gives then.
+    /// The fastest mode samples another reply each time. So the target processed this one again
+    /// without drafts, and the probabilities that judged its drafted tokens are compared with the
+    /// new ones.
     Distribution {
         judged: u32,
-        /// Probabilities that are not the same.
+        /// Number of probabilities that differ.
         different: u32,
-        /// Between two probabilities.
+        /// Largest difference between two probabilities.
         largest_difference: f32,
     },
 }
 
-/// Where a reply and the one without drafts part.
+/// First difference between a reply and the one without drafts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct TextDifference {
-    /// Counts from the first token of the reply.
+    /// Index of the token in the reply, from 0.
     pub position: u32,
-    /// `None` where that reply had already ended.
+    /// Token of the reply without drafts; `None` if it had already ended.
     pub with: Option<Candidate>,
     pub without: Option<Candidate>,
-    /// Between their logits; `None` when one has none.
+    /// Difference of their logits; `None` if one has none.
     pub gap: Option<f32>,
-    /// The logits are so close that rounding decided: numeric, and no bug.
+    /// `true` if the logits are so close that rounding decided: a numerical effect, not a bug.
     pub near_tie: bool,
 }
 
@@ -65,48 +66,48 @@ pub struct Candidate {
     pub logit: f32,
 }
 
-/// How one side of the arena drafts.
+/// Drafting of one side of the arena.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Setup {
-    /// As in [`super::Settings::draft`].
+    /// Id of the draft, as in [`super::Settings::drafts`].
     pub draft: String,
     pub speculation: Speculation,
     pub mode: Mode,
 }
 
-/// How many replies each set-up of an arena may write.
+/// Number of replies that each set-up of an arena may write.
 pub const ARENA_PAIRS: RangeInclusive<u32> = 1..=20;
-/// How long these may be at most, in tokens.
+/// Longest reply of an arena, in tokens.
 pub const ARENA_TOKENS: RangeInclusive<u32> = 16..=2048;
 
-/// Two set-ups that write a reply to the same prompt in turn.
+/// Two set-ups that take turns replying to the same prompt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ArenaRequest {
     pub prompt: String,
     pub setups: [Setup; 2],
-    /// Each set-up writes so many replies: [`ARENA_PAIRS`].
+    /// Number of replies of each set-up: [`ARENA_PAIRS`].
     pub pairs: u32,
-    /// [`ARENA_TOKENS`].
+    /// Longest reply in tokens: [`ARENA_TOKENS`].
     pub max_tokens: u32,
 }
 
-/// Sent while the arena runs.
+/// Events of a running arena.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[ts(export)]
 pub enum ArenaEvent {
-    /// A set-up, 0 or 1, begins to write; who is first alternates.
+    /// Set-up 0 or 1 begins to write; the first one alternates.
     Run {
         pair: u32,
         setup: u32,
     },
     Progress {
-        /// Of this run so far.
+        /// Tokens of this run so far.
         tokens: u32,
         at_ms: f32,
-        /// What the round added.
+        /// Text added by the round.
         text: String,
     },
     Finished {
@@ -114,7 +115,7 @@ pub enum ArenaEvent {
     },
 }
 
-/// A reply by one of the set-ups.
+/// A reply of one set-up.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ArenaRun {
@@ -126,11 +127,12 @@ pub struct ArenaRun {
     pub tokens_per_second: Option<f64>,
     pub acceptance_rate: Option<f64>,
     pub tokens_per_round: f64,
-    /// Tokens by time: milliseconds since the run's beginning and tokens until then, at most 200 points.
+    /// Progress over time: milliseconds since the start of the run and tokens until then, at most
+    /// 200 points.
     pub curve: Vec<(f32, u32)>,
 }
 
-/// What an arena brought, as it is kept.
+/// Stored result of an arena.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Arena {
@@ -143,49 +145,49 @@ pub struct Arena {
     /// Label of the target.
     pub target: String,
     pub device: String,
-    /// Of both, but for the mode; with the seed.
+    /// Sampling of both set-ups, except for the mode; with the seed.
     pub sampling: Sampling,
     pub max_tokens: u32,
-    /// Two.
+    /// The two set-ups.
     pub setups: Vec<ArenaSetup>,
     pub runs: Vec<ArenaRun>,
-    /// Of each set-up's first run.
+    /// Texts of each set-up's first run.
     pub texts: Vec<String>,
-    /// The first token in which those two differ; `None` when they are the same.
+    /// First token in which those texts differ; `None` if they are equal.
     pub first_difference: Option<u32>,
     pub verdict: Verdict,
 }
 
-/// A set-up with the name of what drafted, by which the page calls it.
+/// A set-up with its draft's name, which the page shows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ArenaSetup {
-    /// "Starter draft 1.1M · Q8_0", "no draft".
+    /// Name of the draft: "Starter draft 1.1M · Q8_0", "no draft".
     pub draft: String,
     pub setup: Setup,
 }
 
-/// Who is faster, by the time a token takes.
+/// Winner of an arena, by time per token.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Verdict {
-    /// `None` when `lowest` to `highest` contains 1: the runs cannot tell.
+    /// The faster set-up; `None` if `lowest` to `highest` contains 1, so the runs do not decide.
     pub winner: Option<u32>,
-    /// The other's time over the winner's (set-up 1's over set-up 0's without a winner): median of the pairs,
-    /// the least and the greatest.
+    /// The other's time over the winner's (set-up 1's over set-up 0's without a winner): median of
+    /// the pairs, the lowest and the highest.
     pub ratio: f64,
     pub lowest: f64,
     pub highest: f64,
     pub pairs: u32,
 }
 
-/// What the kept traces take.
+/// Disk space of the stored traces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct TraceStorage {
     #[ts(type = "number")]
     pub bytes: u64,
-    /// Replies with a trace.
+    /// Number of replies with a trace.
     #[ts(type = "number")]
     pub replies: u64,
 }

@@ -1,15 +1,15 @@
-//! The local server, as the page shows it.
+//! Status of the local server.
 
 pub use foretoken_server::ServerRequest;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-/// Whether the local server runs.
+/// Status of the local server.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct ServerStatus {
-    /// Where other programs find it, "http://127.0.0.1:8642/v1"; `None` while it does not run.
+    /// Base URL for other programs, "http://127.0.0.1:8642/v1"; `None` while it is stopped.
     pub url: Option<String>,
-    /// Why it does not run although it shall, in a sentence.
+    /// Error message if it is enabled but could not be started.
     pub problem: Option<String>,
 }

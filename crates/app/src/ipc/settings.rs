@@ -1,4 +1,4 @@
-//! What a person can set.
+//! Settings of the application.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,97 +11,96 @@ use ts_rs::TS;
 
 use super::presets::Preset;
 
-/// Everything a person can set. Stored as one document; missing fields take their defaults.
+/// All settings. Stored as one document; missing fields take their defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct Settings {
     /// Id of the target, see [`super::ModelEntry::id`].
     pub target: String,
-    /// By the target's id, the id of what was chosen to draft for it: a model's, [`DRAFT_MTP`], [`DRAFT_NGRAM`] or
-    /// [`DRAFT_NONE`]. A target that is not in here is drafted for by what fits it best.
+    /// Chosen draft of each target, by the target's id: a model's id, [`DRAFT_MTP`],
+    /// [`DRAFT_NGRAM`] or [`DRAFT_NONE`]. Other targets get the best fitting draft.
     pub drafts: BTreeMap<String, String>,
-    /// What computes for the target.
+    /// Device of the target.
     pub device: DeviceChoice,
-    /// What computes for the draft; `auto` is what computes for the target, or the CPU where that is faster.
+    /// Device of the draft; `auto` is the target's device, or the CPU if that is faster.
     pub draft_device: DeviceChoice,
     pub speculation: Speculation,
-    /// Whether texts of earlier conversations may be repeated by the n-gram drafter.
+    /// Lets the n-gram drafter repeat texts of earlier conversations.
     pub learn_from_earlier: bool,
     pub sampling: Sampling,
-    /// Whether the target shall think before it answers, where its template has a switch for that; `None` as its
-    /// makers have it.
+    /// Switches the target's reasoning, if its template allows it; `None` for the model's default.
     pub thinking: Option<bool>,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
-    /// How a conversation continues that no longer fits into the model's context.
+    /// Behaviour when a conversation no longer fits into the model's context.
     pub context_overflow: ContextOverflow,
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
-    /// Of the person's own, in the order in which they were made.
+    /// The user's own presets, in the order of creation.
     pub presets: Vec<Preset>,
-    /// Ids of the presets that come with the program and are not to be listed.
+    /// Ids of hidden built-in presets.
     pub hidden_presets: Vec<String>,
-    /// By a target's id, that of the preset which new conversations with it begin with.
+    /// Preset of new conversations with a target, by the target's id.
     pub model_presets: BTreeMap<String, String>,
     pub appearance: Appearance,
-    /// Whether the model names new conversations, where it is large enough to.
+    /// Lets the model title new conversations, if it is large enough.
     pub write_titles: bool,
-    /// Whether replies keep their traces; without one there is no token view, replay or check later.
+    /// Keeps traces of replies; without one there is no token view, replay or check later.
     pub keep_traces: bool,
-    /// Models a person added by path.
+    /// Models added by path.
     pub added_models: Vec<String>,
     pub server: ServerSettings,
-    /// Servers elsewhere that a person added, whose models can be targets.
+    /// Remote servers added by the user, whose models can be targets.
     pub remote_servers: Vec<RemoteServer>,
 }
 
-/// A server elsewhere that speaks OpenAI's protocol. Its key is in the system's keyring.
+/// A remote server with OpenAI's protocol. Its key is in the system keyring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct RemoteServer {
-    /// What the person calls it; no two have the same name, and none has a slash.
+    /// Name given by the user, unique and without a slash.
     pub name: String,
-    /// "http://192.168.1.5:8000/v1".
+    /// Address: "http://192.168.1.5:8000/v1".
     pub address: String,
-    /// Those that it had when it was last asked.
+    /// Models that it listed last.
     #[serde(default)]
     pub models: Vec<RemoteModel>,
 }
 
-/// A model on such a server.
+/// A model on a remote server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct RemoteModel {
-    /// What the server calls it.
+    /// Name that the server uses.
     pub id: String,
-    /// Tokens that prompt and reply may have together; 0 where the server does not say.
+    /// Context length in tokens; 0 if the server does not report it.
     pub context: u32,
 }
 
-/// The local server, by which other programs use the loaded models.
+/// The local server, through which other programs use the loaded models.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(default)]
 #[ts(export)]
 pub struct ServerSettings {
-    /// Whether it runs while the window does.
+    /// Runs the server while the window is open.
     pub enabled: bool,
-    /// The address that it listens on.
+    /// Address to listen on.
     pub host: String,
-    /// 1 to 65535.
+    /// Port, 1 to 65535.
     pub port: u16,
-    /// What clients must know; empty for nothing.
+    /// Key that clients must send; empty for none.
     pub key: String,
 }
 
-/// No draft model: what was said and thought before is repeated.
+/// Id of the n-gram drafter, which repeats earlier text and reasoning and needs no model.
 pub const DRAFT_NGRAM: &str = "ngram";
-/// The draft head in the target's own file.
+/// Id of the draft head in the target's own file.
 pub const DRAFT_MTP: &str = "mtp";
-/// No drafts: plain decoding.
+/// Id of plain decoding, without drafts.
 pub const DRAFT_NONE: &str = "none";
 
-/// Percent of the normal size that text may have.
+/// Text size in percent of the normal one.
 pub const TEXT_SIZE: RangeInclusive<u32> = 80..=160;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -111,7 +110,7 @@ pub struct Appearance {
     pub theme: Theme,
     pub language: Language,
     pub reduced_motion: bool,
-    /// Percent of the normal size: [`TEXT_SIZE`].
+    /// Text size in percent of the normal one: [`TEXT_SIZE`].
     pub text_size: u32,
     /// Key that sends a message.
     pub send_key: SendKey,
@@ -129,15 +128,15 @@ pub enum Theme {
     Dark,
 }
 
-/// How a conversation continues that no longer fits into the model's context window.
+/// Behaviour when a conversation no longer fits into the model's context.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum ContextOverflow {
-    /// The model no longer sees the oldest turns, as few as leave a quarter of the context free.
+    /// Drops the oldest turns from the model's context: as few as leave a quarter of it free.
     #[default]
     DropOldest,
-    /// A message that does not fit is refused, and a reply ends where the context does.
+    /// Refuses a message that does not fit, and ends a reply where the context does.
     Stop,
 }
 
@@ -153,12 +152,12 @@ pub enum SendKey {
     CommandEnter,
 }
 
-/// What the window is written in; what models write is not touched by it.
+/// Language of the window; replies of models are not affected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
 #[ts(export)]
 pub enum Language {
-    /// The system's, where there are messages in it; else English.
+    /// The system's language if it is supported; else English.
     #[default]
     System,
     En,

@@ -1,4 +1,5 @@
-//! Files beside questions: the model reads them however it is asked, and they stay with their question.
+//! Attachments of questions: the model receives them however it is asked, and they stay with their
+//! question.
 
 use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
@@ -12,7 +13,7 @@ use foretoken_engine::trace::{Finish, Summary};
 
 use super::{Fixture, listen};
 
-/// Replies with all that it reads, its own replies left out.
+/// Replies with everything it receives, except its own replies.
 struct Mirror;
 
 impl Replier for Mirror {
@@ -48,7 +49,7 @@ fn sent(text: &str, attached: &[Attached]) -> Sent {
 }
 
 #[test]
-fn a_file_is_read_with_its_question_however_the_model_is_asked() {
+fn an_attachment_is_read_with_its_question_however_the_model_is_asked() {
     let fixture = fixture();
     let (app, quiet) = (&fixture.app, || listen().0);
     let fox = "a.csv:\n```csv\nfox,3\n```\n\n";
@@ -71,7 +72,7 @@ fn a_file_is_read_with_its_question_however_the_model_is_asked() {
     let without = app.send_instead(question.id, "Why?", quiet()).unwrap();
     assert_eq!(without.reply.text, "Why?");
     let back = app.choose_branch(question.id).unwrap();
-    assert_eq!(back[0].attachments, question.attachments, "the first question has what it had");
+    assert_eq!(back[0].attachments, question.attachments, "the first question keeps its attachments");
 
     let last = back.iter().rfind(|message| message.text == "And hens?").unwrap().id;
     assert_eq!(app.see_from(conversation, Some(last)).unwrap().seen_from, Some(last));
@@ -80,7 +81,7 @@ fn a_file_is_read_with_its_question_however_the_model_is_asked() {
 }
 
 #[test]
-fn the_context_can_start_at_the_message_that_is_sent_next() {
+fn the_context_can_start_at_the_next_message() {
     let fixture = fixture();
     let (app, quiet) = (&fixture.app, || listen().0);
     let conversation = app.send(None, "One", quiet()).unwrap().conversation.id;
@@ -90,22 +91,22 @@ fn the_context_can_start_at_the_message_that_is_sent_next() {
 }
 
 #[test]
-fn a_file_counts_when_room_is_made_for_it() {
+fn an_attachment_counts_when_turns_are_dropped_for_it() {
     let fixture = fixture();
     let first = fixture.app.send(None, sent("Hm?", &[file("a", &"x".repeat(50))]), listen().0).unwrap();
     let conversation = first.conversation.id;
     let all = fixture.app.see_all(conversation).unwrap_err();
-    assert!(all.message.contains("132 tokens"), "file and reply are counted: {}", all.message);
+    assert!(all.message.contains("132 tokens"), "attachment and reply are counted: {}", all.message);
     let next = sent("And?", &[file("b", &"x".repeat(50))]);
     let left = fixture.app.leave_out_oldest(conversation, Some(next.clone())).unwrap();
-    assert!(left.seen_from > Some(first.reply.id), "all before it is left out");
+    assert!(left.seen_from > Some(first.reply.id), "everything before it is left out");
     let too_long = sent("And?", &[file("b", &"x".repeat(99))]);
     let refused = fixture.app.leave_out_oldest(conversation, Some(too_long)).unwrap_err();
     assert!(refused.message.contains("attach less"), "{}", refused.message);
 }
 
 #[test]
-fn files_that_cannot_be_sent_are_named_and_nothing_is_stored() {
+fn attachments_that_cannot_be_sent_are_named_and_nothing_is_stored() {
     let fixture = fixture();
     let refused = |sent: Sent| {
         let error = fixture.app.send(None, sent, listen().0).unwrap_err();
@@ -113,10 +114,10 @@ fn files_that_cannot_be_sent_are_named_and_nothing_is_stored() {
     };
     let many = vec![file("a", "x"); ATTACHMENTS + 1];
     assert_eq!(refused(sent("", &many)).1, "At most 20 files can be attached to a message.");
-    assert_eq!(refused(sent("Hm?", &[file("a\n.txt", " \n")])).1, "a.txt has no text in it. Remove it.");
+    assert_eq!(refused(sent("Hm?", &[file("a\n.txt", " \n")])).1, "a.txt contains no text. Remove it.");
     let long = file("a.log", &"x".repeat(ATTACHMENT_BYTES + 1));
     let long = refused(sent("Hm?", &[long]));
-    let sentence = "a.log has more than 4 MB of text. Attach a part of it.";
+    let sentence = "a.log has more than 4 MB of text. Attach only part of it.";
     assert_eq!(long, (ErrorCode::BadAttachment, sentence.to_owned()));
     assert_eq!(refused(Sent { kept: vec![7], ..Sent::default() }).0, ErrorCode::NotFound);
     assert_eq!(refused(Sent::default()).0, ErrorCode::EmptyPrompt);
@@ -126,7 +127,7 @@ fn files_that_cannot_be_sent_are_named_and_nothing_is_stored() {
 }
 
 #[test]
-fn tokens_of_a_file_are_those_it_takes_in_the_prompt_and_estimated_without_a_tokenizer() {
+fn tokens_of_an_attachment_match_the_prompt_and_are_estimated_without_a_tokenizer() {
     let text = "Once upon a time a fox found a lantern.\n".repeat(8);
     let estimate = fixture().app.count_attachment(&file("a.txt", &text));
     assert_eq!((estimate.tokens, estimate.exact), (85, false));
@@ -141,7 +142,7 @@ fn tokens_of_a_file_are_those_it_takes_in_the_prompt_and_estimated_without_a_tok
     };
     let (with, conversation) = prompt(sent("Go on.", &[file("a.txt", &text)]));
     let (without, plain) = prompt("Go on.".into());
-    // What stands between file and question is a token or two.
+    // The separator between attachment and question takes a token or two.
     assert!(
         (counted.tokens..counted.tokens + 3).contains(&(with - without)),
         "{with}, {without}, {counted:?}"
@@ -157,7 +158,7 @@ fn tokens_of_a_file_are_those_it_takes_in_the_prompt_and_estimated_without_a_tok
     assert_eq!(all, TokenCount { tokens: prompt_tokens + tokens, exact: true });
     fixture.app.see_from(conversation, asked.reply.parent).unwrap();
     let rest = fixture.app.context_use(Some(conversation)).unwrap();
-    assert_eq!(rest.attachments.tokens, 0, "it is left out");
+    assert_eq!(rest.attachments.tokens, 0, "the attachment is left out");
     assert!(!rest.used.exact && rest.used.tokens > 0 && rest.used.tokens < all.tokens / 2, "{rest:?}");
     fixture.app.delete_message(asked.reply.id).unwrap();
     let question = fixture.app.context_use(Some(conversation)).unwrap().used;
@@ -166,7 +167,7 @@ fn tokens_of_a_file_are_those_it_takes_in_the_prompt_and_estimated_without_a_tok
 }
 
 #[test]
-fn what_cannot_fit_whatever_it_says_is_refused_and_reckoned_without_being_counted() {
+fn a_prompt_that_cannot_fit_is_refused_by_an_estimate_without_counting() {
     let fixture = Fixture::new();
     let whole = file("a.txt", &"A fox found it. ".repeat(ATTACHMENT_BYTES / 16));
     let many = vec![whole.clone(); ATTACHMENTS];
@@ -180,17 +181,17 @@ fn what_cannot_fit_whatever_it_says_is_refused_and_reckoned_without_being_counte
     let conversation = fixture.send(None, "Hello").0.conversation.id;
     let next = Some(sent("Hm?", &[whole]));
     let refused = fixture.app.leave_out_oldest(conversation, next).unwrap_err().message;
-    assert!(refused.starts_with("This message alone is too long: its prompt has 10485"), "{refused}");
+    assert!(refused.starts_with("This message is too long: its prompt has 10485"), "{refused}");
     assert_eq!(fixture.app.conversations().unwrap().len(), 1);
 }
 
 #[test]
-fn how_fast_prompts_are_read_is_known_after_a_long_one() {
+fn the_prefill_rate_is_known_after_a_long_prompt() {
     let fixture = Fixture::new();
     fixture.set(|settings| settings.max_tokens = 1);
     assert_eq!(fixture.status().reading_rate, None);
     fixture.send(None, "Hello!");
-    assert_eq!(fixture.status().reading_rate, None, "a short one says nothing");
+    assert_eq!(fixture.status().reading_rate, None, "a short prompt does not count");
     let text = "It was about a fox. ".repeat(120);
     let reply = fixture.app.send(None, sent("Hm?", &[file("a.txt", &text)]), listen().0).unwrap().reply;
     assert!(reply.summary.unwrap().prompt_tokens > 500);

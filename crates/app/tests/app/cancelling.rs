@@ -1,4 +1,4 @@
-//! Stopping a job reaches the one that it was meant for, also while that is queued, and none after it.
+//! Stopping a job affects the intended one, even while it is queued, and no later one.
 
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread;
@@ -14,7 +14,7 @@ use foretoken_engine::trace::Finish;
 
 use super::{Fixture, Survey, listen};
 
-/// This computer, which loads nothing while it is shut.
+/// This computer, which loads nothing while the gate is shut.
 #[derive(Clone, Default)]
 struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
@@ -45,7 +45,7 @@ impl Hardware for Gate {
 }
 
 #[test]
-fn a_reply_that_is_queued_is_stopped_by_the_stop_that_was_meant_for_it() {
+fn a_queued_reply_is_stopped_by_its_own_stop() {
     let gate = Gate::default();
     let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(gate.clone()));
     fixture.set(|settings| settings.max_tokens = 0);
@@ -54,7 +54,7 @@ fn a_reply_that_is_queued_is_stopped_by_the_stop_that_was_meant_for_it() {
     fixture.app.save_settings(settings).unwrap();
     let app = Arc::clone(&fixture.app);
     let ask = move || loop {
-        // It may meet the question below, whether there is a job.
+        // It may collide with the job check below.
         match app.send(None, "Tell me a story about a fox.", listen().0) {
             Err(error) if error.code == ErrorCode::Busy => thread::yield_now(),
             replied => return replied.unwrap(),
@@ -71,7 +71,7 @@ fn a_reply_that_is_queued_is_stopped_by_the_stop_that_was_meant_for_it() {
 }
 
 #[test]
-fn a_stop_that_was_meant_for_an_earlier_reply_does_not_reach_the_next() {
+fn a_stop_for_an_earlier_reply_does_not_affect_the_next() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     fixture.app.stop();
@@ -88,41 +88,41 @@ fn a_stop_that_was_meant_for_an_earlier_reply_does_not_reach_the_next() {
     assert_ne!(fixture.send(None, "Count from one to ten.").0.reply.finish, Some(Finish::Cancelled));
 }
 
-/// Events as they come.
+/// Returns events as they arrive.
 fn channel() -> (Events, mpsc::Receiver<ReplyEvent>) {
-    let (tell, heard) = mpsc::channel();
-    (Arc::new(move |event| drop(tell.send(event))), heard)
+    let (tell, received) = mpsc::channel();
+    (Arc::new(move |event| drop(tell.send(event))), received)
 }
 
 #[test]
-fn a_page_that_is_loaded_during_a_reply_is_told_all_of_it_and_can_stop_it() {
+fn a_page_loaded_during_a_reply_receives_all_of_it_and_can_stop_it() {
     let fixture = super::scripted::fixture();
     let app = Arc::clone(&fixture.app);
-    assert!(app.follow_reply(listen().0).unwrap().is_none(), "nothing is under way");
-    let (events, heard) = channel();
+    assert!(app.follow_reply(listen().0).unwrap().is_none(), "no reply is running");
+    let (events, received) = channel();
     let asked = {
         let app = Arc::clone(&app);
         thread::spawn(move || app.send(None, "wait for two words", events).unwrap())
     };
     let mut before = Vec::new();
     while !matches!(before.last(), Some(ReplyEvent::Text { delta }) if delta == "words") {
-        before.push(heard.recv().unwrap());
+        before.push(received.recv().unwrap());
     }
-    // The page that asked is gone; another one is there.
-    drop(heard);
-    let (events, heard) = channel();
+    // The page that asked is gone; another one is loaded.
+    drop(received);
+    let (events, received) = channel();
     let follower = {
         let app = Arc::clone(&app);
         thread::spawn(move || app.follow_reply(events).unwrap().unwrap())
     };
-    let told = heard.recv().unwrap();
-    assert_eq!(told, before[0], "it begins with what began the reply");
-    assert!(matches!(heard.recv().unwrap(), ReplyEvent::Prompt { .. }));
-    assert_eq!(heard.recv().unwrap(), ReplyEvent::Text { delta: "for two words".to_owned() });
+    let received_first = received.recv().unwrap();
+    assert_eq!(received_first, before[0], "it begins with the reply's first event");
+    assert!(matches!(received.recv().unwrap(), ReplyEvent::Prompt { .. }));
+    assert_eq!(received.recv().unwrap(), ReplyEvent::Text { delta: "for two words".to_owned() });
     app.stop();
     let reply = follower.join().unwrap();
     assert_eq!(reply, asked.join().unwrap());
     assert_eq!(reply.reply.finish, Some(Finish::Cancelled));
-    assert!(heard.recv().is_err(), "nothing is told twice");
+    assert!(received.recv().is_err(), "no event is repeated");
     assert!(app.follow_reply(listen().0).unwrap().is_none());
 }

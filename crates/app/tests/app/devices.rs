@@ -1,5 +1,5 @@
-//! Devices: chosen, changed, without room, and failing in the middle of a reply. The GPU is a made-up one,
-//! which is the CPU and fails when it is told to.
+//! Devices: chosen, changed, without memory, and failing during a reply. The GPU is a fake that
+//! runs on the CPU and fails on request.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -20,10 +20,10 @@ use super::{Fixture, Survey, let_draft, rounds};
 const NO_MEMORY: &str = "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")";
 const BROKEN: &str = "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memory access was encountered\")";
 
-/// A failure that is a mistake in the program.
+/// A failure caused by a bug of the program.
 const PANIC: &str = "a panic";
 
-/// A load that was asked for.
+/// A load that was requested.
 #[derive(Debug, Clone, PartialEq)]
 struct Load {
     draft: bool,
@@ -31,15 +31,15 @@ struct Load {
     context: usize,
 }
 
-/// What the GPU is to do, and what was asked of it.
+/// Behaviour of the fake GPU, and the requests it received.
 #[derive(Default)]
 struct Script {
-    /// Whether drafts, and whether targets, have no room.
+    /// Models that do not fit: drafts (`true`), targets (`false`).
     full_for: Vec<bool>,
-    /// After so many more passes of the draft, or the target, the GPU says this.
+    /// Failure of the draft (`true`) or target after this many passes.
     fails: Option<(bool, usize, &'static str)>,
     loads: Vec<Load>,
-    /// For so long a pass of the target takes on the GPU and on the CPU, and one of the draft, beside what it takes.
+    /// Extra time of a pass of the target on the GPU and on the CPU, and of the draft.
     passes: Passes,
 }
 
@@ -53,9 +53,9 @@ struct Passes {
 struct FakeGpu {
     script: Arc<Mutex<Script>>,
     kind: Gpu,
-    /// Nothing where it is not there.
+    /// Name; `None` if it is absent.
     name: Option<&'static str>,
-    /// Another of any make, and how long a pass of the target takes there, beside what it takes.
+    /// Another GPU, and the extra time of the target's passes on it.
     other: Option<(&'static str, Duration)>,
 }
 
@@ -68,7 +68,7 @@ impl FakeGpu {
         std::mem::take(&mut self.script.lock().unwrap().loads)
     }
 
-    /// With what this pass fails. A panic comes once.
+    /// Returns the failure of this pass. A panic happens once.
     fn failure(&self, draft: bool) -> Option<&'static str> {
         let fails = &mut self.script.lock().unwrap().fails;
         let (_, left, words) = fails.as_mut().filter(|(of, ..)| *of == draft)?;
@@ -106,7 +106,7 @@ impl Hardware for FakeGpu {
             }
             (_, DeviceChoice::Gpu(_), Some(name)) => opened(format!("{name}, bit-identical to the CPU")),
             (_, DeviceChoice::Gpu(GpuName::Called(name)), None) => {
-                // As `device::open` has it.
+                // Same remark as `device::open`.
                 let remark = format!("The GPU that was chosen is not there: {name}. Choosing automatically.");
                 Opened { undecided: true, ..Opened::cpu_because(remark) }
             }
@@ -144,7 +144,7 @@ struct Scripted {
     draft: bool,
     on_gpu: bool,
     gpu: FakeGpu,
-    /// What a pass takes longer.
+    /// Extra time of a pass.
     pass: Duration,
 }
 
@@ -172,7 +172,7 @@ impl Model for Scripted {
     }
 }
 
-/// An application on a made-up GPU with CUDA, and that GPU.
+/// Starts an application on a fake GPU with CUDA, and returns both.
 fn fixture() -> (Fixture, FakeGpu) {
     fixture_on(FakeGpu { script: Arc::default(), kind: Gpu::Cuda, name: None, other: None })
 }
@@ -184,7 +184,7 @@ fn fixture_on(gpu: FakeGpu) -> (Fixture, FakeGpu) {
     (fixture, gpu)
 }
 
-/// A GPU of any make, on which passes take so long.
+/// Creates a GPU of any vendor with these times per pass.
 fn any_gpu(passes: Passes) -> FakeGpu {
     let script = Script { passes, ..Script::default() };
     FakeGpu { script: Arc::new(Mutex::new(script)), kind: Gpu::Any, name: Some(RADEON), other: None }
@@ -197,7 +197,7 @@ fn called(name: &str) -> DeviceChoice {
     DeviceChoice::Gpu(GpuName::Called(name.to_owned()))
 }
 
-/// Changes the settings and waits until that has come to what is wanted.
+/// Changes the settings and waits until the status is as wanted.
 fn set_until(
     fixture: &Fixture,
     change: impl FnOnce(&mut Settings),
@@ -215,7 +215,7 @@ fn draft_is_on(status: &EngineStatus, device: &str) -> bool {
     is_ready(status) && status.draft_device.as_ref().is_some_and(|label| label.starts_with(device))
 }
 
-/// Which models were loaded, and whether onto the GPU.
+/// Returns which models were loaded, and whether onto the GPU.
 fn places(gpu: &FakeGpu) -> Vec<(bool, bool)> {
     gpu.loads().iter().map(|load| (load.draft, load.on_gpu)).collect()
 }
@@ -224,7 +224,7 @@ const TARGET: bool = false;
 const DRAFT: bool = true;
 
 #[test]
-fn a_device_that_cannot_be_had_leaves_the_model_where_it_is_and_says_why() {
+fn an_unavailable_device_leaves_the_model_in_place_and_is_explained() {
     if cfg!(any(feature = "cuda", feature = "metal")) {
         return;
     }
@@ -242,13 +242,13 @@ fn a_device_that_cannot_be_had_leaves_the_model_where_it_is_and_says_why() {
     let usable = |choice| devices.iter().find(|option| option.choice == choice).unwrap().problem.is_none();
     use DeviceChoice::{Auto, Cpu, Cuda, Metal};
     assert_eq!([Auto, Cpu, Cuda, Metal].map(usable), [true, true, false, false]);
-    // It was not loaded again: what it had read is still known.
+    // It was not loaded again: its cache is still valid.
     let (second, _) = fixture.send(Some(first.conversation.id), "And on.");
     assert!(second.reply.summary.unwrap().reused_tokens > 0);
 }
 
 #[test]
-fn a_model_is_loaded_anew_when_its_device_changes_and_only_then() {
+fn a_model_is_reloaded_only_when_its_device_changes() {
     let (fixture, gpu) = fixture();
     let status = fixture.status();
     assert_eq!(
@@ -261,7 +261,7 @@ fn a_model_is_loaded_anew_when_its_device_changes_and_only_then() {
     assert_eq!(places(&gpu), [(DRAFT, false)]);
     assert!(status.device.starts_with("CUDA"));
 
-    // The GPU is what auto takes: nothing moves.
+    // The GPU is what `auto` chooses: nothing moves.
     let to_gpu = |settings: &mut Settings| settings.device = DeviceChoice::Cuda;
     let status = set_until(&fixture, to_gpu, |status| status.device_choice == DeviceChoice::Cuda);
     assert_eq!((places(&gpu), status.device.as_str()), (vec![], "CUDA, a GPU, 1 GB"));
@@ -271,13 +271,13 @@ fn a_model_is_loaded_anew_when_its_device_changes_and_only_then() {
         settings.draft_device = DeviceChoice::Auto;
     };
     let status = set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.starts_with("CPU"));
-    assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)], "a draft is where its target is");
+    assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)], "a draft is on its target's device");
     assert_eq!(status.device_choice, DeviceChoice::Cpu);
     fixture.send(None, "Hello!");
 }
 
 #[test]
-fn a_draft_without_room_on_the_gpu_drafts_on_the_cpu_and_the_why_line_says_so() {
+fn a_draft_that_does_not_fit_on_the_gpu_drafts_on_the_cpu_with_a_remark() {
     let (fixture, gpu) = fixture();
     gpu.script(|script| script.full_for = vec![DRAFT]);
     let without = |settings: &mut Settings| let_draft(settings, DRAFT_NONE);
@@ -294,7 +294,7 @@ fn a_draft_without_room_on_the_gpu_drafts_on_the_cpu_and_the_why_line_says_so() 
 }
 
 #[test]
-fn a_target_without_room_on_the_gpu_replies_on_the_cpu_and_a_sentence_says_so() {
+fn a_target_that_does_not_fit_on_the_gpu_replies_on_the_cpu_with_a_message() {
     let (fixture, gpu) = fixture();
     let to_cpu = |settings: &mut Settings| settings.device = DeviceChoice::Cpu;
     set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.starts_with("CPU"));
@@ -307,14 +307,14 @@ fn a_target_without_room_on_the_gpu_replies_on_the_cpu_and_a_sentence_says_so() 
     assert_eq!(status.message.as_deref(), Some("The target runs on the CPU: it does not fit in GPU memory."));
     assert!(status.device.starts_with("CPU"));
     fixture.send(None, "Hello!");
-    // Other settings do not try it again.
+    // Other settings do not retry it.
     gpu.loads();
     fixture.set(|settings| (settings.device, settings.max_tokens) = (DeviceChoice::Cuda, 20));
     assert_eq!(places(&gpu), []);
 }
 
 #[test]
-fn a_target_whose_gpu_breaks_keeps_what_was_written_and_goes_on_on_the_cpu() {
+fn a_target_whose_gpu_fails_keeps_its_text_and_continues_on_the_cpu() {
     let (fixture, gpu) = fixture();
     gpu.script(|script| script.fails = Some((TARGET, 4, BROKEN)));
     let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
@@ -334,21 +334,21 @@ fn a_target_whose_gpu_breaks_keeps_what_was_written_and_goes_on_on_the_cpu() {
 }
 
 #[test]
-fn a_panic_in_a_pass_ends_the_reply_and_the_model_is_loaded_again() {
+fn a_panic_in_a_pass_ends_the_reply_and_the_model_is_reloaded() {
     let (fixture, gpu) = fixture();
     gpu.script(|script| script.fails = Some((TARGET, 4, PANIC)));
     let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
     assert!(!rounds(&events).is_empty() && !reply.reply.text.is_empty());
     let problem = reply.reply.problem.unwrap();
-    assert_eq!(problem, "The engine failed: the log has the reason. Try again; nothing stored is lost.");
-    let failed = |status: &EngineStatus| status.message.as_ref().is_some_and(|m| m.contains("loaded again"));
+    assert_eq!(problem, "The engine failed. Its log has the reason. Try again; nothing stored is lost.");
+    let failed = |status: &EngineStatus| status.message.as_ref().is_some_and(|m| m.contains("was reloaded"));
     fixture.wait_for(|status| is_ready(status) && failed(status));
     let (next, _) = fixture.send(Some(reply.conversation.id), "Go on.");
     assert_eq!((next.reply.problem, next.reply.summary.unwrap().tokens), (None, 40));
 }
 
 #[test]
-fn a_target_that_filled_the_gpu_goes_on_there_with_a_shorter_context() {
+fn a_target_that_filled_the_gpu_continues_there_with_a_shorter_context() {
     let (fixture, gpu) = fixture();
     let endless = endless_model(fixture.folder.path());
     let entry = fixture.app.add_model(endless.path().to_str().unwrap()).unwrap();
@@ -373,7 +373,7 @@ fn a_target_that_filled_the_gpu_goes_on_there_with_a_shorter_context() {
     assert_eq!(gpu.loads(), [Load { draft: false, on_gpu: true, context: 2048 }]);
     assert!(status.message.unwrap().contains("at most 2048 tokens"));
 
-    // Still too much: the CPU has room, and the whole context again.
+    // Still too much: the CPU has space, and the whole context again.
     let (reply, _) = fixture.send(None, "Hello!");
     assert!(reply.reply.problem.unwrap().ends_with("on the CPU."));
     fixture.wait_for(with_context(32_768));
@@ -382,7 +382,7 @@ fn a_target_that_filled_the_gpu_goes_on_there_with_a_shorter_context() {
 }
 
 #[test]
-fn a_draft_that_fails_on_the_gpu_is_left_out_of_the_reply_and_drafts_on_the_cpu_afterwards() {
+fn a_draft_that_fails_on_the_gpu_is_skipped_for_the_reply_and_moves_to_the_cpu() {
     let (fixture, gpu) = fixture();
     gpu.script(|script| script.fails = Some((DRAFT, 10, BROKEN)));
     let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
@@ -391,18 +391,18 @@ fn a_draft_that_fails_on_the_gpu_is_left_out_of_the_reply_and_drafts_on_the_cpu_
     let status = fixture.wait_for(|status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, false)]);
     assert!(status.device.starts_with("CUDA"));
-    assert_eq!(status.device_remarks, ["The draft runs on the CPU: it failed on the GPU."]);
+    assert_eq!(status.device_remarks, ["The draft runs on the CPU because it failed on the GPU."]);
     let (_, events) = fixture.send(None, "Tell me a story about a fox.");
     let drafted = rounds(&events).into_iter().flat_map(|round| round.drafted);
     assert!(drafted.into_iter().any(|drafted| drafted.drafter == DrafterKind::Model));
 }
 
-/// What a pass takes longer on the GPU and on the CPU.
+/// Extra time of passes on the GPU and on the CPU.
 const SLOW: Duration = Duration::from_millis(8);
 const FAST: Duration = Duration::ZERO;
 
 #[test]
-fn a_gpu_that_is_slower_than_the_cpu_is_not_taken_and_a_sentence_says_why_after_a_restart_too() {
+fn a_gpu_slower_than_the_cpu_is_not_used_and_a_note_explains_it_after_a_restart_too() {
     let gpu = any_gpu(Passes { target: [SLOW, FAST], draft: [FAST, FAST] });
     let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(gpu.clone()));
     let status = fixture.status();
@@ -411,10 +411,10 @@ fn a_gpu_that_is_slower_than_the_cpu_is_not_taken_and_a_sentence_says_why_after_
     assert!(note.starts_with(&format!("The GPU ({RADEON}) takes ")), "{note}");
     assert!(note.ends_with(" ms: using the CPU."), "{note}");
     assert!(status.device_remarks.is_empty(), "nothing is wrong: {:?}", status.device_remarks);
-    // A part of the target on both, and then the target.
+    // Part of the target on both devices, and then the target.
     assert_eq!(places(&gpu)[..3], [(TARGET, true), (TARGET, false), (TARGET, false)]);
 
-    // What is known is not measured again.
+    // Known times are not measured again.
     let Fixture { app, folder, .. } = fixture;
     drop(app);
     let fixture = Fixture::on(folder, Box::new(gpu.clone()));
@@ -424,7 +424,7 @@ fn a_gpu_that_is_slower_than_the_cpu_is_not_taken_and_a_sentence_says_why_after_
 }
 
 #[test]
-fn a_gpu_that_is_faster_is_taken_and_the_draft_goes_where_it_is_faster_itself() {
+fn a_faster_gpu_is_used_and_the_draft_runs_where_it_is_faster() {
     let (fixture, gpu) = fixture_on(any_gpu(Passes { target: [FAST, SLOW], draft: [SLOW, FAST] }));
     let status = set_until(&fixture, |_| (), |status| draft_is_on(status, "CPU"));
     assert_eq!(status.device, format!("{RADEON}, bit-identical to the CPU"));
@@ -434,7 +434,7 @@ fn a_gpu_that_is_faster_is_taken_and_the_draft_goes_where_it_is_faster_itself() 
     assert!(status.device_remarks.is_empty());
     fixture.send(None, "Hello!");
 
-    // Whoever names it has no need of measurements.
+    // A device chosen by name needs no measurement.
     gpu.loads();
     let status = set_until(
         &fixture,
@@ -445,7 +445,7 @@ fn a_gpu_that_is_faster_is_taken_and_the_draft_goes_where_it_is_faster_itself() 
 }
 
 #[test]
-fn of_several_gpus_the_fastest_is_taken_whichever_comes_first() {
+fn the_fastest_of_several_gpus_is_used_in_any_order() {
     let slow = any_gpu(Passes { target: [SLOW, 2 * SLOW], draft: [SLOW, FAST] });
     let fixture = Fixture::on(
         tempfile::tempdir().unwrap(),
@@ -458,11 +458,11 @@ fn of_several_gpus_the_fastest_is_taken_whichever_comes_first() {
         "{:?}",
         status.device_notes
     );
-    // A part of the target on each GPU and on the CPU, and then the target.
+    // Part of the target on each GPU and on the CPU, and then the target.
     let measured = [(TARGET, true), (TARGET, false)];
     assert_eq!(places(&slow)[..5], [&measured[..], &measured, &[(TARGET, true)]].concat());
 
-    // What is known is not measured again.
+    // Known times are not measured again.
     let Fixture { app, folder, .. } = fixture;
     drop(app);
     let fixture = Fixture::on(folder, Box::new(FakeGpu { other: Some((ARC, FAST)), ..slow.clone() }));
@@ -478,7 +478,7 @@ fn of_several_gpus_the_fastest_is_taken_whichever_comes_first() {
 }
 
 #[test]
-fn a_gpu_that_is_gone_stays_chosen_by_name_and_what_is_automatic_takes_its_place() {
+fn a_missing_gpu_stays_chosen_by_name_and_the_automatic_choice_replaces_it() {
     let gone = FakeGpu { name: None, ..any_gpu(Passes::default()) };
     let (fixture, _) = fixture_on(gone);
     let choose = |settings: &mut Settings| settings.device = called("Vulkan, NVIDIA GeForce RTX 4070");
@@ -495,7 +495,7 @@ fn a_gpu_that_is_gone_stays_chosen_by_name_and_what_is_automatic_takes_its_place
 }
 
 #[test]
-fn a_gpu_of_any_make_that_is_lost_leaves_the_text_and_the_cpu_goes_on() {
+fn a_lost_gpu_keeps_the_text_and_the_cpu_continues() {
     const LOST: &str = "the GPU was lost (the driver was reset)";
     let (fixture, gpu) = fixture_on(any_gpu(Passes::default()));
     let named =

@@ -1,4 +1,4 @@
-//! Conversations out into files and in again.
+//! Export and import of conversations.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use foretoken_app::ipc::{ErrorCode, Export, ExportForm, Message};
 use super::Fixture;
 use super::scripted::fixture;
 
-/// Writes conversations into the fixture's own folder.
+/// Exports conversations into the fixture's own folder.
 fn export(fixture: &Fixture, conversation: Option<i64>, form: ExportForm) -> PathBuf {
     let export = Export { conversation, form, traces: true, you: "You".into() };
     PathBuf::from(fixture.app.export_conversations(&export).unwrap())
 }
 
-/// What can be compared of messages in two stores.
-fn said(messages: &[Message]) -> Vec<(String, usize)> {
+/// Returns the parts of messages that can be compared across stores.
+fn comparable(messages: &[Message]) -> Vec<(String, usize)> {
     messages.iter().map(|message| (message.text.clone(), message.siblings.len())).collect()
 }
 
@@ -24,7 +24,7 @@ fn import(fixture: &Fixture, path: &Path) -> Result<(u32, u32), ErrorCode> {
 }
 
 #[test]
-fn what_is_exported_is_imported_again_with_all_branches_and_only_once() {
+fn exported_conversations_are_imported_with_all_branches_and_only_once() {
     let from = fixture();
     let (reply, _) = from.send(None, "echo a fox");
     let conversation = reply.conversation.id;
@@ -41,19 +41,19 @@ fn what_is_exported_is_imported_again_with_all_branches_and_only_once() {
     let arrived = to.app.conversations().unwrap().remove(0);
     assert_eq!(arrived.title, "Foxes & hens");
     let (before, after) = (from.app.messages(conversation).unwrap(), to.app.messages(arrived.id).unwrap());
-    assert_eq!(said(&after), said(&before));
+    assert_eq!(comparable(&after), comparable(&before));
     assert_eq!((after[1].finish, &after[1].target), (before[1].finish, &before[1].target));
     assert_eq!(import(&to, &all), Ok((1, 1)));
     assert_eq!(import(&to, &all), Ok((0, 2)));
     to.send(Some(arrived.id), "recall");
-    assert_eq!(import(&to, &one), Ok((0, 1)), "it went on since");
+    assert_eq!(import(&to, &one), Ok((0, 1)), "it was continued since");
     for file in [one, all] {
         std::fs::remove_file(file).unwrap();
     }
 }
 
 #[test]
-fn markdown_has_what_a_conversation_shows() {
+fn markdown_contains_the_shown_branch() {
     let fixture = fixture();
     let (reply, _) = fixture.send(None, "echo a fox");
     let path = export(&fixture, Some(reply.conversation.id), ExportForm::Markdown);
@@ -66,7 +66,7 @@ fn markdown_has_what_a_conversation_shows() {
 }
 
 #[test]
-fn conversations_that_are_deleted_while_all_are_exported_are_left_out() {
+fn conversations_deleted_during_an_export_of_all_are_left_out() {
     let fixture = fixture();
     let path = fixture.folder.path().join("conversations.json");
     let some: Vec<String> = (1..300).map(|length| spoken(&"fox ".repeat(length))).collect();
@@ -74,7 +74,7 @@ fn conversations_that_are_deleted_while_all_are_exported_are_left_out() {
     assert_eq!(import(&fixture, &path), Ok((299, 0)));
     let app = std::sync::Arc::clone(&fixture.app);
     let deleting = std::thread::spawn(move || {
-        // The last of the list first.
+        // Deletes the last of the list first.
         for conversation in app.conversations().unwrap().iter().rev() {
             app.delete_conversation(conversation.id).unwrap();
         }
@@ -92,7 +92,7 @@ fn conversations_that_are_deleted_while_all_are_exported_are_left_out() {
     deleting.join().unwrap();
 }
 
-/// A conversation of ChatGPT's in which a person says this, at a time of its own.
+/// A conversation of ChatGPT in which the user says `text`, at a time of its own.
 fn spoken(text: &str) -> String {
     format!(
         r#"{{"title":"{text}","create_time":{},"mapping":{{"a":{{"message":{{"author":{{"role":"user"}},"content":{{"content_type":"text","parts":["{text}"]}}}}}}}}}}"#,
@@ -101,7 +101,7 @@ fn spoken(text: &str) -> String {
 }
 
 #[test]
-fn a_file_that_is_damaged_after_many_conversations_leaves_none_of_them() {
+fn a_file_damaged_after_many_conversations_imports_none_of_them() {
     let fixture = fixture();
     let path = fixture.folder.path().join("conversations.json");
     let some: Vec<String> = (1..50).map(|length| spoken(&"fox ".repeat(length))).collect();
@@ -123,7 +123,7 @@ fn a_file_that_is_damaged_after_many_conversations_leaves_none_of_them() {
 }
 
 #[test]
-fn a_copy_goes_its_own_way() {
+fn a_copy_is_independent_of_the_original() {
     let fixture = fixture();
     let (reply, _) = fixture.send(None, "echo a fox");
     let copy = fixture.app.duplicate_conversation(reply.conversation.id, None, " Copy ").unwrap();

@@ -1,4 +1,4 @@
-//! Targets on servers elsewhere: our own, which another application runs, and ones that a test writes itself.
+//! Remote targets: our own server, run by another application, and scripted ones.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -23,7 +23,8 @@ fn piece(delta: &str) -> String {
     format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{{delta}}},\"finish_reason\":null}}]}}\n\n")
 }
 
-/// Where a server is that answers every request so; with `holds` it then keeps the connection open.
+/// Starts a server that sends `answer` to every request and returns its address; with `holds` it
+/// keeps the connection open afterwards.
 fn answering(answer: String, holds: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -42,7 +43,7 @@ fn answering(answer: String, holds: bool) -> String {
     at
 }
 
-/// An application whose target is the model "m" of a server there.
+/// Starts an application whose target is the model "m" of the server at `address`.
 fn asking(address: &str) -> Fixture {
     let fixture = Fixture::new();
     fixture.app.add_server("far", address, None).unwrap();
@@ -57,7 +58,7 @@ fn choose(fixture: &Fixture, target: &str) {
 }
 
 #[test]
-fn a_reply_from_elsewhere_is_the_one_that_the_server_writes_with_its_numbers_and_no_rounds() {
+fn a_remote_reply_equals_the_servers_own_and_has_statistics_but_no_rounds() {
     let (far, at) = serving();
     let alone = far.send(None, "Tell me a story about a fox.").0.reply;
     let fixture = Fixture::new();
@@ -82,7 +83,7 @@ fn a_reply_from_elsewhere_is_the_one_that_the_server_writes_with_its_numbers_and
     let status = fixture.wait_for(|status| status.device.starts_with("far"));
     assert_eq!((status.phase, status.device), (EnginePhase::Ready, format!("far, {at}")));
     assert_eq!((status.why.state, status.drafts.len()), (Speculating::Off, 0));
-    assert!(status.why.text.contains("drafts are made by the server"), "{}", status.why.text);
+    assert!(status.why.text.contains("the server drafts"), "{}", status.why.text);
     let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
     assert_eq!(reply.reply.text, alone.text);
     assert_eq!((reply.reply.target.as_deref(), reply.reply.draft.as_deref()), (Some("starter · far"), None));
@@ -92,13 +93,13 @@ fn a_reply_from_elsewhere_is_the_one_that_the_server_writes_with_its_numbers_and
     );
     let (here, there) = (reply.reply.summary.unwrap(), alone.summary.unwrap());
     assert_eq!((here.prompt_tokens, here.tokens, here.rounds), (there.prompt_tokens, there.tokens, 0));
-    // Not the same drafts: the second reply was drafted with what the first one taught.
+    // The drafts differ: the second reply was drafted with statistics of the first.
     assert!(here.drafted >= here.judged && here.judged >= here.accepted && here.accepted > 0, "{here:?}");
     assert_eq!(here.acceptance_rate, Some(f64::from(here.accepted) / f64::from(here.judged)));
     assert!(here.tokens_per_second.unwrap() > 0.0 && here.ttft_ms > 0.0 && here.elapsed_ms > here.ttft_ms);
     assert!(fixture.app.trace(reply.reply.id).unwrap().is_empty());
 
-    // The conversation goes on, also where a reply was cut by its length.
+    // The conversation continues, even after a reply that reached its maximum length.
     assert_eq!(here.finish, Finish::Length);
     let more = fixture.app.continue_reply(reply.reply.id, listen().0).unwrap();
     let whole = far.app.continue_reply(alone.id, listen().0).unwrap();
@@ -106,10 +107,10 @@ fn a_reply_from_elsewhere_is_the_one_that_the_server_writes_with_its_numbers_and
 }
 
 #[test]
-fn choosing_a_target_elsewhere_loads_and_unloads_nothing() {
+fn choosing_a_remote_target_loads_and_unloads_nothing() {
     let fixture = asking(&answering(String::new(), false));
     let status = fixture.status();
-    assert!(status.memory.target_bytes > 0, "what was loaded stays");
+    assert!(status.memory.target_bytes > 0, "loaded models stay");
     let settings = Settings { target: "starter".to_owned(), ..fixture.app.settings() };
     fixture.app.save_settings(settings).unwrap();
     let back = fixture.wait_for(|status| {
@@ -119,7 +120,7 @@ fn choosing_a_target_elsewhere_loads_and_unloads_nothing() {
     assert_eq!((back.phase, back.why.state), (EnginePhase::Ready, Speculating::On));
     assert!(!back.drafts.is_empty() && back.device.starts_with("CPU"), "{}", back.device);
 
-    // Chosen at the start, nothing is loaded at all.
+    // With a remote target at the start, nothing is loaded.
     choose(&fixture, "remote:far/m");
     let fixture = fixture.restart();
     let status = fixture.status();
@@ -127,7 +128,7 @@ fn choosing_a_target_elsewhere_loads_and_unloads_nothing() {
 }
 
 #[test]
-fn what_only_models_here_can_do_is_refused_in_a_sentence_while_the_target_is_elsewhere() {
+fn features_of_local_models_are_refused_with_a_message_for_a_remote_target() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
     let (reply, _) = fixture.send(None, "Hello");
@@ -155,7 +156,7 @@ fn what_only_models_here_can_do_is_refused_in_a_sentence_while_the_target_is_els
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_of_and_nothing_is_stored() {
+fn an_unreachable_server_is_reported_and_nothing_is_stored() {
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let fixture = asking(&nobody.to_string());
     let (code, message) = fixture.refused(None, "Hello");
@@ -174,7 +175,7 @@ fn a_server_that_is_not_there_is_told_of_and_nothing_is_stored() {
 }
 
 #[test]
-fn of_a_reply_that_is_cut_or_stopped_the_text_is_kept_and_thinking_is_marked_as_it_is_here() {
+fn an_interrupted_or_stopped_remote_reply_keeps_its_text_and_marks_its_reasoning() {
     let thought = piece("\"reasoning_content\":\"Hm\"")
         + &piece("\"reasoning_content\":\".\"")
         + &piece("\"content\":\"A fox\"");
@@ -182,7 +183,7 @@ fn of_a_reply_that_is_cut_or_stopped_the_text_is_kept_and_thinking_is_marked_as_
     let (reply, _) = fixture.send(None, "Hello");
     assert_eq!(reply.reply.text, "<think>Hm.</think>\n\nA fox");
     assert_eq!(reply.reply.finish, None);
-    assert!(reply.reply.problem.unwrap().starts_with("The reply was cut"));
+    assert!(reply.reply.problem.unwrap().starts_with("The reply is incomplete"));
 
     let fixture = asking(&answering(format!("{STREAM}{thought}"), true));
     let app = fixture.app.clone();
@@ -201,23 +202,23 @@ fn of_a_reply_that_is_cut_or_stopped_the_text_is_kept_and_thinking_is_marked_as_
 }
 
 #[test]
-fn a_server_that_is_removed_leaves_the_default_model_as_the_target() {
+fn removing_a_server_restores_the_default_target() {
     let fixture = asking("localhost:1");
     let settings = fixture.app.remove_server("far").unwrap();
     assert!(settings.remote_servers.is_empty() && !settings.target.starts_with("remote:"));
     fixture.wait_for(|status| status.target.as_ref().is_some_and(|target| target.kind != ModelKind::Remote));
-    // One that another program took off the list is said to be gone.
+    // A server removed by another program is reported.
     let settings = Settings { target: "remote:gone/m".to_owned(), ..fixture.app.settings() };
     fixture.app.save_settings(settings).unwrap();
     let status =
         fixture.wait_for(|status| status.message.as_ref().is_some_and(|message| message.contains("gone")));
     assert_eq!(status.phase, EnginePhase::Ready);
-    assert!(status.message.unwrap().starts_with("The server 'gone' is not there any more"));
+    assert!(status.message.unwrap().starts_with("The server 'gone' was removed"));
     assert_ne!(status.target.unwrap().kind, ModelKind::Remote);
 }
 
 #[test]
-fn names_and_addresses_that_cannot_be_are_refused() {
+fn invalid_names_and_addresses_are_refused() {
     let fixture = Fixture::new();
     for (name, address) in [("", "localhost"), ("a/b", "localhost"), ("a", "ftp://x"), ("a", "")] {
         let error = fixture.app.add_server(name, address, None).unwrap_err();
@@ -230,7 +231,7 @@ fn names_and_addresses_that_cannot_be_are_refused() {
     assert!(fixture.app.settings().remote_servers.is_empty());
 }
 
-/// Where a server is that answers each request as `answer` says, and what it is asked.
+/// Starts a server that answers each request with `answer`; returns its address and the requests.
 fn listening(answer: impl Fn(&str) -> String + Send + 'static) -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap().to_string();
@@ -247,17 +248,17 @@ fn listening(answer: impl Fn(&str) -> String + Send + 'static) -> (String, mpsc:
     (at, asked)
 }
 
-/// Without models.
-fn hearing() -> (String, mpsc::Receiver<String>) {
+/// Starts a server without models.
+fn without_models() -> (String, mpsc::Receiver<String>) {
     listening(|_| {
         "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 11\r\n\r\n{\"data\":[]}".to_owned()
     })
 }
 
 #[test]
-fn a_key_goes_to_the_address_that_it_was_given_for_and_to_no_other_and_is_in_no_settings() {
+fn a_key_is_sent_only_to_its_own_address_and_is_not_in_the_settings() {
     let fixture = Fixture::new();
-    let ((one, at_one), (two, at_two)) = (hearing(), hearing());
+    let ((one, at_one), (two, at_two)) = (without_models(), without_models());
     let asked = |asked: &mpsc::Receiver<String>| {
         fixture.app.test_server("far").unwrap();
         let request = asked.recv_timeout(Duration::from_secs(10)).unwrap().to_lowercase();
@@ -267,22 +268,22 @@ fn a_key_goes_to_the_address_that_it_was_given_for_and_to_no_other_and_is_in_no_
     assert!(!serde_json::to_string(&settings).unwrap().contains("secret-key"));
     assert!(asked(&at_one));
     fixture.app.add_server("far", &two, None).unwrap();
-    assert!(!asked(&at_two), "another address has no key");
+    assert!(!asked(&at_two), "another address gets no key");
     fixture.app.add_server("far", &one, None).unwrap();
-    assert!(!asked(&at_one), "the key of the address that was left is forgotten");
+    assert!(!asked(&at_one), "the key of an unused address is removed");
     fixture.app.add_server("far", &one, Some("secret-key")).unwrap();
     fixture.app.add_server("far", &one, None).unwrap();
-    assert!(asked(&at_one), "its own is kept");
+    assert!(asked(&at_one), "its own key is kept");
     fixture.app.add_server("other", &one, None).unwrap();
     fixture.app.remove_server("other").unwrap();
     assert!(asked(&at_one), "another server had the same address");
     fixture.app.remove_server("far").unwrap();
     fixture.app.add_server("far", &one, None).unwrap();
-    assert!(!asked(&at_one), "the key went with the server");
+    assert!(!asked(&at_one), "the key was removed with the server");
 }
 
 #[test]
-fn a_server_that_gets_another_key_keeps_its_models_and_one_that_moves_has_none_yet() {
+fn a_server_with_a_new_key_keeps_its_models_and_one_with_a_new_address_has_none() {
     let (_far, at) = serving();
     let fixture = Fixture::new();
     fixture.app.add_server("far", &at, None).unwrap();
@@ -294,7 +295,7 @@ fn a_server_that_gets_another_key_keeps_its_models_and_one_that_moves_has_none_y
     assert!(moved.remote_servers[0].models.is_empty());
 }
 
-/// One that refuses the field `refused`, and else writes a reply.
+/// Starts a server that refuses the field `refused`, and otherwise sends a reply.
 fn refusing(refused: &'static str, reply: String) -> (String, mpsc::Receiver<String>) {
     let problem = format!("{{\"detail\":[{{\"loc\":[\"body\",\"{refused}\"]}}]}}");
     let length = problem.len();
@@ -307,7 +308,7 @@ fn refusing(refused: &'static str, reply: String) -> (String, mpsc::Receiver<Str
 }
 
 #[test]
-fn that_a_server_takes_openais_own_fields_alone_is_learned_once_and_so_it_cannot_continue_a_reply() {
+fn a_servers_refusal_of_extra_fields_is_remembered_so_it_cannot_continue_replies() {
     let cut = piece("\"content\":\"A fox\"").replace("null", "\"length\"");
     let (at, asked) = refusing("top_k", format!("{STREAM}{cut}data: [DONE]\n\n"));
     let fixture = asking(&at);
@@ -325,7 +326,7 @@ fn that_a_server_takes_openais_own_fields_alone_is_learned_once_and_so_it_cannot
 }
 
 #[test]
-fn whether_to_think_is_told_to_a_server_where_it_was_chosen() {
+fn the_reasoning_switch_is_sent_to_a_server_only_if_it_was_chosen() {
     let (at, asked) = refusing("nothing of the kind", format!("{STREAM}data: [DONE]\n\n"));
     let fixture = asking(&at);
     for (thinking, sent) in [
@@ -344,8 +345,8 @@ fn whether_to_think_is_told_to_a_server_where_it_was_chosen() {
 }
 
 #[test]
-fn a_title_is_asked_for_without_thinking_and_given_up_at_the_first_thought() {
-    // Thinks for ever, whatever it is told.
+fn a_title_is_requested_without_reasoning_and_cancelled_at_the_first_reasoning() {
+    // A server that reasons forever.
     let (at, asked) = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let at = listener.local_addr().unwrap().to_string();
@@ -378,5 +379,5 @@ fn a_title_is_asked_for_without_thinking_and_given_up_at_the_first_thought() {
     assert!(next().contains("\"enable_thinking\":false"));
     assert_eq!(next(), "left", "the connection was closed");
     assert_eq!(fixture.app.write_title(conversation).unwrap(), None);
-    assert!(asked.try_recv().is_err(), "it is not asked again");
+    assert!(asked.try_recv().is_err(), "no second request");
 }

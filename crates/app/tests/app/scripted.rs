@@ -1,5 +1,5 @@
-//! Replies by who has text alone and no rounds, as a service on another computer would: they are stored, streamed,
-//! cancelled, and fail, like any other.
+//! Replies of a writer with text but no rounds, such as a remote service: they are stored,
+//! streamed, cancelled, and fail like any other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,21 +17,21 @@ use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
 use foretoken_store::Store;
 
-use super::{Fixture, PATIENCE, listen};
+use super::{Fixture, TIMEOUT, listen};
 
-/// Says what the question asks for: "echo ..." the words in it, one by one, "fail ..." as well and then fails, "wait"
-/// one word until it is cancelled, "forget ..." the words after it has deleted every conversation, "recall" what was
-/// replied before, and nothing else. What begins with "first" is echoed the first time, and then does what follows. A
-/// reply goes on with " after" and its own words. Asked for a title it calls its last reply "retold", and where that is
-/// "slow" it waits first.
-/// A word is a token.
+/// Writer whose questions are commands: "echo ..." replies with the words one by one, "fail ..."
+/// fails after them, "wait" writes one word until it is cancelled, "forget ..." writes the words
+/// after it has deleted every conversation, "recall" repeats the previous replies. A command that
+/// begins with "first" is echoed the first time and executed afterwards. A continued reply is "
+/// after" and its own words. A title is the last reply and "retold"; if that is "slow" the title
+/// waits first. A word is a token.
 struct Scripted {
     database: PathBuf,
-    /// What was asked so far.
+    /// Questions so far.
     asked: Vec<String>,
 }
 
-/// Of [`Scripted`], in words.
+/// Context length of [`Scripted`], in words.
 const CONTEXT: usize = 40;
 
 impl Replier for Scripted {
@@ -141,11 +141,11 @@ fn a_reply_without_rounds_keeps_its_text_when_it_fails() {
     assert_eq!(
         fixture.app.messages(reply.conversation.id).unwrap().len(),
         2,
-        "what is refused is not stored"
+        "a refused message is not stored"
     );
 }
 
-/// Stops the reply once there is text.
+/// Stops the reply once it has text.
 fn stopper(fixture: &Fixture) -> Events {
     let app = Arc::clone(&fixture.app);
     Arc::new(move |event| {
@@ -156,26 +156,26 @@ fn stopper(fixture: &Fixture) -> Events {
 }
 
 #[test]
-fn a_reply_without_rounds_is_cancelled_and_keeps_its_text() {
+fn a_cancelled_reply_without_rounds_keeps_its_text() {
     let fixture = fixture();
     let reply = fixture.app.send(None, "wait patiently", stopper(&fixture)).unwrap().reply;
     assert_eq!((reply.text.as_str(), reply.finish), ("patiently", Some(Finish::Cancelled)));
 }
 
 #[test]
-fn who_has_text_alone_is_shown_to_reply_as_well() {
+fn a_writer_without_rounds_is_shown_as_replying_too() {
     let fixture = fixture();
     fixture.send(None, "echo this");
     let mut phases: Vec<EnginePhase> = fixture.statuses.try_iter().map(|status| status.phase).collect();
     phases.dedup();
-    // What the start still had to say may come first.
+    // A late status of the start may arrive first.
     assert!(phases.ends_with(&[EnginePhase::Replying, EnginePhase::Ready]), "{phases:?}");
     fixture.refused(None, "say something");
     assert!(fixture.statuses.try_iter().all(|status| status.phase == EnginePhase::Ready));
 }
 
 #[test]
-fn nothing_is_told_of_a_reply_that_could_not_be_begun() {
+fn a_reply_that_could_not_begin_sends_no_events() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "echo this");
     let (events, heard) = listen();
@@ -189,7 +189,7 @@ fn shown(messages: &[Message]) -> Vec<&str> {
 }
 
 #[test]
-fn a_reply_is_kept_with_what_followed_it_when_it_is_written_again_whatever_becomes_of_the_other() {
+fn a_regenerated_reply_keeps_the_original_with_everything_below_it_however_it_ends() {
     for (question, begun) in [
         ("first fail in the middle", "in the middle"),
         ("first wait for it", "for it"),
@@ -205,7 +205,7 @@ fn a_reply_is_kept_with_what_followed_it_when_it_is_written_again_whatever_becom
         assert_eq!((again.text.as_str(), &again.siblings), (begun, &vec![first.reply.id, again.id]));
         assert_eq!(shown(&fixture.app.messages(conversation).unwrap()), [question, begun]);
         let (next, _) = fixture.send(Some(conversation), "recall");
-        assert_eq!(next.reply.text, begun, "the other is no part of the conversation");
+        assert_eq!(next.reply.text, begun, "the other reply is not in the context");
 
         let back = fixture.app.choose_branch(first.reply.id).unwrap();
         assert_eq!(shown(&back), [question, echoed, "recall", echoed]);
@@ -215,14 +215,14 @@ fn a_reply_is_kept_with_what_followed_it_when_it_is_written_again_whatever_becom
 }
 
 #[test]
-fn a_question_that_is_changed_is_asked_after_what_came_before_it_and_the_old_one_is_kept() {
+fn an_edited_question_is_asked_after_its_parent_and_the_original_is_kept() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "echo a fox");
     let conversation = first.conversation.id;
     let (second, _) = fixture.send(Some(conversation), "echo a hen");
     let messages = fixture.app.messages(conversation).unwrap();
     let changed = fixture.app.send_instead(messages[2].id, " recall ", listen().0).unwrap();
-    assert_eq!(changed.reply.text, "a fox", "it knows nothing of the hen");
+    assert_eq!(changed.reply.text, "a fox", "the other branch is not in the context");
     let now = fixture.app.messages(conversation).unwrap();
     assert_eq!(shown(&now), ["echo a fox", "a fox", "recall", "a fox"]);
     assert_eq!(now[2].siblings, [messages[2].id, now[2].id]);
@@ -240,7 +240,7 @@ fn a_question_that_is_changed_is_asked_after_what_came_before_it_and_the_old_one
 }
 
 #[test]
-fn a_reply_that_was_cut_is_gone_on_with_in_place() {
+fn an_interrupted_reply_is_continued_in_place() {
     let fixture = fixture();
     let reply = fixture.app.send(None, "wait patiently", stopper(&fixture)).unwrap();
     let conversation = reply.conversation.id;
@@ -256,14 +256,14 @@ fn a_reply_that_was_cut_is_gone_on_with_in_place() {
     }
 }
 
-/// What a conversation is called.
+/// Returns the title of a conversation.
 fn title(fixture: &Fixture, conversation: i64) -> String {
     let mut conversations = fixture.app.conversations().unwrap().into_iter();
     conversations.find(|other| other.id == conversation).unwrap().title
 }
 
 #[test]
-fn a_title_is_written_after_a_reply_and_nothing_else_shows_it() {
+fn a_title_is_written_after_a_reply_and_shown_nowhere_else() {
     let fixture = fixture();
     let (reply, _) = fixture.send(None, "echo the quick fox");
     let conversation = reply.conversation.id;
@@ -281,7 +281,7 @@ fn a_title_is_written_after_a_reply_and_nothing_else_shows_it() {
 }
 
 #[test]
-fn a_title_gives_way_to_the_next_question_and_is_written_after_that() {
+fn a_title_is_cancelled_by_the_next_question_and_written_after_it() {
     let fixture = fixture();
     let conversation = fixture.send(None, "echo slow").0.conversation.id;
     let app = Arc::clone(&fixture.app);
@@ -289,14 +289,14 @@ fn a_title_gives_way_to_the_next_question_and_is_written_after_that() {
     std::thread::sleep(Duration::from_millis(50));
     let asked = Instant::now();
     fixture.send(Some(conversation), "echo b");
-    assert!(asked.elapsed() < PATIENCE);
+    assert!(asked.elapsed() < TIMEOUT);
     assert_eq!(waiting.join().unwrap(), None);
     assert_eq!(title(&fixture, conversation), "echo slow");
     assert_eq!(fixture.app.write_title(conversation).unwrap().unwrap().title, "b retold");
 }
 
 #[test]
-fn a_title_that_a_person_gave_stays_and_so_do_first_words_where_the_model_has_nothing_better() {
+fn a_persons_title_stays_and_so_do_first_words_without_a_better_title() {
     let fixture = fixture();
     let named = fixture.send(None, "echo a fox").0.conversation.id;
     fixture.app.rename_conversation(named, "Mine").unwrap();
@@ -306,7 +306,7 @@ fn a_title_that_a_person_gave_stays_and_so_do_first_words_where_the_model_has_no
     let silly = fixture.send(None, "echo Sorry,").0.conversation.id;
     assert_eq!(fixture.app.write_title(silly).unwrap(), None);
     fixture.send(Some(silly), "echo a fox");
-    assert_eq!(fixture.app.write_title(silly).unwrap(), None, "it is not asked again");
+    assert_eq!(fixture.app.write_title(silly).unwrap(), None, "it is asked only once");
     assert_eq!(title(&fixture, silly), "echo Sorry,");
 
     let off = fixture.send(None, "echo a hen").0.conversation.id;
@@ -317,7 +317,7 @@ fn a_title_that_a_person_gave_stays_and_so_do_first_words_where_the_model_has_no
 }
 
 #[test]
-fn a_message_is_deleted_with_what_follows_it_and_comes_back() {
+fn a_message_is_deleted_with_everything_below_it_and_restored() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "echo a fox");
     let conversation = first.conversation.id;
@@ -329,7 +329,7 @@ fn a_message_is_deleted_with_what_follows_it_and_comes_back() {
 }
 
 #[test]
-fn a_regeneration_that_is_refused_changes_nothing() {
+fn a_refused_regeneration_changes_nothing() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "first say something");
     let before = fixture.app.messages(first.conversation.id).unwrap();
@@ -338,18 +338,18 @@ fn a_regeneration_that_is_refused_changes_nothing() {
     assert_eq!(fixture.app.messages(first.conversation.id).unwrap(), before);
 }
 
-/// What another program does to the database.
+/// Changes the database as another program would.
 fn meddle(fixture: &Fixture, sql: &str) {
     let path = Folders::at(fixture.folder.path()).database();
     rusqlite::Connection::open(path).unwrap().execute_batch(sql).unwrap();
 }
 
-/// Lets the store refuse the ends of replies, until [`ALLOW`].
+/// Makes the store refuse the ends of replies, until [`ALLOW`].
 const REFUSE_ENDS: &str = "CREATE TRIGGER refuse BEFORE UPDATE OF text, finish ON messages
                            BEGIN SELECT RAISE(ABORT, 'no room'); END";
 const ALLOW: &str = "DROP TRIGGER refuse";
 
-/// Waits until everything of a conversation is stored.
+/// Waits until everything in a conversation is stored.
 fn until_stored(fixture: &Fixture, conversation: i64) -> Vec<Message> {
     let begin = Instant::now();
     loop {
@@ -357,24 +357,24 @@ fn until_stored(fixture: &Fixture, conversation: i64) -> Vec<Message> {
         if messages.iter().all(|message| message.unstored.is_none()) {
             return messages;
         }
-        assert!(begin.elapsed() < PATIENCE, "waited in vain: {messages:?}");
+        assert!(begin.elapsed() < TIMEOUT, "waited in vain: {messages:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
 #[test]
-fn a_reply_whose_end_cannot_be_stored_is_shown_with_the_reason_and_stored_as_soon_as_it_can_be() {
+fn a_reply_that_cannot_be_stored_is_shown_with_the_reason_and_stored_later() {
     let fixture = fixture();
     meddle(&fixture, REFUSE_ENDS);
     let (Reply { conversation, reply }, _) = fixture.send(None, "echo a long tale");
     assert_eq!((reply.text.as_str(), reply.finish), ("a long tale", Some(Finish::Stop)));
     let reason = reply.unstored.clone().unwrap();
-    assert!(reason.starts_with("This reply could not be stored:") && reason.contains("no room"), "{reason}");
+    assert!(reason.starts_with("This reply could not be saved:") && reason.contains("no room"), "{reason}");
     assert_eq!(fixture.app.messages(conversation.id).unwrap()[1], reply);
 
     let refused = fixture.refused(Some(conversation.id), "recall").1;
-    assert!(refused.starts_with("The last reply comes first."), "{refused}");
-    assert_eq!(fixture.app.messages(conversation.id).unwrap().len(), 2, "what is refused is not stored");
+    assert!(refused.starts_with("The previous reply is not saved yet:"), "{refused}");
+    assert_eq!(fixture.app.messages(conversation.id).unwrap().len(), 2, "a refused message is not stored");
 
     meddle(&fixture, ALLOW);
     let messages = until_stored(&fixture, conversation.id);
@@ -384,7 +384,7 @@ fn a_reply_whose_end_cannot_be_stored_is_shown_with_the_reason_and_stored_as_soo
 }
 
 #[test]
-fn what_could_not_be_stored_is_stored_before_what_comes_next() {
+fn an_unstored_reply_is_stored_before_the_next_message() {
     let fixture = fixture();
     meddle(&fixture, REFUSE_ENDS);
     let (first, _) = fixture.send(None, "echo a long tale");
@@ -397,7 +397,7 @@ fn what_could_not_be_stored_is_stored_before_what_comes_next() {
 }
 
 #[test]
-fn what_could_not_be_stored_is_stored_when_the_program_ends() {
+fn an_unstored_reply_is_stored_when_the_program_ends() {
     let fixture = fixture();
     meddle(&fixture, REFUSE_ENDS);
     let (first, _) = fixture.send(None, "echo a long tale");
@@ -406,16 +406,16 @@ fn what_could_not_be_stored_is_stored_when_the_program_ends() {
     drop(app);
     let store = Store::open(&Folders::at(folder.path()).database()).unwrap();
     let begin = Instant::now();
-    // The thread that tries again may be about to.
+    // The retrying thread may store it first.
     while store.message(first.reply.id).unwrap().finish.is_none() {
-        assert!(begin.elapsed() < PATIENCE, "it was not stored");
+        assert!(begin.elapsed() < TIMEOUT, "it was not stored");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(store.message(first.reply.id).unwrap().text, "a long tale");
 }
 
 #[test]
-fn another_reply_that_cannot_be_stored_is_shown_and_stored_beside_the_one_before() {
+fn two_unstored_siblings_are_both_shown_and_stored() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "first echo again");
     meddle(&fixture, REFUSE_ENDS);
@@ -430,7 +430,7 @@ fn another_reply_that_cannot_be_stored_is_shown_and_stored_beside_the_one_before
 }
 
 #[test]
-fn a_question_that_cannot_be_stored_is_refused_in_a_sentence_and_nothing_is_told_of_it() {
+fn a_question_that_cannot_be_stored_is_refused_without_events() {
     let fixture = fixture();
     meddle(
         &fixture,
@@ -444,7 +444,7 @@ fn a_question_that_cannot_be_stored_is_refused_in_a_sentence_and_nothing_is_told
 }
 
 #[test]
-fn a_conversation_that_outgrew_the_context_continues_by_itself_without_its_oldest_turns() {
+fn a_conversation_that_exceeds_the_context_continues_without_its_oldest_turns() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "echo one two three four five six seven eight");
     let conversation = first.conversation.id;
@@ -454,12 +454,12 @@ fn a_conversation_that_outgrew_the_context_continues_by_itself_without_its_oldes
 
     let next = "echo some more words for you and again some more words";
     let (reply, events) = fixture.send(Some(conversation), next);
-    assert_eq!(reply.conversation.seen_from, Some(before[2].id), "one turn is enough");
+    assert_eq!(reply.conversation.seen_from, Some(before[2].id), "dropping one turn is enough");
     let ReplyEvent::Started { conversation: begun, .. } = &events[0] else { panic!("{events:?}") };
-    assert_eq!(begun.seen_from, reply.conversation.seen_from, "it is known from the beginning");
-    assert_eq!(fixture.app.messages(conversation).unwrap()[..before.len()], before, "all is still there");
+    assert_eq!(begun.seen_from, reply.conversation.seen_from, "set from the beginning");
+    assert_eq!(fixture.app.messages(conversation).unwrap()[..before.len()], before, "nothing is deleted");
 
-    // Of an answer that is changed or written again, only what comes before it counts.
+    // For an edited or regenerated message only the turns before it count.
     let changed = fixture.app.send_instead(before[4].id, next, listen().0).unwrap();
     assert_eq!(changed.conversation.seen_from, Some(before[2].id));
     let again = fixture.app.regenerate(changed.reply.id, listen().0).unwrap();
@@ -476,7 +476,7 @@ fn a_conversation_that_outgrew_the_context_continues_by_itself_without_its_oldes
 }
 
 #[test]
-fn a_question_whose_reply_was_deleted_is_answered_with_what_comes_before_it() {
+fn a_question_whose_reply_was_deleted_is_answered_with_the_turns_before_it() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "first echo one");
     let conversation = first.conversation.id;
@@ -491,14 +491,14 @@ fn a_question_whose_reply_was_deleted_is_answered_with_what_comes_before_it() {
 }
 
 #[test]
-fn with_stop_a_conversation_that_outgrew_the_context_is_refused_and_helped_by_dropping_its_oldest_turns() {
+fn with_stop_a_conversation_that_exceeds_the_context_is_refused_until_turns_are_dropped() {
     let fixture = fixture();
     fixture.set(|settings| settings.context_overflow = ContextOverflow::Stop);
     let (first, _) = fixture.send(None, "echo one two three four five six seven eight");
     let conversation = first.conversation.id;
     fixture.send(Some(conversation), "echo nine ten eleven twelve");
     fixture.send(Some(conversation), "recall");
-    // Too long as long as the first turn is seen.
+    // Too long while the first turn is in the context.
     let next = "echo some more words for you and again some more words";
     let error = fixture.app.send(Some(conversation), next, listen().0).unwrap_err();
     assert_eq!(error.code, ErrorCode::PromptTooLong);
@@ -506,8 +506,8 @@ fn with_stop_a_conversation_that_outgrew_the_context_is_refused_and_helped_by_dr
 
     let before = fixture.app.messages(conversation).unwrap();
     let left = fixture.app.leave_out_oldest(conversation, Some(next.into())).unwrap();
-    assert_eq!(left.seen_from, Some(before[2].id), "one turn is enough");
-    assert_eq!(fixture.app.messages(conversation).unwrap(), before, "all of it is still there");
+    assert_eq!(left.seen_from, Some(before[2].id), "dropping one turn is enough");
+    assert_eq!(fixture.app.messages(conversation).unwrap(), before, "nothing is deleted");
     let (reply, _) = fixture.send(Some(conversation), next);
     assert_eq!(reply.reply.text, "some more words for you and again some more words");
 

@@ -1,4 +1,5 @@
-//! The local server beside the window: switched on and off by the settings, with the models that are loaded.
+//! The local server next to the window: enabled and disabled by the settings, with the loaded
+//! models.
 
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use super::Fixture;
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// A port that was free a moment ago.
+/// Returns a port that was free a moment ago.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -29,7 +30,7 @@ fn text(answer: &Answer) -> String {
     answer.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
 }
 
-/// An application that serves, and where.
+/// Starts an application with the server enabled; returns its address too.
 pub fn serving() -> (Fixture, String) {
     let fixture = Fixture::new();
     let server = ServerSettings { enabled: true, port: free_port(), ..ServerSettings::default() };
@@ -40,7 +41,7 @@ pub fn serving() -> (Fixture, String) {
 }
 
 #[test]
-fn programs_get_the_reply_that_the_window_gets_and_the_window_keeps_nothing_of_it() {
+fn programs_get_the_windows_reply_and_the_window_keeps_none_of_it() {
     let (fixture, at) = serving();
     let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
     let answer = post(&at, CHAT, &story(&json!({})));
@@ -53,7 +54,7 @@ fn programs_get_the_reply_that_the_window_gets_and_the_window_keeps_nothing_of_i
 }
 
 #[test]
-fn the_requests_are_listed_while_the_server_runs_without_their_texts() {
+fn requests_are_listed_without_their_texts_while_the_server_runs() {
     let (fixture, at) = serving();
     text(&post(&at, CHAT, &story(&json!({}))));
     assert_eq!(get(&at, "/v1/models").status, 200);
@@ -69,7 +70,7 @@ fn the_requests_are_listed_while_the_server_runs_without_their_texts() {
 }
 
 #[test]
-fn the_window_waits_for_one_reply_of_the_server_at_most() {
+fn the_window_waits_for_at_most_one_reply_of_the_server() {
     let (fixture, at) = serving();
     let alone = Instant::now();
     text(&post(&at, CHAT, &story(&json!({}))));
@@ -85,14 +86,14 @@ fn the_window_waits_for_one_reply_of_the_server_at_most() {
 }
 
 #[test]
-fn the_server_follows_the_settings_and_a_port_that_is_taken_is_said() {
+fn the_server_follows_the_settings_and_reports_a_port_in_use() {
     let (fixture, at) = serving();
     let set = |change: &dyn Fn(&mut ServerSettings)| {
         fixture.set(|settings| change(&mut settings.server));
         fixture.app.server_status()
     };
     assert_eq!(get(&at, "/v1/models").status, 200);
-    // The same port, and a key from now on.
+    // The same port, now with a key.
     assert!(set(&|server| server.key = "secret".to_owned()).url.is_some());
     assert_eq!(get(&at, "/v1/models").status, 401);
     assert_eq!(set(&|server| server.enabled = false), ServerStatus::default());
@@ -103,7 +104,7 @@ fn the_server_follows_the_settings_and_a_port_that_is_taken_is_said() {
     let refused = set(&|server| (server.enabled, server.port) = (true, port));
     assert_eq!(refused.url, None);
     assert!(refused.problem.unwrap().starts_with(&format!("Port {port} of 127.0.0.1 is in use.")));
-    // Tried again when it is switched on again, and not with other changes.
+    // Retried only when it is enabled again, not at other changes.
     drop(taken);
     assert_eq!(set(&|_| ()).url, None);
     set(&|server| server.enabled = false);
@@ -114,7 +115,7 @@ fn the_server_follows_the_settings_and_a_port_that_is_taken_is_said() {
 }
 
 #[test]
-fn a_server_that_was_on_is_on_at_the_next_start_and_ends_with_the_application() {
+fn an_enabled_server_starts_again_at_the_next_start_and_stops_with_the_application() {
     let (fixture, at) = serving();
     let fixture = fixture.restart();
     assert_eq!(get(&at, "/health").json(), json!({ "status": "ok" }));

@@ -1,4 +1,4 @@
-//! A start that fails, and what is done about it.
+//! Failed starts and their remedies.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -11,10 +11,10 @@ use foretoken_tests::repository;
 
 use super::Fixture;
 
-/// Where SQLite keeps the number that says which version of the program wrote a database.
+/// Bytes in which SQLite stores `user_version`.
 const VERSION: std::ops::Range<usize> = 60..64;
 
-/// Insists on a start in `folder`, with these answers in turn; returns what was asked, too.
+/// Starts in `folder` with these answers in turn; returns the problems too.
 fn insist_on(folder: &Path, answers: &[bool]) -> (Option<App>, Vec<StartProblem>) {
     let asked = RefCell::new(Vec::new());
     let ask = |problem: &StartProblem| {
@@ -25,15 +25,15 @@ fn insist_on(folder: &Path, answers: &[bool]) -> (Option<App>, Vec<StartProblem>
     (started, asked.into_inner())
 }
 
-/// What is in the files of a folder, by their names; without what SQLite makes anew whenever it reads a log, and
-/// without a log that is empty.
+/// Returns the contents of a folder's files by name, without the shared-memory file, which SQLite
+/// rewrites on every read, and without an empty log.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let files = folder.read_dir().unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file());
     let read = |path: std::path::PathBuf| {
         (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(&path).unwrap())
     };
-    let made_anew = |(name, bytes): &(String, Vec<u8>)| name.ends_with("-shm") || bytes.is_empty();
-    let mut files: Vec<_> = files.map(read).filter(|file| !made_anew(file)).collect();
+    let is_temporary = |(name, bytes): &(String, Vec<u8>)| name.ends_with("-shm") || bytes.is_empty();
+    let mut files: Vec<_> = files.map(read).filter(|file| !is_temporary(file)).collect();
     files.sort();
     files
 }
@@ -52,7 +52,7 @@ fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 }
 
 #[test]
-fn a_data_folder_with_a_long_name_with_spaces_and_umlauts_is_like_any_other() {
+fn a_data_folder_with_a_long_name_with_spaces_and_umlauts_works() {
     let deep = tempfile::tempdir().unwrap();
     let deep =
         deep.path().join("Jürgen Groß ".repeat(9).trim_end()).join("größte Ordner ".repeat(9).trim_end());
@@ -71,7 +71,7 @@ fn a_data_folder_with_a_long_name_with_spaces_and_umlauts_is_like_any_other() {
 }
 
 #[test]
-fn a_damaged_database_is_asked_about_and_nothing_is_touched_when_the_person_quits() {
+fn a_damaged_database_is_reported_and_left_unchanged_when_the_user_quits() {
     let damages: [fn(&mut Vec<u8>); 2] = [|bytes| bytes.fill(7), |bytes| bytes.truncate(bytes.len() / 2)];
     for damage in damages {
         let folder = tempfile::tempdir().unwrap();
@@ -90,7 +90,7 @@ fn a_damaged_database_is_asked_about_and_nothing_is_touched_when_the_person_quit
 }
 
 #[test]
-fn a_damaged_database_is_set_aside_when_the_person_says_so_and_they_are_told_once_where_it_is() {
+fn a_damaged_database_is_set_aside_on_request_with_one_notice() {
     let folder = tempfile::tempdir().unwrap();
     let path = with_a_conversation(folder.path());
     change(&path, |bytes| bytes.fill(7));
@@ -100,7 +100,7 @@ fn a_damaged_database_is_set_aside_when_the_person_says_so_and_they_are_told_onc
     assert_eq!(asked.len(), 1);
     assert!(app.conversations().unwrap().is_empty());
     let [notice] = &app.take_notices()[..] else { panic!("one notice") };
-    assert!(app.take_notices().is_empty(), "it is told once");
+    assert!(app.take_notices().is_empty(), "shown once");
     let files = files(folder.path());
     let (database, bytes) = files.iter().find(|(name, _)| name.contains("-set-aside-")).unwrap();
     assert!(bytes.iter().all(|&byte| byte == 7), "{database}");
@@ -110,7 +110,7 @@ fn a_damaged_database_is_set_aside_when_the_person_says_so_and_they_are_told_onc
 }
 
 #[test]
-fn a_database_of_a_newer_version_is_said_to_be_one_and_can_only_be_left() {
+fn a_database_of_a_newer_version_can_only_be_left_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = with_a_conversation(folder.path());
     change(&path, |bytes| bytes[VERSION].copy_from_slice(&99u32.to_be_bytes()));
@@ -126,7 +126,7 @@ fn a_database_of_a_newer_version_is_said_to_be_one_and_can_only_be_left() {
 }
 
 #[test]
-fn what_may_pass_can_be_tried_again_until_it_has() {
+fn a_temporary_problem_can_be_retried_until_it_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::write(&data, "a file where the folder should be").unwrap();
@@ -147,14 +147,14 @@ fn what_may_pass_can_be_tried_again_until_it_has() {
 }
 
 #[test]
-fn without_a_home_folder_the_person_is_told_what_to_set() {
+fn without_a_home_folder_the_message_names_the_variable_to_set() {
     let problem = StartProblem::from(foretoken_library::Error::NoHome);
     assert_eq!(problem.remedy, None);
     assert!(problem.text.contains("FORETOKEN_DATA_DIR"), "{}", problem.text);
 }
 
 #[test]
-fn settings_that_could_not_be_read_are_named_once_after_the_start() {
+fn unreadable_settings_are_named_once_after_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("foretoken.db")).unwrap();
     store
@@ -171,7 +171,7 @@ fn settings_that_could_not_be_read_are_named_once_after_the_start() {
 }
 
 #[test]
-fn a_page_that_is_opened_fifty_times_is_told_each_change_once() {
+fn a_page_that_is_reloaded_fifty_times_receives_each_change_once() {
     let folder = tempfile::tempdir().unwrap();
     let app = App::start(Folders::at(folder.path()), None).unwrap();
     let (sender, heard) = std::sync::mpsc::channel();
@@ -179,13 +179,13 @@ fn a_page_that_is_opened_fifty_times_is_told_each_change_once() {
         let sender = sender.clone();
         app.watch_engine_changes(move |change| sender.send((page, change.len())).is_ok());
     }
-    // Whatever else is told, it is to the newest page that there is: the engine goes on loading meanwhile.
+    // Later changes go only to the newest page: the engine continues loading meanwhile.
     let mut newest = 0;
     loop {
-        let (page, fields) = heard.recv_timeout(crate::PATIENCE).unwrap();
-        assert!(page >= newest, "page {page} was told after page {newest}");
+        let (page, fields) = heard.recv_timeout(crate::TIMEOUT).unwrap();
+        assert!(page >= newest, "page {page} received a change after page {newest}");
         newest = page;
-        // All of it comes first, then a change.
+        // The whole status comes first, then a change.
         if page == 49 && fields < 10 {
             break;
         }

@@ -1,4 +1,4 @@
-//! Models that hurt when they are listed, or are gone: each stands in the list with its problem, and all others work.
+//! Models that cannot be read or are missing: each is listed with its problem, and the others work.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::Fixture;
 
-/// A data folder in which these models were added and the first of them was chosen.
+/// Creates a data folder with these added models, the first one chosen.
 fn added(paths: &[&Path]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let settings = serde_json::json!({"target": paths[0], "added_models": paths});
@@ -18,7 +18,7 @@ fn added(paths: &[&Path]) -> TempDir {
 }
 
 #[test]
-fn models_that_are_gone_are_listed_with_that_until_they_are_taken_off_the_list() {
+fn missing_models_are_listed_with_the_problem_until_they_are_removed() {
     let elsewhere = tempfile::tempdir().unwrap();
     let [file, folder] = ["gone.gguf", "unplugged/model"].map(|name| elsewhere.path().join(name));
     let fixture = Fixture::at(added(&[&file, &folder]));
@@ -35,10 +35,10 @@ fn models_that_are_gone_are_listed_with_that_until_they_are_taken_off_the_list()
     fixture.send(None, "Hello!");
 }
 
-/// A pipe that nobody writes to: reading it does not come to an end.
+/// Uses a pipe that nobody writes to: reading it blocks forever.
 #[cfg(unix)]
 #[test]
-fn a_model_that_hangs_while_it_is_listed_concerns_itself_alone() {
+fn a_model_that_hangs_while_it_is_listed_affects_no_other() {
     let elsewhere = tempfile::tempdir().unwrap();
     let pipe = elsewhere.path().join("pipe.gguf");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());

@@ -27,7 +27,7 @@ export const shell = {
   "shell.noModelYet": "no model is loaded yet",
   "shell.noDraft": "no draft is chosen",
   "shell.turnedOff": "it is turned off in the settings",
-  "shell.draftsElsewhere": "drafts are made by the server, if it is set up to",
+  "shell.draftsElsewhere": "the server drafts, if it is configured to",
   "shell.onServer": "on the server {server}",
   "shell.none": "None",
   "shell.plain": "plain decoding, one token at a time",

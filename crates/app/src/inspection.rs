@@ -1,5 +1,4 @@
-//! Looks into files that strangers made. One that panics, or does not come to an end, fails by itself: the others
-//! go on.
+//! Inspection of untrusted files. One that panics or hangs fails alone; the others continue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -12,38 +11,38 @@ use std::{io, thread};
 use crate::ipc::Problem;
 use crate::lock::lock;
 
-/// How long nothing is heard of any look before those that are under way are given up.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Time without any result after which running inspections are abandoned.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Looks at the same time. Each may hold a model's vocabulary.
-const LANES: usize = 4;
+/// Most inspections at a time. Each may hold a model's vocabulary in memory.
+const MAX_THREADS: usize = 4;
 
-/// See the module. Remembers what it gave up and what still has not come to an end.
-pub struct Looks {
+/// Inspections; see the module. Remembers abandoned ones that are still running.
+pub struct Inspections {
     patience: Duration,
     under_way: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-impl Default for Looks {
+impl Default for Inspections {
     fn default() -> Self {
-        Self { patience: PATIENCE, under_way: Arc::default() }
+        Self { patience: TIMEOUT, under_way: Arc::default() }
     }
 }
 
-/// Looks that threads take, one after the other.
+/// Inspections to run, taken by several threads.
 struct Queue<F> {
     paths: Vec<PathBuf>,
     next: AtomicUsize,
     look: F,
-    /// Those of earlier queues that still have not come to an end.
+    /// Paths of earlier inspections that are still running.
     stuck: Vec<PathBuf>,
     under_way: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-impl Looks {
-    /// Looks at each of these paths, on threads of their own; `look` gets its number. What came of it, in their
-    /// order: the problem of one that panicked, or that is given up since it does not come to an end. Such a one is
-    /// not looked at again before it has.
+impl Inspections {
+    /// Inspects each path on threads of its own; `look` gets the path's index. Returns the results
+    /// in order: the problem of one that panicked, or that was abandoned because it hung. A path is
+    /// not inspected again while it hangs.
     pub fn each<T: Send + 'static>(
         &self,
         paths: Vec<PathBuf>,
@@ -52,28 +51,28 @@ impl Looks {
         let mut found: Vec<Option<Result<T, Problem>>> = paths.iter().map(|_| None).collect();
         let (stuck, under_way) = (lock(&self.under_way).clone(), Arc::clone(&self.under_way));
         let queue = Arc::new(Queue { paths, next: AtomicUsize::new(0), look, stuck, under_way });
-        let (tell, hear) = mpsc::channel();
-        let mut started = queue.start(&tell);
+        let (sender, receive) = mpsc::channel();
+        let mut started = queue.start(&sender);
         while found.iter().any(Option::is_none) {
-            if let (Ok(()), Ok((at, outcome))) = (&started, hear.recv_timeout(self.patience)) {
+            if let (Ok(()), Ok((at, outcome))) = (&started, receive.recv_timeout(self.patience)) {
                 found[at] = Some(outcome);
                 continue;
             }
-            // The threads that are left have all they can do; others take what is left of the queue.
+            // The remaining threads are stuck; new ones run the rest.
             let begun = queue.next.load(Ordering::Relaxed);
             let given_up = if started.is_err() { found.len() } else { begun.min(found.len()) };
             for outcome in &mut found[..given_up] {
                 outcome.get_or_insert_with(|| Err(endless()));
             }
-            started = queue.start(&tell);
+            started = queue.start(&sender);
         }
         found.into_iter().flatten().collect()
     }
 
-    /// The same for one.
+    /// Inspects one path.
     ///
     /// # Errors
-    /// The problem of a look that fails.
+    /// Returns the problem of a failed inspection.
     pub fn one<T: Send + 'static>(
         &self,
         path: &Path,
@@ -84,15 +83,15 @@ impl Looks {
 }
 
 impl<T: Send + 'static, F: Fn(usize) -> T + Send + Sync + 'static> Queue<F> {
-    /// Starts threads that take looks until there are none, or nobody listens.
-    fn start(self: &Arc<Self>, tell: &Sender<(usize, Result<T, Problem>)>) -> io::Result<()> {
-        for _ in 0..LANES.min(self.paths.len()) {
-            let (queue, tell) = (Arc::clone(self), tell.clone());
+    /// Starts threads that run inspections until there are none, or the receiver is dropped.
+    fn start(self: &Arc<Self>, sender: &Sender<(usize, Result<T, Problem>)>) -> io::Result<()> {
+        for _ in 0..MAX_THREADS.min(self.paths.len()) {
+            let (queue, sender) = (Arc::clone(self), sender.clone());
             thread::Builder::new().name("look".to_owned()).spawn(move || {
                 loop {
                     let at = queue.next.fetch_add(1, Ordering::Relaxed);
                     let Some(path) = queue.paths.get(at) else { return };
-                    if tell.send((at, queue.look_at(at, path))).is_err() {
+                    if sender.send((at, queue.look_at(at, path))).is_err() {
                         return;
                     }
                 }
@@ -118,17 +117,16 @@ impl<T: Send + 'static, F: Fn(usize) -> T + Send + Sync + 'static> Queue<F> {
 fn panicked() -> Problem {
     Problem {
         short: "cannot be read".to_owned(),
-        reason:
-            "it could not be read: the program failed while reading it, and the log has the reason. Download \
+        reason: "it could not be read: Foretoken failed while reading it. The log has the reason. Download \
                  it again, or choose another model."
-                .to_owned(),
+            .to_owned(),
     }
 }
 
 fn endless() -> Problem {
     Problem {
         short: "does not answer".to_owned(),
-        reason: "it could not be read: reading it does not come to an end, as on a disk or in a network that does \
+        reason: "it could not be read: reading it took too long, as on a disk or network that does \
                  not answer. Connect that again and restart Foretoken, or choose another model."
             .to_owned(),
     }
@@ -138,9 +136,9 @@ fn endless() -> Problem {
 mod tests {
     use super::*;
 
-    /// Enough for looks that do nothing; few seconds, as a test waits for all of them.
-    fn looks() -> Looks {
-        Looks { patience: Duration::from_secs(3), ..Looks::default() }
+    /// Time limit of tests: enough for trivial inspections.
+    fn inspections() -> Inspections {
+        Inspections { patience: Duration::from_secs(3), ..Inspections::default() }
     }
 
     fn paths(count: usize) -> Vec<PathBuf> {
@@ -160,8 +158,8 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_panics_is_the_problem_of_one() {
-        let found = looks().each(paths(20), |at| {
+    fn a_panicking_inspection_fails_alone() {
+        let found = inspections().each(paths(20), |at| {
             assert!(at != 3 && at != 19, "a made-up failure");
             at
         });
@@ -170,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn looks_without_end_are_given_up_and_not_begun_again_before_they_ended() {
-        let looks = looks();
+    fn a_hanging_inspection_is_abandoned_and_not_started_again_before_it_ended() {
+        let inspections = inspections();
         let (end, ended) = mpsc::channel::<()>();
         let ended = Arc::new(Mutex::new(ended));
         let (begin, begun) = mpsc::channel();
@@ -180,7 +178,7 @@ mod tests {
             move |at: usize| {
                 let _ = begin.send(at);
                 if at < 6 {
-                    // Waits until the other side is gone.
+                    // Waits until the receiver is dropped.
                     let _ = lock(&ended).recv();
                 }
                 at
@@ -189,7 +187,7 @@ mod tests {
         let look = Arc::new(look);
         let again = || {
             let look = Arc::clone(&look);
-            looks.each(paths(12), move |at| look(at))
+            inspections.each(paths(12), move |at| look(at))
         };
         // More of them than threads.
         let expected = |at| if at < 6 { Err("endless") } else { Ok(at) };
@@ -199,16 +197,16 @@ mod tests {
         assert_eq!(begun.try_iter().filter(|at| *at < 6).count(), 0, "they still hang");
 
         drop(end);
-        while !lock(&looks.under_way).is_empty() {
+        while !lock(&inspections.under_way).is_empty() {
             thread::yield_now();
         }
         assert_eq!(shorts(&again()), (0..12).map(Ok).collect::<Vec<_>>());
     }
 
     #[test]
-    fn one_path_may_be_looked_at_twice() {
-        let found = looks().each(vec!["same".into(), "same".into()], |at| at);
+    fn one_path_may_be_inspected_twice() {
+        let found = inspections().each(vec!["same".into(), "same".into()], |at| at);
         assert_eq!(shorts(&found), [Ok(0), Ok(1)]);
-        assert_eq!(looks().one(Path::new("same"), || 7), Ok(7));
+        assert_eq!(inspections().one(Path::new("same"), || 7), Ok(7));
     }
 }

@@ -1,4 +1,4 @@
-//! A value, and everyone who wants to know when it changes: the engine's status, the downloads.
+//! A value with watchers that are called when it changes: the engine's status, the downloads.
 
 use std::sync::{Mutex, MutexGuard};
 
@@ -8,22 +8,22 @@ use foretoken_engine::sampling::ModelPenalties;
 use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, Why};
 use crate::lock::lock;
 
-/// Told of every new value; false when it is no longer interested.
+/// Called with every new value; returns false to stop watching.
 type Watcher<T> = Box<dyn Fn(&T) -> bool + Send>;
 
-pub struct Board<T = EngineStatus> {
+pub struct Observable<T = EngineStatus> {
     inner: Mutex<Inner<T>>,
 }
 
 struct Inner<T> {
     status: T,
     watchers: Vec<Watcher<T>>,
-    /// A page that is opened again is the same listener.
+    /// Watcher of the page; a reloaded page replaces it.
     page: Option<Watcher<T>>,
 }
 
-impl Board {
-    /// A board that says the engine is starting.
+impl Observable {
+    /// Creates a status that says the engine is starting.
     pub fn starting() -> Self {
         let why = Why::off("no model is loaded yet");
         let status = EngineStatus {
@@ -47,20 +47,20 @@ impl Board {
             reading_rate: None,
             revision: 0,
         };
-        Self::showing(status)
+        Self::new(status)
     }
 }
 
-impl<T: Clone + PartialEq> Board<T> {
-    pub fn showing(status: T) -> Self {
+impl<T: Clone + PartialEq> Observable<T> {
+    pub fn new(status: T) -> Self {
         Self { inner: Mutex::new(Inner { status, watchers: Vec::new(), page: None }) }
     }
 
-    pub fn status(&self) -> T {
+    pub fn get(&self) -> T {
         self.lock().status.clone()
     }
 
-    /// Changes the value and tells everyone, unless nothing changed.
+    /// Changes the value and calls the watchers if it changed.
     pub fn update(&self, change: impl FnOnce(&mut T)) {
         let mut inner = self.lock();
         let before = inner.status.clone();
@@ -72,7 +72,7 @@ impl<T: Clone + PartialEq> Board<T> {
         }
     }
 
-    /// Tells `watcher` the present value at once and every later one.
+    /// Calls `watcher` with the current value immediately and with every later one.
     pub fn watch(&self, watcher: impl Fn(&T) -> bool + Send + 'static) {
         let mut inner = self.lock();
         if watcher(&inner.status) {
@@ -80,8 +80,7 @@ impl<T: Clone + PartialEq> Board<T> {
         }
     }
 
-    /// The same for the page, in the place of the one that it was before it was opened again: nobody hears that one
-    /// any more, and it is let go.
+    /// Watches for the page: replaces and drops the watcher of the page before a reload.
     pub fn watch_from_page(&self, watcher: impl Fn(&T) -> bool + Send + 'static) {
         let mut inner = self.lock();
         inner.page = watcher(&inner.status).then(|| Box::new(watcher) as Watcher<T>);
@@ -100,24 +99,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fifty_reloads_leave_one_watcher_and_those_before_are_let_go() {
-        let board = Board::showing(0);
-        let (sender, heard) = mpsc::channel();
+    fn fifty_reloads_leave_one_watcher_and_drop_the_earlier_ones() {
+        let value = Observable::new(0);
+        let (sender, received) = mpsc::channel();
         let held = Arc::new(());
         for page in 0..50 {
             let (sender, held) = (sender.clone(), Arc::clone(&held));
-            board.watch_from_page(move |value| {
+            value.watch_from_page(move |value| {
                 let _held = &held;
                 sender.send((page, *value)).is_ok()
             });
         }
         assert_eq!(Arc::strong_count(&held), 2);
-        assert_eq!(heard.try_iter().count(), 50, "each was told what there was");
-        board.update(|value| *value = 1);
-        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(49, 1)]);
-        let elsewhere = sender.clone();
-        board.watch(move |value| elsewhere.send((100, *value)).is_ok());
-        board.update(|value| *value = 2);
-        assert_eq!(heard.try_iter().collect::<Vec<_>>(), [(100, 1), (100, 2), (49, 2)], "others stay");
+        assert_eq!(received.try_iter().count(), 50, "each received the current value");
+        value.update(|value| *value = 1);
+        assert_eq!(received.try_iter().collect::<Vec<_>>(), [(49, 1)]);
+        let other = sender.clone();
+        value.watch(move |value| other.send((100, *value)).is_ok());
+        value.update(|value| *value = 2);
+        assert_eq!(received.try_iter().collect::<Vec<_>>(), [(100, 1), (100, 2), (49, 2)], "others stay");
     }
 }
