@@ -1,20 +1,20 @@
-//! Which edges of our own crates an execution took, and how often: counters that the compiler puts in when it is
-//! asked to (`scripts/with-counters.sh`). Without them every execution looks like the last, and damage is drawn
-//! from the whole files alone.
+//! Coverage of our own crates: counters of executed edges that the compiler inserts on request
+//! (`scripts/with-counters.sh`). Without them no input counts as new, and mutations start from the
+//! seeds only.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
 
-/// Called by what the compiler puts in, before `main` and with the same place each time.
+/// Callback of the inserted code, called before `main` and with the same range each time.
 #[unsafe(no_mangle)]
 extern "C" fn __sanitizer_cov_8bit_counters_init(start: *mut u8, end: *mut u8) {
     START.store(start as usize, Ordering::Relaxed);
     END.store(end as usize, Ordering::Relaxed);
 }
 
-/// What was seen so far: for each counter, the magnitudes it has had, one bit each.
+/// Coverage so far: for each counter, the magnitudes it has had, one bit each.
 pub struct Coverage {
     counters: &'static [AtomicU8],
     seen: Vec<u8>,
@@ -25,32 +25,33 @@ impl Coverage {
         let (start, end) = (START.load(Ordering::Relaxed), END.load(Ordering::Relaxed));
         let counters = match end - start {
             0 => &[],
-            // SAFETY: between START and END are the program's own counters, a byte each, for as long as it runs.
-            // What counts in them are instructions that are no Rust; a count may be lost beside them, and no more.
+            // SAFETY: START to END are the program's own counters, one byte each, valid as long as
+            // it runs. The inserted instructions increment them without synchronisation, so a count
+            // may be lost.
             count => unsafe { std::slice::from_raw_parts(start as *const AtomicU8, count) },
         };
         Self { counters, seen: vec![0; counters.len()] }
     }
 
-    /// Edges there are; 0 without counters.
+    /// Returns the number of edges; 0 without counters.
     pub fn edges(&self) -> usize {
         self.seen.len()
     }
 
-    /// Edges that were taken so far.
+    /// Returns the number of edges executed so far.
     pub fn taken(&self) -> usize {
         self.seen.iter().filter(|seen| **seen != 0).count()
     }
 
-    /// Whether something happened since the last call that never had, and sets the counters to zero.
+    /// Returns whether the last execution reached new coverage, and resets the counters.
     pub fn is_new(&mut self) -> bool {
-        // SAFETY: an aligned run of eight counters is looked at as one number; any bits are one.
+        // SAFETY: eight aligned counters are read as one number; every bit pattern is valid.
         let (before, many, after) = unsafe { self.counters.align_to::<AtomicU64>() };
         let mut new = false;
         for at in 0..before.len() {
             new |= self.note(at);
         }
-        // Nearly all are zero: eight are passed over at once.
+        // Most counters are zero, so eight are skipped at once.
         for (number, eight) in many.iter().enumerate() {
             if eight.load(Ordering::Relaxed) != 0 {
                 let at = before.len() + 8 * number;
@@ -65,7 +66,7 @@ impl Coverage {
         new
     }
 
-    /// Takes note of a counter and sets it to zero.
+    /// Records a counter and resets it.
     fn note(&mut self, at: usize) -> bool {
         let count = self.counters[at].load(Ordering::Relaxed);
         if count == 0 {

@@ -1,10 +1,10 @@
-//! Damaged files, answers and arguments by the million: each is used or refused in a sentence, never with a panic
-//! and never with more memory than its size justifies.
+//! Fuzzing with damaged files, responses and arguments: each input is accepted or refused with a
+//! message, never with a panic and never with more memory than its size justifies.
 //!
-//! - [`targets`]: what is fed, and what must hold
-//! - [`mutate`]: damage; [`coverage`]: which damage did something new
-//! - [`run`]: one target, over and over
-//! - [`memory`], [`random`]: what their names say
+//! - [`targets`]: code under test and its invariants
+//! - [`mutate`]: mutations; [`coverage`]: new coverage of an input
+//! - [`run`]: the loop over one target
+//! - [`memory`], [`random`]: as named
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::missing_panics_doc)]
 
 pub mod coverage;

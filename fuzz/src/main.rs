@@ -1,4 +1,4 @@
-//! `make fuzz`: every target in a process of its own, so that one that is killed takes no other along.
+//! `make fuzz`: runs every target in a process of its own, so that a killed one affects no other.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout, clippy::print_stderr)]
 
 use std::num::NonZero;
@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Instant;
 
 use clap::Parser;
-use foretoken_fuzz::run::{Places, run};
+use foretoken_fuzz::run::{Folders, run};
 use foretoken_fuzz::targets::{ALL, target};
 
 #[derive(Parser)]
@@ -17,13 +17,13 @@ struct Arguments {
     /// Executions over all targets.
     #[arg(long, default_value_t = 100_000)]
     runs: u64,
-    /// This target alone.
+    /// Only this target.
     #[arg(long)]
     target: Option<String>,
-    /// Another seed draws other damage.
+    /// Seed of the mutations.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Where inputs are kept that did something new, and those that failed.
+    /// Folder for inputs with new coverage, and for failing ones.
     #[arg(long)]
     keep: Option<PathBuf>,
     /// Runs in this process.
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// As many targets at a time as there are processors.
+/// Runs as many targets at a time as there are processors.
 fn run_all(arguments: &Arguments) -> bool {
     let begin = Instant::now();
     let all: u64 = ALL.iter().map(|(_, part, _)| part).sum();
@@ -58,12 +58,12 @@ fn run_all(arguments: &Arguments) -> bool {
     thread::scope(|scope| (0..lanes).for_each(|_| drop(scope.spawn(lane))));
     let passed = !failed.into_inner();
     let executions: u64 = parts.iter().map(|(_, runs)| runs).sum();
-    let end = if passed { "without a failure" } else { "and some failed, see above" };
+    let end = if passed { "without a failure" } else { "with failures, see above" };
     println!("{executions} executions in {} s, {end}", begin.elapsed().as_secs());
     passed
 }
 
-/// In a process of its own with nothing of the person's: no home, no hub, no models.
+/// Runs a target in a process of its own, without the user's data: no home folder, hub or models.
 fn run_apart(name: &str, runs: u64, arguments: &Arguments) -> bool {
     let home = tempfile::tempdir().unwrap();
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -87,7 +87,9 @@ fn run_apart(name: &str, runs: u64, arguments: &Arguments) -> bool {
     command.env("HF_ENDPOINT", "nowhere").env_remove("HF_HUB_CACHE").env_remove("XDG_CONFIG_HOME");
     let status = command.status().unwrap();
     if !status.success() {
-        println!("{name}: failed ({status}); where the process was killed, {name}.present is what did it");
+        println!(
+            "{name}: failed ({status}); if the process was killed, {name}.present is the input that caused it"
+        );
     }
     status.success()
 }
@@ -95,14 +97,14 @@ fn run_apart(name: &str, runs: u64, arguments: &Arguments) -> bool {
 fn run_here(name: &str, arguments: &Arguments) -> bool {
     let Some(mut target) = target(name) else {
         let names = ALL.map(|(name, ..)| name).join(", ");
-        println!("There is no target '{name}'. Choose one of {names}.");
+        println!("Unknown target '{name}'. Choose one of {names}.");
         return false;
     };
     let begin = Instant::now();
     let keep = arguments.keep.clone().unwrap_or_else(std::env::temp_dir);
     let found = arguments.keep.as_deref().map(|keep| keep.join(name));
-    let places = Places { found: found.as_deref(), failures: Path::new(&keep) };
-    let report = run(&mut target, arguments.runs, arguments.seed, &places);
+    let folders = Folders { found: found.as_deref(), failures: Path::new(&keep) };
+    let report = run(&mut target, arguments.runs, arguments.seed, &folders);
     println!(
         "{name}: {} executions in {} s, {} refused, {} inputs kept, {} of {} edges, {} failures",
         report.executions,

@@ -1,4 +1,4 @@
-//! How much memory a thread holds, and the most that it held: what a file may take is in proportion to its size.
+//! Memory held by a thread, and its peak: a file may take memory in proportion to its size.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,7 +11,7 @@ thread_local! {
 }
 
 fn grown(by: usize) {
-    // Threads allocate after their own variables are gone, too.
+    // Threads still allocate after their thread-locals are destroyed.
     let _ = HELD.try_with(|held| {
         held.set(held.get().saturating_add(by));
         let _ = PEAK.try_with(|peak| peak.set(peak.get().max(held.get())));
@@ -22,23 +22,25 @@ fn shrunk(by: usize) {
     let _ = HELD.try_with(|held| held.set(held.get().saturating_sub(by)));
 }
 
-// SAFETY: every call is passed on as it is to the system's allocator; the counters allocate nothing.
+// SAFETY: every call is forwarded unchanged to the system's allocator; the counters allocate
+// nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
-        // SAFETY: the caller's promise is passed on.
+        // SAFETY: the caller's guarantees are forwarded.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         shrunk(layout.size());
-        // SAFETY: the caller's promise is passed on; all memory comes from the system's allocator.
+        // SAFETY: the caller's guarantees are forwarded; all memory comes from the system's
+        // allocator.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -46,7 +48,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes this thread held at a time in `run`, beyond what it held before.
+/// Returns the peak of this thread's memory during `run`, beyond what it held before.
 pub fn peak_of<T>(run: impl FnOnce() -> T) -> (usize, T) {
     let before = HELD.get();
     PEAK.set(before);

@@ -1,12 +1,13 @@
-//! Damage: what a broken disk, a careless program or a stranger makes of a file. Knows bytes and words, no format.
+//! Mutations of a file, as by a broken disk, a faulty program or an attacker. Works on bytes and
+//! words of any format.
 
 use crate::random::Random;
 
-/// Where programs miscount.
+/// Boundary values.
 const NUMBERS: [u64; 12] =
     [0, 1, 2, 7, 255, 1 << 16, 1 << 31, u32::MAX as u64, 1 << 40, 1 << 62, 1 << 63, u64::MAX];
 
-/// The same in writing, and what else may stand where a value does.
+/// Boundary values as text, and other replacements for a value.
 const WORDS: [&str; 24] = [
     "0",
     "-1",
@@ -34,20 +35,20 @@ const WORDS: [&str; 24] = [
     "../",
 ];
 
-/// What damage is drawn from.
+/// Inputs to mutations.
 pub struct Material<'a> {
-    /// Whole files, and damaged ones that did something new.
+    /// Seeds, and mutated files with new coverage.
     pub parents: &'a [Vec<u8>],
     /// Words of the format.
     pub words: &'a [&'a str],
-    /// Only the first so many bytes are touched: what follows is weights.
+    /// Number of leading bytes that are mutated: the rest are weights.
     pub head: usize,
-    /// The longest that may come out, in bytes.
+    /// Longest result in bytes.
     pub longest: usize,
 }
 
 impl Material<'_> {
-    /// A parent with one to four pieces of damage.
+    /// Returns a parent with one to four mutations.
     pub fn draw(&self, random: &mut Random) -> Vec<u8> {
         let mut file = self.parent(random).to_vec();
         for _ in 0..=random.below(4) {
@@ -110,7 +111,7 @@ impl Material<'_> {
     }
 }
 
-/// The letters and digits around a place; nothing where there are none.
+/// Returns the letters and digits around an offset; empty if there are none.
 fn word_at(file: &[u8], at: usize) -> std::ops::Range<usize> {
     let within = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     let start = at - file[..at.min(file.len())].iter().rev().take_while(|byte| within(byte)).count();

@@ -1,4 +1,4 @@
-//! SplitMix64: the same damage for the same seed, on every computer.
+//! SplitMix64: the same mutations for the same seed, on every computer.
 
 pub struct Random(pub u64);
 
@@ -10,12 +10,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// 0 to `limit` - 1; 0 where that is nothing.
+    /// Returns 0 to `limit` - 1; 0 for a limit of 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.draw() % limit.max(1) as u64) as usize
     }
 
-    /// One of these.
+    /// Returns one of `choices`.
     pub fn of<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
         choices[self.below(choices.len())]
     }

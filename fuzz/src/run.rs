@@ -1,4 +1,5 @@
-//! One target, over and over: damage is drawn, executed and watched; what did something new becomes material.
+//! Loop over one target: inputs are mutated, executed and checked; those with new coverage become
+//! parents.
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};
@@ -14,46 +15,46 @@ use crate::mutate::Material;
 use crate::random::Random;
 use crate::targets::Target;
 
-/// Inputs kept at most.
-const KEPT: usize = 3_000;
-/// How long one execution may take where it has next to none of the processor.
-const PATIENCE: Duration = Duration::from_secs(300);
-/// How often it is said how far it is.
-const TELL: u64 = 100_000;
+/// Most inputs that are kept.
+const MAX_INPUTS: usize = 3_000;
+/// Time limit of one execution on a busy processor.
+const TIMEOUT: Duration = Duration::from_secs(300);
+/// Executions between two progress messages.
+const PROGRESS_INTERVAL: u64 = 100_000;
 
-/// Where a run leaves what it finds.
-pub struct Places<'a> {
-    /// What did something new, which the next run begins with; `None` keeps nothing.
+/// Folders for the results of a run.
+pub struct Folders<'a> {
+    /// Inputs with new coverage, which the next run starts with; `None` keeps nothing.
     pub found: Option<&'a Path>,
-    /// What failed, a file each.
+    /// Failing inputs, one per file.
     pub failures: &'a Path,
 }
 
-/// What a run came to.
+/// Results of a run.
 #[derive(Debug, Default)]
 pub struct Report {
     pub executions: u64,
-    /// Inputs that were refused.
+    /// Number of refused inputs.
     pub refused: u64,
     pub kept: usize,
     pub edges: usize,
     pub taken: usize,
-    /// What went wrong, each kind once.
+    /// Failures, one of each kind.
     pub failures: Vec<String>,
 }
 
-/// Executes `target` so many times beside its whole files.
-pub fn run(target: &mut Target, executions: u64, seed: u64, places: &Places<'_>) -> Report {
-    let said = hear_panics();
-    let clock = Clock::start(target.name);
+/// Executes `target` `executions` times, and once for each seed.
+pub fn run(target: &mut Target, executions: u64, seed: u64, folders: &Folders<'_>) -> Report {
+    let panic_message = capture_panics();
+    let clock = Watchdog::start(target.name);
     let mut random = Random(seed);
     let mut coverage = Coverage::new();
     let mut report = Report { edges: coverage.edges(), ..Report::default() };
     let mut parents = target.seeds.clone();
-    let found = places.found.into_iter().flat_map(files);
+    let found = folders.found.into_iter().flat_map(files);
     let mut first: Vec<Vec<u8>> = parents.iter().cloned().chain(found).collect();
-    fs::create_dir_all(places.failures).unwrap();
-    let present = places.failures.join(format!("{}.present", target.name));
+    fs::create_dir_all(folders.failures).unwrap();
+    let present = folders.failures.join(format!("{}.present", target.name));
     let mut file = File::create(&present).unwrap();
     while report.executions < executions {
         let input = first.pop().unwrap_or_else(|| {
@@ -65,23 +66,27 @@ pub fn run(target: &mut Target, executions: u64, seed: u64, places: &Places<'_>)
             };
             material.draw(&mut random)
         });
-        // What ends the process itself is found here.
+        // If the process dies, its last input is found here.
         file.rewind().and_then(|()| file.write_all(&input)).unwrap();
         file.set_len(input.len() as u64).unwrap();
         clock.beat();
         report.executions += 1;
-        match execute(target, &input, &said) {
+        match execute(target, &input, &panic_message) {
             Ok(refused) => report.refused += u64::from(refused),
-            Err(failure) => note(&mut report, target.name, &input, failure, places),
+            Err(failure) => note(&mut report, target.name, &input, failure, folders),
         }
-        if coverage.is_new() && parents.len() < KEPT && input.len() <= target.longest && !input.is_empty() {
-            if let Some(folder) = places.found {
+        if coverage.is_new()
+            && parents.len() < MAX_INPUTS
+            && input.len() <= target.longest
+            && !input.is_empty()
+        {
+            if let Some(folder) = folders.found {
                 fs::create_dir_all(folder).unwrap();
                 fs::write(folder.join(name_of(&input)), &input).unwrap();
             }
             parents.push(input);
         }
-        if report.executions.is_multiple_of(TELL) {
+        if report.executions.is_multiple_of(PROGRESS_INTERVAL) {
             eprintln!("{}: {} executions, {} inputs kept", target.name, report.executions, parents.len());
         }
     }
@@ -91,47 +96,47 @@ pub fn run(target: &mut Target, executions: u64, seed: u64, places: &Places<'_>)
     report
 }
 
-/// Whether the input was refused.
+/// Executes an input and returns whether it was refused.
 ///
 /// # Errors
-/// What must not happen.
-pub fn execute(target: &mut Target, input: &[u8], said: &Mutex<String>) -> Result<bool, String> {
+/// Returns the violated invariant.
+pub fn execute(target: &mut Target, input: &[u8], panic_message: &Mutex<String>) -> Result<bool, String> {
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| peak_of(|| (target.run)(input))));
-    let (peak, refusal) = outcome.map_err(|_| format!("panicked: {}", said.lock().unwrap()))?;
+    let (peak, refusal) = outcome.map_err(|_| format!("panicked: {}", panic_message.lock().unwrap()))?;
     if peak > target.memory.bytes(input.len()) {
         return Err(format!("took {peak} bytes for {} bytes", input.len()));
     }
     let Some(message) = refusal else { return Ok(false) };
     if message.contains(char::is_control) || !message.ends_with('.') || message.chars().count() >= 1200 {
-        return Err(format!("is no sentence: {message:?}"));
+        return Err(format!("message is not a sentence: {message:?}"));
     }
     Ok(true)
 }
 
-/// Keeps what panics say instead of printing it.
-pub fn hear_panics() -> Arc<Mutex<String>> {
-    let said = Arc::new(Mutex::new(String::new()));
-    let hearing = Arc::clone(&said);
+/// Collects panic messages instead of printing them.
+pub fn capture_panics() -> Arc<Mutex<String>> {
+    let panic_message = Arc::new(Mutex::new(String::new()));
+    let messages = Arc::clone(&panic_message);
     panic::set_hook(Box::new(move |panic| {
-        *hearing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+        *messages.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
             panic.to_string().replace('\n', " ");
     }));
-    said
+    panic_message
 }
 
-/// Writes the input down, once for each kind of failure.
-fn note(report: &mut Report, target: &str, input: &[u8], failure: String, places: &Places<'_>) {
+/// Stores a failing input, once for each kind of failure.
+fn note(report: &mut Report, target: &str, input: &[u8], failure: String, folders: &Folders<'_>) {
     let kind = |text: &str| text.chars().filter(|sign| !sign.is_ascii_digit()).take(160).collect::<String>();
     if report.failures.iter().any(|known| kind(known) == kind(&failure)) {
         return;
     }
-    let file = places.failures.join(format!("{target}-{}", name_of(input)));
+    let file = folders.failures.join(format!("{target}-{}", name_of(input)));
     fs::write(&file, input).unwrap();
     report.failures.push(failure.clone());
     eprintln!("{target} {failure}\n  the input is in {}", file.display());
 }
 
-/// A name that is another for other bytes (FNV-1a).
+/// Returns a file name derived from the bytes (FNV-1a).
 fn name_of(input: &[u8]) -> String {
     let hash = input.iter().fold(0xCBF2_9CE4_8422_2325u64, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
@@ -139,7 +144,7 @@ fn name_of(input: &[u8]) -> String {
     format!("{hash:016x}")
 }
 
-/// The files of a folder, in order of their names; none where there is no folder.
+/// Returns the files of a folder, ordered by name; none if it does not exist.
 pub fn files(folder: &Path) -> Vec<Vec<u8>> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).filter(|path| path.is_file()).collect();
@@ -147,10 +152,10 @@ pub fn files(folder: &Path) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Ends the process when an execution does not end.
-struct Clock(Arc<AtomicU64>);
+/// Watchdog that ends the process if an execution hangs.
+struct Watchdog(Arc<AtomicU64>);
 
-impl Clock {
+impl Watchdog {
     fn start(target: &'static str) -> Self {
         let beats = Arc::new(AtomicU64::new(0));
         let watched = Arc::clone(&beats);
@@ -162,7 +167,7 @@ impl Clock {
                 let beat = watched.load(Ordering::Relaxed);
                 if beat != last.0 {
                     last = (beat, Instant::now());
-                } else if beat > 0 && last.1.elapsed() > PATIENCE {
+                } else if beat > 0 && last.1.elapsed() > TIMEOUT {
                     eprintln!("{target} does not end: execution {beat}");
                     std::process::abort();
                 }

@@ -1,4 +1,4 @@
-//! A short run of every target, and everything that ever failed.
+//! A short run of every target, and all inputs that ever failed.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use foretoken_fuzz::run::{execute, files};
 use foretoken_fuzz::targets::{ALL, target};
 
-/// A target's executions.
+/// Executions of each target.
 const EXECUTIONS: u32 = 2_000;
 
 /// Runs `target` in a process of its own, as `make fuzz` does.
@@ -17,11 +17,11 @@ fn run_short(target: &str) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fuzz"));
     command.args(["--target", target, "--runs", &EXECUTIONS.to_string(), "--keep"]).arg(keep.path());
     let output = command.output().unwrap();
-    let said =
+    let output_text =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     assert!(
-        output.status.success() && said.contains(&format!("{target}: {EXECUTIONS} executions")),
-        "{said}"
+        output.status.success() && output_text.contains(&format!("{target}: {EXECUTIONS} executions")),
+        "{output_text}"
     );
 }
 
@@ -43,21 +43,21 @@ targets! {
 }
 
 #[test]
-fn every_target_has_a_short_run_and_whole_files() {
+fn every_target_has_a_short_run_and_seeds() {
     assert_eq!(ALL.map(|(name, ..)| name), SHORT);
     for (name, _, make) in ALL.iter().filter(|(name, ..)| *name != "ipc") {
         let mut target = make();
         assert!(!target.seeds.is_empty(), "{name} has none");
-        let said = Mutex::default();
+        let panic_message = Mutex::default();
         for seed in target.seeds.clone() {
-            execute(&mut target, &seed, &said).unwrap();
+            execute(&mut target, &seed, &panic_message).unwrap();
         }
     }
 }
 
-/// `failures/TARGET/` has what failed once.
+/// Inputs in `failures/TARGET/` failed once.
 #[test]
-fn what_failed_once_does_not_fail_again() {
+fn inputs_that_failed_once_do_not_fail_again() {
     let failures = Path::new(env!("CARGO_MANIFEST_DIR")).join("failures");
     for (name, ..) in ALL {
         let inputs = files(&failures.join(name));

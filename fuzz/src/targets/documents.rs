@@ -1,4 +1,5 @@
-//! The documents of a model in Hugging Face form: config.json, the header and the index of its weights, tokenizer.json.
+//! JSON files of a model in Hugging Face format: config.json, header and index of its weights,
+//! tokenizer.json.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,7 +26,7 @@ const SHAPES: [(&str, &[usize]); 11] = [
     ("model.layers.0.mlp.down_proj.weight", &[32, 64]),
 ];
 
-/// A Llama of one layer and 261 tokens, its weights in two files.
+/// Writes a Llama of one layer and 261 tokens, with weights in two files.
 fn write(folder: &Path) {
     let config = json!({
         "architectures": ["LlamaForCausalLM"], "vocab_size": 261, "hidden_size": 32,
@@ -59,13 +60,13 @@ fn write(folder: &Path) {
     fs::write(folder.join("model.safetensors.index.json"), index.to_string()).unwrap();
 }
 
-/// GPT-2's alphabet in any order, and more.
+/// Returns characters of GPT-2's byte alphabet in any order, and more.
 fn letters(id: u32) -> String {
     let printable = (33..=126).chain(161..=172).chain(174..=255).chain(256..=328);
     printable.into_iter().filter_map(char::from_u32).nth(id as usize).unwrap().to_string()
 }
 
-/// A target that damages the file `name` of the folder.
+/// Creates a target that damages the file `name` of the folder.
 fn damaging(
     name: &'static str,
     file: &'static str,
@@ -216,7 +217,7 @@ pub fn tokenizer() -> Target {
         seeds,
         words: WORDS,
         head: usize::MAX,
-        // A pattern may take 4 MB compiled, and three times as much while it is.
+        // A compiled pattern may take 4 MB, and three times as much while it is compiled.
         memory: Memory { each: 64, beside: 24 << 20 },
         run: Box::new(move |input| {
             fs::write(&path, input).unwrap();

@@ -1,5 +1,5 @@
-//! Blocks of weights in every format: any bytes are weights, and as many as there should be, none of them infinite
-//! where the scales are not.
+//! Weight blocks in every format: any bytes decode to the expected number of weights, all finite if
+//! the scales are.
 
 use foretoken_engine::format::{Block, Format};
 
@@ -14,7 +14,7 @@ pub fn target() -> Target {
         words: &[],
         head: usize::MAX,
         longest: 1024,
-        // A weight takes four bytes, and two bits of a file.
+        // A weight takes four bytes in memory, and at least two bits in a file.
         memory: Memory { each: 32, beside: 1 << 16 },
         run: Box::new(move |input| {
             let (&kind, bytes) = input.split_first()?;

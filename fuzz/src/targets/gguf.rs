@@ -1,4 +1,4 @@
-//! GGUF files: damaged bytes of the header, and vocabularies whose lists do not fit together.
+//! GGUF files: damaged headers, and vocabularies with inconsistent lists.
 
 use std::fs;
 use std::path::Path;
@@ -93,7 +93,7 @@ const WORDS: &[&str] = &[
     "blk.0.attn_q.weight",
 ];
 
-/// Looks at everything that a model says.
+/// Reads every part of a model's metadata.
 pub(super) fn look(path: &Path) -> Result<(), Error> {
     let source = ModelSource::open(path)?;
     source.describe();
@@ -136,7 +136,7 @@ pub fn target() -> Target {
     }
 }
 
-/// The tiny Llama called `architecture`, with these keys of it beside those that all have.
+/// Creates the tiny Llama as `architecture`, with these keys in addition to the common ones.
 fn as_family<const N: usize>(architecture: &str, numbers: [(&str, u32); N]) -> Gguf {
     let mut gguf = Gguf::tiny();
     let renamed = |key: String| key.replacen("llama.", &format!("{architecture}."), 1);
@@ -148,12 +148,12 @@ fn as_family<const N: usize>(architecture: &str, numbers: [(&str, u32); N]) -> G
     gguf
 }
 
-/// As many numbers as there are layers.
+/// Returns the numbers as an array value.
 fn list(numbers: &[u32]) -> Value {
     Value::Array(numbers.iter().map(|&number| Value::U32(number)).collect())
 }
 
-/// A file with all keys of an assistant.
+/// Creates a file with all keys of an assistant.
 fn assistant() -> Gguf {
     let mut gguf = experts();
     let renamed = |key: String| key.replacen("gemma4.", "gemma4-assistant.", 1);
@@ -167,7 +167,7 @@ fn assistant() -> Gguf {
     gguf
 }
 
-/// A file with all keys of a Gemma 4 with experts, shared caches and per-layer embeddings.
+/// Creates a file with all keys of a Gemma 4 with experts, shared caches and per-layer embeddings.
 fn experts() -> Gguf {
     let mut gguf = as_family(
         "gemma4",
@@ -189,7 +189,7 @@ fn experts() -> Gguf {
     gguf
 }
 
-/// A file of nothing but the block for MTP of a Qwen3.5, which is whole.
+/// Creates a complete file with only the MTP block of a Qwen3.5.
 fn block() -> Gguf {
     let mut gguf = as_family(
         "qwen35",
@@ -225,7 +225,7 @@ fn block() -> Gguf {
     gguf
 }
 
-/// A file with all keys of a gpt-oss.
+/// Creates a file with all keys of a gpt-oss.
 fn gpt_oss() -> Gguf {
     let numbers = [
         ("expert_count", 4),
@@ -243,7 +243,7 @@ fn gpt_oss() -> Gguf {
     gguf
 }
 
-/// A file with all keys of an LFM2 with experts.
+/// Creates a file with all keys of an LFM2 with experts.
 fn lfm2moe() -> Gguf {
     let numbers = [
         ("block_count", 2),
@@ -261,7 +261,7 @@ fn lfm2moe() -> Gguf {
     gguf
 }
 
-/// A file with all keys of a Granite 4 with Mamba layers and experts.
+/// Creates a file with all keys of a Granite 4 with Mamba layers and experts.
 fn granite_hybrid() -> Gguf {
     let numbers = [
         ("block_count", 2),
@@ -289,7 +289,7 @@ fn granite_hybrid() -> Gguf {
     gguf
 }
 
-/// A file with all keys of a GLM-4.7-Flash, whose heads share a latent.
+/// Creates a file with all keys of a GLM-4.7-Flash with latent attention (MLA).
 fn glm() -> Gguf {
     let numbers = [
         ("block_count", 3),
@@ -315,17 +315,17 @@ fn glm() -> Gguf {
     gguf
 }
 
-/// The file with another type for one of its matrices, whose rows are of whole blocks for some types.
+/// Changes the type of one matrix, whose rows are whole blocks in some types.
 fn with_type(file: &[u8], number: u32) -> Vec<u8> {
     let name = b"blk.0.ffn_down.weight";
     let at = file.windows(name.len()).position(|window| window == name).unwrap() + name.len();
     let mut file = file.to_vec();
-    // After the name: that there are two dimensions, and these.
+    // Skips the name, the number of dimensions and both dimensions.
     file[at + 20..at + 24].copy_from_slice(&number.to_le_bytes());
     file
 }
 
-/// Every byte of an input is a choice of what is done to the lists of a vocabulary.
+/// Creates a target whose input bytes choose changes of a vocabulary's lists.
 pub fn vocabulary() -> Target {
     let folder = folder();
     Target {
@@ -334,7 +334,7 @@ pub fn vocabulary() -> Target {
         words: &[],
         head: usize::MAX,
         longest: 64,
-        // The file is made from the choices and is as large as that of a whole vocabulary.
+        // The file is built from the choices and is as large as a complete vocabulary.
         memory: Memory { each: 16, beside: 3 << 20 },
         run: Box::new(move |input| {
             let mut random =
@@ -345,7 +345,7 @@ pub fn vocabulary() -> Target {
     }
 }
 
-/// A vocabulary without weights, some of whose lists were changed.
+/// Creates a vocabulary without weights, with some of its lists changed.
 fn disagreeing(random: &mut Random) -> Gguf {
     let mut gguf = match random.below(2) {
         0 => Gguf::tiny(),
@@ -361,7 +361,7 @@ fn disagreeing(random: &mut Random) -> Gguf {
     gguf
 }
 
-/// Lists that no longer fit together: cut, repeated, shuffled, of other values.
+/// Makes lists inconsistent: shortened, repeated, shuffled, with other values.
 fn disagree(list: &mut Vec<Value>, random: &mut Random) {
     let len = list.len();
     match random.below(7) {
@@ -391,20 +391,20 @@ mod tests {
     use crate::memory::peak_of;
 
     #[test]
-    fn a_block_alone_is_read_to_its_end() {
+    fn a_block_alone_is_read_completely() {
         let folder = folder();
         assert!(ModelSource::open(&block().write(folder.path())).unwrap().is_draft_head());
     }
 
     #[test]
-    fn a_long_list_takes_no_more_memory_than_its_bytes_while_they_are_read() {
+    fn a_long_list_takes_no_more_memory_than_its_bytes_while_it_is_read() {
         let folder = folder();
         let mut gguf = Gguf::tiny();
         gguf.set("a.list", Value::Array(vec![Value::U8(1); 8 << 20]));
         let path = gguf.write(folder.path());
         let bytes = fs::metadata(&path).unwrap().len() as usize;
         let (peak, source) = peak_of(|| ModelSource::open(&path));
-        // Once as it was read so far, and once in its next, larger place.
+        // Once as read so far, and once in its next, larger allocation.
         assert!(source.is_ok() && peak < 2 * bytes + (1 << 20), "{peak} for {bytes}");
     }
 }

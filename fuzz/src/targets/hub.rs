@@ -1,4 +1,4 @@
-//! A hub's answers: what it says of a repository, the tree of its files, and the headers of a file.
+//! Responses of the hub: a repository, the tree of its files, and the headers of a file.
 
 use foretoken_library::fuzzing::{self, Answers};
 
@@ -41,7 +41,7 @@ const WORDS: &[&str] = &[
     "lastCommit",
 ];
 
-/// Between the three answers of an input.
+/// Separator of the three responses in an input.
 const BETWEEN: &str = "\n---\n";
 
 pub fn target() -> Target {

@@ -1,4 +1,4 @@
-//! Files of conversations, our own and other programs': all of what is in one comes in, or nothing.
+//! Files of conversations, our own and other programs': each is imported completely or not at all.
 
 use std::fs;
 
@@ -41,7 +41,7 @@ const WORDS: &[&str] = &[
     "conversations.json",
 ];
 
-/// Imports after which the application begins anew.
+/// Imports after which the application is restarted.
 const IMPORTS: u32 = 500;
 
 pub fn target() -> Target {
@@ -76,8 +76,8 @@ pub fn target() -> Target {
                     None
                 }
                 Err(error) => {
-                    assert_eq!(after, before, "something came in although it was refused: {}", error.message);
-                    // Names of the file's own may stand in it.
+                    assert_eq!(after, before, "a refused file was partly imported: {}", error.message);
+                    // The message may contain names from the file.
                     Some("The file was refused.".into())
                 }
             }

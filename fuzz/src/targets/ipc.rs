@@ -1,4 +1,5 @@
-//! Commands of the window with arguments of any kind, on an application without a window whose replies are made up.
+//! Commands of the window with arbitrary arguments, on an application without a window and with a
+//! scripted writer.
 
 use std::sync::Arc;
 
@@ -45,10 +46,11 @@ const WORDS: &[&str] = &[
     "older_than_days",
 ];
 
-/// Commands after which the application begins anew, so that no conversation grows without end.
+/// Commands after which the application is restarted, so that conversations do not grow without
+/// limit.
 const COMMANDS: u32 = 2_000;
 
-/// A command with its arguments, as the page sends them. Not among them: those that only look, and the one that
+/// A command with its arguments, as the page sends them, except read-only ones and the one that
 /// changes the keyring.
 #[derive(Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -128,10 +130,10 @@ impl Call {
     }
 }
 
-/// Repeats what it was asked.
+/// Replies with the question.
 struct Echo;
 
-/// Bytes of a conversation that it takes.
+/// Context length in bytes of a conversation.
 const CONTEXT: usize = 1000;
 
 impl Replier for Echo {
@@ -195,9 +197,9 @@ pub fn target() -> Target {
             }
             let call: Call = match serde_json::from_slice(input) {
                 Ok(call) => call,
-                Err(_) => return Some("These are no arguments.".into()),
+                Err(_) => return Some("These are not valid arguments.".into()),
             };
-            // A person's own words may stand in it, so it is not looked at here.
+            // The message may contain the user's text, so it is not checked here.
             call.make(&running.app).err().map(|CommandError { .. }| "The command was refused.".into())
         }),
     }

@@ -1,4 +1,4 @@
-//! What is fed with damage: each target has whole files to begin with, and says what must hold of damaged ones.
+//! Fuzz targets: each has seeds to mutate, and checks the invariants of mutated inputs.
 
 mod documents;
 mod formats;
@@ -15,45 +15,45 @@ use std::path::{Path, PathBuf};
 
 use crate::run::files;
 
-/// One of them.
+/// A fuzz target.
 pub struct Target {
     pub name: &'static str,
-    /// Whole files.
+    /// Valid files.
     pub seeds: Vec<Vec<u8>>,
     /// Words of the format.
     pub words: &'static [&'static str],
-    /// Damage is done to the first so many bytes.
+    /// Number of leading bytes that are mutated.
     pub head: usize,
-    /// The longest input in bytes.
+    /// Longest input in bytes.
     pub longest: usize,
     pub memory: Memory,
-    /// Uses an input; in what words it was refused, if it was.
+    /// Processes an input.
     pub run: Run,
 }
 
-/// Takes an input; returns in what words it was refused.
+/// Processes an input; returns the message if it was refused.
 pub type Run = Box<dyn FnMut(&[u8]) -> Option<String>>;
 
-/// What an input may take.
+/// Allowed memory of an execution.
 #[derive(Debug, Clone, Copy)]
 pub struct Memory {
-    /// Bytes for each of its own.
+    /// Bytes per byte of input.
     pub each: usize,
-    /// Bytes beside that.
+    /// Bytes in addition.
     pub beside: usize,
 }
 
 impl Memory {
-    /// What an input of this length may take.
+    /// Returns the allowed memory for an input of this length.
     pub fn bytes(self, length: usize) -> usize {
         self.each * length + self.beside
     }
 }
 
-/// How a target is made.
+/// Constructor of a target.
 type Make = fn() -> Target;
 
-/// All targets, each with its part of a hundred executions: those that are quick get more.
+/// All targets, each with its share of a hundred executions: fast ones get more.
 pub const ALL: [(&str, u64, Make); 14] = [
     ("hub", 21, hub::target),
     ("trace", 15, trace::target),
@@ -71,23 +71,23 @@ pub const ALL: [(&str, u64, Make); 14] = [
     ("import", 2, import::target),
 ];
 
-/// The target of that name.
+/// Returns the target of this name.
 pub fn target(name: &str) -> Option<Target> {
     ALL.iter().find(|(known, ..)| *known == name).map(|(_, _, make)| make())
 }
 
-/// The whole files of a target in the repository.
+/// Returns the seeds of a target in the repository.
 fn corpus(name: &str) -> Vec<Vec<u8>> {
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name))
 }
 
-/// A folder in memory where the system has one: millions of files are written.
+/// Creates a folder in memory if the system has one, because millions of files are written.
 fn folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()
 }
 
-/// A file or folder of the repository.
+/// Returns the path of a file or folder of the repository.
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }

@@ -1,4 +1,4 @@
-//! A reply that a server elsewhere streams.
+//! A reply streamed by a remote server.
 
 use foretoken_remote::reply::{Listener, ReplyEvent};
 
@@ -45,7 +45,7 @@ pub fn target() -> Target {
         memory: Memory { each: 64, beside: 1 << 20 },
         run: Box::new(|input| {
             let whole = listen(&[input]);
-            // However the network cuts it, it says the same.
+            // The result does not depend on how the network splits it.
             let cut = input.len() / 2;
             assert_eq!(listen(&[&input[..cut], &input[cut..]]), whole);
             whole.1
@@ -53,7 +53,7 @@ pub fn target() -> Target {
     }
 }
 
-/// What is heard of a reply that comes in these parts, and in what words it was refused.
+/// Parses a reply that arrives in `parts`; returns its text, and the message if it was refused.
 fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
     let mut text = String::new();
     let mut on = |heard: ReplyEvent<'_>| match heard {
@@ -73,11 +73,12 @@ fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
     (text, ended.err().map(|error| own_words(&error.to_string())))
 }
 
-/// A refusal without what is quoted at its end, which need not end like a sentence.
+/// Returns a message without the quoted server message, which need not end like a sentence.
 fn own_words(refusal: &str) -> String {
     let quoted = refusal.split_once(" Server message: ");
     assert!(
-        quoted.is_none_or(|(_, said)| !said.contains(char::is_control) && said.chars().count() < 400),
+        quoted
+            .is_none_or(|(_, message)| !message.contains(char::is_control) && message.chars().count() < 400),
         "{refusal:?}"
     );
     quoted.map_or(refusal, |(own, _)| own).to_owned()

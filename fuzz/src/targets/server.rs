@@ -1,4 +1,4 @@
-//! A request to the local server: its body.
+//! Request bodies of the local server.
 
 use foretoken_server::fuzzing;
 
@@ -45,7 +45,7 @@ pub fn target() -> Target {
         head: usize::MAX,
         longest: 4096,
         memory: Memory { each: 256, beside: 1 << 20 },
-        // What one endpoint takes, the other may refuse.
+        // One endpoint may refuse what the other accepts.
         run: Box::new(|input| match fuzzing::read(input) {
             [Some(chat), Some(_)] => Some(chat),
             _ => None,

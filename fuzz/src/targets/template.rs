@@ -1,5 +1,5 @@
-//! Chat templates: compiled, and rendered for three conversations. What one takes of stack and memory is bounded
-//! elsewhere; here they are kept small, so that what is left to find is a panic.
+//! Chat templates: compiled, and rendered for three conversations. Limits of stack and memory are
+//! tested elsewhere; templates are kept small here, so only panics are left to find.
 
 use std::path::PathBuf;
 
@@ -93,7 +93,7 @@ const WORDS: &[&str] = &[
     "</think>",
 ];
 
-/// What a text takes that grows without end.
+/// Memory of a number that grows without limit.
 const NUMBERS_OF_DIGITS: usize = 3;
 
 pub fn target() -> Target {
@@ -111,7 +111,7 @@ pub fn target() -> Target {
         run: Box::new(move |input| {
             let source = String::from_utf8_lossy(input);
             if !is_small(&source) {
-                return Some("This is left to the child with its limits.".into());
+                return Some("This template needs the child process and its limits.".into());
             }
             let (path, source) = (PathBuf::from("m.gguf"), source.into_owned());
             let template = ChatTemplate::new(path, source, Some("<s>"), Some("</s>"), &renderer);
@@ -129,24 +129,25 @@ pub fn target() -> Target {
     }
 }
 
-/// A template's own words may be any; what is told of it is not looked at here.
+/// Replaces a template's own message, which may contain anything and is not checked here.
 fn as_sentence(_: String) -> String {
     "It was refused.".into()
 }
 
 /// Filters that may double a text.
 const DOUBLING: [&str; 4] = ["tojson", "escape", "|e", "| e"];
-/// How many of them one may have.
+/// Most of them in one template.
 const DOUBLED: usize = 4;
 
-/// Whether a template can neither repeat a text thousands of times nor loop over anything but the messages, twice.
+/// Returns whether a template can neither repeat a text thousands of times nor loop over anything
+/// but the messages, twice.
 fn is_small(source: &str) -> bool {
     let digits = |run: &str| run.len() > NUMBERS_OF_DIGITS;
     let numbers = source.split(|sign: char| !sign.is_ascii_digit()).any(digits);
     let count = |word: &str| source.matches(word).count();
     let nested =
         source.split("{%").filter(|tag| tag.trim_start_matches(['-', '+', ' ']).starts_with("for")).count();
-    // MiniJinja 3.0.5 panics at an empty list that is taken backwards, which the child tells in a sentence.
+    // MiniJinja 3.0.5 panics on a reversed empty list, which the child process reports as an error.
     let backwards = count("::-") > 0;
     !numbers
         && !backwards

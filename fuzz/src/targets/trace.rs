@@ -1,4 +1,5 @@
-//! Traces: rounds as they are stored and as files have them, a JSON document a line, and what is counted of them.
+//! Traces: rounds as stored and in files, one JSON document per line, and the statistics computed
+//! from them.
 
 use foretoken_engine::trace::{Finish, Round, Summary};
 use serde_json::{Value, from_str, json};
@@ -37,7 +38,7 @@ const WORDS: &[&str] = &[
     "decision",
 ];
 
-/// Lines of a trace that are damaged together: short inputs are quick.
+/// Lines of a trace that are mutated together: short inputs are fast.
 const LINES: usize = 2;
 
 pub fn target() -> Target {
@@ -64,7 +65,7 @@ pub fn target() -> Target {
     }
 }
 
-/// Everything that is counted of rounds; what is written is read as the same.
+/// Computes all statistics of rounds; serialised rounds must parse to the same.
 fn fold(rounds: &[Round]) {
     let summary = Summary::of(rounds, Finish::Stop, 3, 1, 10.0);
     let emitted: usize = rounds.iter().map(|round| round.emitted().count()).sum();
