@@ -3,7 +3,7 @@
 
     python export.py --head runs/head/head.pt --model smollm2.gguf --out smollm2-head.gguf
 
-Its embedding is its target's and stays there.
+The embedding is the target's and is not written.
 """
 import argparse
 import numpy as np
@@ -14,7 +14,7 @@ from train import MATRICES, VECTORS, Target
 
 
 def interleaved(weight, heads):
-    """Rows of queries or keys with the components that rotate together side by side."""
+    """Query or key rows with rotated pairs interleaved, as in GGUF files."""
     return weight.view(heads, 2, -1, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
 
 

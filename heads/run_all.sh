@@ -1,5 +1,5 @@
 #!/bin/sh
-# Trains a head: run_all.sh TARGET.gguf FOLDER [PROMPTS] [MINUTES]. What is there already is not made again.
+# Trains a head: run_all.sh TARGET.gguf FOLDER [PROMPTS] [MINUTES]. Existing results are reused.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 model=$1 folder=$2 prompts=${3:-6000} minutes=${4:-120}

@@ -7,12 +7,13 @@
     python train.py --data states --model smollm2.gguf --out runs/q4 --init runs/head/head.pt --q4-1 --train-output --first 2
     python train.py --data states --model smollm2.gguf --init runs/head/head.pt --evaluate
 
-Of a text x and the target's fused states g, row p reads the pair (x[p+1], g[p]) and predicts what follows x[p+1]. With
-training-time test the head goes on from there with what it gave itself: step t reads x[p+1+t] and its own state of step
-t-1, and attends to the true rows up to p and to its own steps at p. All rows of a step are run at once.
+For a text x and the target's fused states g, row p reads the pair (x[p+1], g[p]) and predicts the
+token after x[p+1]. Training-time test continues with the head's own states: step t reads x[p+1+t] and
+the head's state of step t-1, and attends to the true rows up to p and to its own steps at p. All rows
+of a step run at once.
 
-The schedule follows the clock; a head takes first steps before it goes on from them. Runs on CUDA by
-itself if there is a GPU (--device to override).
+The schedule follows the clock: the number of steps grows from --first to --steps. Runs on CUDA if there
+is a GPU (--device to override).
 """
 import argparse, json, math, os, random, time
 import numpy as np
@@ -23,7 +24,7 @@ from gguf import GGUFReader
 from gguf.quants import dequantize
 
 
-# ------------------------------------------------------------------------------------------------ data
+# --------------------------------------------------------------------------------------------- data
 class Data:
     """The arrays of `head-data states`; the last texts are held out."""
 
@@ -47,7 +48,7 @@ class Data:
         return counts
 
     def batches(self, texts, rows, draw):
-        """Lists of texts of about one length, which padded have at most so many rows."""
+        """Batches of texts of similar length, with at most `rows` rows including padding."""
         texts = sorted(texts, key=lambda text: text[1] + draw.random() * 32)
         batches, batch = [], []
         for text in texts:
@@ -60,8 +61,8 @@ class Data:
         return batches
 
     def collate(self, batch, device):
-        """tokens [B, T], states [B, T, 3H], likeliest [B, T, k], probabilities [B, T, k], and of each row whether what
-        follows it belongs to the reply [B, T]."""
+        """tokens [B, T], states [B, T, 3H], likeliest [B, T, k], probabilities [B, T, k], and a mask [B, T] of
+        the rows whose next token belongs to the reply."""
         longest = max(rows for _, rows, _ in batch)
         pad = lambda array, start, rows: np.pad(array[start : start + rows], [(0, longest - rows)] + [(0, 0)] * (array.ndim - 1))
         stack = lambda array: torch.from_numpy(np.stack([pad(array, start, rows) for start, rows, _ in batch])).to(device)
@@ -72,7 +73,7 @@ class Data:
                 stack(self.likeliest).long(), stack(self.probabilities).float(), torch.from_numpy(reply).to(device))
 
 
-# ----------------------------------------------------------------------------------------------- target
+# ------------------------------------------------------------------------------------------- target
 class Model:
     """A GGUF file."""
 
@@ -85,14 +86,14 @@ class Model:
         return torch.from_numpy(dequantize(tensor.data, tensor.tensor_type).astype(np.float32)).clone()
 
     def halves(self, name, heads):
-        """Rows of queries or keys with the components that rotate together half a head apart, as torch code has them;
-        GGUF files have them side by side."""
+        """Query or key rows in the order of PyTorch code, with rotated pairs half a head apart; GGUF files have
+        them interleaved."""
         weight = self.get(name)
         return weight.view(heads, -1, 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
 
 
 class Target(Model):
-    """What the head takes of its target's file."""
+    """Parts of the target's file that the head needs."""
 
     def __init__(self, path):
         super().__init__(path)
@@ -107,15 +108,15 @@ class Target(Model):
         return self.get("output.weight" if "output.weight" in self.tensors else "token_embd.weight")
 
 
-# ------------------------------------------------------------------------------------------------ head
-# What a head's parts are called in GGUF files, vectors and matrices.
+# --------------------------------------------------------------------------------------------- head
+# Names of a head's vectors and matrices in GGUF files.
 VECTORS = {"input_norm": "blk.0.attn_norm", "hidden_norm": "blk.0.attn_norm_2", "post_norm": "blk.0.ffn_norm", "norm": "output_norm"}
 MATRICES = {"fc": "fc", "q": "blk.0.attn_q", "k": "blk.0.attn_k", "v": "blk.0.attn_v", "o": "blk.0.attn_output",
             "gate": "blk.0.ffn_gate", "up": "blk.0.ffn_up", "down": "blk.0.ffn_down", "lm_head": "output"}
 
 
 def saved_head(path, target):
-    """What was saved of a head: its weights, and the tokens it guesses."""
+    """A saved head: its weights, and its draft vocabulary."""
     if not path.endswith(".gguf"):
         return torch.load(path, map_location="cpu")
     file = Model(path)
@@ -136,8 +137,8 @@ class RMSNorm(nn.Module):
 
 
 def as_q4_1(weight):
-    """A matrix as it comes back from Q4_1: blocks of 32 weights, 16 steps from the least to the greatest. The gradient
-    passes as if nothing were rounded (Bengio et al. 2013)."""
+    """A matrix rounded to Q4_1: blocks of 32 weights, 16 steps from the least to the greatest. The gradient
+    ignores the rounding (straight-through estimator, Bengio et al. 2013)."""
     blocks = weight.detach().view(-1, 32)
     low, high = blocks.amin(1, keepdim=True), blocks.amax(1, keepdim=True)
     step = ((high - low) / 15).clamp(min=1e-12)
@@ -146,7 +147,7 @@ def as_q4_1(weight):
 
 
 class Matrix(nn.Linear):
-    """One of the matrices, used as the file will have it where `q4_1` is set."""
+    """A matrix of the head, rounded as in the file if `q4_1` is set."""
 
     def __init__(self, inputs, outputs, q4_1):
         super().__init__(inputs, outputs, bias=False)
@@ -171,7 +172,7 @@ class Head(nn.Module):
         self.lm_head = linear(h, draft_vocabulary)
 
     def begin_like(self, target, guessed):
-        """Begins as the target's last layer on its last tapped state: that knows much of what a head has to learn."""
+        """Initialises the head as the target's last layer on its last tapped state, which is close to its task."""
         last, h = f"blk.{target.layers - 1}", target.hidden
         with torch.no_grad():
             self.fc.weight.normal_(0, 0.002)
@@ -189,7 +190,7 @@ class Head(nn.Module):
             self.lm_head.weight.copy_(target.output()[guessed])
 
     def rotate(self, x, first):
-        """[B, n, T, hd] at positions from `first` on."""
+        """Applies RoPE to x [B, n, T, hd] at positions from `first` on."""
         half = self.hd // 2
         frequencies = self.base ** (-torch.arange(half, device=x.device, dtype=torch.float32) / half)
         angles = torch.outer(torch.arange(first, first + x.shape[2], device=x.device, dtype=torch.float32), frequencies)
@@ -198,7 +199,7 @@ class Head(nn.Module):
         return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
     def step(self, embedding, state, past):
-        """A step of all rows: states [B, T, H] to the next; `past` are keys and values of the steps before."""
+        """A step of all rows: returns the next states [B, T, H]; `past` are keys and values of earlier steps."""
         B, T, _ = state.shape
         u = torch.cat([self.input_norm(embedding), self.hidden_norm(state)], -1)
         shape = lambda x, heads: x.view(B, T, heads, self.hd).transpose(1, 2)
@@ -228,13 +229,13 @@ class Head(nn.Module):
 
 
 def losses(head, embeddings, batch, rows_of, steps, decay):
-    """The loss, and of each step how many rows there are and of how many the likeliest token was the target's."""
+    """The loss, and for each step the numbers of rows and of rows with the target's most likely token."""
     tokens, states, likeliest, probabilities, reply = batch
     state = head.fc(states)[:, : tokens.shape[1] - 1]
     loss, counts, past = 0.0, [], []
     B, T = state.shape[:2]
     for step in range(steps):
-        # Row p reads x[p+1+t]; what it predicts is the target's row p+1+t.
+        # Row p reads x[p+1+t] and predicts the target's row p+1+t.
         shifted = lambda array: F.pad(array[:, 1 + step :], (0, 0) * (array.ndim - 2) + (0, step))[:, :T]
         state = head.step(embeddings[shifted(tokens)], state, past)
         judged = shifted(reply)
@@ -252,7 +253,7 @@ def losses(head, embeddings, batch, rows_of, steps, decay):
 
 
 def evaluate(head, data, embeddings, rows_of, arguments, device):
-    """Of each step the share of likeliest tokens that are the target's, given that those before are the text's."""
+    """For each step the share of rows whose most likely token is the target's, given the true text before."""
     head.eval()
     totals = np.zeros((arguments.steps, 2))
     with torch.no_grad():
@@ -268,15 +269,15 @@ def main():
     parser.add_argument("--data", required=True)
     parser.add_argument("--model", required=True, help="the target, a GGUF file of a Llama")
     parser.add_argument("--out", default="runs/head")
-    parser.add_argument("--init", help="a head.pt or a GGUF file to go on from")
-    parser.add_argument("--vocabulary", type=int, default=4096, help="tokens that are guessed")
-    parser.add_argument("--train-output", action="store_true", help="train the output matrix, too, which else is the target's")
+    parser.add_argument("--init", help="a head.pt or a GGUF file to continue from")
+    parser.add_argument("--vocabulary", type=int, default=4096, help="size of the draft vocabulary")
+    parser.add_argument("--train-output", action="store_true", help="also train the output matrix, which is otherwise the target's")
     parser.add_argument("--q4-1", action="store_true", help="train and evaluate with matrices rounded to Q4_1")
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--steps", type=int, default=4, help="of training-time test at the end")
+    parser.add_argument("--steps", type=int, default=4, help="steps of training-time test at the end")
     parser.add_argument("--first", type=int, default=1, help="steps of training-time test at the beginning")
-    parser.add_argument("--decay", type=float, default=0.8, help="of the loss from step to step")
-    parser.add_argument("--rows", type=int, default=1024, help="of a batch")
+    parser.add_argument("--decay", type=float, default=0.8, help="decay of the loss from step to step")
+    parser.add_argument("--rows", type=int, default=1024, help="rows of a batch")
     parser.add_argument("--rate", type=float, default=1e-3)
     parser.add_argument("--held-out", type=int, default=64)
     parser.add_argument("--evaluate", action="store_true")
@@ -293,7 +294,7 @@ def main():
     else:
         counts = data.reply_counts()
         guessed = torch.from_numpy(np.sort(np.argsort(-counts, kind="stable")[: arguments.vocabulary]).copy())
-        print(f"{arguments.vocabulary} tokens are {counts[guessed.numpy()].sum() / counts.sum():.2%} of the replies", flush=True)
+        print(f"{arguments.vocabulary} tokens cover {counts[guessed.numpy()].sum() / counts.sum():.2%} of the replies", flush=True)
     rows_of = torch.full((data.index["vocabulary"],), -1, dtype=torch.long)
     rows_of[guessed] = torch.arange(len(guessed))
     rows_of = rows_of.to(device)
@@ -302,7 +303,7 @@ def main():
     head.to(device)
     head.lm_head.requires_grad_(arguments.train_output)
     show = lambda shares: " ".join(f"{share:.3f}" for share in shares)
-    print(f"begins with {show(evaluate(head, data, embeddings, rows_of, arguments, device))}", flush=True)
+    print(f"shares at the start: {show(evaluate(head, data, embeddings, rows_of, arguments, device))}", flush=True)
     if arguments.evaluate:
         return
     os.makedirs(arguments.out, exist_ok=True)
@@ -316,7 +317,7 @@ def main():
         torch.save(saved, f"{arguments.out}/head.pt.part")
         os.replace(f"{arguments.out}/head.pt.part", f"{arguments.out}/head.pt")
 
-    begin, seen, step, told, epoch, recent = time.time(), 0, 0, time.time(), 0, []
+    begin, seen, step, reported, epoch, recent = time.time(), 0, 0, time.time(), 0, []
     total = arguments.minutes * 60
     while time.time() - begin < total:
         epoch += 1
@@ -327,7 +328,7 @@ def main():
             rate = arguments.rate * min(1, (step + 1) / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
             for group in optimiser.param_groups:
                 group["lr"] = rate
-            # A state that is worth going on from comes first.
+            # Single steps have to be good before chains of steps are trained.
             steps = arguments.first + int(done * (arguments.steps + 1 - arguments.first))
             loss, counts = losses(head, embeddings, data.collate(batch, device), rows_of, steps, arguments.decay)
             optimiser.zero_grad(set_to_none=True)
@@ -336,14 +337,14 @@ def main():
             optimiser.step()
             seen, step = seen + sum(rows for _, rows, _ in batch), step + 1
             recent.append(np.pad(np.array(counts), [(0, arguments.steps - steps), (0, 0)]))
-            if time.time() - told > 60:
+            if time.time() - reported > 60:
                 totals = sum(recent)
                 minutes = (time.time() - begin) / 60
                 print(f"{minutes:.0f} min, epoch {epoch}, {seen / 1e6:.2f} M tokens, {show(totals[:steps, 1] / totals[:steps, 0])}", flush=True)
-                told, recent = time.time(), []
+                reported, recent = time.time(), []
                 save(None)
     shares = evaluate(head, data, embeddings, rows_of, arguments, device)
-    print(f"ends with {show(shares)} after {seen / 1e6:.2f} M tokens", flush=True)
+    print(f"shares at the end: {show(shares)} after {seen / 1e6:.2f} M tokens", flush=True)
     save(shares.tolist())
 
 

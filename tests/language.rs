@@ -25,6 +25,8 @@ const CLEAN: &[&str] = &[
     "crates/remote",
     "crates/server",
     "crates/store",
+    "fuzz",
+    "heads",
     "src-tauri",
 ];
 

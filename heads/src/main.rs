@@ -1,6 +1,6 @@
-//! What a draft head is trained on: the replies its target writes to open prompts, and the hidden states from which
-//! it wrote them. README.md has the whole way.
-#![allow(clippy::print_stderr, reason = "a program for the terminal that says how far it is")]
+//! Training data of a draft head: replies that its target writes to open prompts, and the hidden
+//! states behind them. README.md describes the whole procedure.
+#![allow(clippy::print_stderr, reason = "a terminal program that prints its progress")]
 
 mod states;
 mod text;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand};
 
-/// Make what a draft head is trained on
+/// Create the training data of a draft head
 #[derive(Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -20,39 +20,40 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Let the target reply to prompts, several at a time; what is there already is kept
+    /// Let the target reply to prompts, several at a time; existing replies are kept
     Write {
-        /// The target
+        /// Target model
         #[arg(long)]
         model: PathBuf,
-        /// A line of JSON each: {"prompt": "...", "temperature": 0.7}; without a prompt the target writes that, too
+        /// One JSON object per line: {"prompt": "...", "temperature": 0.7}; without a prompt the
+        /// target writes it too
         #[arg(long)]
         prompts: PathBuf,
-        /// Gets a line for each reply
+        /// Output file, one line per reply
         #[arg(long)]
         texts: PathBuf,
-        /// Tokens of a reply at most
+        /// Longest reply in tokens
         #[arg(long, default_value_t = 384)]
         tokens: usize,
-        /// Replies that are written at a time
+        /// Replies written at a time
         #[arg(long, default_value_t = 16)]
         at_a_time: usize,
     },
-    /// Run the target over its texts and keep its states and its likeliest tokens
+    /// Run the target over its texts and store its states and most likely tokens
     States {
-        /// The target
+        /// Target model
         #[arg(long)]
         model: PathBuf,
-        /// What `write` wrote
+        /// Output of `write`
         #[arg(long)]
         texts: PathBuf,
-        /// Gets the arrays
+        /// Output folder of the arrays
         #[arg(long)]
         folder: PathBuf,
-        /// The layers whose entering states are kept
+        /// Layers whose input states are stored
         #[arg(long, value_delimiter = ',', default_value = "2,15,27")]
         layers: Vec<usize>,
-        /// How many of the likeliest tokens are kept of each position
+        /// Number of most likely tokens stored per position
         #[arg(long, default_value_t = 16)]
         likeliest: usize,
     },

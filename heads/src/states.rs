@@ -1,9 +1,10 @@
-//! Runs the target over texts and keeps what a head is trained on: of each position the states that enter some
-//! layers, and the target's likeliest next tokens with their probabilities.
+//! Runs the target over texts and stores the training data of a head: for each position the input
+//! states of some layers, and the target's most likely next tokens with their probabilities.
 //!
-//! Arrays in a folder, all little-endian, one row for each token of all texts: `tokens.u32`, `states.f16` (a row has
-//! the layers' states one after the other), `likeliest.u32` and `probabilities.f16`; and `texts.json` with the
-//! numbers of rows and of prompt rows of each text, and the widths.
+//! Arrays in a folder, little-endian, one row for each token of all texts: `tokens.u32`,
+//! `states.f16` (a row has the layers' states one after the other), `likeliest.u32` and
+//! `probabilities.f16`; and `texts.json` with the numbers of rows and prompt rows of each text, and
+//! the widths.
 
 use std::error::Error;
 use std::fs::{self, File};
@@ -18,24 +19,24 @@ use serde::Serialize;
 
 use crate::text::{Text, lines};
 
-/// Tokens of a pass.
+/// Tokens per pass.
 const CHUNK: usize = 64;
 
-/// What is in the arrays.
+/// Description of the arrays.
 #[derive(Serialize)]
 struct Index {
     hidden: usize,
     vocabulary: usize,
     layers: Vec<usize>,
     likeliest: usize,
-    /// Of each text its rows, and how many of the first are its prompt's.
+    /// For each text its number of rows, and how many of them are the prompt's.
     texts: Vec<(usize, usize)>,
 }
 
-/// See the module.
+/// Stores the states; see the module.
 ///
 /// # Errors
-/// When a file cannot be read or written, or the target fails.
+/// Returns an error if a file cannot be read or written, or the target fails.
 pub fn states(
     model: &Path,
     texts: &Path,
@@ -56,7 +57,7 @@ pub fn states(
         for chunk in text.tokens.chunks(CHUNK) {
             let tree = TokenTree::chain(chunk.iter().copied());
             let pass = target.run(&tree, &Want::all_rows().subset(subset).features(&taps))?;
-            let (logits, features) = (pass.logits(), pass.features().ok_or("the target gives no states")?);
+            let (logits, features) = (pass.logits(), pass.features().ok_or("the target provides no states")?);
             for (row, &token) in chunk.iter().enumerate() {
                 tokens.write_all(&token.to_le_bytes())?;
                 for state in features.row(row) {

@@ -1,4 +1,4 @@
-//! Prompts and what was replied, a line of JSON each.
+//! Prompts and replies, one JSON object per line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
@@ -8,28 +8,28 @@ use foretoken_engine::token::TokenId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// What the target is asked.
+/// A prompt for the target.
 #[derive(Debug, Deserialize)]
 pub struct Prompt {
-    /// `None` where the target writes the prompt, too.
+    /// `None` if the target writes the prompt too.
     pub prompt: Option<String>,
     pub temperature: f32,
 }
 
-/// A prompt and its reply in tokens.
+/// A prompt and its reply as tokens.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Text {
-    /// The number of its prompt.
+    /// Number of the prompt.
     pub number: usize,
-    /// How many of the tokens the prompt has.
+    /// Number of prompt tokens.
     pub prompt: usize,
     pub tokens: Vec<TokenId>,
 }
 
-/// The lines of a file; none of one that is not there. A last line that was cut off is left out.
+/// Reads the lines of a file; none if it does not exist. An incomplete last line is left out.
 ///
 /// # Errors
-/// When the file cannot be read.
+/// Returns an error if the file cannot be read.
 pub fn lines<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -1,5 +1,5 @@
-//! Lets the target write, several replies at a time: they are branches of one tree of tokens, since eight rows of a
-//! pass cost little more than one.
+//! Lets the target write several replies at a time: they are branches of one token tree, because
+//! eight rows of a pass cost little more than one.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -19,48 +19,48 @@ use foretoken_engine::tree::TokenTree;
 
 use crate::text::{Prompt, Text, lines};
 
-/// Nodes of a tree after which no further reply is begun in it: every node is looked at in each pass.
+/// Nodes of a tree after which no further reply starts in it: each pass attends to every node.
 const LARGE: usize = 2_048;
 
-/// Tokens of a prompt that the target writes, at most: a longer one is left out.
+/// Most tokens of a prompt that the target writes: a longer one is dropped.
 const LONGEST_PROMPT: usize = 256;
 
-/// What the template puts around a first message.
+/// Tokens that the template adds around a first message.
 struct Turn {
     before: Vec<TokenId>,
     after: Vec<TokenId>,
 }
 
 impl Turn {
-    /// Two conversations of one message differ in the message alone.
+    /// Finds them by comparing two one-message conversations that differ only in the message.
     fn of(form: &Form, tokenizer: &Tokenizer) -> Result<Self, Box<dyn Error>> {
         let tokens = |message: &str| form.tokens(tokenizer, &[form.said(message)?], None);
         let (one, two) = (tokens("1")?, tokens("2")?);
         let at = one.iter().zip(&two).position(|(one, two)| one != two).unwrap_or(one.len() - 1);
         let after = one[at + 1..].to_vec();
         if !two.ends_with(&after) {
-            return Err("the template repeats what is said in a first message".into());
+            return Err("the template repeats the text of a first message".into());
         }
         Ok(Self { before: one[..at].to_vec(), after })
     }
 }
 
-/// What comes next of a text.
+/// Continuation of a text.
 #[derive(PartialEq, Eq)]
 enum Next {
     Token,
     End,
-    /// It is no text to learn from.
+    /// The text is not usable for training.
     Nothing,
 }
 
-/// A text under way.
+/// A text being written.
 struct Branch {
     text: Text,
     sampler: Sampler,
-    /// How the target replies to the prompt that it still writes.
+    /// Sampler of the reply while the target still writes the prompt.
     replies: Option<Sampler>,
-    /// Tokens that were run, and the node of the last of them.
+    /// Number of tokens already run, and the node of the last one.
     run: usize,
     node: Option<usize>,
     next: Next,
@@ -85,14 +85,15 @@ impl Branch {
         Ok(Self { text, sampler, replies, run: 0, node: None, next: Next::Token })
     }
 
-    /// Runs with the next pass: its tokens up to `end`.
+    /// Adds the tokens up to `end` to the next pass.
     fn run(&mut self, tree: &mut TokenTree, end: usize) {
         let tokens = self.text.tokens[self.run..end].iter();
         self.node = tokens.fold(self.node, |parent, &token| Some(tree.push(token, parent)));
         self.run = end;
     }
 
-    /// Takes in its next token, which may `end` its part of the conversation; a reply has up to `most`.
+    /// Appends its next token; `ends` marks the end of a message, and a reply has at most `most`
+    /// tokens.
     fn take(&mut self, token: TokenId, ends: bool, most: usize, turn: &Turn) {
         let Self { text, replies, .. } = self;
         let written = text.tokens.len() - text.prompt;
@@ -114,10 +115,10 @@ impl Branch {
     }
 }
 
-/// See the module.
+/// Writes the replies; see the module.
 ///
 /// # Errors
-/// When a file cannot be read or written, or the target fails.
+/// Returns an error if a file cannot be read or written, or the target fails.
 pub fn write(
     model: &Path,
     prompts: &Path,
@@ -165,7 +166,7 @@ pub fn write(
             for (row, branch) in branches.iter_mut().enumerate() {
                 let nothing = After { text: &nothing, guesses: &[] };
                 let guesses = branch.sampler.guess(logits.row(row), nothing, 1)?;
-                let token = guesses.first().ok_or("the target gives no token")?.token;
+                let token = guesses.first().ok_or("the target provides no token")?.token;
                 branch.take(token, tokenizer.ends().contains(&token), tokens, &turn);
             }
             written += branches.len();
