@@ -149,7 +149,7 @@ soak: setup-tests model $(PAGE) ## use the application for a day in an hour, and
 	@mkdir -p $(CARGO_TARGET_DIR)/soak
 	@TMPDIR=$(CARGO_TARGET_DIR)/soak MESSAGES=$(MESSAGES) $(CARGO_TARGET_DIR)/debug/examples/soak
 
-check: setup-check $(PAGE) ## the quick checks: formatting, lints, types, licences and known weaknesses
+check: setup-check $(PAGE) ## the quick checks: formatting, lints, types, licences and known vulnerabilities
 	cargo fmt --all --check
 	cargo clippy $(CARGO_ALL) --all-targets -- -D warnings
 	$(NPM) run lint

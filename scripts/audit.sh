@@ -1,6 +1,6 @@
 #!/bin/sh
-# What others wrote and we build in: licences, sources, known weaknesses. What is known of weaknesses is asked over
-# the network; where it cannot be had, that is said and the rest still counts.
+# Audits dependencies: licences, sources, known vulnerabilities. Vulnerabilities are requested over
+# the network; if that fails, a message says so and the other checks still count.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -11,15 +11,15 @@ node scripts/page-licences.mjs
 if cargo deny fetch db 2>/dev/null; then
     cargo deny check advisories
 else
-    say "NOT CHECKED: the advisories of Rust's crates, since their database could not be fetched from GitHub"
+    say "NOT CHECKED: advisories of Rust crates, because their database could not be fetched from GitHub"
 fi
 
 report=$(mktemp)
 trap 'rm -f "$report"' EXIT
 if npm --prefix ui audit --json >"$report" 2>/dev/null; then
-    say "no known weakness in the page's packages"
+    say "no known vulnerability in the page's packages"
 elif grep -q '"auditReportVersion"' "$report"; then
     npm --prefix ui audit
 else
-    say "NOT CHECKED: the page's packages, since the registry did not answer what is known of them"
+    say "NOT CHECKED: the page's packages, because the registry did not respond"
 fi

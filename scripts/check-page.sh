@@ -1,6 +1,6 @@
 #!/bin/sh
-# Refuses a page whose files are larger than one megabyte, compressed: check-page.sh DIST. Without the reader of PDF files,
-# which is fetched when the first one is attached.
+# Refuses a page of more than one megabyte compressed: check-page.sh DIST. The PDF reader does not
+# count, because it is loaded with the first PDF file.
 set -eu
 most=1000000
 size=$(find "$1" -type f ! -name '*pdf*' -exec gzip -9nc {} + | wc -c)

@@ -1,19 +1,19 @@
 #!/bin/sh
-# Compiles the whole workspace, tests included, for the other systems and checks it with clippy: no warning may come
-# of it. Links and runs nothing.
+# Compiles the whole workspace, including tests, for the other systems and runs clippy without
+# warnings. Links and runs nothing.
 #
 #   scripts/check-systems.sh [TARGET...]     all of them if none is named
 #   scripts/check-systems.sh --list          which there are
 #
-# C and C++ are compiled by zig, which brings the headers of all three (scripts/setup.sh systems).
+# zig compiles C and C++, because it contains the headers of all systems (scripts/setup.sh systems).
 set -eu
 cd "$(dirname "$0")/.."
 
 ALL="aarch64-apple-darwin x86_64-pc-windows-gnu aarch64-unknown-linux-gnu"
-# The window of Linux finds its libraries by pkg-config; where nothing is linked, those of this computer will do.
+# The Linux window finds its libraries by pkg-config; without linking, this computer's will do.
 export PKG_CONFIG_ALLOW_CROSS=1
 
-# zig_name TARGET: what zig calls it.
+# zig_name TARGET: zig's name of the target.
 zig_name() {
     case $1 in
         aarch64-apple-darwin) echo aarch64-macos ;;
@@ -23,7 +23,8 @@ zig_name() {
     esac
 }
 
-# compiler TARGET ZIG_NAME PROGRAM: a program that compiles for it, without the options that zig does not take.
+# compiler TARGET ZIG_NAME PROGRAM: writes a compiler for the target that drops options zig does not
+# accept.
 compiler() {
     mkdir -p .tools/cross
     cat > ".tools/cross/$1-$3" <<EOF

@@ -1,16 +1,17 @@
 #!/bin/sh
-# Builds foretoken-cli for NVIDIA GPUs, on a Linux computer that needs no GPU, no driver and no CUDA.
+# Builds foretoken-cli for NVIDIA GPUs, on a Linux computer that needs no GPU, no driver and no
+# CUDA.
 #
-#   scripts/cuda.sh build                          the binary, in $CARGO_TARGET_DIR/cuda
-#   scripts/cuda.sh stubs SOURCES FOLDER VERSION   what it is linked with instead of CUDA VERSION's libraries,
-#                                                  for the functions that cudarc's SOURCES declare
+#   scripts/cuda.sh build                          builds $CARGO_TARGET_DIR/cuda
+#   scripts/cuda.sh stubs SOURCES FOLDER VERSION   builds stubs of CUDA VERSION's libraries, with
+#                                                  the functions that cudarc's SOURCES declare
 #
-# An installed toolkit is used: that of CUDA_HOME, or of the nvcc on PATH. Otherwise NVIDIA's compiler
-# is installed from PyPI into .tools/cuda. CUDA_COMPUTE_CAP sets the GPU generation the binary is for.
+# Uses an installed toolkit: that of CUDA_HOME, or of the nvcc on PATH. Otherwise NVIDIA's compiler
+# is installed from PyPI into .tools/cuda. CUDA_COMPUTE_CAP sets the GPU generation of the binary.
 set -eu
 cd "$(dirname "$0")/.."
 
-# What compiles candle's kernels: 104 MB. What the binary opens where it runs: 480 MB.
+# Compiler of candle's kernels: 104 MB. Libraries that the binary opens at run time: 480 MB.
 COMPILER="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85"
 LIBRARIES="nvidia-cublas==13.0.2.14 nvidia-curand==10.4.0.35"
 
@@ -19,7 +20,7 @@ fail() { say "$*"; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
 
-# The generation of the newest NVIDIA GPU in this computer as CUDA writes it, such as 86; nothing without one.
+# gpu_here: prints the compute capability of the newest NVIDIA GPU, such as 86; nothing without one.
 gpu_here() {
     has nvidia-smi || return 0
     nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | sort -rn | sed -n '1s/^\([0-9]*\)\.\([0-9]\)$/\1\2/p'
@@ -34,7 +35,7 @@ choose_generation() {
     }
 }
 
-# Sets toolkit: the folder with bin/nvcc.
+# Sets toolkit, the folder with bin/nvcc.
 find_toolkit() {
     if [ -n "${CUDA_HOME-}" ]; then
         [ -x "$CUDA_HOME/bin/nvcc" ] || fail "expected CUDA's compiler at $CUDA_HOME/bin/nvcc, found none. Correct CUDA_HOME or unset it, then run this again."
@@ -54,7 +55,7 @@ install_toolkit() {
     [ "$(cat $installed 2>/dev/null)" = "$packages" ] && return
     has_pip || fail "CUDA's compiler (nvcc) and pip, which downloads it, are both missing. Install one of them (on Debian: python3-pip), then run this again."
     say "downloading NVIDIA's compiler into .tools/cuda: $size from PyPI, under NVIDIA's licence"
-    # shellcheck disable=SC2086 # one word a package
+    # shellcheck disable=SC2086 # one word per package
     printf '  %s\n' $packages >&2
     rm -rf .tools/cuda
     # shellcheck disable=SC2086
@@ -62,13 +63,13 @@ install_toolkit() {
     echo "$packages" >$installed
 }
 
-# The folder of the sources of the cudarc in Cargo.lock.
+# Prints the source folder of the cudarc in Cargo.lock.
 cudarc_sources() {
     cargo metadata --locked --format-version 1 --manifest-path crates/cli/Cargo.toml --features cuda |
         tr , '\n' | sed -n 's|.*"manifest_path":"\(.*/cudarc-[^/]*\)/Cargo.toml".*|\1/src|p'
 }
 
-# Five libraries, all in libcuda.a: a linker that is told to search this folder first takes them.
+# Five libraries, all in libcuda.a: a linker that searches this folder first uses them.
 stubs() {
     mkdir -p "$2"
     for library in driver cublas cublaslt curand nvrtc; do
@@ -81,7 +82,7 @@ stubs() {
     for library in cublas cublasLt curand nvrtc; do ar rcs "$2/lib$library.a"; done
 }
 
-# NVIDIA's own runtime library, which opens the driver when it is first called.
+# NVIDIA's own runtime library, which opens the driver on first use.
 find_static_runtime() {
     for folder in "$toolkit"/lib64 "$toolkit"/lib "$toolkit"/targets/*/lib /usr/lib/"$(uname -m)"-linux-gnu; do
         [ -e "$folder/libcudart_static.a" ] && echo "$folder/libcudart_static.a" && return
@@ -89,7 +90,7 @@ find_static_runtime() {
     fail "expected libcudart_static.a in the CUDA toolkit $toolkit, found none. Install the toolkit's development files, then run this again."
 }
 
-# The libraries that the stubs open, as far as the toolkit has them.
+# The libraries that the stubs open, if the toolkit has them.
 link_libraries() {
     for library in "$toolkit"/lib64/lib*.so.* "$toolkit"/lib/lib*.so.*; do
         case "${library##*/}" in
@@ -109,18 +110,19 @@ build() {
     runtime=$(find_static_runtime)
     export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$PWD/target}/cuda"
 
-    # Named by what it is made of, as cargo links again only when its arguments have changed.
+    # The name contains a digest of the stubs, because cargo links again only if its arguments
+    # change.
     made_of=$(printf %s "$version $sources" | cat - scripts/cuda.sh scripts/cuda-stubs.c | cksum | cut -d' ' -f1)
     stubs=$CARGO_TARGET_DIR/stubs-$made_of
     stubs "$sources" "$stubs" "$version"
     ln -sf "$runtime" "$stubs/libcudart.a"
 
-    # What the build scripts of cudarc and of candle's kernels look at.
+    # Input of the build scripts of cudarc and candle's kernels.
     export CUDA_COMPUTE_CAP CUDA_HOME="$toolkit" CUDA_PATH="$toolkit" CUDA_ROOT="$toolkit"
     export PATH="$toolkit/bin:$PATH" NVCC_CCBIN="${NVCC_CCBIN:-g++}"
     say "building for GPUs of generation $CUDA_COMPUTE_CAP; the first build takes several minutes"
-    # The libraries are looked for next to the binary, too, where links lead to the toolkit's: a path in the binary
-    # could be anybody's on another computer.
+    # Libraries are also searched next to the binary, where links lead to the toolkit's: an absolute
+    # path in the binary could belong to anybody on another computer.
     cargo rustc --release --locked -p foretoken-cli --features cuda --bin foretoken-cli -- \
         -L "native=$stubs" -C "link-arg=-Wl,--enable-new-dtags,-rpath,\$ORIGIN"
     binary=$CARGO_TARGET_DIR/release/foretoken-cli

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes what Python's jinja2 makes of the chat templates in tests/data/templates.
+"""Render the chat templates in tests/data/templates with Python's jinja2.
 
-The engine's tests compare with it. Needs jinja2 (pip install jinja2); run it in the root of the repository
-when a conversation or a template is added. The environment is that of Hugging Face's transformers. Only a
-checksum (FNV-1a, 64 bits) of each text is kept, or the words in which the template refused.
+The engine's tests compare with the results. Needs jinja2 (pip install jinja2); run it in the root of the
+repository when a conversation or a template is added. The environment is that of Hugging Face's transformers.
+Only a checksum (FNV-1a, 64 bits) of each text is stored, or the template's error message.
 """
 
 import json
@@ -38,7 +38,7 @@ def environment():
     )
     made.filters["tojson"] = tojson
     made.globals["raise_exception"] = raise_exception
-    # The day would be another one when the tests run.
+    # The tests run on another day.
     made.globals["strftime_now"] = lambda form: f"<{form}>"
     return made
 

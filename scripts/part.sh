@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs a part of `make test` and notes how long it took: part.sh NOTES NAME COMMAND...
+# Runs a part of `make test` and records its duration: part.sh NOTES NAME COMMAND...
 notes=$1 name=$2
 shift 2
 echo "== $name"

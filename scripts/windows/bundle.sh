@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes the installer for Windows on Linux, in target/dist/bundle/nsis, with SmolLM2 if it could be downloaded.
+# Builds the Windows installer on Linux, in target/dist/bundle/nsis, with SmolLM2 if it could be
+# downloaded.
 #
 #   scripts/windows/bundle.sh [PROFILE]     `dist` if none is named; `dev` is for a quick try
 set -eu
@@ -17,7 +18,7 @@ scripts/windows/cross.sh cargo build --workspace --locked --profile "$profile" -
     --target "$TARGET"
 folder=$target/$TARGET/$([ "$profile" = dev ] && echo debug || echo "$profile")
 
-# Beside the programs lies WebView2's loader; what else they need is Windows' own.
+# WebView2's loader is beside the programs; all other libraries belong to Windows.
 for program in foretoken foretoken-cli; do
     x86_64-w64-mingw32-objdump -p "$folder/$program.exe" | awk '/DLL Name:/ { print $3 }' | grep -i '^lib' &&
         fail "$program needs the libraries above"

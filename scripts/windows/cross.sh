@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs a command, cargo for instance, that compiles and links for Windows with mingw-w64's compiler: the one whose
-# threads are POSIX's, as C++'s library wants them. That library becomes a part of each program.
+# Runs a command such as cargo that compiles and links for Windows with mingw-w64's compiler, in the
+# variant with POSIX threads, which the C++ library requires. That library is linked statically.
 #
 #   scripts/windows/cross.sh cargo build --target x86_64-pc-windows-gnu ...
 set -eu

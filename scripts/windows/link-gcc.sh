@@ -1,5 +1,6 @@
 #!/bin/sh
-# Links for Windows: as mingw-w64 does, with a multiply-add that rounds once. Rust knows by its name how it is called.
+# Links for Windows with mingw-w64's gcc, adding an fma that rounds once. Rust derives the linker's
+# options from this file's name.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 object=${CARGO_TARGET_DIR:-$here/../../target}/fmaf-$$.o

@@ -5,7 +5,7 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 export WINEPREFIX="${WINEPREFIX:-${CARGO_TARGET_DIR:-$here/../../target}/wine}" WINEDEBUG="${WINEDEBUG:--all}"
-# Debian has it off the path, with a script that asks for 32 bits too.
+# Debian's is not on the path, and its script also requires the 32-bit version.
 for wine in wine64 /usr/lib/wine/wine64 wine; do
     ! command -v $wine >/dev/null || break
 done
