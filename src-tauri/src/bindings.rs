@@ -85,7 +85,7 @@ fn render(signatures: &[Signature]) -> String {
                    import type { Channel } from \"../backend/channel\";\n"
         .to_owned();
     for name in imports(&commands).collect::<BTreeSet<_>>() {
-        assert!(folder().join(format!("{name}.ts")).is_file(), "{name} is no type that crosses");
+        assert!(folder().join(format!("{name}.ts")).is_file(), "{name} is not an exported type");
         out += &format!("import type {{ {name} }} from \"./{name}\";\n");
     }
     format!("{out}\nexport type Commands = {{\n{commands}}};\n")

@@ -77,7 +77,7 @@ impl Drags {
         let found = dropped.iter().find(|dropped| dropped.display().to_string() == path).cloned();
         drop(dropped);
         let path = found.ok_or_else(|| {
-            CommandError::new(ErrorCode::NotFound, "This file was not dropped on the window: drop it again.")
+            CommandError::new(ErrorCode::NotFound, "This file was not dropped on the window. Drop it again.")
         })?;
         let name = path.file_name().unwrap_or(path.as_os_str()).display().to_string();
         contents(&path, &name)
@@ -112,12 +112,12 @@ fn holds_conversations(path: &Path) -> bool {
 fn contents(path: &Path, name: &str) -> Result<Vec<u8>> {
     let refused = |message: String| CommandError::new(ErrorCode::BadAttachment, message);
     let too_large =
-        || refused(format!("{name} is larger than {} MB. Attach a part of it.", FILE_BYTES >> 20));
+        || refused(format!("{name} is larger than {} MB. Attach only part of it.", FILE_BYTES >> 20));
     let unreadable = |error| refused(format!("{name} could not be read: {error}. Is it still there?"));
     let facts = path.metadata().map_err(unreadable)?;
     // Reading a pipe could block forever.
     if !facts.is_file() {
-        return Err(refused(format!("{name} is not a file that can be read.")));
+        return Err(refused(format!("{name} is not a regular file.")));
     }
     if facts.len() > FILE_BYTES as u64 {
         return Err(too_large());
@@ -223,13 +223,13 @@ mod tests {
         let drags = Drags::default();
         drop_on(&drags, &[path.clone(), folder.path().to_owned()]);
         let refused = drags.read(path.to_str().unwrap()).unwrap_err();
-        assert_eq!(refused.message, "large.log is larger than 64 MB. Attach a part of it.");
+        assert_eq!(refused.message, "large.log is larger than 64 MB. Attach only part of it.");
         assert!(
             drags
                 .read(folder.path().to_str().unwrap())
                 .unwrap_err()
                 .message
-                .ends_with("is not a file that can be read.")
+                .ends_with("is not a regular file.")
         );
     }
 }

@@ -46,12 +46,12 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
             apply();
         }
         Err(error) => {
-            tracing::error!("no window: {error}");
+            tracing::error!("the window could not be opened: {error}");
             main.exit(NO_START);
         }
     });
     if let Err(error) = opened {
-        tracing::error!("no window: {error}");
+        tracing::error!("the window could not be opened: {error}");
     }
 }
 
