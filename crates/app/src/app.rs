@@ -20,7 +20,6 @@ use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Folder, Message,
     ModelEntry, SearchHit, ServerRequest, ServerStatus, Settings,
 };
-use crate::learning::LearnedFile;
 use crate::lock::lock;
 use crate::models::{InstalledModel, Models};
 use crate::open_conversation::OpenConversation;
@@ -31,6 +30,7 @@ use crate::save::{downloads, save};
 use crate::serving::Serving;
 use crate::speeds::Speeds;
 use crate::start_problem::StartProblem;
+use crate::stats_file::StatsFile;
 use crate::unstored::Unstored;
 use crate::{page_status, settings};
 
@@ -101,7 +101,7 @@ impl App {
         let speeds = Speeds(folders.clone());
         let models = Models::new(Library::new(&folders, resources), speeds.clone());
         let earlier = earlier(&store, &settings)?;
-        let learning: Arc<dyn Learning> = Arc::new(LearnedFile(folders.clone()));
+        let learning: Arc<dyn Learning> = Arc::new(StatsFile(folders.clone()));
         let host = Host { hardware, learning: Some(learning), renderer };
         let secrets = Secrets::new(&folders);
         let repliers = Repliers { remote: secrets.clone(), instead: replier };
@@ -299,8 +299,8 @@ impl App {
         };
         let installed = self.library.installed().into_iter().map(|model| model.name).collect();
         let reading = self.speeds.bandwidth(&device);
-        let (disk_bytes, coming) = (self.library.free_disk(), self.coming());
-        Computer { memory_bytes, disk_bytes, has_gpu, reading, installed, coming }
+        let (disk_bytes, downloading) = (self.library.free_disk(), self.downloading());
+        Computer { memory_bytes, disk_bytes, has_gpu, reading, installed, downloading }
     }
 
     /// Stops the queued or running reply, check or arena after its current round.

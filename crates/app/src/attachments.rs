@@ -21,8 +21,8 @@ pub(crate) struct Question {
 
 impl Question {
     /// Returns the question for the store.
-    pub(crate) fn asked(&self) -> store::Asked<'_> {
-        store::Asked { text: &self.text, attached: &self.attached }
+    pub(crate) fn asked(&self) -> store::NewQuestion<'_> {
+        store::NewQuestion { text: &self.text, attached: &self.attached }
     }
 
     /// Returns the text for the model.

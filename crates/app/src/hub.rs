@@ -59,7 +59,7 @@ impl App {
     }
 
     /// Returns the names of models being downloaded.
-    pub(crate) fn coming(&self) -> HashSet<String> {
+    pub(crate) fn downloading(&self) -> HashSet<String> {
         let Ok(hub) = &self.hub else { return HashSet::new() };
         let downloads = hub.downloads.list().into_iter();
         downloads.filter(|one| one.state != library::DownloadState::Done).map(|one| one.id).collect()

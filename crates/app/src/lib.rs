@@ -22,7 +22,7 @@
 //!   ranking of drafts; [`memory`]: memory use
 //! - `serving`: the local server; `view`: view state of the window
 //! - [`pace`]: events sent no more often than the page paints; [`save`]: files for the user
-//! - `learning`: storage for the engine's statistics
+//! - `stats_file`: storage for the engine's statistics
 //! - [`error`], `stored`: types of other crates, converted for the page; `page_status`: the
 //!   engine's status for the page; `history`: stored messages as a chat
 
@@ -41,7 +41,6 @@ mod history;
 pub mod hub;
 pub mod inspection;
 pub mod ipc;
-mod learning;
 mod lock;
 pub mod memory;
 pub mod models;
@@ -68,6 +67,7 @@ pub mod speeds;
 mod speedups;
 pub mod start;
 mod start_problem;
+mod stats_file;
 mod stored;
 mod storing;
 mod title;

@@ -35,7 +35,7 @@ pub struct Models {
 }
 
 /// The loaded target, with which drafts are compared.
-pub struct Beside<'a> {
+pub struct LoadedTarget<'a> {
     pub entry: &'a ModelEntry,
     pub path: &'a Path,
     pub tokenizer: &'a Arc<Tokenizer>,
@@ -190,14 +190,18 @@ impl Models {
 
     /// Returns plain decoding, the n-gram drafter, and every listed model except the target, usable
     /// or not, with the facts for ranking.
-    pub fn drafts(&mut self, listed: &[(InstalledModel, ModelEntry)], target: &Beside<'_>) -> Vec<Candidate> {
+    pub fn drafts(
+        &mut self,
+        listed: &[(InstalledModel, ModelEntry)],
+        target: &LoadedTarget<'_>,
+    ) -> Vec<Candidate> {
         self.drafts_by(listed, target, compare)
     }
 
     fn drafts_by(
         &mut self,
         listed: &[(InstalledModel, ModelEntry)],
-        target: &Beside<'_>,
+        target: &LoadedTarget<'_>,
         compare: Compare,
     ) -> Vec<Candidate> {
         let others: Vec<_> = listed.iter().filter(|(model, _)| model.path != target.path).collect();
@@ -227,7 +231,7 @@ impl Models {
     }
 
     /// Returns the draft head in the target's own file, usable or not, if the file mentions one.
-    fn own_head(&self, target: &Beside<'_>) -> Option<Candidate> {
+    fn own_head(&self, target: &LoadedTarget<'_>) -> Option<Candidate> {
         let path = target.path.to_owned();
         let found = self.inspections.each(vec![path.clone()], move |_| own_head(&path)).pop()?;
         Some(match found.and_then(|found| found).transpose()? {
@@ -246,7 +250,7 @@ impl Models {
     fn judge(
         &mut self,
         others: &[&(InstalledModel, ModelEntry)],
-        target: &Beside<'_>,
+        target: &LoadedTarget<'_>,
         compare: Compare,
     ) -> HashMap<PathBuf, Problem> {
         let mut problems = self.failed.clone();
@@ -274,7 +278,7 @@ impl Models {
     }
 
     /// Returns how the draft's tokens map to the target's, or why it cannot draft.
-    fn method(&self, draft: &Path, target: &Beside<'_>) -> Result<Method, Problem> {
+    fn method(&self, draft: &Path, target: &LoadedTarget<'_>) -> Result<Method, Problem> {
         let Compatibility { method, reason, .. } =
             &self.verdicts[&(target.path.to_owned(), draft.to_owned())];
         method.ok_or_else(|| Problem { short: "other vocabulary".to_owned(), reason: reason.clone() })
@@ -449,7 +453,7 @@ mod tests {
         let bad = InstalledModel::added("/nowhere/bad.gguf");
         let entry = target.entry();
         let tokenizer = Arc::new(ModelSource::open(&target.path).unwrap().tokenizer().unwrap());
-        let beside = Beside { entry: &entry, path: &target.path, tokenizer: &tokenizer };
+        let beside = LoadedTarget { entry: &entry, path: &target.path, tokenizer: &tokenizer };
         let listed: Vec<_> = [good.clone(), bad].map(|model| (model.clone(), model.entry())).into();
         let found = models.drafts_by(&listed, &beside, |path, target| {
             assert!(!path.ends_with("bad.gguf"), "a made-up failure");

@@ -38,7 +38,7 @@ pub struct Computer {
     /// Names of installed models.
     pub installed: HashSet<String>,
     /// Names of models being downloaded.
-    pub coming: HashSet<String>,
+    pub downloading: HashSet<String>,
 }
 
 impl Computer {
@@ -47,12 +47,13 @@ impl Computer {
     /// now.
     pub fn recommendations(&self) -> Vec<Recommendation> {
         let of = |purpose| pairs().iter().filter(move |pair| pair.purpose == purpose);
-        let coming = |purpose| of(purpose).find(|pair| self.coming.contains(&pair.target.name()));
+        let downloading = |purpose| of(purpose).find(|pair| self.downloading.contains(&pair.target.name()));
         let mut best = of(Purpose::Chat).find(|pair| self.suits(pair));
-        let relief = |best| of(Purpose::Chat).find(|pair| self.suits(pair) && self.is_relief(best, pair));
+        let relief =
+            |best| of(Purpose::Chat).find(|pair| self.suits(pair) && self.is_faster_choice(best, pair));
         let mut faster = best.and_then(relief);
-        let code = coming(Purpose::Code).or_else(|| of(Purpose::Code).find(|pair| self.suits(pair)));
-        match (coming(Purpose::Chat), best) {
+        let code = downloading(Purpose::Code).or_else(|| of(Purpose::Code).find(|pair| self.suits(pair)));
+        match (downloading(Purpose::Chat), best) {
             (Some(pair), Some(stronger)) if pair.target.parameters < stronger.target.parameters => {
                 faster = Some(pair);
             }
@@ -138,7 +139,7 @@ impl Computer {
 
     /// Returns whether `pair` is worth recommending for its speed. On a GPU the best is fast
     /// enough.
-    fn is_relief(&self, best: &Pair, pair: &Pair) -> bool {
+    fn is_faster_choice(&self, best: &Pair, pair: &Pair) -> bool {
         let times = best.target.read_bytes() as f64 / pair.target.read_bytes() as f64;
         !self.has_gpu
             && self.speed(&best.target).is_none_or(|speed| speed < FAST_ENOUGH)
@@ -220,16 +221,16 @@ mod tests {
     #[test]
     fn a_pair_being_downloaded_stays_recommended_when_free_memory_changes() {
         let pair = |label: &str| pairs().iter().find(|pair| pair.target.label.starts_with(label)).unwrap();
-        let coming = |memory, label: &str| {
-            let coming = HashSet::from([pair(label).target.name()]);
-            labels(&Computer { coming, ..computer(memory, 40.0) })
+        let downloading = |memory, label: &str| {
+            let downloading = HashSet::from([pair(label).target.name()]);
+            labels(&Computer { downloading, ..computer(memory, 40.0) })
         };
         let eight = (Best, "Qwen3 8B".to_owned());
-        assert_eq!(coming(9 * GB, "Qwen3 8B")[0], eight);
-        assert_eq!(coming(2 * GB, "Qwen3 8B")[0], eight);
-        let more = coming(58 * GB, "Qwen3 8B");
+        assert_eq!(downloading(9 * GB, "Qwen3 8B")[0], eight);
+        assert_eq!(downloading(2 * GB, "Qwen3 8B")[0], eight);
+        let more = downloading(58 * GB, "Qwen3 8B");
         assert_eq!(more[..2], [(Best, "Qwen3 30B A3B 2507".to_owned()), (Faster, eight.1)]);
-        assert_eq!(coming(58 * GB, "Qwen2.5 Coder 1.5B").last().unwrap().1, "Qwen2.5 Coder 1.5B");
+        assert_eq!(downloading(58 * GB, "Qwen2.5 Coder 1.5B").last().unwrap().1, "Qwen2.5 Coder 1.5B");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::ipc::{
 use crate::replier::{Ending, Event};
 use crate::room::Branch;
 use crate::round::SharedRound;
-use crate::unstored::Ended;
+use crate::unstored::FinishedReply;
 
 pub use crate::running::Events;
 
@@ -37,18 +37,18 @@ enum Question {
     /// A new message at the end of a conversation, or in a new one.
     Sent { conversation: Option<i64>, asked: attachments::Question },
     /// An edited message, as a sibling of the original.
-    Changed { question: i64, asked: attachments::Question },
+    Edited { question: i64, asked: attachments::Question },
     /// Another reply to the message before this one.
-    Again { reply: i64 },
+    Regenerated { reply: i64 },
     /// A stored message without a reply.
     Unanswered { question: i64 },
     /// Continuation of an interrupted reply.
-    More { reply: i64 },
+    Continued { reply: i64 },
 }
 
 /// Everything that a reply needs except the chat.
 #[derive(Clone)]
-struct Asking {
+struct ReplyRequest {
     /// `None` for a new conversation.
     conversation: Option<i64>,
     question: Arc<Question>,
@@ -95,7 +95,7 @@ impl App {
         let asked = self.question(sent.into())?;
         let before = self.asked(question, store::Role::User)?;
         let branch = Branch { messages: self.up_to(before.parent)?, next: Some(asked.words()) };
-        let question = Question::Changed { question, asked };
+        let question = Question::Edited { question, asked };
         self.answer(Some(before.conversation), branch, question, events, guard.cancel())
     }
 
@@ -110,7 +110,7 @@ impl App {
             Err(_) => {
                 let before = self.asked(message, store::Role::Assistant)?;
                 let parent = before.parent;
-                (before, parent, Question::Again { reply: message })
+                (before, parent, Question::Regenerated { reply: message })
             }
         };
         let branch = Branch { messages: self.up_to(last)?, next: None };
@@ -130,7 +130,7 @@ impl App {
             return Err(CommandError::new(ErrorCode::NotFound, message));
         }
         let branch = Branch { messages: self.up_to(Some(reply))?, next: None };
-        self.answer(Some(before.conversation), branch, Question::More { reply }, events, guard.cancel())
+        self.answer(Some(before.conversation), branch, Question::Continued { reply }, events, guard.cancel())
     }
 
     /// Sends all events of the running reply to `events`, from its beginning on, and waits for its
@@ -236,15 +236,15 @@ impl App {
     ) -> Result<Reply> {
         let setup = self.open(conversation)?;
         let max_tokens = setup.values.max_tokens;
-        let asking =
-            Asking { conversation, question: question.into(), start: None, setup, max_tokens, cancel };
+        let request =
+            ReplyRequest { conversation, question: question.into(), start: None, setup, max_tokens, cancel };
         let start = match conversation {
             Some(id) => self.store().conversation(id)?.seen_from,
             None => None,
         };
         self.running.during(events, |events| {
-            let reply = self.write_in_room(&branch, start, asking.clone(), &events)?;
-            self.continue_full(reply, asking, &events)
+            let reply = self.write_in_room(&branch, start, request.clone(), &events)?;
+            self.continue_full(reply, request, &events)
         })
     }
 
@@ -254,34 +254,40 @@ impl App {
         self: &Arc<Self>,
         branch: &Branch,
         start: Option<i64>,
-        asking: Asking,
+        request: ReplyRequest,
         events: &Events,
     ) -> Result<Reply> {
-        let drops = self.drops_oldest() || self.continues_full(&asking.question)?;
-        let refused = match self.write(branch.chat(start), asking.clone(), events) {
+        let drops = self.drops_oldest() || self.continues_full(&request.question)?;
+        let refused = match self.write(branch.chat(start), request.clone(), events) {
             Err(error) if drops && error.code == ErrorCode::PromptTooLong => error,
             other => return other,
         };
-        let start = match self.drop_oldest(branch, start, &asking.setup.values) {
+        let start = match self.drop_oldest(branch, start, &request.setup.values) {
             // Sizes on a server are estimates, and its context length may be unknown.
             Err(error) if error.prompt.is_none_or(PromptSize::fits) => return Err(refused),
             start => start?,
         };
-        self.write(branch.chat(Some(start)), Asking { start: Some(start), ..asking }, events)
+        self.write(branch.chat(Some(start)), ReplyRequest { start: Some(start), ..request }, events)
     }
 
     /// Continues a reply that filled the context while there are turns to drop before its question.
-    fn continue_full(self: &Arc<Self>, mut reply: Reply, asking: Asking, events: &Events) -> Result<Reply> {
+    fn continue_full(
+        self: &Arc<Self>,
+        mut reply: Reply,
+        request: ReplyRequest,
+        events: &Events,
+    ) -> Result<Reply> {
         let mut written = 0;
         while reply.reply.finish == Some(Finish::ContextFull) && self.drops_oldest() {
             let Message { id, ref summary, .. } = reply.reply;
             written += summary.as_ref().map_or(0, |summary| summary.tokens);
             let branch = Branch { messages: self.up_to(Some(id))?, next: None };
             let start = self.store().conversation(reply.conversation.id)?.seen_from;
-            let mut next = Asking { question: Question::More { reply: id }.into(), ..asking.clone() };
+            let mut next =
+                ReplyRequest { question: Question::Continued { reply: id }.into(), ..request.clone() };
             next.conversation = Some(reply.conversation.id);
             next.max_tokens =
-                if asking.max_tokens == 0 { 0 } else { asking.max_tokens.saturating_sub(written) };
+                if request.max_tokens == 0 { 0 } else { request.max_tokens.saturating_sub(written) };
             let Ok(start) = self.drop_oldest(&branch, start, &next.setup.values) else { break };
             events(ReplyEvent::PartEnded { reply: reply.reply.clone() });
             next.start = Some(start);
@@ -303,22 +309,27 @@ impl App {
     /// Returns whether `question` continues a reply that filled the context and fits only without
     /// the oldest turns.
     fn continues_full(&self, question: &Question) -> Result<bool> {
-        let Question::More { reply } = *question else { return Ok(false) };
+        let Question::Continued { reply } = *question else { return Ok(false) };
         let full = serde_json::to_value(Finish::ContextFull)?;
         Ok(self.store().message(reply)?.finish.as_deref() == full.as_str())
     }
 
-    fn write(self: &Arc<Self>, messages: Vec<ChatMessage>, asking: Asking, events: &Events) -> Result<Reply> {
-        let values = PresetValues { max_tokens: asking.max_tokens, ..asking.setup.values.clone() };
-        let cancel = asking.cancel.clone();
-        let earlier = match *asking.question {
-            Question::More { reply } => self.speedup_until(reply)?,
+    fn write(
+        self: &Arc<Self>,
+        messages: Vec<ChatMessage>,
+        request: ReplyRequest,
+        events: &Events,
+    ) -> Result<Reply> {
+        let values = PresetValues { max_tokens: request.max_tokens, ..request.setup.values.clone() };
+        let cancel = request.cancel.clone();
+        let earlier = match *request.question {
+            Question::Continued { reply } => self.speedup_until(reply)?,
             _ => None,
         };
         let (records, written) = mpsc::channel();
         let mut recorder = ReplyRecorder {
             app: Arc::clone(self),
-            asking,
+            request,
             events: Arc::clone(events),
             records,
             refused: false,
@@ -352,14 +363,14 @@ impl App {
     ///
     /// # Errors
     /// Returns the store's error if the reply could not begin.
-    fn record(&self, records: &Receiver<Record>) -> Result<Option<Written>> {
+    fn record(&self, records: &Receiver<Record>) -> Result<Option<PendingReply>> {
         let mut written = None;
         let mut due = Instant::now() + STORE_INTERVAL;
         loop {
             let wait = due.saturating_duration_since(Instant::now());
             match records.recv_timeout(wait) {
-                Ok(Record::Begun(reply)) => {
-                    written = Some(Written::new(*reply?, self.settings().keep_traces));
+                Ok(Record::StoredStart(reply)) => {
+                    written = Some(PendingReply::new(*reply?, self.settings().keep_traces));
                 }
                 Ok(Record::Text { delta, round }) => {
                     if let Some(written) = &mut written {
@@ -380,7 +391,7 @@ impl App {
 
     /// Stores a batch. A temporary failure, such as a full disk, does not affect the reply: the
     /// rest is retried with the next batch.
-    fn append(&self, written: &mut Written) {
+    fn append(&self, written: &mut PendingReply) {
         if !written.grown {
             return;
         }
@@ -395,10 +406,10 @@ impl App {
     }
 
     /// Stores the end of a reply. If that fails, the reply is shown nevertheless and stored later.
-    fn close(self: &Arc<Self>, written: Written, outcome: Result<Ending>) -> Result<Reply> {
+    fn close(self: &Arc<Self>, written: PendingReply, outcome: Result<Ending>) -> Result<Reply> {
         let rounds = written.rounds();
-        let Written { begun: (conversation, begun), text, .. } = written;
-        let mut ended = Ended { begun, text, rounds, finish: None, summary: None, problem: None };
+        let PendingReply { begun: (conversation, begun), text, .. } = written;
+        let mut ended = FinishedReply { begun, text, rounds, finish: None, summary: None, problem: None };
         match outcome {
             Ok(Ending { finish, summary }) => {
                 ended.finish = serde_json::to_value(finish)?.as_str().map(str::to_owned);
@@ -424,17 +435,17 @@ pub(crate) fn engine_gone() -> CommandError {
 /// Record sent from the engine thread to the thread that stores the reply.
 enum Record {
     /// The reply as it began, or the store's error.
-    Begun(Result<Box<Begun>>),
+    StoredStart(Result<Box<StoredStart>>),
     /// Added text with its round.
     Text { delta: String, round: Option<SharedRound> },
 }
 
 /// A reply that the store has begun, with its conversation.
-type Begun = (store::Conversation, store::Message);
+type StoredStart = (store::Conversation, store::Message);
 
 /// A reply so far, and the rounds not stored yet.
-struct Written {
-    begun: Begun,
+struct PendingReply {
+    begun: StoredStart,
     /// `true` if its rounds are kept.
     traced: bool,
     text: String,
@@ -443,8 +454,8 @@ struct Written {
     pending: Vec<SharedRound>,
 }
 
-impl Written {
-    fn new(begun: Begun, traced: bool) -> Self {
+impl PendingReply {
+    fn new(begun: StoredStart, traced: bool) -> Self {
         Self { begun, traced, text: String::new(), grown: false, pending: Vec::new() }
     }
 
@@ -465,7 +476,7 @@ impl Written {
 /// passes text and rounds to the storing thread.
 struct ReplyRecorder {
     app: Arc<App>,
-    asking: Asking,
+    request: ReplyRequest,
     events: Events,
     records: Sender<Record>,
     /// `true` if the store could not begin the reply, so later events are dropped.
@@ -508,9 +519,9 @@ impl ReplyRecorder {
                 let begun = self.begin(target, draft);
                 if begun.is_err() {
                     self.refused = true;
-                    self.asking.cancel.cancel();
+                    self.request.cancel.cancel();
                 }
-                let _ = self.records.send(Record::Begun(begun));
+                let _ = self.records.send(Record::StoredStart(begun));
             }
             Event::Prompt { done, total } => {
                 (self.events)(ReplyEvent::Prompt { done: done as u32, total: total as u32 });
@@ -536,8 +547,8 @@ impl ReplyRecorder {
     }
 
     /// Stores the question and an empty reply.
-    fn begin(&self, target: &str, draft: Option<&str>) -> Result<Box<Begun>> {
-        let Asking { conversation, question, start, setup, .. } = &self.asking;
+    fn begin(&self, target: &str, draft: Option<&str>) -> Result<Box<StoredStart>> {
+        let ReplyRequest { conversation, question, start, setup, .. } = &self.request;
         let conversation = *conversation;
         if let Some(conversation) = conversation {
             self.app.store_rest_of(conversation)?;
@@ -551,12 +562,12 @@ impl ReplyRecorder {
             Question::Sent { conversation, asked } => {
                 both(store.ask(*conversation, asked.asked(), target, draft)?)
             }
-            Question::Changed { question, asked } => {
+            Question::Edited { question, asked } => {
                 both(store.ask_instead(*question, asked.asked(), target, draft)?)
             }
-            Question::Again { reply } => (None, store.begin_again(*reply, target, draft)?),
+            Question::Regenerated { reply } => (None, store.begin_again(*reply, target, draft)?),
             Question::Unanswered { question } => (None, store.begin_answer(*question, target, draft)?),
-            Question::More { reply } => (None, store.begin_continuation(*reply, target, draft)?),
+            Question::Continued { reply } => (None, store.begin_continuation(*reply, target, draft)?),
         };
         let home = store.conversation(reply.conversation)?;
         drop(store);

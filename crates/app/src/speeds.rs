@@ -5,7 +5,7 @@ use std::path::Path;
 
 use foretoken_engine::forward::Bandwidth;
 use foretoken_engine::trace::Summary;
-use foretoken_library::{Folders, Learned};
+use foretoken_library::{Folders, SavedStats};
 use serde::{Deserialize, Serialize};
 
 use crate::ipc::ModelSpeed;
@@ -30,7 +30,7 @@ struct Measured {
 impl Speeds {
     /// Returns the memory bandwidth of `device`; `None` before it was measured.
     pub fn bandwidth(&self, device: &str) -> Option<Bandwidth> {
-        self.about(None, device).recall()
+        self.about(None, device).load()
     }
 
     /// Returns whether a measurement of `bytes` bytes is meaningful.
@@ -52,7 +52,7 @@ impl Speeds {
     /// Returns the speed of the model at `path`, of which a token reads `read_bytes`, on `device`:
     /// measured, else estimated; `None` if unknown.
     pub fn of(&self, path: &Path, read_bytes: u64, device: &str) -> Option<ModelSpeed> {
-        if let Some(Measured { plain, drafted }) = self.about(Some(path), device).recall() {
+        if let Some(Measured { plain, drafted }) = self.about(Some(path), device).load() {
             return Some(ModelSpeed { plain, drafted, measured: true });
         }
         let bandwidth = self.bandwidth(device).filter(|_| read_bytes > 0)?;
@@ -64,7 +64,7 @@ impl Speeds {
     pub fn keep(&self, path: &Path, device: &str, reply: &Summary) {
         let Some(speed) = reply.tokens_per_second.filter(|_| reply.tokens >= MIN_TOKENS) else { return };
         let about = self.about(Some(path), device);
-        let before: Measured = about.recall().unwrap_or_default();
+        let before: Measured = about.load().unwrap_or_default();
         let now = match reply.drafted {
             0 => Measured { plain: Some(speed), ..before },
             _ => Measured { plain: reply.plain_tokens_per_second.or(before.plain), drafted: Some(speed) },
@@ -72,14 +72,14 @@ impl Speeds {
         keep(&about, &now);
     }
 
-    fn about(&self, model: Option<&Path>, device: &str) -> Learned {
-        Learned::speed_of(&self.0, model, device)
+    fn about(&self, model: Option<&Path>, device: &str) -> SavedStats {
+        SavedStats::speed_of(&self.0, model, device)
     }
 }
 
 /// Stores a value; a failure is only logged.
-fn keep(about: &Learned, speed: &impl Serialize) {
-    if let Err(error) = about.keep(speed) {
+fn keep(about: &SavedStats, speed: &impl Serialize) {
+    if let Err(error) = about.save(speed) {
         tracing::warn!("the speed of a model could not be stored: {error}");
     }
 }

@@ -5,25 +5,25 @@ use std::error::Error;
 
 use foretoken_engine::governor::Knowledge;
 use foretoken_engine::session::{Learning, Pair, TokenTimes};
-use foretoken_library::{Folders, Learned};
+use foretoken_library::{Folders, SavedStats};
 
 /// Stores them in `learned.json` and `devices.json`.
-pub struct LearnedFile(pub Folders);
+pub struct StatsFile(pub Folders);
 
-impl Learning for LearnedFile {
+impl Learning for StatsFile {
     fn recall(&self, pair: &Pair) -> Option<Knowledge> {
-        Learned::about(&self.0, &pair.models, &pair.devices).recall()
+        SavedStats::about(&self.0, &pair.models, &pair.devices).load()
     }
 
     fn keep(&self, pair: &Pair, knowledge: &Knowledge) -> Result<(), Box<dyn Error>> {
-        Ok(Learned::about(&self.0, &pair.models, &pair.devices).keep(knowledge)?)
+        Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(knowledge)?)
     }
 
     fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
-        Learned::times_of(&self.0, &pair.models, &pair.devices).recall()
+        SavedStats::times_of(&self.0, &pair.models, &pair.devices).load()
     }
 
     fn keep_times(&self, pair: &Pair, times: &TokenTimes) -> Result<(), Box<dyn Error>> {
-        Ok(Learned::times_of(&self.0, &pair.models, &pair.devices).keep(times)?)
+        Ok(SavedStats::times_of(&self.0, &pair.models, &pair.devices).save(times)?)
     }
 }

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, Message};
 use crate::lock::lock;
-use crate::unstored::{Ended, message_of};
+use crate::unstored::{FinishedReply, message_of};
 
 /// Pause before the second attempt; doubled before each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -58,7 +58,7 @@ impl App {
     }
 
     /// Keeps a reply that the store refused until it can be stored, and returns it for display.
-    pub(crate) fn keep(self: &Arc<Self>, ended: Ended, error: &store::Error) -> Result<Message> {
+    pub(crate) fn keep(self: &Arc<Self>, ended: FinishedReply, error: &store::Error) -> Result<Message> {
         tracing::error!(%error, "a reply could not be stored; trying again");
         let reason = message_of(error);
         let message = Message { unstored: Some(reason.clone()), ..ended.message().try_into()? };

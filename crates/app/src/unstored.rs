@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::lock::lock;
 
 /// A finished reply with the part that is not stored yet.
-pub(crate) struct Ended {
+pub(crate) struct FinishedReply {
     /// The reply as the store has it.
     pub(crate) begun: store::Message,
     pub(crate) text: String,
@@ -19,7 +19,7 @@ pub(crate) struct Ended {
     pub(crate) problem: Option<String>,
 }
 
-impl Ended {
+impl FinishedReply {
     /// Stores the rest; a part stays stored if a later one is refused.
     pub(crate) fn store(&mut self, store: &mut Store) -> store::Result<store::Message> {
         if !self.rounds.is_empty() {
@@ -54,7 +54,7 @@ pub(crate) struct Unstored(pub(crate) Mutex<Waiting>);
 #[derive(Default)]
 pub(crate) struct Waiting {
     /// Replies with the reason why they are not stored.
-    pub(crate) replies: Vec<(Ended, String)>,
+    pub(crate) replies: Vec<(FinishedReply, String)>,
     /// `true` while a thread retries.
     pub(crate) retried: bool,
 }

@@ -11,7 +11,7 @@ use foretoken_engine::session::{
     Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
 };
 use foretoken_engine::trace::Round;
-use foretoken_library::{Folders, Learned, Library};
+use foretoken_library::{Folders, Library, SavedStats};
 
 use crate::args::{DraftChoice, PairDeviceArgs};
 use crate::error::Result;
@@ -41,7 +41,7 @@ pub fn load(source: &ModelSource, form: Form, devices: &PairDeviceArgs) -> Resul
 /// The engine's host: this computer's devices, the saved statistics, and chat templates rendered in
 /// a separate process.
 pub fn this_computer() -> Result<Host> {
-    let learning: Arc<dyn Learning> = Arc::new(LearnedFile(Folders::locate()?));
+    let learning: Arc<dyn Learning> = Arc::new(StatsFile(Folders::locate()?));
     Ok(Host {
         hardware: Arc::new(ThisComputer),
         learning: Some(learning),
@@ -108,11 +108,11 @@ pub fn reply(
 }
 
 /// Saves the engine's statistics in `learned.json` and `devices.json`.
-struct LearnedFile(Folders);
+struct StatsFile(Folders);
 
-impl Learning for LearnedFile {
+impl Learning for StatsFile {
     fn recall(&self, pair: &Pair) -> Option<Knowledge> {
-        Learned::about(&self.0, &pair.models, &pair.devices).recall()
+        SavedStats::about(&self.0, &pair.models, &pair.devices).load()
     }
 
     fn keep(
@@ -120,11 +120,11 @@ impl Learning for LearnedFile {
         pair: &Pair,
         knowledge: &Knowledge,
     ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        Ok(Learned::about(&self.0, &pair.models, &pair.devices).keep(knowledge)?)
+        Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(knowledge)?)
     }
 
     fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
-        Learned::times_of(&self.0, &pair.models, &pair.devices).recall()
+        SavedStats::times_of(&self.0, &pair.models, &pair.devices).load()
     }
 
     fn keep_times(
@@ -132,6 +132,6 @@ impl Learning for LearnedFile {
         pair: &Pair,
         times: &TokenTimes,
     ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        Ok(Learned::times_of(&self.0, &pair.models, &pair.devices).keep(times)?)
+        Ok(SavedStats::times_of(&self.0, &pair.models, &pair.devices).save(times)?)
     }
 }

@@ -24,20 +24,24 @@ pub(crate) fn name(etag: &str) -> &'static str {
 }
 
 /// Computes the checksum of the file at `path`, of the kind in `metadata`, in lower-case hex;
-/// `None` if `goes_on` returns false on the way.
-pub(crate) fn of(path: &Path, metadata: &FileMetadata, goes_on: impl Fn() -> bool) -> Result<Option<String>> {
+/// `None` if `keep_going` returns false on the way.
+pub(crate) fn of(
+    path: &Path,
+    metadata: &FileMetadata,
+    keep_going: impl Fn() -> bool,
+) -> Result<Option<String>> {
     if metadata.etag.len() == GIT_DIGITS {
         let header = format!("blob {}\0", metadata.bytes);
-        digest(path, Sha1::new_with_prefix(header), goes_on)
+        digest(path, Sha1::new_with_prefix(header), keep_going)
     } else {
-        digest(path, Sha256::new(), goes_on)
+        digest(path, Sha256::new(), keep_going)
     }
 }
 
-fn digest(path: &Path, mut hash: impl Digest, goes_on: impl Fn() -> bool) -> Result<Option<String>> {
+fn digest(path: &Path, mut hash: impl Digest, keep_going: impl Fn() -> bool) -> Result<Option<String>> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 20];
-    while goes_on() {
+    while keep_going() {
         match file.read(&mut buffer)? {
             0 => return Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())),
             read => hash.update(&buffer[..read]),

@@ -11,7 +11,7 @@ use crate::cache::{CachedRepository, FileMetadata, has, length};
 use crate::disk::free_at;
 use crate::hub::{Hub, hub_error, total};
 use crate::records::{End, Record, RecordFile};
-use crate::transfer::{Order, Step, Stopped, Transfer, Wanted};
+use crate::transfer::{Order, RequestedFile, Step, Stopped, Transfer};
 use crate::{Error, Result};
 
 /// Progress of a run.
@@ -43,8 +43,9 @@ async fn plan_with(
     let mut record =
         Record { repository: listed.id, file, revision: listed.revision, files: Vec::new(), end: End::None };
     for entry in entries {
-        let wanted = Wanted { repository: &record.repository, revision: &record.revision, path: &entry.path };
-        let FileMetadata { etag, bytes } = transfer.look(wanted).await?;
+        let wanted =
+            RequestedFile { repository: &record.repository, revision: &record.revision, path: &entry.path };
+        let FileMetadata { etag, bytes } = transfer.fetch_metadata(wanted).await?;
         if bytes != entry.bytes {
             return Err(hub_error("two different sizes for one file").into());
         }
@@ -59,7 +60,7 @@ async fn plan_with(
 /// # Errors
 /// Returns `Error::NoSpace` if the cache's disk has too little space for the missing files.
 pub(crate) fn check_space(hub: &Hub, record: &Record) -> Result<()> {
-    let missing = record.bytes().saturating_sub(here(hub, record));
+    let missing = record.bytes().saturating_sub(bytes_on_disk(hub, record));
     let place = hub.cache().to_owned();
     // A disk that reports no free space is tried.
     match free_at(&place) {
@@ -71,9 +72,9 @@ pub(crate) fn check_space(hub: &Hub, record: &Record) -> Result<()> {
 }
 
 /// Returns the bytes already on disk, complete or partial.
-pub(crate) fn here(hub: &Hub, record: &Record) -> u64 {
+pub(crate) fn bytes_on_disk(hub: &Hub, record: &Record) -> u64 {
     let cached = CachedRepository::new(hub.cache(), &record.repository);
-    let here = |file: &RecordFile| {
+    let bytes_on_disk = |file: &RecordFile| {
         let whole = [cached.link(&record.revision, &file.path), cached.blob(&file.etag)];
         if whole.iter().any(|path| has(path, file.bytes)) {
             file.bytes
@@ -81,7 +82,7 @@ pub(crate) fn here(hub: &Hub, record: &Record) -> u64 {
             length(&cached.partial(&file.etag)).min(file.bytes)
         }
     };
-    record.files.iter().map(here).fold(0, u64::saturating_add)
+    record.files.iter().map(bytes_on_disk).fold(0, u64::saturating_add)
 }
 
 /// Removes the partial files, unless another program works on them.
@@ -110,18 +111,18 @@ pub(crate) fn run(
     hub: &Hub,
     record: &mut Record,
     orders: watch::Receiver<Order>,
-    say: &mut (dyn FnMut(Stage<'_>) + Send),
+    on_stage: &mut (dyn FnMut(Stage<'_>) + Send),
 ) -> std::result::Result<(), Stopped> {
     on_a_thread(async {
         let mut transfer = Transfer::new(hub, orders)?;
         check_space(hub, record)?;
-        match fetch_all(&mut transfer, hub, record, say).await {
+        match fetch_all(&mut transfer, hub, record, on_stage).await {
             Err(Stopped::Outdated) => {
                 // This revision is gone; the file is in a newer one.
                 let newer = plan_with(&mut transfer, &record.repository, record.file.as_deref()).await?;
                 replan(hub, record, newer);
-                say(Stage::Replanned(record));
-                fetch_all(&mut transfer, hub, record, say).await
+                on_stage(Stage::Replanned(record));
+                fetch_all(&mut transfer, hub, record, on_stage).await
             }
             other => other,
         }
@@ -132,7 +133,7 @@ async fn fetch_all(
     transfer: &mut Transfer<'_>,
     hub: &Hub,
     record: &mut Record,
-    say: &mut (dyn FnMut(Stage<'_>) + Send),
+    on_stage: &mut (dyn FnMut(Stage<'_>) + Send),
 ) -> std::result::Result<(), Stopped> {
     let cached = CachedRepository::new(hub.cache(), &record.repository);
     let mut before = 0;
@@ -140,16 +141,16 @@ async fn fetch_all(
         let file = record.files[at].clone();
         if !has(&cached.link(&record.revision, &file.path), file.bytes) {
             let (repository, revision) = (record.repository.clone(), record.revision.clone());
-            let wanted = Wanted { repository: &repository, revision: &revision, path: &file.path };
-            let known = transfer.look(wanted).await?;
+            let wanted = RequestedFile { repository: &repository, revision: &revision, path: &file.path };
+            let known = transfer.fetch_metadata(wanted).await?;
             if (&known.etag, known.bytes) != (&file.etag, file.bytes) {
                 let mut newer = record.clone();
                 newer.files[at] =
                     RecordFile { path: file.path.clone(), bytes: known.bytes, etag: known.etag.clone() };
                 replan(hub, record, newer);
-                say(Stage::Replanned(record));
+                on_stage(Stage::Replanned(record));
             }
-            transfer.fetch(wanted, &known, &mut |step| say(Stage::File { before, step })).await?;
+            transfer.fetch(wanted, &known, &mut |step| on_stage(Stage::File { before, step })).await?;
         }
         before = record.files[at].bytes.saturating_add(before);
     }

@@ -49,12 +49,12 @@ impl Downloads {
     /// such file; `Error::Gated`, `Error::TokenRefused`; `Error::NoSpace`; `Error::Unreachable`.
     pub fn start(&self, repository: &str, file: Option<&str>) -> Result<Download> {
         let id = file.map_or(repository.to_owned(), |file| format!("{repository}:{file}"));
-        if let Some(download) = self.take_up(&id)? {
+        if let Some(download) = self.resume_existing(&id)? {
             return Ok(download);
         }
         let record = download::plan(&self.scheduler.hub, repository, file)?;
         // The name may have been shortened.
-        if let Some(download) = self.take_up(&record.id())? {
+        if let Some(download) = self.resume_existing(&record.id())? {
             return Ok(download);
         }
         download::check_space(&self.scheduler.hub, &record)?;
@@ -69,7 +69,7 @@ impl Downloads {
     }
 
     /// Returns the unfinished download of this name, resumed if it was paused.
-    fn take_up(&self, id: &str) -> Result<Option<Download>> {
+    fn resume_existing(&self, id: &str) -> Result<Option<Download>> {
         let known = self.list().into_iter().find(|download| download.id == id);
         match known.map(|download| download.state) {
             Some(DownloadState::Paused { .. }) => self.resume(id)?,

@@ -70,7 +70,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    pub(crate) fn goes_on(&self) -> bool {
+    pub(crate) fn is_active(&self) -> bool {
         *self.order.borrow() == Order::GoOn
     }
 }
@@ -81,7 +81,7 @@ impl Job {
             id: record.id(),
             repository: record.repository.clone(),
             file: record.file.clone(),
-            done_bytes: download::here(hub, &record),
+            done_bytes: download::bytes_on_disk(hub, &record),
             total_bytes: record.bytes(),
             bytes_per_second: 0.0,
             state,
@@ -94,7 +94,7 @@ impl Job {
         let state = match &record.end {
             End::None => DownloadState::Paused { reason: None },
             End::Failed(reason) => DownloadState::Failed { reason: reason.clone() },
-            End::Done if download::here(hub, &record) < record.bytes() => return None,
+            End::Done if download::bytes_on_disk(hub, &record) < record.bytes() => return None,
             End::Done => DownloadState::Done,
         };
         Some(Self::new(record, state, hub))
@@ -102,7 +102,7 @@ impl Job {
 
     /// Returns whether run `number` is current: a run that was ordered to stop is not.
     pub(crate) fn is_run(&self, number: u64) -> bool {
-        self.run.as_ref().is_some_and(|run| run.number == number && run.goes_on())
+        self.run.as_ref().is_some_and(|run| run.number == number && run.is_active())
     }
 
     pub(crate) fn stop(&self, order: Order) {

@@ -12,11 +12,11 @@ use crate::cache::sync_folder_of;
 use crate::{Error, Result};
 
 #[derive(Debug, Clone)]
-pub(crate) struct Kept {
+pub(crate) struct JsonFile {
     path: PathBuf,
 }
 
-impl Kept {
+impl JsonFile {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path }
     }

@@ -15,7 +15,7 @@
 //!   `records.rs` stores them
 //! - [`fuzzing`]: parsers of the hub's responses, for fuzzing
 //! - [`Secrets`]: keys of remote servers, in the system keyring or a file
-//! - [`Learned`]: saved statistics of models and pairs
+//! - [`SavedStats`]: saved statistics of models and pairs
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -33,14 +33,14 @@ pub mod fuzzing;
 mod headers;
 mod hub;
 mod job;
-mod kept;
-mod learned;
+mod json_file;
 mod library;
 mod model_path;
 mod nearest;
 mod pairs;
 mod records;
 mod remove;
+mod saved_stats;
 mod scheduler;
 mod search;
 mod secrets;
@@ -59,9 +59,9 @@ pub use error::{Error, Result};
 pub use folders::Folders;
 pub use hub::{Hub, RemoteFile, Repository};
 pub use job::{Download, DownloadState};
-pub use learned::Learned;
 pub use library::{Installed, Kind, Library};
 pub use pairs::{Pair, Purpose, pairs};
+pub use saved_stats::SavedStats;
 pub use search::FoundRepository;
 pub use secrets::Secrets;
 pub use size::size;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kept::Kept;
+use crate::json_file::JsonFile;
 use crate::{Folders, Result};
 
 /// A stored download.
@@ -54,12 +54,12 @@ impl Record {
 /// The file of stored downloads.
 #[derive(Debug)]
 pub(crate) struct Records {
-    file: Kept,
+    file: JsonFile,
 }
 
 impl Records {
     pub(crate) fn new(folders: &Folders) -> Self {
-        Self { file: Kept::new(folders.root().join("downloads.json")) }
+        Self { file: JsonFile::new(folders.root().join("downloads.json")) }
     }
 
     /// Returns all records, the oldest first. An unreadable file is set aside.

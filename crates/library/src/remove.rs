@@ -26,8 +26,8 @@ impl Library {
             Kind::Bundled => Err(Error::BundledStays(model.name.clone())),
             Kind::Local => {
                 let files = files_of(&model.path, is_known_of_folder_model);
-                let root = real(&self.models)?;
-                files.iter().try_for_each(|file| lies_in(file, &root, &self.models))?;
+                let root = resolved(&self.models)?;
+                files.iter().try_for_each(|file| require_inside(file, &root, &self.models))?;
                 files.iter().try_for_each(|file| remove_file(file))?;
                 remove_empty(&model.path, &self.models);
                 Ok(())
@@ -53,13 +53,13 @@ impl Library {
         }
         let within: PathBuf = within.iter().collect();
         let repository = self.hub.join(name);
-        let root = real(&self.hub)?.join(name);
+        let root = resolved(&self.hub)?.join(name);
         let folder = self.blobs(&repository, &root)?;
         let files: Vec<PathBuf> = snapshots(&repository)
             .iter()
             .flat_map(|snapshot| files_of(&snapshot.join(&within), belongs_to_folder_model))
             .collect();
-        files.iter().try_for_each(|file| lies_in(file, &root, &repository))?;
+        files.iter().try_for_each(|file| require_inside(file, &root, &repository))?;
         let blobs: HashSet<PathBuf> =
             files.iter().filter_map(|file| blob_of(file, folder.as_deref()?)).collect();
         for file in &files {
@@ -92,15 +92,15 @@ impl Library {
 }
 
 /// Returns the resolved path of a folder.
-fn real(folder: &Path) -> Result<PathBuf> {
+fn resolved(folder: &Path) -> Result<PathBuf> {
     fs::canonicalize(folder).map_err(|source| Error::Disk { path: folder.to_owned(), source })
 }
 
 /// # Errors
 /// Returns `Error::Outside` if a file, which may itself be a link, is in no folder below `root`,
 /// the resolved path of `folder`.
-fn lies_in(file: &Path, root: &Path, folder: &Path) -> Result<()> {
-    let above = file.parent().map(real).transpose()?;
+fn require_inside(file: &Path, root: &Path, folder: &Path) -> Result<()> {
+    let above = file.parent().map(resolved).transpose()?;
     match above {
         Some(above) if above.starts_with(root) => Ok(()),
         _ => Err(Error::Outside { path: file.to_owned(), folder: folder.to_owned() }),

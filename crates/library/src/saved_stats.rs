@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kept::Kept;
+use crate::json_file::JsonFile;
 use crate::{Folders, Result};
 
 /// Most entries that are kept; the least recently used are dropped first.
@@ -19,44 +19,45 @@ const MAX: usize = 24;
 
 /// A statistics file and the key of one entry.
 #[derive(Debug, Clone)]
-pub struct Learned {
-    file: Kept,
+pub struct SavedStats {
+    file: JsonFile,
     pair: String,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Entry {
     pair: String,
-    learned: Value,
+    #[serde(rename = "learned")]
+    stats: Value,
 }
 
-impl Learned {
+impl SavedStats {
     /// Selects the entry of the models at these paths on the devices with these labels.
     pub fn about(folders: &Folders, models: &[impl AsRef<Path>], devices: &[impl AsRef<str>]) -> Self {
         let models = models.iter().map(|path| stamp(path.as_ref()));
         let devices = devices.iter().map(|device| device.as_ref().to_owned());
         let parts: Vec<String> = models.chain(devices).collect();
-        Self { file: Kept::new(folders.root().join("learned.json")), pair: parts.join(" | ") }
+        Self { file: JsonFile::new(folders.root().join("learned.json")), pair: parts.join(" | ") }
     }
 
     /// Selects the speed of the model at this path on the device with this label; without a model,
     /// of the device itself.
     pub fn speed_of(folders: &Folders, model: Option<&Path>, device: &str) -> Self {
-        let file = Kept::new(folders.root().join("speeds.json"));
+        let file = JsonFile::new(folders.root().join("speeds.json"));
         Self { file, ..Self::about(folders, model.as_slice(), &[device]) }
     }
 
     /// Selects the time per token of the model at this path on the devices with these labels.
     pub fn times_of(folders: &Folders, model: &[impl AsRef<Path>], devices: &[impl AsRef<str>]) -> Self {
-        let file = Kept::new(folders.root().join("devices.json"));
+        let file = JsonFile::new(folders.root().join("devices.json"));
         Self { file, ..Self::about(folders, model, devices) }
     }
 
     /// Returns the entry; `None` if there is none or it cannot be parsed.
-    pub fn recall<T: DeserializeOwned>(&self) -> Option<T> {
+    pub fn load<T: DeserializeOwned>(&self) -> Option<T> {
         let entries: Vec<Entry> = self.file.read();
         let entry = entries.into_iter().find(|entry| entry.pair == self.pair)?;
-        let known = serde_json::from_value(entry.learned);
+        let known = serde_json::from_value(entry.stats);
         known
             .inspect_err(|error| {
                 tracing::warn!(
@@ -70,11 +71,11 @@ impl Learned {
     ///
     /// # Errors
     /// `Error::Disk`.
-    pub fn keep(&self, learned: &impl Serialize) -> Result<()> {
-        let Ok(learned) = serde_json::to_value(learned) else { return Ok(()) };
+    pub fn save(&self, stats: &impl Serialize) -> Result<()> {
+        let Ok(stats) = serde_json::to_value(stats) else { return Ok(()) };
         self.file.change(|entries: &mut Vec<Entry>| {
             entries.retain(|entry| entry.pair != self.pair);
-            entries.push(Entry { pair: self.pair.clone(), learned });
+            entries.push(Entry { pair: self.pair.clone(), stats });
             entries.drain(..entries.len().saturating_sub(MAX));
         })
     }
@@ -102,8 +103,8 @@ mod tests {
 
     const NO_MODELS: &[&str] = &[];
 
-    fn about(folders: &Folders, model: &Path, device: &str) -> Learned {
-        Learned::about(folders, &[model], &[device])
+    fn about(folders: &Folders, model: &Path, device: &str) -> SavedStats {
+        SavedStats::about(folders, &[model], &[device])
     }
 
     #[test]
@@ -113,38 +114,38 @@ mod tests {
         let model = folder.path().join("a.gguf");
         std::fs::write(&model, "weights").unwrap();
         let pair = about(&folders, &model, "CPU, 2 threads");
-        assert_eq!(pair.recall::<u32>(), None);
-        pair.keep(&7).unwrap();
-        assert_eq!(about(&folders, &model, "CPU, 2 threads").recall(), Some(7));
-        assert_eq!(about(&folders, &model, "CPU, 4 threads").recall::<u32>(), None);
+        assert_eq!(pair.load::<u32>(), None);
+        pair.save(&7).unwrap();
+        assert_eq!(about(&folders, &model, "CPU, 2 threads").load(), Some(7));
+        assert_eq!(about(&folders, &model, "CPU, 4 threads").load::<u32>(), None);
         std::fs::write(&model, "others").unwrap();
-        assert_eq!(about(&folders, &model, "CPU, 2 threads").recall::<u32>(), None, "the file changed");
+        assert_eq!(about(&folders, &model, "CPU, 2 threads").load::<u32>(), None, "the file changed");
     }
 
     #[test]
     fn two_programs_keep_each_others_entries_and_the_oldest_are_dropped() {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::at(folder.path());
-        let of = |device: &str| Learned::about(&folders, NO_MODELS, &[device]);
+        let of = |device: &str| SavedStats::about(&folders, NO_MODELS, &[device]);
         let (one, other) = (of("one"), of("other"));
-        one.keep(&1).unwrap();
-        other.keep(&2).unwrap();
-        assert_eq!((one.recall(), other.recall()), (Some(1), Some(2)));
-        (0..MAX - 1).for_each(|number| of(&number.to_string()).keep(&number).unwrap());
-        assert_eq!((one.recall::<u32>(), other.recall()), (None, Some(2)));
+        one.save(&1).unwrap();
+        other.save(&2).unwrap();
+        assert_eq!((one.load(), other.load()), (Some(1), Some(2)));
+        (0..MAX - 1).for_each(|number| of(&number.to_string()).save(&number).unwrap());
+        assert_eq!((one.load::<u32>(), other.load()), (None, Some(2)));
     }
 
     #[test]
     fn a_damaged_or_foreign_file_counts_as_empty_and_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        let pair = Learned::about(&Folders::at(folder.path()), NO_MODELS, &["cpu"]);
+        let pair = SavedStats::about(&Folders::at(folder.path()), NO_MODELS, &["cpu"]);
         for contents in [&b"[{\"pair\": \"cp"[..], b"{\"pairs\": 3}", b"\xff\x00", b""] {
             std::fs::write(folder.path().join("learned.json"), contents).unwrap();
-            assert_eq!(pair.recall::<u32>(), None);
-            pair.keep(&5).unwrap();
-            assert_eq!(pair.recall(), Some(5));
+            assert_eq!(pair.load::<u32>(), None);
+            pair.save(&5).unwrap();
+            assert_eq!(pair.load(), Some(5));
         }
-        pair.keep(&"something else").unwrap();
-        assert_eq!(pair.recall::<u32>(), None);
+        pair.save(&"something else").unwrap();
+        assert_eq!(pair.load::<u32>(), None);
     }
 }

@@ -52,7 +52,7 @@ impl Scheduler {
     /// Starts queued downloads while there are free slots, and sends the states of all.
     pub(crate) fn advance(self: &Arc<Self>, jobs: &mut Jobs) {
         let busy = |job: &&Job| {
-            job.run.as_ref().is_some_and(Run::goes_on) && job.download.state != DownloadState::Waiting
+            job.run.as_ref().is_some_and(Run::is_active) && job.download.state != DownloadState::Waiting
         };
         while jobs.list.iter().filter(busy).count() < MAX_RUNNING {
             jobs.runs += 1;
@@ -68,10 +68,10 @@ impl Scheduler {
             jobs.workers.retain(|worker| !worker.is_finished());
             jobs.workers.push(thread::spawn(move || own.work(number, record, orders)));
         }
-        self.say(jobs);
+        self.publish(jobs);
     }
 
-    fn say(&self, jobs: &mut Jobs) {
+    fn publish(&self, jobs: &mut Jobs) {
         jobs.said = Instant::now();
         // The receiver is gone when the program ends.
         let _ = self.changes.send(jobs.downloads());
@@ -118,7 +118,7 @@ impl Scheduler {
             // The slot is free for another download.
             self.advance(jobs);
         } else if job.download.state != before || jobs.said.elapsed() >= PROGRESS_INTERVAL {
-            self.say(jobs);
+            self.publish(jobs);
         }
     }
 
@@ -138,7 +138,7 @@ impl Scheduler {
             DownloadState::Failed { reason } => End::Failed(reason.clone()),
             _ => End::None,
         };
-        job.download.done_bytes = download::here(&self.hub, &job.record);
+        job.download.done_bytes = download::bytes_on_disk(&self.hub, &job.record);
         job.set(state);
         if let Err(error) = self.records.put(&job.record) {
             tracing::warn!("{error}");

@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyring::Entry;
 
-use crate::kept::Kept;
+use crate::json_file::JsonFile;
 use crate::{Error, Folders, Result};
 
 /// Keys of remote servers, each by name. Clones share their state.
 #[derive(Clone)]
 pub struct Secrets {
     /// Secrets that no keyring accepted; the others are not in this file.
-    file: Kept,
+    file: JsonFile,
     keyring: Arc<dyn Keyring>,
     /// Cache of stored and looked-up secrets, because a keyring may be too slow to ask at every
     /// reply.
@@ -26,7 +26,7 @@ impl Secrets {
     }
 
     fn with(folders: &Folders, keyring: Arc<dyn Keyring>) -> Self {
-        Self { file: Kept::new(folders.root().join("keys.json")), keyring, known: Arc::default() }
+        Self { file: JsonFile::new(folders.root().join("keys.json")), keyring, known: Arc::default() }
     }
 
     /// Stores a secret, or removes it with `None`.

@@ -73,7 +73,7 @@ type Outcome<T> = std::result::Result<T, Stopped>;
 
 /// A file of a revision.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'a> {
+pub(crate) struct RequestedFile<'a> {
     pub(crate) repository: &'a str,
     pub(crate) revision: &'a str,
     pub(crate) path: &'a str,
@@ -104,10 +104,10 @@ impl<'a> Transfer<'a> {
     }
 
     /// Requests size and checksum of a file. Retries if the connection fails.
-    pub(crate) async fn look(&mut self, wanted: Wanted<'_>) -> Outcome<FileMetadata> {
+    pub(crate) async fn fetch_metadata(&mut self, wanted: RequestedFile<'_>) -> Outcome<FileMetadata> {
         let mut failures = Failures::default();
         loop {
-            match self.look_once(wanted).await {
+            match self.request_metadata(wanted).await {
                 Err(Stopped::Interrupted(error @ Error::Unreachable { .. })) => {
                     self.rest(&mut failures, error).await?;
                 }
@@ -116,7 +116,7 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    async fn look_once(&mut self, wanted: Wanted<'_>) -> Outcome<FileMetadata> {
+    async fn request_metadata(&mut self, wanted: RequestedFile<'_>) -> Outcome<FileMetadata> {
         let mut url = self.url(wanted)?;
         for _ in 0..MAX_REDIRECTS {
             let request = self.direct.head(url.clone()).headers(self.permission());
@@ -138,32 +138,32 @@ impl<'a> Transfer<'a> {
     /// Downloads a file, or waits for the program that does, and publishes it.
     pub(crate) async fn fetch(
         &mut self,
-        wanted: Wanted<'_>,
+        wanted: RequestedFile<'_>,
         known: &FileMetadata,
-        say: &mut (dyn FnMut(Step) + Send),
+        on_step: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
         let cached = CachedRepository::new(self.hub.cache(), wanted.repository);
         let link = cached.link(wanted.revision, wanted.path);
         if has(&link, known.bytes) {
             return Ok(());
         }
-        let _lock = self.lock(&cached, known, say).await?;
+        let _lock = self.lock(&cached, known, on_step).await?;
         // The lock's previous holder may have published the file, without a blob if links are not
         // allowed.
         if has(&link, known.bytes) {
             return Ok(());
         }
         let blob = cached.blob(&known.etag);
-        if !has(&blob, known.bytes) && !self.adopt(&cached, wanted, known, say)? {
+        if !has(&blob, known.bytes) && !self.adopt(&cached, wanted, known, on_step)? {
             let partial = cached.partial(&known.etag);
             let before = Some(length(&partial)).filter(|here| *here <= known.bytes).unwrap_or(0);
-            self.complete(wanted, known, &partial, say).await?;
-            say(Step::Verifying);
+            self.complete(wanted, known, &partial, on_step).await?;
+            on_step(Step::Verifying);
             let mut found = self.checksum(known, &partial)?;
             if found != known.etag.to_ascii_lowercase() && before > 0 {
                 // Bytes not yet synced in the last attempt may have been lost in a power cut.
-                self.fetch_again(wanted, unsafe_piece(before), &partial, say).await?;
-                say(Step::Verifying);
+                self.fetch_again(wanted, unsafe_piece(before), &partial, on_step).await?;
+                on_step(Step::Verifying);
                 found = self.checksum(known, &partial)?;
             }
             verify(wanted, known, &partial, found)?;
@@ -177,12 +177,12 @@ impl<'a> Transfer<'a> {
     fn adopt(
         &self,
         cached: &CachedRepository,
-        wanted: Wanted<'_>,
+        wanted: RequestedFile<'_>,
         known: &FileMetadata,
-        say: &mut (dyn FnMut(Step) + Send),
+        on_step: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<bool> {
         for candidate in cached.same_name_and_size(wanted.path, known.bytes) {
-            say(Step::Verifying);
+            on_step(Step::Verifying);
             if self.checksum(known, &candidate)? == known.etag.to_ascii_lowercase() {
                 cached.adopt(&candidate, known)?;
                 return Ok(true);
@@ -195,13 +195,13 @@ impl<'a> Transfer<'a> {
         &mut self,
         cached: &CachedRepository,
         known: &FileMetadata,
-        say: &mut (dyn FnMut(Step) + Send),
+        on_step: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<File> {
         loop {
             if let Some(lock) = cached.lock(&known.etag)? {
                 return Ok(lock);
             }
-            say(Step::Waiting(length(&cached.partial(&known.etag)).min(known.bytes)));
+            on_step(Step::Waiting(length(&cached.partial(&known.etag)).min(known.bytes)));
             self.sleep(LOCK_CHECK_INTERVAL).await?;
         }
     }
@@ -209,10 +209,10 @@ impl<'a> Transfer<'a> {
     /// Downloads the missing rest of the partial file.
     async fn complete(
         &mut self,
-        wanted: Wanted<'_>,
+        wanted: RequestedFile<'_>,
         known: &FileMetadata,
         partial: &Path,
-        say: &mut (dyn FnMut(Step) + Send),
+        on_step: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
         if length(partial) > known.bytes {
             empty(partial).map_err(|error| disk(partial, error))?;
@@ -221,11 +221,11 @@ impl<'a> Transfer<'a> {
         let mut failures = Failures::default();
         loop {
             let before = length(partial);
-            say(Step::At(before));
+            on_step(Step::At(before));
             if before == known.bytes {
                 return file.sync_all().map_err(|error| disk(partial, error).into());
             }
-            match self.receive(wanted, known, before, &mut file, say).await {
+            match self.receive(wanted, known, before, &mut file, on_step).await {
                 Ok(()) => {}
                 Err(Stopped::Interrupted(error @ Error::Unreachable { .. })) => {
                     if length(partial) > before {
@@ -241,11 +241,11 @@ impl<'a> Transfer<'a> {
     /// Receives one response of the hub, from byte `start` on.
     async fn receive(
         &mut self,
-        wanted: Wanted<'_>,
+        wanted: RequestedFile<'_>,
         known: &FileMetadata,
         start: u64,
         file: &mut File,
-        say: &mut (dyn FnMut(Step) + Send),
+        on_step: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
         let mut request = self.client.get(self.url(wanted)?).headers(self.permission());
         if start > 0 {
@@ -273,7 +273,7 @@ impl<'a> Transfer<'a> {
                 return Err(self.damaged(wanted, known, "more"));
             }
             here = append(file, here, fresh, File::sync_data).map_err(|error| self.unwritten(error))?;
-            say(Step::At(here));
+            on_step(Step::At(here));
         }
         if here == known.bytes {
             return Ok(());
@@ -286,10 +286,10 @@ impl<'a> Transfer<'a> {
     /// Downloads a piece of the partial file again, if the storage supports ranges.
     async fn fetch_again(
         &mut self,
-        wanted: Wanted<'_>,
+        wanted: RequestedFile<'_>,
         piece: Range<u64>,
         partial: &Path,
-        say: &mut (dyn FnMut(Step) + Send),
+        on_step: &mut (dyn FnMut(Step) + Send),
     ) -> Outcome<()> {
         let range = format!("bytes={}-{}", piece.start, piece.end - 1);
         let request = self.client.get(self.url(wanted)?).headers(self.permission()).header(RANGE, range);
@@ -311,7 +311,7 @@ impl<'a> Transfer<'a> {
             let wanted = &chunk[..chunk.len().min((piece.end - here) as usize)];
             file.write_all(wanted).map_err(|error| self.unwritten(error))?;
             here += wanted.len() as u64;
-            say(Step::At(here));
+            on_step(Step::At(here));
             if here == piece.end {
                 return Ok(file.sync_all().map_err(|error| disk(partial, error))?);
             }
@@ -320,7 +320,7 @@ impl<'a> Transfer<'a> {
         Err(Error::Unreachable { endpoint: self.hub.endpoint().into(), reason }.into())
     }
 
-    fn damaged(&self, wanted: Wanted<'_>, known: &FileMetadata, found: &str) -> Stopped {
+    fn damaged(&self, wanted: RequestedFile<'_>, known: &FileMetadata, found: &str) -> Stopped {
         let partial = CachedRepository::new(self.hub.cache(), wanted.repository).partial(&known.etag);
         let _ = fs::remove_file(partial);
         let expected = format!("{} bytes", known.bytes);
@@ -333,7 +333,7 @@ impl<'a> Transfer<'a> {
         found.ok_or(Stopped::Ordered)
     }
 
-    fn url(&self, Wanted { repository, revision, path }: Wanted<'_>) -> Result<Url> {
+    fn url(&self, RequestedFile { repository, revision, path }: RequestedFile<'_>) -> Result<Url> {
         let endpoint = || Error::Endpoint(self.hub.endpoint().to_owned());
         let mut url = Url::parse(self.hub.endpoint()).map_err(|_| endpoint())?;
         url.path_segments_mut()
@@ -357,7 +357,7 @@ impl<'a> Transfer<'a> {
     }
 
     /// Returns the meaning of a response other than the file.
-    fn refusal(&self, wanted: Wanted<'_>, answer: &Response) -> Stopped {
+    fn refusal(&self, wanted: RequestedFile<'_>, answer: &Response) -> Stopped {
         let status = answer.status();
         let code = text(answer.headers(), "x-error-code").unwrap_or_default();
         match status.as_u16() {
@@ -396,7 +396,7 @@ impl<'a> Transfer<'a> {
 }
 
 /// Removes a file whose checksum differs from the hub's.
-fn verify(wanted: Wanted<'_>, known: &FileMetadata, partial: &Path, found: String) -> Outcome<()> {
+fn verify(wanted: RequestedFile<'_>, known: &FileMetadata, partial: &Path, found: String) -> Outcome<()> {
     if found == known.etag.to_ascii_lowercase() {
         return Ok(());
     }

@@ -100,7 +100,7 @@ pub(crate) fn listed(connection: &Connection, message: i64) -> rusqlite::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Asked;
+    use crate::NewQuestion;
     use crate::store::tests::Fixture;
 
     fn file(name: &str, kind: AttachmentKind, text: &str) -> Attached {
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn attachments_come_back_in_order_and_belong_to_one_message() {
         let mut fixture = Fixture::new();
-        let asked = Asked { text: "Why?", attached: &files() };
+        let asked = NewQuestion { text: "Why?", attached: &files() };
         let (question, reply) = fixture.store.ask(None, asked, "Starter", None).unwrap();
         let fixture = fixture.reopen(0);
         let store = &fixture.store;
@@ -137,7 +137,7 @@ mod tests {
     #[test]
     fn a_question_without_text_names_its_conversation_after_the_first_attachment() {
         let mut fixture = Fixture::new();
-        let asked = Asked { text: "", attached: &files() };
+        let asked = NewQuestion { text: "", attached: &files() };
         let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();
         assert_eq!(fixture.store.conversation(question.conversation).unwrap().title, "a.txt");
     }
@@ -148,7 +148,7 @@ mod tests {
         let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON attachments WHEN new.kind = 'pdf'
                       BEGIN SELECT RAISE(ABORT, 'no'); END";
         fixture.store.connection.execute_batch(refuse).unwrap();
-        let asked = Asked { text: "Why?", attached: &files() };
+        let asked = NewQuestion { text: "Why?", attached: &files() };
         fixture.store.ask(None, asked, "Starter", None).unwrap_err();
         assert!(fixture.store.conversations().unwrap().is_empty());
         assert_eq!(rows(&fixture), 0);
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn attachments_of_a_deleted_question_stay_until_it_is_purged() {
         let mut fixture = Fixture::new();
-        let asked = Asked { text: "Why?", attached: &files() };
+        let asked = NewQuestion { text: "Why?", attached: &files() };
         let (question, _) = fixture.store.ask(None, asked, "Starter", None).unwrap();
         let (other, _) = fixture.store.ask_instead(question.id, "Why not?", "Starter", None).unwrap();
         assert_eq!(other.attachments, []);

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::conversations::missing;
 use crate::messages::{add_both, add_reply, find};
-use crate::{Asked, Error, Message, Result, Role, Store};
+use crate::{Error, Message, NewQuestion, Result, Role, Store};
 
 impl Store {
     /// Stores an edited question as a sibling of `question`, with an empty reply by the models with
@@ -14,7 +14,7 @@ impl Store {
     pub fn ask_instead<'a>(
         &mut self,
         question: i64,
-        asked: impl Into<Asked<'a>>,
+        asked: impl Into<NewQuestion<'a>>,
         target: &str,
         draft: Option<&str>,
     ) -> Result<(Message, Message)> {

@@ -4,8 +4,8 @@
 //! - [`Store`]: the open database (`store.rs`), created and upgraded by `schema.rs`
 //! - [`Conversation`]: create, list, rename, pin, delete with undo
 //! - [`Message`]: a question or a reply; [`Ending`] closes a reply
-//! - [`Attachment`]: a file added to a question; [`Attached`]: the same with its text; [`Asked`]: a
-//!   question with its attachments
+//! - [`Attachment`]: a file added to a question; [`Attached`]: the same with its text;
+//!   [`NewQuestion`]: a question with its attachments
 //! - branches: siblings of edited questions and regenerated replies; one branch is shown, all are
 //!   kept
 //! - [`Tree`]: a whole conversation with all its branches, for copies, exports and imports
@@ -50,7 +50,7 @@ pub use arenas::Arena;
 pub use attachments::{Attached, Attachment, AttachmentKind};
 pub use conversations::Conversation;
 pub use error::{Error, Result};
-pub use messages::{Asked, Ending, Message, Role};
+pub use messages::{Ending, Message, NewQuestion, Role};
 pub use rounds::TraceStorage;
 pub use search::Hit;
 pub use speedups::PairTimes;

@@ -57,19 +57,19 @@ pub struct Message {
 
 /// A question with its attachments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked<'a> {
+pub struct NewQuestion<'a> {
     pub text: &'a str,
     /// Attachments, with their texts.
     pub attached: &'a [Attached],
 }
 
-impl<'a> From<&'a str> for Asked<'a> {
+impl<'a> From<&'a str> for NewQuestion<'a> {
     fn from(text: &'a str) -> Self {
         Self { text, attached: &[] }
     }
 }
 
-impl Asked<'_> {
+impl NewQuestion<'_> {
     /// Title of a conversation that begins with this question.
     fn title(&self) -> String {
         match self.attached.first() {
@@ -125,7 +125,7 @@ impl Store {
     pub fn ask<'a>(
         &mut self,
         conversation: Option<i64>,
-        asked: impl Into<Asked<'a>>,
+        asked: impl Into<NewQuestion<'a>>,
         target: &str,
         draft: Option<&str>,
     ) -> Result<(Message, Message)> {
@@ -231,7 +231,7 @@ fn ids(list: Option<&str>) -> Vec<i64> {
 pub(crate) fn add_both(
     connection: &Connection,
     (conversation, parent): (i64, Option<i64>),
-    asked: Asked<'_>,
+    asked: NewQuestion<'_>,
     by: (&str, Option<&str>),
     now: i64,
 ) -> Result<(Message, Message)> {
@@ -243,7 +243,7 @@ pub(crate) fn add_both(
 fn add_question(
     connection: &Connection,
     (conversation, parent): (i64, Option<i64>),
-    asked: Asked<'_>,
+    asked: NewQuestion<'_>,
     now: i64,
 ) -> Result<Message> {
     let question = add(

@@ -283,14 +283,14 @@ mod tests {
 
     use super::*;
     use crate::store::tests::Fixture;
-    use crate::{Asked, AttachmentKind, Ending};
+    use crate::{AttachmentKind, Ending, NewQuestion};
 
     /// A conversation of two questions with replies; the first reply was regenerated, and the
     /// original's branch is shown.
     fn branched() -> (Fixture, i64) {
         let mut fixture = Fixture::new();
         let file = Attached { name: "a.txt".into(), kind: AttachmentKind::Pdf, text: "Foxes".into() };
-        let asked = Asked { text: "Why?", attached: &[file] };
+        let asked = NewQuestion { text: "Why?", attached: &[file] };
         let (question, first) = fixture.store.ask(None, asked, "Starter", Some("n-gram")).unwrap();
         let ending = Ending { text: "a fox", finish: Some("stop"), summary: Some("{}"), problem: None };
         fixture.store.append_rounds(first.id, "a fox", &[(0, "[0]"), (1, "[1]")]).unwrap();

@@ -5,7 +5,7 @@ use foretoken_engine::device::free_memory;
 use super::local::{Choice, Local};
 use crate::drafts::rank;
 use crate::ipc::{CommandError, DraftOption, Problem};
-use crate::models::Beside;
+use crate::models::LoadedTarget;
 
 impl Local {
     /// Lists the drafts for the target, the best first, and chooses one. The choice stays while it
@@ -42,7 +42,7 @@ impl Local {
         let Some(target) = &self.target else { return };
         if self.listed_for.as_ref() != Some(&target.id) {
             let (path, tokenizer) = (target.session.path(), target.session.tokenizer());
-            let beside = Beside { entry: &target.entry, path, tokenizer };
+            let beside = LoadedTarget { entry: &target.entry, path, tokenizer };
             self.candidates = self.models.drafts(&self.listed, &beside);
             self.listed_for = Some(target.id.clone());
         }

@@ -115,7 +115,7 @@ impl Local {
         session.repeat(&self.earlier);
         let prepared = session.prepare();
         let mut why = ready_to_speculate(&session.draft.label, &self.settings);
-        // Beside a target on a GPU, a draft on the CPU needs a remark.
+        // With a target on a GPU, a draft on the CPU needs a remark.
         let beside_gpu = session.draft.device().filter(|_| session.device().gpu.is_some());
         let on_cpu = beside_gpu.filter(|device| device.gpu.is_none());
         if let Some(remark) = on_cpu.and_then(|device| device.remark.as_deref()) {

@@ -29,8 +29,8 @@ pub struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// Uploads the inputs of a pass over `nodes`. `head_input` are a draft head's inputs and the range
-    /// of their rows.
+    /// Uploads the inputs of a pass over `nodes`. `head_input` are a draft head's inputs and the
+    /// range of their rows.
     pub fn write(
         &self,
         tree: &TokenTree,

@@ -34,8 +34,8 @@ enum Rescoring {
         before: Arc<QTensor>, // [tokens, rank]
         after: Stack,         // [vocabulary, rank]
     },
-    /// Rescores the top candidates: the sum of `before[token] * (position * state) * after[candidate]`
-    /// is added to a candidate's score. All other tokens are excluded.
+    /// Rescores the top candidates: the sum of `before[token] * (position * state) *
+    /// after[candidate]` is added to a candidate's score. All other tokens are excluded.
     Selector {
         before: Arc<QTensor>, // [tokens, rank]
         after: Arc<QTensor>,  // [vocabulary, rank]

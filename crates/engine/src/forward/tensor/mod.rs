@@ -399,8 +399,8 @@ impl Runner for TensorModel {
 }
 
 impl TensorModel {
-    /// Does what [`Runner::extend`] does. `record_all`: recurrent layers log the steps of all nodes,
-    /// however many there are.
+    /// Does what [`Runner::extend`] does. `record_all`: recurrent layers log the steps of all
+    /// nodes, however many there are.
     fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let before = self.cached.len() - first;

@@ -98,8 +98,8 @@ impl Stack {
         Ok(Self { parts, quantised })
     }
 
-    /// Splits a matrix into pieces on `device`, so that the [first](Self::first_outputs) outputs cost less
-    /// than all.
+    /// Splits a matrix into pieces on `device`, so that the [first](Self::first_outputs) outputs
+    /// cost less than all.
     pub fn in_pieces(matrix: &QTensor, arithmetic: Arithmetic, device: &Device) -> Result<Self> {
         let (height, width) = matrix.shape().dims2()?;
         let bytes = matrix.data()?;
