@@ -182,7 +182,7 @@ commands! {
         on_progress: Channel<Vec<ImportProgress>>
     ) -> Imported {
         let app = shell.app()?;
-        shell.paced(on_progress, |tell| app.import_conversations(&path, &mut |progress| tell(progress)))
+        shell.paced(on_progress, |send| app.import_conversations(&path, &mut |progress| send(progress)))
     }
     fn stop_import(shell) -> () {
         shell.app()?.stop_import();
@@ -195,23 +195,23 @@ commands! {
     fn context_use(shell, conversation: Option<i64>) -> ContextUse { shell.app()?.context_use(conversation) }
     fn send(shell, conversation: Option<i64>, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.send(conversation, sent, Arc::new(tell)))
+        shell.paced(on_events, |send| app.send(conversation, sent, Arc::new(send)))
     }
     fn send_instead(shell, message: i64, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.send_instead(message, sent, Arc::new(tell)))
+        shell.paced(on_events, |send| app.send_instead(message, sent, Arc::new(send)))
     }
     fn regenerate(shell, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.regenerate(message, Arc::new(tell)))
+        shell.paced(on_events, |send| app.regenerate(message, Arc::new(send)))
     }
     fn continue_reply(shell, message: i64, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.continue_reply(message, Arc::new(tell)))
+        shell.paced(on_events, |send| app.continue_reply(message, Arc::new(send)))
     }
     fn follow_reply(shell, on_events: Channel<Vec<ReplyEvent>>) -> Option<Reply> {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.follow_reply(Arc::new(tell)))
+        shell.paced(on_events, |send| app.follow_reply(Arc::new(send)))
     }
     fn choose_branch(shell, message: i64) -> Vec<Message> { shell.app()?.choose_branch(message) }
     fn delete_message(shell, message: i64) -> Vec<Message> { shell.app()?.delete_message(message) }
@@ -233,8 +233,8 @@ commands! {
     }
     fn cancel_loading(shell) -> () { shell.app()?.cancel_loading() }
     fn advise(shell, conversation: Option<i64>, on_advice: Channel<Advice>) -> () {
-        let tell = move |advice| drop(on_advice.send(advice));
-        shell.app()?.advise(conversation, Box::new(tell))
+        let send = move |advice| drop(on_advice.send(advice));
+        shell.app()?.advise(conversation, Box::new(send))
     }
     fn stop_advice(shell) -> () {
         shell.app()?.stop_advice();
@@ -242,11 +242,11 @@ commands! {
     }
     fn check_reply(shell, message: i64, on_progress: Channel<Vec<CheckProgress>>) -> ReplyCheck {
         let app = shell.app()?;
-        shell.paced(on_progress, |tell| app.check_reply(message, Box::new(tell)))
+        shell.paced(on_progress, |send| app.check_reply(message, Box::new(send)))
     }
     fn run_arena(shell, request: ArenaRequest, on_events: Channel<Vec<ArenaEvent>>) -> Arena {
         let app = shell.app()?;
-        shell.paced(on_events, |tell| app.run_arena(request, Box::new(tell)))
+        shell.paced(on_events, |send| app.run_arena(request, Box::new(send)))
     }
     fn arenas(shell) -> Vec<Arena> { shell.app()?.arenas() }
     fn delete_arena(shell, id: i64) -> () { shell.app()?.delete_arena(id) }
@@ -289,12 +289,12 @@ impl Shell<'_> {
         channel: Channel<Vec<E>>,
         work: impl FnOnce(EventSender<E>) -> Result<T>,
     ) -> Result<T> {
-        let tell = move |events| {
+        let send = move |events| {
             if let Err(error) = channel.send(events) {
                 tracing::debug!(%error, "the page closed the channel");
             }
         };
-        let pacer = Pacer::start(&self.state()?, tell);
+        let pacer = Pacer::start(&self.state()?, send);
         let pacer = pacer.map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let outcome = work(pacer.sender());
         pacer.finish();

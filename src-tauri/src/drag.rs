@@ -141,16 +141,16 @@ mod tests {
     #[test]
     fn dropped_files_are_sent_once_and_not_to_a_later_page() {
         let drags = Drags::default();
-        let (sender, heard) = mpsc::channel();
+        let (sender, received) = mpsc::channel();
         drags.watch(move |drag| sender.send(drag.clone()).is_ok());
         let (paths, position) = (vec!["/models/a.gguf".into()], Default::default());
         drags.show_event(&DragDropEvent::Enter { paths: paths.clone(), position });
         drags.show_event(&DragDropEvent::Over { position });
         drags.show_event(&DragDropEvent::Drop { paths, position });
         let file = Dropped { path: "/models/a.gguf".to_owned(), kind: FileKind::Model };
-        let told: Vec<FileDrag> = heard.try_iter().collect();
+        let events: Vec<FileDrag> = received.try_iter().collect();
         let over = FileDrag::Over { kinds: vec![FileKind::Model] };
-        assert_eq!(told, [FileDrag::Left, over, FileDrag::Dropped { files: vec![file] }, FileDrag::Left]);
+        assert_eq!(events, [FileDrag::Left, over, FileDrag::Dropped { files: vec![file] }, FileDrag::Left]);
         let (sender, later) = mpsc::channel();
         drags.watch(move |drag| sender.send(drag.clone()).is_ok());
         assert_eq!(later.try_iter().collect::<Vec<_>>(), [FileDrag::Left]);
@@ -160,9 +160,9 @@ mod tests {
     fn files_opened_with_the_application_are_sent_once_to_the_first_page() {
         let drags = Drags::default();
         let listen = || {
-            let (sender, heard) = mpsc::channel();
+            let (sender, received) = mpsc::channel();
             drags.watch(move |drag| sender.send(drag.clone()).is_ok());
-            heard
+            received
         };
         let of = |path: &str| FileDrag::Dropped {
             files: vec![Dropped { path: path.to_owned(), kind: FileKind::Model }],
@@ -172,8 +172,8 @@ mod tests {
         assert_eq!(listen().try_iter().collect::<Vec<_>>(), [of("/models/a.gguf"), FileDrag::Left]);
         let later = listen();
         drags.open(&["/models/b.gguf".into()]);
-        let told: Vec<FileDrag> = later.try_iter().collect();
-        assert_eq!(told, [FileDrag::Left, of("/models/b.gguf"), FileDrag::Left]);
+        let events: Vec<FileDrag> = later.try_iter().collect();
+        assert_eq!(events, [FileDrag::Left, of("/models/b.gguf"), FileDrag::Left]);
     }
 
     #[test]

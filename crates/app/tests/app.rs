@@ -151,9 +151,9 @@ impl Fixture {
     }
 
     fn send(&self, conversation: Option<i64>, text: &str) -> (Reply, Vec<ReplyEvent>) {
-        let (events, heard) = listen();
+        let (events, received) = listen();
         let reply = self.app.send(conversation, text, events).unwrap();
-        (reply, heard.lock().unwrap().drain(..).collect())
+        (reply, received.lock().unwrap().drain(..).collect())
     }
 
     fn refused(&self, conversation: Option<i64>, text: &str) -> (ErrorCode, String) {
@@ -180,9 +180,9 @@ fn option<'a>(status: &'a EngineStatus, id: &str) -> &'a DraftOption {
 }
 
 fn listen() -> (Events, Arc<Mutex<Vec<ReplyEvent>>>) {
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&heard);
-    (Arc::new(move |event| sink.lock().unwrap().push(event)), heard)
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&received);
+    (Arc::new(move |event| sink.lock().unwrap().push(event)), received)
 }
 
 fn rounds(events: &[ReplyEvent]) -> Vec<Round> {
@@ -779,10 +779,10 @@ fn cancelling_a_loading_draft_keeps_the_target_without_a_draft() {
 
 /// Runs trials of the drafts on a conversation; returns all reports.
 fn advice(fixture: &Fixture, conversation: Option<i64>) -> Vec<Advice> {
-    let (sender, heard) = mpsc::channel();
-    let tell = Box::new(move |advice| sender.send(advice).unwrap());
-    fixture.app.advise(conversation, tell).unwrap();
-    heard.try_iter().collect()
+    let (sender, received) = mpsc::channel();
+    let on_advice = Box::new(move |advice| sender.send(advice).unwrap());
+    fixture.app.advise(conversation, on_advice).unwrap();
+    received.try_iter().collect()
 }
 
 #[test]
@@ -876,14 +876,14 @@ fn a_model_with_an_mtp_block_uses_it_first_and_one_without_uses_a_file_with_the_
 fn trials_end_when_they_are_cancelled() {
     let fixture = Fixture::new();
     fixture.set(|_| ());
-    let (sender, heard) = mpsc::channel();
+    let (sender, received) = mpsc::channel();
     let app = Arc::clone(&fixture.app);
     let trials = std::thread::spawn(move || app.advise(None, Box::new(move |a| sender.send(a).unwrap())));
-    let first = heard.recv_timeout(TIMEOUT).unwrap();
+    let first = received.recv_timeout(TIMEOUT).unwrap();
     assert_eq!(first.state, AdviceState::Probing);
     fixture.app.stop_advice();
     trials.join().unwrap().unwrap();
-    assert_eq!(heard.try_iter().last().unwrap().state, AdviceState::Waiting, "some drafts were not tried");
+    assert_eq!(received.try_iter().last().unwrap().state, AdviceState::Waiting, "some drafts were not tried");
     assert_ne!(fixture.send(None, "Hello").0.reply.text, "");
 }
 
@@ -913,13 +913,13 @@ fn a_check_confirms_a_reply_and_finds_a_changed_one() {
     // Later settings do not affect it.
     fixture.set(|settings| let_draft(settings, DRAFT_NONE));
     for reply in [&first.reply, &second.reply] {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&heard);
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&received);
         let on_progress = Box::new(move |progress| sink.lock().unwrap().push(progress));
         let check = fixture.app.check_reply(reply.id, on_progress).unwrap();
         let tokens = reply.summary.as_ref().unwrap().tokens;
         assert_eq!(check, ReplyCheck::Text { tokens, seed: None, difference: None });
-        assert_eq!(heard.lock().unwrap().last(), Some(&CheckProgress { done: tokens, total: tokens }));
+        assert_eq!(received.lock().unwrap().last(), Some(&CheckProgress { done: tokens, total: tokens }));
     }
 
     // Changes one stored token, as if a draft had altered the reply.
@@ -1034,8 +1034,8 @@ fn bout(prompt: &str) -> ArenaRequest {
 fn two_set_ups_take_turns_to_write_the_same_text_and_the_arena_is_stored() {
     let fixture = Fixture::new();
     fixture.set(|settings| let_draft(settings, DRAFT_NGRAM));
-    let heard = Arc::new(Mutex::new(Vec::new()));
-    let sink = Arc::clone(&heard);
+    let received = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&received);
     let on_event = Box::new(move |event| sink.lock().unwrap().push(event));
     let arena = fixture.app.run_arena(bout("Tell me a story about a fox."), on_event).unwrap();
     let order: Vec<u32> = arena.runs.iter().map(|run| run.setup).collect();
@@ -1047,7 +1047,7 @@ fn two_set_ups_take_turns_to_write_the_same_text_and_the_arena_is_stored() {
     assert!(arena.runs.iter().all(|run| run.tokens == 32 && run.curve.last().unwrap().1 == 32));
     assert!(arena.runs.iter().all(|run| run.acceptance_rate.is_some() == (run.setup == 0)));
     assert!(arena.verdict.pairs == 3 && arena.verdict.lowest <= arena.verdict.highest, "{:?}", arena.verdict);
-    let finished: Vec<ArenaRun> = heard
+    let finished: Vec<ArenaRun> = received
         .lock()
         .unwrap()
         .iter()

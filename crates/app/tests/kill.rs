@@ -125,8 +125,8 @@ fn kill(scene: &Scene, kills: u64, random: &mut Random) -> usize {
         let mut reports = Vec::new();
         (scene.prepare)(folder.path(), &reports);
         for _ in 0..5.min(kills - killed) {
-            let (was_killed, said) = start(scene, folder.path(), "nowhere").killed(scene, random);
-            reports.extend(said);
+            let (was_killed, lines) = start(scene, folder.path(), "nowhere").killed(scene, random);
+            reports.extend(lines);
             is_whole(folder.path());
             (scene.check)(folder.path(), &reports);
             if !was_killed {
@@ -153,8 +153,8 @@ fn kill_downloads(scene: &Scene, kills: u64, random: &mut Random) -> usize {
     while killed < kills {
         let folder = tempfile::tempdir().unwrap();
         for _ in 0..10.min(kills - killed) {
-            let (was_killed, said) = start(scene, folder.path(), &hub.url).killed(scene, random);
-            all += said.len();
+            let (was_killed, lines) = start(scene, folder.path(), &hub.url).killed(scene, random);
+            all += lines.len();
             is_whole(folder.path());
             if !was_killed {
                 break;

@@ -185,13 +185,13 @@ mod tests {
     fn a_linked_database_keeps_the_permissions_of_its_target() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let elsewhere = folder.path().join("elsewhere.db");
-        std::fs::write(&elsewhere, "").unwrap();
-        std::fs::set_permissions(&elsewhere, PermissionsExt::from_mode(0o644)).unwrap();
+        let outside = folder.path().join("elsewhere.db");
+        std::fs::write(&outside, "").unwrap();
+        std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o644)).unwrap();
         let folders = Folders { named: false, root: folder.path().join("data") };
         folders.create().unwrap();
-        std::os::unix::fs::symlink(&elsewhere, folders.database()).unwrap();
+        std::os::unix::fs::symlink(&outside, folders.database()).unwrap();
         folders.create().unwrap();
-        assert_eq!(elsewhere.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+        assert_eq!(outside.metadata().unwrap().permissions().mode() & 0o777, 0o644);
     }
 }

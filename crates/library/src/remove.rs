@@ -124,7 +124,7 @@ fn files_of(model: &Path, belongs: fn(&str) -> bool) -> Vec<PathBuf> {
     files.into_iter().filter(|file| file.symlink_metadata().is_ok()).collect()
 }
 
-/// Returns the blob in `folder` that a link leads to; `None` for a plain file or a link elsewhere.
+/// Returns the blob in `folder` that a link leads to; `None` for a plain file or a link outside.
 fn blob_of(file: &Path, folder: &Path) -> Option<PathBuf> {
     let blob = file.is_symlink().then(|| fs::canonicalize(file).ok()).flatten();
     blob.filter(|blob| blob.parent() == Some(folder))
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn a_model_inside_a_linked_folder_is_refused_and_stays() {
         let (library, folder) = library();
-        let elsewhere = folder.path().join("elsewhere");
+        let outside = folder.path().join("elsewhere");
         let link = |to: &Path, at: PathBuf| std::os::unix::fs::symlink(to, at).unwrap();
         let refused = |library: &Library, id: &str| {
             let error = library.remove(id).unwrap_err();
@@ -243,17 +243,17 @@ mod tests {
             assert!(error.to_string().contains("nothing was removed"), "{error}");
         };
         // A folder of the person's own models.
-        put(&elsewhere.join("mine.gguf"), 3);
-        link(&elsewhere, folder.path().join("models/linked"));
+        put(&outside.join("mine.gguf"), 3);
+        link(&outside, folder.path().join("models/linked"));
         refused(&library, "linked/mine.gguf");
         // A folder within a revision, and a whole repository.
-        link(&elsewhere, folder.path().join("hub/models--owner--one/snapshots/abc/linked"));
+        link(&outside, folder.path().join("hub/models--owner--one/snapshots/abc/linked"));
         refused(&library, "owner/one:linked/mine.gguf");
         let two = folder.path().join("hub/models--owner--two");
         fs::rename(&two, folder.path().join("moved")).unwrap();
         link(&folder.path().join("moved"), two.clone());
         refused(&library, "owner/two:two-Q4.gguf");
-        assert!(elsewhere.join("mine.gguf").exists() && two.join("snapshots/abc/two-Q4.gguf").exists());
+        assert!(outside.join("mine.gguf").exists() && two.join("snapshots/abc/two-Q4.gguf").exists());
     }
 
     #[cfg(unix)]
@@ -261,11 +261,11 @@ mod tests {
     fn blobs_outside_the_cache_are_refused_and_a_repository_without_blobs_is_removed() {
         let (library, folder) = library();
         let blobs = folder.path().join("hub/models--owner--one/blobs");
-        let elsewhere = folder.path().join("elsewhere");
-        fs::rename(&blobs, &elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, &blobs).unwrap();
+        let outside = folder.path().join("elsewhere");
+        fs::rename(&blobs, &outside).unwrap();
+        std::os::unix::fs::symlink(&outside, &blobs).unwrap();
         assert!(matches!(library.remove("owner/one:one-Q4.gguf"), Err(Error::Outside { .. })));
-        assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 1);
+        assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
 
         let whole = folder.path().join("hub/models--owner--whole");
         put(&whole.join("snapshots/abc/m.gguf"), 3);
@@ -350,11 +350,11 @@ mod tests {
     #[test]
     fn a_linked_file_loses_its_link_and_not_the_target() {
         let (library, folder) = library();
-        let elsewhere = folder.path().join("elsewhere.gguf");
-        put(&elsewhere, 1);
-        std::os::unix::fs::symlink(&elsewhere, folder.path().join("models/linked.gguf")).unwrap();
+        let outside = folder.path().join("elsewhere.gguf");
+        put(&outside, 1);
+        std::os::unix::fs::symlink(&outside, folder.path().join("models/linked.gguf")).unwrap();
         library.remove("linked.gguf").unwrap();
-        assert!(elsewhere.exists() && !names(&library).contains(&"linked.gguf".to_owned()));
+        assert!(outside.exists() && !names(&library).contains(&"linked.gguf".to_owned()));
     }
 
     #[test]
@@ -404,13 +404,13 @@ mod tests {
     #[test]
     fn a_linked_folder_model_loses_its_link_and_not_the_target() {
         let (library, folder) = library();
-        let elsewhere = folder.path().join("elsewhere");
-        put(&elsewhere.join("config.json"), 1);
-        put(&elsewhere.join("model.safetensors"), 5);
+        let outside = folder.path().join("elsewhere");
+        put(&outside.join("config.json"), 1);
+        put(&outside.join("model.safetensors"), 5);
         let link = folder.path().join("models/linked");
-        std::os::unix::fs::symlink(&elsewhere, &link).unwrap();
+        std::os::unix::fs::symlink(&outside, &link).unwrap();
         library.remove("linked").unwrap();
-        assert!(!link.is_symlink() && elsewhere.join("model.safetensors").exists());
+        assert!(!link.is_symlink() && outside.join("model.safetensors").exists());
     }
 
     #[test]

@@ -34,14 +34,14 @@ pub(crate) struct Jobs {
     /// Number of the last run; events of older runs of a job are ignored.
     runs: u64,
     pub(crate) workers: Vec<JoinHandle<()>>,
-    said: Instant,
+    published_at: Instant,
 }
 
 impl Scheduler {
     /// Creates a scheduler with the stored downloads; `changes` receives all downloads at each
     /// change.
     pub(crate) fn new(hub: Hub, records: Records, list: Vec<Job>, changes: Sender<Vec<Download>>) -> Self {
-        let jobs = Jobs { list, runs: 0, workers: Vec::new(), said: Instant::now() };
+        let jobs = Jobs { list, runs: 0, workers: Vec::new(), published_at: Instant::now() };
         Self { hub, records, jobs: Mutex::new(jobs), changes }
     }
 
@@ -72,7 +72,7 @@ impl Scheduler {
     }
 
     fn publish(&self, jobs: &mut Jobs) {
-        jobs.said = Instant::now();
+        jobs.published_at = Instant::now();
         // The receiver is gone when the program ends.
         let _ = self.changes.send(jobs.downloads());
     }
@@ -117,7 +117,7 @@ impl Scheduler {
         if job.download.state == DownloadState::Waiting && before != DownloadState::Waiting {
             // The slot is free for another download.
             self.advance(jobs);
-        } else if job.download.state != before || jobs.said.elapsed() >= PROGRESS_INTERVAL {
+        } else if job.download.state != before || jobs.published_at.elapsed() >= PROGRESS_INTERVAL {
             self.publish(jobs);
         }
     }

@@ -19,7 +19,7 @@ mod tests {
 
     #[test]
     fn a_size_is_shown_in_the_unit_that_suits_it() {
-        for (bytes, said) in [
+        for (bytes, expected) in [
             (0, "0 bytes"),
             (999, "999 bytes"),
             (1000, "1.0 kB"),
@@ -28,7 +28,7 @@ mod tests {
             (5_027_783_488, "5.0 GB"),
             (u64::MAX, "18446744.1 TB"),
         ] {
-            assert_eq!(size(bytes), said);
+            assert_eq!(size(bytes), expected);
         }
     }
 }

@@ -225,8 +225,8 @@ mod tests {
         let extras: Vec<_> = extras.collect();
         assert_eq!(extras.len(), 14);
         for extra in extras {
-            let said = format!("Unrecognized request argument supplied: {extra}");
-            assert_eq!(Body::extra_in(&said), Some(extra.as_str()));
+            let detail = format!("Unrecognized request argument supplied: {extra}");
+            assert_eq!(Body::extra_in(&detail), Some(extra.as_str()));
         }
         assert_eq!(Body::extra_in("temperature: expected 0 to 2"), None);
         assert_eq!(Body::extra_in("chat_template_kwargs, top_k"), Some("top_k"));

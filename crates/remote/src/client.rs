@@ -240,7 +240,7 @@ impl Client {
         let refusal = self.refusal(status, &headers, &body, None);
         Err(match () {
             () if refusal.is_web_page() => Error::WebPage { host: self.address.host() },
-            () if !refusal.said().text().is_empty() => refusal.error(),
+            () if !refusal.detail().text().is_empty() => refusal.error(),
             () => Error::Garbled("the reply is not an event stream"),
         })
     }

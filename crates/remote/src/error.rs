@@ -4,7 +4,7 @@ use std::fmt;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error of a remote server. `said` quotes the server's own message, if it sent one.
+/// An error of a remote server. `detail` quotes the server's own message, if it sent one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("The server address is invalid: {reason}. Enter it like http://192.168.1.5:8000/v1.")]
@@ -28,14 +28,14 @@ pub enum Error {
     )]
     Tls { host: String, reason: String },
 
-    #[error("{}{said}", if *.sent { "The server rejected this key. Check it in Settings > Remote." } else { "The server requires a key. Enter it in Settings > Remote." })]
-    Key { sent: bool, said: ServerMessage },
+    #[error("{}{detail}", if *.sent { "The server rejected this key. Check it in Settings > Remote." } else { "The server requires a key. Enter it in Settings > Remote." })]
+    Key { sent: bool, detail: ServerMessage },
 
     #[error(
         "{address} doesn't seem to be a server with OpenAI's protocol. Check the address and its \
-         path.{said}"
+         path.{detail}"
     )]
-    OtherProtocol { address: String, said: ServerMessage },
+    OtherProtocol { address: String, detail: ServerMessage },
 
     #[error("{host} responded with a web page instead of a reply. Check the address and its path.")]
     WebPage { host: String },
@@ -46,31 +46,31 @@ pub enum Error {
     Redirect { host: String, to: String },
 
     #[error(
-        "The server no longer has the model '{model}'. Test it again in Settings > Remote and choose another model.{said}"
+        "The server no longer has the model '{model}'. Test it again in Settings > Remote and choose another model.{detail}"
     )]
-    NoModel { model: String, said: ServerMessage },
+    NoModel { model: String, detail: ServerMessage },
 
-    #[error("The conversation is longer than the context of the server's model.{said}")]
-    PromptTooLong { said: ServerMessage },
+    #[error("The conversation is longer than the context of the server's model.{detail}")]
+    PromptTooLong { detail: ServerMessage },
 
-    #[error("The server is overloaded. Try again {when}.{said}", when = retry(*.after))]
+    #[error("The server is overloaded. Try again {when}.{detail}", when = retry(*.after))]
     Busy {
         /// Seconds until the next attempt, if the server sent them.
         after: Option<u64>,
-        said: ServerMessage,
+        detail: ServerMessage,
     },
 
-    #[error("The server isn't ready yet. It may still be loading its model. Try again in a moment.{said}")]
-    NotReady { said: ServerMessage },
+    #[error("The server isn't ready yet. It may still be loading its model. Try again in a moment.{detail}")]
+    NotReady { detail: ServerMessage },
 
-    #[error("The server failed with status {status}. Its log has the reason. Try again.{said}")]
-    Failed { status: u16, said: ServerMessage },
+    #[error("The server failed with status {status}. Its log has the reason. Try again.{detail}")]
+    Failed { status: u16, detail: ServerMessage },
 
-    #[error("The server refused the request with status {status}.{said}")]
-    Refused { status: u16, said: ServerMessage },
+    #[error("The server refused the request with status {status}.{detail}")]
+    Refused { status: u16, detail: ServerMessage },
 
-    #[error("The server rejected the field '{name}', which is not part of OpenAI's protocol.{said}")]
-    Extra { name: &'static str, said: ServerMessage },
+    #[error("The server rejected the field '{name}', which is not part of OpenAI's protocol.{detail}")]
+    Extra { name: &'static str, detail: ServerMessage },
 
     #[error("This server can't continue an interrupted reply. Regenerate it, or ask the model to go on.")]
     CannotContinue,
@@ -148,8 +148,8 @@ mod tests {
 
     #[test]
     fn durations_are_in_seconds_or_minutes() {
-        let said = [1, 2, 60, 90, 120, 1800].map(|seconds| Error::Silent { seconds }.to_string());
-        for (said, time) in said.iter().zip([
+        let detail = [1, 2, 60, 90, 120, 1800].map(|seconds| Error::Silent { seconds }.to_string());
+        for (detail, time) in detail.iter().zip([
             "1 second,",
             "2 seconds,",
             "60 seconds,",
@@ -157,9 +157,9 @@ mod tests {
             "2 minutes,",
             "30 minutes,",
         ]) {
-            assert!(said.contains(&format!("sent nothing for {time}")), "{said}");
+            assert!(detail.contains(&format!("sent nothing for {time}")), "{detail}");
         }
-        let busy = |after| Error::Busy { after, said: ServerMessage::default() }.to_string();
+        let busy = |after| Error::Busy { after, detail: ServerMessage::default() }.to_string();
         assert_eq!(busy(Some(1)), "The server is overloaded. Try again in 1 second.");
         assert_eq!(busy(None), "The server is overloaded. Try again in a moment.");
     }

@@ -76,15 +76,15 @@ mod tests {
     fn text_reasoning_and_finish_reasons_are_read_under_every_name() {
         let delta =
             |delta: Value| json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
-        let said = |json: &Value| read(json).map(|piece| (piece.thinking, piece.text)).unwrap();
+        let detail = |json: &Value| read(json).map(|piece| (piece.thinking, piece.text)).unwrap();
         let pair = |thinking: &str, text: &str| (thinking.to_owned(), text.to_owned());
-        assert_eq!(said(&delta(json!({ "role": "assistant", "content": "Hi" }))), pair("", "Hi"));
-        assert_eq!(said(&delta(json!({ "content": null, "reasoning_content": "Hm" }))), pair("Hm", ""));
-        assert_eq!(said(&delta(json!({ "reasoning": "Hm" }))), pair("Hm", ""));
-        assert_eq!(said(&delta(json!({ "reasoning": "Hm", "reasoning_content": "Hm" }))), pair("Hm", ""));
-        assert_eq!(said(&delta(json!({ "content": 7 }))), pair("", ""));
-        assert_eq!(said(&json!({ "choices": [] })), pair("", ""));
-        assert_eq!(said(&json!({})), pair("", ""));
+        assert_eq!(detail(&delta(json!({ "role": "assistant", "content": "Hi" }))), pair("", "Hi"));
+        assert_eq!(detail(&delta(json!({ "content": null, "reasoning_content": "Hm" }))), pair("Hm", ""));
+        assert_eq!(detail(&delta(json!({ "reasoning": "Hm" }))), pair("Hm", ""));
+        assert_eq!(detail(&delta(json!({ "reasoning": "Hm", "reasoning_content": "Hm" }))), pair("Hm", ""));
+        assert_eq!(detail(&delta(json!({ "content": 7 }))), pair("", ""));
+        assert_eq!(detail(&json!({ "choices": [] })), pair("", ""));
+        assert_eq!(detail(&json!({})), pair("", ""));
         let ended = |reason: Value| {
             read(&json!({ "choices": [{ "delta": {}, "finish_reason": reason }] })).map(|piece| piece.finish)
         };
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn errors_during_a_reply_quote_the_server() {
-        let told = |json: Value| read(&json).unwrap_err().to_string();
+        let message = |json: Value| read(&json).unwrap_err().to_string();
         let expected = "The server failed during the reply. Server message: out of memory";
-        assert_eq!(told(json!({ "error": { "message": "out of memory", "code": 500 } })), expected);
-        assert_eq!(told(json!({ "object": "error", "message": "out of memory" })), expected);
-        assert_eq!(told(json!({ "error": "out of memory" })), expected);
-        assert_eq!(told(json!({ "error": " out\u{7}of\n\u{1b} memory" })), expected);
+        assert_eq!(message(json!({ "error": { "message": "out of memory", "code": 500 } })), expected);
+        assert_eq!(message(json!({ "object": "error", "message": "out of memory" })), expected);
+        assert_eq!(message(json!({ "error": "out of memory" })), expected);
+        assert_eq!(message(json!({ "error": " out\u{7}of\n\u{1b} memory" })), expected);
         assert!(matches!(Piece::read("<html>"), Err(Error::Garbled(_))));
         assert!(matches!(Piece::read("[]"), Err(Error::Garbled(_))));
     }

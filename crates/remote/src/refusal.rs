@@ -25,30 +25,30 @@ pub struct Refusal<'a> {
 
 impl Refusal<'_> {
     pub fn error(&self) -> Error {
-        let said = self.said();
+        let detail = self.detail();
         // Some servers, like FastAPI, name the field outside the message.
         let extra = || Body::extra_in(&String::from_utf8_lossy(self.body));
         match self.status {
             300..=399 => self.redirect(),
-            401 | 403 => Error::Key { sent: self.keyed, said },
-            404 | 405 | 501 => self.unknown(said),
+            401 | 403 => Error::Key { sent: self.keyed, detail },
+            404 | 405 | 501 => self.unknown(detail),
             429 => Error::Busy {
                 after: self.header(RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()),
-                said,
+                detail,
             },
-            503 => Error::NotReady { said },
-            500.. => Error::Failed { status: self.status, said },
-            400..=499 if is_about_length(self.body) => Error::PromptTooLong { said },
+            503 => Error::NotReady { detail },
+            500.. => Error::Failed { status: self.status, detail },
+            400..=499 if is_about_length(self.body) => Error::PromptTooLong { detail },
             status @ (400 | 422) => match extra() {
-                Some(name) => Error::Extra { name, said },
-                None => Error::Refused { status, said },
+                Some(name) => Error::Extra { name, detail },
+                None => Error::Refused { status, detail },
             },
-            status => Error::Refused { status, said },
+            status => Error::Refused { status, detail },
         }
     }
 
     /// Returns the server's message, unless the body is a web page.
-    pub fn said(&self) -> ServerMessage {
+    pub fn detail(&self) -> ServerMessage {
         let json = serde_json::from_slice::<Value>(self.body).ok();
         let plain = || {
             let text = std::str::from_utf8(self.body).ok().filter(|_| !self.is_web_page())?;
@@ -64,11 +64,13 @@ impl Refusal<'_> {
 
     /// Returns the error for an unknown path or model. Servers with the protocol name a missing
     /// model in JSON.
-    fn unknown(&self, said: ServerMessage) -> Error {
+    fn unknown(&self, detail: ServerMessage) -> Error {
         match self.model {
-            Some(model) if said.text().contains(model) => Error::NoModel { model: model.to_owned(), said },
+            Some(model) if detail.text().contains(model) => {
+                Error::NoModel { model: model.to_owned(), detail }
+            }
             _ if self.is_web_page() => Error::WebPage { host: self.address.host() },
-            _ => Error::OtherProtocol { address: self.address.to_string(), said },
+            _ => Error::OtherProtocol { address: self.address.to_string(), detail },
         }
     }
 
@@ -127,7 +129,7 @@ pub fn connection_error(address: &Address, error: &reqwest::Error) -> Error {
     } else if io == Some(io::ErrorKind::ConnectionRefused) {
         Error::NothingListens { host }
     } else if mentions(&["invalid http", "parse error"]) {
-        Error::OtherProtocol { address: address.to_string(), said: ServerMessage::default() }
+        Error::OtherProtocol { address: address.to_string(), detail: ServerMessage::default() }
     } else {
         Error::Unreachable { host, reason: last }
     }

@@ -523,15 +523,15 @@ fn a_finished_reply_is_complete_even_if_the_connection_stays_open() {
 
 #[test]
 fn connection_errors_are_reported_by_reason() {
-    let told = |address: &str| ask(&client(address, None)).1.unwrap_err();
+    let error_of = |address: &str| ask(&client(address, None)).1.unwrap_err();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    assert!(matches!(told(&free.to_string()), Error::NothingListens { .. }));
-    assert!(matches!(told("http://nowhere.invalid:8000"), Error::NoHost { .. }));
+    assert!(matches!(error_of(&free.to_string()), Error::NothingListens { .. }));
+    assert!(matches!(error_of("http://nowhere.invalid:8000"), Error::NoHost { .. }));
     // A server without TLS.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let at = listener.local_addr().unwrap();
     thread::spawn(move || listener.accept().unwrap().0.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n"));
-    let error = told(&format!("https://{at}"));
+    let error = error_of(&format!("https://{at}"));
     assert!(matches!(error, Error::Tls { .. }), "{error}");
 }
 

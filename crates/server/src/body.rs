@@ -318,13 +318,13 @@ mod tests {
 
     #[test]
     fn template_arguments_switch_reasoning() {
-        let told =
+        let thinking =
             |given: Value| chat(json!({ "chat_template_kwargs": given })).map(|asked| asked.order.thinking);
-        assert_eq!(told(json!({ "enable_thinking": false })), Ok(Some(false)));
-        assert_eq!(told(json!({ "thinking": true, "other": 7 })), Ok(Some(true)));
-        assert_eq!(told(json!({ "enable_thinking": false, "thinking": false })), Ok(Some(false)));
-        assert_eq!(told(json!({})), Ok(None));
-        assert_eq!(told(Value::Null), Ok(None));
+        assert_eq!(thinking(json!({ "enable_thinking": false })), Ok(Some(false)));
+        assert_eq!(thinking(json!({ "thinking": true, "other": 7 })), Ok(Some(true)));
+        assert_eq!(thinking(json!({ "enable_thinking": false, "thinking": false })), Ok(Some(false)));
+        assert_eq!(thinking(json!({})), Ok(None));
+        assert_eq!(thinking(Value::Null), Ok(None));
         let wrong = message(chat(json!({ "chat_template_kwargs": { "enable_thinking": "no" } })));
         assert!(wrong.starts_with("chat_template_kwargs.enable_thinking: invalid type"), "{wrong}");
     }

@@ -56,7 +56,7 @@ pub fn target() -> Target {
 /// Parses a reply that arrives in `parts`; returns its text, and the message if it was refused.
 fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
     let mut text = String::new();
-    let mut on = |heard: ReplyEvent<'_>| match heard {
+    let mut on = |event: ReplyEvent<'_>| match event {
         ReplyEvent::Started => (),
         ReplyEvent::WithoutExtras => (),
         ReplyEvent::Thinking(piece) | ReplyEvent::Text(piece) => text.push_str(piece),

@@ -90,8 +90,8 @@ fn a_stop_for_an_earlier_reply_does_not_affect_the_next() {
 
 /// Returns events as they arrive.
 fn channel() -> (Events, mpsc::Receiver<ReplyEvent>) {
-    let (tell, received) = mpsc::channel();
-    (Arc::new(move |event| drop(tell.send(event))), received)
+    let (sender, received) = mpsc::channel();
+    (Arc::new(move |event| drop(sender.send(event))), received)
 }
 
 #[test]

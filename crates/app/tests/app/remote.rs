@@ -187,10 +187,10 @@ fn an_interrupted_or_stopped_remote_reply_keeps_its_text_and_marks_its_reasoning
 
     let fixture = asking(&answering(format!("{STREAM}{thought}"), true));
     let app = fixture.app.clone();
-    let (events, heard) = listen();
+    let (events, received) = listen();
     let stopping = thread::spawn(move || {
         let text = |event: &ReplyEvent| matches!(event, ReplyEvent::Text { delta } if delta == "A fox");
-        while !heard.lock().unwrap().iter().any(text) {
+        while !received.lock().unwrap().iter().any(text) {
             thread::sleep(Duration::from_millis(5));
         }
         app.stop();

@@ -59,7 +59,7 @@ impl Replier for Scripted {
                 assert_eq!((settings.sampling.temperature, settings.max_tokens), (0.0, 16));
                 match conversation[conversation.len() - 2].content.as_str() {
                     "slow" => "wait for a title".to_owned(),
-                    said => format!("echo Title: \"{said} retold.\""),
+                    text => format!("echo Title: \"{text} retold.\""),
                 }
             }
             None if asked.role == Role::Assistant => format!("echo  after {}", asked.content),
@@ -178,10 +178,10 @@ fn a_writer_without_rounds_is_shown_as_replying_too() {
 fn a_reply_that_could_not_begin_sends_no_events() {
     let fixture = fixture();
     let (first, _) = fixture.send(None, "echo this");
-    let (events, heard) = listen();
+    let (events, received) = listen();
     let error = fixture.app.send(Some(first.conversation.id), "forget all of it", events).unwrap_err();
     assert_eq!(error.code, ErrorCode::NotFound);
-    assert_eq!(*heard.lock().unwrap(), []);
+    assert_eq!(*received.lock().unwrap(), []);
 }
 
 fn shown(messages: &[Message]) -> Vec<&str> {
@@ -436,10 +436,10 @@ fn a_question_that_cannot_be_stored_is_refused_without_events() {
         &fixture,
         "CREATE TRIGGER refuse BEFORE INSERT ON messages BEGIN SELECT RAISE(ABORT, 'no room'); END",
     );
-    let (events, heard) = listen();
+    let (events, received) = listen();
     let error = fixture.app.send(None, "echo this", events).unwrap_err();
     assert!(error.message.contains("no room"), "{}", error.message);
-    assert_eq!(*heard.lock().unwrap(), []);
+    assert_eq!(*received.lock().unwrap(), []);
     assert!(fixture.app.conversations().unwrap().is_empty());
 }
 
@@ -482,10 +482,10 @@ fn a_question_whose_reply_was_deleted_is_answered_with_the_turns_before_it() {
     let conversation = first.conversation.id;
     let (second, _) = fixture.send(Some(conversation), "recall");
     fixture.app.delete_message(second.reply.id).unwrap();
-    let (events, heard) = listen();
+    let (events, received) = listen();
     let answer = fixture.app.regenerate(second.reply.parent.unwrap(), events).unwrap().reply;
     assert_eq!((answer.text.as_str(), answer.parent), ("echo one", second.reply.parent));
-    assert!(matches!(&heard.lock().unwrap()[0], ReplyEvent::Started { user: None, .. }));
+    assert!(matches!(&received.lock().unwrap()[0], ReplyEvent::Started { user: None, .. }));
     assert_eq!(fixture.app.messages(conversation).unwrap().len(), 4);
     assert_eq!(fixture.app.regenerate(99, listen().0).unwrap_err().code, ErrorCode::NotFound);
 }

@@ -119,8 +119,8 @@ fn a_preset_chosen_before_the_first_message_applies_to_that_conversation_alone()
     let fixture = telling(tempfile::tempdir().unwrap());
     fixture.app.open_setup(None).unwrap();
     fixture.app.save_setup(None, Some("mine".to_owned()), Some(saying("own"))).unwrap();
-    let (told, conversation) = fixture.prompt_of_reply(None);
-    assert_eq!(told, "own");
+    let (prompt, conversation) = fixture.prompt_of_reply(None);
+    assert_eq!(prompt, "own");
     assert_eq!(fixture.app.open_setup(Some(conversation)).unwrap().preset.as_deref(), Some("mine"));
     assert!(!fixture.app.open_setup(None).unwrap().own);
     assert_eq!(fixture.prompt_of_reply(None).0, "general");
@@ -133,8 +133,8 @@ fn new_conversations_start_with_the_preset_of_their_target_and_keep_it() {
     let model_presets = [("starter".to_owned(), "mine".to_owned())].into();
     let settings = Settings { presets: vec![mine()], model_presets, ..fixture.app.settings() };
     fixture.app.save_settings(settings.clone()).unwrap();
-    let (told, conversation) = fixture.prompt_of_reply(None);
-    assert_eq!(told, "of the preset");
+    let (prompt, conversation) = fixture.prompt_of_reply(None);
+    assert_eq!(prompt, "of the preset");
     assert_eq!(fixture.prompt_of_reply(Some(before)).0, "general", "it began without");
     let deleted = Settings { presets: Vec::new(), ..settings };
     fixture.app.save_settings(deleted).unwrap();

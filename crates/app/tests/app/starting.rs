@@ -174,7 +174,7 @@ fn unreadable_settings_are_named_once_after_the_start() {
 fn a_page_that_is_reloaded_fifty_times_receives_each_change_once() {
     let folder = tempfile::tempdir().unwrap();
     let app = App::start(Folders::at(folder.path()), None).unwrap();
-    let (sender, heard) = std::sync::mpsc::channel();
+    let (sender, received) = std::sync::mpsc::channel();
     for page in 0..50 {
         let sender = sender.clone();
         app.watch_engine_changes(move |change| sender.send((page, change.len())).is_ok());
@@ -182,7 +182,7 @@ fn a_page_that_is_reloaded_fifty_times_receives_each_change_once() {
     // Later changes go only to the newest page: the engine continues loading meanwhile.
     let mut newest = 0;
     loop {
-        let (page, fields) = heard.recv_timeout(crate::TIMEOUT).unwrap();
+        let (page, fields) = received.recv_timeout(crate::TIMEOUT).unwrap();
         assert!(page >= newest, "page {page} received a change after page {newest}");
         newest = page;
         // The whole status comes first, then a change.

@@ -19,8 +19,8 @@ fn added(paths: &[&Path]) -> TempDir {
 
 #[test]
 fn missing_models_are_listed_with_the_problem_until_they_are_removed() {
-    let elsewhere = tempfile::tempdir().unwrap();
-    let [file, folder] = ["gone.gguf", "unplugged/model"].map(|name| elsewhere.path().join(name));
+    let outside = tempfile::tempdir().unwrap();
+    let [file, folder] = ["gone.gguf", "unplugged/model"].map(|name| outside.path().join(name));
     let fixture = Fixture::at(added(&[&file, &folder]));
     let status = fixture.status();
     assert_eq!(status.target.unwrap().problem, None, "another replies");
@@ -39,8 +39,8 @@ fn missing_models_are_listed_with_the_problem_until_they_are_removed() {
 #[cfg(unix)]
 #[test]
 fn a_model_that_hangs_while_it_is_listed_affects_no_other() {
-    let elsewhere = tempfile::tempdir().unwrap();
-    let pipe = elsewhere.path().join("pipe.gguf");
+    let outside = tempfile::tempdir().unwrap();
+    let pipe = outside.path().join("pipe.gguf");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let starter = foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf");
     let fixture = Fixture::at(added(&[&pipe, &starter]));

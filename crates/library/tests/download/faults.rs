@@ -138,9 +138,9 @@ fn pausing_does_not_wait_for_a_silent_hub() {
         let person = Person::asking(&shelf, foretoken_library::Hub::at(&url, shelf.cache(), None));
         person.downloads.resume(ID).unwrap();
         let _call = calls.recv_timeout(Duration::from_secs(10)).unwrap();
-        let told = Instant::now();
+        let paused_at = Instant::now();
         drop(person);
-        assert!(told.elapsed() < Duration::from_secs(5), "{:?}, {gone}", told.elapsed());
+        assert!(paused_at.elapsed() < Duration::from_secs(5), "{:?}, {gone}", paused_at.elapsed());
     }
 }
 

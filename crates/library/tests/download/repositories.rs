@@ -117,7 +117,7 @@ fn a_missing_repository_or_file_is_reported_with_what_exists() {
     let shelf = Shelf::new();
     shelf.put("owner/pictures", "cat.png", 10);
     let person = shelf.person();
-    for (repository, file, said) in [
+    for (repository, file, expected) in [
         ("owner/name-GGUF", Some("name-Q4_K_S.gguf"), "Did you mean 'name-Q4_K_M.gguf'?"),
         ("owner/name-GGUF", Some("other"), "It contains: name-Q4_K_M.gguf."),
         ("owner/pictures", None, "has no model that Foretoken can run"),
@@ -128,7 +128,7 @@ fn a_missing_repository_or_file_is_reported_with_what_exists() {
         ("", None, "Enter it as owner/name"),
     ] {
         let error = person.downloads.start(repository, file).unwrap_err().to_string();
-        assert!(error.contains(said), "{repository}: {error}");
+        assert!(error.contains(expected), "{repository}: {error}");
     }
     assert!(person.downloads.list().is_empty());
 }
