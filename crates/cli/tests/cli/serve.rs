@@ -186,7 +186,7 @@ fn a_server_that_cannot_start_prints_the_reason() {
         ),
         (&["--port", port][..], "is in use. Choose another port"),
         (&["--host", "no such host"][..], "'no such host' is not an address of this computer."),
-        (&["--key", "with space"][..], "The server's key can have letters"),
+        (&["--key", "with space"][..], "The server's key can contain letters"),
     ] {
         let refused = run(&[&["serve"][..], &PAIR, arguments].concat());
         assert_eq!((refused.code, refused.out.as_str()), (1, ""), "{}", refused.err);
