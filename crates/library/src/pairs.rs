@@ -13,8 +13,8 @@ pub struct Pair {
     pub target: CatalogueModel,
     pub draft: CatalogueModel,
     pub purpose: Purpose,
-    /// Lowest and highest speed-up over plain decoding that docs/benchmarks.md lists for this pair;
-    /// `None` if it was not measured.
+    /// Lowest and highest speed-up over plain decoding that docs/benchmarks/2026-11.md lists for
+    /// this pair; `None` if it was not measured.
     pub speedup: Option<[f64; 2]>,
 }
 

@@ -3,7 +3,7 @@
 //! hub's.
 //!
 //! hf-hub lists a repository; bytes and checksums are requested here, with the HTTP client it uses
-//! itself and in the cache's layout (docs/decisions.md says why).
+//! itself and in the cache's layout (docs/decisions/32-hub-downloads.md says why).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};

@@ -62,7 +62,7 @@ impl RowForm for (*const f32, usize) {
 pub type Kernel = unsafe fn(&Product);
 
 /// Prefetch distance in bytes for products with so many rows: whole parts of `part` bytes.
-/// Measured, see docs/benchmarks.md.
+/// Measured, see docs/benchmarks/2026-11.md.
 const fn prefetch_distance(rows: usize, part: usize) -> usize {
     let bytes: usize = if rows < 4 { 4096 } else { 8192 };
     bytes.next_multiple_of(part)
