@@ -5,6 +5,7 @@ mod assistants;
 mod bad_heads;
 mod block_heads;
 mod circles;
+mod docs;
 mod exact;
 mod families;
 mod goldens;
