@@ -1,6 +1,10 @@
 //! All drafters of a target, and the choice among their drafts: the one with the highest round
 //! value.
 //!
+//! Drafters that cost nothing are asked in every round. Their guesses are scored against the text
+//! that follows, verified or not, so that their confidence is calibrated before its first use. After
+//! a chain by another drafter they are asked for its continuation.
+//!
 //! A drafter that fails is not asked again in the same reply. `costs` measures drafts; `features`
 //! passes on hidden states.
 
