@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { ReplyDocument } from "./document";
 import { ReplyPage } from "./page";
 import { NASTY } from "./samples";
@@ -19,6 +19,9 @@ beforeAll(async () => {
   draw("```js\n1\n```\n\n$x$", here);
   await vi.waitFor(() => expect(here).toHaveBeenCalledTimes(2), 30_000);
 }, 30_000);
+
+/** Each test has a slice of time of its own. */
+beforeEach(() => new Promise((done) => setTimeout(done)));
 
 test("Markdown becomes elements, its marks vanish", () => {
   const shown = draw("# One #\n\n- **two**\n- `three`\n\n| a | b |\n| - | - |\n| 1 | 2 |");

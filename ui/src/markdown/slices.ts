@@ -1,0 +1,48 @@
+/**
+ * Work on the page's thread in slices of time, so that input and drawing come between them. All that
+ * is done in one task shares one slice.
+ */
+
+/** Length of a slice. One piece of work may be longer. */
+const SLICE_MS = 50;
+
+let spent = 0;
+let scheduled = false;
+const waiting: (() => void)[] = [];
+
+/** Runs `work` in this slice if there is time left, else in one of the next; true where it ran. */
+export function inSlices(work: () => void): boolean {
+  schedule();
+  if (waiting.length > 0 || spent >= SLICE_MS) {
+    waiting.push(work);
+    return false;
+  }
+  run(work);
+  return true;
+}
+
+function run(work: () => void) {
+  const begin = performance.now();
+  try {
+    work();
+  } finally {
+    spent += performance.now() - begin;
+  }
+}
+
+/** Begins the next slice when this task is over. */
+function schedule() {
+  if (scheduled) return;
+  scheduled = true;
+  setTimeout(() => {
+    scheduled = false;
+    spent = 0;
+    let done = 0;
+    for (; done < waiting.length && spent < SLICE_MS; done += 1) {
+      const work = waiting[done];
+      if (work) run(work);
+    }
+    waiting.splice(0, done);
+    if (waiting.length > 0) schedule();
+  });
+}
