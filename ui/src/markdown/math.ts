@@ -7,6 +7,7 @@ import type {
   BlockParser,
   Element,
   InlineContext,
+  LeafBlock,
   Line,
   MarkdownConfig,
 } from "@lezer/markdown";
@@ -14,6 +15,8 @@ import type {
 const MARK = 2;
 /** No formula in a line of text is longer. */
 const LONGEST_INLINE = 2000;
+/** In longer paragraphs "$$" begins a formula on a line of its own, whatever stands before. */
+const LONGEST_LEAF = 8192;
 
 const CLOSING: Readonly<Record<string, string>> = { $$: "$$", "\\[": "\\]" };
 
@@ -61,10 +64,23 @@ const displayed: BlockParser = {
     const close = CLOSING[text.slice(0, MARK)];
     if (close === undefined) return false;
     // The end of what began in the middle of the paragraph.
-    if (close === "$$" && leaf.content.split("$$").length % 2 === 0) return false;
+    if (close === "$$" && isOpen(leaf)) return false;
     return text.length === MARK || (text.length > 2 * MARK && text.endsWith(close));
   },
 };
+
+/** "$$" in the first `to` characters of a paragraph that grows by lines. */
+const counted = new WeakMap<LeafBlock, { to: number; marks: number }>();
+
+/** Whether a formula that began in a paragraph has not ended. Each line is looked at once. */
+function isOpen(leaf: LeafBlock): boolean {
+  // A paragraph is parsed in pieces, so no formula reaches across many.
+  if (leaf.content.length > LONGEST_LEAF) return false;
+  const { to, marks } = counted.get(leaf) ?? { to: 0, marks: 0 };
+  const found = marks + leaf.content.slice(to).split("$$").length - 1;
+  counted.set(leaf, { to: leaf.content.length, marks: found });
+  return found % 2 === 1;
+}
 
 /** A formula that ends on a later line; a paragraph where a blank line or the end comes first. */
 function overLines(cx: BlockContext, line: Line, from: number, close: string) {

@@ -27,7 +27,7 @@ class PlainText {
 
   /** Blocks with a blank line between them, or `gap`. */
   blocks(branches: readonly Branch[], gap = "\n\n"): string {
-    const written = branches.map((branch) => this.#block(branch).replace(/\s+$/, ""));
+    const written = branches.map((branch) => this.#block(branch).trimEnd());
     return written.filter((block) => block !== "").join(gap);
   }
 
@@ -49,7 +49,10 @@ class PlainText {
       case "table":
         return this.#table(branch);
       default:
-        return this.#inside(branch.children).replace(/[ \t]*\n[ \t]*/g, "\n");
+        return this.#inside(branch.children)
+          .split("\n")
+          .map((line, at, { length }) => trimmed(line, at > 0, at < length - 1))
+          .join("\n");
     }
   }
 
@@ -97,6 +100,12 @@ class PlainText {
   #read(branch: Branch): string {
     return [...leavesOf([branch])].map((leaf) => this.#leaf(leaf)).join("");
   }
+}
+
+/** Without the spaces and tabs before and behind a line; ends of the block keep theirs. */
+function trimmed(line: string, start: boolean, end: boolean): string {
+  const kept = start ? line.trimStart() : line;
+  return end ? kept.trimEnd() : kept;
 }
 
 /** An address as people write it. */
