@@ -38,11 +38,19 @@ export class Inline {
   readonly #source: string;
   readonly #definitions: Definitions;
   readonly #into: Builder;
+  #inTable = false;
 
   constructor(source: string, definitions: Definitions, into: Builder) {
     this.#source = source;
     this.#definitions = definitions;
     this.#into = into;
+  }
+
+  /** All that stands in a cell of a table. */
+  insideCell(node: SyntaxNode) {
+    this.#inTable = true;
+    this.inside(node);
+    this.#inTable = false;
   }
 
   /** All that stands in a node, which is a host or a part of its line. */
@@ -121,6 +129,11 @@ export class Inline {
     const pad = /^\s[^]*\s$/.test(code) && code.trim() !== "" ? 1 : 0;
     this.#into.open("code");
     this.#into.leaf("syntax", from + pad);
+    // A table's cells end at pipes, also in code, so they are escaped there.
+    for (const { index } of this.#inTable ? code.matchAll(/\\\|/g) : []) {
+      this.#into.leaf("text", from + index);
+      this.#into.leaf("syntax", from + index + 1);
+    }
     this.#into.leaf("text", to - pad);
     this.#into.leaf("syntax", node.to);
     this.#into.close();

@@ -15,10 +15,21 @@ import type {
 const MARK = 2;
 /** No formula in a line of text is longer. */
 const LONGEST_INLINE = 2000;
+/** Begins with a letter of a script that puts spaces between words and formulas, or with a digit. */
+const SPACED = /^[\p{Script=Latin}\p{N}]/u;
+/** What is written behind a formula without a space: "$n$th", "two $x$s". */
+const ENDING = /^(?:th|st|nd|rd|s)(?![\p{L}\p{N}])/u;
+/** An amount and words, as between the dollars of "$5 (or 6$)". */
+const PROSE = /^[\d.,]+\s[^\\]*\p{L}{2}[^\\]*$/u;
 /** In longer paragraphs "$$" begins a formula on a line of its own, whatever stands before. */
 const LONGEST_LEAF = 8192;
 
 const CLOSING: Readonly<Record<string, string>> = { $$: "$$", "\\[": "\\]" };
+
+/** The mark that ends the formula which `text` begins with. Three dollars and more are no mark. */
+function closing(text: string): string | undefined {
+  return text.startsWith("$$$") ? undefined : CLOSING[text.slice(0, MARK)];
+}
 
 interface Marks {
   from: number;
@@ -44,8 +55,7 @@ const displayed: BlockParser = {
   name: "DisplayMath",
   before: "IndentedCode",
   parse(cx, line) {
-    const open = line.text.slice(line.pos, line.pos + MARK);
-    const close = CLOSING[open];
+    const close = closing(line.text.slice(line.pos, line.pos + MARK + 1));
     if (close === undefined || line.indent >= line.baseIndent + 4) return false;
     const rest = line.text.slice(line.pos + MARK);
     const ends = rest.indexOf(close);
@@ -61,7 +71,7 @@ const displayed: BlockParser = {
   },
   endLeaf(_, line, leaf) {
     const text = line.text.slice(line.pos).trimEnd();
-    const close = CLOSING[text.slice(0, MARK)];
+    const close = closing(text);
     if (close === undefined) return false;
     // The end of what began in the middle of the paragraph.
     if (close === "$$" && isOpen(leaf)) return false;
@@ -113,12 +123,20 @@ function quotesAround(cx: BlockContext): number {
 }
 
 function inLine(cx: InlineContext, pos: number): number {
-  if (cx.char(pos + 1) === DOLLAR) return closedBy(cx, pos, "$$", "DisplayMath");
+  const before = pos > cx.offset ? cx.slice(pos - 1, pos) : "";
+  if (cx.char(pos + 1) === DOLLAR) {
+    if (before === "$" || cx.char(pos + MARK) === DOLLAR) return -1;
+    return closedBy(cx, pos, "$$", "DisplayMath");
+  }
+  // "10$/month or 20$/month"
+  if (SPACED.test(before)) return -1;
   const text = cx.slice(pos + 1, Math.min(cx.end, pos + LONGEST_INLINE));
   const ends = /^(?:[^$\\`]|\\[^])*?(?=\$)/.exec(text)?.[0].length ?? 0;
   // "$5 or $6" and "$HOME/$USER" are no formulas.
   if (ends === 0 || /^\s|\s$/.test(text.slice(0, ends))) return -1;
-  if (/^\$[\p{L}\p{N}]/u.test(text.slice(ends))) return -1;
+  const after = text.slice(ends + 1);
+  if (SPACED.test(after) && !ENDING.test(after)) return -1;
+  if (PROSE.test(text.slice(0, ends))) return -1;
   const to = pos + ends + 2;
   return cx.addElement(formula(cx, "InlineMath", { from: pos, to, mark: 1 }));
 }
@@ -132,6 +150,7 @@ function closedBy(
   const text = cx.slice(pos + MARK, cx.end);
   const ends = text.indexOf(close);
   if (ends < 0 || text.slice(0, ends).trim() === "") return -1;
+  if (close === "$$" && text[ends + MARK] === "$") return -1;
   const to = pos + ends + 2 * MARK;
   return cx.addElement(formula(cx, name, { from: pos, to, mark: MARK }));
 }

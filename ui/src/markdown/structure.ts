@@ -187,7 +187,7 @@ class Converter {
       const more = align ? { align } : {};
       if (child.name === "TableCell") {
         this.#into.openHost(tag, child.from, more);
-        this.#inline.inside(child);
+        this.#inline.insideCell(child);
         this.#into.close();
         column += 1;
         isFilled = true;

@@ -94,6 +94,14 @@ test("an unfinished code block is already one while it streams", () => {
   expect(draw("```js\nlet a").querySelector("pre")?.textContent).toBe("let a");
 });
 
+test("a pipe in code in a table is escaped for the table alone", () => {
+  const source = "| `x \\| y` | \\| | `a\\b` |\n|--|--|--|\n| ``\\|`\\|`` | **`p \\| q`** | |";
+  const shown = draw(source);
+  const codes = [...shown.querySelectorAll("code")].map(({ textContent }) => textContent);
+  expect(codes).toEqual(["x | y", "a\\b", "|`|", "p | q"]);
+  expect(draw("`x \\| y`").querySelector("code")?.textContent).toBe("x \\| y");
+});
+
 test("an empty cell keeps its column", () => {
   const shown = draw("| a | b |\n|--|--|\n| | 2 |");
   const cells = [...shown.querySelectorAll("tbody td")];
@@ -132,6 +140,35 @@ describe("formulas", () => {
     const shown = draw(text);
     expect(shown.querySelectorAll(".katex")).toHaveLength(1);
     expect(shown.querySelector(".katex-display") !== null).toBe(displayed);
+  });
+
+  test.each([
+    "10$/month or 20$/month",
+    "(5$/10$)",
+    "^a$|^b$",
+    "US$5 and A$6",
+    "$5 (or 6$)",
+    "$5 million, not 6$",
+    "restaurants of $$ to $$$",
+    "$$$ or $$",
+    "每月10$、每年100$",
+    "价格$5到$10",
+  ])("money and patterns are text: %j", (text) => {
+    expect(draw(text).querySelector(".formula")).toBeNull();
+  });
+
+  test.each([
+    ["设$x$为整数", "x"],
+    ["变量$a_b$，以及", "a_b"],
+    ["関数$f$は連続", "f"],
+    ["함수 $f$는 연속", "f"],
+    ["the $n$th and the $2n$th", "n"],
+    ["two $x$s", "x"],
+    ["costs 5$ where $x$ is", "x"],
+    ["$10^{3}$ and $2x + 3$", "10^{3}"],
+  ])("a formula beside letters is set: %j", (text, tex) => {
+    const set = draw(text).querySelector(".formula:not(.source) annotation");
+    expect(set?.textContent).toBe(tex);
   });
 
   test.each(["$5 or $6", "$ a $", "$HOME/$USER", "a $", "$$", "\\( open", "`$a$`", "\\$a$"])(
