@@ -22,6 +22,7 @@ const CLEAN: &[&str] = &[
     "crates/engine/src/token.rs",
     "crates/engine/src/tree.rs",
     "crates/library",
+    "crates/json",
     "crates/remote",
     "crates/server",
     "crates/store",

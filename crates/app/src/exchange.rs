@@ -5,7 +5,7 @@
 //!   list
 //! - `kinds`: detects the program that wrote a file; `own`, `chatgpt`, `open_webui`, `lm_studio`:
 //!   the formats; `reply_tree`: messages linked by parent; `parts`: texts in parts; `bounded`:
-//!   lists and maps of limited length
+//!   lists and maps of limited length; `lenient`: values of another form than expected
 //! - `markdown`: a conversation for reading; `problem`: reasons why a file is refused
 
 mod bounded;
@@ -13,6 +13,7 @@ mod chatgpt;
 mod elements;
 mod file;
 mod kinds;
+mod lenient;
 mod lm_studio;
 mod markdown;
 mod open_webui;
@@ -24,16 +25,17 @@ mod reply_tree;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use foretoken_store::Tree;
-
 use self::bounded::MAX_ELEMENTS;
 use self::elements::LONGEST;
+use self::kinds::Element;
 use self::problem::bad;
+use self::reply_tree::ReadTree;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{Conversation, ErrorCode, Export, ExportForm, ImportProgress, Imported};
+use crate::ipc::{Conversation, ErrorCode, Export, ExportForm, ImportProgress, Imported, LeftOut};
 use crate::save::{Unsaved, save_by};
+use crate::setup::has_instructions;
 
 /// Receives the progress of an import.
 pub type OnImport<'a> = &'a mut dyn FnMut(ImportProgress);
@@ -117,12 +119,12 @@ impl App {
         Ok(json)
     }
 
-    /// Stores the conversations of a file that do not exist yet: all of them or none.
-    /// [`Self::stop_import`] cancels it.
+    /// Stores the conversations of a file that do not exist yet. Those that cannot be read are left
+    /// out and named. An incomplete file adds nothing. [`Self::stop_import`] cancels it.
     ///
     /// # Errors
-    /// Returns `BadFile` for a file that cannot be read, is damaged or of an unknown kind;
-    /// `Cancelled`.
+    /// Returns `BadFile` for a file that cannot be read, is damaged or contains no readable
+    /// conversation; `Cancelled`.
     pub fn import_conversations(&self, path: &str, on_progress: OnImport<'_>) -> Result<Imported> {
         let cancel = self.importing.begin();
         let mut added = Vec::new();
@@ -150,21 +152,55 @@ impl App {
         added: &mut Vec<i64>,
         on_progress: OnImport<'_>,
     ) -> Result<Imported> {
-        let mut known = 0;
-        file::read(path, cancel, &mut |tree: Tree, share| {
-            if self.store().holds(&tree)? {
-                known += 1;
-            } else {
-                added.push(self.store().add_hidden(&tree)?);
+        let (mut known, mut instructed) = (0, 0);
+        let mut left_out = LeftOut::default();
+        let mut problem = None;
+        file::read(path, cancel, &mut |element, share| {
+            match element {
+                Element::Conversation(ReadTree { tree, left_out: messages }) => {
+                    left_out.add(messages, Some(&tree.title));
+                    if self.store().holds(&tree)? {
+                        known += 1;
+                    } else {
+                        instructed += u32::from(tree.setup.as_deref().is_some_and(has_instructions));
+                        added.push(self.store().add_hidden(&tree)?);
+                    }
+                }
+                Element::Empty => {}
+                Element::LeftOut(conversation) => {
+                    left_out.conversations += 1;
+                    left_out.name(conversation.title.as_deref());
+                    problem.get_or_insert_with(|| conversation.error());
+                }
             }
             on_progress(ImportProgress { share, conversations: added.len() as u32 });
             Ok(())
         })?;
         if added.is_empty() && known == 0 {
-            return Err(bad("This file contains no conversations."));
+            return Err(problem.unwrap_or_else(|| bad("This file contains no conversations.")));
         }
         self.store().show_added(added)?;
-        Ok(Imported { added: added.len() as u32, known, last: added.last().copied() })
+        let last = added.last().copied();
+        Ok(Imported { added: added.len() as u32, known, last, instructed, left_out })
+    }
+}
+
+/// Most conversations with something left out that are named.
+const MAX_NAMED: usize = 3;
+
+impl LeftOut {
+    /// Adds messages left out of the conversation `title`.
+    fn add(&mut self, messages: u32, title: Option<&str>) {
+        if messages > 0 {
+            self.messages += messages;
+            self.name(title);
+        }
+    }
+
+    fn name(&mut self, title: Option<&str>) {
+        if let Some(title) = title.filter(|_| self.titles.len() < MAX_NAMED) {
+            self.titles.push(title.to_owned());
+        }
     }
 }
 

@@ -26,7 +26,8 @@ pub use attachments::{
     TokenCount,
 };
 pub use conversations::{
-    Conversation, Export, ExportForm, ImportProgress, Imported, Message, Reply, ReplyEvent, Role, SearchHit,
+    Conversation, Export, ExportForm, ImportProgress, Imported, LeftOut, Message, Reply, ReplyEvent, Role,
+    SearchHit,
 };
 pub use engine::{
     DeviceOption, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, Speculating, Why,

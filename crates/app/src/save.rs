@@ -88,8 +88,13 @@ fn free(folder: &Path, name: &str) -> io::Result<(PathBuf, File)> {
         .rsplit_once('.')
         .map_or((name, String::new()), |(stem, extension)| (stem, format!(".{extension}")));
     let mut path = folder.join(name);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    // Conversations are for their owner only, wherever the folder is.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     for number in 2..=MAX_NAMES {
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
+        match options.open(&path) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 path = folder.join(format!("{stem} ({number}){extension}"));
             }
@@ -112,6 +117,15 @@ mod tests {
             .to_vec();
         assert_eq!(names, ["trace.jsonl", "trace (2).jsonl", "trace (3).jsonl"]);
         assert_eq!(std::fs::read_to_string(folder.join("trace (2).jsonl")).unwrap(), "two");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn saved_files_are_readable_by_their_owner_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = save(folder.path(), "foxes.json", "text").unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]

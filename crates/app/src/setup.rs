@@ -149,6 +149,12 @@ impl App {
     }
 }
 
+/// Returns whether stored settings of a conversation give the model instructions.
+pub(crate) fn has_instructions(json: &str) -> bool {
+    let setup = serde_json::from_str::<ConversationSetup>(json);
+    setup.is_ok_and(|setup| setup.own && !setup.values.system_prompt.trim().is_empty())
+}
+
 /// Reads the stored settings of a conversation; `None` if they are unreadable or out of range.
 fn read(store: &Store, conversation: i64) -> Result<Option<ConversationSetup>> {
     let Some(json) = store.setup(conversation)? else { return Ok(None) };

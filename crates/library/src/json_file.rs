@@ -2,7 +2,7 @@
 //! so a crash or another program leaves the old version or the new one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -21,16 +21,30 @@ impl JsonFile {
         Self { path }
     }
 
-    /// Returns the contents, the default if there is no file. An unreadable file is set aside.
+    /// Returns the contents, or the default if there is no file or it cannot be read now; the file
+    /// then stays. A damaged file is set aside.
     pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> T {
-        let Ok(text) = fs::read(&self.path) else {
-            return T::default();
+        self.try_read().unwrap_or_else(|error| {
+            tracing::warn!("{} cannot be read now: {error}", self.path.display());
+            T::default()
+        })
+    }
+
+    /// Returns the contents; the default only if there is no file. A damaged file is set aside.
+    ///
+    /// # Errors
+    /// Any reason why an existing file cannot be read, for example too many open files.
+    pub(crate) fn try_read<T: DeserializeOwned + Default>(&self) -> io::Result<T> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(T::default()),
+            Err(error) => return Err(error),
         };
-        serde_json::from_slice(&text).unwrap_or_else(|error| {
+        Ok(serde_json::from_slice(&text).unwrap_or_else(|error| {
             tracing::warn!("{} cannot be read and was set aside: {error}", self.path.display());
             let _ = fs::rename(&self.path, self.path.with_extension("unreadable"));
             T::default()
-        })
+        }))
     }
 
     /// # Errors
@@ -43,7 +57,8 @@ impl JsonFile {
             self.path.parent().map_or(Ok(()), fs::create_dir_all)?;
             let lock = File::create(self.path.with_extension("lock"))?;
             lock.lock()?;
-            let mut contents = self.read();
+            // What cannot be read must not be replaced.
+            let mut contents = self.try_read()?;
             change(&mut contents);
             replace(&self.path, &serde_json::to_vec(&contents)?)
         };
@@ -66,4 +81,43 @@ fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     drop(file);
     fs::rename(&beside, path)?;
     sync_folder_of(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    type Contents = BTreeMap<String, String>;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_cannot_be_read_for_a_moment_is_not_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("keys.json");
+        let file = JsonFile::new(path.clone());
+        let add = |key: &str| {
+            file.change(|contents: &mut Contents| drop(contents.insert(key.into(), String::new())))
+        };
+        // A link to itself cannot be opened, by whomever, and could be replaced.
+        std::os::unix::fs::symlink(&path, &path).unwrap();
+        let error = add("hen").unwrap_err();
+        assert!(matches!(error, Error::Disk { .. }), "{error}");
+        assert!(path.is_symlink(), "it was replaced");
+        assert!(file.read::<Contents>().is_empty() && path.is_symlink());
+        fs::remove_file(&path).unwrap();
+        add("hen").unwrap();
+        assert_eq!(file.read::<Contents>().keys().collect::<Vec<_>>(), ["hen"]);
+    }
+
+    #[test]
+    fn a_missing_file_is_empty_and_a_damaged_one_is_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = JsonFile::new(folder.path().join("keys.json"));
+        assert!(file.read::<Contents>().is_empty());
+        fs::write(folder.path().join("keys.json"), "{").unwrap();
+        file.change(|contents: &mut Contents| drop(contents.insert("fox".into(), "a".into()))).unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("keys.unreadable")).unwrap(), "{");
+    }
 }

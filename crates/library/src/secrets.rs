@@ -2,6 +2,7 @@
 //! that only its owner can read.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use keyring::Entry;
@@ -58,9 +59,13 @@ impl Secrets {
         if let Some(found) = known.get(name) {
             return found.clone();
         }
-        let found = match self.in_file().remove(name) {
-            Some(secret) => Ok(Some(secret)),
-            None => self.keyring.find(name),
+        let found = match self.in_file().map(|mut secrets| secrets.remove(name)) {
+            Ok(Some(secret)) => Ok(Some(secret)),
+            Ok(None) => self.keyring.find(name),
+            Err(error) => {
+                tracing::warn!("stored keys cannot be read now: {error}");
+                return None;
+            }
         };
         let found = match found {
             Err(error) if keyring_exists(&error) => {
@@ -77,12 +82,13 @@ impl Secrets {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn in_file(&self) -> BTreeMap<String, String> {
-        self.file.read()
+    fn in_file(&self) -> io::Result<BTreeMap<String, String>> {
+        self.file.try_read()
     }
 
     fn keep_in_file(&self, name: &str, secret: Option<&str>) -> Result<()> {
-        if self.in_file().get(name).map(String::as_str) == secret {
+        let unchanged = |secrets: BTreeMap<String, String>| secrets.get(name).map(String::as_str) == secret;
+        if self.in_file().is_ok_and(unchanged) {
             return Ok(());
         }
         self.file.change(|secrets: &mut BTreeMap<String, String>| match secret {
@@ -230,7 +236,7 @@ mod tests {
             assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         }
         secrets.keep("a", None).unwrap();
-        assert_eq!(secrets.in_file(), [("b".to_owned(), "two".to_owned())].into());
+        assert_eq!(secrets.in_file().unwrap(), [("b".to_owned(), "two".to_owned())].into());
         let later = Secrets::with(&Folders::at(folder.path()), Arc::new(NoKeyring));
         assert_eq!((later.find("a"), later.find("b").as_deref()), (None, Some("two")));
     }
@@ -247,7 +253,7 @@ mod tests {
         let later = Secrets::with(&folders, keyring.clone());
         assert_eq!(later.find("a").as_deref(), Some("new"));
         later.keep("a", Some("newest")).unwrap();
-        assert!(later.in_file().is_empty(), "the secret is in the keyring");
+        assert!(later.in_file().unwrap().is_empty(), "the secret is in the keyring");
         assert_eq!(Secrets::with(&folders, keyring).find("a").as_deref(), Some("newest"));
     }
 

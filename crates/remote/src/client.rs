@@ -5,6 +5,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use foretoken_engine::trace::Finish;
+use foretoken_json::repaired;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, Response, StatusCode};
@@ -15,7 +16,7 @@ use crate::address::Address;
 use crate::body::{Body, Question, THINKING};
 use crate::error::{Error, Result};
 use crate::refusal::{Refusal, connection_error};
-use crate::reply::{Listener, Reply, ReplyEvent};
+use crate::reply::{Ending, Listener, Reply, ReplyEvent};
 
 /// Interval at which `stop` is checked.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
@@ -42,7 +43,7 @@ pub struct Timeouts {
     pub first: Duration,
     /// Between any bytes after that.
     pub between: Duration,
-    /// After a reply's end, to send the usage and close the stream.
+    /// After a reply's finish reason and last text, to send the usage and close the stream.
     pub end: Duration,
 }
 
@@ -130,7 +131,7 @@ impl Client {
                 Error::Garbled("the list of models is not a list")
             }
         };
-        let json: Value = serde_json::from_slice(&body).map_err(|_| garbled())?;
+        let json: Value = serde_json::from_str(&repaired(&body)).map_err(|_| garbled())?;
         let list = json["data"].as_array().ok_or_else(garbled)?;
         Ok(list.iter().filter_map(model).take(MAX_MODELS).collect())
     }
@@ -157,11 +158,13 @@ impl Client {
     async fn listen(&self, question: &Question<'_>, listener: &mut Listener<'_>) -> Result<Finish> {
         let mut response = self.begin(question, listener).await?;
         listener.start();
-        let mut closing = None;
         while !listener.is_done() {
-            if listener.has_finished() {
-                closing.get_or_insert_with(|| Instant::now() + self.patience.end);
-            }
+            let closing = listener.finished_at().map(|(at, ending)| {
+                at + match ending {
+                    Ending::Complete => self.patience.end,
+                    Ending::Uncertain => self.patience.between,
+                }
+            });
             let wait = match closing {
                 Some(closing) => closing.saturating_duration_since(Instant::now()),
                 None if listener.has_text() => self.patience.between,

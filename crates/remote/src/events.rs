@@ -1,6 +1,8 @@
 //! Parser of server-sent events for bytes in pieces of any size. Keeps at most one event, of
 //! limited size.
 
+use foretoken_json::repaired;
+
 use crate::error::{Error, Result};
 
 /// Largest event in bytes; a chunk of a reply has a few hundred.
@@ -49,7 +51,8 @@ impl Events {
     fn end_line(&mut self, line: &[u8], on: &mut dyn FnMut(&str) -> Result<()>) -> Result<()> {
         if line.is_empty() {
             return match self.data.take() {
-                Some(data) => on(&String::from_utf8_lossy(&data)),
+                // Where a token ends inside an emoji, servers may send half a surrogate pair.
+                Some(data) => on(&repaired(&data)),
                 None => Ok(()),
             };
         }

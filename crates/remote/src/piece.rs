@@ -44,7 +44,12 @@ impl Piece {
         Ok(Self {
             thinking: thinking.to_owned(),
             text: word("content").to_owned(),
-            finish: choice["finish_reason"].as_str().map(finish).transpose()?,
+            // Some servers send an empty reason with every chunk before the last.
+            finish: choice["finish_reason"]
+                .as_str()
+                .filter(|reason| !reason.is_empty())
+                .map(finish)
+                .transpose()?,
             usage,
             timings,
             metrics,
@@ -89,6 +94,7 @@ mod tests {
             read(&json!({ "choices": [{ "delta": {}, "finish_reason": reason }] })).map(|piece| piece.finish)
         };
         assert_eq!(ended(json!(null)), Ok(None));
+        assert_eq!(ended(json!("")), Ok(None));
         assert_eq!(ended(json!("stop")), Ok(Some(Finish::Stop)));
         assert_eq!(ended(json!("tool_calls")), Ok(Some(Finish::Stop)));
         assert_eq!(ended(json!("length")), Ok(Some(Finish::Length)));

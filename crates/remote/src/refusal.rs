@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::io;
 
+use foretoken_json::repaired;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ impl Refusal<'_> {
 
     /// Returns the server's message, unless the body is a web page.
     pub fn detail(&self) -> ServerMessage {
-        let json = serde_json::from_slice::<Value>(self.body).ok();
+        let json = serde_json::from_str::<Value>(&repaired(self.body)).ok();
         let plain = || {
             let text = std::str::from_utf8(self.body).ok().filter(|_| !self.is_web_page())?;
             Some(text.to_owned())

@@ -38,6 +38,16 @@ pub struct Reply {
     pub elapsed_ms: f64,
 }
 
+/// Meaning of a finish reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// No more text is expected.
+    Complete,
+    /// The server sends finish reasons before the end: text followed one, or the reply has only
+    /// reasoning so far.
+    Uncertain,
+}
+
 /// Receiver of a reply's bytes, which calls `on` with its events.
 pub struct Listener<'a> {
     on: &'a mut dyn FnMut(ReplyEvent<'_>),
@@ -48,7 +58,13 @@ pub struct Listener<'a> {
     started: bool,
     /// Bytes of text and reasoning.
     bytes: usize,
+    /// `true` once text other than reasoning was received.
+    answered: bool,
     finish: Option<Finish>,
+    /// Time of the finish reason, or of text after it.
+    finished: Option<Instant>,
+    /// `true` once text followed a finish reason.
+    resumed: bool,
     done: bool,
     usage: Value,
     timings: Value,
@@ -66,7 +82,10 @@ impl<'a> Listener<'a> {
             last: now,
             started: false,
             bytes: 0,
+            answered: false,
             finish: None,
+            finished: None,
+            resumed: false,
             done: false,
             usage: Value::Null,
             timings: Value::Null,
@@ -86,9 +105,12 @@ impl<'a> Listener<'a> {
         self.first.is_some()
     }
 
-    /// Returns whether the reply ended; its usage may still follow.
-    pub fn has_finished(&self) -> bool {
-        self.finish.is_some()
+    /// Returns the time since which a finished reply has had no more text; its usage may still
+    /// follow. `None` without a finish reason.
+    pub fn finished_at(&self) -> Option<(Instant, Ending)> {
+        let only_reasoned = self.first.is_some() && !self.answered && self.finish == Some(Finish::Stop);
+        let ending = if self.resumed || only_reasoned { Ending::Uncertain } else { Ending::Complete };
+        self.finished.map(|at| (at, ending))
     }
 
     /// Reports that the request was accepted without its extras.
@@ -136,6 +158,12 @@ impl<'a> Listener<'a> {
         }
         let piece = Piece::read(data)?;
         self.bytes += piece.thinking.len() + piece.text.len();
+        let has_text = !(piece.thinking.is_empty() && piece.text.is_empty());
+        self.answered |= !piece.text.is_empty();
+        self.resumed |= has_text && self.finish.is_some();
+        if piece.finish.is_some() || has_text && self.finish.is_some() {
+            self.finished = Some(Instant::now());
+        }
         if self.bytes > MAX_TEXT {
             return Err(Error::TooLarge("an endless reply"));
         }

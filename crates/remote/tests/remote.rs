@@ -522,6 +522,54 @@ fn a_finished_reply_is_complete_even_if_the_connection_stays_open() {
 }
 
 #[test]
+fn text_after_a_finish_reason_belongs_to_the_reply() {
+    let piece = |field: &str, text: &str, finish: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"{field}\":\"{text}\"}},\"finish_reason\":{finish}}}]}}\n\n"
+        )
+    };
+    let text = |finish: &str| [piece("content", "A", finish), piece("content", " fox", finish)];
+    let thought = |finish: &str| piece("reasoning_content", "Hm.", finish);
+    let long = Duration::from_millis(400);
+    for (name, pieces) in [
+        ("an empty reason", [vec![thought("\"\"")], text("\"\"").to_vec()].concat()),
+        ("a reason on every chunk", [vec![thought("\"stop\"")], text("\"stop\"").to_vec()].concat()),
+        ("a reason after the reasoning", [vec![thought("\"stop\"")], text("null").to_vec()].concat()),
+        ("a reason within the text", [text("\"stop\"").to_vec(), text("null").to_vec()].concat()),
+    ] {
+        // After text a finish reason counts until more text arrives.
+        let (expected, first) = match name {
+            "a reason within the text" => (">A foxA fox", long / 8),
+            _ => (">[Hm.]A fox", long),
+        };
+        let slow: Answer = Box::new(move |stream| {
+            stream.write_all(STREAM.as_bytes()).unwrap();
+            for (number, piece) in pieces.iter().enumerate() {
+                stream.write_all(piece.as_bytes()).unwrap();
+                thread::sleep(if number == 0 { first } else { long });
+            }
+            stream.write_all(b"data: [DONE]\n\n").unwrap();
+        });
+        let server = Scripted::start(vec![slow]);
+        let patient = Timeouts { end: long / 2, ..Timeouts::default() };
+        let (events, reply) = ask(&client_with(&server.at.to_string(), None, patient));
+        assert_eq!((events.as_str(), reply.unwrap().finish), (expected, Finish::Stop), "{name}");
+    }
+}
+
+#[test]
+fn half_an_emoji_in_a_chunk_is_replaced_and_the_reply_goes_on() {
+    let half = FOX.replace("A fox", "\\ud83e");
+    let mut cesu = FOX.replace("A fox", "@").into_bytes();
+    let at = cesu.iter().position(|&byte| byte == b'@').unwrap();
+    cesu.splice(at..=at, *b"\xed\xa0\xbe\xed\xb6\x8a");
+    let pieces = [STREAM, &half, FOX].map(|piece| piece.as_bytes().to_vec()).to_vec();
+    let pieces = [pieces, vec![cesu, b"data: [DONE]\n\n".to_vec()]].concat();
+    let (events, reply) = ask(&Scripted::start(vec![sends_bytes(pieces)]).client());
+    assert_eq!((events.as_str(), reply.unwrap().finish), (">\u{fffd}A fox🦊", Finish::Stop));
+}
+
+#[test]
 fn connection_errors_are_reported_by_reason() {
     let error_of = |address: &str| ask(&client(address, None)).1.unwrap_err();
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();

@@ -1,8 +1,12 @@
 //! Parses request bodies. A field that would change the reply but is not supported is refused, not
-//! ignored; fields that do not affect the reply are ignored.
+//! ignored; fields that do not affect the reply are ignored. Values that OpenAI's or llama.cpp's
+//! server accepts mean the same here: whole numbers with a decimal point, a seed or length of -1,
+//! empty stop texts, replies without content.
 
 use foretoken_engine::model::{ChatMessage, Role};
-use serde::Deserialize;
+use foretoken_json::repaired;
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::order::{Order, Prompt, SamplingChoices};
@@ -29,8 +33,9 @@ pub struct ParsedRequest {
 /// Default length of a completion in the protocol, in tokens.
 const COMPLETION_TOKENS: usize = 16;
 
-/// Most stop texts, and their longest length in bytes: every token is searched for them.
-const MAX_STOPS: usize = 16;
+/// Most stop texts, and their longest length in bytes: every token is searched for them. Clients
+/// send one or two for each person of a conversation.
+const MAX_STOPS: usize = 128;
 const MAX_STOP: usize = 256;
 
 /// Longest error message that quotes the request, in characters.
@@ -44,23 +49,30 @@ struct Body {
     prompt: Option<Texts>,
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
-    max_tokens: Option<usize>,
-    max_completion_tokens: Option<usize>,
+    #[serde(default, deserialize_with = "whole")]
+    max_tokens: Option<i64>,
+    #[serde(default, deserialize_with = "whole")]
+    max_completion_tokens: Option<i64>,
     temperature: Option<f32>,
+    #[serde(default, deserialize_with = "whole")]
     top_k: Option<i64>,
     top_p: Option<f32>,
     min_p: Option<f32>,
     repetition_penalty: Option<f32>,
     /// llama-server's name for it; clients of several servers send both.
     repeat_penalty: Option<f32>,
+    #[serde(default, deserialize_with = "whole")]
     repeat_last_n: Option<i32>,
     dry_multiplier: Option<f32>,
     dry_base: Option<f32>,
+    #[serde(default, deserialize_with = "whole")]
     dry_allowed_length: Option<u32>,
+    #[serde(default, deserialize_with = "whole")]
     dry_penalty_last_n: Option<i32>,
     dry_sequence_breakers: Option<Vec<String>>,
     stop_loops: Option<bool>,
-    seed: Option<u32>,
+    #[serde(default, deserialize_with = "whole")]
+    seed: Option<i128>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
     /// Template arguments, as vLLM, SGLang and llama-server accept them.
@@ -82,7 +94,8 @@ struct StreamOptions {
 #[derive(Deserialize)]
 struct Message {
     role: String,
-    content: Content,
+    content: Option<Content>,
+    tool_calls: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -119,7 +132,7 @@ impl ParsedRequest {
     /// Returns the problem in one sentence.
     pub fn read(json: &[u8], endpoint: Endpoint) -> Result<Self, Refusal> {
         let not_json = |error: serde_json::Error| refused(&format!("The request is not valid JSON: {error}"));
-        let fields: Map<String, Value> = serde_json::from_slice(json).map_err(not_json)?;
+        let fields: Map<String, Value> = serde_json::from_str(&repaired(json)).map_err(not_json)?;
         refuse_unsupported(&fields)?;
         let body: Body = serde_path_to_error::deserialize(Value::Object(fields))
             .map_err(|error| refused(&format!("{}: {}", error.path(), error.inner())))?;
@@ -143,12 +156,9 @@ impl Body {
             dry_penalty_last_n: self.dry_penalty_last_n,
             dry_sequence_breakers: self.dry_sequence_breakers,
             stop_loops: self.stop_loops,
-            seed: self.seed,
+            seed: self.seed.and_then(seed),
         };
-        let max_tokens = self.max_completion_tokens.or(self.max_tokens);
-        if max_tokens == Some(0) {
-            return Err(Refusal::bad_field("max_tokens", "1 or more"));
-        }
+        let max_tokens = max_tokens(self.max_completion_tokens.or(self.max_tokens))?;
         let order = Order {
             sampling,
             stop: stops(self.stop)?,
@@ -173,6 +183,63 @@ impl Body {
     }
 }
 
+/// Reads a whole number, also one with a decimal point, as JavaScript and Lua may write it.
+fn whole<'de, N: TryFrom<i128>, D: Deserializer<'de>>(from: D) -> Result<Option<N>, D::Error> {
+    let Some(Whole(number)) = Option::deserialize(from)? else { return Ok(None) };
+    let number = N::try_from(number).map_err(|_| {
+        let found = i64::try_from(number).map_or(Unexpected::Other("a large number"), Unexpected::Signed);
+        D::Error::invalid_value(found, &"a number in the range of this field")
+    })?;
+    Ok(Some(number))
+}
+
+struct Whole(i128);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Number;
+
+        impl Visitor<'_> for Number {
+            type Value = Whole;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a whole number")
+            }
+
+            fn visit_i64<E: Error>(self, number: i64) -> Result<Whole, E> {
+                Ok(Whole(number.into()))
+            }
+
+            fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
+                Ok(Whole(number.into()))
+            }
+
+            fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
+                let is_whole = number.fract() == 0.0 && number.abs() <= u64::MAX as f64;
+                is_whole
+                    .then_some(Whole(number as i128))
+                    .ok_or_else(|| E::invalid_type(Unexpected::Float(number), &self))
+            }
+        }
+
+        from.deserialize_any(Number)
+    }
+}
+
+/// Returns the seed for a number of any size; -1 asks for a random one.
+fn seed(number: i128) -> Option<u32> {
+    (number != -1).then_some((number ^ number >> 32) as u32)
+}
+
+/// Returns the longest reply; -1 asks for no limit.
+fn max_tokens(number: Option<i64>) -> Result<Option<usize>, Refusal> {
+    match number {
+        None | Some(-1) => Ok(None),
+        Some(number @ 1..) => Ok(Some(usize::try_from(number).unwrap_or(usize::MAX))),
+        Some(_) => Err(Refusal::bad_field("max_tokens", "1 or more")),
+    }
+}
+
 /// Creates an error whose message may quote text of any length.
 fn refused(message: &str) -> Refusal {
     let message: String = message.chars().take(MAX_MESSAGE).collect();
@@ -183,7 +250,7 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
     if messages.is_empty() {
         return Err(Refusal::bad_field("messages", "a list with at least one message"));
     }
-    let message = |(at, Message { role, content }): (usize, Message)| {
+    let message = |(at, Message { role, content, tool_calls }): (usize, Message)| {
         let role = match role.as_str() {
             "system" | "developer" => Role::System,
             "user" => Role::User,
@@ -192,9 +259,17 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
                 return Err(Refusal::bad_field(&format!("messages[{at}].role"), "system, user or assistant"));
             }
         };
+        if tool_calls.is_some_and(|calls| !asks_for_nothing("tool_calls", &calls)) {
+            return Err(unsupported("tool_calls"));
+        }
         let content = match content {
-            Content::Text(text) => text,
-            Content::Parts(parts) => parts.into_iter().map(|Part::Text { text }| text).collect(),
+            Some(Content::Text(text)) => text,
+            Some(Content::Parts(parts)) => parts.into_iter().map(|Part::Text { text }| text).collect(),
+            None if role == Role::Assistant => String::new(),
+            None => {
+                let expected = "a text, or a list of parts of the type text";
+                return Err(Refusal::bad_field(&format!("messages[{at}].content"), expected));
+            }
         };
         Ok(ChatMessage { role, content })
     };
@@ -209,10 +284,10 @@ fn text(prompt: Option<Texts>) -> Result<String, Refusal> {
 }
 
 fn stops(stop: Option<Texts>) -> Result<Vec<String>, Refusal> {
-    let stops = stop.map(Texts::list).unwrap_or_default();
-    let fits = |stop: &String| (1..=MAX_STOP).contains(&stop.len());
-    if stops.len() > MAX_STOPS || !stops.iter().all(fits) {
-        let expected = format!("at most {MAX_STOPS} texts of 1 to {MAX_STOP} bytes");
+    let mut stops = stop.map(Texts::list).unwrap_or_default();
+    stops.retain(|stop| !stop.is_empty());
+    if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP) {
+        let expected = format!("at most {MAX_STOPS} texts of {MAX_STOP} bytes");
         return Err(Refusal::bad_field("stop", &expected));
     }
     Ok(stops)
@@ -240,18 +315,19 @@ fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
     ];
     let asks = |name: &&&str| fields.get(**name).is_some_and(|value| !asks_for_nothing(name, value));
     match UNSUPPORTED.iter().find(asks) {
-        Some(&name) => {
-            let message = format!("This server does not support '{name}'. Leave it out.");
-            Err(Refusal::unsupported(name, message))
-        }
+        Some(&name) => Err(unsupported(name)),
         None => Ok(()),
     }
+}
+
+fn unsupported(name: &'static str) -> Refusal {
+    Refusal::unsupported(name, format!("This server does not support '{name}'. Leave it out."))
 }
 
 fn asks_for_nothing(name: &str, value: &Value) -> bool {
     match (name, value) {
         (_, Value::Null | Value::Bool(false)) => true,
-        ("n" | "best_of", Value::Number(number)) => number.as_u64() == Some(1),
+        ("n" | "best_of", Value::Number(number)) => number.as_f64() == Some(1.0),
         (_, Value::Number(number)) => number.as_f64() == Some(0.0),
         ("response_format", Value::Object(format)) => format.get("type").is_some_and(|kind| kind == "text"),
         ("function_call", Value::String(choice)) => choice == "none",
@@ -350,12 +426,14 @@ mod tests {
     fn an_invalid_field_is_named_and_long_values_are_shortened() {
         for (more, begins) in [
             (json!({ "temperature": "hot" }), "temperature: invalid type: string \"hot\""),
-            (json!({ "seed": -1 }), "seed: invalid value"),
+            (json!({ "seed": 1.5 }), "seed: invalid type"),
+            (json!({ "max_tokens": -2 }), "max_tokens: expected 1 or more."),
+            (json!({ "max_tokens": 1e30 }), "max_tokens: invalid"),
+            (json!({ "dry_allowed_length": -1 }), "dry_allowed_length: invalid value"),
             (json!({ "max_tokens": 0 }), "max_tokens: expected 1 or more."),
             (json!({ "max_tokens": 1.5 }), "max_tokens: invalid type"),
             (json!({ "stop": 7 }), "stop: expected a text or a list of texts"),
-            (json!({ "stop": [""] }), "stop: expected at most 16 texts of 1 to 256 bytes."),
-            (json!({ "stop": vec!["a"; 17] }), "stop: expected at most"),
+            (json!({ "stop": vec!["a"; 129] }), "stop: expected at most 128 texts of 256 bytes."),
             (json!({ "stop": "x".repeat(257) }), "stop: expected at most"),
             (json!({ "messages": [] }), "messages: expected a list with at least one message."),
             (json!({ "messages": "Hello" }), "messages: invalid type"),
@@ -365,8 +443,9 @@ mod tests {
             ),
             (
                 json!({ "messages": [{ "role": "user", "content": null }] }),
-                "messages[0].content: expected a text",
+                "messages[0].content: expected a text, or a list of parts of the type text.",
             ),
+            (json!({ "messages": [{ "role": "user" }] }), "messages[0].content: expected a text"),
             (
                 json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url" }] }] }),
                 "messages[0].content",
@@ -375,6 +454,51 @@ mod tests {
         ] {
             let message = message(chat(more));
             assert!(message.starts_with(begins) && message.len() < 400, "{begins}: {message}");
+        }
+    }
+
+    #[test]
+    fn values_that_other_servers_accept_mean_the_same_here() {
+        let seed = |seed: Value| chat(json!({ "seed": seed })).unwrap().order.sampling.seed;
+        assert_eq!([seed(json!(-1)), seed(json!(7)), seed(json!(7.0))], [None, Some(7), Some(7)]);
+        let large = [json!(1u64 << 40), json!((1u64 << 40) + 1), json!(-2), json!(u64::MAX)].map(seed);
+        assert!(large.iter().all(Option::is_some), "{large:?}");
+        assert_ne!(large[0], large[1]);
+        let length = |length: Value| chat(json!({ "max_tokens": length })).unwrap().order.max_tokens;
+        assert_eq!([length(json!(6.0)), length(json!(-1))], [Some(6), None]);
+        let asked = chat(json!({ "top_k": 40.0, "repeat_last_n": 64.0, "n": 1.0 })).unwrap();
+        assert_eq!((asked.order.sampling.top_k, asked.order.sampling.repeat_last_n), (Some(40), Some(64)));
+        let stops = |stop: Value| chat(json!({ "stop": stop })).unwrap().order.stop;
+        assert_eq!(stops(json!("")), Vec::<String>::new());
+        assert_eq!(stops(json!(["", "\n"])), ["\n"]);
+        assert_eq!(stops(json!(vec!["a"; 20])).len(), 20);
+    }
+
+    #[test]
+    fn a_message_of_the_assistant_may_have_no_content() {
+        for message in [
+            json!({ "role": "assistant", "content": null }),
+            json!({ "role": "assistant" }),
+            json!({ "role": "assistant", "content": null, "tool_calls": [], "refusal": null }),
+        ] {
+            let asked = chat(json!({ "messages": [{ "role": "user", "content": "Hi" }, message] })).unwrap();
+            let Prompt::Conversation(messages) = asked.order.prompt else { panic!() };
+            assert_eq!((messages[1].role, messages[1].content.as_str()), (Role::Assistant, ""));
+        }
+        let refused = message(chat(json!({ "messages": [
+            { "role": "assistant", "content": null, "tool_calls": [{ "type": "function" }] },
+        ] })));
+        assert!(refused.starts_with("This server does not support 'tool_calls'."), "{refused}");
+    }
+
+    #[test]
+    fn half_an_emoji_in_a_request_is_replaced() {
+        for (text, expected) in
+            [(&b"\\ud83e"[..], "\u{fffd}"), (b"\xed\xa0\xbe\xed\xb6\x8a", "\u{1f98a}"), (b"\xff", "\u{fffd}")]
+        {
+            let body = [b"{\"prompt\":\"", text, b"\"}"].concat();
+            let asked = ParsedRequest::read(&body, Endpoint::Completion).unwrap();
+            assert_eq!(asked.order.prompt, Prompt::Text(expected.to_owned()));
         }
     }
 

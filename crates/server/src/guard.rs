@@ -14,6 +14,9 @@ use crate::refusal::Refusal;
 /// Path of the readiness check, which needs no key.
 pub const HEALTH: &str = "/health";
 
+/// Header with which browsers name the site that made a request; "none" is a person.
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
 /// Rules for requests; see the module.
 #[derive(Clone)]
 pub struct Guard {
@@ -36,7 +39,10 @@ impl Guard {
             let message = "The Host header does not name this computer. Use 127.0.0.1 or localhost.";
             return Err(Refusal::forbidden(message));
         }
-        if headers.contains_key(ORIGIN) {
+        // Browsers send no `Origin` where a page loads an address as a picture or a script.
+        let by_page = headers.contains_key(ORIGIN)
+            || headers.contains_key(FETCH_SITE) && only(headers, FETCH_SITE) != Some("none");
+        if by_page {
             return Err(Refusal::forbidden("This server does not accept requests from web pages."));
         }
         match &self.key {
@@ -94,6 +100,16 @@ mod tests {
         for origin in ["https://evil.example", "null", "http://127.0.0.1:8642", ""] {
             assert!(!admits(&LOCAL, "/v1/models", &[("host", "localhost"), ("origin", origin)]), "{origin}");
         }
+    }
+
+    #[test]
+    fn pages_that_load_an_address_as_a_picture_or_a_script_are_refused() {
+        let from = |site| admits(&LOCAL, "/health", &[("host", "localhost"), ("sec-fetch-site", site)]);
+        assert!(!from("cross-site") && !from("same-site") && !from("same-origin") && !from("anything"));
+        // A person who opens the address in a browser.
+        assert!(from("none"));
+        let twice = [("host", "localhost"), ("sec-fetch-site", "none"), ("sec-fetch-site", "cross-site")];
+        assert!(!admits(&LOCAL, "/health", &twice));
     }
 
     #[test]

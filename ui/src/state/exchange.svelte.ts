@@ -82,10 +82,19 @@ export class Exchange {
   }
 }
 
-function outcomeWords({ added, known }: Imported): string {
-  if (added === 0) return t("window.allKnown", { count: known });
-  const imported = t("window.imported", { count: added });
-  return known === 0
-    ? t("window.importedOnly", { imported })
-    : t("window.importedMore", { imported, known: t("window.known", { count: known }) });
+function outcomeWords({
+  added,
+  known,
+  instructed,
+  left_out: { conversations, messages, titles },
+}: Imported): string {
+  const lost = conversations + messages > 0;
+  if (added === 0 && !lost) return t("window.allKnown", { count: known });
+  const parts = [t("window.imported", { count: added })];
+  if (known > 0) parts.push(t("window.known", { count: known }));
+  if (instructed > 0) parts.push(t("window.instructed", { count: instructed }));
+  if (conversations > 0) parts.push(t("window.conversationsLost", { count: conversations }));
+  if (messages > 0) parts.push(t("window.messagesLost", { count: messages }));
+  const named = lost && titles.length > 0 ? ` (${[...new Set(titles)].join(", ")})` : "";
+  return `${parts.join(", ")}${named}.`;
 }

@@ -3,7 +3,14 @@ import type { Imported } from "../bindings/Imported";
 import { BackendError, type Backend } from "../backend/backend";
 import { App } from "./app.svelte";
 
-const imported = (added: number, known: number): Imported => ({ added, known, last: null });
+const imported = (added: number, known: number, more: Partial<Imported> = {}): Imported => ({
+  added,
+  known,
+  last: null,
+  instructed: 0,
+  left_out: { conversations: 0, messages: 0, titles: [] },
+  ...more,
+});
 
 let app: App;
 let backend: Backend;
@@ -53,6 +60,23 @@ test("each file that is chosen is imported, and what came of it is said", async 
     "“four.json” was not imported: It is torn.",
   ]);
   expect(app.exchange.importing).toBeNull();
+});
+
+test("what could not be read is counted and named, and so are instructions of others", async () => {
+  const lost = (conversations: number, messages: number, titles: string[]) => ({
+    left_out: { conversations, messages, titles },
+  });
+  outcomes = {
+    "/a/one.json": imported(12, 3, lost(1, 2, ["Foxes", "Foxes", "Hens"])),
+    "/a/two.json": imported(0, 1, lost(0, 1, ["Owls"])),
+    "/a/three.json": imported(2, 0, { instructed: 1, ...lost(2, 0, []) }),
+  };
+  await app.exchange.choose();
+  expect(told()).toEqual([
+    "12 conversations imported, 3 were here already, 1 conversation could not be read, 2 messages could not be read (Foxes, Hens).",
+    "0 conversations imported, 1 was here already, 1 message could not be read (Owls).",
+    "2 conversations imported, 1 has its own instructions for the model, 2 conversations could not be read.",
+  ]);
 });
 
 test("no file is imported after one that was stopped", async () => {

@@ -1,7 +1,10 @@
 //! Splits a JSON file into conversations: the elements of a list, or the whole file. Only their
 //! ends are found here; `kinds` parses them.
 
+use std::borrow::Cow;
 use std::io::{self, BufRead};
+
+use foretoken_json::repaired;
 
 use super::problem::bad;
 use crate::cancel::Cancel;
@@ -96,15 +99,15 @@ impl<'a, R: BufRead> Elements<'a, R> {
                     if !self.fill()?.is_empty() {
                         return Err(unread("it continues after its end"));
                     }
-                    return text(json);
+                    return Ok(text(json));
                 }
-                Some(_) => return text(json),
+                Some(_) => return Ok(text(json)),
                 None => {}
             }
         }
         match self.place {
             Place::List => Err(unread("it ends too early")),
-            _ => text(json),
+            _ => Ok(text(json)),
         }
     }
 
@@ -153,8 +156,13 @@ impl Depth {
     }
 }
 
-fn text(json: Vec<u8>) -> Result<String> {
-    String::from_utf8(json).map_err(unread)
+/// Returns the text with damaged characters replaced.
+fn text(json: Vec<u8>) -> String {
+    match repaired(&json) {
+        Cow::Owned(text) => text,
+        // Borrowed, so it is valid as it is.
+        Cow::Borrowed(_) => String::from_utf8(json).unwrap_or_default(),
+    }
 }
 
 fn unread(reason: impl std::fmt::Display) -> CommandError {
@@ -200,7 +208,7 @@ mod tests {
             let error = elements(json.as_bytes(), u64::MAX).unwrap_err();
             assert_eq!(error.code, ErrorCode::BadFile, "{json}");
         }
-        assert!(elements(b"[\"\xff\"]", u64::MAX).is_err());
+        assert_eq!(elements(b"[\"\xff\"]", u64::MAX).unwrap(), ["\"\u{fffd}\""]);
     }
 
     #[test]

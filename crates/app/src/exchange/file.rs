@@ -5,11 +5,10 @@ use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::Path;
 
 use flate2::read::DeflateDecoder;
-use foretoken_store::Tree;
 use zip::{CompressionMethod, ZipArchive};
 
 use super::elements::Elements;
-use super::kinds;
+use super::kinds::{self, Element};
 use super::problem::bad;
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -20,13 +19,13 @@ const MAX_RATIO: u64 = 1_000;
 const MOST_UNPACKED: u64 = 8 << 30;
 
 /// Receives each conversation, and the share of the file read so far.
-type OnTree<'a> = &'a mut dyn FnMut(Tree, f32) -> Result<()>;
+type OnElement<'a> = &'a mut dyn FnMut(Element, f32) -> Result<()>;
 
 /// Reads the conversations in the file at `path`.
 ///
 /// # Errors
 /// Returns `BadFile`, `Cancelled`, and errors of `on`.
-pub fn read(path: &Path, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
+pub fn read(path: &Path, cancel: &Cancel, on: OnElement<'_>) -> Result<()> {
     let refused = |error: io::Error| bad(format!("{} could not be read: {error}.", path.display()));
     let about = fs::metadata(path).map_err(refused)?;
     // Opening a pipe would block.
@@ -45,7 +44,7 @@ pub fn read(path: &Path, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
 
 /// Reads every `conversations.json` of an archive of `packed` bytes; large exports have several,
 /// numbered.
-fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnTree<'_>) -> Result<()> {
+fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnElement<'_>) -> Result<()> {
     let damaged =
         |error: zip::result::ZipError| bad(format!("This archive is damaged or incomplete: {error}."));
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(damaged)?;
@@ -65,7 +64,7 @@ fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnTree<'_>) -> Res
     let mut left = packed.saturating_mul(MAX_RATIO).min(MOST_UNPACKED);
     for (number, (_, entry)) in entries.iter().enumerate() {
         let entry = archive.by_index_raw(*entry).map_err(damaged)?;
-        let mut on = |tree, share| on(tree, (number as f32 + share) / parts);
+        let mut on = |element, share| on(element, (number as f32 + share) / parts);
         let total = entry.size();
         let unpacked: &mut dyn Read = match entry.compression() {
             CompressionMethod::Stored => &mut { entry },
@@ -78,11 +77,10 @@ fn read_archive(file: File, packed: u64, cancel: &Cancel, on: OnTree<'_>) -> Res
 }
 
 /// Reads the conversations of a file of `total` bytes; returns the bytes read.
-fn read_json(mut elements: Elements<'_, impl BufRead>, total: u64, on: OnTree<'_>) -> Result<u64> {
+fn read_json(mut elements: Elements<'_, impl BufRead>, total: u64, on: OnElement<'_>) -> Result<u64> {
     while let Some(json) = elements.next()? {
-        if let Some(tree) = kinds::tree(&json)? {
-            on(tree, (elements.read() as f32 / total.max(1) as f32).min(1.0))?;
-        }
+        let element = kinds::element(&json)?;
+        on(element, (elements.read() as f32 / total.max(1) as f32).min(1.0))?;
     }
     Ok(elements.read())
 }
@@ -103,9 +101,13 @@ mod tests {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
         let mut titles = Vec::new();
-        read(file.path(), &Cancel::default(), &mut |tree, share| {
+        read(file.path(), &Cancel::default(), &mut |element, share| {
             assert!((0.0..=1.0).contains(&share));
-            titles.push(tree.title);
+            match element {
+                Element::Conversation(read) => titles.push(read.tree.title),
+                Element::Empty => {}
+                Element::LeftOut(left_out) => return Err(left_out.error()),
+            }
             Ok(())
         })?;
         Ok(titles)

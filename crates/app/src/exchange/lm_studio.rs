@@ -1,23 +1,27 @@
 //! Conversation files of LM Studio: a list of messages, each in one or several versions. A message
 //! follows the chosen version of the previous one.
 
-use foretoken_store::Tree;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::bounded::{MAX_ELEMENTS, list};
+use super::lenient::or_none;
 use super::parts::Parts;
-use super::problem::{bad, damaged};
-use super::reply_tree::{Head, ImportedMessage, Shown, tree as reply_tree};
+use super::problem::bad;
+use super::reply_tree::{Head, ImportedMessage, ReadTree, Shown, tree as reply_tree};
 use crate::error::Result;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Conversation {
+    #[serde(default, deserialize_with = "or_none")]
     name: Option<String>,
+    #[serde(default, deserialize_with = "or_none")]
     pinned: Option<bool>,
     /// Milliseconds since 1970.
+    #[serde(default, deserialize_with = "or_none")]
     created_at: Option<f64>,
+    #[serde(default, deserialize_with = "or_none")]
     user_last_messaged_at: Option<f64>,
     /// Each is a [`Message`].
     #[serde(deserialize_with = "list")]
@@ -30,8 +34,8 @@ struct Message {
     /// Each is a [`Version`].
     #[serde(deserialize_with = "list")]
     versions: Vec<Box<RawValue>>,
-    #[serde(default)]
-    currently_selected: usize,
+    #[serde(default, deserialize_with = "or_none")]
+    currently_selected: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -43,12 +47,14 @@ struct Version {
     /// Steps of a reply.
     #[serde(default, deserialize_with = "list")]
     steps: Vec<Step>,
+    #[serde(default, deserialize_with = "or_none")]
     sender_info: Option<Sender>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Sender {
+    #[serde(default, deserialize_with = "or_none")]
     sender_name: Option<String>,
 }
 
@@ -56,12 +62,13 @@ struct Sender {
 struct Step {
     #[serde(default)]
     content: Parts,
+    #[serde(default, deserialize_with = "or_none")]
     style: Option<Style>,
 }
 
 #[derive(Deserialize)]
 struct Style {
-    #[serde(rename = "type")]
+    #[serde(default, rename = "type", deserialize_with = "or_none")]
     kind: Option<String>,
 }
 
@@ -69,26 +76,37 @@ struct Style {
 ///
 /// # Errors
 /// Returns `BadFile`.
-pub fn tree(conversation: Conversation) -> Result<Tree> {
+pub fn tree(conversation: Conversation) -> Result<ReadTree> {
     let Conversation { name, pinned, created_at, user_last_messaged_at, messages } = conversation;
     let mut imported = Vec::new();
     let mut before: Option<String> = None;
     for (number, message) in messages.iter().enumerate() {
-        let Message { versions, currently_selected } = parse(message)?;
-        if imported.len() + versions.len() > MAX_ELEMENTS {
-            return Err(bad(format!(
-                "A conversation in this file has more than {MAX_ELEMENTS} messages. Nothing was imported."
-            )));
-        }
-        let chosen = currently_selected.min(versions.len().saturating_sub(1));
-        let parent = before.clone();
         let key = |version: usize| format!("{number}.{version}");
+        let Some(Message { versions, currently_selected }) = parse(message) else {
+            // Replies to a message that is left out follow the one before it.
+            let odd = ImportedMessage { key: key(0), odd: true, ..ImportedMessage::default() };
+            imported.push(odd);
+            continue;
+        };
+        if imported.len() + versions.len() > MAX_ELEMENTS {
+            return Err(bad(format!("it has more than {MAX_ELEMENTS} messages")));
+        }
+        let chosen = currently_selected.unwrap_or(0).min(versions.len().saturating_sub(1));
+        let parent = before.clone();
         if !versions.is_empty() {
             before = Some(key(chosen));
         }
         for (version, wrote) in versions.iter().enumerate() {
-            let shown = shown(parse(wrote)?);
-            imported.push(ImportedMessage { key: key(version), parent: parent.clone(), at: None, shown });
+            let read = parse::<Version>(wrote);
+            let odd = read.is_none();
+            let shown = read.and_then(shown);
+            imported.push(ImportedMessage {
+                key: key(version),
+                parent: parent.clone(),
+                at: None,
+                shown,
+                odd,
+            });
         }
     }
     let head = Head {
@@ -101,8 +119,9 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
     Ok(reply_tree(head, imported))
 }
 
-fn parse<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T> {
-    serde_json::from_str(json.get()).map_err(|error| damaged(&error))
+/// Parses a value; `None` for one of another form.
+fn parse<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Option<T> {
+    serde_json::from_str(json.get()).ok()
 }
 
 fn shown(Version { role, content, steps, sender_info }: Version) -> Option<Shown> {
@@ -137,7 +156,7 @@ mod tests {
                     {"type":"contentBlock","content":[{"type":"text","text":"One."}]},{"type":"debugInfoBlock","debugInfo":"x"}]},
                 {"type":"multiStep","role":"assistant","steps":[{"type":"contentBlock","content":[{"type":"text","text":"Two."}]}]}],"currentlySelected":0},
             {"versions":[{"type":"singleStep","role":"user","content":[{"type":"text","text":"And?"}]}],"currentlySelected":7}]}"#;
-        let tree = tree(serde_json::from_str(json).unwrap()).unwrap();
+        let tree = tree(serde_json::from_str(json).unwrap()).unwrap().tree;
         let lines: Vec<_> = tree.nodes.iter().map(|node| (node.text.as_str(), node.parent)).collect();
         assert_eq!(
             lines,
@@ -156,11 +175,14 @@ mod tests {
     fn too_many_messages_are_refused_at_every_level() {
         let version = r#"{"role":"user"}"#;
         let message = |versions: usize| format!("{{\"versions\":[{}]}}", vec![version; versions].join(","));
-        for (messages, versions) in [(MAX_ELEMENTS + 1, 0), (1, MAX_ELEMENTS + 1), (2, MAX_ELEMENTS / 2 + 1)]
-        {
+        let read = |messages: usize, versions: usize| {
             let json = format!("{{\"messages\":[{}]}}", vec![message(versions); messages].join(","));
-            let read = serde_json::from_str(&json).map_err(|error| damaged(&error)).and_then(tree);
-            assert!(read.unwrap_err().message.contains("more than 100000"), "{messages} of {versions}");
+            serde_json::from_str(&json).map_err(bad).and_then(tree)
+        };
+        for (messages, versions) in [(MAX_ELEMENTS + 1, 0), (2, MAX_ELEMENTS / 2 + 1)] {
+            let error = read(messages, versions).unwrap_err();
+            assert!(error.message.contains("more than 100000"), "{messages} of {versions}");
         }
+        assert_eq!(read(1, MAX_ELEMENTS + 1).unwrap().left_out, 1);
     }
 }

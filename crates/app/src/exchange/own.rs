@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::bounded::list;
-use super::problem::{bad, damaged};
+use super::problem::bad;
 use super::reply_tree::clamped;
 use crate::attachments::shown_name;
 use crate::error::Result;
@@ -153,23 +153,21 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
 /// Converts a message, refusing values that the window could not show.
 fn node(place: usize, message: Message) -> Result<Node> {
     if message.parent.is_some_and(|parent| parent >= place) {
-        return Err(bad(format!("This file is damaged: message {place} comes before its parent.")));
+        return Err(bad(format!("message {place} comes before its parent")));
     }
     let too_long = |file: &Attached| file.text.len() > ATTACHMENT_BYTES;
     if message.attached.len() > ATTACHMENTS || message.attached.iter().any(too_long) {
-        return Err(bad(format!(
-            "This file is damaged: message {place} has too many or too large attachments."
-        )));
+        return Err(bad(format!("message {place} has too many or too large attachments")));
     }
     let finish =
         message.finish.map(|word| serde_json::from_value::<Finish>(word.clone().into()).map(|_| word));
     if let Some(summary) = &message.summary {
-        serde_json::from_str::<Summary>(summary.get()).map_err(|error| damaged(&error))?;
+        serde_json::from_str::<Summary>(summary.get()).map_err(bad)?;
     }
     for (index, Traced(round)) in message.rounds.iter().enumerate() {
-        let round: Round = serde_json::from_str(round.get()).map_err(|error| damaged(&error))?;
+        let round: Round = serde_json::from_str(round.get()).map_err(bad)?;
         if round.index as usize != index {
-            return Err(bad(format!("This file is damaged: round {index} of message {place} is missing.")));
+            return Err(bad(format!("round {index} of message {place} is missing")));
         }
     }
     Ok(Node {
@@ -179,7 +177,7 @@ fn node(place: usize, message: Message) -> Result<Node> {
         text: message.text,
         attached: message.attached.into_iter().map(named).collect(),
         created_at: clamped(message.created_at),
-        finish: finish.transpose().map_err(|error| damaged(&error))?,
+        finish: finish.transpose().map_err(bad)?,
         summary: message.summary.map(|summary| summary.get().to_owned()),
         target: message.target,
         draft: message.draft,
@@ -207,7 +205,7 @@ mod tests {
         let json = format!(
             r#"{{"version":1,"title":"a","created_at":0,"updated_at":0,"shown":null,"seen_from":null,"messages":[{messages}]}}"#
         );
-        serde_json::from_str(&json).map_err(|error| damaged(&error)).and_then(tree)
+        serde_json::from_str(&json).map_err(bad).and_then(tree)
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Text of a message in parts: strings, and objects of which some have a text. Others, such as
-//! pictures, are skipped.
+//! Text of a message: a string, or parts that are strings or objects of which some have a text.
+//! Others, such as pictures, are skipped.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Parts(pub String);
 
 impl<'de> Deserialize<'de> for Parts {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_seq(Joined)
+        from.deserialize_any(Joined)
     }
 }
 
@@ -23,7 +23,11 @@ impl<'de> Visitor<'de> for Joined {
     type Value = Parts;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of parts")
+        f.write_str("a text or a list of parts")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Parts, E> {
+        Ok(Parts(text.to_owned()))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut from: A) -> Result<Parts, A::Error> {
@@ -108,7 +112,8 @@ mod tests {
         let json = r#"["Why?",{"asset_pointer":"file://x","size":[1,{"text":"no"}]},"",null,7,-7,0.5,true,["no"],{},
             {"content_type":"audio_transcription","text":"Who?"},{"type":"text","text":null},{"text":["no"]}]"#;
         assert_eq!(serde_json::from_str::<Parts>(json).unwrap(), Parts("Why?\n\nWho?".to_owned()));
-        for json in ["7", "{}", "[\"", "[{\"text\":}]"] {
+        assert_eq!(serde_json::from_str::<Parts>("\"Why?\"").unwrap(), Parts("Why?".to_owned()));
+        for json in ["7", "{}", "null", "[\"", "[{\"text\":}]"] {
             assert!(serde_json::from_str::<Parts>(json).is_err(), "{json}");
         }
     }

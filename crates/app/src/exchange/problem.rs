@@ -1,4 +1,4 @@
-//! Reasons why a file of conversations is refused.
+//! Reasons why a file of conversations is refused, or one of its conversations is left out.
 
 use std::fmt::Display;
 
@@ -9,7 +9,24 @@ pub fn bad(message: impl Display) -> CommandError {
 }
 
 pub fn damaged(error: &serde_json::Error) -> CommandError {
-    bad(format!(
-        "This file is damaged, incomplete, too long or not a conversation ({error}). Nothing was imported."
-    ))
+    bad(format!("This file is damaged or incomplete ({error}). Nothing was imported."))
+}
+
+/// A conversation that could not be read, while others of its file are imported.
+#[derive(Debug)]
+pub struct LeftOut {
+    /// Title, if it could be read.
+    pub title: Option<String>,
+    /// Reason, as the end of a sentence without its full stop.
+    pub reason: String,
+}
+
+impl LeftOut {
+    /// Returns the error of a file that contains nothing else.
+    pub fn error(&self) -> CommandError {
+        match &self.title {
+            Some(title) => bad(format!("\"{title}\" could not be read: {}.", self.reason)),
+            None => bad(format!("A conversation in this file could not be read: {}.", self.reason)),
+        }
+    }
 }

@@ -16,6 +16,16 @@ pub struct ImportedMessage {
     pub at: Option<i64>,
     /// Visible content, if any.
     pub shown: Option<Shown>,
+    /// `true` for a message that could not be read, which is left out.
+    pub odd: bool,
+}
+
+/// A conversation as read from a file.
+#[derive(Debug)]
+pub struct ReadTree {
+    pub tree: Tree,
+    /// Messages that could not be read and were left out.
+    pub left_out: u32,
 }
 
 #[derive(Debug, Default)]
@@ -52,7 +62,8 @@ pub fn clamped(time: i64) -> i64 {
 
 /// Builds the tree of the messages that can be reached from a root. Siblings are ordered by time,
 /// and else as in the file.
-pub fn tree(head: Head, mut messages: Vec<ImportedMessage>) -> Tree {
+pub fn tree(head: Head, mut messages: Vec<ImportedMessage>) -> ReadTree {
+    let left_out = messages.iter().filter(|message| message.odd).count() as u32;
     messages.sort_by_key(|message| message.at);
     let places: HashMap<String, usize> =
         messages.iter().enumerate().map(|(place, message)| (message.key.clone(), place)).collect();
@@ -94,7 +105,7 @@ pub fn tree(head: Head, mut messages: Vec<ImportedMessage>) -> Tree {
     let newest = nodes.iter().map(|node| node.created_at).max().unwrap_or(created_at);
     let words = || nodes.first().map_or_else(String::new, |node| node.text.clone());
     let title = head.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(words);
-    Tree {
+    let tree = Tree {
         title: title_from(&title),
         named: true,
         pinned: head.pinned,
@@ -104,7 +115,8 @@ pub fn tree(head: Head, mut messages: Vec<ImportedMessage>) -> Tree {
         leaf,
         seen_from: None,
         setup: None,
-    }
+    };
+    ReadTree { tree, left_out }
 }
 
 /// Creates a node. A reply below another reply continues it in a new paragraph.
@@ -131,6 +143,7 @@ mod tests {
             key: key.to_owned(),
             parent: (!parent.is_empty()).then(|| parent.to_owned()),
             at: None,
+            odd: false,
             shown: Some(Shown { reply: text.starts_with('a'), text: text.to_owned(), model: None }),
         }
     }
@@ -145,7 +158,7 @@ mod tests {
         let messages =
             vec![message("r", "h", "a fox"), hidden, message("q", "", "Why?"), message("s", "q", "a hen")];
         let head = Head { current: Some("h".to_owned()), ..Head::default() };
-        let tree = tree(head, messages);
+        let tree = tree(head, messages).tree;
         assert_eq!(lines(&tree), [("Why?", None), ("a fox", Some(0)), ("a hen", Some(0))]);
         assert_eq!((tree.leaf, tree.title.as_str()), (Some(0), "Why?"));
     }
@@ -158,14 +171,14 @@ mod tests {
             message("c", "c", "z"),
             message("d", "gone", "Who?"),
         ];
-        assert_eq!(lines(&tree(Head::default(), messages)), [("Who?", None)]);
+        assert_eq!(lines(&tree(Head::default(), messages).tree), [("Who?", None)]);
     }
 
     #[test]
     fn a_chain_of_a_hundred_thousand_messages_is_read() {
         let messages =
             (0..100_000).map(|at| message(&at.to_string(), &(at - 1).to_string(), "Hm?")).collect();
-        let tree = tree(Head::default(), messages);
+        let tree = tree(Head::default(), messages).tree;
         assert_eq!((tree.nodes.len(), tree.nodes[99_999].parent), (100_000, Some(99_998)));
     }
 

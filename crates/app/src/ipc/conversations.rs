@@ -110,8 +110,20 @@ pub struct ImportProgress {
     pub conversations: u32,
 }
 
+/// Parts of an imported file that could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, TS)]
+#[ts(export)]
+pub struct LeftOut {
+    /// Number of whole conversations.
+    pub conversations: u32,
+    /// Number of messages of imported conversations.
+    pub messages: u32,
+    /// Titles of the first conversations concerned.
+    pub titles: Vec<String>,
+}
+
 /// Result of an import.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, TS)]
 #[ts(export)]
 pub struct Imported {
     /// Number of new conversations.
@@ -121,6 +133,10 @@ pub struct Imported {
     /// The last new conversation.
     #[ts(type = "number | null")]
     pub last: Option<i64>,
+    /// Number of new conversations with instructions of their own for the model, which the next
+    /// reply in them follows.
+    pub instructed: u32,
+    pub left_out: LeftOut,
 }
 
 /// Events of a reply, sent on the channel of the command that began it.

@@ -107,8 +107,8 @@ fn a_file_damaged_after_many_conversations_imports_none_of_them() {
     let some: Vec<String> = (1..50).map(|length| spoken(&"fox ".repeat(length))).collect();
     for damaged in [
         format!("[{},", some.join(",")),
-        format!("[{},{{\"mapping\":7}}]", some.join(",")),
-        format!("[{},{{\"format\":\"foretoken-conversation\",\"version\":2}}]", some.join(",")),
+        format!("[{},{{\"mapping\":}}]", some.join(",")),
+        format!("[{}]]", some.join(",")),
     ] {
         std::fs::write(&path, damaged).unwrap();
         assert_eq!(import(&fixture, &path), Err(ErrorCode::BadFile));
@@ -120,6 +120,99 @@ fn a_file_damaged_after_many_conversations_imports_none_of_them() {
     std::fs::write(&path, format!("[{}]", some.join(","))).unwrap();
     assert_eq!(import(&fixture, &path), Ok((49, 0)));
     assert_eq!(fixture.app.conversations().unwrap().len(), 49);
+}
+
+#[test]
+fn an_odd_message_or_conversation_is_left_out_and_everything_else_is_imported() {
+    let fixture = fixture();
+    let path = fixture.folder.path().join("conversations.json");
+    let odd = |title: &str, message: &str| {
+        format!(
+            r#"{{"title":"{title}","create_time":7,"mapping":{{
+                "a":{{"message":{{"author":{{"role":"user"}},"content":{{"content_type":"text","parts":["Why?"]}}}}}},
+                "b":{{"parent":"a","message":{message}}},
+                "c":{{"parent":"b","message":{{"author":{{"role":"assistant"}},"content":{{"content_type":"text","parts":["Because."]}}}}}}}}}}"#
+        )
+    };
+    let messages = [
+        r#"{"author":{"role":"user"}}"#,
+        r#"{"content":{"content_type":"text","parts":["Who?"]}}"#,
+        r#"{"author":{"role":"user"},"content":7}"#,
+        "7",
+    ];
+    let open_webui = r#"{"title":"Hens","chat":{"history":{"messages":{
+        "a":{"role":"user","content":[{"type":"text","text":"Why?"},{"type":"image_url"}]},
+        "b":{"parentId":"a","role":"assistant","content":null},
+        "c":{"parentId":"b","role":"assistant","content":"Because."}}}}}"#;
+    let lm_studio = r#"{"name":"Owls","messages":[
+        {"versions":[{"role":"user","content":[{"type":"text","text":"Why?"}]}]},
+        {"versions":[{"content":[]}]}, 7,
+        {"versions":[{"role":"assistant","content":"Because."}]}]}"#;
+    let whole = [r#"{"title":"Voles","mapping":null}"#, r#"{"title":"Mice","chat":{}}"#, "{}", "7", "null"];
+    let all = messages.iter().map(|message| odd("Foxes", message));
+    let all = all.chain([open_webui, lm_studio].map(str::to_owned)).chain(whole.map(str::to_owned));
+    // Conversations that are the same are imported once, so each has a time of its own.
+    let all: Vec<String> = all
+        .enumerate()
+        .map(|(at, json)| json.replace("\"create_time\":7", &format!("\"create_time\":{at}")))
+        .collect();
+    std::fs::write(&path, format!("[{}]", all.join(","))).unwrap();
+    let imported = fixture.app.import_conversations(path.to_str().unwrap(), &mut |_| ()).unwrap();
+    assert_eq!((imported.added, imported.known), (6, 0));
+    assert_eq!((imported.left_out.conversations, imported.left_out.messages), (5, 7));
+    assert_eq!(imported.left_out.titles, ["Foxes", "Foxes", "Foxes"]);
+    for conversation in fixture.app.conversations().unwrap() {
+        let texts = comparable(&fixture.app.messages(conversation.id).unwrap());
+        assert_eq!(texts, [("Why?".to_owned(), 1), ("Because.".to_owned(), 1)], "{}", conversation.title);
+    }
+    // With nothing to import the file is refused with a reason.
+    std::fs::write(&path, r#"[{"title":"Voles","mapping":null}]"#).unwrap();
+    let error = fixture.app.import_conversations(path.to_str().unwrap(), &mut |_| ()).unwrap_err();
+    assert_eq!(error.code, ErrorCode::BadFile);
+    assert!(error.message.starts_with("\"Voles\" could not be read: "), "{}", error.message);
+    std::fs::write(&path, format!("[{},{}]", whole[0], open_webui)).unwrap();
+    let imported = fixture.app.import_conversations(path.to_str().unwrap(), &mut |_| ()).unwrap();
+    assert_eq!(imported.left_out.titles, ["Voles", "Hens"]);
+}
+
+#[test]
+fn an_import_reports_conversations_that_bring_their_own_instructions() {
+    let fixture = fixture();
+    let path = fixture.folder.path().join("conversations.json");
+    let own = |at: u32, setup: &str| {
+        format!(
+            r#"{{"format":"foretoken-conversation","version":1,"title":"Foxes","created_at":{at},"updated_at":{at},
+            "setup":{setup},"messages":[{{"parent":null,"role":"user","text":"Why?","created_at":{at}}}]}}"#
+        )
+    };
+    let setups = [
+        r#"{"own":true,"values":{"system_prompt":"Obey."}}"#,
+        r#"{"own":true,"values":{"system_prompt":" "}}"#,
+        r#"{"own":false,"values":{"system_prompt":"Obey."}}"#,
+        "7",
+    ];
+    let all: Vec<String> = setups.iter().zip(1..).map(|(setup, at)| own(at, setup)).collect();
+    std::fs::write(&path, format!("[{}]", all.join(","))).unwrap();
+    let imported = fixture.app.import_conversations(path.to_str().unwrap(), &mut |_| ()).unwrap();
+    assert_eq!((imported.added, imported.instructed), (4, 1));
+}
+
+#[test]
+fn half_an_emoji_in_an_import_is_replaced() {
+    let fixture = fixture();
+    let path = fixture.folder.path().join("conversations.json");
+    for (text, expected) in
+        [(&b"half \\ud83e"[..], "half \u{fffd}"), (b"a \xed\xa0\xbe\xed\xb6\x8a", "a \u{1f98a}")]
+    {
+        let whole = spoken("@");
+        let [before, title, after] = whole.split('@').collect::<Vec<_>>()[..] else { panic!() };
+        let bytes = [before.as_bytes(), b"Foxes", title.as_bytes(), text, after.as_bytes()].concat();
+        std::fs::write(&path, bytes).unwrap();
+        assert_eq!(import(&fixture, &path), Ok((1, 0)));
+        let id = fixture.app.conversations().unwrap()[0].id;
+        assert_eq!(fixture.app.messages(id).unwrap()[0].text, expected);
+        fixture.app.delete_conversation(id).unwrap();
+    }
 }
 
 #[test]

@@ -29,8 +29,12 @@ export const window = {
   "window.known": "{count, plural, one {# war schon da} other {# waren schon da}}",
   "window.allKnown":
     "{count, plural, one {Nichts importiert: Die Unterhaltung darin ist schon da.} other {Nichts importiert: Alle # Unterhaltungen sind schon da.}}",
-  "window.importedMore": "{imported}, {known}.",
-  "window.importedOnly": "{imported}.",
+  "window.instructed":
+    "{count, plural, one {# bringt eigene Anweisungen für das Modell mit} other {# bringen eigene Anweisungen für das Modell mit}}",
+  "window.conversationsLost":
+    "{count, plural, one {# Unterhaltung war nicht lesbar} other {# Unterhaltungen waren nicht lesbar}}",
+  "window.messagesLost":
+    "{count, plural, one {# Nachricht war nicht lesbar} other {# Nachrichten waren nicht lesbar}}",
   "window.notImported": "„{file}“ wurde nicht importiert: {reason}",
   "window.notRead": "Die Datei konnte nicht gelesen werden ({detail}). Ist sie noch da?",
   "window.replyStopped": "Antwort gestoppt.",

@@ -21,8 +21,12 @@ export const window = {
   "window.known": "{count, plural, one {# was here already} other {# were here already}}",
   "window.allKnown":
     "{count, plural, one {Nothing was imported: its conversation is here already.} other {Nothing was imported: all # conversations are here already.}}",
-  "window.importedMore": "{imported}, {known}.",
-  "window.importedOnly": "{imported}.",
+  "window.instructed":
+    "{count, plural, one {# has its own instructions for the model} other {# have their own instructions for the model}}",
+  "window.conversationsLost":
+    "{count, plural, one {# conversation could not be read} other {# conversations could not be read}}",
+  "window.messagesLost":
+    "{count, plural, one {# message could not be read} other {# messages could not be read}}",
   "window.notImported": "“{file}” was not imported: {reason}",
   "window.notRead": "it could not be read ({detail}). Is it still there?",
   "window.replyStopped": "Reply stopped.",
