@@ -1,34 +1,110 @@
-/** Colours for code: a library's tree of its parts, as shapes. The characters stay the same. */
-import type { createLowlight } from "lowlight";
-import { lazy } from "./lazy";
-import { element, type Shape } from "./shapes";
+/**
+ * Colours for code, found by a worker: grammars take time with the square of some texts, and a worker
+ * that takes too long is ended. The characters stay the same.
+ */
+import type { Uncoloured } from "./colour";
+import type { Shape } from "./shapes";
 
-/** Longer code is not coloured: it would hold up the page. */
+/** Longer code is not coloured: it would be thousands of elements. */
 const LONGEST = 30_000;
+/** Code that keeps the worker busy for longer stays plain. */
+const PATIENCE_MS = 1500;
+/** Results kept. Blocks that are on the page keep theirs themselves. */
+const MOST_KEPT = 64;
+/** Results that are shown together at most. */
+const MOST_AT_ONCE = MOST_KEPT / 2;
 
-type Lowlight = ReturnType<typeof createLowlight>;
-type Parts = ReturnType<Lowlight["highlight"]>["children"];
-
-const highlighter = lazy(async () => {
-  const { common, createLowlight: create } = await import("lowlight");
-  return create(common);
-});
-
-/** `whenHere` is called if colours can be had later. */
-export function highlighted(code: string, language: string, whenHere: () => void): Shape[] {
-  if (language === "" || code.length > LONGEST) return [code];
-  const lowlight = highlighter(whenHere);
-  const name = language.toLowerCase();
-  if (!lowlight?.registered(name)) return [code];
-  return shapesOf(lowlight.highlight(name, code).children);
+interface Kept extends Uncoloured {
+  /** Null where the code stays plain. */
+  shapes: readonly Shape[] | null;
 }
 
-function shapesOf(parts: Parts): Shape[] {
-  return parts.flatMap((part): Shape[] => {
-    if (part.type === "text") return [part.value];
-    if (part.type !== "element") return [];
-    const names = part.properties["className"];
-    const name = Array.isArray(names) ? names.join(" ") : undefined;
-    return [element("span", name, shapesOf(part.children))];
-  });
+interface Request extends Uncoloured {
+  callers: Set<() => void>;
+}
+
+/** Oldest use first. */
+let kept: Kept[] = [];
+const queue: Request[] = [];
+let active: { request: Request; timer: ReturnType<typeof setTimeout> } | null = null;
+let worker: Worker | null = null;
+let done: Request[] = [];
+
+/** `whenHere` is called once if colours can be had later. */
+export function highlighted(code: string, name: string, whenHere: () => void): readonly Shape[] {
+  const language = name.toLowerCase();
+  if (language === "" || code.length > LONGEST || typeof Worker === "undefined") return [code];
+  const found = longestKept(language, code);
+  if (found) kept = [...kept.filter((one) => one !== found), found];
+  if (found && (found.code === code || !found.shapes)) return found.shapes ?? [code];
+  ask({ language, code, callers: new Set([whenHere]) });
+  // Code that grows keeps the colours it has.
+  return found?.shapes ? [...found.shapes, code.slice(found.code.length)] : [code];
+}
+
+function longestKept(language: string, code: string): Kept | null {
+  let longest: Kept | null = null;
+  for (const one of kept) {
+    const fits = one.language === language && code.startsWith(one.code);
+    if (fits && one.code.length >= (longest?.code.length ?? 0)) longest = one;
+  }
+  return longest;
+}
+
+function ask(request: Request) {
+  const same = [active?.request, ...queue].find((one) => one && isSame(one, request));
+  if (same) {
+    for (const caller of request.callers) same.callers.add(caller);
+    return;
+  }
+  // Of code that grows the latest is enough.
+  const before = queue.findIndex((one) => isPart(one, request));
+  if (before >= 0) queue.splice(before, 1);
+  queue.push(request);
+  next();
+}
+
+function isSame(a: Uncoloured, b: Uncoloured): boolean {
+  return a.language === b.language && a.code === b.code;
+}
+
+function isPart(part: Uncoloured, whole: Uncoloured): boolean {
+  return part.language === whole.language && whole.code.startsWith(part.code);
+}
+
+function next() {
+  if (active) return;
+  const request = queue.shift();
+  if (!request) return;
+  if (!worker) {
+    worker = new Worker(new URL("./colour.worker.ts", import.meta.url), { type: "module" });
+    worker.onmessage = ({ data }: MessageEvent<Shape[] | null>) => finish(data);
+    worker.onerror = stop;
+  }
+  const { language, code } = request;
+  active = { request, timer: setTimeout(stop, PATIENCE_MS) };
+  worker.postMessage({ language, code } satisfies Uncoloured);
+}
+
+function stop() {
+  worker?.terminate();
+  worker = null;
+  finish(null);
+}
+
+function finish(shapes: Shape[] | null) {
+  if (!active) return;
+  clearTimeout(active.timer);
+  const { request } = active;
+  active = null;
+  kept = kept.filter((one) => !isPart(one, request));
+  kept.push({ language: request.language, code: request.code, shapes });
+  kept = kept.slice(-MOST_KEPT);
+  if (shapes) done.push(request);
+  const isLast = queue.length === 0;
+  next();
+  if (!isLast && done.length < MOST_AT_ONCE) return;
+  const here = done;
+  done = [];
+  for (const { callers } of here) for (const call of callers) call();
 }

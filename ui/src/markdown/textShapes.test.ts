@@ -1,4 +1,5 @@
-import { beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { LocalColours } from "./colourFixture";
 import { ReplyDocument } from "./document";
 import { ReplyPage } from "./page";
 import { NASTY } from "./samples";
@@ -15,10 +16,13 @@ function draw(text: string, whenHere = () => {}): HTMLElement {
 
 /** What colours code and sets formulas is fetched when it is first wanted. */
 beforeAll(async () => {
+  vi.stubGlobal("Worker", LocalColours);
   const here = vi.fn();
   draw("```js\n1\n```\n\n$x$", here);
   await vi.waitFor(() => expect(here).toHaveBeenCalledTimes(2), 30_000);
 }, 30_000);
+
+afterAll(() => vi.unstubAllGlobals());
 
 /** Each test has a slice of time of its own. */
 beforeEach(() => new Promise((done) => setTimeout(done)));
@@ -71,8 +75,12 @@ test("code in a quote or a list has its own text only", () => {
   expect(draw("- x\n\n  ```\n  a\n   b\n  ```").querySelector("pre")?.textContent).toBe("a\n b");
 });
 
-test("code in a known language is coloured and keeps its text", () => {
-  const shown = draw("```js\nconst a = 'b'; // c\n```");
+test("code in a known language is coloured and keeps its text", async () => {
+  const text = "```js\nconst a = 'b'; // c\n```";
+  const here = vi.fn();
+  draw(text, here);
+  await vi.waitFor(() => expect(here).toHaveBeenCalledTimes(1));
+  const shown = draw(text);
   expect(shown.querySelector(".hljs-keyword")?.textContent).toBe("const");
   expect(shown.querySelector("pre")?.textContent).toBe("const a = 'b'; // c");
 });

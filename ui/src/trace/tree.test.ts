@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Outcome } from "../bindings/Outcome";
 import type { Extra } from "../bindings/Extra";
 import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
-import { depthsOf, longestPath, readingOrder, rowsOf } from "./tree";
+import { depthsOf, longestPath, readingOrder, rowsOf, textAfter } from "./tree";
 
 /** A round whose drafted tokens all lack a parent. */
 function unlinked(outcomes: readonly Outcome[], kind: Extra["kind"] | null) {
@@ -49,4 +49,18 @@ test("a chain is read as it was drafted", () => {
   for (const chain of threeRounds) {
     expect(readingOrder(chain)).toEqual([...Array(chain.drafted.length + 1).keys()]);
   }
+});
+
+test("a round of forty thousand drafted tokens is read in less than a second", () => {
+  const many = Array.from({ length: 40_000 }, (_, at) => ({
+    ...drafted("t", at % 2 === 0 ? "accepted" : "rejected"),
+    parent: at < 2 ? null : at - 2 - (at % 2),
+  }));
+  const held = round(0, { drafted: many, extra: extra("e", "bonus") });
+  const begin = performance.now();
+  const order = readingOrder(held);
+  expect(textAfter(held, null).length).toBe(20_000);
+  expect(performance.now() - begin).toBeLessThan(1000);
+  expect(order).toHaveLength(40_001);
+  expect(order.slice(0, 4)).toEqual([1, 0, 3, 2]);
 });

@@ -61,34 +61,50 @@ function rejectedAfter(round: Round, parents: readonly Parent[], parent: Parent)
   );
 }
 
+/** The slots that follow each one, and those that follow the text, in the order they were drafted. */
+function childrenOf(parents: readonly Parent[]): Map<Parent, number[]> {
+  const children = new Map<Parent, number[]>();
+  parents.forEach((parent, slot) => {
+    const beside = children.get(parent);
+    if (beside) beside.push(slot);
+    else children.set(parent, [slot]);
+  });
+  return children;
+}
+
 /**
  * The slots as they are read: each accepted token behind the rejected guesses for its place, those
  * for the extra token's place, the discarded ones, the extra token.
  */
 export function readingOrder(round: Round): number[] {
-  const parents = parentsOf(round);
-  const order: number[] = [];
+  const children = childrenOf(parentsOf(round));
+  const read = new Set<number>();
+  const readRejected = (parent: Parent) => {
+    for (const slot of children.get(parent) ?? []) {
+      if (round.drafted[slot]?.outcome === "rejected") read.add(slot);
+    }
+  };
   let last: Parent = null;
   round.drafted.forEach(({ outcome }, slot) => {
     if (outcome !== "accepted") return;
-    order.push(...rejectedAfter(round, parents, last), slot);
+    readRejected(last);
+    read.add(slot);
     last = slot;
   });
-  order.push(...rejectedAfter(round, parents, last));
-  order.push(...[...round.drafted.keys()].filter((slot) => !order.includes(slot)));
-  if (round.extra) order.push(round.drafted.length);
-  return order;
+  readRejected(last);
+  for (const slot of round.drafted.keys()) read.add(slot);
+  if (round.extra) read.add(round.drafted.length);
+  return [...read];
 }
 
 /** The text of the likeliest path of the draft behind a token of it, or of the whole draft behind null. */
 export function textAfter(round: Round, parent: Parent): string {
-  const parents = parentsOf(round);
+  const children = childrenOf(parentsOf(round));
   const chance = (slot: number) => round.drafted[slot]?.draft_probability ?? 0;
   let text = "";
   for (let last = parent; ;) {
-    const next = [...parents.keys()].filter((slot) => parents[slot] === last);
     // Equal ones in the order they were drafted.
-    const [likeliest] = next.sort((a, b) => chance(b) - chance(a) || a - b);
+    const likeliest = children.get(last)?.reduce((a, b) => (chance(b) > chance(a) ? b : a));
     if (likeliest === undefined) return text;
     text += round.drafted[likeliest]?.text ?? "";
     last = likeliest;

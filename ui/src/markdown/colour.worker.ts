@@ -1,0 +1,3 @@
+import { coloured, type Uncoloured } from "./colour";
+
+addEventListener("message", ({ data }: MessageEvent<Uncoloured>) => postMessage(coloured(data)));

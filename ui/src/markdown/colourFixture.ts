@@ -1,0 +1,32 @@
+/** The worker that colours code, in the same thread, for tests. */
+import { coloured, type Uncoloured } from "./colour";
+
+export class LocalColours {
+  /** Code that was sent to workers, and workers that were started and ended. */
+  static asked: string[] = [];
+  static started = 0;
+  static ended = 0;
+  /** Answers code that contains it never. */
+  static endless = "ENDLESS";
+
+  onmessage: ((event: { data: unknown }) => void) | null = null;
+  onerror: (() => void) | null = null;
+  #ended = false;
+
+  constructor() {
+    LocalColours.started += 1;
+  }
+
+  postMessage(asked: Uncoloured) {
+    LocalColours.asked.push(asked.code);
+    if (asked.code.includes(LocalColours.endless)) return;
+    setTimeout(() => {
+      if (!this.#ended) this.onmessage?.({ data: structuredClone(coloured(asked)) });
+    });
+  }
+
+  terminate() {
+    this.#ended = true;
+    LocalColours.ended += 1;
+  }
+}
