@@ -4,7 +4,7 @@ import { defineConfig } from "vitest/config";
 
 /**
  * KaTeX names each of its fonts in three formats; every webview this runs in reads the smallest. Bold
- * Fraktur, which hardly a formula has, is made from the regular one.
+ * Fraktur and slanted sans serif, which hardly a formula has, are made from the regular fonts.
  */
 const smallestFonts: Plugin = {
   name: "smallest-fonts",
@@ -14,7 +14,7 @@ const smallestFonts: Plugin = {
     handler: (css) =>
       css
         .replace(/,url\([^)]*\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)/g, "")
-        .replace(/@font-face\{[^}]*Fraktur-Bold[^}]*\}/g, ""),
+        .replace(/@font-face\{[^}]*(?:Fraktur-Bold|SansSerif-Italic)[^}]*\}/g, ""),
   },
 };
 

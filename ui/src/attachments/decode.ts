@@ -1,4 +1,4 @@
-/** Bytes as text: UTF-8, UTF-16 by its mark, or windows-1252; null for what is no text. */
+/** Bytes as text: UTF-8, UTF-16 by its mark, an older encoding that is found, or windows-1252; null for what is no text. */
 
 /** More control characters than this share of a text are not written by anybody. */
 const CONTROLS = 0.002;
@@ -7,9 +7,9 @@ const CONTROLS = 0.002;
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000e-\u001a\u001c-\u001f\u007f]/g;
 
-export function decoded(bytes: Uint8Array): string | null {
+export async function decoded(bytes: Uint8Array): Promise<string | null> {
   const mark = MARKS.find(({ starts }) => starts.every((byte, at) => bytes[at] === byte));
-  const text = mark ? read(bytes, mark.encoding) : unmarked(bytes);
+  const text = mark ? read(bytes, mark.encoding) : await unmarked(bytes);
   return text === null || isBinary(text) ? null : text;
 }
 
@@ -19,9 +19,12 @@ const MARKS = [
   { starts: [0xfe, 0xff], encoding: "utf-16be" },
 ] as const;
 
-function unmarked(bytes: Uint8Array): string | null {
+async function unmarked(bytes: Uint8Array): Promise<string | null> {
   if (bytes.includes(0)) return null;
-  return read(bytes, "utf-8") ?? read(bytes, "windows-1252");
+  const text = read(bytes, "utf-8");
+  if (text !== null) return text;
+  const { inOldEncoding } = await import("./encoding");
+  return inOldEncoding(bytes, read) ?? read(bytes, "windows-1252");
 }
 
 function read(bytes: Uint8Array, encoding: string): string | null {

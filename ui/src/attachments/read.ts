@@ -31,7 +31,7 @@ export async function readFile(file: Source): Promise<Attached> {
   const pdf = name.toLowerCase().endsWith(".pdf") || isPdf(head);
   if (!pdf && size > facts.attachmentBytes) throw tooLarge(name, size, facts.attachmentBytes);
   const bytes = new Uint8Array(await file.arrayBuffer());
-  const text = pdf ? await pdfText(name, bytes) : plainText(name, bytes);
+  const text = pdf ? await pdfText(name, bytes) : await plainText(name, bytes);
   return within({ name, kind: pdf ? "pdf" : "text", text });
 }
 
@@ -50,8 +50,8 @@ function isPdf(head: Uint8Array): boolean {
   return new TextDecoder("windows-1252").decode(head).includes("%PDF-");
 }
 
-function plainText(name: string, bytes: Uint8Array): string {
-  const text = decoded(bytes);
+async function plainText(name: string, bytes: Uint8Array): Promise<string> {
+  const text = await decoded(bytes);
   if (text === null) throw new Refusal(t("attach.binary", { name }));
   if (text.trim() === "") throw new Refusal(t("attach.empty", { name }));
   return text.replaceAll("\r\n", "\n");
