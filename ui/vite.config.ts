@@ -30,6 +30,7 @@ export default defineConfig({
     // Fonts stay files, so that the shell's content security policy needs no data: addresses.
     assetsInlineLimit: 0,
   },
+  worker: { format: "es" },
   test: {
     environment: "jsdom",
     setupFiles: ["src/setup.ts"],

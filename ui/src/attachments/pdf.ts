@@ -2,13 +2,12 @@
  * The text of a PDF, by Mozilla's pdf.js. What reads the file runs in a worker of its own, which is there for this
  * file alone and is ended with it; nothing is drawn, fetched or run.
  */
-import workerUrl from "pdfjs-dist/legacy/build/pdf.worker.min.mjs?url";
 
 /** A file that keeps its reader busy for longer is given up. */
 const PATIENCE_MS = 60_000;
 
 /** What is not the file's text: the sentence is for who asked. */
-export type Unread = "encrypted" | "damaged" | "slow";
+export type Unread = "encrypted" | "damaged" | "slow" | "unpacksTooLarge";
 
 /** Pages are parted by an empty line; empty where all of them are pictures. */
 export async function textOfPdf(
@@ -16,7 +15,7 @@ export async function textOfPdf(
   longest: number,
 ): Promise<{ text: string } | { unread: Unread }> {
   const { getDocument, PDFWorker } = await import("pdfjs-dist/legacy/build/pdf.mjs");
-  const worker = new Worker(workerUrl, { type: "module" });
+  const worker = new Worker(new URL("./pdf.worker.ts", import.meta.url), { type: "module" });
   const task = getDocument({
     data: bytes,
     worker: PDFWorker.create({ port: worker }),
@@ -35,12 +34,20 @@ export async function textOfPdf(
   const dead = new Promise<"dead">((resolve) => {
     worker.addEventListener("error", () => resolve("dead"));
   });
+  const large = new Promise<"large">((resolve) => {
+    worker.addEventListener("message", ({ data }: MessageEvent<unknown>) => {
+      if (typeof data === "object" && data && "tooLong" in data) resolve("large");
+    });
+  });
   try {
     const reading = pagesOf(task.promise, longest).then((text) => ({ text }));
-    const read = await Promise.race([late, dead, reading]);
+    const read = await Promise.race([large, late, dead, reading]);
+    if (read === "large") return { unread: "unpacksTooLarge" };
     if (read === "late") return { unread: "slow" };
     return read === "dead" ? { unread: "damaged" } : read;
   } catch (thrown) {
+    const first = await Promise.race([large, Promise.resolve(null)]);
+    if (first) return { unread: "unpacksTooLarge" };
     const locked = thrown instanceof Error && thrown.name === "PasswordException";
     return { unread: locked ? "encrypted" : "damaged" };
   } finally {

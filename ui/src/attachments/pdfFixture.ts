@@ -30,6 +30,26 @@ export function pdfOf(pages: readonly string[], extra = ""): Uint8Array<ArrayBuf
   return new TextEncoder().encode(file);
 }
 
+/** One whose only page has deflated streams. */
+export function packedPdf(streams: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const refs = streams.map((_, at) => `${5 + at} 0 R`).join(" ");
+  const head = [
+    "%PDF-1.4\n1 0 obj\n<< /Type /Catalog /Pages 2 0 R >>\nendobj\n",
+    "2 0 obj\n<< /Type /Pages /Kids [3 0 R] /Count 1 >>\nendobj\n",
+    `3 0 obj\n<< /Type /Page /Parent 2 0 R /MediaBox [0 0 600 800] /Contents [${refs}]\n`,
+    "/Resources << /Font << /F1 4 0 R >> >> >>\nendobj\n",
+    "4 0 obj\n<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>\nendobj\n",
+  ];
+  const parts = streams.flatMap((stream, at) => [
+    Buffer.from(`${5 + at} 0 obj\n<< /Length ${stream.length} /Filter /FlateDecode >>\nstream\n`),
+    stream,
+    Buffer.from("\nendstream\nendobj\n"),
+  ]);
+  // Without a table of its objects: readers look for them.
+  const end = Buffer.from("trailer << /Root 1 0 R >>\n%%EOF");
+  return new Uint8Array(Buffer.concat([Buffer.from(head.join("")), ...parts, end]));
+}
+
 /** One that asks for a password. */
 export function lockedPdf(): Uint8Array<ArrayBuffer> {
   const key = `<${"5a".repeat(32)}>`;

@@ -2,3 +2,5 @@
 declare module "pdfjs-dist/legacy/build/pdf.worker.mjs" {
   export const WorkerMessageHandler: { initializeFromPort(port: MessagePort): void };
 }
+
+declare module "pdfjs-dist/legacy/build/pdf.worker.min.mjs";

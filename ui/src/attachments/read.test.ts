@@ -1,8 +1,9 @@
 import { File } from "node:buffer";
+import { deflateSync } from "node:zlib";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { facts } from "../bindings/facts";
 import { LocalWorker } from "./workerFixture";
-import { lockedPdf, pdfOf } from "./pdfFixture";
+import { lockedPdf, packedPdf, pdfOf } from "./pdfFixture";
 import { textOfPdf } from "./pdf";
 import { readFile, type Source } from "./read";
 
@@ -71,6 +72,25 @@ test("a PDF that is never done is given up, and what reads it is ended", async (
   await vi.waitFor(() => expect(LocalWorker.alive).toBe(1));
   await vi.advanceTimersByTimeAsync(60_000);
   expect(await refused).toContain("took too long");
+});
+
+test.each([1, 3])(
+  "a PDF that unpacks to gigabytes in %d streams is refused",
+  async (count) => {
+    const spaces = deflateSync(Buffer.alloc(150 << 20, " "));
+    const before = process.memoryUsage().rss;
+    const large = packedPdf(Array<Uint8Array>(count).fill(spaces));
+    expect(large.length).toBeLessThan(1 << 20);
+    expect(await refusal(file("a.pdf", large))).toContain("unpacks to more than can be read");
+    expect(process.memoryUsage().rss - before).toBeLessThan(400 << 20);
+  },
+  30_000,
+);
+
+test("a PDF with packed streams is read", async () => {
+  const text = Buffer.from("BT /F1 12 Tf 20 700 Td (A fox) Tj ET");
+  const read = await readFile(file("a.pdf", packedPdf([deflateSync(text)])));
+  expect(read.text).toBe("A fox");
 });
 
 test("an empty file and a picture are refused with what can be attached", async () => {

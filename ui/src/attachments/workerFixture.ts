@@ -1,4 +1,5 @@
 /** pdf.js's worker in the same thread, for tests: what it reads with is the same. */
+import { limitArrays, TOO_LONG } from "./pdfLimits";
 import { WorkerMessageHandler } from "pdfjs-dist/legacy/build/pdf.worker.mjs";
 
 export class LocalWorker {
@@ -7,8 +8,11 @@ export class LocalWorker {
 
   readonly #channel = new MessageChannel();
 
+  readonly #unlimit: () => void;
+
   constructor() {
     LocalWorker.alive += 1;
+    this.#unlimit = limitArrays(globalThis, () => this.#channel.port2.postMessage(TOO_LONG));
     WorkerMessageHandler.initializeFromPort(this.#channel.port2);
     this.#channel.port2.start();
     this.#channel.port1.start();
@@ -28,6 +32,7 @@ export class LocalWorker {
 
   terminate() {
     LocalWorker.alive -= 1;
+    this.#unlimit();
     this.#channel.port1.close();
     this.#channel.port2.close();
   }

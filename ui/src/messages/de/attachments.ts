@@ -36,6 +36,7 @@ export const attachments = {
   "attach.encrypted":
     "{name} ist mit einem Passwort geschützt. Speichere eine Kopie ohne Passwort und häng die an.",
   "attach.damaged": "{name} lässt sich nicht als PDF lesen: Die Datei ist vielleicht beschädigt.",
+  "attach.unpacksTooLarge": "{name} wird entpackt zu groß; die Datei wurde nicht angehängt.",
   "attach.slow": "{name} zu lesen hat zu lange gedauert; die Datei wurde nicht angehängt.",
   "attach.tooLong": "Dateien und Chat passen zusammen nicht mehr: etwa {needed} von {limit} Token.",
   "attach.aloneTooLong": "Die Dateien sind zu lang: etwa {needed} von {limit} Token.",

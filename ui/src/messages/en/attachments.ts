@@ -33,6 +33,7 @@ export const attachments = {
   "attach.encrypted":
     "{name} is protected with a password. Save a copy without it, and attach that.",
   "attach.damaged": "{name} cannot be read as a PDF: it may be damaged.",
+  "attach.unpacksTooLarge": "{name} unpacks to more than can be read, so it was not attached.",
   "attach.slow": "{name} took too long to read, so it was not attached.",
   "attach.tooLong": "Files and chat no longer fit together: about {needed} of {limit} tokens.",
   "attach.aloneTooLong": "The files are too long: about {needed} of {limit} tokens.",
