@@ -96,7 +96,7 @@ test-openai: setup-tests $(PAGE) ## ask a local server with the openai package f
 # A stable compiler has sanitisers too, if it is told that it is not one.
 test-sanitized: setup-tests ## test kernels and packing under the address sanitiser (Linux on x86-64)
 	RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=$(CARGO_TARGET_DIR)/sanitized \
-		cargo test --locked -p foretoken-engine --lib --target x86_64-unknown-linux-gnu forward::
+		cargo test --locked -p foretoken-forward --lib --target x86_64-unknown-linux-gnu
 
 # The linker and the emulator that cargo uses for ARM.
 ARM := aarch64-unknown-linux-gnu
@@ -104,7 +104,7 @@ test-arm: setup-tests ## test the NEON kernels against their plain versions, on 
 	@scripts/setup.sh arm
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
 	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
-		cargo test --locked -p foretoken-engine --lib --target $(ARM) forward::cpu
+		cargo test --locked -p foretoken-forward --lib --target $(ARM) cpu::
 
 # TARGETS="x86_64-pc-windows-gnu" checks for one alone.
 TARGETS :=

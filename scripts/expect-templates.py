@@ -13,7 +13,7 @@ import jinja2
 import jinja2.ext
 import jinja2.sandbox
 
-FOLDER = Path("crates/engine/src/model/template/expected")
+FOLDER = Path("crates/model/src/template/expected")
 TEMPLATES = Path("tests/data/templates")
 
 

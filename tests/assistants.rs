@@ -8,19 +8,19 @@ use std::sync::Arc;
 use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device, Tensor};
 use foretoken_engine::decoder::{Progress, Request};
-use foretoken_engine::device::DeviceChoice;
 use foretoken_engine::draft::{DraftRequest, Drafter, HeadDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::error::{Error, Result};
-use foretoken_engine::forward::{Features, HeadInput, Model, Taps, TensorModel, Want};
 use foretoken_engine::governor::Plans;
-use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::{DraftSource, Form, Host, Session, ThisComputer};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::device::DeviceChoice;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, HeadInput, Model, Taps, TensorModel, Want};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelSource, Renderer};
 use foretoken_tests::{RandomAssistant, RandomFamily, family, loaded};
 
 use crate::invariance::difference;
@@ -276,7 +276,7 @@ fn refused(target: &ModelSource, change: impl Fn(&mut RandomAssistant)) -> Vec<E
     change(&mut assistant);
     let loads = |source: Result<ModelSource>| {
         let source = source?.for_target(target)?;
-        let model = foretoken_engine::forward::load(&source, &foretoken_engine::device::Device::Cpu)?;
+        let model = foretoken_forward::load(&source, &foretoken_forward::device::Device::Cpu)?;
         HeadDrafter::new(&source, model, &[])
     };
     [assistant.folder(folder.path()), assistant.gguf(folder.path(), GgmlDType::F32)]

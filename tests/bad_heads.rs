@@ -6,14 +6,14 @@ use std::path::Path;
 use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device, Tensor};
 use foretoken_engine::draft::HeadDrafter;
-use foretoken_engine::error::{Error, Result};
-use foretoken_engine::forward::load;
-use foretoken_engine::model::{ModelConfig, ModelSource};
+use foretoken_forward::load;
+use foretoken_model::error::{Error, Result};
+use foretoken_model::{ModelConfig, ModelSource};
 use foretoken_tests::{Flags, RandomHead, family};
 
 fn opened(head: Result<ModelSource>, target: &ModelSource) -> Result<HeadDrafter> {
     let head = head?.for_target(target)?;
-    HeadDrafter::new(&head, load(&head, &foretoken_engine::device::Device::Cpu)?, &[])
+    HeadDrafter::new(&head, load(&head, &foretoken_forward::device::Device::Cpu)?, &[])
 }
 
 /// What is said of a head that was made for a target with `config` and changed afterwards, in the forms in which such

@@ -11,15 +11,15 @@ use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, NgramDrafter, head_drafter};
-use foretoken_engine::forward::{CpuModel, Features, HeadInput, Model, TensorModel, Want, catch_up_with};
 use foretoken_engine::governor::Plans;
-use foretoken_engine::model::ModelSource;
 use foretoken_engine::penalties::Penalties;
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{CpuModel, Features, HeadInput, Model, TensorModel, Want, catch_up_with};
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_tests::{
     BLOCK_ROWS, BlockKind, MASK, RandomBlockHead, chat_prompt, decoder, family, loaded, made_up, repository,
     starter_target,

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
+use foretoken_model::sampling::Sampling;
 use foretoken_store::Store;
 use foretoken_tests::window::Window;
 use foretoken_tests::{repository, without_smollm2};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use fantoccini::key::Key;
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{Outcome, Round};
+use foretoken_model::sampling::Sampling;
 use foretoken_store::Store;
 use foretoken_tests::animation::Animation;
 use foretoken_tests::endless_model;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use foretoken_engine::accept::{Guess, Guesses, Verdict, accept};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::forward::Row;
 use foretoken_engine::penalties::Penalties;
 use foretoken_engine::random::Randomness;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Verification;
-use foretoken_engine::token::TokenId;
+use foretoken_forward::Row;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use proptest::prelude::*;
 
 const VOCABULARY: usize = 3;

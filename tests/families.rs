@@ -11,13 +11,13 @@ use candle_nn::VarBuilder;
 use candle_transformers::models::{gemma3, llama, mistral, phi3, qwen2, qwen3, qwen3_moe};
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::draft::{Drafters, ModelDrafter, Vocabulary};
-use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::{Speculation, Tree};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::cpu::Isa;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{CpuModel, Model, TensorModel, Want};
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use foretoken_tests::{
     RandomFamily, families, family, in_candle, instruction_sets, loaded, loaded_with, logits_in_chunks,
 };

@@ -7,7 +7,7 @@ use std::path::Path;
 use candle_core::quantized::QTensor;
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::{Device, Tensor};
-use foretoken_engine::format::{Format, random_blocks};
+use foretoken_model::format::{Format, random_blocks};
 
 /// A tensor as the file holds it.
 pub struct Stored {

@@ -9,11 +9,11 @@ use candle_core::quantized::GgmlDType;
 use candle_core::{DType, Device, Tensor};
 use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::draft::{Drafters, NgramDrafter};
-use foretoken_engine::forward::{Model, TensorModel, Want, catch_up, rewind};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::Sampling;
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, TensorModel, Want, catch_up, rewind};
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use foretoken_tests::{family, loaded, logits_in_chunks, recent, repository};
 use serde_json::json;
 

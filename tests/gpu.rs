@@ -12,15 +12,15 @@ use std::sync::Arc;
 use candle_core::DType;
 use candle_core::quantized::GgmlDType;
 use foretoken_engine::decoder::{Decoder, Request};
-use foretoken_engine::device::Device;
 use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, Vocabulary};
-use foretoken_engine::format::Format;
-use foretoken_engine::forward::{LogitSubset, Model, Taps, Want, load};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::device::Device;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{LogitSubset, Model, Taps, Want, load};
+use foretoken_model::ModelSource;
+use foretoken_model::format::Format;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_tests::{
     EVEN, ODD, chat_prompt, families, family, gpu, logits_in_chunks, on_the_gpu, shaped_model, starter_draft,
     starter_target,

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use candle_core::DType;
 use candle_core::quantized::GgmlDType;
 use foretoken_engine::decoder::{Decoder, Progress, Request};
-use foretoken_engine::device::Device;
 use foretoken_engine::draft::{Drafters, head_drafter};
-use foretoken_engine::forward::{Features, HeadInput, Model, Taps, Want, load};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::device::Device;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, HeadInput, Model, Taps, Want, load};
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_tests::{
     BLOCK_ROWS, BlockKind, Flags, MASK, RandomBlockHead, RandomHead, chat_prompt, family, gpu, made_up,
     on_the_gpu, starter_target,

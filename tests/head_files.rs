@@ -8,9 +8,9 @@ use std::path::Path;
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
 use candle_core::{Device, Tensor};
-use foretoken_engine::error::Result;
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::token::TokenId;
+use foretoken_model::ModelSource;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
 use serde_json::Value as Json;
 
 pub const INTERMEDIATE: usize = 352;

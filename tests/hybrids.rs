@@ -1,7 +1,7 @@
 //! Recurrent layers or latents and experts in one model: LFM2 with experts, Granite 4, and GLM-4.7-Flash.
 
 use candle_core::{DType, Device};
-use foretoken_engine::forward::TensorModel;
+use foretoken_forward::TensorModel;
 use foretoken_tests::{RandomFamily, family, loaded, logits_in_chunks};
 use serde_json::json;
 

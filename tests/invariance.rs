@@ -4,12 +4,12 @@
 use candle_core::quantized::gguf_file;
 use candle_core::{Device, Tensor};
 use candle_transformers::models::quantized_llama::ModelWeights;
-use foretoken_engine::format::Format;
-use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{CpuModel, Model, TensorModel, Want};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::cpu::Isa;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{CpuModel, Model, TensorModel, Want};
+use foretoken_model::ModelSource;
+use foretoken_model::format::Format;
+use foretoken_model::token::TokenId;
 use foretoken_tests::{
     EVEN, ODD, instruction_sets, loaded, loaded_with, logits_in_chunks, random_model, shaped_model,
     starter_target,

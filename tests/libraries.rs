@@ -33,7 +33,10 @@ fn a_program_that_looks_for_libraries_elsewhere_is_refused_and_one_that_looks_be
     {
         for tags in ["--enable-new-dtags", "--disable-new-dtags"] {
             let said = linked(&[&format!("-Wl,{tags},-rpath,{elsewhere}")]);
-            assert!(said.is_some_and(|said| said.contains("looks for libraries in")), "{elsewhere} {tags}");
+            assert!(
+                said.is_some_and(|said| said.contains("searches for libraries in")),
+                "{elsewhere} {tags}"
+            );
         }
     }
 }

@@ -15,15 +15,15 @@ use foretoken_engine::draft::{
     Vocabulary,
 };
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::error::{Error, Result};
-use foretoken_engine::forward::{Model, Pass, Want, catch_up};
-use foretoken_engine::model::{ModelConfig, ModelSource, Tokenizer};
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Staged, Threshold, Tree};
-use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::{Finish, LengthReason, Outcome};
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, Pass, Want, catch_up};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelConfig, ModelSource, Tokenizer};
 use foretoken_tests::{
     assert_same, chat_prompt, decoder, loaded, model_drafter, on_gpu, starter_draft, starter_target,
     tensors_on,

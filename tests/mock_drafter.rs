@@ -9,13 +9,13 @@ use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Progress, Reply, Request};
 use foretoken_engine::draft::{Cost, Draft, DraftRequest, Drafter, Drafters, NgramDrafter, Observation};
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::error::{Error, Result};
-use foretoken_engine::forward::Taps;
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
-use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::LengthReason;
+use foretoken_forward::Taps;
+use foretoken_model::error::{Error, Result};
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use foretoken_tests::{chat_prompt, decoder, starter_target};
 
 /// Tokens that the drafter observed.

@@ -146,7 +146,7 @@ fn without_a_network_it_says_so_and_does_not_fail() {
     let bench = Bench::new();
     let said = bench.run(NOWHERE, NOWHERE);
     let last = said.lines().last().unwrap();
-    assert!(last.contains("starts with its tiny starter model") && last.contains("onnect"), "{last}");
+    assert!(last.contains("uses its tiny starter model") && last.contains("onnect"), "{last}");
     assert!(bench.files().is_empty(), "{:?}", bench.files());
 }
 
@@ -199,10 +199,10 @@ fn what_arrives_damaged_is_never_put_in_place() {
     let bench = Bench::new();
     bench.hub.set(Faults { wrong_byte: Some(SIZE as u64 / 2), ..Faults::default() });
     let said = bench.run(NOWHERE, &bench.hub.url);
-    assert!(said.contains("the file arrived damaged, its SHA-256 is "), "{said}");
+    assert!(said.contains("the downloaded file is damaged, its SHA-256 is "), "{said}");
     assert!(bench.files().is_empty(), "{:?}", bench.files());
     let said = bench.run(&bench.pypi(), NOWHERE);
-    assert!(said.contains("the file arrived damaged"), "{said}");
+    assert!(said.contains("the downloaded file is damaged"), "{said}");
     assert!(bench.files().is_empty(), "{:?}", bench.files());
 }
 

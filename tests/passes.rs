@@ -8,14 +8,14 @@ use candle_core::quantized::GgmlDType;
 use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::draft::{Drafters, ModelDrafter, Vocabulary};
-use foretoken_engine::error::Result;
-use foretoken_engine::forward::cpu::Isa;
-use foretoken_engine::forward::{Features, Model, Pass, Taps, TensorModel, Want, catch_up, load, rewind};
-use foretoken_engine::model::{ModelConfig, ModelSource};
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::{Speculation, Staged, Tree};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::cpu::Isa;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, Model, Pass, Taps, TensorModel, Want, catch_up, load, rewind};
+use foretoken_model::error::Result;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelConfig, ModelSource};
 use foretoken_tests::{chat_prompt, families, loaded, loaded_with, starter_draft, starter_target};
 
 use crate::invariance::difference;
@@ -243,7 +243,7 @@ fn features_on_the_cpu_are_those_on_tensors() {
         let mut tensors = TensorModel::exact(&source, &Device::Cpu).unwrap();
         let expected = features_in_chunks(&mut tensors, &tokens(), 9);
         let found = features_in_chunks(
-            load(&source, &foretoken_engine::device::Device::Cpu).unwrap().as_mut(),
+            load(&source, &foretoken_forward::device::Device::Cpu).unwrap().as_mut(),
             &tokens(),
             9,
         );

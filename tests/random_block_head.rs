@@ -9,8 +9,8 @@ use std::path::Path;
 use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::{GgmlDType, QTensor};
-use foretoken_engine::model::{ModelConfig, ModelSource};
-use foretoken_engine::token::TokenId;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelConfig, ModelSource};
 use serde_json::{Value as Json, json};
 
 use crate::head_files::{
@@ -172,7 +172,7 @@ impl RandomBlockHead {
     ///
     /// # Errors
     /// Those of [`ModelSource::open`].
-    pub fn try_authors(&self, path: &Path) -> foretoken_engine::error::Result<ModelSource> {
+    pub fn try_authors(&self, path: &Path) -> foretoken_model::error::Result<ModelSource> {
         let mut config = self.layers();
         let outputs: Vec<usize> = self.entering.iter().map(|layer| layer - 1).collect();
         let own = json!({ "mask_token_id": MASK, "target_layer_ids": outputs });
@@ -222,7 +222,7 @@ impl RandomBlockHead {
         self.write(path, "speculators", &config).unwrap()
     }
 
-    fn write(&self, path: &Path, form: &str, config: &Json) -> foretoken_engine::error::Result<ModelSource> {
+    fn write(&self, path: &Path, form: &str, config: &Json) -> foretoken_model::error::Result<ModelSource> {
         let folder = path.join(format!("{form} {:?}", self.kind));
         let tensors = self.tensors.clone().into_iter().collect();
         let guessed = self.kind.is_reduced().then_some((&self.guessed[..], self.vocabulary));

@@ -8,9 +8,9 @@ use std::path::Path;
 use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
 use candle_core::quantized::{GgmlDType, QTensor};
-use foretoken_engine::error::Result;
-use foretoken_engine::model::{ModelConfig, ModelSource};
-use foretoken_engine::token::TokenId;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelConfig, ModelSource};
 use serde_json::{Value as Json, json};
 
 use crate::head_files::{

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::{DType, Device, Tensor};
-use foretoken_engine::format::Format;
-use foretoken_engine::model::ModelSource;
+use foretoken_model::ModelSource;
+use foretoken_model::format::Format;
 
 use crate::byte_level_tokens;
 use crate::gguf_file::{self, Stored};

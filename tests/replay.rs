@@ -7,12 +7,12 @@ use std::sync::Arc;
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, NgramDrafter, replay_for};
-use foretoken_engine::forward::Model;
-use foretoken_engine::model::ModelSource;
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
-use foretoken_engine::token::TokenId;
+use foretoken_forward::Model;
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_tests::{loaded, starter_target};
 
 /// Runs the target over `context` for the drafter, from where its cache differs.

@@ -11,13 +11,13 @@ use std::time::Instant;
 
 use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
-use foretoken_engine::error::Result;
-use foretoken_engine::forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
-use foretoken_engine::model::ModelConfig;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::{Speculation, Staged, Tree};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
+use foretoken_model::ModelConfig;
+use foretoken_model::error::Result;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use foretoken_tests::{loaded, starter_target};
 
 /// Counts the bytes that are asked for.

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use foretoken_engine::forward::Want;
-use foretoken_engine::model::{ModelSource, Special};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::Want;
+use foretoken_forward::tree::TokenTree;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelSource, Special};
 use foretoken_tests::{loaded, starter_target, write_starter_folder};
 
 const TEXT: &str = "Once upon a time there was a little fox who lived near the river. Every morning the fox went to \
@@ -55,7 +55,7 @@ fn a_folder_of_safetensors_is_described_as_its_gguf_file_is() {
     let folder = tempfile::tempdir().unwrap();
     let (source, gguf) = (starter_in(folder.path()), starter_target());
     let (found, expected) = (source.config().unwrap(), gguf.config().unwrap());
-    let shape = |config: &foretoken_engine::model::ModelConfig| {
+    let shape = |config: &foretoken_model::ModelConfig| {
         (
             config.depth(),
             config.heads,

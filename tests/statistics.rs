@@ -8,9 +8,9 @@ use foretoken_engine::accept::{Guess, Guesses, accept};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::random::{Generator, Randomness};
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::Verification;
-use foretoken_engine::token::TokenId;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 
 const DRAWS: usize = 1_000_000;
 const VOCABULARY: u32 = 50;

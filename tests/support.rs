@@ -1,9 +1,9 @@
 //! README's table of the models and draft heads that each engine runs, against the engines themselves.
 
 use candle_core::{DType, Device};
-use foretoken_engine::forward::gpu::unsupported;
-use foretoken_engine::forward::{CpuModel, TensorModel};
-use foretoken_engine::model::ModelSource;
+use foretoken_forward::gpu::unsupported;
+use foretoken_forward::{CpuModel, TensorModel};
+use foretoken_model::ModelSource;
 use foretoken_tests::{
     BlockKind, Flags, RandomAssistant, RandomBlockHead, RandomFamily, RandomHead, families, family,
     repository,

@@ -7,12 +7,12 @@ use candle_core::Device;
 use foretoken_engine::check::{compare, difference};
 use foretoken_engine::decoder::{Decoder, Reply, Request};
 use foretoken_engine::draft::{Drafter, Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
-use foretoken_engine::format::Format;
-use foretoken_engine::forward::{LogitSubset, Model, Row, TensorModel, Want};
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Staged, Tree};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{LogitSubset, Model, Row, TensorModel, Want};
+use foretoken_model::format::Format;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_tests::{
     chat_prompt, logits_in_chunks, random_model, starter_draft, starter_target, tensors_on,
 };

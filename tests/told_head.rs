@@ -11,14 +11,14 @@ use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::draft::{Drafter, Drafters, Ground, HeadDrafter, NgramDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::error::Result;
-use foretoken_engine::forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
-use foretoken_engine::model::ModelConfig;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation, Tree};
-use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::{Drafted, Outcome};
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
+use foretoken_model::ModelConfig;
+use foretoken_model::error::Result;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_tests::{Flags, RandomHead, loaded, starter_target};
 
 /// After how many positions the made-up target begins anew: a prime, so that no step but one keeps its order.

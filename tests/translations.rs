@@ -1,7 +1,7 @@
 //! The programs for GPUs, as what each kind of driver is handed: SPIR-V for Vulkan, MSL for Metal, HLSL for DX12. No GPU
 //! is needed for it. Whether drivers then compute rightly is measured when one is opened.
 
-use foretoken_engine::forward::gpu::programs;
+use foretoken_forward::gpu::programs;
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
 use naga::{BinaryOperator, Expression, Function, Handle, Module, ScalarKind, ShaderStage, UnaryOperator};

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 
 use foretoken_engine::decoder::Request;
 use foretoken_engine::draft::{Drafters, Ground, ModelDrafter, Trial, Vocabulary};
-use foretoken_engine::error::Error;
-use foretoken_engine::forward::load;
-use foretoken_engine::model::{ModelSource, Tokenizer};
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
-use foretoken_engine::token::TokenId;
+use foretoken_forward::load;
+use foretoken_model::error::Error;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelSource, Tokenizer};
 use foretoken_tests::{chat_prompt, decoder, loaded, model_drafter, starter_draft, starter_target};
 
 /// A story that the starter has told, with its question.
@@ -96,7 +96,7 @@ fn loading_is_watched_from_the_first_byte_and_can_be_cancelled() {
             if heard.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }))
     };
-    let device = foretoken_engine::device::Device::Cpu;
+    let device = foretoken_forward::device::Device::Cpu;
     load(&watched(usize::MAX), &device).unwrap();
     let whole = std::mem::take(&mut *heard.lock().unwrap());
     assert!(whole.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 == pair[1].1));

@@ -47,15 +47,16 @@ async fn dead_places(variables: &[(&str, &str)]) -> Vec<&'static str> {
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         let middle = window.page.execute(MARK, vec![json!(place)]).await.unwrap();
         let [x, y] = serde_json::from_value::<[f64; 2]>(middle).unwrap();
-        window.turn_wheel(x, y, 3);
         let script = "return document.querySelector('[data-wheeled]').scrollTop";
         let started = std::time::Instant::now();
+        // On a busy machine the window may not be where the pointer is yet.
         let scrolled = loop {
+            window.turn_wheel(x, y, 3);
+            tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             let top = window.page.execute(script, vec![]).await.unwrap().as_f64().unwrap();
-            if top > 0.0 || started.elapsed() > std::time::Duration::from_secs(3) {
+            if top > 0.0 || started.elapsed() > std::time::Duration::from_secs(10) {
                 break top;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         };
         if scrolled == 0.0 {
             dead.push(name);

@@ -11,9 +11,9 @@ use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use foretoken_engine::forward::{CpuModel, LogitSubset, Model, Taps, Want};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{CpuModel, LogitSubset, Model, Taps, Want};
+use foretoken_model::ModelSource;
 use half::f16;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
-use foretoken_engine::token::TokenId;
+use foretoken_model::token::TokenId;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -9,13 +9,13 @@ use std::path::Path;
 use std::time::Instant;
 
 use foretoken_engine::context::{After, Context};
-use foretoken_engine::forward::{CpuModel, Model, Want};
-use foretoken_engine::model::{ModelSource, Renderer, Tokenizer};
 use foretoken_engine::sampler::Sampler;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Form;
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{CpuModel, Model, Want};
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelSource, Renderer, Tokenizer};
 
 use crate::text::{Prompt, Text, lines};
 
@@ -71,7 +71,7 @@ impl Branch {
         number: usize,
         prompt: &Prompt,
         turn: &Turn,
-        tokens: impl Fn(&str) -> foretoken_engine::error::Result<Vec<TokenId>>,
+        tokens: impl Fn(&str) -> foretoken_model::error::Result<Vec<TokenId>>,
     ) -> Result<Self, Box<dyn Error>> {
         let sampler = |temperature| {
             Sampler::new(&Sampling { temperature, seed: Some(number as u32), ..Sampling::default() })

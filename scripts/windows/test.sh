@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 TARGET=x86_64-pc-windows-gnu
 SUITES="--lib --test app --test kill --test download --test crash --test erased"
 # Wine has no software GPU, which these tests need.
-WITHOUT_GPU="--skip forward::gpu::tests --skip forward::gpu::faults --skip whose_gpu_is_lost_or_hangs
+WITHOUT_GPU="--skip gpu::tests --skip gpu::faults --skip whose_gpu_is_lost_or_hangs
     --skip larger_than_the_gpus_memory --skip a_cache_that_cannot_grow_ends_the_reply"
 log=${CARGO_TARGET_DIR:-target}/windows-tests.log
 

@@ -10,10 +10,10 @@ use foretoken_app::ipc::{
     PRESET_NAME, Settings, TEXT_SIZE, ViewState,
 };
 use foretoken_app::presets::BUILT_IN;
-use foretoken_engine::model::Thinking;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
 use foretoken_engine::trace::SAME_SPEED;
 use foretoken_library::catalogue;
+use foretoken_model::Thinking;
 use serde_json::json;
 
 /// A command's declaration, with its types as written in Rust.

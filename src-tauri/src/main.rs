@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 
-use foretoken_engine::model::template::{Bounded, serve_if_asked};
+use foretoken_model::template::{Bounded, serve_if_asked};
 
 /// Limits this program's memory while it renders chat templates, and only then.
 #[global_allocator]

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use foretoken_app::App;
 use foretoken_app::ipc::{EnginePhase, EngineStatus, ErrorCode, Settings};
-use foretoken_engine::model::Renderer;
 use foretoken_engine::session::ThisComputer;
 use foretoken_library::Folders;
+use foretoken_model::Renderer;
 use foretoken_tests::write_starter_folder;
 
 const PATIENCE: Duration = Duration::from_secs(120);

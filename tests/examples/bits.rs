@@ -10,10 +10,10 @@ use candle_core::DType;
 use candle_core::quantized::GgmlDType;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::draft::{Drafter, Drafters, NgramDrafter, RecyclingDrafter, head_drafter};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::{Speculation, Tree};
-use foretoken_engine::token::TokenId;
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_tests::{
     BlockKind, Flags, RandomAssistant, RandomBlockHead, RandomHead, chat_prompt, decoder, families, family,
     loaded, logits_in_chunks, model_drafter, repository, smollm2, starter_target,

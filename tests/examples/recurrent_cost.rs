@@ -5,8 +5,8 @@
 use std::path::Path;
 use std::time::Instant;
 
-use foretoken_engine::forward::{CpuModel, Model, Want};
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{CpuModel, Model, Want};
 use foretoken_tests::qwen35_9b;
 
 /// How often each pass is measured, in turns with the others.

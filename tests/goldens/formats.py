@@ -4,11 +4,11 @@
     python -m venv venv && venv/bin/pip install gguf==0.19.0 safetensors
     venv/bin/python tests/goldens/formats.py
 
-formats.safetensors, which crates/engine/src/format/tests.rs compares with, holds for each format `<name>` random blocks
+formats.safetensors, which crates/model/src/format/tests.rs compares with, holds for each format `<name>` random blocks
 `<name> blocks` [BLOCKS, bytes], the weights `<name>` of the first two of them as ggml reads these, and `<name> sum`: the
 wrapping sum of the bits of all weights, each times the odd number 2 * index + 1. Zeros have no sign here.
 
-crates/engine/src/format/grids.bin holds the grids of the formats whose weights are not stored one by one, in the order
+crates/model/src/format/grids.bin holds the grids of the formats whose weights are not stored one by one, in the order
 of GRIDS: a number of 16 bits for each entry, whose first weight is in its lowest bits, as an index into LEVELS.
 """
 from pathlib import Path
@@ -19,7 +19,7 @@ from safetensors.numpy import save_file
 
 BLOCKS = 48
 HERE = Path(__file__).parent
-ENGINE = HERE.parent.parent / "crates/engine/src/format"
+ENGINE = HERE.parent.parent / "crates/model/src/format"
 # Where a block has numbers of half precision.
 HALVES = {
     "Q2_K": [80, 82], "Q3_K": [108], "IQ1_S": [0], "IQ1_M": [], "IQ2_XXS": [0], "IQ2_XS": [0], "IQ2_S": [0],

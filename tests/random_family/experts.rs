@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::{Device, Tensor};
-use foretoken_engine::format::Format;
-use foretoken_engine::model::ModelSource;
+use foretoken_model::ModelSource;
+use foretoken_model::format::Format;
 use serde_json::json;
 
 use super::{HEADS, HIDDEN, KV_HEADS, RandomFamily, random};

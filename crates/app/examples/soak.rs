@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use foretoken_app::App;
 use foretoken_app::ipc::{ArenaRequest, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, EngineStatus, Settings, Setup};
-use foretoken_engine::model::Renderer;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::session::ThisComputer;
 use foretoken_engine::speculation::Speculation;
 use foretoken_library::{Folders, SMOLLM2, STARTER, STARTER_DRAFT};
+use foretoken_model::Renderer;
+use foretoken_model::sampling::{Mode, Sampling};
 
 const PATIENCE: Duration = Duration::from_secs(300);
 

@@ -4,11 +4,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use foretoken_engine::device::free_memory;
-use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_engine::trace::Round;
+use foretoken_forward::device::free_memory;
 use foretoken_library::{Folders, Library, Secrets};
+use foretoken_model::{ModelSource, Renderer};
 use foretoken_store::Store;
 
 use crate::cancel::{JobSlot, Latest};
@@ -213,7 +213,7 @@ impl App {
         let added = InstalledModel::added(&path);
         let looked = Inspections::default().one(&path, move || {
             ModelSource::open(&added.path)?.config()?;
-            Ok::<_, foretoken_engine::Error>(added.entry())
+            Ok::<_, foretoken_model::Error>(added.entry())
         });
         let entry = looked.map_err(|problem| CommandError::new(ErrorCode::BadModel, problem.reason))??;
         let id = entry.id.clone();

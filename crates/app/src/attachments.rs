@@ -1,7 +1,7 @@
 //! Attachments of questions: their limits, their place in the prompt, and their token counts.
 
-use foretoken_engine::model::{Special, Tokenizer};
 use foretoken_engine::trace::Summary;
+use foretoken_model::{Special, Tokenizer};
 use foretoken_store as store;
 
 use crate::app::App;
@@ -131,7 +131,7 @@ impl App {
         }
         let text = text.trim().to_owned();
         if text.is_empty() && files.is_empty() {
-            return Err(foretoken_engine::Error::EmptyPrompt.into());
+            return Err(foretoken_model::Error::EmptyPrompt.into());
         }
         Ok(Question { text, attached: files })
     }

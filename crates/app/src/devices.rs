@@ -1,8 +1,8 @@
 //! Devices in the settings. They are looked for only when the list is opened, because that wakes
 //! GPUs: first their names, then the probe result of each GPU, which has to be opened.
 
-use foretoken_engine::device::{CPU_INSTEAD, DeviceChoice, GpuName, Opened, Problem};
 use foretoken_engine::session::Hardware;
+use foretoken_forward::device::{CPU_INSTEAD, DeviceChoice, GpuName, Opened, Problem};
 
 use crate::ipc::{DeviceOption, Settings};
 use crate::observable::Observable;

@@ -26,9 +26,9 @@ mod worker;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use foretoken_engine::model::{ChatMessage, Tokenizer};
 use foretoken_engine::session::{Hardware, Host};
 use foretoken_library::Secrets;
+use foretoken_model::{ChatMessage, Tokenizer};
 use foretoken_server::Writer;
 
 use self::job::Job;

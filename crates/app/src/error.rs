@@ -24,9 +24,9 @@ pub fn bad_setting(name: &str, expected: &str, found: impl Display) -> CommandEr
     CommandError::new(ErrorCode::BadSetting, format!("{name}: expected {expected}, found {found}."))
 }
 
-impl From<foretoken_engine::Error> for CommandError {
-    fn from(error: foretoken_engine::Error) -> Self {
-        use foretoken_engine::Error;
+impl From<foretoken_model::Error> for CommandError {
+    fn from(error: foretoken_model::Error) -> Self {
+        use foretoken_model::Error;
         let code = match &error {
             Error::EmptyPrompt => ErrorCode::EmptyPrompt,
             Error::PromptTooLong { .. } => ErrorCode::PromptTooLong,

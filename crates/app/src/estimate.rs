@@ -1,7 +1,7 @@
 //! Estimates of token counts.
 
-use foretoken_engine::model::Tokenizer;
-use foretoken_engine::token::TokenId;
+use foretoken_model::Tokenizer;
+use foretoken_model::token::TokenId;
 
 /// Bytes per token without a tokenizer: about the average of English.
 const BYTES_PER_TOKEN: usize = 4;

@@ -1,6 +1,6 @@
 //! Converts stored messages to the chat that a model replies to.
 
-use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Role};
 use foretoken_store as store;
 
 /// Returns the messages from `seen_from` on, if it is set.

@@ -1,7 +1,7 @@
 //! Memory: its use, and whether a model fits. The engine knows the needs of installed models;
 //! others are estimated.
 
-use foretoken_engine::device::{GpuMemory, free_memory};
+use foretoken_forward::device::{GpuMemory, free_memory};
 use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, get_current_pid};
 
 use crate::ipc::MemoryUse;

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use foretoken_engine::compat::{self, Compatibility, Method};
-use foretoken_engine::model::{Description, ModelSource, Tokenizer};
-use foretoken_engine::recommended::Recommended;
 use foretoken_library::{
     CatalogueFamily, Installed, Kind, Library, STARTER, STARTER_DRAFT, catalogue, is_known_pair,
     makers_sampling,
 };
+use foretoken_model::recommended::Recommended;
+use foretoken_model::{Description, ModelSource, Tokenizer};
 
 use crate::drafts::Candidate;
 use crate::error::Result;
@@ -330,8 +330,8 @@ fn gone(path: &Path) -> Problem {
     Problem { short: "not found".to_owned(), reason }
 }
 
-impl From<foretoken_engine::Error> for Problem {
-    fn from(error: foretoken_engine::Error) -> Self {
+impl From<foretoken_model::Error> for Problem {
+    fn from(error: foretoken_model::Error) -> Self {
         Self { short: error.short().to_owned(), reason: error.to_string() }
     }
 }

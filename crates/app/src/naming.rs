@@ -1,6 +1,6 @@
 //! Titles for conversations that are still named after their first words.
 
-use foretoken_engine::model::Role;
+use foretoken_model::Role;
 
 use crate::app::App;
 use crate::error::Result;

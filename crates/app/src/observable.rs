@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use foretoken_engine::device::DeviceChoice;
-use foretoken_engine::sampling::ModelPenalties;
+use foretoken_forward::device::DeviceChoice;
+use foretoken_model::sampling::ModelPenalties;
 
 use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, Why};
 use crate::lock::lock;

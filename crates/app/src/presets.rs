@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use foretoken_engine::recommended::Recommended;
+use foretoken_model::recommended::Recommended;
 
 use crate::error::{Result, bad_setting};
 use crate::ipc::{ModelEntry, PRESET_NAME, Preset, PresetValues, Settings};
@@ -112,7 +112,7 @@ pub(crate) fn validate(presets: &[Preset]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use foretoken_engine::sampling::Sampling;
+    use foretoken_model::sampling::Sampling;
 
     use super::*;
     use crate::ipc::ErrorCode;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use foretoken_engine::forward::Bandwidth;
+use foretoken_forward::Bandwidth;
 use foretoken_library::{self as library, Pair, Purpose, pairs};
 
 use crate::ipc::{CatalogueFamily, CatalogueModel, Recommendation, RecommendationKind};

@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::{Finish, Round, Summary};
+use foretoken_model::ChatMessage;
 
 use crate::cancel::Cancel;
 use crate::error::Result;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::{Finish, Round, Speedup, SpeedupMeter};
+use foretoken_model::ChatMessage;
 use foretoken_store::{self as store, Store};
 
 use crate::app::App;

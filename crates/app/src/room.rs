@@ -1,7 +1,7 @@
 //! Conversations that exceed the model's context: the oldest turns are dropped from the context, by
 //! the user or by the settings. They stay in the conversation and can be included again.
 
-use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Role};
 use foretoken_store as store;
 
 use crate::app::App;

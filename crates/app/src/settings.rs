@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use foretoken_engine::device::DeviceChoice;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
+use foretoken_forward::device::DeviceChoice;
 use foretoken_library::{Library, SMOLLM2};
+use foretoken_model::sampling::Sampling;
 use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_store::Store;
 use serde_json::{Map, Value, json};

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use foretoken_engine::forward::Bandwidth;
 use foretoken_engine::trace::Summary;
+use foretoken_forward::Bandwidth;
 use foretoken_library::{Folders, SavedStats};
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Titles written by a model: the request, and how a title is extracted from the answer.
 
-use foretoken_engine::model::{ChatMessage, Role, Thinking};
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::trace::Finish;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::{ChatMessage, Role, Thinking};
 use foretoken_store::{LONGEST_TITLE, title_from};
 
 use crate::cancel::Cancel;

@@ -36,16 +36,16 @@ use foretoken_app::ipc::{
 };
 use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
-use foretoken_engine::device::{Candidate, DeviceChoice, Opened, Problem};
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::format::Format;
-use foretoken_engine::forward::Model;
-use foretoken_engine::model::{ModelSource, Renderer};
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::trace::{Finish, Round};
+use foretoken_forward::Model;
+use foretoken_forward::device::{Candidate, DeviceChoice, Opened, Problem};
 use foretoken_library::Folders;
+use foretoken_model::format::Format;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::{ModelSource, Renderer};
 use foretoken_store::Store;
 use foretoken_tests::{
     Flags, RandomFamily, RandomHead, endless_model, family, large_model, random_model, starter_target,
@@ -618,7 +618,7 @@ impl Hardware for WithoutDrafts {
         ThisComputer.candidates()
     }
 
-    fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_engine::Result<Box<dyn Model>> {
+    fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_model::Result<Box<dyn Model>> {
         if source.path().to_str().unwrap().contains("draft") {
             return Err(candle_core::Error::Msg("the weights are damaged".to_owned()).into());
         }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use foretoken_engine::Error as EngineError;
+use foretoken_model::Error as EngineError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {

@@ -23,8 +23,8 @@ mod session;
 use std::process::ExitCode;
 
 use clap::Parser;
-use foretoken_engine::device;
-use foretoken_engine::model::template::{Bounded, serve_if_asked};
+use foretoken_forward::device;
+use foretoken_model::template::{Bounded, serve_if_asked};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 

@@ -1,7 +1,7 @@
 //! Loads the target and the draft for `chat` and `serve`: those named, or the default pair.
 
-use foretoken_engine::model::ModelSource;
 use foretoken_engine::session::{Form, Session};
+use foretoken_model::ModelSource;
 
 use crate::args::{DraftChoice, TalkArgs};
 use crate::error::Result;

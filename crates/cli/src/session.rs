@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use foretoken_engine::decoder::{Progress, Reply, Request};
 use foretoken_engine::governor::Knowledge;
-use foretoken_engine::model::{ModelSource, Renderer};
 use foretoken_engine::session::{
     Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
 };
 use foretoken_engine::trace::Round;
 use foretoken_library::{Folders, Library, SavedStats};
+use foretoken_model::{ModelSource, Renderer};
 
 use crate::args::{DraftChoice, PairDeviceArgs};
 use crate::error::Result;

@@ -4,9 +4,10 @@
 
 use std::ops::ControlFlow;
 
+use foretoken_model::error::{Error, Result};
+
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::draft::Drafters;
-use crate::error::{Error, Result};
 use crate::trace::Round;
 
 /// Maximum number of points of a curve.

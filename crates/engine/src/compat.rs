@@ -1,12 +1,12 @@
 //! Compatibility of a draft model's vocabulary with the target's, and of a draft head with its
 //! target, with reasons.
 
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelSource, Special, Tokenizer};
 use serde::Serialize;
 
 use crate::draft::Intersection;
-use crate::error::{Error, Result};
-use crate::model::{ModelSource, Special, Tokenizer};
-use crate::token::TokenId;
 
 /// Mapping of a draft's tokens to the target's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -228,8 +228,8 @@ mod tests {
     use candle_core::quantized::gguf_file::Value;
 
     use super::*;
-    use crate::model::ModelSource;
-    use crate::model::fixture::{Gguf, text};
+    use foretoken_model::ModelSource;
+    use foretoken_testkit::{Gguf, text};
 
     fn tokenizer(change: impl FnOnce(&mut Vec<Value>, &mut Vec<Value>)) -> Tokenizer {
         let mut gguf = Gguf::tiny();

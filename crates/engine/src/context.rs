@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::token::TokenId;
+use foretoken_model::token::TokenId;
 
 /// Number of cuts that are kept; a reader with an older mark compares everything.
 const MAX_CUTS: usize = 8;

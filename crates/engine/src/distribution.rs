@@ -1,10 +1,11 @@
 //! Probability distributions over tokens, and their computation from logits. Draws nothing.
 
-use crate::error::Result;
-use crate::forward::{LogitSubset, Row};
+use foretoken_forward::{LogitSubset, Row};
+use foretoken_model::error::Result;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+
 use crate::penalties::{Penalised, Penalty};
-use crate::sampling::Sampling;
-use crate::token::TokenId;
 
 /// Tokens with positive probability, ascending, and their probabilities, which sum to 1.
 #[derive(Debug, Clone, PartialEq)]

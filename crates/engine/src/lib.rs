@@ -1,13 +1,9 @@
-//! Foretoken's engine: speculative decoding of language models.
+//! Speculative decoding: drafters, acceptance rules, the loop of rounds and sessions.
 //!
-//! Independent of windows, network and database. The modules, from the bottom up:
-//! - [`token`], [`drafter_kind`], [`context`]: types that all others share, and the growing text
-//! - [`format`]: storage formats of weights and their blocks
-//! - [`model`]: a model on disk: configuration, weights, tokenizer, chat template
-//! - [`device`], [`forward`]: runs a model over a [`tree`] of tokens, with a cache that can be
-//!   rewound
-//! - [`sampling`], [`penalties`], [`distribution`], [`random`], [`sampler`]: from logits to a token
-//! - [`recommended`]: sampling settings that a model's makers recommend
+//! Independent of windows, network and database. `foretoken-model` reads models and
+//! `foretoken-forward` runs them. The modules, from the bottom up:
+//! - [`drafter_kind`], [`context`]: the kinds of drafters, and the growing text
+//! - [`penalties`], [`distribution`], [`random`], [`sampler`]: from logits to a token
 //! - [`speculation`]: settings of speculative decoding
 //! - [`draft`]: drafters: models, heads, n-grams, token recycling
 //! - [`governor`]: chooses draft lengths by measured costs and acceptance
@@ -27,24 +23,13 @@ pub mod check;
 pub mod compat;
 pub mod context;
 pub mod decoder;
-pub mod device;
 pub mod distribution;
 pub mod draft;
 pub mod drafter_kind;
-pub mod error;
-pub mod format;
-pub mod forward;
 pub mod governor;
-pub mod model;
 pub mod penalties;
 pub mod random;
-pub mod recommended;
 pub mod sampler;
-pub mod sampling;
 pub mod session;
 pub mod speculation;
-pub mod token;
 pub mod trace;
-pub mod tree;
-
-pub use error::{Error, Result};

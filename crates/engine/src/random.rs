@@ -1,12 +1,12 @@
 //! Randomness: a generator for the fastest mode, a counter-based one for the reproducible mode,
 //! and, in tests, an oracle that takes every branch.
 
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use crate::distribution::Distribution;
-use crate::sampling::{Mode, Sampling};
-use crate::token::TokenId;
 
 /// Random choices of speculative decoding.
 pub trait Randomness {

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
+use foretoken_forward::{LogitSubset, Row};
+use foretoken_model::error::Result;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
+
 use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::distribution::Distribution;
 use crate::drafter_kind::DrafterKind;
-use crate::error::Result;
-use crate::forward::{LogitSubset, Row};
 use crate::penalties::{Penalised, Penalties, PenaltyTokens};
 use crate::random::{Generator, Randomness};
-use crate::sampling::{Mode, Sampling};
-use crate::token::TokenId;
 
 #[derive(Debug)]
 pub struct Sampler {

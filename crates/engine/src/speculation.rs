@@ -1,10 +1,10 @@
 //! Drafting settings and their validation.
 
+use foretoken_model::error::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 use ts_rs::TS;
 
 use crate::drafter_kind::DrafterKind;
-use crate::error::{Error, Result};
 
 /// Longest draft: tokens on a path, and tokens of a tree.
 pub const MAX_DRAFT_LENGTH: usize = 16;

@@ -1,13 +1,13 @@
 //! Trace of a reply, round by round. Colours, statistics, replay, export and the text of a local
 //! reply are computed from it; this module measures and decides nothing.
 
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::drafter_kind::DrafterKind;
-use crate::sampling::Sampling;
 use crate::speculation::Speculation;
-use crate::token::TokenId;
 
 mod plain;
 mod repeats;

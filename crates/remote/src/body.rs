@@ -1,7 +1,7 @@
 //! Request bodies in OpenAI's protocol.
 
-use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::sampling::Sampling;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::{ChatMessage, Role};
 use serde::Serialize;
 
 /// Messages to reply to, with options.

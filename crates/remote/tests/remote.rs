@@ -10,9 +10,9 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::trace::Finish;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::{ChatMessage, Role};
 use foretoken_remote::{
     Address, Client, Drafts, Error, Model, Question, Reply, ReplyEvent, Result, Timeouts, Usage,
 };

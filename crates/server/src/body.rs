@@ -3,8 +3,8 @@
 //! server accepts mean the same here: whole numbers with a decimal point, a seed or length of -1,
 //! empty stop texts, replies without content.
 
-use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_json::repaired;
+use foretoken_model::{ChatMessage, Role};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};

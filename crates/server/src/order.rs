@@ -1,11 +1,11 @@
 //! A request for one reply, as the writer receives it.
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::error::{Error, Result};
-use foretoken_engine::model::ChatMessage;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::session::{Form, Session, whole_text};
 use foretoken_engine::speculation::Speculation;
+use foretoken_model::ChatMessage;
+use foretoken_model::error::{Error, Result};
+use foretoken_model::sampling::{Mode, Sampling};
 
 /// Prompt and options of one reply.
 #[derive(Debug, Clone, PartialEq)]

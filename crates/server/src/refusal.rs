@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
-use foretoken_engine::Error;
+use foretoken_model::Error;
 use serde_json::{Value, json};
 
 /// Seconds after which a client may retry when the queue is full.

@@ -1,9 +1,9 @@
 //! Writes a reply with an engine session.
 
 use foretoken_engine::decoder::Progress;
-use foretoken_engine::error::Result;
 use foretoken_engine::session::Session;
 use foretoken_engine::trace::Summary;
+use foretoken_model::error::Result;
 
 use crate::order::{Defaults, Order};
 use crate::writer::{Event, ReplySink};

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use candle_core::{DType, Device, Tensor};
-use foretoken_engine::model::ModelSource;
+use foretoken_model::ModelSource;
 use serde_json::{Map, Value, json};
 
 use super::gguf::look;

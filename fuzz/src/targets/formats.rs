@@ -1,7 +1,7 @@
 //! Weight blocks in every format: any bytes decode to the expected number of weights, all finite if
 //! the scales are.
 
-use foretoken_engine::format::{Block, Format};
+use foretoken_model::format::{Block, Format};
 
 use super::{Memory, Target};
 

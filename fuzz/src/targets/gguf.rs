@@ -5,18 +5,15 @@ use std::path::Path;
 
 use candle_core::quantized::GgmlDType;
 use candle_core::quantized::gguf_file::Value;
-use foretoken_engine::Error;
-use foretoken_engine::format::Format;
-use foretoken_engine::model::{ModelSource, Special};
+use foretoken_model::Error;
+use foretoken_model::format::Format;
+use foretoken_model::{ModelSource, Special};
 
 use super::{Memory, Target, folder};
 use crate::random::Random;
 
 #[allow(dead_code)]
-#[path = "../../../crates/engine/src/model/fixture.rs"]
-mod fixture;
-
-use fixture::{Gguf, HEAD_SIZE, HEADS, HIDDEN, text};
+use foretoken_testkit::{Gguf, HEAD_SIZE, HEADS, HIDDEN, text};
 
 const WORDS: &[&str] = &[
     "llama",

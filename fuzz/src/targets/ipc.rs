@@ -8,10 +8,10 @@ use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ArenaRequest, CommandError, PromptSize, Sent, Settings};
 use foretoken_app::replier::{Ending, Event, Replier};
-use foretoken_engine::model::{ChatMessage, Renderer};
 use foretoken_engine::session::ThisComputer;
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
+use foretoken_model::{ChatMessage, Renderer};
 use serde::Deserialize;
 use tempfile::TempDir;
 

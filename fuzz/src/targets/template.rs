@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use foretoken_engine::model::{ChatMessage, ChatTemplate, Renderer, Role};
+use foretoken_model::{ChatMessage, ChatTemplate, Renderer, Role};
 
 use super::{Memory, Target, corpus, repository};
 use crate::run::files;

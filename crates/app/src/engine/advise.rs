@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foretoken_engine::draft::{Drafter, Ground, NgramDrafter, Trial};
-use foretoken_engine::model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Role};
 
 use super::job::OnAdvice;
 use super::local::{Local, no_target};

@@ -4,10 +4,10 @@ use foretoken_engine::arena::{self, Contender, Event, Run};
 use foretoken_engine::check;
 use foretoken_engine::decoder::{Reply, Request};
 use foretoken_engine::draft::Drafters;
-use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::session::Draft;
 use foretoken_engine::trace::Summary;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::{ChatMessage, Role};
 
 use super::job::OnArena;
 use super::local::Local;
@@ -153,7 +153,7 @@ impl Local {
 
 fn validate(asked: &ArenaRequest) -> Result<()> {
     if asked.prompt.trim().is_empty() {
-        return Err(foretoken_engine::Error::EmptyPrompt.into());
+        return Err(foretoken_model::Error::EmptyPrompt.into());
     }
     if !ARENA_PAIRS.contains(&asked.pairs) {
         return Err(bad_setting("pairs", "1 to 20", asked.pairs));

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use foretoken_engine::check::{Difference, compare, reread};
 use foretoken_engine::decoder::{Progress, Request};
-use foretoken_engine::model::Tokenizer;
-use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::Round;
+use foretoken_model::Tokenizer;
+use foretoken_model::token::TokenId;
 
 use super::job::{OnCheck, Stored};
 use super::local::Local;

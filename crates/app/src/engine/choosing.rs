@@ -1,6 +1,6 @@
 //! Choice of the draft for the loaded target: keeps the list of candidates and takes the best.
 
-use foretoken_engine::device::free_memory;
+use foretoken_forward::device::free_memory;
 
 use super::local::{Choice, Local};
 use crate::drafts::rank;

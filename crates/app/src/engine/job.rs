@@ -2,8 +2,8 @@
 
 use std::sync::mpsc;
 
-use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::{Round, Summary};
+use foretoken_model::ChatMessage;
 use foretoken_server::{Order, ReplySink};
 
 use crate::cancel::Cancel;

@@ -3,10 +3,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use foretoken_engine::Error;
-use foretoken_engine::device::{DeviceChoice, Opened, Role};
-use foretoken_engine::model::ModelSource;
 use foretoken_engine::session::{Draft, DraftSource, Form, Session, choose};
+use foretoken_forward::device::{DeviceChoice, Opened, Role};
+use foretoken_model::Error;
+use foretoken_model::ModelSource;
 
 use super::local::{Local, Target, message, no_target};
 use super::why::{off, ready_to_speculate};

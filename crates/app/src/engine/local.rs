@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use foretoken_engine::device::{DeviceChoice, Gpu, Opened};
-use foretoken_engine::forward::Bandwidth;
-use foretoken_engine::model::Tokenizer;
-use foretoken_engine::sampling::ModelPenalties;
 use foretoken_engine::session::{Host, Remedy, Session};
 use foretoken_engine::trace::Summary;
+use foretoken_forward::Bandwidth;
+use foretoken_forward::device::{DeviceChoice, Gpu, Opened};
 use foretoken_library::STARTER;
+use foretoken_model::Tokenizer;
+use foretoken_model::sampling::ModelPenalties;
 
 use super::why::off;
 use crate::drafts::Candidate;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use foretoken_engine::model::{ChatMessage, Role, Thinking};
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
 use foretoken_library::Secrets;
+use foretoken_model::{ChatMessage, Role, Thinking};
 use foretoken_remote::{Question, Reply, ReplyEvent};
 
 use super::replying::{longest, system_prompt};

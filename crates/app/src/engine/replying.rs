@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foretoken_engine::decoder::{Progress, Request};
-use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::sampling::Mode;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
+use foretoken_model::sampling::Mode;
+use foretoken_model::{ChatMessage, Role};
 
 use super::local::{Local, Target};
 use super::prefill_rate::PrefillRate;

@@ -5,7 +5,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use foretoken_engine::model::ChatMessage;
+use foretoken_model::ChatMessage;
 
 use super::job::{Job, OnReply};
 use super::local::Local;

@@ -1,8 +1,8 @@
 //! Status of the engine, and the state of drafting.
 
-use foretoken_engine::device::DeviceChoice;
-use foretoken_engine::sampling::ModelPenalties;
 use foretoken_engine::trace::LengthReason;
+use foretoken_forward::device::DeviceChoice;
+use foretoken_model::sampling::ModelPenalties;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 

@@ -1,6 +1,6 @@
 //! Models on this computer, as targets and as drafts.
 
-use foretoken_engine::recommended::Recommended;
+use foretoken_model::recommended::Recommended;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 

@@ -2,8 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
+use foretoken_model::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 

@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::Speculation;
-use foretoken_engine::token::TokenId;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 

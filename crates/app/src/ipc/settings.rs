@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use foretoken_engine::device::DeviceChoice;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
+use foretoken_forward::device::DeviceChoice;
+use foretoken_model::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 

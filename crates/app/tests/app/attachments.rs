@@ -8,8 +8,8 @@ use foretoken_app::ipc::{
     TokenCount,
 };
 use foretoken_app::replier::{Ending, Event, Replier};
-use foretoken_engine::model::ChatMessage;
 use foretoken_engine::trace::{Finish, Summary};
+use foretoken_model::ChatMessage;
 
 use super::{Fixture, listen};
 

@@ -5,12 +5,12 @@ use std::thread;
 
 use foretoken_app::ipc::{ErrorCode, ReplyEvent, Settings};
 use foretoken_app::reply::Events;
-use foretoken_engine::Result;
-use foretoken_engine::device::{Candidate, DeviceChoice, Opened};
-use foretoken_engine::forward::Model;
-use foretoken_engine::model::ModelSource;
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::trace::Finish;
+use foretoken_forward::Model;
+use foretoken_forward::device::{Candidate, DeviceChoice, Opened};
+use foretoken_model::ModelSource;
+use foretoken_model::Result;
 
 use super::{Fixture, Survey, listen};
 

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use foretoken_app::ipc::{DRAFT_NONE, EnginePhase, EngineStatus, Settings, Speculating};
-use foretoken_engine::device::{Candidate, DeviceChoice, Gpu, GpuName, Opened};
 use foretoken_engine::drafter_kind::DrafterKind;
-use foretoken_engine::forward::{Model, Pass, Want, load};
-use foretoken_engine::model::{ModelConfig, ModelSource};
 use foretoken_engine::session::{Hardware, ThisComputer};
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
-use foretoken_engine::{Error, Result};
+use foretoken_forward::device::{Candidate, DeviceChoice, Gpu, GpuName, Opened};
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, Pass, Want, load};
+use foretoken_model::token::TokenId;
+use foretoken_model::{Error, Result};
+use foretoken_model::{ModelConfig, ModelSource};
 use foretoken_tests::endless_model;
 
 use super::{Fixture, Survey, let_draft, rounds};

@@ -9,10 +9,10 @@ use std::time::Duration;
 use foretoken_app::ipc::{
     ArenaRequest, EnginePhase, ErrorCode, ModelKind, RemoteServer, ReplyEvent, Settings, Setup, Speculating,
 };
-use foretoken_engine::sampling::Mode;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::Finish;
+use foretoken_model::sampling::Mode;
+use foretoken_model::sampling::Sampling;
 
 use super::serving::serving;
 use super::{Fixture, listen};

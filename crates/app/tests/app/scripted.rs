@@ -12,9 +12,9 @@ use foretoken_app::ipc::{
 };
 use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_app::reply::Events;
-use foretoken_engine::model::{ChatMessage, Role};
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
+use foretoken_model::{ChatMessage, Role};
 use foretoken_store::Store;
 
 use super::{Fixture, TIMEOUT, listen};
@@ -45,7 +45,7 @@ impl Replier for Scripted {
         let asked = conversation.last().unwrap();
         let PromptSize { tokens: found, context: limit } = self.measure(conversation, settings)?;
         if found >= limit {
-            return Err(foretoken_engine::Error::PromptTooLong { found, limit }.into());
+            return Err(foretoken_model::Error::PromptTooLong { found, limit }.into());
         }
         let again = self.asked.contains(&asked.content);
         self.asked.push(asked.content.clone());

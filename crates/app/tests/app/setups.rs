@@ -7,10 +7,10 @@ use foretoken_app::cancel::Cancel;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ConversationSetup, ErrorCode, Preset, PresetValues, PromptSize, Settings};
 use foretoken_app::replier::{Ending, Event, Replier};
-use foretoken_engine::model::ChatMessage;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
+use foretoken_model::ChatMessage;
+use foretoken_model::sampling::Sampling;
 use foretoken_store::Store;
 use tempfile::TempDir;
 

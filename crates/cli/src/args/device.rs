@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
-use foretoken_engine::device::DeviceChoice;
-use foretoken_engine::model::ModelSource;
+use foretoken_forward::device::DeviceChoice;
+use foretoken_model::ModelSource;
 
 use crate::error::Result;
 use crate::session;

@@ -1,7 +1,7 @@
 //! Options of sampling.
 
 use clap::{Args, ValueEnum};
-use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_model::sampling::{Mode, Sampling};
 
 use crate::error::Result;
 use crate::output;

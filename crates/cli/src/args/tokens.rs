@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use foretoken_engine::token::TokenId;
+use foretoken_model::token::TokenId;
 
 /// Token ids, "1,2,3".
 #[derive(Debug, Clone)]

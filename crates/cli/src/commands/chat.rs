@@ -4,15 +4,15 @@
 use std::io::{IsTerminal, Write, stdin};
 
 use anstream::{AutoStream, ColorChoice};
-use foretoken_engine::Error as EngineError;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::model::{ChatMessage, Role};
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::DraftLength;
-use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::{Finish, Round, Summary};
 use foretoken_library::STARTER;
+use foretoken_model::Error as EngineError;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+use foretoken_model::{ChatMessage, Role};
 
 use crate::args::{DraftChoice, PairDeviceArgs, TalkArgs, draft_length};
 use crate::colour;

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 use std::process::ExitCode;
 
 use foretoken_engine::check::{Check, check};
-use foretoken_engine::model::Tokenizer;
-use foretoken_engine::sampling::{Mode, Sampling};
-use foretoken_engine::token::TokenId;
+use foretoken_model::Tokenizer;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use super::generate::prepare;

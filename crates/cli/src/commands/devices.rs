@@ -1,7 +1,7 @@
 //! `devices`: lists the devices of this computer under the names that `--device` takes, and why one
 //! is unusable.
 
-use foretoken_engine::device::{self, DeviceChoice, Opened};
+use foretoken_forward::device::{self, DeviceChoice, Opened};
 use serde::Serialize;
 
 use crate::error::Result;

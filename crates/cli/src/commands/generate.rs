@@ -1,10 +1,10 @@
 //! `generate`: one reply, as text or as a JSON line per round and one at the end.
 
 use foretoken_engine::decoder::{Reply, Request};
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Session;
-use foretoken_engine::token::TokenId;
 use foretoken_engine::trace::{Finish, Round, Speedup, Times};
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use crate::args::{DraftChoice, ReplyArgs};

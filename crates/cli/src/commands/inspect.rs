@@ -1,6 +1,6 @@
 //! `inspect`: describes a model without loading it.
 
-use foretoken_engine::model::{Description, Sizes, SpecialToken};
+use foretoken_model::{Description, Sizes, SpecialToken};
 use serde::Serialize;
 
 use crate::error::Result;

@@ -3,12 +3,12 @@
 
 use std::ops::Range;
 
-use foretoken_engine::Error as EngineError;
-use foretoken_engine::device::{self, Role, place};
-use foretoken_engine::forward::{Want, load};
 use foretoken_engine::session::choose;
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::device::{self, Role, place};
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Want, load};
+use foretoken_model::Error as EngineError;
+use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use crate::args::{DeviceArgs, TokenIds};

@@ -5,8 +5,8 @@ use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::ExitCode;
 
-use foretoken_engine::model::ModelSource;
 use foretoken_library::{CatalogueModel, Installed, Kind, catalogue, size};
+use foretoken_model::ModelSource;
 use serde::Serialize;
 
 use super::pull;

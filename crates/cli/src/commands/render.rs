@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::BoolishValueParser;
-use foretoken_engine::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role};
+use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::args::read_text;

@@ -3,10 +3,10 @@
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use foretoken_engine::Error as EngineError;
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::{Form, Session};
+use foretoken_model::Error as EngineError;
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::Sampling;
 use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_server::session::write;
 use foretoken_server::{Address, Defaults, Order, ReplySink, Server, Writer, model_name};

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use foretoken_engine::Error as EngineError;
-use foretoken_engine::model::Special;
 use foretoken_engine::session::whole_text;
-use foretoken_engine::token::TokenId;
+use foretoken_model::Error as EngineError;
+use foretoken_model::Special;
+use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use crate::args::{TokenIds, read_text};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use candle_core::quantized::gguf_file::Value;
-use foretoken_engine::Error;
-use foretoken_engine::model::{ChatMessage, ChatTemplate, Renderer, Role};
+use foretoken_model::Error;
+use foretoken_model::{ChatMessage, ChatTemplate, Renderer, Role};
 
 use crate::broken_models::Folder;
 use crate::program::run;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use foretoken_model::token::TokenId;
+
 use crate::distribution::Distribution;
 use crate::drafter_kind::DrafterKind;
-use crate::token::TokenId;
 
 /// A draft token, called a guess until the target has judged it.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,9 +2,10 @@
 
 use std::ops::Deref;
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_model::token::TokenId;
+
 use super::guess::Guess;
-use crate::token::TokenId;
-use crate::tree::TokenTree;
 
 /// Guesses of a round; empty for plain decoding.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use foretoken_model::token::TokenId;
+
 use super::guess::Guess;
 use crate::distribution::Distribution;
 use crate::random::Randomness;
-use crate::token::TokenId;
 
 /// Result of judging a node's children.
 pub struct Choice {

@@ -1,6 +1,6 @@
 //! Result of judging a draft.
 
-use crate::token::TokenId;
+use foretoken_model::token::TokenId;
 
 /// Result of judging a draft.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

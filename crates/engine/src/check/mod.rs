@@ -5,18 +5,18 @@ mod reread;
 
 use std::ops::ControlFlow;
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, Pass, Row, Want, catch_up};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use crate::decoder::{Decoder, Progress, Request};
 use crate::distribution::Distribution;
 use crate::draft::Drafters;
-use crate::error::{Error, Result};
-use crate::forward::{Model, Pass, Row, Want, catch_up};
 use crate::penalties::{Penalties, Penalty};
 use crate::random::coupled_score;
-use crate::sampling::Sampling;
-use crate::token::TokenId;
-use crate::tree::TokenTree;
 
 pub use reread::{Agreement, reread};
 

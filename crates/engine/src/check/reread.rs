@@ -5,16 +5,17 @@
 
 use std::ops::ControlFlow;
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Want, catch_up, rerun_if_outgrown};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+
 use crate::context::Context;
 use crate::decoder::{Decoder, Request};
 use crate::distribution::Distribution;
-use crate::error::{Error, Result};
-use crate::forward::{Want, catch_up, rerun_if_outgrown};
 use crate::penalties::Penalties;
 use crate::sampler::shown_probability;
-use crate::token::TokenId;
 use crate::trace::{Outcome, Round};
-use crate::tree::TokenTree;
 
 /// Largest difference of two equal probabilities.
 const SAME: f32 = 1e-6;
@@ -34,7 +35,7 @@ pub struct Agreement {
 /// tokens; `Break` stops.
 ///
 /// # Errors
-/// Errors of [`crate::forward::Model::run`] and [`Request::admit`], and `Error::Cancelled`.
+/// Errors of [`foretoken_forward::Model::run`] and [`Request::admit`], and `Error::Cancelled`.
 pub fn reread(
     decoder: &mut Decoder,
     request: &Request,

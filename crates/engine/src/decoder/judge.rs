@@ -1,14 +1,15 @@
 //! Verification of a draft: turns the target's logits into distributions and applies the acceptance
 //! rule.
 
+use foretoken_forward::Logits;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use crate::accept::{Guesses, Verdict, accept};
 use crate::context::After;
 use crate::distribution::Distribution;
-use crate::error::Result;
-use crate::forward::Logits;
 use crate::sampler::{Sampler, shown_probability};
 use crate::speculation::Verification;
-use crate::token::TokenId;
 
 /// Verdict on the guesses after `context`, and the target's probability to show for each judged
 /// guess. Row 0 of `logits` is the distribution after the context, row `i` the one after guess `i -

@@ -8,7 +8,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use crate::token::TokenId;
+use foretoken_model::token::TokenId;
 
 /// Longest token sequence whose repetition is detected.
 const LONGEST_PERIOD: usize = 256;

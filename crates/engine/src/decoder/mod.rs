@@ -10,6 +10,13 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, Model, PrefillChunk, Row, Want, catch_up_with, rerun_if_outgrown, rewind};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::sampling::{ModelPenalties, Sampling};
+use foretoken_model::token::TokenId;
+use foretoken_model::{TextStream, Tokenizer};
+
 use self::judge::judge;
 use self::loops::Loops;
 use self::output::Output;
@@ -17,17 +24,11 @@ use crate::accept::Guesses;
 use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting, FeatureGap, Observation, Sample};
-use crate::error::{Error, Result};
-use crate::forward::{Features, Model, PrefillChunk, Row, Want, catch_up_with, rerun_if_outgrown, rewind};
 use crate::governor::TextKind;
-use crate::model::{TextStream, Tokenizer};
 use crate::penalties::PenaltyTokens;
 use crate::sampler::Sampler;
-use crate::sampling::{ModelPenalties, Sampling};
 use crate::speculation::{Room, Speculation};
-use crate::token::TokenId;
 use crate::trace::{Finish, LengthReason, ReplySettings, Round, Summary, Times};
-use crate::tree::TokenTree;
 
 /// Tokens at the end of a prompt that decide the reply's [`TextKind`].
 const END: usize = 256;

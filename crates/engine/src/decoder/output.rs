@@ -1,8 +1,9 @@
 //! Text of a round: its tokens as text, up to the end of the reply.
 
+use foretoken_model::token::TokenId;
+use foretoken_model::{TextStream, Tokenizer};
+
 use super::loops::Loops;
-use crate::model::{TextStream, Tokenizer};
-use crate::token::TokenId;
 use crate::trace::Finish;
 
 /// Text of a reply so far.

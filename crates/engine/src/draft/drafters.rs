@@ -15,17 +15,18 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 pub(crate) use self::features::FeatureGap;
+use foretoken_forward::Taps;
+use foretoken_model::token::TokenId;
+
 use super::drafting::Drafting;
 use super::member::Member;
 use super::{DraftRequest, Drafter};
 use crate::accept::Guesses;
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::forward::Taps;
 use crate::governor::{Governor, Knowledge, Plan, TextKind};
 use crate::sampler::Sampler;
 use crate::speculation::{DraftLength, Room, Speculation, Tree};
-use crate::token::TokenId;
 use crate::trace::{LengthReason, Round};
 
 /// Prefill tokens that should not delay the first token of a reply.

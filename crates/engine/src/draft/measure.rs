@@ -3,16 +3,17 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{LogitSubset, Model, Want};
+use foretoken_model::error::Result;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+use foretoken_model::{Special, Tokenizer};
+
 use super::{DraftRequest, Drafter};
 use crate::context::Context;
-use crate::error::Result;
-use crate::forward::{LogitSubset, Model, Want};
 use crate::governor::{Costs, DraftCosts, MAX_ROWS};
-use crate::model::{Special, Tokenizer};
 use crate::sampler::Sampler;
-use crate::sampling::Sampling;
-use crate::token::TokenId;
-use crate::tree::TokenTree;
 
 /// Row counts that are measured; costs between them are interpolated.
 const ROWS: [usize; 6] = [1, 2, 3, 5, 9, MAX_ROWS];
@@ -233,8 +234,8 @@ mod tests {
     #[test]
     fn a_long_context_is_its_own_sample() {
         let folder = tempfile::tempdir().unwrap();
-        let path = crate::model::fixture::Gguf::tiny().write(folder.path());
-        let tokenizer = crate::model::ModelSource::open(&path).unwrap().tokenizer().unwrap();
+        let path = foretoken_testkit::Gguf::tiny().write(folder.path());
+        let tokenizer = foretoken_model::ModelSource::open(&path).unwrap().tokenizer().unwrap();
         let context = Context::new((0..200).collect());
         assert_eq!(Sample::of(&context, &tokenizer).text, context[104..]);
         let page = Sample::of(&context[..9].into(), &tokenizer).text;

@@ -1,10 +1,11 @@
 //! One of several drafters: it is left out of the rest of a reply once it failed.
 
+use foretoken_forward::Taps;
+
 use super::drafting::Drafting;
 use super::{Bound, Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::forward::Taps;
 use crate::governor::{Governor, Plan};
 use crate::sampler::Sampler;
 use crate::speculation::{DrafterChoice, Room, Speculation, Tree};

@@ -17,14 +17,15 @@ mod vocabulary;
 
 use std::ops::ControlFlow;
 
+use foretoken_forward::Taps;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use crate::accept::{Guess, Guesses};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::error::Result;
-use crate::forward::Taps;
 use crate::governor::{Calibration, Cutoff, Shape};
 use crate::sampler::Sampler;
-use crate::token::TokenId;
 use crate::trace::LengthReason;
 
 pub use cost::Cost;

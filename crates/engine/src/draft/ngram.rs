@@ -1,14 +1,15 @@
 //! N-gram drafter without a model: repeats what followed the same tokens earlier in this
 //! conversation or in other ones (SuffixDecoding, Oliaro et al. 2024). Its guesses are certain.
 
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use super::suffix_automaton::{Continuation, Match, Suffix, SuffixAutomaton};
 use super::{Draft, DraftRequest, Drafter};
 use crate::accept::{Guess, Guesses};
 use crate::context::{After, Context, Mark};
 use crate::drafter_kind::DrafterKind;
-use crate::error::Result;
 use crate::sampler::Sampler;
-use crate::token::TokenId;
 use crate::trace::LengthReason;
 
 /// A draft ends where the chance of reaching it falls below this.
@@ -156,7 +157,7 @@ impl Drafter for NgramDrafter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sampling::Sampling;
+    use foretoken_model::sampling::Sampling;
 
     fn drafted(drafter: &mut NgramDrafter, context: &[TokenId], length: usize) -> Vec<TokenId> {
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();

@@ -2,11 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use foretoken_forward::{Features, Model, PrefillChunk, Row, catch_up_with};
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use super::Drafter;
 use crate::context::Context;
-use crate::error::Result;
-use crate::forward::{Features, Model, PrefillChunk, Row, catch_up_with};
-use crate::token::TokenId;
 
 /// Consecutive tokens of the text that the target ran. They replace earlier observations at these
 /// and all later positions.

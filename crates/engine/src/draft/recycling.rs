@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use super::{Draft, DraftRequest, Drafter, Observation};
 use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::drafter_kind::DrafterKind;
-use crate::error::Result;
 use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::speculation::MAX_TREE_WIDTH;
-use crate::token::TokenId;
 use crate::trace::LengthReason;
 
 /// Assumed chance that a token's likely followers are the same at another position.
@@ -114,9 +115,9 @@ impl Drafter for RecyclingDrafter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forward::Row;
     use crate::governor::Plans;
-    use crate::sampling::Sampling;
+    use foretoken_forward::Row;
+    use foretoken_model::sampling::Sampling;
 
     /// After 1 the target found 2 likeliest, then 3; after 2 it found 4 likeliest.
     fn taught() -> RecyclingDrafter {

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use crate::token::TokenId;
+use foretoken_model::token::TokenId;
 
 type StateId = u32;
 const ROOT: StateId = 0;

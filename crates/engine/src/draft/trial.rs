@@ -3,16 +3,17 @@
 
 use std::ops::ControlFlow;
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, Model, Want, catch_up};
+use foretoken_model::error::Result;
+use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
+
 use super::{DraftRequest, Drafter, Observation, measure, replay_for};
 use crate::context::Context;
 use crate::distribution::Distribution;
-use crate::error::Result;
-use crate::forward::{Features, Model, Want, catch_up};
 use crate::governor::{Costs, Governor};
 use crate::sampler::Sampler;
-use crate::sampling::{Mode, Sampling};
-use crate::token::TokenId;
-use crate::tree::TokenTree;
 
 /// Result of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use crate::model::Tokenizer;
-use crate::token::TokenId;
+use foretoken_model::Tokenizer;
+use foretoken_model::token::TokenId;
 
 /// Maximum bytes of a draft token that target tokens are spelled with; runs of white space are the
 /// longest in use.
@@ -171,8 +171,8 @@ mod tests {
     use candle_core::quantized::gguf_file::Value;
 
     use super::*;
-    use crate::model::fixture::{Gguf, text};
-    use crate::model::{ModelSource, Special};
+    use foretoken_model::{ModelSource, Special};
+    use foretoken_testkit::{Gguf, text};
 
     /// The tiny vocabulary of bytes, "he" (256), "hel" (257), `<s>`, `</s>` and `<tag>`, with these
     /// tokens after it.

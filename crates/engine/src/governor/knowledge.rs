@@ -222,7 +222,7 @@ impl Governor {
 mod tests {
     use super::*;
     use crate::governor::MAX_ROWS;
-    use crate::sampling::Sampling;
+    use foretoken_model::sampling::Sampling;
 
     const MODEL: usize = 1;
     /// Drafter kinds, and whether their drafts are free.

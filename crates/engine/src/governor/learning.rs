@@ -1,11 +1,12 @@
 //! Updates of costs and acceptance after a round.
 
+use foretoken_model::token::TokenId;
+
 use super::Governor;
 use super::plan::Part;
 use super::probe::Lesson;
 use crate::accept::{Guess, Guesses};
 use crate::speculation::MAX_DRAFT_LENGTH;
-use crate::token::TokenId;
 use crate::trace::{Outcome, Round};
 
 /// Context tokens that a draft reads in its first pass at nearly no cost: the last added one, and

@@ -1,10 +1,10 @@
 //! Kinds of text, and the statistics of each. A drafter's acceptance differs more between code and
 //! prose, or between greedy and sampled text, than between two models of a family.
 
+use foretoken_model::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::{Acceptance, Calibration};
-use crate::sampling::Sampling;
 
 /// Kind of a reply, as far as its prompt and settings show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

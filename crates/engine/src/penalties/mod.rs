@@ -15,10 +15,11 @@ use std::sync::Arc;
 pub use self::penalised::Penalised;
 use self::repeats::Repeats;
 pub use self::tokens::PenaltyTokens;
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+
 use self::window::Window;
 use crate::context::{After, Context, Mark};
-use crate::sampling::Sampling;
-use crate::token::TokenId;
 
 /// Penalties of one token.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,10 +1,11 @@
 //! Row of logits with penalties, without a copy: only the few penalised tokens are handled one by
 //! one.
 
+use foretoken_forward::Row;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use super::Penalty;
-use crate::error::Result;
-use crate::forward::Row;
-use crate::token::TokenId;
 
 /// See the module.
 #[derive(Debug)]

@@ -8,10 +8,11 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use foretoken_model::sampling::Sampling;
+use foretoken_model::token::TokenId;
+
 use super::tokens::PenaltyTokens;
 use crate::context::After;
-use crate::sampling::Sampling;
-use crate::token::TokenId;
 
 /// Maximum number of occurrences that are compared for one position.
 const MAX_PLACES: usize = 256;

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::{Special, Tokenizer};
-use crate::token::TokenId;
+use foretoken_model::token::TokenId;
+use foretoken_model::{Special, Tokenizer};
 
 /// Maximum number of tokens of a sequence breaker after its first one, as in llama.cpp.
 const LONGEST_TAIL: usize = 20;

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use foretoken_model::token::TokenId;
+
 use crate::context::After;
-use crate::token::TokenId;
 
 /// Distinct tokens in the range of the repetition penalty.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! Drafters of a session's target, their device, and their saved statistics.
 
+use foretoken_forward::device::{DeviceChoice, Opened};
+use foretoken_model::ModelSource;
+
 use super::learning::Pair;
-use crate::device::{DeviceChoice, Opened};
 use crate::draft::{Drafter, Drafters, NgramDrafter, RecyclingDrafter};
 use crate::drafter_kind::DrafterKind;
-use crate::model::ModelSource;
 
 /// Drafters to open.
 #[allow(clippy::large_enum_variant, reason = "made and used at once; nobody keeps many")]

@@ -4,12 +4,13 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use foretoken_forward::device::{Candidate, Device, Gpu, Problem};
+use foretoken_forward::gpu::GpuDevice;
+use foretoken_forward::{GpuModel, Model};
+use foretoken_model::token::TokenId;
+
 use super::tests::{host, load, request};
 use super::*;
-use crate::device::{Candidate, Device, Gpu, Problem};
-use crate::forward::gpu::GpuDevice;
-use crate::forward::{GpuModel, Model};
-use crate::token::TokenId;
 
 /// The first GPU, opened once and shared by the sessions of a test.
 struct FirstGpu {

@@ -4,13 +4,14 @@
 
 use std::time::{Duration, Instant};
 
+use foretoken_forward::device::{CPU_INSTEAD, Candidate, DeviceChoice, Opened, Role};
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{LogitSubset, Model, Want};
+use foretoken_model::error::Result;
+use foretoken_model::{ModelSource, Part};
+
 use super::Host;
 use super::learning::{Pair, TokenTimes};
-use crate::device::{CPU_INSTEAD, Candidate, DeviceChoice, Opened, Role};
-use crate::error::Result;
-use crate::forward::{LogitSubset, Model, Want};
-use crate::model::{ModelSource, Part};
-use crate::tree::TokenTree;
 
 /// Bytes of measured layers: more than most processors' caches hold.
 const BYTES: u64 = 96_000_000;

@@ -1,9 +1,9 @@
 //! Devices, as a session uses them. Tests replace them with failing GPUs.
 
-use crate::device::{self, Candidate, DeviceChoice, Opened, Problem};
-use crate::error::Result;
-use crate::forward::{self, Model};
-use crate::model::ModelSource;
+use foretoken_forward::device::{self, Candidate, DeviceChoice, Opened, Problem};
+use foretoken_forward::{self, Model};
+use foretoken_model::ModelSource;
+use foretoken_model::error::Result;
 
 /// Devices and loading of models.
 pub trait Hardware: Send + Sync {
@@ -38,6 +38,6 @@ impl Hardware for ThisComputer {
     }
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> Result<Box<dyn Model>> {
-        forward::load(source, &opened.device)
+        foretoken_forward::load(source, &opened.device)
     }
 }

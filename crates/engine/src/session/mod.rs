@@ -31,12 +31,13 @@ pub use self::hardware::{Hardware, ThisComputer};
 pub use self::learning::{Learning, Pair, TokenTimes};
 pub use self::prompt::{Form, whole_text};
 pub use self::remedy::Remedy;
+use foretoken_forward::device::{DeviceChoice, Gpu, Opened, Role, place};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+use foretoken_model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
+
 use crate::decoder::{Decoder, Progress, Reply, Request};
-use crate::device::{DeviceChoice, Gpu, Opened, Role, place};
 use crate::draft::{Drafter, Drafters, ModelDrafter, head_drafter};
-use crate::error::{Error, Result};
-use crate::model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
-use crate::token::TokenId;
 
 /// Services of the computer that a session uses.
 #[derive(Clone)]

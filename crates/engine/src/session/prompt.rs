@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use foretoken_model::channels;
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
+
 use super::spellings;
-use crate::error::{Error, Result};
-use crate::model::channels;
-use crate::model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
-use crate::token::TokenId;
 
 /// Form of a prompt.
 pub enum Form {

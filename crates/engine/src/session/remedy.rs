@@ -1,7 +1,7 @@
 //! Recovery of a target whose GPU failed: a shorter context if memory ran out, else the CPU.
 //! Decides only; the session loads.
 
-use crate::error::Error;
+use foretoken_model::error::Error;
 
 /// Recovery after a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use crate::error::Result;
-use crate::model::{ChatMessage, Role, Tokenizer};
+use foretoken_model::error::Result;
+use foretoken_model::{ChatMessage, Role, Tokenizer};
 
 /// Two planes of private-use characters, which stand for no text.
 const STAND_INS: [Range<u32>; 2] = [0xF_0000..0xF_FFFE, 0x10_0000..0x10_FFFE];
@@ -139,10 +139,10 @@ mod tests {
     use candle_core::quantized::gguf_file::Value;
 
     use super::*;
-    use crate::model::fixture::{Gguf, data, text};
-    use crate::model::{ChatTemplate, ModelSource, Renderer, Special};
     use crate::session::Form;
-    use crate::token::TokenId;
+    use foretoken_model::token::TokenId;
+    use foretoken_model::{ChatTemplate, ModelSource, Renderer, Special};
+    use foretoken_testkit::{Gguf, data, text};
 
     /// Template with its special tokens: control tokens, and added ones.
     struct Family {

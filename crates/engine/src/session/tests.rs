@@ -5,12 +5,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Mutex;
 
+use foretoken_forward::Model;
+use foretoken_forward::device::{Candidate, Gpu, Problem};
+use foretoken_model::Role as Speaker;
+use foretoken_model::sampling::Sampling;
+
 use super::*;
-use crate::device::{Candidate, Gpu, Problem};
-use crate::forward::Model;
 use crate::governor::Knowledge;
-use crate::model::Role as Speaker;
-use crate::sampling::Sampling;
 
 fn model(name: &str) -> ModelSource {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");

@@ -1,6 +1,6 @@
 //! Detection of token sequences that repeat at the end of a text.
 
-use crate::token::TokenId;
+use foretoken_model::token::TokenId;
 
 /// Longest sequence whose repetition is detected, in tokens.
 const LONGEST: usize = 128;

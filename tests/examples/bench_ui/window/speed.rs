@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use foretoken_engine::sampling::{Mode, Sampling};
+use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_store::Store;
 use foretoken_tests::cli;
 use foretoken_tests::spread::Spread;

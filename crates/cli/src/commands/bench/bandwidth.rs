@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::forward::{Bandwidth, Model};
+use foretoken_forward::{Bandwidth, Model};
 
 use super::cost::fill;
 use crate::error::Result;

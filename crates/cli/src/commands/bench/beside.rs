@@ -8,8 +8,8 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device;
 use foretoken_engine::session::Session;
+use foretoken_forward::device;
 use serde::Serialize;
 
 use super::args::Args;

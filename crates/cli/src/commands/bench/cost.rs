@@ -7,12 +7,12 @@ use std::time::Instant;
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::draft::{DraftRequest, replay_for};
-use foretoken_engine::forward::{LogitSubset, Model, Want};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::MAX_DRAFT_LENGTH;
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{LogitSubset, Model, Want};
+use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use super::numbers::median;

@@ -14,7 +14,7 @@ pub mod runs;
 mod sweep;
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::sampling::Sampling;
+use foretoken_model::sampling::Sampling;
 
 use foretoken_engine::speculation::{DraftLength, Speculation, Staged, Threshold, Tree};
 use serde::Serialize;

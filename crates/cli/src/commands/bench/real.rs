@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use foretoken_engine::compat;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device;
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
+use foretoken_forward::device;
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::Sampling;
 use serde::Serialize;
 
 use super::args::Args;

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use foretoken_engine::device::Device;
-use foretoken_engine::forward::{Model, TensorModel, Want, load};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::token::TokenId;
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::device::Device;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, TensorModel, Want, load};
 use foretoken_library::STARTER;
+use foretoken_model::ModelSource;
+use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use super::models::load_on;

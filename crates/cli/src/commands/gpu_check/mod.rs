@@ -10,7 +10,7 @@ mod texts;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use foretoken_engine::device::{self, Device, DeviceChoice, Opened};
+use foretoken_forward::device::{self, Device, DeviceChoice, Opened};
 use serde::Serialize;
 
 use super::bench::random::{RandomModel, default_folder};

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use foretoken_engine::device::{Candidate, Device, DeviceChoice, Opened, Problem};
 use foretoken_engine::draft::Drafters;
-use foretoken_engine::forward::{Model, TensorModel, load};
-use foretoken_engine::model::ModelSource;
 use foretoken_engine::session::{Form, Hardware, Host, Session};
+use foretoken_forward::device::{Candidate, Device, DeviceChoice, Opened, Problem};
+use foretoken_forward::{Model, TensorModel, load};
+use foretoken_model::ModelSource;
 
 use crate::error::Result;
 use crate::session::this_computer;
@@ -28,10 +28,10 @@ impl Hardware for OneDevice {
         Vec::new()
     }
 
-    fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_engine::Result<Box<dyn Model>> {
+    fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_model::Result<Box<dyn Model>> {
         if opened.gpu != self.0.gpu {
             let why = opened.remark.clone().unwrap_or_default();
-            return Err(foretoken_engine::Error::Incompatible(why));
+            return Err(foretoken_model::Error::Incompatible(why));
         }
         load_on(source, &opened.device)
     }
@@ -42,7 +42,7 @@ impl Hardware for OneDevice {
 ///
 /// # Errors
 /// Errors of loading a model.
-pub fn load_on(source: &ModelSource, device: &Device) -> foretoken_engine::Result<Box<dyn Model>> {
+pub fn load_on(source: &ModelSource, device: &Device) -> foretoken_model::Result<Box<dyn Model>> {
     match device {
         Device::Cpu => Ok(Box::new(TensorModel::load(source, &candle_core::Device::Cpu)?)),
         other => load(source, other),

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use candle_core::{DType, Tensor};
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device::{Device, Opened};
-use foretoken_engine::forward::{LogitSubset, Model, Want};
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::Form;
 use foretoken_engine::speculation::{DrafterChoice, MAX_DRAFT_LENGTH, Speculation};
-use foretoken_engine::tree::TokenTree;
+use foretoken_forward::device::{Device, Opened};
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{LogitSubset, Model, Want};
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::Sampling;
 use serde::Serialize;
 
 use super::models::session_on;
@@ -108,7 +108,7 @@ pub fn memory_gb_s(device: &Device, quick: bool) -> Result<f64> {
 }
 
 fn engine(error: candle_core::Error) -> crate::error::Error {
-    foretoken_engine::Error::from(error).into()
+    foretoken_model::Error::from(error).into()
 }
 
 pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) -> Result<Speed> {

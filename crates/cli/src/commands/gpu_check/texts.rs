@@ -2,10 +2,10 @@
 
 use foretoken_engine::check::difference;
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device::Opened;
-use foretoken_engine::sampling::{Mode, Sampling};
 use foretoken_engine::speculation::Speculation;
+use foretoken_forward::device::Opened;
 use foretoken_library::{STARTER, STARTER_DRAFT};
+use foretoken_model::sampling::{Mode, Sampling};
 use serde::Serialize;
 
 use super::models::{session_on, session_on_cpu};

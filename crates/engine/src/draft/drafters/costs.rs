@@ -1,13 +1,14 @@
 //! Costs of the target's passes and of drafts, measured before the first reply. Drafters that read
 //! hidden states are measured once they have some.
 
+use foretoken_forward::Model;
+use foretoken_model::error::Result;
+
 use super::Drafters;
 use crate::context::Context;
 use crate::draft::Drafter;
 use crate::draft::measure::{self, Sample};
 use crate::draft::member::Member;
-use crate::error::Result;
-use crate::forward::Model;
 use crate::governor::{Costs, DraftCosts, Governor};
 
 /// Context length that drafts are measured after.

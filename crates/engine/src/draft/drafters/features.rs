@@ -3,11 +3,12 @@
 
 use std::time::Instant;
 
+use foretoken_forward::Taps;
+
 use super::Drafters;
 use crate::context::Context;
 use crate::draft::Observation;
 use crate::draft::member::Member;
-use crate::forward::Taps;
 use crate::speculation::{Room, Speculation};
 
 /// Tokens that the target may rerun together with the next pass, so that a drafter is not left with

@@ -1,7 +1,7 @@
 //! Start of a token-by-token draft: the head, its first tree and the head inputs.
 
-use crate::forward::{HeadInput, Model};
-use crate::tree::TokenTree;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{HeadInput, Model};
 
 /// See the module. The first guesses follow the last node of the tree.
 pub(super) struct Beginning<'a> {

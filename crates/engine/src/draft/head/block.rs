@@ -5,19 +5,20 @@
 //! independently. With a Markov bias, the logits of a position depend on the token actually guessed
 //! before it, so that a guess is drawn from exactly the reported distribution.
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, Taps, Want};
+use foretoken_model::error::Result;
+use foretoken_model::{BlockHead, DraftHead};
+
 use super::growth::{Growth, Place};
 use super::text_rows::TextRows;
 use super::tokens::Tokens;
 use crate::context::Context;
 use crate::draft::{Cost, Draft, DraftRequest, Drafter, Observation};
 use crate::drafter_kind::DrafterKind;
-use crate::error::Result;
-use crate::forward::{Model, Taps, Want};
 use crate::governor::Shape;
-use crate::model::{BlockHead, DraftHead};
 use crate::sampler::Sampler;
 use crate::trace::LengthReason;
-use crate::tree::TokenTree;
 
 /// See the module.
 pub struct BlockDrafter {

@@ -1,18 +1,19 @@
 //! A draft being grown, as a chain or a tree: turns logits of a position into guesses and returns
 //! the positions to continue. The drafters compute the logits.
 
+use foretoken_forward::{LogitSubset, Row};
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use super::tokens::Tokens;
 use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::draft::chain::Chain;
 use crate::draft::{Draft, DraftRequest};
 use crate::drafter_kind::DrafterKind;
-use crate::error::Result;
-use crate::forward::{LogitSubset, Row};
 use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::speculation::MAX_TREE_WIDTH;
-use crate::token::TokenId;
 
 /// See the module.
 pub(super) struct Growth<'a> {

@@ -18,6 +18,11 @@ mod shortlist;
 mod text_rows;
 mod tokens;
 
+use foretoken_forward::{Features, HeadInput, Model, Taps, Want};
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+use foretoken_model::{DraftHead, ModelSource};
+
 use self::beginning::Beginning;
 use self::block::BlockDrafter;
 use self::growth::{Growth, Place};
@@ -27,12 +32,8 @@ use self::tokens::Tokens;
 use super::{Cost, Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::error::Result;
-use crate::forward::{Features, HeadInput, Model, Taps, Want};
 use crate::governor::Shape;
-use crate::model::{DraftHead, ModelSource};
 use crate::sampler::Sampler;
-use crate::token::TokenId;
 use crate::trace::LengthReason;
 
 /// See the module.

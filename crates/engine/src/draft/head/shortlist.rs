@@ -4,8 +4,8 @@
 //! by merge, that is by frequency, so their first tokens are a shortlist that needs no data. A
 //! token outside of it is never guessed; the target emits it.
 
-use crate::model::DraftHead;
-use crate::token::TokenId;
+use foretoken_model::DraftHead;
+use foretoken_model::token::TokenId;
 
 /// Tokens at the end of the text that are examined.
 const RECENT: usize = 256;

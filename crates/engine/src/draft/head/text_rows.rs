@@ -3,12 +3,13 @@
 //!
 //! No row depends on a guess, so rows are dropped only when the text itself changes.
 
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Features, HeadInput, Model, Want};
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use super::beginning::Beginning;
 use crate::context::{Context, Mark};
-use crate::error::Result;
-use crate::forward::{Features, HeadInput, Model, Want};
-use crate::token::TokenId;
-use crate::tree::TokenTree;
 
 /// Maximum number of pending rows that are run with the next draft; more are run immediately.
 const AT_ONCE: usize = 16;

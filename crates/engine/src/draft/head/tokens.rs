@@ -1,12 +1,13 @@
 //! Vocabulary of a draft head, which may be a subset of its target's.
 
+use foretoken_forward::Row;
+use foretoken_model::ModelSource;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use crate::accept::Guess;
 use crate::context::After;
-use crate::error::Result;
-use crate::forward::Row;
-use crate::model::ModelSource;
 use crate::sampler::Sampler;
-use crate::token::TokenId;
 
 pub(super) struct Tokens {
     /// Target token of each output row; `None` if rows are target tokens.

@@ -7,6 +7,13 @@ mod tree;
 
 use std::ops::{ControlFlow, Range};
 
+use foretoken_forward::device::Device;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, Row, Want, catch_up, load};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelSource, Tokenizer};
+
 use self::reading::Reading;
 use super::chain::Chain;
 use super::vocabulary::{Intersection, Vocabulary};
@@ -14,15 +21,9 @@ use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter};
 use crate::accept::Guess;
 use crate::compat::{Method, compare};
 use crate::context::{After, Context};
-use crate::device::Device;
 use crate::drafter_kind::DrafterKind;
-use crate::error::{Error, Result};
-use crate::forward::{Model, Row, Want, catch_up, load};
-use crate::model::{ModelSource, Tokenizer};
 use crate::sampler::Sampler;
-use crate::token::TokenId;
 use crate::trace::LengthReason;
-use crate::tree::TokenTree;
 
 /// Maximum number of unfed tokens that are run in the pass whose logits are needed.
 const AT_ONCE: usize = 16;
@@ -262,9 +263,9 @@ impl Drafter for ModelDrafter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::forward::TensorModel;
-    use crate::model::fixture::Gguf;
-    use crate::sampling::Sampling;
+    use foretoken_forward::TensorModel;
+    use foretoken_model::sampling::Sampling;
+    use foretoken_testkit::Gguf;
 
     #[test]
     fn a_draft_model_on_tensors_reads_tokens_that_it_must_not_guess() {

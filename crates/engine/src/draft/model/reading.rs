@@ -1,9 +1,10 @@
 //! The text in the draft model's tokens, and how much of it the model has cached. As long as the
 //! text only grows, only new tokens are examined.
 
+use foretoken_model::token::TokenId;
+
 use crate::context::{Context, Mark, common};
 use crate::draft::Vocabulary;
-use crate::token::TokenId;
 
 #[derive(Debug)]
 pub(super) struct Reading {

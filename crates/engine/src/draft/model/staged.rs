@@ -1,16 +1,17 @@
 //! Staged drafting (Spector and Re 2023): the draft model verifies guesses of a drafter of its own.
 //! Each guess is distributed as if the draft model had drawn it itself.
 
+use foretoken_forward::Logits;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
 use super::{ModelDrafter, in_target};
 use crate::accept::{Guess, Guesses, accept};
 use crate::context::{After, Context};
 use crate::distribution::Distribution;
 use crate::draft::{DraftRequest, Vocabulary};
-use crate::error::Result;
-use crate::forward::Logits;
 use crate::sampler::Sampler;
 use crate::speculation::Verification;
-use crate::token::TokenId;
 
 /// Draft length of the stage. Its guesses cost next to nothing, and verifying them little.
 const STAGE: usize = 4;

@@ -1,11 +1,12 @@
 //! Tree drafts: one pass of the draft model per level, with all guesses of a level in one batch
 //! (Spector and Re 2023; Miao et al. 2023).
 
+use foretoken_model::error::Result;
+
 use super::{ModelDrafter, in_target};
 use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::draft::Draft;
-use crate::error::Result;
 use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::speculation::MAX_TREE_WIDTH;

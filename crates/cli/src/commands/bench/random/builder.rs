@@ -1,6 +1,6 @@
 //! Builds the tensors of a layer, scaled so that outputs are as large as inputs.
 
-use foretoken_engine::format::Format;
+use foretoken_model::format::Format;
 
 use super::mixture::{MatrixRole, Weights};
 use super::tensor::{Tensor, Values};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use candle_core::quantized::QTensor;
 use candle_core::{Device, Tensor as Numbers};
-use foretoken_engine::format::{Format, random_blocks};
+use foretoken_model::format::{Format, random_blocks};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -284,7 +284,7 @@ fn token_types(vocabulary: usize) -> Vec<i32> {
 
 #[cfg(test)]
 mod tests {
-    use foretoken_engine::model::ModelSource;
+    use foretoken_model::ModelSource;
 
     use super::*;
     use crate::commands::bench::random::mixture::Weights;

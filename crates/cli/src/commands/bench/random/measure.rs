@@ -2,11 +2,11 @@
 //! alike.
 
 use foretoken_engine::decoder::Request;
-use foretoken_engine::device;
-use foretoken_engine::model::ModelSource;
-use foretoken_engine::sampling::Sampling;
 use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
+use foretoken_forward::device;
+use foretoken_model::ModelSource;
+use foretoken_model::sampling::Sampling;
 
 use super::file::Pair;
 use super::llama_cpp::{LlamaCpp, SpeculativeRequest, Timing};

@@ -1,6 +1,6 @@
 //! Chooses the format of each matrix in a quantised model, by the rules of llama.cpp's quantiser.
 
-use foretoken_engine::format::Format;
+use foretoken_model::format::Format;
 
 /// Storage of a model's weights, as named on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

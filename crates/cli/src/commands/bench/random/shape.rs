@@ -1,6 +1,6 @@
 //! Shapes of known models, and the tensors of a model with random weights in such a shape.
 
-use foretoken_engine::format::Format;
+use foretoken_model::format::Format;
 
 use super::builder::TensorBuilder;
 use super::latent::Latent;

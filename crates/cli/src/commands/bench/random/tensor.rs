@@ -1,6 +1,6 @@
 //! A tensor with random weights, before its numbers are drawn.
 
-use foretoken_engine::format::Format;
+use foretoken_model::format::Format;
 
 use super::mixture::bytes;
 

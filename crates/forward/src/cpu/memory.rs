@@ -1,0 +1,148 @@
+//! States of a recurrent layer, and a log of the last tokens' steps, in the slots that
+//! [`StateHistory`](crate::state_history::StateHistory) assigns.
+
+use std::collections::TryReserveError;
+
+use foretoken_model::Recurrence;
+
+use super::buffer::Buffer;
+use super::simd::LANES;
+use super::step::COLUMNS;
+
+/// States and step records of one layer; empty for attention layers.
+#[derive(Debug, Default)]
+pub struct Memory {
+    layout: Layout,
+    states: Vec<Buffer<f32>>,
+    records: Vec<Buffer<f32>>,
+}
+
+/// Layout of a state and of a record.
+///
+/// A state is the convolution's tail, `[taps - 1, channels]`, and the matrix of each head,
+/// `[value heads, blocks, keys, COLUMNS]`. A record is the step of one token: convolution inputs,
+/// decay of each value head, key of each key head, and correction of each value head.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Layout {
+    channels: usize,
+    tail: usize,
+    decays: usize,
+    keys: usize,
+    corrections: usize,
+    key_size: usize,
+    value_size: usize,
+    /// Numbers of a record.
+    pub record: usize,
+    /// Numbers of a state.
+    state: usize,
+}
+
+impl Layout {
+    pub fn of(recurrence: &Recurrence) -> Self {
+        let heads = &recurrence.heads;
+        // The tail's last row is read in whole vectors.
+        let tail = recurrence.tail().next_multiple_of(LANES) + LANES;
+        let decays = recurrence.channels.next_multiple_of(LANES);
+        let keys = decays + heads.values.next_multiple_of(LANES);
+        let corrections = keys + heads.key_width();
+        Self {
+            channels: recurrence.channels,
+            tail,
+            decays,
+            keys,
+            corrections,
+            key_size: heads.key_size,
+            value_size: heads.value_size,
+            record: corrections + heads.value_width(),
+            state: tail + recurrence.state() - recurrence.tail(),
+        }
+    }
+
+    /// Bytes of a state.
+    pub fn state_bytes(&self) -> usize {
+        self.state * size_of::<f32>()
+    }
+}
+
+/// Record of one token's step. Its pointers are valid for the ranges in [`Layout`], as long as its
+/// memory lives.
+#[derive(Debug, Clone, Copy)]
+pub struct StepRecord {
+    numbers: *mut f32,
+    layout: Layout,
+}
+
+impl StepRecord {
+    /// Wraps `numbers`, which must be valid for [`Layout::record`] numbers.
+    pub fn new(numbers: *mut f32, layout: Layout) -> Self {
+        Self { numbers, layout }
+    }
+
+    /// Convolution inputs from `channel` on.
+    pub fn inputs(&self, channel: usize) -> *mut f32 {
+        self.numbers.wrapping_add(channel)
+    }
+
+    /// Decay of a value head.
+    pub fn decay(&self, head: usize) -> *mut f32 {
+        self.numbers.wrapping_add(self.layout.decays + head)
+    }
+
+    /// Key of a key head, `[key_size]`.
+    pub fn key(&self, key_head: usize) -> *mut f32 {
+        self.numbers.wrapping_add(self.layout.keys + key_head * self.layout.key_size)
+    }
+
+    /// Block of a value head's correction, `[COLUMNS]`.
+    pub fn correction(&self, head: usize, block: usize) -> *mut f32 {
+        let at = self.layout.corrections + head * self.layout.value_size + block * COLUMNS;
+        self.numbers.wrapping_add(at)
+    }
+}
+
+impl Memory {
+    pub fn new(recurrence: &Recurrence) -> Self {
+        Self { layout: Layout::of(recurrence), states: Vec::new(), records: Vec::new() }
+    }
+
+    /// Bytes to allocate for so many states and records.
+    pub fn bytes_to_reserve(&self, (states, records): (usize, usize)) -> usize {
+        let states = states.saturating_sub(self.states.len()) * self.layout.state;
+        let records = records.saturating_sub(self.records.len()) * self.layout.record;
+        (states + records) * size_of::<f32>()
+    }
+
+    /// Allocates memory for so many states and records.
+    ///
+    /// # Errors
+    /// Fails if the system cannot allocate; the contents stay.
+    pub fn reserve(&mut self, (states, records): (usize, usize)) -> Result<(), TryReserveError> {
+        let grow = |buffers: &mut Vec<Buffer<f32>>, count: usize, size: usize| {
+            while buffers.len() < count {
+                let mut buffer = Buffer::default();
+                buffer.try_reserve(size)?;
+                buffers.push(buffer);
+            }
+            Ok(())
+        };
+        grow(&mut self.states, states, self.layout.state)?;
+        grow(&mut self.records, records, self.layout.record)
+    }
+
+    /// Convolution tail of the state in `slot` from `channel` on: the row `back` rows before the
+    /// state's last one. `taps` is the convolution's width.
+    pub fn tail(&self, slot: usize, back: usize, taps: usize, channel: usize) -> *mut f32 {
+        self.states[slot].at((taps - 2 - back) * self.layout.channels + channel)
+    }
+
+    /// Matrix block of the state in `slot`, `[key_size, COLUMNS]`.
+    pub fn matrix(&self, slot: usize, head: usize, block: usize) -> *mut f32 {
+        let blocks = head * (self.layout.value_size / COLUMNS) + block;
+        self.states[slot].at(self.layout.tail + blocks * self.layout.key_size * COLUMNS)
+    }
+
+    /// Record in `slot`.
+    pub fn record(&self, slot: usize) -> StepRecord {
+        StepRecord::new(self.records[slot].at(0), self.layout)
+    }
+}

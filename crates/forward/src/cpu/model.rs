@@ -1,0 +1,380 @@
+//! A model on the CPU with its cache: how many threads run a pass, and which tokens stay cached.
+//! The pass itself is in [`PassContext`].
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+use foretoken_model::{LayerSpec, ModelConfig, ModelSource};
+
+use super::cache::KvCache;
+use super::isa::Isa;
+use super::kernels::Kernels;
+use super::memory::{Layout, Memory};
+use super::network::Network;
+use super::panels::Panels;
+use super::pass::{PassContext, copies_of_norms};
+use super::prefetch::run_length;
+use super::team::Team;
+use super::team_size::TeamSizes;
+use super::tree_walk::TreeWalk;
+use super::workspace::Workspace;
+use crate::device;
+use crate::state_history::StateHistory;
+use crate::tree::TokenTree;
+use crate::{Features, HeadInput, Logits, Model, Pass, Row, Runner, Want};
+
+/// A model on the CPU and its cache.
+pub struct CpuModel {
+    pub(super) config: ModelConfig,
+    pub(super) network: Network,
+    /// Bytes of weights that a pass over one row reads.
+    bytes: usize,
+    kernels: &'static Kernels,
+    pub(super) team: Arc<Team>,
+    /// Measured number of threads that pays for a pass. `None` for a fixed number that depends on
+    /// sizes alone.
+    team_sizes: Option<TeamSizes>,
+    /// Keys and values by layer; empty for recurrent layers.
+    caches: Vec<KvCache>,
+    /// States by layer; empty for attention layers.
+    memories: Vec<Memory>,
+    /// States and step logs of the cached text, in a model with recurrent layers.
+    history: Option<StateHistory>,
+    pub(super) workspace: Workspace,
+    /// Vocabulary of the last pass's logits.
+    vocabulary: usize,
+    cached: Vec<TokenId>,
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
+    long: bool,
+    /// Free memory of the computer in bytes.
+    free_memory: fn() -> u64,
+}
+
+/// Bytes of weights per thread from which another thread pays, until measurements replace this.
+const BYTES_PER_MEMBER: usize = 1 << 20;
+
+/// Memory for states of recurrent layers that are kept for going back, in bytes.
+const CHECKPOINT_BYTES: usize = 512 << 20;
+
+/// Upper limit of their number; more are of no use.
+const MAX_CHECKPOINTS: usize = 64;
+
+/// Bytes of memory that a growing cache leaves to the rest of the system.
+const MEMORY_RESERVE: u64 = 256 << 20;
+
+impl CpuModel {
+    /// Loads a model, with the best instruction set and an adaptive number of threads.
+    ///
+    /// # Errors
+    /// As `Network::load`, and `Error::Setting` for an instruction set that this processor lacks.
+    pub fn load(source: &ModelSource) -> Result<Self> {
+        let mut model = Self::with(source, Isa::choose()?, device::threads())?;
+        if device::adapts() {
+            let members = |rows| model.members(rows);
+            model.team_sizes = Some(TeamSizes::new(model.team.threads(), members));
+        }
+        Ok(model)
+    }
+
+    /// Loads a model that always runs on `threads` threads with the instructions of `isa`.
+    ///
+    /// # Errors
+    /// As `Network::load`.
+    ///
+    /// # Panics
+    /// If the processor lacks the instructions.
+    pub fn with(source: &ModelSource, isa: Isa, threads: usize) -> Result<Self> {
+        assert!(isa.available(), "this processor does not have {isa}");
+        let config = source.config()?.clone();
+        let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
+        let cache = |layer: usize| match config.cached_keys(layer) {
+            Some(keys) if keys.hold_values.is_some() => KvCache::with_joint_rows(keys.count, keys.size),
+            Some(keys) => KvCache::new(keys.count, keys.size),
+            None => KvCache::new(0, 0),
+        };
+        let memory = |spec: &LayerSpec| spec.mixer.recurrence().map(Memory::new).unwrap_or_default();
+        let recurrent = config.layers.iter().filter_map(|layer| layer.mixer.recurrence());
+        let state_bytes: usize = recurrent.map(|recurrence| Layout::of(recurrence).state_bytes()).sum();
+        let history = config
+            .recurrence()
+            .map(|_| StateHistory::new((CHECKPOINT_BYTES / state_bytes.max(1)).clamp(1, MAX_CHECKPOINTS)));
+        Ok(Self {
+            caches: (0..config.depth()).map(cache).collect(),
+            memories: config.layers.iter().map(memory).collect(),
+            history,
+            bytes: network.matrices().map(Panels::bytes).sum(),
+            network,
+            kernels: isa.kernels(),
+            team: Team::shared(threads),
+            team_sizes: None,
+            workspace: Workspace::default(),
+            vocabulary: config.vocabulary,
+            cached: Vec::new(),
+            long: false,
+            free_memory: device::free_memory,
+            config,
+        })
+    }
+
+    /// Grows the caches to `positions` and the recurrent memory by `nodes`, if the computer has
+    /// memory to spare.
+    ///
+    /// # Errors
+    /// `Error::NoMemory` before the computer runs out of it.
+    fn reserve(&mut self, positions: usize, nodes: usize) -> Result<()> {
+        let slots = self.history.as_ref().map_or((0, 0), |history| history.slots(nodes));
+        let cached_bytes: usize = self.caches.iter().map(|cache| cache.bytes_to_reserve(positions)).sum();
+        let recurrent_bytes: usize = self.memories.iter().map(|memory| memory.bytes_to_reserve(slots)).sum();
+        let needed = cached_bytes + recurrent_bytes;
+        if needed == 0 {
+            return Ok(());
+        }
+        let (needed, free) = (needed as u64, (self.free_memory)());
+        if free < needed + MEMORY_RESERVE {
+            return Err(Error::NoMemory { needed, free });
+        }
+        let (mut caches, mut memories) = (self.caches.iter_mut(), self.memories.iter_mut());
+        let reserved = caches.try_for_each(|cache| cache.reserve(positions));
+        let reserved = reserved.and_then(|()| memories.try_for_each(|memory| memory.reserve(slots)));
+        reserved.map_err(|_| Error::NoMemory { needed, free })
+    }
+
+    /// Builds a pass over one node of `tree` that returns nothing.
+    pub(super) fn pass_context<'a>(&'a self, tree: &'a TokenTree) -> PassContext<'a> {
+        PassContext {
+            config: &self.config,
+            network: &self.network,
+            kernels: self.kernels,
+            caches: &self.caches,
+            memories: &self.memories,
+            workspace: &self.workspace,
+            normed: &[],
+            tree,
+            cached: 0,
+            first: 0,
+            nodes: 1,
+            rows: 0..0,
+            vocabulary: self.vocabulary,
+            taps: None,
+            head_input: None,
+        }
+    }
+
+    /// Returns the number of threads for a pass over `rows`, within what the team may use.
+    pub(super) fn members(&self, rows: usize) -> usize {
+        let sharing = || self.bytes.saturating_mul(rows) / BYTES_PER_MEMBER;
+        match &self.team_sizes {
+            None => sharing().clamp(1, self.team.threads()),
+            Some(sizes) => sizes.members(rows).unwrap_or_else(sharing).clamp(1, self.team.members()),
+        }
+    }
+}
+
+impl Model for CpuModel {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        &self.cached
+    }
+
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        Pass::run(self, tree, want)
+    }
+
+    fn read_weights(&self) -> usize {
+        self.team.run(self.members(1), &|member| {
+            for matrix in self.network.matrices() {
+                member.share(matrix.panels(), run_length(matrix.panels(), member), |panels| {
+                    // SAFETY: the processor has the kernels' instructions.
+                    panels.for_each(|panel| unsafe {
+                        black_box((self.kernels.read)(matrix.panel(panel)));
+                    });
+                });
+                member.barrier();
+            }
+        });
+        self.bytes
+    }
+
+    fn experts_read(&self) -> Option<f64> {
+        let read = self.workspace.experts_read.load(Relaxed);
+        let routed = self.config.layers.iter().filter(|layer| layer.feed_forward.experts().is_some()).count();
+        (routed > 0).then(|| read as f64 / routed as f64)
+    }
+
+    fn truncate(&mut self, length: usize) -> usize {
+        let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
+        self.cached.truncate(length);
+        self.caches.iter_mut().for_each(|cache| cache.release(length));
+        self.cached.len()
+    }
+
+    fn prepare_for_length(&mut self, length: usize) {
+        if self.config.is_long(length) != self.long {
+            self.long = !self.long;
+            self.truncate(0);
+        }
+    }
+}
+
+impl Runner for CpuModel {
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
+        let at = self.cached.len() - first;
+        if first > 0 && self.history.as_ref().is_some_and(|history| history.lacks_logs(at)) {
+            // Run the earlier nodes once more to record their steps.
+            self.truncate(at);
+            self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
+        }
+        self.run_nodes(tree, first, want, false)
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        self.workspace.logits(self.vocabulary)
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        self.rescore(row, before)
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        self.workspace.features()
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let start = self.cached.len() - nodes;
+        if let Some(rerun) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
+            return self.run_nodes(&rerun, 0, &Want::nothing(), false);
+        }
+        for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
+            self.caches.iter_mut().for_each(|cache| cache.copy(start + from, start + to));
+            self.cached[start + to] = self.cached[start + from];
+        }
+        self.cached.truncate(start + path.len());
+        Ok(())
+    }
+}
+
+impl CpuModel {
+    /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers record the steps of
+    /// all nodes, even of a long chain.
+    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
+        let at = self.cached.len() - first;
+        self.reserve(at + tree.len(), tree.len() - first)?;
+        let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
+        let threads = self.members(nodes);
+        let copies = copies_of_norms(&self.config, nodes, threads, want.features);
+        let features = want.features.map_or(0, |taps| taps.width(&self.config));
+        self.workspace.prepare_features(nodes, features);
+        if let Some(history) = self.history.as_mut().filter(|_| nodes > 0) {
+            let plan = history.plan(tree, first, at, !rows.is_empty(), record_all);
+            self.workspace.recurrent.walk = TreeWalk::new(tree, first, plan);
+        }
+        self.workspace.prepare(
+            &self.config,
+            tree,
+            (at, first, self.long),
+            rows.len(),
+            (threads, copies),
+            self.kernels.tile,
+        );
+        // A cluster's tokens are spread over the whole vocabulary.
+        let clustered = self.config.assistant().is_some_and(|assistant| assistant.clusters.is_some());
+        let wanted = if clustered { usize::MAX } else { want.vocabulary };
+        self.vocabulary = wanted.min(self.config.vocabulary);
+        self.workspace.experts_read.store(0, Relaxed);
+        self.workspace.table.clear();
+        // The table's row may have more layers than the model runs.
+        let per_layer = self.network.per_layer.as_ref();
+        let per_layer = per_layer.map(|inputs| (&inputs.table, inputs.projection.rows()));
+        let own = matches!(want.head_input, Some(HeadInput::Own(_)));
+        let embedded = self.network.assistant.as_ref().filter(|_| own);
+        let embedded = embedded.map(|assistant| (&assistant.embedding, assistant.embedding.columns()));
+        if let Some((table, columns)) = per_layer.or(embedded) {
+            for token in tree.tokens().skip(first) {
+                self.workspace.table.extend(&table.row(token as usize)?[..columns]);
+            }
+        }
+        if nodes > 0 {
+            let context = PassContext {
+                normed: &self.workspace.normed[..copies],
+                cached: at,
+                first,
+                nodes,
+                rows: rows.clone(),
+                taps: want.features,
+                head_input: want.head_input,
+                ..self.pass_context(tree)
+            };
+            let timing = self.team.run(threads, &|member| context.run(member));
+            // Measured passes are comparable if all rows get logits.
+            if let Some(sizes) = self.team_sizes.as_mut().filter(|_| rows.len() == nodes) {
+                sizes.record(nodes, timing);
+            }
+        }
+        self.workspace.find_peaks(self.vocabulary, rows.len());
+        self.cached.extend(tree.tokens().skip(first));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use candle_core::quantized::GgmlDType;
+
+    use super::super::cache::PAGE;
+    use super::*;
+    use foretoken_testkit::{Gguf, HIDDEN, VOCABULARY};
+
+    fn run(model: &mut CpuModel, tokens: TokenId) -> Result<()> {
+        model.run(&TokenTree::chain(0..tokens), &Want::nothing()).map(drop)
+    }
+
+    #[test]
+    fn models_of_one_file_share_the_packed_embedding_until_the_file_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut tiny = Gguf::tiny();
+        // 16 bits, so that loading it in eight bits makes another matrix.
+        tiny.add("token_embd.weight", &[VOCABULARY, HIDDEN], GgmlDType::F16);
+        let path = tiny.write(folder.path());
+        let load = |eight_bits| {
+            CpuModel::load(&ModelSource::open(&path).unwrap().in_eight_bits(eight_bits)).unwrap()
+        };
+        let share = |one: &CpuModel, other: &CpuModel| {
+            let (one, other) = (&one.network, &other.network);
+            let embeddings = one.embedding.as_ref().zip(other.embedding.as_ref());
+            [
+                embeddings.is_some_and(|(one, other)| Arc::ptr_eq(one, other)),
+                Arc::ptr_eq(&one.output, &other.output),
+            ]
+        };
+        let first = load(false);
+        assert_eq!(share(&first, &load(false)), [true; 2]);
+        assert_eq!(share(&first, &load(true)), [false; 2]);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        tiny.write(folder.path());
+        assert_eq!(share(&first, &load(false)), [false; 2]);
+    }
+
+    #[test]
+    fn a_cache_stops_growing_before_the_computer_runs_out_of_memory() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+        let mut model = CpuModel::load(&source).unwrap();
+        // No free memory, or exactly as much as is spared.
+        for free in [|| MEMORY_RESERVE - 1, || MEMORY_RESERVE] {
+            model.free_memory = free;
+            let error = run(&mut model, 3).unwrap_err();
+            assert!(matches!(error, Error::NoMemory { .. }), "{error}");
+        }
+        assert_eq!((model.cached().len(), model.caches[0].bytes_to_reserve(PAGE) > 0), (0, true));
+        model.free_memory = || u64::MAX;
+        run(&mut model, 3).unwrap();
+        model.free_memory = || 0;
+        run(&mut model, 3).unwrap_or_else(|error| panic!("there is room already: {error}"));
+    }
+}

@@ -1,0 +1,382 @@
+//! Weights of a model in the form that the kernels take, and how they are loaded.
+
+use std::sync::Arc;
+
+use super::assistant::Assistant;
+use super::block_head::{BlockHead, Convolution};
+pub use super::feed_forward::{Dense, FeedForward};
+use super::latent::Latent;
+use super::packing::shared;
+pub use super::packing::{ones, panels, vector};
+use foretoken_model::error::Result;
+use foretoken_model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
+use foretoken_model::weights::{
+    EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
+};
+use foretoken_model::{
+    HeadNorms as Kind, KeyHeads, MixerSpec, ModelConfig, RecurrentKind, StoredRows, Weights,
+};
+
+use super::panels::Panels;
+use super::recurrent::{Delta, Mamba, ShortConv};
+
+/// All weights of a model.
+#[derive(Debug)]
+pub struct Network {
+    /// `None` for an assistant, which reads the embedding of its target.
+    pub embedding: Option<Arc<Panels>>, // [vocabulary, hidden]
+    /// Norm of embeddings in families that have one; its weight is all 1.
+    pub embedding_norm: Option<Vec<f32>>, // [hidden]
+    pub per_layer: Option<PerLayerInputs>,
+    pub layers: Vec<Layer>,
+    pub output_norm: Vec<f32>, // [hidden]
+    /// Output matrix. For an assistant with token clusters its rows are in the clusters' order,
+    /// each cluster padded to whole panels.
+    pub output: Arc<Panels>, // [vocabulary, hidden]
+    pub draft_head: Option<DraftHead>,
+    pub mtp: Option<Mtp>,
+    pub block_head: Option<BlockHead>,
+    pub assistant: Option<Assistant>,
+}
+
+/// Weights that compute the per-layer inputs of all layers (Gemma 4).
+#[derive(Debug)]
+pub struct PerLayerInputs {
+    pub table: StoredRows, // [tokens, layers * width]
+    /// Projection of the embedding.
+    pub projection: Panels, // [layers * width, hidden]
+    /// Norm of the projection, applied layer by layer.
+    pub norm: Vec<f32>, // [width]
+}
+
+/// Weights that compute the input of an EAGLE head.
+#[derive(Debug)]
+pub struct DraftHead {
+    pub fuse: Panels, // [hidden, states]
+    /// Norms before `fuse`: one over all states, one for each, or none.
+    pub fused_norms: Vec<Vec<f32>>,
+    /// Norm of the input state. The embedding's norm is the layer's `attn_norm`.
+    pub state_norm: Vec<f32>, // [hidden]
+}
+
+/// Weights that compute the input of an MTP block.
+#[derive(Debug)]
+pub struct Mtp {
+    /// Projection of the normed embedding and the normed state to one state.
+    pub eh_proj: Panels, // [hidden, 2 * hidden]
+    pub embedding_norm: Vec<f32>, // [hidden]
+    pub state_norm: Vec<f32>,     // [hidden]
+}
+
+/// A layer: a mixer of tokens and a feed-forward network, each after a norm and added to the state.
+/// Parts that a family does not have are `None`. Norms are padded with zeros to whole vectors.
+#[derive(Debug)]
+pub struct Layer {
+    pub mixer_norm: Option<Vec<f32>>,
+    pub mixer: Mixer,
+    /// Norm of the mixer's output.
+    pub mixer_post_norm: Option<Vec<f32>>,
+    pub feed_forward_norm: Option<Vec<f32>>,
+    pub feed_forward: FeedForward,
+    /// Norm of the feed-forward network's output.
+    pub feed_forward_post_norm: Option<Vec<f32>>,
+    pub per_layer_input: Option<PerLayerInput>,
+    /// Factor of the layer's output.
+    pub scale: f32,
+    /// Convolutions around the mixer and around the feed-forward network (DFlash 2).
+    pub convolutions: Option<[Convolution; 2]>,
+}
+
+/// A layer's part of per-layer inputs: `projection * (activation(gate * state) * input)`, added to
+/// the state after a norm.
+#[derive(Debug)]
+pub struct PerLayerInput {
+    pub gate: Panels,       // [width, hidden]
+    pub projection: Panels, // [hidden, width]
+    pub norm: Vec<f32>,     // [hidden]
+}
+
+/// The part of a layer that mixes tokens.
+#[derive(Debug)]
+pub enum Mixer {
+    Attention(Box<Attention>),
+    Latent(Box<Latent>),
+    ShortConv(ShortConv),
+    Delta(Box<Delta>),
+    Mamba(Box<Mamba>),
+}
+
+/// Grouped-query attention.
+#[derive(Debug)]
+pub struct Attention {
+    /// Index of its attention kind in the configuration.
+    pub kind: usize,
+    /// Causal: a row does not attend to later rows of its pass.
+    pub causal: bool,
+    pub query: Panels, // [heads * head_size, hidden]
+    /// `None` in a layer that shares another layer's keys and values.
+    pub key: Option<Panels>, // [kv_heads * head_size, hidden]
+    /// `None` where values are the keys before norm and rotary embedding.
+    pub value: Option<Panels>, // [kv_heads * head_size, hidden]
+    /// Norm of values.
+    pub value_norm: Option<Vec<f32>>, // [head_size]
+    pub biases: Option<Biases>,
+    /// Attention sink of each head: a score without a value. Empty in families without sinks.
+    pub sinks: Vec<f32>, // [heads padded to LANES]
+    pub head_norms: Option<HeadNorms>,
+    /// Output gate: the output is multiplied with `sigmoid(gate * x)` of the layer's input.
+    pub gate: Option<Panels>, // [heads * head_size, hidden]
+    pub output: Panels,                // [hidden, heads * head_size]
+    pub output_bias: Option<Vec<f32>>, // [hidden]
+}
+
+/// Biases of queries, keys and values.
+#[derive(Debug)]
+pub struct Biases {
+    pub query: Vec<f32>, // [heads * head_size]
+    pub key: Vec<f32>,   // [kv_heads * head_size]
+    pub value: Vec<f32>, // [kv_heads * head_size]
+}
+
+/// Norms of queries and keys: of each head, or of all heads together.
+#[derive(Debug)]
+pub struct HeadNorms {
+    pub together: bool,
+    pub query: Vec<f32>, // [head_size] or [heads * head_size]
+    pub key: Vec<f32>,   // [head_size] or [kv_heads * head_size]
+}
+
+impl Network {
+    /// Loads and packs all weights.
+    ///
+    /// # Errors
+    /// `Error::BadModel` for a tensor that is missing, holds numbers that are not finite, or finds
+    /// no memory.
+    pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
+        let layers =
+            (0..config.depth()).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
+        let assistant = config.assistant().map(|assistant| Assistant::load(weights, config, assistant));
+        let assistant = assistant.transpose()?;
+        let embedding = || shared(weights, EMBEDDING);
+        let embedding = assistant.is_none().then(embedding).transpose()?;
+        let clusters = assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        let output = match (&embedding, clusters) {
+            (Some(embedding), _) if config.tied_embeddings => Arc::clone(embedding),
+            (_, Some(clusters)) => Arc::new(clusters.output(weights)?),
+            (_, None) => shared(weights, OUTPUT)?,
+        };
+        let head = config.draft_head.as_ref();
+        let draft_head = head.filter(|head| head.fuses()).map(|head| DraftHead::load(weights, head));
+        let mtp = head.filter(|head| head.mtp).map(|_| Mtp::load(weights));
+        Ok(Self {
+            layers,
+            per_layer: config.per_layer.map(|_| PerLayerInputs::load(weights)).transpose()?,
+            embedding_norm: config.family.normed_embeddings.then(|| ones(config.hidden)),
+            output_norm: vector(weights, "output_norm.weight")?,
+            embedding,
+            output,
+            draft_head: draft_head.transpose()?,
+            mtp: mtp.transpose()?,
+            block_head: config.block().map(|block| BlockHead::load(weights, block)).transpose()?,
+            assistant,
+        })
+    }
+
+    /// Matrices that a pass over one row reads. Counts as many experts as a row uses, and of
+    /// clustered output matrices the centroids alone.
+    pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
+        let per_layer = self.per_layer.iter().map(|per_layer| &per_layer.projection);
+        let mtp = self.mtp.iter().map(|mtp| &mtp.eh_proj);
+        let around = self.assistant.iter().flat_map(|of| [&of.pre_projection, &of.post_projection]);
+        let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        let output = clusters.map_or(self.output.as_ref(), |clusters| &clusters.centroids);
+        mtp.chain(around).chain(per_layer).chain(self.layers.iter().flat_map(Layer::matrices)).chain([output])
+    }
+}
+
+impl PerLayerInputs {
+    fn load(weights: &Weights) -> Result<Self> {
+        Ok(Self {
+            table: weights.rows(PER_LAYER_EMBEDDING)?,
+            projection: panels(weights, PER_LAYER_PROJECTION)?,
+            norm: vector(weights, PER_LAYER_NORM)?,
+        })
+    }
+}
+
+impl DraftHead {
+    pub fn load(weights: &Weights, config: &foretoken_model::DraftHead) -> Result<Self> {
+        let norms = config.norms().0;
+        let norm = |state| vector(weights, &fused_norm((norms > 1).then_some(state)));
+        Ok(Self {
+            fuse: panels(weights, FUSE)?,
+            fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
+            state_norm: vector(weights, "blk.0.attn_norm_2.weight")?,
+        })
+    }
+}
+
+impl Mtp {
+    fn load(weights: &Weights) -> Result<Self> {
+        Ok(Self {
+            eh_proj: panels(weights, EH_PROJ)?,
+            embedding_norm: vector(weights, ENORM)?,
+            state_norm: vector(weights, HNORM)?,
+        })
+    }
+}
+
+impl Layer {
+    pub fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
+        let norm = |part: &str| vector(weights, &format!("blk.{index}.{part}.weight"));
+        let pre_norm = |part| config.family.pre_norms.then(|| norm(part)).transpose();
+        let post_norm = |part| config.family.post_norms.then(|| norm(part)).transpose();
+        let convolutions = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
+            let around = |part| Convolution::load(weights, index, part, sizes);
+            Ok([around("attn")?, around("ffn")?])
+        });
+        Ok(Self {
+            mixer_norm: pre_norm("attn_norm")?,
+            mixer: Mixer::load(weights, config, index)?,
+            mixer_post_norm: post_norm("post_attention_norm")?,
+            feed_forward_norm: pre_norm("ffn_norm")?,
+            feed_forward: FeedForward::load(weights, config, index)?,
+            feed_forward_post_norm: post_norm("post_ffw_norm")?,
+            per_layer_input: config.per_layer.map(|_| PerLayerInput::load(weights, index)).transpose()?,
+            scale: match config.family.layer_scales {
+                true => norm("layer_output_scale")?[0],
+                false => 1.0,
+            },
+            convolutions: convolutions.transpose()?,
+        })
+    }
+
+    fn matrices(&self) -> impl Iterator<Item = &Panels> {
+        let per_layer = self.per_layer_input.iter().flat_map(|input| [&input.gate, &input.projection]);
+        self.mixer.matrices().chain(self.feed_forward.matrices()).chain(per_layer)
+    }
+}
+
+impl PerLayerInput {
+    fn load(weights: &Weights, index: usize) -> Result<Self> {
+        let name = |part: &str| format!("blk.{index}.{part}.weight");
+        Ok(Self {
+            gate: panels(weights, &name("inp_gate"))?,
+            projection: panels(weights, &name("proj"))?,
+            norm: vector(weights, &name("post_norm"))?,
+        })
+    }
+}
+
+impl Mixer {
+    fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
+        Ok(match &config.layers[index].mixer {
+            MixerSpec::Attention { kind, .. } => {
+                Self::Attention(Box::new(Attention::load(weights, config, index, *kind)?))
+            }
+            MixerSpec::Latent { kind, sizes } => {
+                Self::Latent(Box::new(Latent::load(weights, config, *sizes, index, *kind)?))
+            }
+            MixerSpec::Recurrent(of) => match of.kind {
+                RecurrentKind::ShortConv => Self::ShortConv(ShortConv::load(weights, of, index)?),
+                RecurrentKind::Mamba => Self::Mamba(Box::new(Mamba::load(weights, of, index)?)),
+                RecurrentKind::Delta => Self::Delta(Box::new(Delta::load(weights, of, index)?)),
+            },
+        })
+    }
+
+    /// First matrix that the mixer reads.
+    pub fn first(&self) -> &Panels {
+        match self {
+            Self::Attention(attention) => &attention.query,
+            Self::Latent(latent) => latent.first(),
+            Self::ShortConv(short_conv) => &short_conv.projection,
+            Self::Delta(delta) => &delta.inputs,
+            Self::Mamba(mamba) => &mamba.inputs,
+        }
+    }
+
+    /// Bias of the mixer's output.
+    pub fn output_bias(&self) -> Option<&[f32]> {
+        match self {
+            Self::Attention(attention) => attention.output_bias.as_deref(),
+            _ => None,
+        }
+    }
+
+    fn matrices(&self) -> impl Iterator<Item = &Panels> {
+        let of_latent = match self {
+            Self::Latent(latent) => Some(latent.matrices()),
+            _ => None,
+        };
+        let matrices = match self {
+            Self::Latent(_) => [None; 5],
+            Self::Attention(attention) => {
+                let Attention { query, key, value, gate, output, .. } = &**attention;
+                [Some(query), key.as_ref(), value.as_ref(), gate.as_ref(), Some(output)]
+            }
+            Self::ShortConv(ShortConv { projection, output, .. }) => {
+                [Some(projection), Some(output), None, None, None]
+            }
+            Self::Delta(delta) => {
+                [&delta.inputs, &delta.gate, &delta.beta, &delta.alpha, &delta.output].map(Some)
+            }
+            Self::Mamba(mamba) => {
+                let Mamba { inputs, gate, dt, output, .. } = &**mamba;
+                [Some(inputs), Some(gate), Some(dt), Some(output), None]
+            }
+        };
+        matrices.into_iter().flatten().chain(of_latent.into_iter().flatten())
+    }
+}
+
+impl Attention {
+    /// Loads layer `index`, whose kind of attention is `kind`.
+    fn load(weights: &Weights, config: &ModelConfig, index: usize, kind: usize) -> Result<Self> {
+        let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
+        let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
+        let (family, keys) = (config.family, config.attention_kinds[kind].keys);
+        let computes_kv = config.computes_kv(index);
+        Ok(Self {
+            kind,
+            causal: config.block().is_none_or(|block| block.causal[index]),
+            query: panels("attn_q")?,
+            key: computes_kv.then(|| panels("attn_k")).transpose()?,
+            value: (computes_kv && !keys.are_values).then(|| panels("attn_v")).transpose()?,
+            value_norm: family.value_norms.then(|| ones(keys.size)),
+            biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
+            sinks: family.sinks.then(|| part("attn_sinks.weight")).transpose()?.unwrap_or_default(),
+            head_norms: HeadNorms::load(weights, config, index, keys)?,
+            gate: family.gated_attention.then(|| panels("attn_gate")).transpose()?,
+            output: panels("attn_output")?,
+            output_bias: family.output_bias.then(|| part("attn_output.bias")).transpose()?,
+        })
+    }
+}
+
+impl Biases {
+    fn load(weights: &Weights, index: usize) -> Result<Self> {
+        let bias = |part| vector(weights, &format!("blk.{index}.attn_{part}.bias"));
+        Ok(Self { query: bias("q")?, key: bias("k")?, value: bias("v")? })
+    }
+}
+
+impl HeadNorms {
+    /// Loads the norms, or `None` for a family without.
+    fn load(weights: &Weights, config: &ModelConfig, index: usize, keys: KeyHeads) -> Result<Option<Self>> {
+        let kind = config.family.head_norms;
+        if kind == Kind::None {
+            return Ok(None);
+        }
+        let norm = |part: &str, fixed: f32| {
+            let name = format!("blk.{index}.attn_{part}_norm.weight");
+            match kind == Kind::Fixed && !weights.contains(&name) {
+                true => Ok(ones(keys.size).into_iter().map(|one| one * fixed).collect()),
+                false => vector(weights, &name),
+            }
+        };
+        let key = if config.computes_kv(index) { norm("k", 1.0)? } else { Vec::new() };
+        let query = norm("q", config.query_norm)?;
+        Ok(Some(Self { together: kind == Kind::Together, query, key }))
+    }
+}

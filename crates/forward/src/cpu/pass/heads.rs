@@ -1,0 +1,240 @@
+//! Attention in a pass: norms, rotary embedding and caching of heads, then attention over the cache
+//! and the tree.
+
+use foretoken_model::{KeyHeads, ModelConfig, RopeTable};
+
+use super::{PassContext, add};
+use crate::cpu::activations::BLOCK;
+use crate::cpu::attention::{AttentionJob, Rotation};
+use crate::cpu::cache::KvCache;
+use crate::cpu::network::{Attention, HeadNorms};
+use crate::cpu::panels::Panels;
+use crate::cpu::simd::LANES;
+use crate::cpu::team::Member;
+use crate::cpu::workspace::Inputs;
+
+// Why the unsafe blocks are sound: see `pass/mod.rs`.
+impl PassContext<'_> {
+    /// Adds attention over the states in `normed` to the hidden states, or writes it to the branch
+    /// if `to_branch`. `prefetch`: weights read next.
+    pub fn mix_by_attention(
+        &self,
+        member: &Member<'_>,
+        (attention, cache): (&Attention, &KvCache),
+        normed: &Inputs,
+        to_branch: bool,
+        prefetch: &Panels,
+    ) {
+        self.project(member, attention, normed, &attention.output);
+        if let Some(norms) = attention.head_norms.as_ref().filter(|norms| norms.together) {
+            self.normalise_all_heads(member, norms);
+        }
+        if self.nodes > 1 {
+            self.complete(member, attention, cache);
+        }
+        self.attend(member, attention, cache);
+        self.add_product(member, &attention.output, self.mixed(attention), to_branch, prefetch);
+    }
+
+    /// Buffer for the output of a layer's attention heads.
+    fn mixed(&self, attention: &Attention) -> &Inputs {
+        self.workspace.mixed.of(attention.output.inputs())
+    }
+
+    /// Key heads of a layer.
+    fn keys(&self, attention: &Attention) -> KeyHeads {
+        self.config.attention_kinds[attention.kind].keys
+    }
+
+    /// Norms all heads of a row together, with one weight as wide as all of them.
+    fn normalise_all_heads(&self, member: &Member<'_>, norms: &HeadNorms) {
+        let ModelConfig { heads, norm_epsilon, .. } = *self.config;
+        let head_size = self.config.head_size();
+        let (queries, keys) = (heads * head_size, self.config.kv_heads() * head_size);
+        member.share(self.nodes, 1, |rows| {
+            for row in rows {
+                let query = self.workspace.queries.at(row * queries.next_multiple_of(LANES));
+                let key = self.workspace.keys.at(row * keys.next_multiple_of(LANES));
+                for (heads, weight, width) in [(query, &norms.query, queries), (key, &norms.key, keys)] {
+                    // SAFETY: the row belongs to this unit and is as wide as the weight.
+                    unsafe {
+                        (self.kernels.rms_norm)(heads, weight.as_ptr(), heads, width, norm_epsilon as f32);
+                    }
+                }
+            }
+        });
+        member.barrier();
+    }
+
+    /// Completes queries, keys and values of all rows by [`Self::complete_heads`].
+    fn complete(&self, member: &Member<'_>, attention: &Attention, cache: &KvCache) {
+        let kv_heads = self.keys(attention).count;
+        member.share(self.nodes * kv_heads, kv_heads, |units| {
+            for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
+                // SAFETY: the heads of a row belong to this unit.
+                unsafe { self.complete_heads(attention, cache, row, kv_head) };
+            }
+        });
+        member.barrier();
+    }
+
+    /// Adds biases to the queries, key and value of one key head's group, norms them, applies
+    /// rotary embedding to queries and key, and writes key and value into the cache.
+    ///
+    /// # Safety
+    /// The group's heads of the row, and their position in the cache, must belong to this unit.
+    unsafe fn complete_heads(&self, attention: &Attention, cache: &KvCache, row: usize, kv_head: usize) {
+        let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
+        let heads = self.config.heads;
+        let group = heads / kv_heads;
+        let rotation = self.rotation(attention.kind, row, true);
+        let query = self.workspace.queries.at(row * (heads * head_size).next_multiple_of(LANES));
+        let query_heads = kv_head * group..(kv_head + 1) * group;
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            if let Some(biases) = &attention.biases {
+                let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
+                add(query.add(first), &biases.query[first..end]);
+            }
+            for head in query_heads {
+                let query = query.add(head * head_size);
+                if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
+                    self.normalise_head(query, &norms.query, head_size);
+                }
+                (self.kernels.rotate)(&rotation, query);
+            }
+            if attention.key.is_some() {
+                self.complete_key(attention, cache, row, kv_head);
+            }
+        }
+    }
+
+    /// Completes the key and the value of a key head, and writes them into the cache.
+    ///
+    /// # Safety
+    /// As [`Self::complete_heads`].
+    pub unsafe fn complete_key(&self, attention: &Attention, cache: &KvCache, row: usize, kv_head: usize) {
+        let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
+        let at = row * (kv_heads * head_size).next_multiple_of(LANES) + kv_head * head_size;
+        let (key, value) = (self.workspace.keys.at(at), self.workspace.values.at(at));
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            if let Some(biases) = &attention.biases {
+                let own = kv_head * head_size..(kv_head + 1) * head_size;
+                add(key, &biases.key[own.clone()]);
+                add(value, &biases.value[own]);
+            }
+            if attention.value.is_none() {
+                std::ptr::copy_nonoverlapping(key, value, head_size);
+            }
+            if let Some(norm) = &attention.value_norm {
+                self.normalise_head(value, norm, head_size);
+            }
+            if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
+                self.normalise_head(key, &norms.key, head_size);
+            }
+            (self.kernels.rotate)(&self.rotation(attention.kind, row, false), key);
+            let position = self.cached + self.first + row;
+            (self.kernels.store_kv)(cache, kv_head, position, head_size, key, value);
+        }
+    }
+
+    /// Rotary angles of a row's queries or keys. They differ where attention is scaled by position.
+    pub fn rotation(&self, kind: usize, row: usize, of_queries: bool) -> Rotation {
+        let rotary = &self.config.attention_kinds[kind].rotary;
+        let [keys, queries] = &self.workspace.rotations[kind];
+        let RopeTable { cosines, sines } =
+            if of_queries && rotary.attn_temperature.is_some() { queries } else { keys };
+        let half = rotary.size() / 2;
+        Rotation {
+            layout: rotary.layout,
+            rotary_dim: rotary.size(),
+            cosines: cosines[row * half..].as_ptr(),
+            sines: sines[row * half..].as_ptr(),
+        }
+    }
+
+    /// Norms one head in place.
+    ///
+    /// # Safety
+    /// `head` must be valid for a head's numbers and belong to this unit.
+    unsafe fn normalise_head(&self, head: *mut f32, weight: &[f32], size: usize) {
+        let epsilon = self.config.norm_epsilon as f32;
+        // SAFETY: guaranteed by the caller; the weight has as many numbers.
+        unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
+    }
+
+    /// Attends to all positions, or to those in the window. In a pass of one row each unit first
+    /// completes its own heads, which saves a barrier.
+    fn attend(&self, member: &Member<'_>, attention: &Attention, cache: &KvCache) {
+        let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
+        let heads = self.config.heads;
+        let group = heads / kv_heads;
+        let rows = self.nodes;
+        let mixed = self.mixed(attention);
+        let window = self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX);
+        let scratch = member.index() * self.workspace.scores_of_member;
+        // Each group's output is whole quantisation blocks, so a unit can quantise its own.
+        let whole_blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.is_quantisable;
+        member.share(rows * kv_heads, 1, |units| {
+            // Rows of one key head follow each other, so that its keys stay in the processor's
+            // cache.
+            for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
+                let first = kv_head * group * head_size;
+                let visible = &self.workspace.visible[row];
+                // A row occupies its own position even if it has no key there.
+                let position = self.cached + visible.len().max(1);
+                let nearest = visible.len().saturating_sub(window);
+                let own = match attention.causal {
+                    true => &visible[nearest..],
+                    // Bidirectional attention in a block: the window reaches as far ahead as back.
+                    false => &self.workspace.block_rows[nearest..row.saturating_add(window).min(rows)],
+                };
+                // SAFETY: the heads of a row belong to this unit, and the scratch memory to this
+                // member.
+                unsafe {
+                    if rows == 1 {
+                        self.complete_heads(attention, cache, row, kv_head);
+                    }
+                    let out = mixed.row(row).add(first);
+                    (self.kernels.attend)(&AttentionJob {
+                        cache,
+                        kv_head,
+                        head_size,
+                        value_size: head_size,
+                        heads: group,
+                        scale: self.config.query_scale,
+                        sinks: attention
+                            .sinks
+                            .get(kv_head * group..(kv_head + 1) * group)
+                            .unwrap_or_default(),
+                        queries: self.workspace.queries.at(row * mixed.width + first),
+                        out,
+                        cached: self.cached,
+                        first: position.saturating_sub(window).min(self.cached),
+                        own,
+                        scratch: self.workspace.scores.at(scratch),
+                    });
+                    if attention.gate.is_some() {
+                        let gate = self.workspace.gates.at(row * mixed.width + first);
+                        (self.kernels.sigmoid_times)(out, gate, group * head_size);
+                    }
+                    if whole_blocks {
+                        self.quantise(mixed, row, first..first + group * head_size, out);
+                    }
+                }
+            }
+        });
+        member.barrier();
+        if !whole_blocks {
+            let width = heads * head_size;
+            member.share(rows, 1, |rows| {
+                // SAFETY: a row belongs to this unit.
+                rows.for_each(|row| unsafe {
+                    self.quantise(mixed, row, 0..width, mixed.row(row));
+                });
+            });
+            member.barrier();
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Attention of a layer on the device: completes heads (bias, norm, RoPE), writes the KV cache and
+//! attends to the cache and the pass.
+
+use foretoken_model::error::Result;
+use foretoken_model::{HeadNorms, ModelConfig, RotaryLayout};
+use wgpu::Buffer;
+
+use super::cache::Cache;
+use super::device::GpuDevice;
+use super::dispatches::Dispatches;
+use super::kernels::{Kernel, NONE};
+use super::network::Layer;
+use super::state::{Places, ROWS, State};
+use super::step::{Quantise, Step};
+use crate::cpu::activations::BLOCK;
+
+/// Kernels of a layer's attention, bound to its KV cache. They are bound again when the cache has
+/// grown.
+pub struct AttentionSteps {
+    /// For families that norm all heads of a row together.
+    norm_heads: Option<Step>,
+    turn: Step,
+    attend: Step,
+    /// For heads that are not whole blocks.
+    quantise: Option<Quantise>,
+    pub gather: Step,
+}
+
+/// Buffers of attention beside the caches, shared by all layers.
+pub struct Sights {
+    /// Masks of the rows, or the positions to move.
+    pub nodes: Buffer,
+    /// Scores of some rows, `[rows, heads, stride]`.
+    pub scores: Buffer,
+    pub stride: usize,
+    /// Rows that `scores` has room for.
+    pub rows: usize,
+}
+
+/// Rows of a pass and their visible positions.
+#[derive(Clone, Copy)]
+pub struct Seeing<'a> {
+    pub config: &'a ModelConfig,
+    pub sights: &'a Sights,
+    /// Offsets in a row of heads.
+    pub places: Places,
+    /// Width of a row of attention's output.
+    pub width: usize,
+    pub rows: usize,
+    /// Positions before those in the rows' paths.
+    pub cached: usize,
+}
+
+impl AttentionSteps {
+    /// # Errors
+    /// As [`Step::new`].
+    pub fn new(
+        device: &GpuDevice,
+        (layer, cache): (&Layer, &Cache),
+        (vectors, state): (&Buffer, &State),
+        (sights, config): (&Sights, &ModelConfig),
+    ) -> Result<Self> {
+        let (heads, mixed) = (&state.heads, &state.mixed);
+        let turn = [heads, &state.turns[layer.kind], vectors, &sights.nodes, &cache.keys, &cache.values];
+        let attend = [
+            heads,
+            &cache.keys,
+            &cache.values,
+            &sights.nodes,
+            &sights.scores,
+            &mixed.plain,
+            &mixed.quants,
+            &mixed.scales,
+        ];
+        let together = config.family.head_norms == HeadNorms::Together;
+        let norm_heads = || Step::new(device, Kernel::NormHeads, &[heads, vectors]);
+        let apart = !config.head_size().is_multiple_of(BLOCK);
+        Ok(Self {
+            norm_heads: together.then(norm_heads).transpose()?,
+            turn: Step::new(device, Kernel::Turn, &turn)?,
+            attend: Step::new(device, Kernel::Attend, &attend)?,
+            quantise: apart.then(|| Quantise::new(device, mixed)).transpose()?,
+            gather: Step::new(device, Kernel::Gather, &[&sights.nodes, &cache.keys, &cache.values])?,
+        })
+    }
+
+    /// Completes the heads of all rows, caches keys and values, and attends.
+    pub fn run(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
+        let (heads, kv_heads) = (seeing.config.heads, seeing.config.kv_heads());
+        if let Some(norm_heads) = &self.norm_heads {
+            norm_heads.run(pass, &seeing.norm_ask(layer), (2, seeing.rows));
+        }
+        self.turn.run(pass, &seeing.turn_ask(layer, 0), (heads + kv_heads, seeing.rows));
+        for first in (0..seeing.rows).step_by(seeing.sights.rows) {
+            let rows = seeing.sights.rows.min(seeing.rows - first);
+            self.attend.run(pass, &seeing.attend_ask(layer, first), (heads, rows));
+        }
+        if let Some(quantise) = &self.quantise {
+            quantise.run(pass, seeing.rows);
+        }
+    }
+
+    /// Completes and caches keys and values of all rows, without attending. Not for families that
+    /// norm all heads together.
+    pub fn remember(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
+        let (heads, kv_heads) = (seeing.config.heads, seeing.config.kv_heads());
+        self.turn.run(pass, &seeing.turn_ask(layer, heads), (kv_heads, seeing.rows));
+    }
+}
+
+impl Seeing<'_> {
+    /// Immediates of `norm_heads.wgsl`.
+    fn norm_ask(&self, layer: &Layer) -> [u32; 7] {
+        let (heads, kv_heads, head_size) = self.config.head_sizes();
+        let Places { keys, stride, .. } = self.places;
+        let [stride, queries, keys, first_key] =
+            [stride, heads * head_size, kv_heads * head_size, keys].map(|number| number as u32);
+        let [query_norm, key_norm] = layer.head_norms;
+        [stride, queries, keys, first_key, query_norm, key_norm, (self.config.norm_epsilon as f32).to_bits()]
+    }
+
+    /// Immediates of `turn.wgsl`, from head `first` on.
+    fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 16] {
+        let (heads, kv_heads, head_size) = self.config.head_sizes();
+        let rotary = &self.config.attention_kinds[layer.kind].rotary;
+        let [query_bias, key_bias, value_bias] = layer.biases;
+        let [query_norm, key_norm] = match self.config.family.head_norms {
+            HeadNorms::Together => [NONE; 2],
+            _ => layer.head_norms,
+        };
+        [
+            heads as u32,
+            kv_heads as u32,
+            head_size as u32,
+            self.places.stride as u32,
+            self.places.keys as u32,
+            self.places.values as u32,
+            rotary.size() as u32 / 2,
+            u32::from(rotary.layout == RotaryLayout::Interleaved),
+            query_bias,
+            key_bias,
+            value_bias,
+            query_norm,
+            key_norm,
+            (self.config.norm_epsilon as f32).to_bits(),
+            first as u32,
+            if rotary.attn_temperature.is_some() { self.rows as u32 } else { 0 },
+        ]
+    }
+
+    /// Immediates of `attend.wgsl`; `first` is the row of the first scores.
+    fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 12] {
+        let (heads, kv_heads, head_size) = self.config.head_sizes();
+        let query_scale = self.config.query_scale;
+        let window = self.config.attention_kinds[layer.kind].window;
+        [
+            heads as u32,
+            kv_heads as u32,
+            head_size as u32,
+            self.places.stride as u32,
+            self.width as u32,
+            first as u32,
+            self.cached as u32,
+            window.map_or(u32::MAX, |window| u32::try_from(window).unwrap_or(u32::MAX)),
+            self.sights.stride as u32,
+            query_scale.to_bits(),
+            if layer.causal { 0 } else { self.rows as u32 },
+            self.places.gates.map_or(NONE, |gates| gates as u32),
+        ]
+    }
+}
+
+impl Sights {
+    /// Maximum bytes of scores.
+    const SCORES: usize = 32 << 20;
+
+    /// Allocates for caches of `positions` positions, and `words` words of masks.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, heads: usize, positions: usize, words: usize) -> Result<Self> {
+        let row = 4 * heads * positions;
+        let most = Self::SCORES.min(device.largest_buffer() as usize);
+        let rows = (most / row).clamp(1, ROWS);
+        Ok(Self {
+            nodes: device.buffer(4 * words)?,
+            scores: device.buffer(rows * row)?,
+            stride: positions,
+            rows,
+        })
+    }
+}

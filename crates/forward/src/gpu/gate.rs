@@ -1,0 +1,67 @@
+//! First half of a feed-forward network on the device, activation(gate) * up: one kernel if the
+//! panels of gate and up are interleaved, else two products and an activation.
+
+use foretoken_model::Activation;
+use foretoken_model::error::Result;
+use wgpu::Buffer;
+
+use super::device::GpuDevice;
+use super::dispatches::Dispatches;
+use super::kernels::Kernel;
+use super::product::activation_mode;
+use super::state::Rows;
+use super::step::Step;
+use crate::cpu::simd::LANES;
+
+/// Kernels of gate and up, with products of type `P`.
+pub enum GateSteps<P> {
+    InTurns(P),
+    Apart([P; 2], Activate),
+}
+
+impl<P> GateSteps<P> {
+    /// Runs the kernels; `multiply` runs a product of the same `rows`.
+    pub fn run(&self, pass: &mut Dispatches, rows: usize, multiply: impl Fn(&P, &mut Dispatches)) {
+        match self {
+            Self::InTurns(gated) => multiply(gated, pass),
+            Self::Apart(products, activate) => {
+                products.iter().for_each(|product| multiply(product, pass));
+                activate.run(pass, rows);
+            }
+        }
+    }
+}
+
+/// `activation(gate) * up` of two buffers.
+pub struct Activate {
+    step: Step,
+    length: usize,
+    width: usize,
+    activation: Activation,
+}
+
+impl Activate {
+    /// Binds the kernel to rows of `length` numbers, padded to whole vectors.
+    ///
+    /// # Errors
+    /// As [`Step::new`].
+    pub fn new(
+        device: &GpuDevice,
+        [gate, up]: &[Buffer; 2],
+        (to, length): (&Rows, usize),
+        activation: Activation,
+    ) -> Result<Self> {
+        let buffers = [gate, up, &to.plain, &to.quants, &to.scales];
+        let step = Step::new(device, Kernel::Activate, &buffers)?;
+        Ok(Self { step, length, width: to.width, activation })
+    }
+
+    /// Computes the first `rows`.
+    pub fn run(&self, pass: &mut Dispatches, rows: usize) {
+        let blocks = self.length.div_ceil(32);
+        let stride = self.length.next_multiple_of(LANES);
+        let sizes = [blocks, rows, self.length, stride, self.width].map(|n| n as u32);
+        let asked = [&sizes[..], &[activation_mode(self.activation)]].concat();
+        self.step.run(pass, &asked, ((rows * blocks).div_ceil(64), 1));
+    }
+}

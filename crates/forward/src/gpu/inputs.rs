@@ -1,0 +1,90 @@
+//! Uploads of a pass before it runs: tokens or their embeddings, masks, and RoPE angles.
+
+use std::ops::Range;
+
+use foretoken_model::{ModelConfig, RopeTable};
+
+use super::block::Block;
+use super::chunk::Chunk;
+use super::device::GpuDevice;
+use super::joined::Joined;
+use super::network::Network;
+use super::state::State;
+use crate::HeadInput;
+use crate::cpu::panels::Panels;
+use crate::cpu::reference::rms_norm;
+use crate::cpu::simd::LANES;
+use crate::tree::TokenTree;
+
+/// Destination of the uploads.
+pub struct Inputs<'a> {
+    pub device: &'a GpuDevice,
+    pub config: &'a ModelConfig,
+    pub network: &'a Network,
+    pub state: &'a State,
+    /// Parts of a draft head of either kind.
+    pub joined: Option<&'a Joined>,
+    pub block: Option<&'a Block>,
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
+    pub long: bool,
+}
+
+impl Inputs<'_> {
+    /// Uploads the inputs of a pass over `nodes`. `head_input` are a draft head's inputs and the
+    /// range of their rows.
+    pub fn write(
+        &self,
+        tree: &TokenTree,
+        positions: &[usize],
+        (nodes, chunk, to): (Range<usize>, &Chunk, &wgpu::Buffer),
+        head_input: Option<(HeadInput<'_>, Range<usize>)>,
+    ) {
+        match (self.joined, self.block, head_input) {
+            (Some(joined), _, Some((head_input, rows))) => {
+                let tokens = tree.tokens().skip(nodes.start);
+                joined.write((self.device, self.network, self.state), tokens, head_input, rows);
+            }
+            (_, Some(block), Some((head_input, rows))) => {
+                block.write(self.device, head_input.features(), rows)
+            }
+            _ => {
+                if let Some(embedding) = &self.network.embedding {
+                    self.embed(embedding, tree, nodes.clone());
+                }
+            }
+        }
+        self.device.write(to, chunk.words.iter().copied());
+        self.device.write(&self.state.tokens, nodes.clone().map(|node| tree.token(node)));
+        let [mut keys, mut queries] = [RopeTable::default(), RopeTable::default()];
+        let positions = &positions[nodes];
+        for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
+            kind.rotary.tabulate(positions, self.long, &mut keys);
+            let queries = kind.rotary.attn_temperature.map(|temperature| {
+                temperature.tabulate(positions, &keys, &mut queries);
+                &queries
+            });
+            let turns = queries.into_iter().chain([&keys]);
+            let numbers = turns.flat_map(|turns| turns.cosines.iter().zip(&turns.sines));
+            self.device.write(to, numbers.flat_map(|(&cos, &sin)| [cos, sin]).map(f32::to_bits));
+        }
+    }
+
+    /// Looks up the embeddings of `nodes` and uploads them.
+    fn embed(&self, embedding: &Panels, tree: &TokenTree, nodes: Range<usize>) {
+        let (hidden, scale) = (self.config.hidden, self.config.embedding_scale);
+        let width = hidden.next_multiple_of(LANES);
+        let mut states = vec![0.0; nodes.len() * width];
+        for (node, state) in nodes.zip(states.chunks_exact_mut(width)) {
+            embedding.unpack_row(tree.token(node) as usize, &mut state[..hidden]);
+            if scale != 1.0 {
+                state.iter_mut().for_each(|number| *number *= scale);
+            }
+            if let Some(norm) = &self.network.embedding_norm {
+                let epsilon = self.config.norm_epsilon as f32;
+                let normed = rms_norm(&state[..hidden], &norm[..hidden], epsilon);
+                state[..hidden].copy_from_slice(&normed);
+            }
+        }
+        self.device.write(&self.state.hidden, states.into_iter().map(f32::to_bits));
+    }
+}

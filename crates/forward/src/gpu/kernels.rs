@@ -1,0 +1,131 @@
+//! GPU kernels and their buffer bindings. `source.rs` assembles their WGSL.
+
+use crate::cpu::panels::Format;
+
+/// Rows per tile; there is a kernel for each size.
+pub const TILES: [usize; 4] = [1, 2, 4, 8];
+
+/// Bytes of immediates (push constants) of a dispatch.
+pub const IMMEDIATE_BYTES: u32 = 64;
+
+/// Largest head size that kernels support.
+pub const LONGEST_HEAD: usize = 512;
+
+/// Offset that stands for a vector the family does not have.
+pub const NONE: u32 = u32::MAX;
+
+/// Fused multiply-add of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arithmetic {
+    /// WGSL's `fma`.
+    Own,
+    /// Emulation with 64-bit numbers: slow, for devices whose `fma` rounds twice.
+    Emulated,
+    /// Wrong results, for tests.
+    #[cfg(test)]
+    Wrong,
+}
+
+/// A kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// Product of weights in this format with a tile of this many rows.
+    Product(Format, usize),
+    /// Product of experts' weights in this format with a tile of this many slots.
+    SlotProduct(Format, usize),
+    /// Product of gate and up in this format, and the activation, with a tile of this many rows.
+    Gated(Format, usize),
+    SlotGated(Format, usize),
+    /// Embedding lookup in this format.
+    Embed(Format),
+    Rank,
+    Arrange,
+    Combine,
+    Join,
+    Convolve,
+    Norm,
+    NormHeads,
+    Quantise,
+    Activate,
+    Turn,
+    Attend,
+    Gather,
+    Score,
+    Sketch,
+    Probe,
+}
+
+impl Kernel {
+    /// All kernels.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let of_tile = |rows| {
+            move |format| {
+                [
+                    Self::Product(format, rows),
+                    Self::SlotProduct(format, rows),
+                    Self::Gated(format, rows),
+                    Self::SlotGated(format, rows),
+                ]
+            }
+        };
+        let products =
+            TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
+        let embeddings = Format::ALL.into_iter().map(Self::Embed);
+        let of_layers =
+            [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Turn, Self::Attend];
+        let of_experts = [Self::Rank, Self::Arrange, Self::Combine];
+        let of_heads = [Self::Join, Self::Convolve];
+        let others = [Self::Gather, Self::Score, Self::Sketch, Self::Probe];
+        let unlike = of_layers.into_iter().chain(of_experts).chain(of_heads).chain(others);
+        products.chain(embeddings).chain(unlike)
+    }
+
+    /// Buffer bindings, in order: `true` for those the kernel writes.
+    pub fn bindings(self) -> &'static [bool] {
+        match self {
+            Self::Product(..) => &[false, true, false, false],
+            Self::SlotProduct(..) => &[false, true, false, false, false],
+            Self::Gated(..) => &[false, true, false, false, true, true],
+            Self::SlotGated(..) => &[false, true, false, false, true, true, false],
+            Self::Embed(_) => &[false, false, true],
+            Self::Rank => &[false, true],
+            Self::Arrange => &[false, true, true],
+            Self::Combine | Self::Convolve => &[false, false, false, true],
+            Self::Join => &[true, false, true, true, true],
+            Self::Norm => &[true, false, false, true, true, true],
+            Self::NormHeads => &[true, false],
+            Self::Quantise => &[true, true, true],
+            Self::Activate => &[false, false, true, true, true],
+            Self::Turn => &[true, false, false, false, true, true],
+            Self::Attend => &[false, false, false, false, true, true, true, true],
+            Self::Gather => &[false, true, true],
+            Self::Score => &[true],
+            Self::Sketch => &[false, false, true],
+            Self::Probe => &[false, true],
+        }
+    }
+
+    /// Name of the entry point.
+    pub fn entry(self) -> &'static str {
+        match self {
+            Self::Product(..) | Self::SlotProduct(..) => "product",
+            Self::Gated(..) | Self::SlotGated(..) => "gated",
+            Self::Embed(_) => "embed",
+            Self::Rank => "rank",
+            Self::Arrange => "arrange",
+            Self::Combine => "combine",
+            Self::Join => "join",
+            Self::Convolve => "convolve",
+            Self::Norm => "norm",
+            Self::NormHeads => "norm_heads",
+            Self::Quantise => "quantise",
+            Self::Activate => "activate",
+            Self::Turn => "turn",
+            Self::Attend => "attend",
+            Self::Gather => "gather",
+            Self::Score => "score",
+            Self::Sketch => "sketch",
+            Self::Probe => "probe",
+        }
+    }
+}

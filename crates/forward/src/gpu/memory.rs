@@ -1,0 +1,89 @@
+//! KV caches of all layers of a model on a GPU, and the attention kernels bound to them.
+
+use foretoken_model::ModelConfig;
+use foretoken_model::error::Result;
+
+use super::attention::{AttentionSteps, Sights};
+use super::cache::{Cache, PAGE};
+use super::device::GpuDevice;
+use super::network::Network;
+use super::recording::Recording;
+use super::state::{ROWS, State};
+
+/// KV caches and attention kernels of a model.
+pub struct Memory {
+    caches: Vec<Cache>,
+    pub sights: Sights,
+    /// Kernels per layer; `None` if they are not bound to the current buffers.
+    attention: Option<Vec<AttentionSteps>>,
+}
+
+/// Initial room for masks in words: rows of a chain, or small trees.
+const WORDS: usize = 3 * ROWS + 1024;
+
+impl Memory {
+    /// Allocates a page for each layer.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, config: &ModelConfig) -> Result<Self> {
+        let cache = |_| Cache::new(device, config.kv_heads(), config.head_size());
+        Ok(Self {
+            caches: (0..config.depth()).map(cache).collect::<Result<_>>()?,
+            sights: Sights::new(device, config.heads, PAGE, WORDS)?,
+            attention: None,
+        })
+    }
+
+    /// Makes room for `positions` in the caches and for `words` words of masks.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room; cached entries stay.
+    pub fn make_room(
+        &mut self,
+        device: &GpuDevice,
+        (network, state, config): (&Network, &State, &ModelConfig),
+        (positions, words): (usize, usize),
+    ) -> Result<()> {
+        for cache in &mut self.caches {
+            if cache.reserve(device, positions)? {
+                self.attention = None;
+            }
+        }
+        let positions = self.caches.iter().map(Cache::positions).min().unwrap_or(PAGE);
+        let room = self.sights.nodes.size() as usize / 4;
+        if self.sights.stride < positions || room < words {
+            self.attention = None;
+            let words = words.max(room).next_power_of_two();
+            self.sights = Sights::new(device, config.heads, positions, words)?;
+        }
+        if self.attention.is_none() {
+            let (state, seeing) = ((&network.vectors, state), (&self.sights, config));
+            let bind = |of_layer| AttentionSteps::new(device, of_layer, state, seeing);
+            let bound = network.layers.iter().zip(&self.caches).map(bind);
+            self.attention = Some(bound.collect::<Result<_>>()?);
+        }
+        Ok(())
+    }
+
+    /// Attention kernels per layer; empty before [`Self::make_room`].
+    pub fn attention(&self) -> &[AttentionSteps] {
+        self.attention.as_deref().unwrap_or_default()
+    }
+
+    /// Copies positions over others in every layer. `pairs` alternates sources and destinations.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device failed.
+    pub fn gather(&self, device: &GpuDevice, config: &ModelConfig, pairs: &[u32]) -> Result<()> {
+        let (kv_heads, of_head) = (config.kv_heads(), config.head_size() / 2);
+        let asked = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
+        device.write(&self.sights.nodes, pairs.iter().copied());
+        let mut recording = Recording::new(device);
+        for layer in self.attention() {
+            layer.gather.run(recording.pass(), &asked, ((kv_heads * of_head).div_ceil(64), 1));
+        }
+        recording.end();
+        device.check()
+    }
+}

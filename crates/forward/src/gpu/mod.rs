@@ -1,0 +1,60 @@
+//! The GPU engine, by wgpu: Vulkan, Metal and DX12 from one set of WGSL kernels. It uses the CPU
+//! engine's packed weights and order of sums. Where the device rounds correctly, its results have
+//! the CPU engine's bits.
+//!
+//! - Device: [`opening`] finds and opens a GPU, [`probe`] measures its [`promises`]; [`device`]
+//!   allocates, submits and waits. [`pace`] limits the work of a submission; [`failure`] collects
+//!   errors.
+//! - Kernels: [`kernels`] lists them, [`source`] assembles their WGSL, [`pipelines`] compiles them.
+//!   A [`step`] is a kernel with its buffers, a [`product`] the kernels of a [`matrix`]; a
+//!   [`recording`] encodes the [`dispatches`] of a pass.
+//! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
+//!   of every layer.
+//! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings.
+//!   [`pass`] encodes the layers: [`attention`], [`feed_forward`] with its [`gate`], or
+//!   [`experts`]. [`joined`] begins the pass of a draft head, [`block`] is the rest of a head that
+//!   drafts blocks.
+//! - Outputs: [`scores`] returns logits, [`returning`] all else. [`model`] puts the parts together.
+
+mod attention;
+mod block;
+mod cache;
+mod chunk;
+mod device;
+mod dispatches;
+mod embed;
+mod experts;
+mod failure;
+#[cfg(test)]
+mod faults;
+mod feed_forward;
+mod gate;
+mod inputs;
+mod joined;
+mod kernels;
+mod matrix;
+mod memory;
+mod model;
+mod network;
+mod opening;
+mod pace;
+mod pass;
+mod pipelines;
+mod probe;
+mod product;
+mod promises;
+mod recording;
+mod returning;
+mod scores;
+mod source;
+mod state;
+mod step;
+#[cfg(test)]
+mod tests;
+
+pub use device::{Bounds, GpuDevice};
+pub use model::GpuModel;
+pub use network::missing as unsupported;
+pub use opening::{Found, find, unfound};
+pub use promises::Promises;
+pub use source::programs;

@@ -1,0 +1,290 @@
+//! A loaded model on a GPU and its cache: splits passes into chunks, collects outputs and keeps
+//! track of cached tokens. [`Phases`] encodes the pass itself.
+
+use std::sync::Arc;
+
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelConfig, ModelSource};
+
+use super::block::Block;
+use super::chunk::Chunk;
+use super::device::GpuDevice;
+use super::inputs::Inputs;
+use super::joined::Joined;
+use super::matrix::TILE;
+use super::memory::Memory;
+use super::network::{Network, missing};
+use super::pass::{Phases, Steps};
+use super::recording::Recording;
+use super::returning::{Returned, Returning};
+use super::scores::{Asked, Scorer, Scores};
+use super::state::{ROWS, SCORED, State};
+use crate::cpu::rescoring::{PositionScores, rescore};
+use crate::cpu::simd::LANES;
+use crate::tree::TokenTree;
+use crate::{DispatchStats, Features, HeadInput, LogitSubset, Logits, Model, Pass, Row, Runner, Want};
+
+/// A model on a GPU and its cache.
+pub struct GpuModel {
+    config: ModelConfig,
+    device: Arc<GpuDevice>,
+    network: Network,
+    state: State,
+    steps: Steps,
+    joined: Option<Joined>,
+    block: Option<Block>,
+    memory: Memory,
+    scorer: Scorer,
+    scores: Scores,
+    /// Tokens that `scores` covers, from the first.
+    vocabulary: usize,
+    returning: Returning,
+    returned: Returned,
+    cached: Vec<TokenId>,
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
+    long: bool,
+    /// Numbers per node of the last pass's features.
+    tapped: usize,
+    /// Scores after a token, in a head that drafts blocks.
+    after: Vec<f32>, // [vocabulary]
+    dispatch_stats: DispatchStats,
+}
+
+impl GpuModel {
+    /// # Errors
+    /// `Error::NotOnGpu` for a model that this engine cannot run, those of loading weights, and
+    /// `Error::Compute` when the device has no room or its driver rejects the kernels.
+    pub fn load(source: &ModelSource, device: &Arc<GpuDevice>) -> Result<Self> {
+        let config = source.config()?.clone();
+        if let Some(missing) = missing(&config) {
+            return Err(Error::NotOnGpu(missing));
+        }
+        device.check()?;
+        let weights = source.weights(&candle_core::Device::Cpu)?;
+        let network = Network::load(device, &weights, &config)?;
+        // All other kernels are few and small; they are compiled on first use.
+        device.pipelines().prepare(device, &network.products(device.tiles()))?;
+        let state = State::new(device, &network, &config)?;
+        let model = Self {
+            steps: Steps::new(device, &network, &state, &config)?,
+            joined: Joined::load(device, &weights, &config, &state)?,
+            block: Block::load(device, &weights, (&config, &network, &state))?,
+            memory: Memory::new(device, &config)?,
+            scorer: Scorer::new(device, &state.logits, &state.tokens, config.vocabulary)?,
+            scores: Scores::none(),
+            vocabulary: config.vocabulary,
+            returning: Returning::new(device)?,
+            returned: Returned::default(),
+            dispatch_stats: DispatchStats { dispatches: 0, bytes: network.bytes() },
+            device: Arc::clone(device),
+            network,
+            state,
+            cached: Vec::new(),
+            long: false,
+            tapped: 0,
+            after: Vec::new(),
+            config,
+        };
+        model.device.wait()?;
+        Ok(model)
+    }
+
+    /// Makes room for `positions`, and for `words` words of masks.
+    ///
+    /// # Errors
+    /// As [`Memory::make_room`].
+    fn make_room(&mut self, positions: usize, words: usize) -> Result<()> {
+        let bound = (&self.network, &self.state, &self.config);
+        self.memory.make_room(&self.device, bound, (positions, words))
+    }
+
+    /// Destination of a pass's inputs.
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            device: &self.device,
+            config: &self.config,
+            network: &self.network,
+            state: &self.state,
+            joined: self.joined.as_ref(),
+            block: self.block.as_ref(),
+            long: self.long,
+        }
+    }
+
+    /// Runs an uploaded chunk and collects the requested outputs.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>, asked: &Asked<'_>) -> Result<()> {
+        let (taps, block) = (want.features, self.block.as_ref());
+        let rows = (chunk.rows, chunk.scored.len());
+        self.returning.expect(&self.device, &self.config, (taps, block), rows)?;
+        let phases = Phases {
+            config: &self.config,
+            network: &self.network,
+            state: &self.state,
+            steps: &self.steps,
+            attention: self.memory.attention(),
+            sights: &self.memory.sights,
+            rows: chunk.rows,
+            cached: chunk.cached,
+            scored: chunk.scored.clone(),
+            taps: taps.map(|taps| (taps, &self.returning.states)),
+            joined: self
+                .joined
+                .as_ref()
+                .map(|joined| (joined, matches!(want.head_input, Some(HeadInput::Target(_))))),
+            block,
+        };
+        let mut recording = Recording::new(&self.device);
+        match (block, want.head_input) {
+            (Some(block), Some(_)) => phases.remember_states(&mut recording, block),
+            _ => phases.encode(&mut recording),
+        }
+        if asked.rows > 0 {
+            if asked.subset != LogitSubset::Everything {
+                self.scorer.sketch(recording.pass(), asked);
+            }
+            self.scorer.bring_back(&mut recording, asked)?;
+        }
+        self.returning.bring_back(&mut recording, &self.state, block);
+        self.dispatch_stats.dispatches += recording.end();
+        if asked.rows > 0 {
+            let before = std::mem::replace(&mut self.scores, Scores::none());
+            self.scores = self.scorer.collect(asked, before)?;
+        }
+        self.returning.collect(&self.device, &self.config, (taps, chunk.rows), &mut self.returned)?;
+        self.device.check()
+    }
+}
+
+impl Model for GpuModel {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        &self.cached
+    }
+
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        Pass::run(self, tree, want)
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.device.wait()
+    }
+
+    fn dispatch_stats(&self) -> Option<DispatchStats> {
+        Some(self.dispatch_stats)
+    }
+
+    fn truncate(&mut self, length: usize) -> usize {
+        self.cached.truncate(length);
+        self.cached.len()
+    }
+
+    fn prepare_for_length(&mut self, length: usize) {
+        if self.config.is_long(length) != self.long {
+            self.long = !self.long;
+            self.truncate(0);
+        }
+    }
+}
+
+impl Runner for GpuModel {
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
+        let at = self.cached.len() - first;
+        let positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
+        let rows = want.rows_between(first, tree.len());
+        let wanted = first + rows.start..first + rows.end;
+        self.scores = Scores::none();
+        self.returned = Returned::default();
+        self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
+        let at_once = self.rows_at_once(rows.len());
+        self.dispatch_stats.dispatches = 0;
+        let tokens: Vec<TokenId> = tree.tokens().collect();
+        // Only one chunk's logits stay on the device. A head that drafts blocks rescores whole
+        // rows.
+        let [first_chunk, last_chunk] = [rows.start, rows.end.max(1) - 1].map(|row| row / at_once);
+        let subset = match first_chunk == last_chunk && self.block.is_none() {
+            true => want.subset,
+            false => LogitSubset::Everything,
+        };
+        self.vocabulary = match subset {
+            LogitSubset::Everything => self.config.vocabulary,
+            _ => self.config.vocabulary.min(want.vocabulary),
+        };
+        for start in (first..tree.len()).step_by(at_once) {
+            let nodes = start..tree.len().min(start + at_once);
+            let chunk = Chunk::new(tree, at, nodes.clone(), &wanted);
+            self.make_room(at + tree.len(), chunk.words.len())?;
+            let rows = nodes.start - first..nodes.end - first;
+            let head_input = want.head_input.map(|head_input| (head_input, rows));
+            let nodes_and_sights = (nodes.clone(), &chunk, &self.memory.sights.nodes);
+            self.inputs().write(tree, &positions, nodes_and_sights, head_input);
+            let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
+            let asked = Asked { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };
+            self.run_chunk(&chunk, want, &asked)?;
+        }
+        self.cached.extend(tree.tokens().skip(first));
+        Ok(())
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        self.scorer.logits(&self.scores, self.vocabulary)
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        let Some(block) = &self.block else { return Ok((self.logits().row(row), None)) };
+        let hidden = self.config.hidden;
+        let scored = PositionScores {
+            scores: self.logits().row(row),
+            factor: &self.returned.places[row * block.rank()..][..block.rank()],
+            state: match self.returned.scored.is_empty() {
+                true => &[],
+                false => &self.returned.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
+            },
+        };
+        let bias = |_: &_, of_before: &[f32]| block.bias(&self.device, of_before);
+        let (scores, confidence) = rescore(&block.head, scored, before, bias)?;
+        let Some(scores) = scores else { return Ok((self.logits().row(row), confidence)) };
+        self.after = scores;
+        Ok((Row::of(&self.after), confidence))
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        (self.tapped > 0).then(|| Features::new(&self.returned.features, self.tapped))
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let start = self.cached.len() - nodes;
+        let moves = path.iter().enumerate().filter(|&(to, &from)| to != from);
+        let words: Vec<u32> =
+            moves.flat_map(|(to, &from)| [(start + from) as u32, (start + to) as u32]).collect();
+        if !words.is_empty() {
+            self.make_room(self.cached.len(), words.len())?;
+            self.memory.gather(&self.device, &self.config, &words)?;
+        }
+        for (to, &from) in path.iter().enumerate() {
+            self.cached[start + to] = self.cached[start + from];
+        }
+        self.cached.truncate(start + path.len());
+        Ok(())
+    }
+}
+
+impl GpuModel {
+    /// Rows that go through the layers together. They are fewer if a layer takes long, and if the
+    /// logits of many rows are requested (`asked`).
+    fn rows_at_once(&self, asked: usize) -> usize {
+        let most = if asked > SCORED { SCORED } else { ROWS };
+        if self.block.is_some() {
+            // Rows of a block attend to each other.
+            return most;
+        }
+        let of_tile = self.network.layers.iter().map(|layer| layer.reads(TILE)).max().unwrap_or(0).max(1);
+        ((self.device.at_once() / of_tile) as usize).clamp(1, most / TILE) * TILE
+    }
+}

@@ -1,0 +1,225 @@
+//! Order of the kernels in a pass. Immediates are filled here; each kernel's source documents them.
+
+use std::ops::Range;
+
+use foretoken_model::error::Result;
+use foretoken_model::{ModelConfig, Scoring};
+use wgpu::Buffer;
+
+use super::attention::{AttentionSteps, Seeing, Sights};
+use super::block::Block;
+use super::device::GpuDevice;
+use super::dispatches::Dispatches;
+use super::embed::Embed;
+use super::feed_forward::FeedForwardSteps;
+use super::joined::Joined;
+use super::kernels::{Kernel, NONE};
+use super::network::{Layer, Network};
+use super::product::Product;
+use super::recording::Recording;
+use super::state::{Rows, State};
+use super::step::Step;
+use crate::Taps;
+use crate::cpu::simd::LANES;
+
+/// Kernels of a model's passes, bound to its weights and activations.
+pub struct Steps {
+    /// `None` if embeddings are uploaded.
+    embed: Option<Embed>,
+    norm: Step,
+    score_norm: Step,
+    scores: Product,
+    /// Logit scale and soft cap, in families that have them.
+    score: Option<Step>,
+    pub layers: Vec<LayerSteps>,
+}
+
+pub struct LayerSteps {
+    pub heads: Product,
+    output: Product,
+    feed_forward: FeedForwardSteps,
+}
+
+/// Everything that encoding a pass needs.
+pub struct Phases<'a> {
+    pub config: &'a ModelConfig,
+    pub network: &'a Network,
+    pub state: &'a State,
+    pub steps: &'a Steps,
+    pub attention: &'a [AttentionSteps],
+    pub sights: &'a Sights,
+    pub rows: usize,
+    /// Positions before those in the rows' paths.
+    pub cached: usize,
+    /// Rows whose logits are requested.
+    pub scored: Range<usize>,
+    /// Tapped states of all rows, and their destination, `[taps, rows, hidden in whole vectors]`.
+    pub taps: Option<(&'a Taps, &'a Buffer)>,
+    /// Input part of a draft head, and whether it fuses states of the target.
+    pub joined: Option<(&'a Joined, bool)>,
+    /// Parts of a head that drafts blocks.
+    pub block: Option<&'a Block>,
+}
+
+impl Steps {
+    /// # Errors
+    /// `Error::Compute` when the driver rejects a kernel.
+    pub fn new(device: &GpuDevice, network: &Network, state: &State, config: &ModelConfig) -> Result<Self> {
+        let norm = |to: &Rows| {
+            let buffers = [&state.hidden, &state.branch, &network.vectors, &to.plain, &to.quants, &to.scales];
+            Step::new(device, Kernel::Norm, &buffers)
+        };
+        let output = std::slice::from_ref(&network.output);
+        let embed = || {
+            let between = (&state.tokens, &state.hidden);
+            Embed::new(device, &network.output, between, config.embedding_scale)
+        };
+        let layers = network.layers.iter().map(|layer| LayerSteps::new(device, layer, state, config));
+        Ok(Self {
+            embed: network.embedding.is_none().then(embed).transpose()?,
+            norm: norm(state.unconvolved.as_ref().map_or(&state.normed, |(rows, _)| rows))?,
+            score_norm: norm(&state.scored)?,
+            scores: Product::new(device, output, &state.scored, (&state.logits, false))?,
+            score: match config.scoring == Scoring::PLAIN {
+                true => None,
+                false => Some(Step::new(device, Kernel::Score, &[&state.logits])?),
+            },
+            layers: layers.collect::<Result<_>>()?,
+        })
+    }
+}
+
+impl LayerSteps {
+    fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
+        let heads = state.joined.as_ref().unwrap_or(&state.normed);
+        // A branch that is normed or convolved first has a buffer of its own.
+        let aside = config.family.post_norms || state.unconvolved.is_some();
+        let to = if aside { (&state.branch, false) } else { (&state.hidden, true) };
+        Ok(Self {
+            heads: Product::new(device, &layer.heads, heads, (&state.heads, false))?,
+            output: Product::new(device, std::slice::from_ref(&layer.output), &state.mixed, to)?,
+            feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, (state, config), aside)?,
+        })
+    }
+}
+
+impl Phases<'_> {
+    /// Encodes the whole pass, which leaves the logits of scored rows in the state.
+    pub fn encode(&self, recording: &mut Recording<'_>) {
+        let mut pending = NONE;
+        let mut tapped = 0;
+        if let Some(embed) = &self.steps.embed {
+            embed.run(recording.pass(), self.rows);
+        }
+        for (index, layer) in self.network.layers.iter().enumerate() {
+            recording.next(layer.reads(self.rows) + self.attended());
+            if self.is_tapped(index) {
+                self.normalise(recording.pass(), layer.mixer_norm, pending);
+                pending = NONE;
+                self.tap(recording, &self.state.hidden, &mut tapped);
+            }
+            let pass = recording.pass();
+            match self.joined {
+                Some((joined, fuse)) => joined.run(pass, self.rows, fuse),
+                None => self.normalise(pass, layer.mixer_norm, pending),
+            }
+            let around = |part| self.block.map(|block| (block, (index, part)));
+            if let Some((block, part)) = around(0) {
+                block.convolve_inputs(pass, part, self.rows);
+            }
+            self.mix(pass, index, layer);
+            if let Some((block, part)) = around(0) {
+                block.convolve_branch(pass, part, self.rows);
+            }
+            self.normalise(pass, layer.feed_forward_norm, layer.mixer_post_norm);
+            if let Some((block, part)) = around(1) {
+                block.convolve_inputs(pass, part, self.rows);
+            }
+            self.steps.layers[index].feed_forward.run(pass, self.rows);
+            if let Some((block, part)) = around(1) {
+                block.convolve_branch(pass, part, self.rows);
+            }
+            pending = layer.feed_forward_post_norm;
+        }
+        let end = self.is_tapped(self.network.layers.len());
+        let last = self.taps.is_some_and(|(taps, _)| taps.last);
+        if end || last {
+            self.normalise(recording.pass(), self.network.output_norm, pending);
+            pending = NONE;
+            if end {
+                self.tap(recording, &self.state.hidden, &mut tapped);
+            }
+            if last {
+                self.tap(recording, &self.state.normed.plain, &mut tapped);
+            }
+        }
+        if !self.scored.is_empty() {
+            recording.next(self.network.output.reads(self.scored.len()));
+            let asked = self.norm_ask(self.scored.start, self.network.output_norm, pending);
+            self.steps.score_norm.run(recording.pass(), &asked, (self.scored.len(), 1));
+            self.steps.scores.run(recording.pass(), self.scored.len());
+            if let Some(score) = &self.steps.score {
+                let Scoring { scale, cap } = self.config.scoring;
+                let stride = self.config.vocabulary.next_multiple_of(LANES);
+                let [twice, rate] = cap.map_or([0.0; 2], |cap| [2.0 * cap, 2.0 / cap]);
+                let numbers = [scale, cap.unwrap_or(0.0), twice, rate].map(f32::to_bits);
+                let asked = [&[stride as u32], &numbers[..]].concat();
+                score.run(recording.pass(), &asked, (stride.div_ceil(64), self.scored.len()));
+            }
+            if let Some(block) = self.block {
+                block.score(recording.pass(), self.scored.len());
+            }
+        }
+    }
+
+    /// Bytes of keys and values that a layer's attention reads for all rows.
+    fn attended(&self) -> u64 {
+        let (kv_heads, head_size) = (self.config.kv_heads(), self.config.head_size());
+        (4 * kv_heads * head_size * (self.cached + self.rows) * self.rows) as u64
+    }
+
+    fn is_tapped(&self, layer: usize) -> bool {
+        self.taps.is_some_and(|(taps, _)| taps.entering.contains(&layer))
+    }
+
+    /// Copies a state of all rows into the next slot of the taps.
+    fn tap(&self, recording: &mut Recording<'_>, from: &Buffer, tapped: &mut usize) {
+        if let Some((_, to)) = self.taps {
+            let bytes = (4 * self.rows * self.width()) as u64;
+            recording.copy(from, (to, *tapped as u64 * bytes), bytes);
+            *tapped += 1;
+        }
+    }
+
+    fn width(&self) -> usize {
+        self.config.hidden.next_multiple_of(LANES)
+    }
+
+    /// Immediates of `norm.wgsl` for rows from `first` on.
+    fn norm_ask(&self, first: usize, weight: u32, pending: u32) -> [u32; 9] {
+        let (hidden, width) = (self.config.hidden as u32, self.width() as u32);
+        let [epsilon, after] = [self.config.norm_epsilon, self.config.post_norm_epsilon]
+            .map(|epsilon| (epsilon as f32).to_bits());
+        [first as u32, hidden, width, width, weight, pending, epsilon, 0, after]
+    }
+
+    /// Norms all rows, after the pending branch was added to their states.
+    fn normalise(&self, pass: &mut Dispatches, weight: u32, pending: u32) {
+        self.steps.norm.run(pass, &self.norm_ask(0, weight, pending), (self.rows, 1));
+    }
+
+    /// Attention over the normed states. The output is added to the residual stream or goes to the
+    /// branch.
+    fn mix(&self, pass: &mut Dispatches, index: usize, layer: &Layer) {
+        let steps = &self.steps.layers[index];
+        steps.heads.run(pass, self.rows);
+        self.attention[index].run(pass, &self.seeing(), layer);
+        steps.output.run(pass, self.rows);
+    }
+
+    /// Rows of this pass and their visible positions.
+    pub fn seeing(&self) -> Seeing<'_> {
+        let Self { config, sights, rows, cached, .. } = *self;
+        Seeing { config, sights, places: self.state.places, width: self.state.mixed.width, rows, cached }
+    }
+}

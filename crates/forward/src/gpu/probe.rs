@@ -1,0 +1,172 @@
+//! Probes what a GPU guarantees: runs kernels on generated numbers and compares them with each
+//! other and with the CPU engine. Rows here are multiples of a whole vector.
+
+use foretoken_model::Activation;
+use foretoken_model::error::Result;
+use wgpu::Buffer;
+
+use super::device::GpuDevice;
+use super::dispatches::Dispatches;
+use super::kernels::{Kernel, NONE, TILES};
+use super::matrix::Matrix;
+use super::product::Product;
+use super::promises::Promises;
+use super::state::Rows;
+use super::step::{Quantise, Step};
+use crate::cpu::panels::{Format, Panels};
+use crate::cpu::reference;
+
+/// Size of the generated matrices.
+const INPUTS: usize = 256;
+const OUTPUTS: usize = 32;
+const ROWS: usize = 8;
+
+/// Returns whether `device` multiplies and adds with one rounding.
+///
+/// # Errors
+/// `Error::Compute` when the device fails, as for the other functions.
+pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
+    // The third number nearly cancels the product of the first two, so only its lower half is left.
+    let three = |&[a, b]: &[f32; 2]| [a, b, -a * b];
+    // Products halfway between two floats; the addend decides how they round.
+    let middle = |m: u16| {
+        let [a, b] = [1.0, f32::from(2 * m + 1)].map(|number| 1.0 + number / 4096.0);
+        [[a, b, 1e-12], [a, b, -1e-12], [a, -b, 1e-24], [a, -b, -1e-24]]
+    };
+    let made_up = made_up(1024);
+    let x = made_up.as_chunks().0.iter().map(three).chain((0..64).flat_map(middle));
+    let x: Vec<f32> = x.flatten().collect();
+    let count = x.len() / 3;
+    let (from, out) = (upload(device, &x)?, device.buffer(4 * count)?);
+    let step = Step::new(device, Kernel::Probe, &[&from, &out])?;
+    let groups = (count.div_ceil(64), 1);
+    let found = compute(device, (&out, count), |pass| step.run(pass, &[count as u32], groups))?;
+    Ok(x.as_chunks().0.iter().map(|&[a, b, c]| f32::mul_add(a, b, c)).eq(found))
+}
+
+/// Probes `device`.
+///
+/// # Errors
+/// `Error::Compute` when the device fails, as for the other functions.
+pub fn measure(device: &GpuDevice) -> Result<Promises> {
+    let tiles = TILES.map(|tile| Kernel::Product(Format::F32, tile));
+    let others = [Kernel::Norm, Kernel::Activate, Kernel::Quantise, Kernel::Product(Format::Q8_0, 1)];
+    device.pipelines().prepare(device, &[&tiles[..], &others].concat())?;
+    let rows = made_up(ROWS * INPUTS);
+    let weight = made_up(INPUTS);
+    let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
+    let quants = with_scales(weights[..OUTPUTS * INPUTS / 32 * 34].to_vec(), 34);
+    let pack = |format, weights: &[u8]| Panels::pack(format, OUTPUTS, INPUTS, weights);
+    let (Ok(numbers), Ok(quants)) = (pack(Format::F32, &weights), pack(Format::Q8_0, &quants)) else {
+        unreachable!("scales that are not finite")
+    };
+    let by_tile = products(device, &numbers, &rows, &TILES)?;
+    let in_eight_bits = products(device, &quants, &rows, &TILES[..1])?;
+    let ours = [
+        norm(device, &rows, &weight, 1e-6)?,
+        activate(device, Activation::Silu, &rows, &weight.repeat(ROWS))?,
+        by_tile[0].clone(),
+        in_eight_bits[0].clone(),
+    ];
+    let each = |row: &dyn Fn(&[f32]) -> Vec<f32>| rows.chunks(INPUTS).flat_map(row).collect::<Vec<_>>();
+    let theirs = [
+        each(&|row| reference::rms_norm(row, &weight, 1e-6)),
+        each(&|row| reference::activate(Activation::Silu, row, &weight)),
+        each(&|row| reference::product(&numbers, row)),
+        each(&|row| reference::product(&quants, row)),
+    ];
+    let near = |(ours, theirs): (&Vec<f32>, &Vec<f32>)| {
+        let size = theirs.iter().map(|number| number.abs()).fold(0.0, f32::max);
+        ours.iter().zip(theirs).all(|(ours, theirs)| (ours - theirs).abs() <= 1e-3 * size)
+    };
+    Ok(Promises {
+        computes: ours.iter().zip(&theirs).all(near),
+        any_tile: by_tile.iter().all(|tile| bits(tile) == bits(&by_tile[0])),
+        cpu_bits: rounds_once(device)?
+            && ours.iter().zip(&theirs).all(|(ours, theirs)| bits(ours) == bits(theirs)),
+    })
+}
+
+fn bits(numbers: &[f32]) -> Vec<u32> {
+    numbers.iter().map(|number| number.to_bits()).collect()
+}
+
+/// Numbers of several magnitudes.
+fn made_up(count: usize) -> Vec<f32> {
+    (0..count).map(|n| (n as f32 * 0.7).sin() * ((n % 9) as f32 - 4.0).exp2()).collect()
+}
+
+/// Makes the half-precision scale at the beginning of each block one between 1/8 and 2.
+fn with_scales(mut blocks: Vec<u8>, block: usize) -> Vec<u8> {
+    blocks.chunks_exact_mut(block).for_each(|block| block[1] = 0x30 | (block[1] & 0x0f));
+    blocks
+}
+
+/// Uploads numbers into a new buffer.
+///
+/// # Errors
+/// `Error::Compute` when the device fails, as for the other functions.
+pub fn upload(device: &GpuDevice, numbers: &[f32]) -> Result<Buffer> {
+    let buffer = device.buffer(4 * numbers.len())?;
+    device.write(&buffer, numbers.iter().map(|number| number.to_bits()));
+    Ok(buffer)
+}
+
+/// Runs what `encode` encodes, then reads the first `count` numbers of `from`.
+pub fn compute(
+    device: &GpuDevice,
+    (from, count): (&Buffer, usize),
+    encode: impl FnOnce(&mut Dispatches),
+) -> Result<Vec<f32>> {
+    let to = device.readable(4 * count)?;
+    let mut encoder = device.raw().create_command_encoder(&Default::default());
+    encode(&mut Dispatches::begin(&mut encoder));
+    encoder.copy_buffer_to_buffer(from, 0, &to, 0, 4 * count as u64);
+    device.submit(encoder, 0);
+    device.fetch(&to, count)
+}
+
+/// RMS norm of `rows`, which are as long as `weight`, a multiple of sixteen.
+pub fn norm(device: &GpuDevice, rows: &[f32], weight: &[f32], epsilon: f32) -> Result<Vec<f32>> {
+    let (length, count) = (weight.len(), rows.len() / weight.len());
+    let (state, vectors) = (upload(device, rows)?, upload(device, weight)?);
+    let to = Rows::new(device, count, length)?;
+    let branch = device.buffer(16)?;
+    let step =
+        Step::new(device, Kernel::Norm, &[&state, &branch, &vectors, &to.plain, &to.quants, &to.scales])?;
+    let width = length as u32;
+    let asked = [0, width, width, width, 0, NONE, epsilon.to_bits(), 0];
+    compute(device, (&to.plain, rows.len()), |pass| step.run(pass, &asked, (count, 1)))
+}
+
+/// `activation(gate) * up`, as one row.
+pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[f32]) -> Result<Vec<f32>> {
+    let (length, to) = (gate.len() as u32, Rows::new(device, 1, gate.len())?);
+    let (gate, up) = (upload(device, gate)?, upload(device, up)?);
+    let step = Step::new(device, Kernel::Activate, &[&gate, &up, &to.plain, &to.quants, &to.scales])?;
+    let blocks = length.div_ceil(32);
+    let gelu = u32::from(activation == Activation::Gelu);
+    let asked = [blocks, 1, length, length, length, gelu];
+    let groups = (blocks.div_ceil(64) as usize, 1);
+    compute(device, (&to.plain, length as usize), |pass| step.run(pass, &asked, groups))
+}
+
+/// Products of a matrix with up to eight `rows`, in tiles of each size.
+pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32], tiles: &[usize]) -> Result<Vec<Vec<f32>>> {
+    let (inputs, count) = (matrix.inputs(), rows.len() / matrix.inputs());
+    let x = Rows::new(device, TILES[TILES.len() - 1], inputs)?;
+    let stride = matrix.panels() * 16;
+    let out = device.buffer(4 * count * stride)?;
+    device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
+    let quantise = Quantise::new(device, &x)?;
+    let matrices = [Matrix::upload(device, matrix)?];
+    let product = Product::in_tiles((device, tiles), &matrices, &x, (&out, false))?;
+    let of_tile = |&tile: &usize| {
+        let found = compute(device, (&out, count * stride), |pass| {
+            quantise.run(pass, count);
+            product.run_in_tiles(pass, 0..count, tile, 0);
+        })?;
+        Ok(found.chunks(stride).flat_map(|row| &row[..matrix.rows()]).copied().collect())
+    };
+    tiles.iter().map(of_tile).collect()
+}

@@ -1,0 +1,233 @@
+//! Matrix products on the device: matrices bound to their input rows and outputs, with kernels for
+//! tiles of every size. The number of rows selects the kernel.
+
+use std::ops::Range;
+
+use foretoken_model::Activation;
+use foretoken_model::error::Result;
+use wgpu::{BindGroup, Buffer, ComputePipeline};
+
+use super::device::GpuDevice;
+use super::dispatches::Dispatches;
+use super::kernels::Kernel;
+use super::matrix::{Matrix, TURN};
+use super::state::Rows;
+use super::step::bind;
+use crate::cpu::panels::Format;
+use crate::cpu::simd::LANES;
+
+/// Kernels for tiles of every size, bound to the parts of a matrix.
+#[derive(Debug)]
+struct Tiled {
+    /// Pipelines with their rows per tile, smallest first.
+    pipelines: Vec<(usize, ComputePipeline)>,
+    parts: Vec<Bound>,
+    /// Length of an input row: 8-bit blocks, or numbers.
+    length: usize,
+    /// Width of an input row.
+    width: usize,
+}
+
+/// A part of a matrix: buffers, first panel and number of panels.
+#[derive(Debug)]
+struct Bound {
+    group: BindGroup,
+    first: usize,
+    panels: usize,
+}
+
+/// Treatment of the sums, and layout of the outputs.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    /// Mode of the kernel, as its source defines it.
+    mode: u32,
+    /// Stride of output rows.
+    stride: usize,
+    /// Panels per workgroup.
+    unit: usize,
+}
+
+impl Tiled {
+    /// Binds a matrix. `out` is the kernel's first output; `others` are bound after the rows.
+    fn new(
+        (device, tiles): (&GpuDevice, &[usize]),
+        (kernel, matrix): (fn(Format, usize) -> Kernel, &Matrix),
+        rows: &Rows,
+        (out, others): (&Buffer, &[&Buffer]),
+    ) -> Result<Self> {
+        let make = |&tile: &usize| Ok((tile, device.pipelines().get(device, kernel(matrix.format, tile))?));
+        let pipelines = tiles.iter().map(make).collect::<Result<Vec<_>>>()?;
+        let parts = matrix.parts.iter().map(|part| {
+            let [x, scales] = rows.given(matrix.format);
+            let buffers = [&[&part.weights, out, x, scales], others].concat();
+            let group = bind(device, &pipelines[0].1, &buffers)?;
+            Ok(Bound { group, first: part.first, panels: part.panels })
+        });
+        let parts = parts.collect::<Result<_>>()?;
+        Ok(Self { parts, pipelines, length: matrix.length(), width: rows.width })
+    }
+
+    /// Kernel for tiles of at least `rows` rows, or the largest one, with its rows per tile.
+    fn fitting(&self, rows: usize) -> &(usize, ComputePipeline) {
+        let largest = &self.pipelines[self.pipelines.len() - 1];
+        self.pipelines.iter().find(|(size, _)| *size >= rows).unwrap_or(largest)
+    }
+}
+
+impl Way {
+    fn of(mode: u32, stride: usize) -> Self {
+        Self { mode, stride, unit: 1 }
+    }
+
+    fn gated(activation: Activation, stride: usize) -> Self {
+        Self { mode: activation_mode(activation), stride, unit: TURN }
+    }
+}
+
+/// Mode that selects the activation in `activation.wgsl`.
+pub fn activation_mode(activation: Activation) -> u32 {
+    u32::from(activation == Activation::Gelu)
+}
+
+/// Product of matrices, stacked vertically, with rows.
+#[derive(Debug)]
+pub struct Product {
+    /// Matrices, each with the number of panels above it.
+    matrices: Vec<(usize, Tiled)>,
+    way: Way,
+}
+
+impl Product {
+    /// Binds `out = matrices * rows`, or `out += matrices * rows` if the flag is set.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the driver rejects a kernel, as for the other constructors.
+    pub fn new(device: &GpuDevice, matrices: &[Matrix], rows: &Rows, out: (&Buffer, bool)) -> Result<Self> {
+        Self::in_tiles((device, device.tiles()), matrices, rows, out)
+    }
+
+    /// Does what [`Self::new`] does, with kernels only for these tile sizes.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn in_tiles(
+        device: (&GpuDevice, &[usize]),
+        matrices: &[Matrix],
+        rows: &Rows,
+        (out, add): (&Buffer, bool),
+    ) -> Result<Self> {
+        let mut above = 0;
+        let tiled = matrices.iter().map(|matrix| {
+            let tiled = Tiled::new(device, (Kernel::Product, matrix), rows, (out, &[]))?;
+            above += matrix.panels;
+            Ok((above - matrix.panels, tiled))
+        });
+        let matrices = tiled.collect::<Result<_>>()?;
+        Ok(Self { matrices, way: Way::of(u32::from(add), above * LANES) })
+    }
+
+    /// Binds `to = activation(gate * rows) * (up * rows)` for a matrix with gate and up
+    /// interleaved. The result is written as numbers and in 8 bits.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn gated(
+        device: &GpuDevice,
+        in_turns: &Matrix,
+        (rows, to): (&Rows, &Rows),
+        activation: Activation,
+    ) -> Result<Self> {
+        let out = (&to.plain, &[&to.quants, &to.scales][..]);
+        let tiled = Tiled::new((device, device.tiles()), (Kernel::Gated, in_turns), rows, out)?;
+        Ok(Self { matrices: vec![(0, tiled)], way: Way::gated(activation, to.width) })
+    }
+
+    /// Computes the first `rows`, in one tile if they fit.
+    pub fn run(&self, pass: &mut Dispatches, rows: usize) {
+        self.run_below(pass, rows, 0);
+    }
+
+    /// Computes the first `rows` for the panels from number `panel` on.
+    pub fn run_below(&self, pass: &mut Dispatches, rows: usize, panel: usize) {
+        self.run_in_tiles(pass, 0..rows, rows, panel);
+    }
+
+    /// Computes `rows` in tiles of at least `tile` rows. Later tiles find the panels in the cache.
+    pub fn run_in_tiles(&self, pass: &mut Dispatches, rows: Range<usize>, tile: usize, panel: usize) {
+        let Way { mode, stride, unit } = self.way;
+        for (above, matrix) in &self.matrices {
+            let (size, pipeline) = matrix.fitting(tile);
+            for part in &matrix.parts {
+                let first = above + part.first;
+                let skip = panel.saturating_sub(first).min(part.panels);
+                let (length, width) = (matrix.length, matrix.width);
+                let asked = [length, rows.start, rows.end, stride, first, skip, mode as usize, width];
+                let groups = (rows.len().div_ceil(*size), (part.panels - skip) / unit);
+                pass.run((pipeline, &part.group), &asked.map(|n| n as u32), groups);
+            }
+        }
+    }
+}
+
+/// Product of each expert's matrix with its slots.
+#[derive(Debug)]
+pub struct SlotProduct {
+    tiled: Tiled,
+    way: Way,
+    /// Panels of one expert's matrix.
+    panels: usize,
+    /// Inputs are per row, else per slot.
+    by_row: bool,
+}
+
+impl SlotProduct {
+    /// Binds `out = matrix * row` for each slot, with the matrices of `count` experts.
+    ///
+    /// # Errors
+    /// As [`Product::new`].
+    pub fn new(
+        device: &GpuDevice,
+        (stack, count): (&Matrix, usize),
+        (rows, by_row): (&Rows, bool),
+        (out, slots): (&Buffer, &Buffer),
+    ) -> Result<Self> {
+        let tiled =
+            Tiled::new((device, device.tiles()), (Kernel::SlotProduct, stack), rows, (out, &[slots]))?;
+        let panels = stack.panels / count;
+        Ok(Self { tiled, way: Way::of(0, panels * LANES), panels, by_row })
+    }
+
+    /// Binds `to = activation(gate * row) * (up * row)` for each slot, with the interleaved
+    /// matrices of `count` experts.
+    ///
+    /// # Errors
+    /// As [`Product::new`].
+    pub fn gated(
+        device: &GpuDevice,
+        (stack, count): (&Matrix, usize),
+        (rows, to): (&Rows, &Rows),
+        (slots, activation): (&Buffer, Activation),
+    ) -> Result<Self> {
+        let out = (&to.plain, &[&to.quants, &to.scales, slots][..]);
+        let tiled = Tiled::new((device, device.tiles()), (Kernel::SlotGated, stack), rows, out)?;
+        Ok(Self { tiled, way: Way::gated(activation, to.width), panels: stack.panels / count, by_row: true })
+    }
+
+    /// Slots per tile of the kernel that runs `slots` slots.
+    pub fn tile(&self, slots: usize) -> usize {
+        self.tiled.fitting(slots).0
+    }
+
+    /// Computes `slots` slots in tiles of size `tile`.
+    pub fn run(&self, pass: &mut Dispatches, (slots, tile): (usize, usize)) {
+        let (_, pipeline) = self.tiled.fitting(tile);
+        let Way { mode, stride, unit } = self.way;
+        for part in &self.tiled.parts {
+            let (length, width, by_row) = (self.tiled.length, self.tiled.width, usize::from(self.by_row));
+            let of_part = [length, 0, slots, stride, part.first, 0, mode as usize, width];
+            let asked = [&of_part[..], &[self.panels, part.panels, by_row]].concat();
+            let asked: Vec<u32> = asked.into_iter().map(|n| n as u32).collect();
+            pass.run((pipeline, &part.group), &asked, (slots, self.panels / unit));
+        }
+    }
+}

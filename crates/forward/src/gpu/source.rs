@@ -1,0 +1,149 @@
+//! Assembles a kernel's WGSL from the files in `kernels/`. Fills in constants of the weight format
+//! and the device's fused multiply-add.
+
+use super::kernels::{Arithmetic, Kernel, LONGEST_HEAD};
+use crate::cpu::panels::{Format, PanelLayout};
+
+macro_rules! wgsl {
+    ($name:literal) => {
+        include_str!(concat!("kernels/", $name, ".wgsl"))
+    };
+}
+
+/// Source of a kernel.
+pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
+    let fused = match arithmetic {
+        Arithmetic::Own => "fn fused(a: f32, b: f32, c: f32) -> f32 { return fma(a, b, c); }\n",
+        Arithmetic::Emulated => wgsl!("emulated"),
+        #[cfg(test)]
+        Arithmetic::Wrong => "fn fused(a: f32, b: f32, c: f32) -> f32 { return a * b - c; }\n",
+    };
+    let text = [own(kernel), vec![fused, wgsl!("arithmetic")]].concat().join("\n");
+    // The buffer of slots is the kernel's last one.
+    let text = text.replace("{{SLOTS}}", &(kernel.bindings().len() - 1).to_string());
+    match kernel {
+        Kernel::Product(format, rows) | Kernel::SlotProduct(format, rows) => fill(&text, rows, format),
+        Kernel::Gated(format, rows) | Kernel::SlotGated(format, rows) => fill(&text, rows, format),
+        Kernel::Embed(format) => fill(&text, 1, format),
+        _ => text.replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
+    }
+}
+
+/// Name and source of every kernel, for both kinds of fused multiply-add.
+pub fn programs() -> impl Iterator<Item = (String, String)> {
+    let of = |arithmetic| {
+        move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), source(kernel, arithmetic))
+    };
+    [Arithmetic::Own, Arithmetic::Emulated]
+        .into_iter()
+        .flat_map(move |arithmetic| Kernel::all().map(of(arithmetic)))
+}
+
+/// Files of a kernel beside the arithmetic.
+fn own(kernel: Kernel) -> Vec<&'static str> {
+    let rounding = [wgsl!("rounding"), wgsl!("block")];
+    match kernel {
+        Kernel::Product(format, _) => [product(format), vec![wgsl!("product"), wgsl!("rows")]].concat(),
+        Kernel::SlotProduct(format, _) => [product(format), vec![wgsl!("product"), wgsl!("slots")]].concat(),
+        Kernel::Gated(format, _) => [product(format), gated(), vec![wgsl!("rows")]].concat(),
+        Kernel::SlotGated(format, _) => [product(format), gated(), vec![wgsl!("slots")]].concat(),
+        Kernel::Embed(format) => [panel(format), vec![wgsl!("embed"), unpacking(format)]].concat(),
+        Kernel::Rank => vec![wgsl!("rank")],
+        Kernel::Arrange => vec![wgsl!("arrange")],
+        Kernel::Combine => vec![wgsl!("combine")],
+        Kernel::Join => [vec![wgsl!("join")], state_norm(), rounding.to_vec()].concat(),
+        Kernel::Convolve => vec![wgsl!("convolve")],
+        Kernel::Norm => [vec![wgsl!("norm")], state_norm(), rounding.to_vec()].concat(),
+        Kernel::NormHeads => [vec![wgsl!("norm_heads")], state_norm()].concat(),
+        Kernel::Quantise => [vec![wgsl!("quantise")], rounding.to_vec()].concat(),
+        Kernel::Activate => [vec![wgsl!("activate"), wgsl!("activation")], rounding.to_vec()].concat(),
+        Kernel::Turn => vec![wgsl!("turn"), wgsl!("norm_scale")],
+        Kernel::Attend => [vec![wgsl!("attend")], rounding.to_vec()].concat(),
+        Kernel::Gather => vec![wgsl!("gather")],
+        Kernel::Score => vec![wgsl!("score")],
+        Kernel::Sketch => vec![wgsl!("sketch")],
+        Kernel::Probe => vec![wgsl!("probe")],
+    }
+}
+
+/// Layout of a panel.
+fn panel(format: Format) -> Vec<&'static str> {
+    match format.quantised() {
+        true => vec![wgsl!("quants"), wgsl!("codebook")],
+        false => vec![wgsl!("numbers")],
+    }
+}
+
+/// Product of panels with a tile of rows.
+fn product(format: Format) -> Vec<&'static str> {
+    let run = if format.quantised() { wgsl!("quants_run") } else { wgsl!("numbers_run") };
+    [panel(format), vec![wgsl!("tile"), run]].concat()
+}
+
+/// Activation of gate and up.
+fn gated() -> Vec<&'static str> {
+    vec![wgsl!("gated"), wgsl!("activation"), wgsl!("rounding")]
+}
+
+/// Conversion of a row's part to numbers.
+fn unpacking(format: Format) -> &'static str {
+    if format.quantised() { wgsl!("quants_row") } else { wgsl!("numbers_row") }
+}
+
+/// Norm of a state.
+fn state_norm() -> Vec<&'static str> {
+    vec![wgsl!("state_scale"), wgsl!("norm_scale")]
+}
+
+/// Fills in the panel layout of a format, in words of four bytes.
+fn fill(source: &str, rows: usize, format: Format) -> String {
+    let (centre, scaled) = match format {
+        Format::Q8_0 => (128, 0),
+        Format::Q4_0 => (8, 0),
+        Format::Q5_0 => (16, 0),
+        Format::Q4_1 | Format::Q5_1 => (0, 1),
+        Format::Q4K | Format::Q5K => (0, 2),
+        Format::Q6K => (32, 3),
+        Format::Q3K | Format::Iq1M | Format::Iq2Xs | Format::Iq2S => (0, 3),
+        Format::Iq1S | Format::Iq2Xxs | Format::Iq3Xxs | Format::Iq3S | Format::Iq4Xs => (0, 4),
+        Format::Mxfp4 => (0, 5),
+        Format::Q2K | Format::Tq1_0 | Format::Tq2_0 => (0, 6),
+        Format::Iq4Nl | Format::F16 | Format::Bf16 | Format::F32 => (0, 0),
+    };
+    let values = [
+        ("BITS", format.bits()),
+        ("CENTRE", centre),
+        ("SCALED", scaled),
+        ("GROUPS", format.inputs() / 32),
+        ("HEAD", format.head() / 4),
+        ("GROUP", format.group() / 4),
+        ("ROWS", rows),
+    ];
+    let words = format.codebook().unwrap_or_default().map(|value| value as u8);
+    let words = words.as_chunks().0.iter().map(|&word| format!("{}u", u32::from_le_bytes(word)));
+    let texts = [
+        ("BRAIN", (format == Format::Bf16).to_string()),
+        ("CHOSEN", format.codebook().is_some().to_string()),
+        ("VALUES", words.collect::<Vec<_>>().join(", ")),
+        ("FACTOR", format!("{:?}", format.factor())),
+    ];
+    let filled = texts.iter().fold(each_row(source, rows), |source, (name, text)| {
+        source.replace(&format!("{{{{{name}}}}}"), text)
+    });
+    values
+        .iter()
+        .fold(filled, |source, (name, value)| source.replace(&format!("{{{{{name}}}}}"), &value.to_string()))
+}
+
+/// Repeats the text between `{{EACH}}` and `{{END}}` for every row: sums in separate variables stay
+/// in registers.
+fn each_row(source: &str, rows: usize) -> String {
+    let mut parts = source.split("{{EACH}}");
+    let mut written = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (body, rest) = part.split_once("{{END}}").unwrap_or((part, ""));
+        (0..rows).for_each(|row| written += &body.replace("{{ROW}}", &row.to_string()));
+        written += rest;
+    }
+    written
+}

@@ -1,0 +1,168 @@
+//! Activation buffers of a pass on the device, allocated once.
+
+use foretoken_model::error::Result;
+use foretoken_model::{Convolution, Experts, ModelConfig};
+use wgpu::Buffer;
+
+use super::device::GpuDevice;
+use super::network::Network;
+use crate::cpu::activations::BLOCK;
+use crate::cpu::panels::Format;
+use crate::cpu::simd::LANES;
+
+/// Rows that go through the layers together, as in prefill. Passes with more rows are split.
+pub const ROWS: usize = 128;
+
+/// Most rows whose logits there is room for at once.
+pub const SCORED: usize = 32;
+
+/// Input rows of products, as numbers and quantised to 8 bits.
+#[derive(Debug)]
+pub struct Rows {
+    pub width: usize,
+    /// Blocks per row, if they are whole.
+    pub blocks: Option<usize>,
+    pub plain: Buffer,  // [rows, width]
+    pub quants: Buffer, // [rows, blocks, BLOCK] bytes
+    pub scales: Buffer, // [rows, blocks]: scale, scale * sum of the quants
+}
+
+impl Rows {
+    /// Allocates `rows` rows of `length` numbers.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, rows: usize, length: usize) -> Result<Self> {
+        let (width, blocks) = (length.next_multiple_of(LANES), length.div_ceil(BLOCK));
+        Ok(Self {
+            width,
+            blocks: length.is_multiple_of(BLOCK).then_some(blocks),
+            plain: device.buffer(4 * rows * width)?,
+            quants: device.buffer(rows * blocks * BLOCK)?,
+            scales: device.buffer(8 * rows * blocks)?,
+        })
+    }
+}
+
+impl Rows {
+    /// Buffers in the form that products with a format read. Numbers have no scales, so that buffer
+    /// is unused there.
+    pub fn given(&self, format: Format) -> [&Buffer; 2] {
+        [if format.quantised() { &self.quants } else { &self.plain }, &self.scales]
+    }
+}
+
+/// Buffers of experts. A slot is one row at one expert.
+#[derive(Debug)]
+pub struct Routed {
+    pub sizes: Experts,
+    pub scores: Buffer,  // [rows, experts in whole vectors]
+    pub choices: Buffer, // [rows, used, 2]: an expert and its share
+    pub slots: Buffer,   // [slots, 3]: see `arrange.wgsl`
+    pub slot_of: Buffer, // [rows, used]
+    pub given: Buffer,   // [slots, hidden in whole vectors]
+}
+
+/// Buffers of a pass over up to [`ROWS`] rows.
+#[derive(Debug)]
+pub struct State {
+    /// Residual stream.
+    pub hidden: Buffer, // [rows, hidden in whole vectors]
+    /// Output of attention or the feed-forward network, before a norm.
+    pub branch: Buffer, // as the state
+    pub normed: Rows, // hidden
+    /// Normed embedding and state of each token, for a draft head.
+    pub joined: Option<Rows>, // 2 * hidden
+    /// Norms before convolutions, and the dynamic weights, for a draft head with convolutions.
+    pub unconvolved: Option<(Rows, Buffer)>, // hidden; [rows, both sides in whole vectors]
+    pub heads: Buffer, // [rows, as `places` says]
+    pub places: Places,
+    /// Cosines and sines of the rows' positions, per kind of attention; those of queries first, if
+    /// they differ.
+    pub turns: Vec<Buffer>, // [rows, size / 2, 2] once or twice
+    pub mixed: Rows, // heads * head_size
+    /// Gated activations of rows, or of slots in a model with experts.
+    pub gated: Rows, // intermediate
+    /// Outputs of gate and up, if those of any layer are not interleaved.
+    pub apart: Option<[Buffer; 2]>, // [rows or slots, intermediate in whole vectors] each
+    pub routed: Option<Routed>,
+    /// At most [`SCORED`] rows.
+    pub scored: Rows, // hidden, of the rows asked for
+    pub logits: Buffer, // [rows asked for, vocabulary in whole vectors]
+    /// Token ids of the pass.
+    pub tokens: Buffer, // [rows]
+}
+
+/// Offsets in a row of heads, which begins with the queries, and the row's stride.
+#[derive(Debug, Clone, Copy)]
+pub struct Places {
+    /// Offset of output gates, in families that have them.
+    pub gates: Option<usize>,
+    pub keys: usize,
+    pub values: usize,
+    pub stride: usize,
+}
+
+impl Places {
+    pub fn of(config: &ModelConfig) -> Self {
+        let whole = |heads: usize| (heads * config.head_size()).next_multiple_of(LANES);
+        let (queries, width) = (whole(config.heads), whole(config.kv_heads()));
+        let gates = config.family.gated_attention.then_some(queries);
+        let keys = queries + gates.unwrap_or(0);
+        Self { gates, keys, values: keys + width, stride: keys + 2 * width }
+    }
+}
+
+impl Routed {
+    fn new(device: &GpuDevice, experts: &Experts, hidden: usize) -> Result<Self> {
+        let slots = ROWS * experts.top_k;
+        Ok(Self {
+            sizes: experts.clone(),
+            scores: device.buffer(4 * ROWS * experts.count.next_multiple_of(LANES))?,
+            choices: device.buffer(8 * slots)?,
+            slots: device.buffer(12 * slots)?,
+            slot_of: device.buffer(4 * slots)?,
+            given: device.buffer(4 * slots * hidden.next_multiple_of(LANES))?,
+        })
+    }
+}
+
+impl State {
+    /// # Errors
+    /// `Error::Compute` when the device has no room.
+    pub fn new(device: &GpuDevice, network: &Network, config: &ModelConfig) -> Result<Self> {
+        let numbers = |width: usize| device.buffer(4 * ROWS * width.next_multiple_of(LANES));
+        let rows = |length| Rows::new(device, ROWS, length);
+        let places = Places::of(config);
+        let turns = config.attention_kinds.iter().map(|kind| {
+            let times = if kind.rotary.attn_temperature.is_some() { 2 } else { 1 };
+            device.buffer(4 * times * ROWS * kind.rotary.size())
+        });
+        let experts = config.experts();
+        let (gated, intermediate) =
+            experts.map_or((ROWS, config.intermediate()), |experts| (ROWS * experts.top_k, experts.width));
+        let apart = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
+        let apart = network.has_gates_apart().then(|| Result::Ok([apart()?, apart()?])).transpose()?;
+        let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
+            let Convolution { taps, group } = sizes;
+            Ok((rows(config.hidden)?, numbers(2 * taps * (config.hidden / group))?))
+        });
+        Ok(Self {
+            unconvolved: unconvolved.transpose()?,
+            hidden: numbers(config.hidden)?,
+            branch: numbers(config.hidden)?,
+            normed: rows(config.hidden)?,
+            joined: (config.mixed() > config.hidden).then(|| rows(config.mixed())).transpose()?,
+            heads: numbers(places.stride)?,
+            places,
+            turns: turns.collect::<Result<_>>()?,
+            mixed: rows(config.heads * config.head_size())?,
+            gated: Rows::new(device, gated, intermediate)?,
+            apart,
+            routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
+            scored: Rows::new(device, SCORED, config.hidden)?,
+            logits: device.buffer(4 * SCORED * config.vocabulary.next_multiple_of(LANES))?,
+            tokens: device.buffer(4 * ROWS)?,
+        })
+    }
+}

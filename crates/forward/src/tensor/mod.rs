@@ -1,0 +1,442 @@
+//! All model families on candle tensors: the engine for CUDA and Metal, and the reference for the
+//! CPU engine. A pass runs over a token tree; weights stay quantised.
+
+mod assistant;
+mod attention;
+mod block_head;
+mod cache;
+mod convolution;
+mod delta;
+mod draft_head;
+mod feed;
+mod feed_forward;
+mod latent;
+mod layer;
+mod mamba;
+mod memory;
+mod mtp;
+mod origin;
+mod per_layer;
+mod recurrent;
+mod rotary;
+mod row;
+mod sketch;
+mod stack;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use candle_core::quantized::QTensor;
+use candle_core::{DType, Device, Result as Computed, Tensor};
+use candle_nn::ops::rms_norm;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+use foretoken_model::weights::OUTPUT;
+use foretoken_model::{AttentionKind, ModelConfig, ModelSource, Scoring};
+
+use self::assistant::Assistant;
+use self::attention::{AttentionInputs, SharedKv};
+use self::block_head::BlockHead;
+use self::draft_head::DraftHead;
+use self::feed::Feed;
+use self::layer::Layer;
+use self::memory::RecurrentPass;
+use self::mtp::Mtp;
+use self::origin::Origin;
+use self::per_layer::PerLayerInputs;
+use self::rotary::RotaryTable;
+use self::stack::{Arithmetic, Padding, Stack};
+use super::sketch::Sketch;
+use super::state_history::StateHistory;
+use super::{Features, HeadInput, LogitSubset, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
+use crate::tree::TokenTree;
+
+/// A loaded model and its cache.
+pub struct TensorModel {
+    config: ModelConfig,
+    device: Device,
+    /// `None` for an assistant, which reads its target's embedding.
+    embedding: Option<Arc<QTensor>>, // [vocabulary, hidden]
+    per_layer: Option<PerLayerInputs>,
+    draft_head: Option<DraftHead>,
+    mtp: Option<Mtp>,
+    block_head: Option<BlockHead>,
+    assistant: Option<Assistant>,
+    layers: Vec<Layer>,
+    /// RoPE tables, per kind of attention.
+    rotary: Vec<RotaryTable>,
+    output_norm: Tensor, // [hidden]
+    output: Stack,       // [vocabulary, hidden]
+    padding: Padding,
+    /// History of recurrent layers, if the model has any.
+    history: Option<StateHistory>,
+    cached: Vec<TokenId>,
+    scores: Scores,
+    features: Vec<f32>, // [nodes, tapped]
+    /// Numbers per node of the last pass's features.
+    tapped: usize,
+    /// Normed states of the scored rows, `[rows, hidden]`, in a head that drafts blocks.
+    scored_states: Option<Tensor>,
+    /// Scores of one of those rows after a token.
+    after: Vec<f32>,
+}
+
+/// Maximum number of checkpoints of recurrent layers.
+const MAX_CHECKPOINTS: usize = 4;
+
+/// Scores of the last pass, whole or as sketches.
+enum Scores {
+    /// `[requested rows, requested vocabulary]`
+    Rows {
+        logits: Vec<f32>,
+        vocabulary: usize,
+        peaks: Vec<Peak>,
+    },
+    Sketches(Vec<Sketch>),
+}
+
+impl TensorModel {
+    /// # Errors
+    /// A missing or misshapen tensor, or `Error::Compute` when the device has no room.
+    pub fn load(source: &ModelSource, device: &Device) -> Result<Self> {
+        Self::with_arithmetic(source, device, Arithmetic::Kernels)
+    }
+
+    /// Loads a model that computes in 32 bits throughout: the reference for rounding errors.
+    ///
+    /// # Errors
+    /// Those of [`Self::load`].
+    pub fn exact(source: &ModelSource, device: &Device) -> Result<Self> {
+        Self::with_arithmetic(source, device, Arithmetic::Exact)
+    }
+
+    fn with_arithmetic(source: &ModelSource, device: &Device, arithmetic: Arithmetic) -> Result<Self> {
+        let config = source.config()?.clone();
+        let weights = source.weights(device)?;
+        let layers = (0..config.depth())
+            .map(|index| Layer::load(Origin { index, weights: &weights, config: &config, arithmetic }))
+            .collect::<Result<Vec<_>>>()?;
+        let embedding = || weights.matrix("token_embd.weight");
+        let embedding = config.assistant().is_none().then(embedding).transpose()?;
+        let mtp = Mtp::load(&weights, &config, arithmetic)?;
+        let output = match &embedding {
+            _ if mtp.is_some() => {
+                Stack::in_pieces(&*weights.matrix_on(&Device::Cpu, OUTPUT)?, arithmetic, device)?
+            }
+            Some(embedding) if config.tied_embeddings => {
+                Stack::new(vec![Arc::clone(embedding)], arithmetic, device)?
+            }
+            _ => Stack::new(vec![weights.matrix(OUTPUT)?], arithmetic, device)?,
+        };
+        let rotary = config.attention_kinds.iter().map(|kind| RotaryTable::new(kind.rotary.clone(), device));
+        Ok(Self {
+            output_norm: weights.vector("output_norm.weight")?,
+            output,
+            draft_head: DraftHead::load(&weights, &config, arithmetic)?,
+            mtp,
+            block_head: BlockHead::load(&weights, &config, arithmetic)?,
+            assistant: Assistant::load(&weights, &config, arithmetic)?,
+            per_layer: PerLayerInputs::load(&weights, &config, arithmetic)?,
+            embedding,
+            rotary: rotary.collect::<Computed<_>>()?,
+            padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
+            layers,
+            history: config.recurrence().is_some().then(|| StateHistory::new(MAX_CHECKPOINTS)),
+            config,
+            device: device.clone(),
+            cached: Vec::new(),
+            scores: Scores::Sketches(Vec::new()),
+            features: Vec::new(),
+            tapped: 0,
+            scored_states: None,
+            after: Vec::new(),
+        })
+    }
+
+    /// Runs all layers. Returns the last layer's output, `[nodes, hidden]`, and the tapped inputs
+    /// of layers.
+    fn run_layers(
+        &mut self,
+        feed: &Feed,
+        tokens: &[TokenId],
+        recurrent: Option<&RecurrentPass<'_>>,
+        want: &Want<'_>,
+    ) -> Result<(Tensor, Vec<Tensor>)> {
+        let taps = want.features;
+        let mut x = match (&self.embedding, &self.assistant, want.head_input) {
+            (Some(embedding), ..) => embedding.embedding(&feed.ids)?,
+            (None, Some(assistant), Some(head_input)) => {
+                assistant.input(tokens, head_input.features(), &self.config, (self.padding, &self.device))?
+            }
+            (None, ..) => return Err(candle_core::Error::msg("a head that is given nothing").into()),
+        };
+        if self.config.embedding_scale != 1.0 && self.embedding.is_some() {
+            x = (x * f64::from(self.config.embedding_scale))?;
+        }
+        if self.config.family.normed_embeddings {
+            let ones = Tensor::ones(self.config.hidden, DType::F32, &self.device)?;
+            x = rms_norm(&x, &ones, self.config.norm_epsilon as f32)?;
+        }
+        // Input of the first layer's attention, if it is not the normed state.
+        let mut fused_input = None;
+        if let Some((head, head_input)) = self.draft_head.as_ref().zip(want.head_input) {
+            let (state, fused) = head.input(&x, head_input, self.config.norm_epsilon as f32, self.padding)?;
+            (x, fused_input) = (state, Some(fused));
+        }
+        if let Some((mtp, head_input)) = self.mtp.as_ref().zip(want.head_input) {
+            x = mtp.input(&x, head_input.features(), self.config.norm_epsilon as f32, self.padding)?;
+        }
+        let per_layer = self.per_layer.as_ref();
+        let per_layer = per_layer.map(|inputs| inputs.compute(&x, tokens, &self.config, self.padding));
+        let per_layer = per_layer.transpose()?;
+        let inputs = self.inputs(feed)?;
+        let at = self.cached.len();
+        let mut shared_kv = match &self.assistant {
+            Some(assistant) => assistant.shared_kv(feed.cached)?,
+            None => SharedKv::new(),
+        };
+        let mut tapped = Vec::new();
+        for (index, layer) in self.layers.iter_mut().enumerate() {
+            if taps.is_some_and(|taps| taps.entering.contains(&index)) {
+                tapped.push(x.clone());
+            }
+            let layer_inputs = (fused_input.take(), per_layer.as_ref().map(|inputs| &inputs[index]));
+            let pass_inputs = (&inputs[..], &mut shared_kv, recurrent);
+            x = layer.forward(&x, layer_inputs, &self.config, at, pass_inputs, self.padding)?;
+        }
+        Ok((x, tapped))
+    }
+
+    /// Inputs of each kind of attention; of each layer in a head that drafts blocks.
+    fn inputs(&mut self, feed: &Feed) -> Computed<Vec<AttentionInputs>> {
+        let kinds = &self.config.attention_kinds;
+        if let Some(block) = self.config.block() {
+            let layers = self.config.kinds().zip(&block.causal);
+            let inputs = layers.map(|(kind, &causal)| {
+                let mask = feed.mask_of_block(kinds[kind].window, causal)?;
+                Ok(AttentionInputs { mask, angles: self.rotary[kind].at(&feed.positions)? })
+            });
+            return inputs.collect();
+        }
+        let inputs = |(kind, rotary): (&AttentionKind, &mut RotaryTable)| {
+            Ok(AttentionInputs { mask: feed.mask(kind.window)?, angles: rotary.at(&feed.positions)? })
+        };
+        kinds.iter().zip(&mut self.rotary).map(inputs).collect()
+    }
+
+    /// Caches head inputs without drafting: the target's states in a head that drafts blocks, its
+    /// keys and values in an assistant.
+    fn cache_states(&mut self, states: Features<'_>, feed: &Feed) -> Computed<()> {
+        if let Some(assistant) = &mut self.assistant {
+            return assistant.cache_target_kv(states, &self.config, self.cached.len());
+        }
+        let Some(head) = &self.block_head else { return Ok(()) };
+        let rows = head.rows(states, self.config.norm_epsilon as f32, self.padding, &self.device)?;
+        let at = self.cached.len();
+        for (layer, kind) in self.layers.iter_mut().zip(self.config.kinds()) {
+            let angles = self.rotary[kind].at(&feed.positions)?;
+            layer.cache_kv(&rows, &self.config, at, &angles, self.padding)?;
+        }
+        Ok(())
+    }
+
+    /// Features of all `taps`, `[nodes, width]`. `hidden` is the last layer's output, `tapped` the
+    /// inputs of layers.
+    fn fetch_features(&self, taps: &Taps, hidden: &Tensor, mut tapped: Vec<Tensor>) -> Computed<Vec<f32>> {
+        if taps.entering.contains(&self.config.depth()) {
+            tapped.push(hidden.clone());
+        }
+        if self.config.state_scale != 1.0 {
+            for state in &mut tapped {
+                *state = (&*state * f64::from(self.config.state_scale))?;
+            }
+        }
+        if taps.last {
+            let normed = self.normalise(hidden)?;
+            let projected =
+                self.assistant.as_ref().map(|assistant| assistant.output_states(&normed, self.padding));
+            tapped.push(projected.transpose()?.unwrap_or(normed));
+        }
+        for &layer in &taps.cached {
+            tapped.extend(self.layers[layer].cached_kv(self.cached.len(), hidden.dim(0)?)?);
+        }
+        Tensor::cat(&tapped, 1)?.flatten_all()?.to_vec1()
+    }
+
+    /// Final norm, before the output matrix.
+    fn normalise(&self, hidden: &Tensor) -> Computed<Tensor> {
+        rms_norm(&hidden.contiguous()?, &self.output_norm, self.config.norm_epsilon as f32)
+    }
+
+    /// Scores of `rows`, as far as `want` needs them. `tokens` are those of the pass.
+    fn run_output(
+        &self,
+        hidden: &Tensor,
+        rows: Range<usize>,
+        tokens: &[TokenId],
+        feed: &Feed,
+        want: &Want<'_>,
+    ) -> Computed<Scores> {
+        if rows.is_empty() {
+            return Ok(Scores::Sketches(Vec::new()));
+        }
+        let hidden = self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?;
+        let vocabulary = want.vocabulary.min(self.config.vocabulary);
+        let clustered = self.assistant.as_ref().map(|assistant| assistant.score(&hidden, self.padding));
+        let logits = match clustered.transpose()?.flatten() {
+            Some(logits) => logits,
+            None => self.output.first_outputs(&hidden, vocabulary, self.padding)?,
+        };
+        let logits = logits.narrow(1, 0, vocabulary)?;
+        let logits = apply_scoring(logits, self.config.scoring)?;
+        if want.subset != LogitSubset::Everything {
+            let subset = (want.subset, want.penalised);
+            return self::sketch::sketches(&logits, tokens, &feed.ids, subset).map(Scores::Sketches);
+        }
+        let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
+        let peaks = logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();
+        Ok(Scores::Rows { logits, vocabulary, peaks })
+    }
+}
+
+/// Applies the logit scale and soft cap.
+fn apply_scoring(mut logits: Tensor, scoring: Scoring) -> Computed<Tensor> {
+    if scoring.scale != 1.0 {
+        logits = (logits * f64::from(scoring.scale))?;
+    }
+    if let Some(cap) = scoring.cap {
+        logits = ((logits / f64::from(cap))?.tanh()? * f64::from(cap))?;
+    }
+    Ok(logits)
+}
+
+impl Model for TensorModel {
+    fn config(&self) -> &ModelConfig {
+        &self.config
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        &self.cached
+    }
+
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        Pass::run(self, tree, want)
+    }
+
+    fn wait(&self) -> Result<()> {
+        Ok(self.device.synchronize()?)
+    }
+
+    fn truncate(&mut self, length: usize) -> usize {
+        let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
+        self.cached.truncate(length);
+        self.cached.len()
+    }
+
+    fn prepare_for_length(&mut self, length: usize) {
+        let long = self.config.is_long(length);
+        // `set_long` has to be called on every table, so `any` would not do.
+        let changed = self.rotary.iter_mut().map(|rotary| rotary.set_long(long)).filter(|&changed| changed);
+        if changed.count() > 0 {
+            self.truncate(0);
+        }
+    }
+}
+
+impl Runner for TensorModel {
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
+        let at = self.cached.len() - first;
+        if first > 0 && self.history.as_ref().is_some_and(|history| history.lacks_logs(at)) {
+            // The earlier nodes run again, for their step logs.
+            self.truncate(at);
+            self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
+        }
+        self.run_nodes(tree, first, want, false)
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        match &self.scores {
+            Scores::Rows { logits, vocabulary, peaks } => {
+                Logits::new(logits, *vocabulary, *vocabulary, peaks)
+            }
+            Scores::Sketches(sketches) => Logits::on_device(sketches),
+        }
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        let (mut scores, mut confidence) = (None, None);
+        if let Some((head, states)) = self.block_head.as_ref().zip(self.scored_states.as_ref()) {
+            let state = states.narrow(0, row, 1)?;
+            (scores, confidence) = head.rescore(before, self.logits().row(row), &state, self.padding)?;
+        }
+        let Some(scores) = scores else { return Ok((self.logits().row(row), confidence)) };
+        self.after = scores;
+        Ok((Row::of(&self.after), confidence))
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        (self.tapped > 0).then(|| Features::new(&self.features, self.tapped))
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let start = self.cached.len() - nodes;
+        if let Some(rerun) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
+            return self.run_nodes(&rerun, 0, &Want::nothing(), false);
+        }
+        let moved = path.iter().enumerate().skip_while(|&(to, &from)| to == from);
+        let moved: Vec<usize> = moved.map(|(_, &from)| from).collect();
+        if !moved.is_empty() {
+            let to = start + path.len() - moved.len();
+            let from: Vec<u32> = moved.iter().map(|&node| (start + node) as u32).collect();
+            let from = Tensor::new(from, &self.device)?;
+            self.layers.iter_mut().try_for_each(|layer| layer.gather(&from, to))?;
+        }
+        let kept: Vec<TokenId> = path.iter().map(|&node| self.cached[start + node]).collect();
+        self.cached.truncate(start);
+        self.cached.extend(kept);
+        Ok(())
+    }
+}
+
+impl TensorModel {
+    /// Does what [`Runner::extend`] does. `record_all`: recurrent layers log the steps of all
+    /// nodes, however many there are.
+    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
+        let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
+        let before = self.cached.len() - first;
+        let feed = match &self.assistant {
+            Some(_) => Feed::independent(&tokens, before, &self.device)?,
+            None => Feed::new(tree, first, before, &self.device)?,
+        };
+        let caches_input = self.block_head.is_some() || self.assistant.is_some();
+        if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| caches_input) {
+            self.cache_states(rows, &feed)?;
+            self.scores = Scores::Sketches(Vec::new());
+            self.cached.extend(tokens);
+            return Ok(());
+        }
+        let rows = want.rows_between(first, tree.len());
+        let (at, scored) = (self.cached.len() - first, !rows.is_empty());
+        let history = self.history.as_mut().filter(|_| first < tree.len());
+        let plan = history.map(|history| history.plan(tree, first, at, scored, record_all));
+        let recurrent = plan.map(|plan| RecurrentPass { plan, tree, first });
+        let ran = self.run_layers(&feed, &tokens, recurrent.as_ref(), want);
+        if ran.is_err() && recurrent.is_some() {
+            // The states may be half updated.
+            self.truncate(0);
+        }
+        let (hidden, tapped) = ran?;
+        self.scored_states = None;
+        if self.block_head.is_some() && !rows.is_empty() {
+            self.scored_states = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
+        }
+        self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
+        self.features.clear();
+        if let Some(taps) = want.features {
+            self.features = self.fetch_features(taps, &hidden, tapped)?;
+        }
+        self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
+        self.cached.extend(tokens);
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! Reads the options of a draft head from a config.json.
+
+use std::path::Path;
+
+use serde_json::Value as Json;
+
+use super::super::block_keys::Keys as BlockKeys;
+use super::super::{BlockHead, DraftHead, FusedNorms, ModelConfig, bad, size};
+use super::ConfigJson;
+use crate::error::Result;
+
+impl DraftHead {
+    /// Reads the options of a draft head from a config.json. Its part `block` describes the layers
+    /// and was read as `config`.
+    ///
+    /// # Errors
+    /// `Error::BadModel` for unusable numbers.
+    pub(crate) fn from_json(path: &Path, json: &Json, block: &Json, config: &ModelConfig) -> Result<Self> {
+        if config.family.drafts_blocks {
+            let sliding = ConfigJson { path, json: block, family: config.family }.sliding(config.depth())?;
+            return Self::of_block(&BlockKeys { path, config: json, block }, config, &sliding);
+        }
+        // Writers disagree on the object that contains these keys.
+        let nested = [json, block, &json["eagle_config"]];
+        let find = |key: &str| nested.iter().map(|json| &json[key]).find(|value| !value.is_null());
+        let number = |key: &str| find(key).and_then(Json::as_u64);
+        let flag = |key: &str| find(key).and_then(Json::as_bool).unwrap_or(false);
+        let layers = ["eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "layer_ids"];
+        let entering = layers.iter().find_map(|key| find(key)).map(|layers| {
+            let numbers = layers.as_array().into_iter().flatten().map(Json::as_u64);
+            let numbers: Option<Vec<usize>> = numbers.map(|layer| Some(layer? as usize)).collect();
+            let usable = |layers: &Vec<usize>| {
+                layers.len() == Self::STATES && layers.is_sorted_by(|left, right| left < right)
+            };
+            numbers.filter(usable).ok_or_else(|| {
+                let expected = format!("{} layers of the target, ascending, in config.json", Self::STATES);
+                bad(path, expected, layers.to_string())
+            })
+        });
+        let hidden = number("target_hidden_size").or_else(|| block["hidden_size"].as_u64()).unwrap_or(0);
+        let fused_norms = match (flag("fc_norm"), flag("norm_before_fc")) {
+            (true, _) => FusedNorms::Each,
+            (false, true) => FusedNorms::Whole,
+            (false, false) => FusedNorms::None,
+        };
+        Ok(Self {
+            entering: entering.transpose()?,
+            target_hidden: size(path, "target_hidden_size", hidden)?,
+            tokens: size(path, "vocab_size", number("vocab_size").unwrap_or(0))?,
+            fused_norms,
+            normed_residual: flag("norm_before_residual"),
+            normed_output: flag("norm_output"),
+            block: None,
+            mtp: false,
+            assistant: None,
+        })
+    }
+
+    /// Options of a head that drafts a block at once.
+    fn of_block(keys: &BlockKeys<'_>, config: &ModelConfig, sliding: &[bool]) -> Result<Self> {
+        let target_hidden = keys.find("target_hidden_size").and_then(Json::as_u64);
+        Ok(Self {
+            entering: Some(keys.entering()?),
+            target_hidden: size(
+                keys.path,
+                "target_hidden_size",
+                target_hidden.unwrap_or(config.hidden as u64),
+            )?,
+            tokens: config.vocabulary,
+            fused_norms: FusedNorms::None,
+            normed_residual: false,
+            normed_output: false,
+            block: Some(BlockHead::from_json(keys, config.vocabulary, sliding)?),
+            mtp: false,
+            assistant: None,
+        })
+    }
+}

@@ -1,0 +1,131 @@
+//! Chat templates, which turn a conversation into a prompt. Knows nothing of tokens. A template is
+//! a program from an untrusted file: it is compiled and rendered in a child process with bounded
+//! memory, stack and time.
+//!
+//! - [`Renderer`]: compiles and renders; `child`: the parent's side of the child process
+//! - [`serve_if_asked`], [`Bounded`]: entry point and allocator of the child process
+//! - `ask`: messages between the two; `jinja`: compilation and rendering
+
+mod ask;
+mod child;
+mod jinja;
+mod memory;
+mod message;
+mod renderer;
+mod serve;
+#[cfg(test)]
+mod tests;
+mod thinking;
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ask::{Ask, Prompt, Source};
+pub use memory::Bounded;
+pub use message::{ChatMessage, Role};
+pub use renderer::Renderer;
+pub use serve::serve_if_asked;
+pub(super) use thinking::IN_A_CHANNEL;
+pub use thinking::Thinking;
+
+use crate::error::{Error, Result};
+
+/// Longest source that is compiled, in bytes; well-known models have up to 20,000.
+pub const MAX_SOURCE: usize = 1 << 18;
+
+/// A valid chat template, with its renderer.
+pub struct ChatTemplate {
+    path: PathBuf,
+    source: Source,
+    renderer: Arc<Renderer>,
+}
+
+impl ChatTemplate {
+    /// Compiles `source` with `renderer`. `bos` and `eos` are the texts of those tokens, if the
+    /// model has them; `path` is for error messages.
+    ///
+    /// # Errors
+    /// `Error::Template` if the source is not valid Jinja or too long.
+    pub fn new(
+        path: PathBuf,
+        source: String,
+        bos: Option<&str>,
+        eos: Option<&str>,
+        renderer: &Arc<Renderer>,
+    ) -> Result<Self> {
+        check_length(&path, &source)?;
+        let source = Source { text: source, bos: bos.map(str::to_owned), eos: eos.map(str::to_owned) };
+        let template = Self { path, source, renderer: Arc::clone(renderer) };
+        template.ask(None)?;
+        Ok(template)
+    }
+
+    /// Returns the tags around the model's reasoning; `None` if it does not reason.
+    pub fn thinking(&self) -> Option<Thinking> {
+        Thinking::of(&self.source.text)
+    }
+
+    /// Returns whether the model reasons by default; `None` if the template has no switch for it.
+    /// Renders a question with the switch on, off and unset.
+    pub fn thinks(&self) -> Option<bool> {
+        // With channels, a reply without reasoning begins in the other channel.
+        if self.has_channels() {
+            return Some(true);
+        }
+        if !thinking::SWITCHES.iter().any(|name| self.source.text.contains(name)) {
+            return None;
+        }
+        let question = [ChatMessage { role: Role::User, content: "Why?".to_owned() }];
+        let rendered = |thinking| self.render_with(&question, true, thinking).ok();
+        let off = rendered(Some(false))?;
+        let differs = rendered(Some(true))? != off;
+        differs.then(|| rendered(None).is_some_and(|untouched| untouched != off))
+    }
+
+    /// Returns whether reasoning and answer are separate messages in channels.
+    pub fn has_channels(&self) -> bool {
+        self.source.text.contains(IN_A_CHANNEL)
+    }
+
+    /// Renders the prompt for `messages`. `add_generation_prompt` opens the assistant's next turn.
+    ///
+    /// # Errors
+    /// `Error::Template` with the template's own message if it rejects the conversation, or with
+    /// the cause of a failure.
+    pub fn render(&self, messages: &[ChatMessage], add_generation_prompt: bool) -> Result<String> {
+        self.render_with(messages, add_generation_prompt, None)
+    }
+
+    /// Renders the prompt with the template's switch for reasoning on or off, if it has one; see
+    /// [`Self::thinks`].
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub fn render_with(
+        &self,
+        messages: &[ChatMessage],
+        add_generation_prompt: bool,
+        thinking: Option<bool>,
+    ) -> Result<String> {
+        self.ask(Some(Prompt { messages: messages.into(), add_generation_prompt, thinking }))
+    }
+
+    fn ask(&self, prompt: Option<Prompt<'_>>) -> Result<String> {
+        let ask = Ask { source: Cow::Borrowed(&self.source), prompt };
+        let failed = |reason| Error::Template { path: self.path.clone(), reason };
+        self.renderer.answer(&ask).map_err(failed)
+    }
+}
+
+/// Checks that a template is short enough to be compiled.
+///
+/// # Errors
+/// `Error::Template` if it is not.
+pub(super) fn check_length(path: &Path, source: &str) -> Result<()> {
+    if source.len() <= MAX_SOURCE {
+        return Ok(());
+    }
+    let reason = format!("it has {} bytes, and at most {MAX_SOURCE} are compiled", source.len());
+    Err(Error::Template { path: path.to_owned(), reason })
+}
