@@ -1,5 +1,5 @@
-//! GPUs of any vendor, for the kernels of `forward/gpu`: lists them and opens the chosen one.
-//! `forward/gpu/opening.rs` does the opening itself.
+//! GPUs of any vendor, for the kernels of `gpu`: lists them and opens the chosen one.
+//! `gpu/opening.rs` does the opening itself.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -10,7 +10,7 @@ pub const SOFTWARE: &str = "FORETOKEN_SOFTWARE_GPU";
 pub enum Gpu {
     Cuda,
     Metal,
-    /// Vulkan, Metal or DX12 by wgpu, with the kernels of `forward/gpu`.
+    /// Vulkan, Metal or DX12 by wgpu, with the kernels of `gpu`.
     Any,
 }
 

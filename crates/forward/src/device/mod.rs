@@ -4,7 +4,7 @@
 //! - [`choice`](DeviceChoice): the user's choice of device; [`problem`](Problem): reasons why a GPU
 //!   cannot be used
 //! - [`gpu`](Gpu): APIs for GPUs
-//! - `cuda`, `metal`: GPUs for candle's tensors; `any`: GPUs for the kernels of `forward/gpu`
+//! - `cuda`, `metal`: GPUs for candle's tensors; `any`: GPUs for the kernels of `gpu`
 //! - [`place`]: loads a model on the GPU or, failing that, on the CPU; [`threads()`]: CPU threads
 
 mod any;
