@@ -15,10 +15,10 @@
 //! write to parts that do not overlap: a unit of work is a row, a row's heads, or a panel of output
 //! rows.
 //!
-//! A barrier stops all members, and a layer of a small model is a tenth of a millisecond of reading.
-//! So a single row has five barriers a layer: after queries, keys and values, after attention, after
-//! its output, after gate and up, and after down. [`copies_of_norms`] saves those of the norms. A
-//! single row's heads are rotated by the member that attends with them.
+//! A barrier stops all members, and a layer of a small model is a tenth of a millisecond of
+//! reading. So a single row has five barriers a layer: after queries, keys and values, after
+//! attention, after its output, after gate and up, and after down. [`copies_of_norms`] saves those
+//! of the norms. A single row's heads are rotated by the member that attends with them.
 
 mod assistant;
 mod block;
