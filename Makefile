@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test quick test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -64,18 +64,18 @@ BINDINGS_BEFORE = $(CARGO_TARGET_DIR)/bindings-before
 
 test: setup-tests model $(PAGE) ## run all tests, including those of the real window
 	@mkdir -p $(CARGO_TARGET_DIR) && rm -rf $(TIMES) $(BINDINGS_BEFORE) && cp -R ui/src/bindings $(BINDINGS_BEFORE)
-	$(PART) "Rust formatting" cargo fmt --all --check
-	$(PART) "Rust lints" cargo clippy $(CARGO_ALL) --all-targets -- -D warnings
-	$(PART) "Page lints" $(NPM) run lint
-	$(PART) "Page types" $(NPM) run check
 	$(PART) "The page's size" scripts/check-page.sh ui/dist
 	$(PART) "Building the programs" cargo build $(CARGO_ALL) --bins
 	$(PART) "Where the programs look for libraries" scripts/check-libraries.sh $(addprefix $(CARGO_TARGET_DIR)/debug/,foretoken foretoken-cli)
 	$(PART) "Building the Rust tests" cargo test $(CARGO_ALL) --no-run
-	$(PART) "Rust tests: all crates, and the real window" cargo test $(CARGO_ALL)
+	$(PART) "Rust tests: all crates, and the real window" scripts/rust-tests.sh $(CARGO_ALL)
 	$(PART) "The generated types of the page are up to date" diff -r $(BINDINGS_BEFORE) ui/src/bindings
 	$(PART) "Page unit tests" $(NPM) test
 	@echo "All tests passed:" && cat $(TIMES)
+
+quick: setup-tests $(PAGE) ## run the unit tests of all crates and of the page (two minutes once built)
+	cargo test $(CARGO_ALL) --lib
+	$(NPM) test
 
 # DEVICE=cuda or metal with a build for it: make test-tensors DEVICE=metal FEATURES="--features metal"
 DEVICE := cpu
@@ -83,7 +83,7 @@ FEATURES :=
 test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GPUs (several minutes)
 	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: trial:: safetensors:: tensors::
 
-test-gpu: setup-tests $(PAGE) ## run the engine's tests on the engine for GPUs, or on a program that plays one (several minutes)
+test-gpu: setup-tests $(PAGE) ## run the engine's tests on the GPU engine, without a GPU on a software renderer (an hour)
 	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: --skip what_a_pass_reads
 	cargo test $(CARGO_ALL) --test gpu
 
@@ -149,7 +149,7 @@ soak: setup-tests model $(PAGE) ## use the application for a day in an hour, and
 	@mkdir -p $(CARGO_TARGET_DIR)/soak
 	@TMPDIR=$(CARGO_TARGET_DIR)/soak MESSAGES=$(MESSAGES) $(CARGO_TARGET_DIR)/debug/examples/soak
 
-check: setup-check $(PAGE) ## the quick checks: formatting, lints, types, licences and known vulnerabilities
+check: setup-tests setup-check $(PAGE) ## check formatting, lints, types, licences and known vulnerabilities
 	cargo fmt --all --check
 	cargo clippy $(CARGO_ALL) --all-targets -- -D warnings
 	$(NPM) run lint
