@@ -92,6 +92,66 @@ async fn what_is_typed_stays_in_its_conversation_and_survives_a_restart() {
     window.close().await;
 }
 
+/// The names of the files that are attached to the message that is being written.
+async fn attached(window: &Window) -> Vec<String> {
+    let script = "const all = document.querySelectorAll(\"[data-composer] [data-testid='attachment']\");
+        return [...all].map((chip) => chip.textContent.trim().split(/\\s/)[0])";
+    serde_json::from_value(window.page.execute(script, vec![]).await.unwrap()).unwrap()
+}
+
+async fn attach(window: &Window, folder: &Path, name: &str) {
+    let path = folder.join(name);
+    std::fs::write(&path, format!("This is {name}.")).unwrap();
+    window.find_hidden("attach").await.send_keys(path.to_str().unwrap()).await.unwrap();
+    window.wait("the file is attached", async || attached(window).await.contains(&name.to_owned())).await;
+}
+
+#[tokio::test]
+async fn attached_files_and_an_edited_question_survive_ctrl_q_a_moment_after_the_last_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    with_conversations(&data, &["About foxes", "About owls"]);
+    let window = Window::open(&data).await;
+    attach(&window, folder.path(), "new.txt").await;
+    open(&window, "About foxes").await;
+    assert_eq!(attached(&window).await, [""; 0]);
+    attach(&window, folder.path(), "fox.txt").await;
+    attach(&window, folder.path(), "den.txt").await;
+    window.type_into("composer", "What is in them?").await;
+    window
+        .page
+        .execute("document.querySelector(\"[data-testid='edit-question']\").click()", vec![])
+        .await
+        .unwrap();
+    window.type_into("question-editor", "About hounds").await;
+    let application = processes::below(window.driver())[0];
+    window.press("ctrl+q");
+    let gone = || !processes::below(window.driver()).contains(&application);
+    window.wait("Foretoken is gone", async || gone()).await;
+    drop(window);
+
+    let window = Window::open(&data).await;
+    window.wait("the file is there", async || attached(&window).await == ["new.txt"]).await;
+    open(&window, "About owls").await;
+    assert_eq!(attached(&window).await, [""; 0]);
+    open(&window, "About foxes").await;
+    window.wait("the files are there", async || attached(&window).await == ["fox.txt", "den.txt"]).await;
+    assert_eq!(typed(&window).await, "What is in them?");
+    window.photograph("unsent-files").await;
+    window
+        .page
+        .execute("document.querySelector(\"[data-testid='edit-question']\").click()", vec![])
+        .await
+        .unwrap();
+    let script = "return document.querySelector(\"[data-testid='question-editor']\").value";
+    window
+        .wait("the edit is there", async || {
+            window.page.execute(script, vec![]).await.is_ok_and(|text| text == "About hounds")
+        })
+        .await;
+    window.close().await;
+}
+
 /// The width of the page in its own pixels: the more it is zoomed, the fewer there are.
 async fn width(window: &Window) -> u64 {
     window.page.execute("return innerWidth", vec![]).await.unwrap().as_u64().unwrap()

@@ -18,8 +18,18 @@ const smallestFonts: Plugin = {
   },
 };
 
+/** Accented letters of ancient Greek are left to the system's fonts: the page is to stay below a megabyte. */
+const withoutAncientGreek: Plugin = {
+  name: "without-ancient-greek",
+  enforce: "pre",
+  transform: {
+    filter: { id: /inter\/wght\.css/ },
+    handler: (css) => css.replace(/\/\* inter-greek-ext[^}]*\}/, ""),
+  },
+};
+
 export default defineConfig({
-  plugins: [svelte(), smallestFonts],
+  plugins: [svelte(), smallestFonts, withoutAncientGreek],
   // Tests mount components in a page; without this they would get Svelte's server half.
   resolve: process.env["VITEST"] ? { conditions: ["browser"] } : {},
   clearScreen: false,

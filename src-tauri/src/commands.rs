@@ -16,14 +16,17 @@ use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
     ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag, Folder,
-    FoundRepository, ImportProgress, Imported, Message, ModelEntry, PairSpeedup, Preset, PresetValues,
-    Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerRequest, ServerStatus,
-    Settings, Theme, TokenCount, TokenSource, TraceStorage, Unsent, ViewState,
+    FoundRepository, ImportProgress, Imported, ImportedTrace, Message, ModelEntry, PairSpeedup, Preset,
+    PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerRequest,
+    ServerStatus, Settings, Theme, TokenCount, TokenSource, TraceStorage, Unsent, UnsentEdit, UnsentFile,
+    ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
+use crate::closing::Closing;
 use crate::drag::Drags;
 use crate::file_manager;
+use crate::imported_traces::ImportedTraces;
 use crate::theme::SystemTheme;
 use crate::window;
 
@@ -77,7 +80,20 @@ commands! {
     fn save_view_state(shell, state: ViewState) -> () { shell.app()?.save_view_state(&state) }
     fn unsent(shell) -> Vec<Unsent> { shell.app()?.unsent() }
     fn save_unsent(shell, unsent: Unsent) -> () { shell.app()?.save_unsent(&unsent) }
-    fn quit(shell) -> () { shell.window()?.close().map_err(internal) }
+    fn unsent_files(shell, conversation: Option<i64>) -> Vec<UnsentFile> {
+        shell.app()?.unsent_files(conversation)
+    }
+    fn add_unsent_file(shell, conversation: Option<i64>, file: Attached) -> i64 {
+        shell.app()?.add_unsent_file(conversation, file)
+    }
+    fn remove_unsent_files(shell, ids: Vec<i64>) -> () { shell.app()?.remove_unsent_files(&ids) }
+    fn unsent_edits(shell) -> Vec<UnsentEdit> { shell.app()?.unsent_edits() }
+    fn save_unsent_edit(shell, edit: UnsentEdit) -> () { shell.app()?.save_unsent_edit(edit) }
+    fn remove_unsent_edit(shell, message: i64) -> () { shell.app()?.remove_unsent_edit(message) }
+    fn quit(shell) -> () {
+        shell.state::<Closing>()?.allow();
+        shell.window()?.close().map_err(internal)
+    }
     fn toggle_fullscreen(shell) -> () {
         let window = shell.window()?;
         window.is_fullscreen().and_then(|full| window.set_fullscreen(!full)).map_err(internal)
@@ -192,6 +208,17 @@ commands! {
     fn attachment(shell, id: i64) -> Attached { shell.app()?.attachment(id) }
     fn count_attachment(shell, file: Attached) -> TokenCount { Ok(shell.app()?.count_attachment(&file)) }
     fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
+    fn keep_imported_trace(shell, name: String, text: String) -> Option<u32> {
+        Ok(shell.state::<ImportedTraces>()?.keep(name, text))
+    }
+    fn imported_traces(shell) -> Vec<ImportedTrace> { Ok(shell.state::<ImportedTraces>()?.list()) }
+    fn imported_trace(shell, id: u32) -> Bytes {
+        Ok(Bytes(shell.state::<ImportedTraces>()?.text(id).unwrap_or_default().into_bytes()))
+    }
+    fn forget_imported_trace(shell, id: u32) -> () {
+        shell.state::<ImportedTraces>()?.forget(id);
+        Ok(())
+    }
     fn context_use(shell, conversation: Option<i64>) -> ContextUse { shell.app()?.context_use(conversation) }
     fn send(shell, conversation: Option<i64>, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;

@@ -1,10 +1,11 @@
 //! Foretoken's desktop shell: a window around [`App`].
 //!
-//! - [`commands`]: the commands that the page calls
+//! - [`commands`]: the commands that the page calls; `closing`: what happens before the window
+//!   closes
 //! - [`drag`]: files dropped on the window or opened with it; `opened`: files on the command line
 //! - `start`: starts the application, then the window, or shows a message; `window`: where the page
 //!   may navigate
-//! - `file_manager`: opens folders in it
+//! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
 //! - `rendering`: whether WebKit composites the page; `theme`: light or dark window decorations;
 //!   `log`: log files
 
@@ -12,11 +13,13 @@
 
 #[cfg(test)]
 mod bindings;
+mod closing;
 pub mod commands;
 pub mod drag;
 #[cfg(target_os = "linux")]
 mod file_dialog;
 mod file_manager;
+mod imported_traces;
 mod log;
 mod opened;
 #[cfg(target_os = "linux")]
@@ -33,7 +36,9 @@ use std::thread;
 use foretoken_app::App;
 use tauri::{Manager, WindowEvent};
 
+use closing::Closing;
 use drag::Drags;
+use imported_traces::ImportedTraces;
 
 /// Opens the window and runs until it is closed. Must be called before there is a second thread.
 ///
@@ -56,10 +61,15 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .plugin(tauri_plugin_window_state::Builder::new().build())
         .plugin(tauri_plugin_dialog::init())
         .manage(drags)
+        .manage(Closing::default())
+        .manage(ImportedTraces::default())
         .invoke_handler(commands::handler())
         .on_window_event(|window, event| {
             if let WindowEvent::DragDrop(event) = event {
                 window.state::<Drags>().show_event(event);
+            }
+            if let WindowEvent::CloseRequested { api, .. } = event {
+                window.state::<Closing>().request(window, api);
             }
             if let WindowEvent::Destroyed = event
                 && let Some(app) = window.try_state::<Arc<App>>()

@@ -28,4 +28,6 @@ const target = document.getElementById("app");
 // Read before the first paint, so that panels, colours and words do not jump.
 await Promise.all([app.settings.load(), app.view.load()]);
 if (target) mount(Window, { target, props: { app } });
+// The shell dispatches it before the window closes.
+addEventListener("foretoken-close", () => void app.quit());
 void app.start();

@@ -1,6 +1,7 @@
-import { Blob } from "node:buffer";
+import { Blob, File as NodeFile } from "node:buffer";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { App } from "./state/app.svelte";
+import { Replay } from "./backend/replay";
+import { App } from "./state/app.svelte";
 import { drafted, extra, round, threeRounds } from "./trace/fixtures";
 import { MARKUP } from "./trace/file/mutate";
 import { readTrace } from "./trace/file/read";
@@ -233,6 +234,42 @@ test("an imported trace is a conversation to look at and replay, and is found ag
   await click("imported-close");
   expect(find("imported-item")).toBeNull();
   expect(app.conversations.current).toBeNull();
+});
+
+test("imported traces are there again after a reload, but for those that were closed", async () => {
+  const kept = new Map<number, { name: string; text: string }>();
+  const keepsFiles = (backend: Replay) =>
+    Object.assign(backend, {
+      keepImportedTrace: (name: string, text: string) => {
+        kept.set(kept.size + 1, { name, text });
+        return Promise.resolve(kept.size);
+      },
+      importedTraces: () => Promise.resolve([...kept].map(([id, { name }]) => ({ id, name }))),
+      importedTrace: (id: number) =>
+        Promise.resolve(new TextEncoder().encode(kept.get(id)?.text).buffer),
+      forgetImportedTrace: (id: number) => Promise.resolve(void kept.delete(id)),
+    });
+  keepsFiles(window.backend);
+  for (const name of ["old.jsonl", "fox.jsonl", "owl.jsonl"]) {
+    await importFile(name, about, ...lines, done);
+  }
+  app.closeImported(app.imports.list[2]?.id ?? 0);
+  await vi.waitFor(() => expect([...kept.keys()]).toEqual([2, 3]));
+
+  // What jsdom's files lack.
+  vi.stubGlobal("File", NodeFile);
+  const again = new App(keepsFiles(new Replay(new URLSearchParams())));
+  const restored = again.imports.restore();
+  await vi.waitFor(async () => {
+    await vi.advanceTimersByTimeAsync(20);
+    expect(again.imports.list.map(({ name }) => name)).toEqual(["owl.jsonl", "fox.jsonl"]);
+  });
+  await restored;
+  expect(kept.size).toBe(2);
+  const [owl] = again.imports.list;
+  expect(owl?.reply.text).toBe("a b c d e");
+  again.closeImported(owl?.id ?? 0);
+  expect([...kept.values()].map(({ name }) => name)).toEqual(["fox.jsonl"]);
 });
 
 test("a trace that is cut off is shown with a notice", async () => {

@@ -48,7 +48,7 @@ pub use settings::{
     Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer,
     SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
 };
-pub use view::{ReplyView, Unsent, ViewState};
+pub use view::{ImportedTrace, ReplyView, Unsent, UnsentEdit, UnsentFile, ViewState};
 
 /// Facts for the about line and the settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]

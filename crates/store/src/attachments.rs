@@ -52,7 +52,8 @@ pub struct Attached {
 }
 
 impl Attached {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+    /// Reads name, kind and text from the first three columns.
+    pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self { name: row.get(0)?, kind: row.get(1)?, text: row.get(2)? })
     }
 }

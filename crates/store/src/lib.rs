@@ -16,7 +16,7 @@
 //! - [`Hit`]: full-text search over all messages
 //! - settings, the window's view state and each conversation's own settings (`setup.rs`): one JSON
 //!   document each
-//! - unsent: texts that were typed but not sent
+//! - unsent: texts, files and edits ([`UnsentEdit`]) that were not sent
 //! - `age`: the clock after which deleted rows are purged; `private`: files that only their owner
 //!   can read; `aside`: renaming an unusable database
 //!
@@ -57,3 +57,4 @@ pub use speedups::PairTimes;
 pub use store::Store;
 pub use title::{LONGEST_TITLE, title_from};
 pub use tree::{Node, Tree};
+pub use unsent::UnsentEdit;

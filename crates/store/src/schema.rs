@@ -18,6 +18,7 @@ const MIGRATIONS: &[&str] = &[
     PREFIXES,
     VIEW_STATE,
     UNSENT,
+    UNSENT_FILES_AND_EDITS,
 ];
 
 /// Ids are never reused (AUTOINCREMENT), so a page that holds the id of a deleted row can only
@@ -205,6 +206,26 @@ const UNSENT: &str = "
     ) STRICT;
 ";
 
+/// `unsent_files` holds files that were attached but not sent, in the order of their ids;
+/// `unsent_edits` holds changes of stored questions, with the attachments to keep as a JSON array
+/// of ids.
+const UNSENT_FILES_AND_EDITS: &str = "
+    CREATE TABLE unsent_files (
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,
+        conversation INTEGER REFERENCES conversations (id) ON DELETE CASCADE,
+        name         TEXT    NOT NULL,
+        kind         TEXT    NOT NULL CHECK (kind IN ('text', 'pdf')),
+        text         TEXT    NOT NULL
+    ) STRICT;
+    CREATE INDEX unsent_files_of_conversation ON unsent_files (conversation);
+
+    CREATE TABLE unsent_edits (
+        message INTEGER PRIMARY KEY REFERENCES messages (id) ON DELETE CASCADE,
+        text    TEXT    NOT NULL,
+        kept    TEXT    NOT NULL CHECK (json_valid(kept))
+    ) STRICT;
+";
+
 /// Upgrades a database to this program's version, completely or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -246,13 +267,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 12).unwrap();
+        connection.pragma_update(None, "user_version", 13).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 12, known: 11 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 13, known: 12 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 12));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 13));
     }
 
     #[test]

@@ -22,6 +22,7 @@ import type { FileDrag } from "../bindings/FileDrag";
 import type { Folder } from "../bindings/Folder";
 import type { FoundRepository } from "../bindings/FoundRepository";
 import type { Imported } from "../bindings/Imported";
+import type { ImportedTrace } from "../bindings/ImportedTrace";
 import type { ImportProgress } from "../bindings/ImportProgress";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
@@ -45,6 +46,8 @@ import type { TokenCount } from "../bindings/TokenCount";
 import type { TokenSource } from "../bindings/TokenSource";
 import type { TraceStorage } from "../bindings/TraceStorage";
 import type { Unsent } from "../bindings/Unsent";
+import type { UnsentEdit } from "../bindings/UnsentEdit";
+import type { UnsentFile } from "../bindings/UnsentFile";
 import type { ViewState } from "../bindings/ViewState";
 
 /** Every method rejects with a {@link BackendError}. */
@@ -64,6 +67,21 @@ export interface Backend {
   unsent(): Promise<Unsent[]>;
   /** Replaces that of its conversation; an empty one is removed. */
   saveUnsent(unsent: Unsent): Promise<void>;
+  /** Files that were attached in a conversation and not sent. */
+  unsentFiles(conversation: number | null): Promise<UnsentFile[]>;
+  /** Resolves with the id of the stored file. */
+  addUnsentFile(conversation: number | null, file: Attached): Promise<number>;
+  removeUnsentFiles(ids: number[]): Promise<void>;
+  /** Edits of questions that were not sent. */
+  unsentEdits(): Promise<UnsentEdit[]>;
+  saveUnsentEdit(edit: UnsentEdit): Promise<void>;
+  removeUnsentEdit(message: number): Promise<void>;
+  /** Keeps an imported file for a page that is loaded again; null where it is too large. */
+  keepImportedTrace(name: string, text: string): Promise<number | null>;
+  /** Imported files that are kept, the oldest first. */
+  importedTraces(): Promise<ImportedTrace[]>;
+  importedTrace(id: number): Promise<ArrayBuffer>;
+  forgetImportedTrace(id: number): Promise<void>;
   /** Closes the window. */
   quit(): Promise<void>;
   toggleFullscreen(): Promise<void>;

@@ -32,7 +32,10 @@ import type { ServerRequest } from "../bindings/ServerRequest";
 import type { Settings } from "../bindings/Settings";
 import type { Speedup } from "../bindings/Speedup";
 import type { TokenCount } from "../bindings/TokenCount";
+import type { ImportedTrace } from "../bindings/ImportedTrace";
 import type { Unsent } from "../bindings/Unsent";
+import type { UnsentEdit } from "../bindings/UnsentEdit";
+import type { UnsentFile } from "../bindings/UnsentFile";
 import type { ViewState } from "../bindings/ViewState";
 import type { Why } from "../bindings/Why";
 import { defaults, viewDefaults } from "../bindings/defaults";
@@ -218,6 +221,17 @@ export class Replay implements Backend {
     else this.#unsent.set(conversation, text);
     return Promise.resolve();
   };
+
+  unsentFiles = (): Promise<UnsentFile[]> => Promise.resolve([]);
+  addUnsentFile = () => Promise.resolve((this.#nextId += 1));
+  removeUnsentFiles = () => Promise.resolve();
+  unsentEdits = (): Promise<UnsentEdit[]> => Promise.resolve([]);
+  saveUnsentEdit = () => Promise.resolve();
+  removeUnsentEdit = () => Promise.resolve();
+  keepImportedTrace = (): Promise<number | null> => Promise.resolve(null);
+  importedTraces = (): Promise<ImportedTrace[]> => Promise.resolve([]);
+  importedTrace = () => Promise.resolve(new ArrayBuffer(0));
+  forgetImportedTrace = () => Promise.resolve();
 
   // The browser's own window.
   quit = () => Promise.resolve();

@@ -38,6 +38,24 @@ export const tauri: Backend = {
   saveUnsent: async (unsent) => {
     await call("save_unsent", { unsent });
   },
+  unsentFiles: (conversation) => call("unsent_files", { conversation }),
+  addUnsentFile: (conversation, file) => call("add_unsent_file", { conversation, file }),
+  removeUnsentFiles: async (ids) => {
+    await call("remove_unsent_files", { ids });
+  },
+  unsentEdits: () => call("unsent_edits", {}),
+  saveUnsentEdit: async (edit) => {
+    await call("save_unsent_edit", { edit });
+  },
+  removeUnsentEdit: async (message) => {
+    await call("remove_unsent_edit", { message });
+  },
+  keepImportedTrace: (name, text) => call("keep_imported_trace", { name, text }),
+  importedTraces: () => call("imported_traces", {}),
+  importedTrace: (id) => call("imported_trace", { id }),
+  forgetImportedTrace: async (id) => {
+    await call("forget_imported_trace", { id });
+  },
   quit: async () => {
     await call("quit", {});
   },

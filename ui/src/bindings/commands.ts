@@ -19,6 +19,7 @@ import type { Folder } from "./Folder";
 import type { FoundRepository } from "./FoundRepository";
 import type { ImportProgress } from "./ImportProgress";
 import type { Imported } from "./Imported";
+import type { ImportedTrace } from "./ImportedTrace";
 import type { Message } from "./Message";
 import type { ModelEntry } from "./ModelEntry";
 import type { PairSpeedup } from "./PairSpeedup";
@@ -40,6 +41,8 @@ import type { TokenCount } from "./TokenCount";
 import type { TokenSource } from "./TokenSource";
 import type { TraceStorage } from "./TraceStorage";
 import type { Unsent } from "./Unsent";
+import type { UnsentEdit } from "./UnsentEdit";
+import type { UnsentFile } from "./UnsentFile";
 import type { ViewState } from "./ViewState";
 
 export type Commands = {
@@ -52,6 +55,12 @@ export type Commands = {
   save_view_state: { args: { state: ViewState }, returns: null },
   unsent: { args: {}, returns: Array<Unsent> },
   save_unsent: { args: { unsent: Unsent }, returns: null },
+  unsent_files: { args: { conversation: number | null }, returns: Array<UnsentFile> },
+  add_unsent_file: { args: { conversation: number | null, file: Attached }, returns: number },
+  remove_unsent_files: { args: { ids: Array<number> }, returns: null },
+  unsent_edits: { args: {}, returns: Array<UnsentEdit> },
+  save_unsent_edit: { args: { edit: UnsentEdit }, returns: null },
+  remove_unsent_edit: { args: { message: number }, returns: null },
   quit: { args: {}, returns: null },
   toggle_fullscreen: { args: {}, returns: null },
   built_in_presets: { args: {}, returns: Array<Preset> },
@@ -102,6 +111,10 @@ export type Commands = {
   attachment: { args: { id: number }, returns: Attached },
   count_attachment: { args: { file: Attached }, returns: TokenCount },
   dropped_file: { args: { path: string }, returns: ArrayBuffer },
+  keep_imported_trace: { args: { name: string, text: string }, returns: number | null },
+  imported_traces: { args: {}, returns: Array<ImportedTrace> },
+  imported_trace: { args: { id: number }, returns: ArrayBuffer },
+  forget_imported_trace: { args: { id: number }, returns: null },
   context_use: { args: { conversation: number | null }, returns: ContextUse },
   send: { args: { conversation: number | null, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   send_instead: { args: { message: number, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },

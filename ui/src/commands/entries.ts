@@ -3,7 +3,7 @@ import { narrow, wordsOf, type Found } from "../search/words";
 import { foundBy, sectionOf, SETTING_IDS, SETTINGS } from "../settings/words";
 import type { App } from "../state/app.svelte";
 import { nameOf, presetsOf } from "../state/presets";
-import { applies, obstacleOf, type Command, type Desk } from "./command";
+import { applies, GROUPS, obstacleOf, type Command, type Desk } from "./command";
 import type { Keys } from "./keys";
 import { COMMANDS } from "./table";
 import { t } from "../messages/say";
@@ -12,6 +12,8 @@ export interface Entry extends Found {
   id: string;
   /** What kind of thing it is, where it is no command. */
   kind: string | null;
+  /** Title of the group that it is listed in; null while something is looked for. */
+  heading: string | null;
   keys: Keys | null;
   obstacle: string | null;
   run: () => void;
@@ -20,19 +22,38 @@ export interface Entry extends Found {
 /** More than anybody reads. */
 const MOST = 100;
 
-/** Those that have all words of the query, the best first; of equals those that can be done. */
+/** Without a query all commands by group; else what has all its words, the best first. */
 export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
-  const commands = COMMANDS.filter((command) => applies(command, app)).map((command) =>
-    entryOf(command, app, desk),
-  );
-  const jumps =
-    wordsOf(query).length > 0
-      ? [...presetEntries(app), ...conversationsOf(app), ...settingsOf(app)]
-      : [];
-  const possibleFirst = [...commands, ...jumps].sort(
-    (a, b) => Number(a.obstacle !== null) - Number(b.obstacle !== null),
-  );
-  return narrow(possibleFirst, query, (entry) => entry).slice(0, MOST);
+  const commands = COMMANDS.filter((command) => applies(command, app));
+  if (wordsOf(query).length === 0) return grouped(commands, app, desk);
+  const entries = [
+    ...commands.map((command) => entryOf(command, app, desk)),
+    ...presetEntries(app),
+    ...conversationsOf(app),
+    ...settingsOf(app),
+  ];
+  // Of equals those that can be done come first.
+  entries.sort((a, b) => Number(a.obstacle !== null) - Number(b.obstacle !== null));
+  return narrow(entries, query, (entry) => entry).slice(0, MOST);
+}
+
+/** What was done last, then what can be done by group, then the rest. */
+function grouped(commands: readonly Command[], app: App, desk: Desk): Entry[] {
+  const { recent } = app.view;
+  const place = (entry: Entry, { id, group }: Command): [number, string] => {
+    if (entry.obstacle !== null) return [Infinity, t("palette.notNow")];
+    const at = recent.indexOf(id);
+    if (at >= 0) return [at - recent.length, t("palette.recent")];
+    return [GROUPS.indexOf(group), t(`command.group.${group}`)];
+  };
+  const placed = commands.map((command) => {
+    const entry = entryOf(command, app, desk);
+    const [order, heading] = place(entry, command);
+    return { order, entry: { ...entry, heading } };
+  });
+  // No subtraction: two that come last would have no order.
+  placed.sort((a, b) => (a.order === b.order ? 0 : a.order < b.order ? -1 : 1));
+  return placed.map(({ entry }) => entry);
 }
 
 function entryOf(command: Command, app: App, desk: Desk): Entry {
@@ -42,6 +63,7 @@ function entryOf(command: Command, app: App, desk: Desk): Entry {
     name,
     more: `${more} ${t(`command.group.${group}`)}`,
     kind: null,
+    heading: null,
     keys: keys?.[0] ?? null,
     obstacle: obstacleOf(command, app),
     run: () => command.run(app, desk),
@@ -49,7 +71,8 @@ function entryOf(command: Command, app: App, desk: Desk): Entry {
 }
 
 function jump(id: string, { name, more }: Found, kind: string, run: () => void): Entry {
-  return { id, name, more: `${more ?? ""} ${kind}`, kind, keys: null, obstacle: null, run };
+  more = `${more ?? ""} ${kind}`;
+  return { id, name, more, kind, heading: null, keys: null, obstacle: null, run };
 }
 
 function conversationsOf(app: App): Entry[] {

@@ -104,8 +104,13 @@ export const REPLY_COMMANDS: readonly Command[] = [
     id: "regenerate",
     group: "reply",
     keys: [{ key: "R", command: true, shift: true }],
-    obstacle: (app) => noConversation(app, "regenerate"),
-    run: (app) => withReply(app, ({ id }) => void app.reply.regenerate(id)),
+    obstacle: (app) =>
+      app.conversations.unanswered ? app.occupied : noConversation(app, "regenerate"),
+    run: (app) => {
+      app.view.arenaOpen = false;
+      const message = app.conversations.unanswered ?? app.newestReply;
+      if (message) void app.reply.regenerate(message.id);
+    },
   }),
   named({
     id: "continue",

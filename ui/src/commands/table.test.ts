@@ -106,6 +106,21 @@ test("what cannot be done is listed after all that can, with the reason", () => 
   expect(possible.lastIndexOf(true)).toBeLessThan(possible.indexOf(false));
 });
 
+test("without a query commands are listed by group, what was used last first", () => {
+  const app = makeAppWithReply();
+  for (const id of ["export", "new-chat", "settings", "export", "regenerate"]) app.view.used(id);
+  app.reply.active = true;
+  const all = entriesFor(app, desk, "");
+  const headings = all.map(({ heading }) => heading);
+  const titles = headings.filter((heading, at) => heading !== headings[at - 1]);
+  expect(new Set(titles).size).toBe(titles.length);
+  expect([titles[0], titles.at(-1)]).toEqual(["Recent", "Not available now"]);
+  expect(all.slice(0, 2).map(({ id }) => id)).toEqual(["export", "settings"]);
+  expect(entry(app, "regenerate")?.heading).toBe("Not available now");
+  expect(entry(app, "library")?.heading).toBe("Library");
+  expect(entriesFor(app, desk, "chat").every(({ heading }) => heading === null)).toBe(true);
+});
+
 test("keys of what cannot be done say why and do nothing", () => {
   const app = makeAppWithReply();
   app.reply.active = true;
@@ -128,6 +143,22 @@ test("with a reply all of them can be done, and they are done with the newest on
   expect(app.view.arenaOpen).toBe(false);
   entry(app, "export")?.run();
   expect(desk.exportTrace).toHaveBeenCalledExactlyOnceWith(REPLY);
+});
+
+test("Ctrl+Shift+R answers the newest question where it has no reply", () => {
+  const app = makeAppWithReply();
+  const regenerate = vi.fn();
+  Object.assign(app.reply, { regenerate });
+  const keys = { key: "R", code: "KeyR", ctrlKey: true, shiftKey: true };
+  const press = () => {
+    const command = commandFor(new KeyboardEvent("keydown", keys), app) ?? expect.fail();
+    runCommand(command, app, desk);
+  };
+  app.conversations.messages = [question(5, [5]), REPLY, question(8, [8])];
+  press();
+  app.conversations.messages = [question(5, [5])];
+  press();
+  expect(regenerate.mock.calls).toEqual([[8], [5]]);
 });
 
 test("while a reply is written nothing else is asked of the engine", () => {

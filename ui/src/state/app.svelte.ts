@@ -94,8 +94,8 @@ export class App {
     this.setup = new Setup(backend, this.settings, this.toasts);
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
-    this.imports = new Imports((rounds) => backend.traceSpeedups(rounds));
-    this.attachments = new Attachments(backend);
+    this.imports = new Imports(backend);
+    this.attachments = new Attachments(backend, () => this.conversations.current);
     this.context = new Context(backend);
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
       // What has just been asked for is what one wants to watch.
@@ -177,9 +177,10 @@ export class App {
       this.library.watch(),
       this.conversations.load(),
       this.unsent.load(),
+      this.attachments.load(null),
       info.catch((thrown: unknown) => this.#tell(thrown)),
       this.#tellNotices(),
-      this.#openGiven(),
+      this.imports.restore().then(() => this.#openGiven()),
     ]);
   }
 
@@ -228,6 +229,7 @@ export class App {
       this.traces.keep(imported.reply.id, imported.trace);
       this.conversations.show(conversation, imported.messages);
     } else {
+      void this.attachments.load(conversation);
       await this.conversations.open(conversation, message);
       if (this.conversations.current !== conversation) return;
       this.reply.replaceIn(conversation);

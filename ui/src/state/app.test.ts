@@ -63,6 +63,7 @@ class Fake {
       return Promise.resolve(settings);
     },
     messages: () => Promise.resolve(this.stored),
+    unsentFiles: () => Promise.resolve([]),
     trace: () => Promise.resolve([...threeRounds]),
     send: (_: number | null, __: Sent, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),
     regenerate: (_: number, onEvent: (event: ReplyEvent) => void) => this.#ask(onEvent),

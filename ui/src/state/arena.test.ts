@@ -56,6 +56,7 @@ beforeEach(() => {
     settings: () => Promise.resolve(defaults),
     saveSettings: (settings: unknown) => Promise.resolve(settings),
     messages: () => Promise.resolve([]),
+    unsentFiles: () => Promise.resolve([]),
     send: () => new Promise(() => undefined),
     checkReply: () => new Promise(() => undefined),
     stop,

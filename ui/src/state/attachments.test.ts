@@ -6,6 +6,10 @@ import { facts } from "../bindings/facts";
 import { Attachments } from "./attachments.svelte";
 
 let attachments: Attachments;
+let current: number | null;
+let backend: Backend;
+/** The files in the store, which outlives the page. */
+let stored: { conversation: number | null; id: number; file: Attached }[];
 /** By how much the backend counts: another model, another number. */
 let factor = 1;
 
@@ -13,7 +17,23 @@ beforeEach(() => {
   factor = 1;
   const countAttachment = ({ text }: Attached) =>
     Promise.resolve({ tokens: text.length * factor, exact: true });
-  attachments = new Attachments({ countAttachment } as unknown as Backend);
+  current = null;
+  stored = [];
+  let lastId = 100;
+  backend = {
+    countAttachment,
+    unsentFiles: (conversation: number | null) =>
+      Promise.resolve(stored.filter((one) => one.conversation === conversation)),
+    addUnsentFile: (conversation: number | null, added: Attached) => {
+      stored.push({ conversation, id: (lastId += 1), file: added });
+      return Promise.resolve(lastId);
+    },
+    removeUnsentFiles: (ids: number[]) => {
+      stored = stored.filter(({ id }) => !ids.includes(id));
+      return Promise.resolve();
+    },
+  } as unknown as Backend;
+  attachments = new Attachments(backend, () => current);
 });
 
 const file = (name: string, text: string) => new File([text], name);
@@ -77,4 +97,34 @@ test("what was sent goes off the list, and what came meanwhile stays", async () 
   expect(names()).toEqual(["Pasted text.txt"]);
   attachments.remove(pasted ?? expect.fail("it was refused"));
   expect(names()).toEqual([]);
+});
+
+test("each conversation has its own files, which are there after a restart until they are sent", async () => {
+  await attachments.add([file("new.md", "abc")]);
+  attachments = new Attachments(backend, () => 1);
+  await attachments.add([file("a.md", "abc"), file("b.md", "abcd"), file("c.md", "abcde")]);
+  attachments.remove(attachments.waiting[1]?.id ?? expect.fail("it is missing"));
+  await expect.poll(() => stored.length).toBe(3);
+
+  const again = new Attachments(backend, () => 1);
+  await Promise.all([again.load(null), again.load(1), again.load(1)]);
+  expect(again.waiting.map(({ name }) => name)).toEqual(["a.md", "c.md"]);
+  await expect.poll(() => again.tokens).toBe(8);
+  again.sent(again.files);
+  await expect.poll(() => stored.map(({ file: { name } }) => name)).toEqual(["new.md"]);
+});
+
+test("a file that is removed before it is stored is not stored", async () => {
+  const added = attachments.add([file("a.md", "abc")]);
+  attachments.remove(attachments.waiting[0]?.id ?? expect.fail("it is missing"));
+  await added;
+  expect([names(), stored]).toEqual([[], []]);
+});
+
+test("files of a conversation that was opened from a file stay on the page alone", async () => {
+  current = -1;
+  attachments.addText("fox");
+  await attachments.load(-1);
+  await expect.poll(() => attachments.tokens).toBe(3);
+  expect(stored).toEqual([]);
 });

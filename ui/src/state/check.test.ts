@@ -23,6 +23,7 @@ beforeEach(() => {
   stop.mockClear();
   app = new App({
     messages: () => Promise.resolve([]),
+    unsentFiles: () => Promise.resolve([]),
     trace: () => Promise.resolve([...threeRounds]),
     send: () => new Promise(() => undefined),
     stop,

@@ -3,9 +3,9 @@
  * looked at and is not stored. Its numbers are below zero, where no stored one's are.
  */
 import type { Message } from "../bindings/Message";
-import type { Round } from "../bindings/Round";
 import type { Speedup } from "../bindings/Speedup";
 import type { Summary } from "../bindings/Summary";
+import type { Backend } from "../backend/backend";
 import { openTrace } from "../trace/file/open";
 import { pause } from "../trace/file/pause";
 import type { TraceFile } from "../trace/file/read";
@@ -14,6 +14,9 @@ import { Trace } from "./trace.svelte";
 
 /** Rounds counted before the page gets to do something else. */
 const SLICE_ROUNDS = 4000;
+
+/** The shell keeps no larger file. */
+const MOST_KEPT_BYTES = 64 << 20;
 
 export interface Imported {
   /** Number of the conversation. */
@@ -40,11 +43,24 @@ export class Imports {
   /** The file being read, and the share that was. */
   reading = $state.raw<{ name: string; share: number } | null>(null);
   #lastId = 0;
-  readonly #measure: (rounds: Round[]) => Promise<(Speedup | null)[]>;
+  /** Numbers of the files that the shell keeps, by conversation. */
+  readonly #kept = new Map<number, number>();
+  readonly #backend: Backend;
 
-  /** `measure` resolves with the speed-up after each round. */
-  constructor(measure: (rounds: Round[]) => Promise<(Speedup | null)[]>) {
-    this.#measure = measure;
+  constructor(backend: Backend) {
+    this.#backend = backend;
+  }
+
+  /** Reads the files again that were imported before the page was loaded again. */
+  async restore() {
+    for (const { id: kept, name } of await this.#backend.importedTraces().catch(() => [])) {
+      try {
+        const file = new File([await this.#backend.importedTrace(kept)], name);
+        this.#kept.set((await this.#read(file)).id, kept);
+      } catch {
+        // It was read once: only one that was dropped meanwhile cannot be read again.
+      }
+    }
   }
 
   find(conversation: number | null): Imported | undefined {
@@ -53,6 +69,23 @@ export class Imports {
 
   /** @throws TraceFileError, and what the browser says of a file that cannot be read. */
   async read(file: File): Promise<Imported> {
+    const imported = await this.#read(file);
+    void this.#keep(imported.id, file);
+    return imported;
+  }
+
+  async #keep(conversation: number, file: File) {
+    if (file.size > MOST_KEPT_BYTES) return;
+    const { name } = file;
+    const text = await file.text();
+    const kept = await this.#backend.keepImportedTrace(name, text).catch(() => null);
+    if (kept === null) return;
+    this.#kept.set(conversation, kept);
+    // It may have been closed meanwhile.
+    if (!this.find(conversation)) this.forget(conversation);
+  }
+
+  async #read(file: File): Promise<Imported> {
     const { name } = file;
     try {
       this.reading = { name, share: 0 };
@@ -68,13 +101,17 @@ export class Imports {
   /** Takes one off the list; its file stays. */
   forget(conversation: number) {
     this.list = this.list.filter(({ id }) => id !== conversation);
+    const kept = this.#kept.get(conversation);
+    if (kept === undefined) return;
+    this.#kept.delete(conversation);
+    void this.#backend.forgetImportedTrace(kept).catch(() => undefined);
   }
 
   async #imported(name: string, file: TraceFile): Promise<Imported> {
     const id = this.#nextId();
     const trace = await traceOf(file);
     // A file whose speed-up cannot be measured can still be looked at.
-    const speedups = await this.#measure(file.rounds).catch(() => []);
+    const speedups = await this.#backend.traceSpeedups(file.rounds).catch(() => []);
     const speedup = speedups.at(-1) ?? null;
     const common = {
       conversation: id,

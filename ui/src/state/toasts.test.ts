@@ -47,6 +47,9 @@ test("what happened at the start is told when the page is there", async () => {
     hubToken: () => Promise.resolve("none"),
     conversations: nothing,
     unsent: nothing,
+    unsentEdits: nothing,
+    importedTraces: nothing,
+    unsentFiles: nothing,
     traceToOpen: () => Promise.resolve(null),
   };
   const app = new App(backend as unknown as Backend);

@@ -1,24 +1,39 @@
-/** What is typed and not sent: a text for each conversation, kept over a restart. */
+/** Texts that are typed and edits of questions that are not sent, kept over a restart. */
 import { SvelteMap } from "svelte/reactivity";
+import type { UnsentEdit } from "../bindings/UnsentEdit";
 import type { Backend } from "../backend/backend";
 
 const SAVE_AFTER_MS = 500;
 
-export class Unsent {
-  /** By conversation; null is one that is to come. */
-  readonly #texts = new SvelteMap<number | null, string>();
-  readonly #timers = new Map<number | null, ReturnType<typeof setTimeout>>();
-  readonly #backend: Pick<Backend, "unsent" | "saveUnsent">;
+type Kept = Pick<
+  Backend,
+  "unsent" | "saveUnsent" | "unsentEdits" | "saveUnsentEdit" | "removeUnsentEdit"
+>;
+type Edit = Pick<UnsentEdit, "text" | "kept">;
 
-  constructor(backend: Pick<Backend, "unsent" | "saveUnsent">) {
+export class Unsent {
+  /** By conversation; null is a new one. */
+  readonly #texts = new SvelteMap<number | null, string>();
+  /** By question. */
+  readonly #edits = new Map<number, Edit>();
+  readonly #waiting = new Map<
+    string,
+    { timer: ReturnType<typeof setTimeout>; save: () => Promise<unknown> }
+  >();
+  readonly #backend: Kept;
+
+  constructor(backend: Kept) {
     this.#backend = backend;
   }
 
   /** Reads what was kept. What was typed meanwhile is newer. */
   async load() {
-    const kept = await this.#backend.unsent().catch(() => []);
-    for (const { conversation, text } of kept) {
+    const edits = this.#backend.unsentEdits().catch(() => []);
+    for (const { conversation, text } of await this.#backend.unsent().catch(() => [])) {
       if (!this.#texts.has(conversation)) this.#texts.set(conversation, text);
+    }
+    for (const { message, ...edit } of await edits) {
+      if (!this.#edits.has(message)) this.#edits.set(message, edit);
     }
   }
 
@@ -26,29 +41,48 @@ export class Unsent {
     return this.#texts.get(conversation) ?? "";
   }
 
-  /** Changes it at once; several changes in a row are saved once. */
+  /** Changes a text at once; several changes in a row are saved once. */
   set(conversation: number | null, text: string) {
     this.#texts.set(conversation, text);
-    // One that was opened from a file is not stored.
+    // A conversation that was opened from a file is not stored.
     if (conversation !== null && conversation < 0) return;
-    clearTimeout(this.#timers.get(conversation));
-    const save = () => void this.#saveOne(conversation);
-    this.#timers.set(conversation, setTimeout(save, SAVE_AFTER_MS));
+    this.#saveLater(`text ${conversation}`, () =>
+      this.#backend.saveUnsent({ conversation, text: this.of(conversation) }),
+    );
+  }
+
+  editOf(message: number): Edit | null {
+    return this.#edits.get(message) ?? null;
+  }
+
+  /** Changes the edit of a question at once; null removes it. */
+  edit(message: number, edit: Edit | null) {
+    if (edit) this.#edits.set(message, edit);
+    else if (!this.#edits.delete(message)) return;
+    this.#saveLater(`edit ${message}`, () => {
+      const edited = this.#edits.get(message);
+      return edited
+        ? this.#backend.saveUnsentEdit({ message, ...edited })
+        : this.#backend.removeUnsentEdit(message);
+    });
   }
 
   /** Saves what is not yet saved. */
   async save() {
-    const waiting = [...this.#timers.keys()];
-    for (const timer of this.#timers.values()) clearTimeout(timer);
-    await Promise.all(waiting.map((conversation) => this.#saveOne(conversation)));
+    await Promise.all([...this.#waiting.keys()].map((key) => this.#saveOne(key)));
   }
 
-  async #saveOne(conversation: number | null) {
-    this.#timers.delete(conversation);
-    try {
-      await this.#backend.saveUnsent({ conversation, text: this.of(conversation) });
-    } catch {
-      // The text is on the page; its conversation may be gone.
-    }
+  #saveLater(key: string, save: () => Promise<unknown>) {
+    clearTimeout(this.#waiting.get(key)?.timer);
+    const timer = setTimeout(() => void this.#saveOne(key), SAVE_AFTER_MS);
+    this.#waiting.set(key, { timer, save });
+  }
+
+  async #saveOne(key: string) {
+    const waiting = this.#waiting.get(key);
+    clearTimeout(waiting?.timer);
+    this.#waiting.delete(key);
+    // A text whose conversation is gone stays on the page.
+    await waiting?.save().catch(() => undefined);
   }
 }

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { UnsentEdit } from "../bindings/UnsentEdit";
 import { Unsent } from "./unsent.svelte";
 
 /** A database that outlives the page. */
@@ -10,6 +11,16 @@ class Kept {
   saveUnsent = ({ conversation, text }: { conversation: number | null; text: string }) => {
     this.texts.set(conversation, text);
     this.saves += 1;
+    return Promise.resolve();
+  };
+  readonly edits = new Map<number, UnsentEdit>();
+  unsentEdits = () => Promise.resolve([...this.edits.values()]);
+  saveUnsentEdit = (edit: UnsentEdit) => {
+    this.edits.set(edit.message, edit);
+    return Promise.resolve();
+  };
+  removeUnsentEdit = (message: number) => {
+    this.edits.delete(message);
     return Promise.resolve();
   };
 }
@@ -40,4 +51,20 @@ test("what was opened from a file keeps its text on the page alone", async () =>
   unsent.set(-1, "Hm");
   await vi.advanceTimersByTimeAsync(1000);
   expect([unsent.of(-1), kept.saves]).toEqual(["Hm", 0]);
+});
+
+test("an edit of a question is kept over a restart, and gone once it is sent or cancelled", async () => {
+  const unsent = new Unsent(kept);
+  unsent.edit(7, { text: "Why n", kept: [] });
+  unsent.edit(7, { text: "Why not?", kept: [3] });
+  unsent.edit(8, { text: "When", kept: [] });
+  unsent.edit(9, null);
+  await vi.advanceTimersByTimeAsync(1000);
+  unsent.edit(8, null);
+  // As when the window closes: nothing waits for the timers.
+  await unsent.save();
+  const again = new Unsent(kept);
+  await again.load();
+  expect(again.editOf(7)).toEqual({ text: "Why not?", kept: [3] });
+  expect([again.editOf(8), kept.edits.size]).toEqual([null, 1]);
 });

@@ -1,6 +1,5 @@
 /** What the window shows besides the messages: which trace, which token of it, which panels. */
 import { SvelteMap } from "svelte/reactivity";
-import type { Message } from "../bindings/Message";
 import type { ReplyView } from "../bindings/ReplyView";
 import type { ViewState } from "../bindings/ViewState";
 import { viewDefaults } from "../bindings/defaults";
@@ -14,6 +13,8 @@ export class View {
   /** What is kept from one start to the next. */
   state = $state.raw<ViewState>(viewDefaults);
   paletteOpen = $state(false);
+  /** Ids of what was chosen last in the palette, the newest first. */
+  recent: readonly string[] = [];
   shortcutsOpen = $state(false);
   settingsOpen = $state(false);
   settingsSection = $state("appearance");
@@ -23,8 +24,6 @@ export class View {
   renaming = $state<number | null>(null);
   /** The question in the conversation that is being changed. */
   editing = $state<number | null>(null);
-  /** What was written of changed questions that are out of view, by their ids. */
-  readonly drafts = new Map<number, Pick<Message, "text" | "attachments">>();
   /** The arena in the conversation's place. */
   arenaOpen = $state(false);
   /** The reply that was asked for in the inspector; null follows what is in view. */
@@ -111,6 +110,10 @@ export class View {
   /** Shows one reply as its tokens, or as its text again; `first` is the id of its first part. */
   toggleTokens(first: number) {
     this.shownAs.set(first, this.viewOf(first) === "tokens" ? "text" : "tokens");
+  }
+
+  used(entry: string) {
+    this.recent = [entry, ...this.recent.filter((id) => id !== entry)].slice(0, 3);
   }
 
   unfoldDrafts(unfolded: boolean) {

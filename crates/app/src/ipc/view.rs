@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::attachments::Attached;
+
 /// Display choices that are not settings. Stored as one document; missing fields take their
 /// defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -31,6 +33,37 @@ pub struct Unsent {
     #[ts(type = "number | null")]
     pub conversation: Option<i64>,
     pub text: String,
+}
+
+/// A file that was attached but not sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct UnsentFile {
+    #[ts(type = "number")]
+    pub id: i64,
+    pub file: Attached,
+}
+
+/// A stored question as a person changed it, before it is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct UnsentEdit {
+    /// The question's id.
+    #[ts(type = "number")]
+    pub message: i64,
+    pub text: String,
+    /// Ids of the attachments to keep.
+    #[ts(type = "Array<number>")]
+    pub kept: Vec<i64>,
+}
+
+/// A trace file that the page imported and the window keeps for a reloaded page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ImportedTrace {
+    pub id: u32,
+    /// Name of the file.
+    pub name: String,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -68,6 +68,8 @@ export const commands = {
   "palette.commands": "Befehle",
   "palette.label": "Befehl, Unterhaltung oder Einstellung suchen",
   "palette.none": "Keine Treffer",
+  "palette.recent": "Zuletzt verwendet",
+  "palette.notNow": "Zurzeit nicht möglich",
   "palette.shortcuts": "Tastenkürzel",
   "palette.or": "oder",
   "command.palette": "Befehl suchen",

@@ -66,6 +66,8 @@ export const commands = {
   "palette.commands": "Commands",
   "palette.label": "Find a command, a conversation or a setting",
   "palette.none": "No matches",
+  "palette.recent": "Recent",
+  "palette.notNow": "Not available now",
   "palette.shortcuts": "Keyboard shortcuts",
   "palette.or": "or",
   "command.palette": "Find a command",
