@@ -94,6 +94,9 @@ export class Inline {
       case "InlineCode":
         this.#code(node);
         break;
+      case "FootnoteMark":
+        this.#footnote(node.from, node.to);
+        break;
       case "Link":
       case "Image":
         this.#link(node);
@@ -141,6 +144,7 @@ export class Inline {
 
   /** A picture would be fetched from elsewhere, so its name links to it. */
   #link(node: SyntaxNode) {
+    if (this.#footnotes(node)) return;
     const address = this.#addressOf(node);
     const [open, close] = node.getChildren("LinkMark");
     if (address === null || !open || !close) {
@@ -155,6 +159,31 @@ export class Inline {
       else this.#into.leaf(child.name === "URL" && !isNamed ? "text" : "syntax", child.to);
     }
     this.#into.leaf("syntax", node.to);
+    this.#into.close();
+  }
+
+  /** References to notes: "[^1]", and "[^1][^2]", which is read as a link with a label. */
+  #footnotes(node: SyntaxNode): boolean {
+    const [open, close, more] = node.getChildren("LinkMark");
+    if (node.name !== "Link" || !open || !close || more) return false;
+    const label = node.getChild("LinkLabel");
+    const parts = [{ from: node.from, to: close.to }, ...(label ? [label] : [])];
+    const names = parts.map(({ from, to }) => labelName(this.#source.slice(from + 1, to - 1)));
+    const missing = names.filter((name) => !name.startsWith("^") || !this.#definitions.has(name));
+    if (missing.length > 0) {
+      for (const name of missing) this.unresolved.add(name);
+      return false;
+    }
+    for (const { from, to } of parts) this.#footnote(from, to);
+    return true;
+  }
+
+  #footnote(from: number, to: number) {
+    this.#into.leaf("text", from);
+    this.#into.open("sup");
+    this.#into.leaf("syntax", from + "[^".length);
+    this.#into.leaf("text", this.#source.lastIndexOf("]", to - 1));
+    this.#into.leaf("syntax", to);
     this.#into.close();
   }
 
@@ -202,10 +231,12 @@ export class Inline {
   }
 }
 
-/** The definitions of addresses, `[label]: address`, among a tree's outermost blocks. */
+/** The definitions of addresses, `[label]: address`, and of notes among a tree's outermost blocks. */
 export function definitionsIn(blocks: readonly SyntaxNode[], source: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const block of blocks) {
+    const note = block.getChild("FootnoteMark");
+    if (note) found.set(labelName(source.slice(note.from + 1, note.to - 2)), "");
     const label = block.name === "LinkReference" ? block.getChild("LinkLabel") : null;
     const url = block.getChild("URL");
     if (!label || !url) continue;

@@ -44,6 +44,8 @@ export type Tag =
   | "em"
   | "del"
   | "code"
+  /** The number of a footnote. */
+  | "sup"
   | "a"
   /** A block of code. */
   | "code-block"

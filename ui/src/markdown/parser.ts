@@ -1,9 +1,10 @@
 /**
- * The Markdown parser: CommonMark with GitHub's tables, task lists, strikethrough and addresses, and
+ * The Markdown parser: CommonMark with GitHub's tables, task lists, strikethrough, addresses and footnotes, and
  * LaTeX. Its tree has the exact place of every mark in the text. Tags are not HTML here, but text.
  */
 import type { Tree } from "@lezer/common";
 import { GFM, parser as commonmark, type MarkdownParser } from "@lezer/markdown";
+import { footnotes } from "./footnotes";
 import { math } from "./math";
 
 /**
@@ -20,7 +21,7 @@ const DEEP_LINE = /^((?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){100})(.*)/gm
 /** What stands behind so many characters read at once is text: no reply is as long, and more would hold up the page. */
 const LONGEST = 1_000_000;
 
-const parser = inPieces(commonmark.configure([GFM, math, { remove: ["HTMLBlock"] }]));
+const parser = inPieces(commonmark.configure([GFM, math, footnotes, { remove: ["HTMLBlock"] }]));
 
 function inPieces(whole: MarkdownParser): MarkdownParser {
   const parsePiece = whole.parseInline.bind(whole);

@@ -92,6 +92,7 @@ class PlainText {
 
   #branch(branch: Branch): string {
     const inside = this.#inside(branch.children);
+    if (branch.tag === "sup") return `[${inside}]`;
     if (branch.tag !== "a" || typeof branch.address !== "string") return inside;
     const isNamed = bare(inside) !== bare(branch.address);
     return isNamed ? `${inside} (${branch.address})` : inside;

@@ -27,6 +27,8 @@ export const NASTY: Readonly<Record<string, string>> = {
     '[text](https://example.org "title") <https://a.org> www.b.org me@c.org [x] [y][z] ![alt](http://p.org/i.png) [](http://e.org) [open](http://',
   references:
     "[a] and [b][A] and [none]\n\ntext\n\n[a]: https://a.example 'T'\n[b]:\n  <x>\n\nlater [a]\n",
+  footnotes:
+    "one[^1] and two[^b][^1], not [^0-9]\n\n[^1]: note\n[^b]: *b* and\nmore\n\ntext\n[^c]: c[^1]\n\n> [^q]: x\n",
   escapes: "\\*no\\* \\# \\\\ \\[ not closed, &amp; &lt;b&gt; &copy; &nope; &#65; 5 \\$ a&b",
   breaks: "one  \ntwo\\\nthree\nfour<br>five<br />\nsix",
   rules: "a\n\n---\n\n* * *\nb\n",

@@ -101,7 +101,10 @@ export function change(node: ChildNode, before: Shape, after: Shape) {
     node.replaceWith(make(after));
     return;
   }
-  if (before.class !== after.class) node.className = after.class ?? "";
+  if (before.class !== after.class) {
+    if (after.class === undefined) node.removeAttribute("class");
+    else node.className = after.class;
+  }
   changeAttributes(node, before.attributes, after.attributes);
   if (!after.fill) patch(node, before.children, after.children);
 }

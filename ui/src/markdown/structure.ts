@@ -28,6 +28,7 @@ export function structureOf(placed: Placed, definitions: Definitions): Structure
 const HOSTS: Readonly<Record<string, Tag>> = {
   Paragraph: "p",
   Task: "p",
+  Footnote: "p",
   ATXHeading1: "h1",
   ATXHeading2: "h2",
   ATXHeading3: "h3",

@@ -130,6 +130,22 @@ test.each([
   expect(link?.textContent).toBe(name);
 });
 
+test("a footnote is a number in the text, and its note is shown with the same number", () => {
+  const shown = draw("So[^1] and so[^b][^1].\n\n[^1]: word\n[^b]: A *note*\n  of lines.");
+  expect([...shown.querySelectorAll("p")].map(({ textContent }) => textContent)).toEqual([
+    "So1 and sob1.",
+    "1 word",
+    "b A note\n  of lines.",
+  ]);
+  const numbers = [...shown.querySelectorAll("sup")].map(({ textContent }) => textContent);
+  expect(numbers).toEqual(["1", "b", "1", "1", "b"]);
+  expect(shown.querySelector("a")).toBeNull();
+});
+
+test("a pattern that looks like a footnote is text", () => {
+  expect(draw("match [^0-9] or [^a]").textContent).toBe("match [^0-9] or [^a]");
+});
+
 test("brackets without an address are text", () => {
   expect(draw("see [1] and [a][b] and [x *y*]").textContent).toBe("see [1] and [a][b] and [x y]");
 });
@@ -218,7 +234,7 @@ test("thinking is folded away before the answer", () => {
 
 describe("what a model writes cannot", () => {
   const ALLOWED = new Set(
-    "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SPAN A HR BUTTON".split(
+    "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SUP SPAN A HR BUTTON".split(
       " ",
     ),
   );

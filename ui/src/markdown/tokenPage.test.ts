@@ -45,7 +45,7 @@ function read(): string {
 const chips = () => [...root.querySelectorAll<HTMLElement>("[data-testid=token-chip]")];
 
 const ALLOWED = new Set(
-  "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SPAN BUTTON".split(
+  "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SUP SPAN BUTTON".split(
     " ",
   ),
 );

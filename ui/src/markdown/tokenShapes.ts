@@ -187,7 +187,7 @@ function foldShape(chips: readonly Chip[]): ElementShape {
   return shape;
 }
 
-const INSIDE = new Set<Branch["tag"]>(["strong", "em", "del", "code", "a", "formula"]);
+const INSIDE = new Set<Branch["tag"]>(["strong", "em", "del", "code", "a", "sup", "formula"]);
 
 function isInline(node: Node): boolean {
   return isLeaf(node) || INSIDE.has(node.tag) || node.tag === "display-formula";
