@@ -2,7 +2,9 @@ import { expect, test } from "vitest";
 import { textOf } from "../trace/text";
 import { Offsets } from "../trace/offsets";
 import { ReplyDocument } from "./document";
+import { leavesOf } from "./nodes";
 import { ReplyPage } from "./page";
+import { plainText } from "./plainText";
 import { NASTY, chance, cut } from "./samples";
 import { TextShapes } from "./textShapes";
 import { TokenPage } from "./tokenPage";
@@ -73,3 +75,32 @@ test("a damaged text is shown whole, and does nothing", { timeout: 60_000 + 100 
     expect(tokens.textContent).toBe(text);
   }
 });
+
+/** A model in a loop writes the same again and again. */
+const LONG = 30_000;
+/** A usual text of this length takes a twentieth. */
+const LONGEST_MS = 5000;
+
+test(
+  "a damaged piece that repeats is read, drawn and copied in bounded time",
+  { timeout: 60_000 + 10 * LONGEST_MS * RUNS },
+  () => {
+    const random = chance(SEED + 1);
+    for (let run = 0; run < Math.ceil(RUNS / 10); run += 1) {
+      const piece = damaged(random).slice(0, 1 + Math.floor(random() * 60)) || " ";
+      const text = piece.repeat(Math.ceil(LONG / piece.length));
+      const begin = process.cpuUsage();
+      const parsed = new ReplyDocument();
+      for (const part of [0.5, 1]) parsed.update(text.slice(0, text.length * part), part === 1);
+      const blocks = [...parsed.thought, ...parsed.answer].map(({ branch }) => branch);
+      const shapes = new TextShapes(text, () => undefined);
+      for (const branch of blocks) shapes.of(branch);
+      plainText(text);
+      const { user } = process.cpuUsage(begin);
+      expect(user / 1000, JSON.stringify(piece)).toBeLessThan(LONGEST_MS);
+      let letters = 0;
+      for (const { from, to } of leavesOf(blocks)) letters += to - from;
+      expect(letters, JSON.stringify(piece)).toBe(text.length);
+    }
+  },
+);
