@@ -111,3 +111,17 @@ test("before anything was measured it says who drafts", () => {
   show({ why: on });
   expect(words()).toBe("Drafting on");
 });
+
+test("with a remote target it names the server's drafts as what they are, and shows what the server measured", () => {
+  const target = { ...new App({} as never).engine.status.target, kind: "remote" } as never;
+  const why: Why = { ...off, text: "the server drafts, if it is configured to" };
+  const button = show({ target, why });
+  expect(words()).toBe("Remote server");
+  expect(button.getAttribute("aria-label")).toBe("The server drafts, if it is configured to");
+  if (shown) void unmount(shown);
+  vi.spyOn(App.prototype, "inspected", "get").mockReturnValue({ id: 7 } as never);
+  const times = { saved_ms: 600, plain_ms: 1600, elapsed_ms: 1000, replies: 1 };
+  vi.spyOn(App.prototype, "speedupOf").mockReturnValue({ factor: 1.6, ...times });
+  show({ target, why });
+  expect(words()).toBe("1.6x faster");
+});

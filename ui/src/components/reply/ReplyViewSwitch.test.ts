@@ -56,5 +56,6 @@ test("a reply without rounds cannot be shown as tokens, and the page says why", 
   expect(toggles()[0]?.dataset["tooltip"]).toContain("no draft data");
   expect((window.present("reply-view-tokens") as HTMLInputElement).disabled).toBe(true);
   expect(window.present("reply-view").dataset["value"]).toBe("text");
-  expect(window.present("reply-view").textContent).toContain("no draft data");
+  const why = window.present("reply-view").getAttribute("aria-describedby") ?? "";
+  expect(document.getElementById(why)?.textContent).toContain("no draft data");
 });

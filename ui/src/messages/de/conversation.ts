@@ -17,6 +17,8 @@ export const conversation = {
   "pill.on": "Drafting an",
   "pill.onBrief": "An",
   "pill.ngram": "N-Gramm-Drafts",
+  "pill.remote": "Entfernter Server",
+  "pill.remoteBrief": "Server",
   "pill.next": "{draft} ab der nächsten Antwort",
   "conversation.chooseModel": "Modell wählen",
   "conversation.ask": "Stell eine Frage",

@@ -15,6 +15,8 @@ export const conversation = {
   "pill.on": "Drafting on",
   "pill.onBrief": "On",
   "pill.ngram": "N-gram drafts",
+  "pill.remote": "Remote server",
+  "pill.remoteBrief": "Remote",
   "pill.next": "{draft} from the next reply",
   "conversation.chooseModel": "Choose a model",
   "conversation.ask": "Ask anything",
