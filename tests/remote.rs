@@ -74,7 +74,7 @@ async fn a_server_elsewhere_is_added_chosen_replies_is_stopped_and_told_of_when_
     let starter = Serving::start(&["--target", "starter", "--draft", "starter-draft"]);
     let window = Window::open(&data).await;
     choose(&window, "near", &starter.at, "starter").await;
-    assert!(window.why().await.contains("the server drafts"));
+    assert!(window.why().await.contains("The server drafts"));
     window.ask("Tell me a story about a fox.").await;
     let over = async |replies| window.replies().await == replies && window.state().await == "done";
     window.wait("the reply is whole", async || over(1).await).await;
