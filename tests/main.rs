@@ -24,6 +24,7 @@ mod recurrent;
 mod replay;
 mod safetensors;
 mod statistics;
+mod supply_chain;
 mod support;
 mod tensors;
 mod told_head;

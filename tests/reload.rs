@@ -152,6 +152,42 @@ async fn attached_files_and_an_edited_question_survive_ctrl_q_a_moment_after_the
     window.close().await;
 }
 
+#[tokio::test]
+async fn a_page_whose_process_ends_is_loaded_again_with_what_was_typed_and_a_line_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    with_conversations(&data, &["About foxes"]);
+    let window = Window::open(&data).await;
+    open(&window, "About foxes").await;
+    window.type_into("composer", "and their tails?").await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let pages = || -> Vec<u32> {
+        let all = processes::below(window.driver()).into_iter();
+        all.filter(|process| {
+            let name = processes::stat(&Path::new("/proc").join(process.to_string())).map(|(name, _)| name);
+            name.is_some_and(|name| name.starts_with("WebKitWebProces"))
+        })
+        .collect()
+    };
+    let before = pages();
+    assert!(!before.is_empty());
+    for page in &before {
+        assert!(
+            std::process::Command::new("kill").args(["-9", &page.to_string()]).status().unwrap().success()
+        );
+    }
+    window
+        .wait("the page is loaded again", async || {
+            let body = window.page.execute("return document.body.innerText", vec![]).await;
+            body.is_ok_and(|body| body.as_str().is_some_and(|body| body.contains("was loaded again")))
+        })
+        .await;
+    assert!(pages().iter().all(|page| !before.contains(page)), "another process shows it");
+    open(&window, "About foxes").await;
+    assert_eq!(typed(&window).await, "and their tails?");
+    window.close().await;
+}
+
 /// The width of the page in its own pixels: the more it is zoomed, the fewer there are.
 async fn width(window: &Window) -> u64 {
     window.page.execute("return innerWidth", vec![]).await.unwrap().as_u64().unwrap()

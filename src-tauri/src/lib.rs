@@ -6,8 +6,8 @@
 //! - `start`: starts the application, then the window, or shows a message; `window`: where the page
 //!   may navigate
 //! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
-//! - `rendering`: whether WebKit composites the page; `theme`: light or dark window decorations;
-//!   `log`: log files
+//! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
+//!   composites the page; `theme`: light or dark window decorations; `log`: log files
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -22,6 +22,8 @@ mod file_manager;
 mod imported_traces;
 mod log;
 mod opened;
+#[cfg(target_os = "linux")]
+mod reloading;
 #[cfg(target_os = "linux")]
 mod rendering;
 mod start;

@@ -32,7 +32,10 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
         })
         .build()?;
     #[cfg(target_os = "linux")]
-    crate::file_dialog::install(&window);
+    {
+        crate::file_dialog::install(&window);
+        crate::reloading::install(&window);
+    }
     Ok(window)
 }
 

@@ -65,6 +65,8 @@ pub struct App {
     /// Keys of remote servers.
     pub(crate) secrets: Secrets,
     speeds: Speeds,
+    /// Inspections of models, shared with the engine's lists.
+    inspections: Inspections,
     folders: Folders,
     /// Notices that the user has not seen yet.
     notices: Mutex<Vec<String>>,
@@ -99,7 +101,8 @@ impl App {
         let (mut settings, unreadable) = Settings::load(&store, &library)?;
         settings.forget_gone_models();
         let speeds = Speeds(folders.clone());
-        let models = Models::new(Library::new(&folders, resources), speeds.clone());
+        let inspections = Inspections::default();
+        let models = Models::new(Library::new(&folders, resources), speeds.clone(), inspections.clone());
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(StatsFile(folders.clone()));
         let host = Host { hardware, learning: Some(learning), renderer };
@@ -117,6 +120,7 @@ impl App {
             library,
             secrets,
             speeds,
+            inspections,
             store: Mutex::new(store),
             unstored: Unstored::default(),
             slot: JobSlot::default(),
@@ -131,12 +135,12 @@ impl App {
         })
     }
 
-    /// Queues a notice for the user.
-    pub(crate) fn notify(&self, notice: String) {
+    /// Queues a notice for the user, which the page shows when it is loaded next.
+    pub fn notify(&self, notice: String) {
         lock(&self.notices).push(notice);
     }
 
-    /// Returns the notices of this start, each once.
+    /// Returns the notices, each once.
     pub fn take_notices(&self) -> Vec<String> {
         std::mem::take(&mut lock(&self.notices))
     }
@@ -211,7 +215,7 @@ impl App {
     pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
         let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
         let added = InstalledModel::added(&path);
-        let looked = Inspections::default().one(&path, move || {
+        let looked = self.inspections.one(&path, move || {
             ModelSource::open(&added.path)?.config()?;
             Ok::<_, foretoken_model::Error>(added.entry())
         });

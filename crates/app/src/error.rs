@@ -50,6 +50,7 @@ impl From<foretoken_library::Error> for CommandError {
             Error::Gated { .. } | Error::TokenRefused(_) => ErrorCode::NeedsToken,
             Error::NoRepository { .. } => ErrorCode::NotFound,
             Error::Unreachable { .. } => ErrorCode::Offline,
+            Error::Stopped => ErrorCode::Cancelled,
             _ => ErrorCode::BadModel,
         };
         Self::new(code, error)

@@ -8,6 +8,7 @@ use foretoken_library as library;
 use foretoken_library::{Downloads, Folders, Hub};
 
 use crate::app::App;
+use crate::cancel::Latest;
 use crate::error::Result;
 use crate::ipc::{
     CatalogueFamily, Download, DownloadState, FoundRepository, Recommendation, Repository, RepositoryFile,
@@ -22,6 +23,9 @@ pub(crate) struct FromHub {
     hub: Hub,
     downloads: Downloads,
     status: Arc<Observable<Vec<Download>>>,
+    /// Running request for a repository.
+    asking: Latest,
+    searching: Latest,
 }
 
 impl FromHub {
@@ -43,7 +47,7 @@ impl FromHub {
         };
         let downloads = Downloads::open(folders, hub.clone(), on_change)?;
         status.update(|shown| *shown = views(&downloads.list()));
-        Ok(Self { hub, downloads, status })
+        Ok(Self { hub, downloads, status, asking: Latest::default(), searching: Latest::default() })
     }
 }
 
@@ -65,15 +69,20 @@ impl App {
         downloads.filter(|one| one.state != library::DownloadState::Done).map(|one| one.id).collect()
     }
 
-    /// Returns the contents of the repository `name`. Sends a request to the hub.
+    /// Returns the contents of the repository `name`. Sends a request to the hub, which ends the
+    /// previous one.
     pub fn find_repository(&self, name: &str) -> Result<Repository> {
-        Ok(self.hub()?.hub.repository(name.trim())?.into())
+        let hub = self.hub()?;
+        let cancel = hub.asking.begin();
+        Ok(hub.hub.repository_unless(name.trim(), &|| cancel.is_cancelled())?.into())
     }
 
     /// Returns repositories with GGUF files whose names contain `words`, the most downloaded first.
-    /// Sends a request to the hub.
+    /// Sends a request to the hub, which ends the previous search.
     pub fn search_hub(&self, words: &str) -> Result<Vec<FoundRepository>> {
-        let found = self.hub()?.hub.search(words.trim())?.into_iter();
+        let hub = self.hub()?;
+        let cancel = hub.searching.begin();
+        let found = hub.hub.search_unless(words.trim(), &|| cancel.is_cancelled())?.into_iter();
         Ok(found.map(FoundRepository::from).collect())
     }
 

@@ -17,7 +17,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Most inspections at a time. Each may hold a model's vocabulary in memory.
 const MAX_THREADS: usize = 4;
 
-/// Inspections; see the module. Remembers abandoned ones that are still running.
+/// Inspections; see the module. Clones share their memory of abandoned ones that are still running.
+#[derive(Clone)]
 pub struct Inspections {
     patience: Duration,
     under_way: Arc<Mutex<Vec<PathBuf>>>,
@@ -201,6 +202,22 @@ mod tests {
             thread::yield_now();
         }
         assert_eq!(shorts(&again()), (0..12).map(Ok).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn clones_do_not_inspect_again_what_hangs() {
+        let first = Inspections { patience: Duration::from_millis(200), ..Inspections::default() };
+        let (end, ended) = mpsc::channel::<()>();
+        let ended = Mutex::new(ended);
+        assert!(first.one(Path::new("model"), move || lock(&ended).recv().is_ok()).is_err());
+        let (begin, begun) = mpsc::channel();
+        for _ in 0..3 {
+            let begin = begin.clone();
+            let again = first.clone().one(Path::new("model"), move || begin.send(()).is_ok());
+            assert_eq!(again.unwrap_err().short, "does not answer");
+        }
+        assert_eq!(begun.try_iter().count(), 0, "no other thread was started for it");
+        drop(end);
     }
 
     #[test]

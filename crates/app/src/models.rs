@@ -128,14 +128,8 @@ impl From<Installed> for InstalledModel {
 }
 
 impl Models {
-    pub fn new(library: Library, speeds: Speeds) -> Self {
-        Self {
-            library,
-            speeds,
-            inspections: Inspections::default(),
-            failed: HashMap::new(),
-            verdicts: HashMap::new(),
-        }
+    pub fn new(library: Library, speeds: Speeds, inspections: Inspections) -> Self {
+        Self { library, speeds, inspections, failed: HashMap::new(), verdicts: HashMap::new() }
     }
 
     /// Returns the default target, see [`Library::default_target`].
@@ -417,7 +411,7 @@ mod tests {
     fn models() -> Models {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::at(folder.path());
-        Models::new(Library::new(&folders, None), Speeds(folders))
+        Models::new(Library::new(&folders, None), Speeds(folders), Inspections::default())
     }
 
     fn starter(name: &str) -> InstalledModel {

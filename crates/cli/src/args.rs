@@ -27,7 +27,7 @@ pub use self::tokens::TokenIds;
 use crate::error::{Error, Result};
 
 /// Options of drafting.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Speculation")]
 pub struct SpeculationArgs {
     /// Draft with a smaller model or a draft head; `mtp` uses the draft head in the target's own

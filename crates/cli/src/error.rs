@@ -41,6 +41,10 @@ pub enum Error {
     #[error("{path}: expected {expected}, found {found}.", path = path.display())]
     Content { path: PathBuf, expected: &'static str, found: String },
 
+    /// The engine panicked again while its model was loaded.
+    #[error("the engine failed, and again when the model was loaded; the lines above have the reason.")]
+    Unrecovered,
+
     #[error("standard output cannot be written: {0}.")]
     Output(#[from] io::Error),
 }

@@ -5,6 +5,7 @@ use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
+use std::time::Duration;
 
 const IDLE: u8 = 0;
 const WORKING: u8 = 1;
@@ -12,6 +13,9 @@ const STOPPED: u8 = 2;
 
 /// Exit code of a program ended by Ctrl-C, by the convention of shells.
 pub const INTERRUPTED: u8 = 130;
+
+/// Interval at which the end of other work is noticed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
@@ -42,11 +46,11 @@ impl Interrupt {
         self.state.store(WORKING, Ordering::Relaxed);
     }
 
-    /// Blocks until Ctrl-C is pressed; for the thread that handles it.
-    pub fn wait(&self) {
+    /// Blocks until Ctrl-C is pressed or `ended` returns `true`; for the thread that handles it.
+    pub fn wait_unless(&self, ended: impl Fn() -> bool) {
         self.begin();
-        while !self.stopped() {
-            thread::park();
+        while !self.stopped() && !ended() {
+            thread::park_timeout(CHECK_INTERVAL);
         }
     }
 

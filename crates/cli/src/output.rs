@@ -50,8 +50,10 @@ pub fn failure(error: &Error) {
 
 /// Returns text from a model or a file with its control characters (except line breaks and tabs)
 /// made visible: a terminal would obey them, for example to move the cursor or to change its title.
+/// So are characters that change the direction of text, with which a line could imitate another.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let dangerous = |c: char| c.is_control() && c != '\n' && c != '\t';
+    let directs = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let dangerous = |c: char| c.is_control() && c != '\n' && c != '\t' || directs(c);
     if text.contains(dangerous) {
         Cow::Owned(text.replace(dangerous, "\u{FFFD}"))
     } else {
@@ -91,6 +93,7 @@ mod tests {
     #[test]
     fn control_characters_of_a_model_do_not_reach_the_terminal() {
         assert_eq!(harmless("a\tb\n\u{1b}[2Jc\u{9b}d\r"), "a\tb\n\u{FFFD}[2Jc\u{FFFD}d\u{FFFD}");
-        assert!(matches!(harmless("é\n"), Cow::Borrowed(_)));
+        assert_eq!(harmless("a\u{202e}b\u{2066}c\u{200f}"), "a\u{FFFD}b\u{FFFD}c\u{FFFD}");
+        assert!(matches!(harmless("é\n שלום"), Cow::Borrowed(_)));
     }
 }

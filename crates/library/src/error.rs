@@ -77,6 +77,9 @@ pub enum Error {
     )]
     Endpoint(String),
 
+    #[error("the request was stopped.")]
+    Stopped,
+
     #[error("the hub's response could not be understood: {found}. Try again later.")]
     Hub { found: String },
 

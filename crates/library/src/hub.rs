@@ -1,13 +1,13 @@
-//! Requests to the hub: the contents of a repository, with a token if there is one. Errors of
-//! hf-hub become this crate's errors here.
+//! The hub: the contents of a repository, with a token if there is one. `listing.rs` sends the
+//! requests.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hf_hub::repository::{ModelInfo, RepoTreeEntry};
-use hf_hub::{HFClient, HFClientSync, HFError};
 
+use crate::listing::{LIMITS, Limits, Listing, wait, within};
 use crate::model_path::{Part, belongs_to_folder_model, has_extension};
 use crate::nearest::nearest;
 use crate::token::{self, Token};
@@ -73,27 +73,40 @@ impl Hub {
     ///
     /// # Errors
     /// `Error::NoRepository`, with the nearest name in the catalogue; `Error::TokenRefused`;
-    /// `Error::Unreachable`.
+    /// `Error::Unreachable`; `Error::Hub`.
     pub fn repository(&self, name: &str) -> Result<Repository> {
-        Ok(self.contents(name)?.repository)
+        self.repository_unless(name, &|| false)
+    }
+
+    /// Returns the models in `owner/name`, unless `stop` returns `true` meanwhile.
+    ///
+    /// # Errors
+    /// Same as [`Self::repository`]; `Error::Stopped`.
+    pub fn repository_unless(&self, name: &str, stop: &(dyn Fn() -> bool + Sync)) -> Result<Repository> {
+        Ok(wait(stop, self.contents(name))?.repository)
     }
 
     /// Returns the models and every single file of `owner/name`.
-    pub(crate) fn contents(&self, name: &str) -> Result<Contents> {
+    pub(crate) async fn contents(&self, name: &str) -> Result<Contents> {
+        self.contents_within(name, LIMITS).await
+    }
+
+    pub(crate) async fn contents_within(&self, name: &str, limits: Limits) -> Result<Contents> {
         let name = name.trim().trim_end_matches('/');
-        let (owner, own) = name
-            .split_once('/')
-            .filter(|_| is_repository(name))
-            .ok_or_else(|| Error::RepositoryName(name.to_owned()))?;
-        let model = self.client()?.model(owner, own);
-        let info = model.info().send().map_err(|error| self.error(name, error))?;
-        // The revision becomes the name of a folder.
-        let plain = |sha: &String| !sha.is_empty() && sha.chars().all(|c| c.is_ascii_alphanumeric());
-        let revision = info.sha.clone().filter(plain);
-        let revision = revision.ok_or_else(|| hub_error("a repository without a revision"))?;
-        let tree = model.list_tree().revision(revision.as_str()).recursive(true).send();
-        let entries = tree.map_err(|error| self.error(name, error))?;
-        Contents::new(name, revision, &info, entries)
+        if !is_repository(name) {
+            return Err(Error::RepositoryName(name.to_owned()));
+        }
+        let listed = async {
+            let mut listing = Listing::new(self, name, limits)?;
+            let info = listing.info(name).await?;
+            // The revision becomes the name of a folder.
+            let plain = |sha: &String| !sha.is_empty() && sha.chars().all(|c| c.is_ascii_alphanumeric());
+            let revision = info.sha.clone().filter(plain);
+            let revision = revision.ok_or_else(|| hub_error("a repository without a revision"))?;
+            let entries = listing.tree(name, &revision).await?;
+            Contents::new(name, revision, &info, entries)
+        };
+        within(self, limits.time, listed).await
     }
 
     /// Returns the origin of the token.
@@ -124,23 +137,6 @@ impl Hub {
         self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn client(&self) -> Result<HFClientSync> {
-        let http =
-            http_client(reqwest::redirect::Policy::default()).map_err(|error| self.unreachable(error))?;
-        let mut builder = HFClient::builder()
-            .endpoint(self.endpoint.as_str())
-            .cache_dir(self.cache.as_path())
-            .client(http)
-            .retry_max_attempts(2);
-        if let Some(token) = self.token().value {
-            builder = builder.token(token);
-        }
-        builder.build_sync().map_err(|error| match error {
-            HFError::Url(_) => Error::Endpoint(self.endpoint.clone()),
-            other => hub_error(&other.to_string()),
-        })
-    }
-
     pub(crate) fn unreachable(&self, error: impl std::error::Error) -> Error {
         // The last cause says what happened; the ones before it say what was tried.
         let mut reason: &dyn std::error::Error = &error;
@@ -148,23 +144,6 @@ impl Hub {
             reason = cause;
         }
         Error::Unreachable { endpoint: self.endpoint.clone(), reason: reason.to_string() }
-    }
-
-    pub(crate) fn error(&self, repository: &str, error: HFError) -> Error {
-        match error {
-            HFError::AuthRequired { .. } => self.refused(401, repository),
-            HFError::Forbidden { .. } => self.refused(403, repository),
-            HFError::RepoNotFound { .. } => self.refused(404, repository),
-            HFError::Http { context } => match context.status.as_u16() {
-                status @ (401 | 403 | 404) => self.refused(status, repository),
-                _ => hub_error(&format!("status {}", context.status)),
-            },
-            HFError::Url(_) => Error::Endpoint(self.endpoint.clone()),
-            HFError::Request { source, .. } if source.is_builder() => Error::Endpoint(self.endpoint.clone()),
-            HFError::Request { source, .. } if source.is_decode() => hub_error("not JSON"),
-            HFError::Request { source, .. } => self.unreachable(source),
-            other => hub_error(&other.to_string()),
-        }
     }
 
     /// Returns the error that a status means. The hub does not reveal whether a repository exists

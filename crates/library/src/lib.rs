@@ -35,6 +35,7 @@ mod hub;
 mod job;
 mod json_file;
 mod library;
+mod listing;
 mod model_path;
 mod nearest;
 mod pairs;

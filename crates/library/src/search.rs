@@ -1,6 +1,7 @@
 //! Searches the hub for repositories with GGUF files. `hub.rs` lists the contents of one.
 
 use crate::hub::{Hub, hub_error, is_gated, is_repository, licence};
+use crate::listing::{LIMITS, Listing, wait, within};
 use crate::{Error, Result};
 
 /// Most repositories that a search returns.
@@ -27,22 +28,29 @@ impl Hub {
     /// # Errors
     /// `Error::TokenRefused`; `Error::Unreachable`; `Error::Hub`.
     pub fn search(&self, words: &str) -> Result<Vec<FoundRepository>> {
-        let found = self
-            .client()?
-            .list_models()
-            .search(words)
-            .filter(GGUF)
-            .sort("downloads")
-            .limit(MAX_RESULTS)
-            .send();
-        let found = found.map_err(|error| match self.error(words, error) {
+        self.search_unless(words, &|| false)
+    }
+
+    /// Searches like [`Self::search`], unless `stop` returns `true` meanwhile.
+    ///
+    /// # Errors
+    /// Same as [`Self::search`]; `Error::Stopped`.
+    pub fn search_unless(
+        &self,
+        words: &str,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Vec<FoundRepository>> {
+        let most = MAX_RESULTS.to_string();
+        let query = [("search", words), ("filter", GGUF), ("sort", "downloads"), ("limit", &most)];
+        let found = async { Listing::new(self, words, LIMITS)?.search(&query).await };
+        let found = wait(stop, within(self, LIMITS.time, found)).map_err(|error| match error {
             // Errors about one repository cannot come from a search.
             Error::NoRepository { .. } | Error::Gated { .. } => {
                 hub_error("an error about a single repository")
             }
             other => other,
         })?;
-        let usable = found.into_iter().filter(|info| is_repository(&info.id));
+        let usable = found.into_iter().take(MAX_RESULTS).filter(|info| is_repository(&info.id));
         let found = usable.map(|info| FoundRepository {
             downloads: info.downloads.unwrap_or(0),
             licence: licence(&info),

@@ -2,8 +2,7 @@
 //! program that downloads the same one, and publishes nothing before its checksum matches the
 //! hub's.
 //!
-//! hf-hub lists a repository; bytes and checksums are requested here, with the HTTP client it uses
-//! itself and in the cache's layout (docs/decisions/32-hub-downloads.md says why).
+//! Bytes and checksums are requested here and put into the layout of hf-hub's cache (docs/decisions/32-hub-downloads.md says why).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -95,12 +94,9 @@ impl<'a> Transfer<'a> {
         Ok(Self { hub, client: client(Policy::default())?, direct: client(Policy::none())?, order })
     }
 
-    /// Lists a repository, on a thread that is abandoned after an order to stop.
+    /// Lists a repository.
     pub(crate) async fn contents(&mut self, repository: &str) -> Outcome<Contents> {
-        let (hub, name) = (self.hub.clone(), repository.to_owned());
-        let asked = tokio::task::spawn_blocking(move || hub.contents(&name));
-        let listed = or_stop(&mut self.order, asked).await?;
-        Ok(listed.map_err(|error| hub_error(&error.to_string()))??)
+        Ok(or_stop(&mut self.order, self.hub.contents(repository)).await??)
     }
 
     /// Requests size and checksum of a file. Retries if the connection fails.

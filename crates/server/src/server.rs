@@ -1,20 +1,23 @@
 //! The running server: its thread, connections and shutdown.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime;
 use tokio::sync::{oneshot, watch};
-use tokio::task::JoinSet;
+use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 
@@ -24,7 +27,8 @@ use crate::log::{RequestLog, ServerRequest};
 use crate::routes::router;
 use crate::writer::Writer;
 
-/// Most connections at a time; others wait.
+/// Most connections at a time. Beyond them the oldest that has sent no request yet is closed; where
+/// there is none, others wait.
 const MAX_CONNECTIONS: usize = 256;
 
 /// Time within which a request's head must arrive, also the next one of a connection.
@@ -116,10 +120,19 @@ async fn serve(
     let listener = TcpListener::from_std(listener)?;
     let (ending, ends) = watch::channel(false);
     let mut connections = JoinSet::new();
+    let mut silent = VecDeque::new();
     loop {
         tokio::select! {
-            accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(serve_connection(stream, router.clone(), ends.clone()))),
+            accepted = listener.accept(), if connections.len() <= MAX_CONNECTIONS => match accepted {
+                Ok((stream, _)) => {
+                    let asked = Arc::new(AtomicBool::new(false));
+                    let connection = serve_connection(stream, router.clone(), Arc::clone(&asked), ends.clone());
+                    let handle = connections.spawn(connection);
+                    silent.push_back(Silent { asked, handle });
+                    if connections.len() > MAX_CONNECTIONS {
+                        close_oldest(&mut silent);
+                    }
+                }
                 Err(error) => {
                     // Usually too many open files, some of which will be closed.
                     tracing::warn!("a connection was not accepted: {error}");
@@ -139,8 +152,27 @@ async fn serve(
     Ok(())
 }
 
-/// Serves the requests of a connection until either side closes it.
-async fn serve_connection(stream: TcpStream, router: Router, mut ends: watch::Receiver<bool>) {
+/// A connection that may not have sent a request yet.
+struct Silent {
+    asked: Arc<AtomicBool>,
+    handle: AbortHandle,
+}
+
+/// Closes the oldest connection that has sent no request.
+fn close_oldest(silent: &mut VecDeque<Silent>) {
+    silent.retain(|one| !one.asked.load(Ordering::Relaxed) && !one.handle.is_finished());
+    if let Some(oldest) = silent.pop_front() {
+        oldest.handle.abort();
+    }
+}
+
+/// Serves the requests of a connection until either side closes it. The first sets `asked`.
+async fn serve_connection(
+    stream: TcpStream,
+    router: Router,
+    asked: Arc<AtomicBool>,
+    mut ends: watch::Receiver<bool>,
+) {
     // Chunks of text are small and should not wait for more.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
@@ -148,7 +180,12 @@ async fn serve_connection(stream: TcpStream, router: Router, mut ends: watch::Re
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT);
     let io = TokioIo::new(Box::pin(stream));
-    let mut connection = pin!(builder.serve_connection(io, TowerToHyperService::new(router)));
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(move |request| {
+        asked.store(true, Ordering::Relaxed);
+        router.call(request)
+    });
+    let mut connection = pin!(builder.serve_connection(io, service));
     let done = tokio::select! {
         done = connection.as_mut() => done,
         _ = ends.changed() => {

@@ -462,3 +462,14 @@ fn a_reply_that_does_not_end_is_dropped_soon_after_the_server() {
     assert!((3..9).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     assert!(sink.flow().is_break());
 }
+
+#[test]
+fn connections_that_say_nothing_do_not_keep_others_out() {
+    let (_server, at) = Fixture::start().reply_to_all();
+    let silent: Vec<_> = (0..300).map(|_| TcpStream::connect(at).unwrap()).collect();
+    let begun = Instant::now();
+    assert_eq!(get(at, "/health").status, 200);
+    assert_eq!(post(at, CHAT, HELLO).status, 200);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    drop(silent);
+}

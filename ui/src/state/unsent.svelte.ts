@@ -73,7 +73,8 @@ export class Unsent {
   }
 
   #saveLater(key: string, save: () => Promise<unknown>) {
-    clearTimeout(this.#waiting.get(key)?.timer);
+    // What is changed without a pause is saved meanwhile: the page may end at any moment.
+    if (this.#waiting.has(key)) return;
     const timer = setTimeout(() => void this.#saveOne(key), SAVE_AFTER_MS);
     this.#waiting.set(key, { timer, save });
   }

@@ -46,6 +46,16 @@ test("each conversation has its own text, which is saved once it rests and is th
   expect([again.of(1), again.of(null)]).toEqual(["typed before it was read", "New"]);
 });
 
+test("what is typed without a pause is saved meanwhile, since the page may end at any moment", async () => {
+  const unsent = new Unsent(kept);
+  for (let typed = 1; typed <= 10; typed += 1) {
+    unsent.set(1, "a".repeat(typed));
+    await vi.advanceTimersByTimeAsync(200);
+  }
+  expect(kept.texts.get(1)?.length).toBeGreaterThan(6);
+  expect(kept.saves).toBeLessThan(6);
+});
+
 test("what was opened from a file keeps its text on the page alone", async () => {
   const unsent = new Unsent(kept);
   unsent.set(-1, "Hm");

@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::lenient::or_none;
 use super::problem::{LeftOut, damaged};
-use super::reply_tree::ReadTree;
+use super::reply_tree::{ReadTree, visible};
 use super::{chatgpt, lm_studio, open_webui, own};
 use crate::error::Result;
 
@@ -48,8 +48,12 @@ pub fn element(json: &str) -> Result<Element> {
         Err(error) => return Err(damaged(&error)),
     };
     let title = signs.title.take().or(signs.name.take()).filter(|title| !title.trim().is_empty());
-    let left_out =
-        |reason: String| Ok(Element::LeftOut(LeftOut { title: title.as_deref().map(title_from), reason }));
+    let left_out = |reason: String| {
+        Ok(Element::LeftOut(LeftOut {
+            title: title.as_deref().map(|title| title_from(&visible(title))),
+            reason,
+        }))
+    };
     match tree(json, &signs) {
         Ok(ReadTree { tree, left_out: 0 }) if tree.nodes.is_empty() => Ok(Element::Empty),
         Ok(read) if read.tree.nodes.is_empty() => left_out("none of its messages could be read".to_owned()),

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::bounded::list;
 use super::problem::bad;
-use super::reply_tree::clamped;
+use super::reply_tree::{clamped, visible};
 use crate::attachments::shown_name;
 use crate::error::Result;
 use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Role};
@@ -77,8 +77,28 @@ struct Traced(Box<RawValue>);
 impl<'de> Deserialize<'de> for Traced {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let json = Box::<RawValue>::deserialize(from)?;
-        serde_json::from_str::<Round>(json.get()).map_err(D::Error::custom)?;
+        let round = serde_json::from_str::<Round>(json.get()).map_err(D::Error::custom)?;
+        check(&round).map_err(D::Error::custom)?;
         Ok(Self(json))
+    }
+}
+
+/// Most drafted tokens of a round, and the longest text of one in characters. A trace file may have
+/// as many, see `ui/src/trace/file/schema.ts`.
+const MOST_DRAFTED: usize = 256;
+const LONGEST_TOKEN: usize = 65_536;
+
+/// # Errors
+/// Returns the limit that a round exceeds.
+fn check(round: &Round) -> Result<(), String> {
+    if round.drafted.len() > MOST_DRAFTED || round.draft_length as usize > MOST_DRAFTED {
+        return Err(format!("a round has more than {MOST_DRAFTED} drafted tokens"));
+    }
+    let texts = round.drafted.iter().map(|drafted| &drafted.text);
+    let mut texts = texts.chain(round.extra.as_ref().map(|extra| &extra.text));
+    match texts.any(|text| text.len() > LONGEST_TOKEN && text.chars().count() > LONGEST_TOKEN) {
+        true => Err(format!("a token has more than {LONGEST_TOKEN} characters")),
+        false => Ok(()),
     }
 }
 
@@ -138,7 +158,13 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
     } = conversation;
     let nodes = messages.into_iter().enumerate().map(|(place, message)| node(place, message));
     Ok(Tree {
-        title: title.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(LONGEST_TITLE).collect(),
+        title: visible(&title)
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .chars()
+            .take(LONGEST_TITLE)
+            .collect(),
         named,
         pinned,
         created_at: clamped(created_at),
@@ -231,5 +257,37 @@ mod tests {
                 error.message
             );
         }
+    }
+
+    #[test]
+    fn a_trace_that_no_trace_file_may_have_is_refused() {
+        let drafted = |text: &str| {
+            format!(
+                r#"{{"token":7,"text":"{text}","draft_probability":0.5,"target_probability":null,"acceptance":null,
+                "outcome":"discarded","drafter":"ngram"}}"#
+            )
+        };
+        let rounds = |count: usize, text: &str| {
+            let all = vec![drafted(text); count].join(",");
+            read(&format!(
+                r#"{{"parent":null,"role":"assistant","text":"","created_at":0,"rounds":[{{"index":0,"position":1,
+                "drafted":[{all}],"extra":null,"draft_length":4,"reason":"fixed","at_ms":1.0,"times":TIMES}}]}}"#
+            ).replace("TIMES", &times()))
+        };
+        assert!(rounds(256, "a").is_ok(), "{:?}", rounds(256, "a").err());
+        assert!(rounds(257, "a").unwrap_err().message.contains("more than 256 drafted tokens"));
+        assert!(rounds(1, &"é".repeat(65_536)).is_ok());
+        assert!(rounds(1, &"a".repeat(65_537)).unwrap_err().message.contains("more than 65536 characters"));
+    }
+
+    fn times() -> String {
+        serde_json::to_string(&foretoken_engine::trace::Times::default()).unwrap()
+    }
+
+    #[test]
+    fn characters_that_change_the_direction_of_text_are_left_out_of_a_title() {
+        let json =
+            r#"{"version":1,"title":"a\u202eb\u2066 c\u0007","created_at":0,"updated_at":0,"messages":[]}"#;
+        assert_eq!(tree(serde_json::from_str(json).unwrap()).unwrap().title, "ab c");
     }
 }

@@ -50,6 +50,16 @@ pub struct Head {
 /// Last millisecond of the year 9999, since 1970: later times have no date in every calendar.
 const MAX_TIME: i64 = 253_402_300_799_999;
 
+/// Returns a title without control characters and those that change the direction of text, with
+/// which it could imitate another. White space stays.
+pub fn visible(title: &str) -> String {
+    let hidden = |c: char| {
+        c.is_control() && !c.is_whitespace()
+            || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    title.chars().filter(|&c| !hidden(c)).collect()
+}
+
 /// Converts seconds to milliseconds since 1970; an invalid time becomes 0.
 pub fn milliseconds(seconds: f64) -> i64 {
     clamped((seconds * 1000.0) as i64)
@@ -106,7 +116,7 @@ pub fn tree(head: Head, mut messages: Vec<ImportedMessage>) -> ReadTree {
     let words = || nodes.first().map_or_else(String::new, |node| node.text.clone());
     let title = head.title.filter(|title| !title.trim().is_empty()).unwrap_or_else(words);
     let tree = Tree {
-        title: title_from(&title),
+        title: title_from(&visible(&title)),
         named: true,
         pinned: head.pinned,
         created_at,

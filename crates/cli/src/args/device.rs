@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::session;
 
 /// Options for the device that runs a model.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Device")]
 pub struct DeviceArgs {
     /// Device that runs the model: `auto`, `cpu`, `gpu` (through Vulkan, Metal or DX12; `gpu:2` is
@@ -29,7 +29,7 @@ pub struct DeviceArgs {
 }
 
 /// Options for the devices of a target and its draft.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Device")]
 pub struct PairDeviceArgs {
     #[command(flatten)]

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::output;
 
 /// Options of sampling.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
     /// Temperature: 0 always takes the most likely token, 1 uses the target's probabilities

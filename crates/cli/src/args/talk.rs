@@ -5,7 +5,7 @@ use clap::Args;
 use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
 
 /// Options of whole conversations, for `chat` and `serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct TalkArgs {
     /// Target model, which writes the replies [default: smollm2, or starter if that is missing].
     /// Without --draft, `starter-draft` drafts for `starter`, `smollm2-head` for `smollm2`, and no

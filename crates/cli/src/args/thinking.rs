@@ -7,7 +7,7 @@ use foretoken_engine::session::Form;
 use crate::output;
 
 /// The option --thinking.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct ThinkingArgs {
     /// Turn the model's thinking on or off, if its chat template has a switch for it [default: the
     /// template's own]

@@ -1,22 +1,27 @@
-//! `serve`: the OpenAI API for other programs, with the session on a thread of its own.
+//! `serve`: the OpenAI API for other programs, with the session on a thread of its own. After a
+//! panic or a failed GPU the session is loaded again; if that fails, the program ends.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use foretoken_engine::session::{Form, Session};
+use foretoken_engine::session::{Form, Remedy, Session};
+use foretoken_engine::trace::Summary;
 use foretoken_model::Error as EngineError;
 use foretoken_model::ModelSource;
+use foretoken_model::error::Result as EngineResult;
 use foretoken_model::sampling::Sampling;
 use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_server::session::write;
-use foretoken_server::{Address, Defaults, Order, ReplySink, Server, Writer, model_name};
+use foretoken_server::{Address, Defaults, Order, Refusal, ReplySink, Server, Writer, model_name};
 
-use crate::args::TalkArgs;
+use crate::args::{DraftChoice, TalkArgs};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::ready::{Ready, ready};
-use crate::session::form;
+use crate::session::{choose_draft, form};
 
 /// Environment variable with the key, which keeps it out of the list of processes.
 const KEY_VARIABLE: &str = "FORETOKEN_SERVER_KEY";
@@ -41,12 +46,14 @@ pub struct Args {
 /// Handle of the session's thread, as the server's writer.
 struct SessionThread {
     model: String,
+    /// `false` while the session is loaded again, and after that failed.
+    ready: Arc<AtomicBool>,
     orders: mpsc::Sender<(Order, ReplySink)>,
 }
 
 impl Writer for SessionThread {
     fn model(&self) -> Option<String> {
-        Some(self.model.clone())
+        self.ready.load(Ordering::Relaxed).then(|| self.model.clone())
     }
 
     fn begin(&self, order: Order, sink: ReplySink) {
@@ -61,7 +68,7 @@ pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     let (sampling, speculation) = (talk.sampling.over(base)?, talk.speculation.speculation()?);
     let key = key.clone().or_else(|| std::env::var(KEY_VARIABLE).ok()).unwrap_or_default();
     let address = Address { host: host.clone(), port: *port, key };
-    let Ready { target, draft, session } = ready(talk, form_if_any)?;
+    let Ready { target, draft, session } = load(talk)?;
     let thinking = talk.thinking.of(session.form());
     let defaults = Defaults { sampling, speculation, thinking, max_tokens: talk.max_tokens };
     let model = model_name(&target);
@@ -72,14 +79,25 @@ pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     ));
     let interrupt = Interrupt::listen();
     let (orders, ordered) = mpsc::channel();
-    let server = Server::start(&address, Arc::new(SessionThread { model, orders }))?;
-    let work = move || write_all(session, &defaults, ordered);
-    thread::Builder::new().name("session".to_owned()).spawn(work)?;
+    let ready = Arc::new(AtomicBool::new(true));
+    let writer = SessionThread { model, ready: Arc::clone(&ready), orders };
+    let server = Server::start(&address, Arc::new(writer))?;
+    let loaded = Loaded { talk: talk.clone(), draft, defaults, session };
+    let work = move || write_all(loaded, &ready, ordered);
+    let session = thread::Builder::new().name("session".to_owned()).spawn(work)?;
     output::line(format_args!("Listening on {}", server.url()))?;
-    interrupt.wait();
+    interrupt.wait_unless(|| session.is_finished());
+    if session.is_finished() {
+        server.finish();
+        return session.join().unwrap_or(Err(Error::Unrecovered));
+    }
     output::note("Waiting a few seconds for running replies. Press Ctrl-C again to stop them now.");
     server.finish();
     Ok(())
+}
+
+fn load(talk: &TalkArgs) -> Result<Ready> {
+    ready(talk, form_if_any)
 }
 
 /// The prompt format; text completion also works without a chat template.
@@ -90,14 +108,178 @@ fn form_if_any(source: &ModelSource) -> Result<Form> {
     }
 }
 
-/// Writes one reply after the other until the sender is dropped.
-fn write_all(mut session: Session, defaults: &Defaults, orders: mpsc::Receiver<(Order, ReplySink)>) {
+/// Reason to load the session again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failure {
+    Panic,
+    Gpu(Remedy),
+}
+
+/// A loaded model, which may have to be loaded again.
+trait Replying: Sized {
+    /// Writes a reply and sends its text to `sink`.
+    fn write(&mut self, order: Order, sink: &ReplySink) -> EngineResult<Summary>;
+
+    /// Returns the recovery after an error, if one is necessary.
+    fn remedy(&self, error: &EngineError) -> Option<Remedy>;
+
+    /// Loads the model again.
+    ///
+    /// # Errors
+    /// Those of opening and loading models.
+    fn recover(self, failure: Failure) -> Result<Self>;
+}
+
+/// The session and the options it was loaded with.
+struct Loaded {
+    talk: TalkArgs,
+    draft: DraftChoice,
+    defaults: Defaults,
+    session: Session,
+}
+
+impl Replying for Loaded {
+    fn write(&mut self, order: Order, sink: &ReplySink) -> EngineResult<Summary> {
+        let outcome = write(&mut self.session, order, &self.defaults, sink);
+        self.session.keep_learned();
+        outcome
+    }
+
+    fn remedy(&self, error: &EngineError) -> Option<Remedy> {
+        self.session.remedy(error)
+    }
+
+    fn recover(self, failure: Failure) -> Result<Self> {
+        let Self { talk, draft, defaults, session } = self;
+        let session = match failure {
+            Failure::Panic => {
+                // Two models may not fit in memory.
+                drop(session);
+                load(&talk)?.session
+            }
+            Failure::Gpu(remedy) => {
+                let mut session = session.recover(remedy, |source| source)?;
+                choose_draft(&mut session, &draft, talk.speculation.stage.as_deref(), &talk.device)?;
+                session
+            }
+        };
+        Ok(Self { talk, draft, defaults, session })
+    }
+}
+
+/// Writes one reply after the other until the sender is dropped. After a failure of the engine the
+/// model is loaded again, and `ready` is `false` meanwhile.
+///
+/// # Errors
+/// Returns the reason why the model could not be loaded again.
+fn write_all<R: Replying>(
+    mut model: R,
+    ready: &AtomicBool,
+    orders: mpsc::Receiver<(Order, ReplySink)>,
+) -> Result<()> {
     for (order, sink) in orders {
-        let outcome = write(&mut session, order, defaults, &sink);
-        if let Err(error) = &outcome {
-            tracing::warn!("no reply: {error}");
+        let outcome = catch_unwind(AssertUnwindSafe(|| model.write(order, &sink)));
+        let failure = match &outcome {
+            Err(_) => Some(Failure::Panic),
+            Ok(Err(error)) => {
+                tracing::warn!("no reply: {error}");
+                model.remedy(error).map(Failure::Gpu)
+            }
+            Ok(Ok(_)) => None,
+        };
+        // The end of the reply starts the next request.
+        ready.store(failure.is_none(), Ordering::Relaxed);
+        let failed = || Refusal::failed("The engine failed on this request; its log has the reason.");
+        sink.end(outcome.map_or_else(|_| Err(failed()), |outcome| outcome.map_err(Into::into)));
+        if let Some(failure) = failure {
+            model = recover(model, failure)?;
+            ready.store(true, Ordering::Relaxed);
         }
-        sink.end(outcome.map_err(Into::into));
-        session.keep_learned();
+    }
+    Ok(())
+}
+
+/// Loads the model again. A panic while it is loaded would recur.
+fn recover<R: Replying>(model: R, failure: Failure) -> Result<R> {
+    output::note("The engine failed, so the model is loaded again.");
+    catch_unwind(AssertUnwindSafe(|| model.recover(failure))).unwrap_or(Err(Error::Unrecovered))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+    use std::time::{Duration, Instant};
+
+    use foretoken_engine::trace::Finish;
+    use foretoken_server::Event;
+    use foretoken_tests::client::{Answer, get, post};
+
+    use super::*;
+
+    /// A model that fails on requests by their text, and whose reload takes a moment.
+    struct Scripted {
+        reloads: u32,
+    }
+
+    impl Replying for Scripted {
+        fn write(&mut self, order: Order, sink: &ReplySink) -> EngineResult<Summary> {
+            let foretoken_server::Prompt::Text(text) = order.prompt else { panic!() };
+            match text.as_str() {
+                "panic" => panic!("a scripted panic"),
+                "gpu" => Err(EngineError::EmptyPrompt),
+                _ => {
+                    sink.send(Event::Started);
+                    sink.send(Event::Text(format!("{} reloads", self.reloads)));
+                    Ok(Summary::of(&[], Finish::Stop, 9, 4, 20.0))
+                }
+            }
+        }
+
+        fn remedy(&self, error: &EngineError) -> Option<Remedy> {
+            matches!(error, EngineError::EmptyPrompt).then_some(Remedy::Cpu)
+        }
+
+        fn recover(self, failure: Failure) -> Result<Self> {
+            thread::sleep(Duration::from_millis(300));
+            match (self.reloads, failure) {
+                (2, _) => panic!("a scripted panic while loading"),
+                (reloads, _) => Ok(Self { reloads: reloads + 1 }),
+            }
+        }
+    }
+
+    fn ask(at: SocketAddr, text: &str) -> Answer {
+        post(&at, "/v1/completions", &serde_json::json!({ "prompt": text }).to_string())
+    }
+
+    #[test]
+    fn a_failed_session_is_loaded_again_and_health_says_so_meanwhile() {
+        let (orders, ordered) = mpsc::channel();
+        let ready = Arc::new(AtomicBool::new(true));
+        let writer = SessionThread { model: "fox".to_owned(), ready: Arc::clone(&ready), orders };
+        let address = Address { host: LOOPBACK.to_owned(), port: 0, key: String::new() };
+        let server = Server::start(&address, Arc::new(writer)).unwrap();
+        let session = thread::spawn(move || write_all(Scripted { reloads: 0 }, &ready, ordered));
+        let at = server.address();
+        let health = || get(&at, "/health").status;
+        let until = |status: u16| {
+            let begun = Instant::now();
+            while health() != status {
+                assert!(begun.elapsed() < Duration::from_secs(10), "/health is not {status}");
+            }
+        };
+        assert_eq!((health(), ask(at, "a").json()["choices"][0]["text"].as_str()), (200, Some("0 reloads")));
+        assert_eq!((ask(at, "panic").status, health()), (500, 503));
+        assert_eq!(ask(at, "a").status, 503, "no request waits for a model that is gone");
+        until(200);
+        assert_eq!(ask(at, "a").json()["choices"][0]["text"], "1 reloads");
+        assert_eq!(ask(at, "gpu").status, 400);
+        until(200);
+        assert_eq!(ask(at, "a").json()["choices"][0]["text"], "2 reloads");
+        // The model cannot be loaded again, so the session ends and nothing claims to be well.
+        assert_eq!(ask(at, "panic").status, 500);
+        assert!(matches!(session.join().unwrap(), Err(Error::Unrecovered)));
+        assert_eq!((health(), ask(at, "a").status), (503, 503));
+        server.finish();
     }
 }
