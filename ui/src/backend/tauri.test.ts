@@ -31,6 +31,13 @@ test("a question goes to the shell with the channel its events come back on, sev
   expect(onEvent.mock.calls.map(([event]) => event as string)).toEqual(["first", "second"]);
 });
 
+test("half an emoji in a text does not keep a message from the shell", async () => {
+  const half = { text: "a \ud83e b \udd8a \ud83e\udd8a", attached: ["\ud83e"] };
+  await tauri.send(3, half as never, vi.fn());
+  const sent = { text: "a \ufffd b \ufffd \ud83e\udd8a", attached: ["\ufffd"] };
+  expect(invoke.mock.lastCall?.[1]).toMatchObject({ sent });
+});
+
 test("settings go to the shell whole", async () => {
   await tauri.saveSettings(defaults);
   expect(invoke).toHaveBeenCalledExactlyOnceWith("save_settings", { settings: defaults });

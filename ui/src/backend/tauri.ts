@@ -5,13 +5,21 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import { completed, type StoredRound } from "../trace/stored";
 import { BackendError, type Backend } from "./backend";
 
+/** A value without half characters, which JSON of the shell cannot hold. */
+function wellFormed(value: unknown): unknown {
+  if (typeof value === "string") return value.replace(/\p{Surrogate}/gu, "\ufffd");
+  if (Array.isArray(value)) return value.map(wellFormed);
+  if (value?.constructor !== Object) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, wellFormed(part)]));
+}
+
 /** Calls a command of the shell; a name or an argument that it does not have is a type error. */
 async function call<Name extends keyof Commands>(
   name: Name,
   args: Commands[Name]["args"],
 ): Promise<Commands[Name]["returns"]> {
   try {
-    return await invoke<Commands[Name]["returns"]>(name, args);
+    return await invoke<Commands[Name]["returns"]>(name, wellFormed(args) as typeof args);
   } catch (thrown) {
     throw BackendError.from(thrown);
   }
