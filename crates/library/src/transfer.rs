@@ -2,7 +2,8 @@
 //! program that downloads the same one, and publishes nothing before its checksum matches the
 //! hub's.
 //!
-//! Bytes and checksums are requested here and put into the layout of hf-hub's cache (docs/decisions/32-hub-downloads.md says why).
+//! Bytes and checksums are requested here and put into the layout of hf-hub's cache
+//! (docs/decisions/32-hub-downloads.md says why).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
