@@ -34,7 +34,7 @@ struct Turn {
 impl Turn {
     /// Finds them by comparing two one-message conversations that differ only in the message.
     fn of(form: &Form, tokenizer: &Tokenizer) -> Result<Self, Box<dyn Error>> {
-        let tokens = |message: &str| form.tokens(tokenizer, &[form.said(message)?], None);
+        let tokens = |message: &str| form.tokens(tokenizer, &[form.said(message)?], None, usize::MAX);
         let (one, two) = (tokens("1")?, tokens("2")?);
         let at = one.iter().zip(&two).position(|(one, two)| one != two).unwrap_or(one.len() - 1);
         let after = one[at + 1..].to_vec();
@@ -130,7 +130,7 @@ pub fn write(
     let tokenizer = source.tokenizer()?;
     let form = Form::chat(&source, &Renderer::in_this_process())?;
     let turn = Turn::of(&form, &tokenizer)?;
-    let prompt_tokens = |prompt: &str| form.tokens(&tokenizer, &[form.said(prompt)?], None);
+    let prompt_tokens = |prompt: &str| form.tokens(&tokenizer, &[form.said(prompt)?], None, usize::MAX);
     let mut target = CpuModel::load(&source)?;
     let prompts: Vec<Prompt> = lines(prompts)?;
     let done: HashSet<usize> = lines::<Text>(texts)?.into_iter().map(|text| text.number).collect();

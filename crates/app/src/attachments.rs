@@ -7,7 +7,7 @@ use foretoken_store as store;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::estimate::{estimated, exceeds};
+use crate::estimate::estimated;
 use crate::history::seen_since;
 use crate::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, CommandError, ContextUse, ErrorCode, Sent, TokenCount,
@@ -88,7 +88,7 @@ impl App {
     fn count(&self, texts: &[String], counting: &Cancel) -> TokenCount {
         let bytes = texts.iter().map(String::len).sum();
         let context = self.engine.status().target.map_or(0, |target| target.context as usize);
-        let cannot_fit = |tokenizer: &Tokenizer| context > 0 && exceeds(bytes, tokenizer, context);
+        let cannot_fit = |tokenizer: &Tokenizer| context > 0 && tokenizer.at_least(bytes) > context;
         let tokenizer = self.engine.tokenizer().filter(|tokenizer| !cannot_fit(tokenizer));
         let encode = |text: &String| {
             let tokenizer = tokenizer.as_ref().filter(|_| !counting.is_cancelled())?;

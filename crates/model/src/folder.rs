@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use super::assistant_tensors::is_order;
 use super::expert_tensors;
 use super::family::{Family, NormsAboveOne};
+use super::limits::{self, at_most};
 use super::mtp_tensors;
 use super::recurrent_tensors::{DECAY, unfolded};
 use super::tensors::{Meaning, Raw, Stored, Tensors, TokenTable};
@@ -24,14 +25,8 @@ use crate::format::Format;
 /// Bytes of the length before a safetensors header.
 const LENGTH_PREFIX: usize = 8;
 
-/// Largest document that is read, in bytes; several times the largest known tokenizer.
-const LARGEST_DOCUMENT: usize = 256 << 20;
-
 /// A draft head's table of target tokens, and the mask of the target's vocabulary that it implies.
 const TABLES: [&str; 2] = [TOKEN_TABLE, "t2d"];
-
-/// Longest safetensors header, in bytes; the limit of the `safetensors` crate.
-const LARGEST_HEADER: usize = 100_000_000;
 
 /// JSON documents beside the weights; null for missing ones.
 pub(super) struct Folder {
@@ -48,7 +43,7 @@ impl Folder {
     /// # Errors
     /// `Error::BadModel` without a config.json or for invalid JSON; `Error::Io`.
     pub fn open(path: &Path) -> Result<Self> {
-        let read = |name: &str| read_json(&path.join(name));
+        let read = |name: &str| read_json(&path.join(name), limits::SMALL_DOCUMENT);
         let Some(config) = read("config.json")? else {
             return Err(Error::BadModel {
                 path: path.to_owned(),
@@ -61,7 +56,8 @@ impl Folder {
             path: path.to_owned(),
             config,
             generation_config: read("generation_config.json")?.unwrap_or_default(),
-            tokenizer_config: read("tokenizer_config.json")?.unwrap_or_default(),
+            tokenizer_config: read_json(&path.join("tokenizer_config.json"), limits::DOCUMENT)?
+                .unwrap_or_default(),
             special_tokens_map: read("special_tokens_map.json")?.unwrap_or_default(),
         })
     }
@@ -123,10 +119,10 @@ impl Folder {
     /// # Errors
     /// `Error::Io`; `Error::BadModel` for invalid JSON.
     pub fn chat_template(&self) -> Result<Option<String>> {
-        if let Some(text) = read_document(&self.path.join("chat_template.jinja"))? {
+        if let Some(text) = read_document(&self.path.join("chat_template.jinja"), limits::DOCUMENT)? {
             return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
         }
-        let document = read_json(&self.path.join("chat_template.json"))?;
+        let document = read_json(&self.path.join("chat_template.json"), limits::DOCUMENT)?;
         let template = match &document.as_ref().unwrap_or(&self.tokenizer_config)["chat_template"] {
             Json::Array(named) => {
                 named.iter().find(|t| t["name"] == "default").map_or(&Json::Null, |t| &t["template"])
@@ -148,7 +144,7 @@ impl Folder {
         };
         let files: BTreeSet<String> = if self.path.join(SINGLE).exists() {
             [SINGLE.to_owned()].into()
-        } else if let Some(index) = read_json(&self.path.join(INDEX))? {
+        } else if let Some(index) = read_json(&self.path.join(INDEX), limits::INDEX)? {
             let map = index["weight_map"]
                 .as_object()
                 .ok_or_else(|| bad("no weight_map in the index", DOWNLOAD_AGAIN))?;
@@ -166,9 +162,9 @@ impl Folder {
     }
 }
 
-/// Reads a JSON document; `None` if the file does not exist.
-pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
-    let Some(text) = read_document(path)? else { return Ok(None) };
+/// Reads a JSON document of at most `limit` bytes; `None` if the file does not exist.
+fn read_json(path: &Path, limit: usize) -> Result<Option<Json>> {
+    let Some(text) = read_document(path, limit)? else { return Ok(None) };
     serde_json::from_slice(&text).map(Some).map_err(|error| Error::BadModel {
         path: path.to_owned(),
         expected: "a JSON document".into(),
@@ -177,16 +173,12 @@ pub(super) fn read_json(path: &Path) -> Result<Option<Json>> {
     })
 }
 
-/// Reads the bytes of a document; `None` if the file does not exist.
-pub(super) fn read_document(path: &Path) -> Result<Option<Vec<u8>>> {
+/// Reads the bytes of a document of at most `limit` bytes; `None` if the file does not exist.
+pub(super) fn read_document(path: &Path, limit: usize) -> Result<Option<Vec<u8>>> {
     match WeightFile::open(path) {
-        Ok(file) if file.len() > LARGEST_DOCUMENT => Err(Error::BadModel {
-            path: path.to_owned(),
-            expected: format!("at most {LARGEST_DOCUMENT} bytes"),
-            found: file.len().to_string(),
-            hint: DOWNLOAD_AGAIN,
-        }),
-        Ok(file) => file.read(0..file.len()).map(Some),
+        Ok(file) => {
+            at_most(path, "bytes", file.len(), limit).and_then(|()| file.read(0..file.len())).map(Some)
+        }
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
@@ -207,8 +199,9 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     }
     let length = file.read(0..LENGTH_PREFIX.min(file.len()))?;
     let length = u64::from_le_bytes(length.try_into().map_err(|_| cut_short())?);
-    let length = usize::try_from(length).ok().filter(|&length| length <= LARGEST_HEADER);
-    let length = length.ok_or_else(|| damaged(format!("a header of more than {LARGEST_HEADER} bytes")))?;
+    let length = usize::try_from(length).ok().filter(|&length| length <= limits::SAFETENSORS_HEADER);
+    let length = length
+        .ok_or_else(|| damaged(format!("a header of more than {} bytes", limits::SAFETENSORS_HEADER)))?;
     let data = LENGTH_PREFIX + length;
     if data > file.len() {
         return Err(cut_short());
@@ -228,6 +221,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         if name.ends_with("rotary_emb.inv_freq") || is_beside(&name) {
             continue;
         }
+        at_most(path, "tensors", tensors.count(), limits::TENSORS)?;
         let mtp = mtp_tensors::canonical(&name, |name| canonical(name, family));
         // Copies of the target's tensors, used in training.
         if family.drafts_blocks && name.starts_with("verifier_") {

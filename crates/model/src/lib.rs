@@ -24,6 +24,7 @@ pub mod format;
 mod gathered;
 mod gguf;
 pub mod latent_tensors;
+mod limits;
 mod mtp;
 pub mod mtp_tensors;
 mod part;
@@ -150,6 +151,7 @@ impl ModelSource {
         mut config: Option<ModelConfig>,
     ) -> Result<Self> {
         if let Some(config) = &mut config {
+            limits::check(path, config)?;
             if config.draft_head.is_some() {
                 config.tied_embeddings = false;
                 config.vocabulary = tensors.token_table.as_ref().map_or(config.tokens(), TokenTable::len);

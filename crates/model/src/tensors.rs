@@ -53,6 +53,13 @@ pub(super) struct Raw {
     pub bytes: Range<usize>,
 }
 
+impl Tensors {
+    /// Number of tensors located so far.
+    pub(super) fn count(&self) -> usize {
+        self.stored.len() + self.raw.len() + self.mtp.len()
+    }
+}
+
 impl Stored {
     /// Number of elements.
     pub fn elements(&self) -> u64 {

@@ -99,7 +99,7 @@ impl Order {
                 Form::Raw => return Err(Error::NoTemplate { path: session.path().to_owned() }),
                 Form::Chat(_) => session.conversation(messages, self.thinking.or(defaults.thinking))?,
             },
-            Prompt::Text(text) => whole_text(session.tokenizer(), text)?,
+            Prompt::Text(text) => whole_text(session.tokenizer(), text, session.context())?,
         };
         let request = Request {
             sampling: self.sampling.over(&defaults.sampling),

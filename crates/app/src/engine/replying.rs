@@ -15,7 +15,7 @@ use super::prefill_rate::PrefillRate;
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::estimate::{estimated, exceeds};
+use crate::estimate::estimated;
 use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, PromptSize, Settings};
 use crate::replier::{Ending, Event, Replier};
 
@@ -119,7 +119,7 @@ fn excess(session: &Session, messages: &[ChatMessage]) -> Option<PromptSize> {
     let asked = messages.iter().filter(|message| message.role != Role::Assistant);
     let (bytes, context) = (asked.map(|message| message.content.len()).sum(), session.context());
     let size = PromptSize { tokens: estimated(bytes).max(context), context };
-    exceeds(bytes, session.tokenizer(), context).then_some(size)
+    (session.tokenizer().at_least(bytes) > context).then_some(size)
 }
 
 /// Returns the system prompt of a conversation.

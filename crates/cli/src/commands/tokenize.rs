@@ -71,7 +71,7 @@ pub fn tokenize(args: &TokenizeArgs) -> Result<()> {
     };
     let tokenizer = open(&args.model)?.tokenizer()?;
     let ids = if args.special {
-        whole_text(&tokenizer, &text)?
+        whole_text(&tokenizer, &text, usize::MAX)?
     } else {
         tokenizer.encode(&text, Special::Ignore)?
     };

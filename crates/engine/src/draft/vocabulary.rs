@@ -141,14 +141,14 @@ impl Vocabulary {
         }
     }
 
-    /// Draft token of a target token that the draft guessed.
-    ///
-    /// # Panics
-    /// If the draft does not have the token.
+    /// Draft token of a target token that the draft guessed. Token 0 if the draft does not have it:
+    /// a draft whose logits are not numbers guesses any token, which the target then rejects.
     pub fn in_draft(&self, token: TokenId) -> TokenId {
         match self {
             Self::Same(_) => token,
-            Self::Intersection(both) => both.to_draft[token as usize][0],
+            Self::Intersection(both) => {
+                both.to_draft.get(token as usize).and_then(|tokens| tokens.first()).copied().unwrap_or(0)
+            }
         }
     }
 
@@ -243,6 +243,8 @@ mod tests {
         let aligned = vocabulary.align(&logits).unwrap();
         assert_eq!((aligned[261], aligned[262], aligned[b'a' as usize]), (262.0, f32::NEG_INFINITY, 97.0));
         assert_eq!(vocabulary.in_draft(261), 262);
+        // No token of the draft; logits that are not numbers lead there.
+        assert_eq!(vocabulary.in_draft(9999), 0);
         let Vocabulary::Intersection(both) = &vocabulary else { panic!() };
         assert!(both.is_guessed(261) && !both.is_guessed(262) && !both.is_guessed(9999));
         assert!(both.is_known(262) && !both.is_known(261) && !both.is_known(9999));

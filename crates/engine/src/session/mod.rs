@@ -348,7 +348,7 @@ impl Session {
     /// # Errors
     /// Errors of [`Form::tokens`].
     pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), messages, thinking)
+        self.form.tokens(self.tokenizer(), messages, thinking, self.context())
     }
 
     /// Generates a reply, see [`Decoder::reply`].

@@ -9,6 +9,9 @@ use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Sp
 
 use super::spellings;
 
+/// Bytes of text per token, roughly, for the size of a prompt that is not encoded.
+const BYTES_PER_TOKEN: usize = 4;
+
 /// Form of a prompt.
 pub enum Form {
     /// The text as it is, with special tokens, after the token that begins a text if the tokenizer
@@ -70,18 +73,19 @@ impl Form {
     }
 
     /// Tokens of that prompt. Only the template's own parts may contain special tokens, except in
-    /// raw form.
+    /// raw form. A text that is too long for a context of `context` tokens is not encoded.
     ///
     /// # Errors
-    /// Errors of the template and the tokenizer.
+    /// `Error::PromptTooLong`; errors of the template and the tokenizer.
     pub fn tokens(
         &self,
         tokenizer: &Tokenizer,
         messages: &[ChatMessage],
         thinking: Option<bool>,
+        context: usize,
     ) -> Result<Vec<TokenId>> {
         let Self::Chat(template) = self else {
-            return whole_text(tokenizer, &self.conversation(messages, thinking)?);
+            return whole_text(tokenizer, &self.conversation(messages, thinking)?, context);
         };
         let prompt = spellings::render(tokenizer, messages, |messages| opened(template, messages, thinking))?;
         if prompt.broken > 0 {
@@ -91,6 +95,7 @@ impl Form {
                 prompt.broken
             );
         }
+        check_length(tokenizer, &prompt.text, context)?;
         tokenizer.encode_around(&prompt.text, &prompt.plain)
     }
 }
@@ -115,14 +120,29 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
     Ok(template.render_with(&before, true, thinking)? + &channels::written(reply, thinking != Some(false)))
 }
 
-/// Tokens of a whole text, with the first token that the tokenizer adds and with special tokens.
+/// Tokens of a whole text, with the first token that the tokenizer adds and with special tokens. A
+/// text that is too long for a context of `context` tokens is not encoded.
 ///
 /// # Errors
-/// Errors of the tokenizer.
-pub fn whole_text(tokenizer: &Tokenizer, text: &str) -> Result<Vec<TokenId>> {
+/// `Error::PromptTooLong`; errors of the tokenizer.
+pub fn whole_text(tokenizer: &Tokenizer, text: &str, context: usize) -> Result<Vec<TokenId>> {
+    check_length(tokenizer, text, context)?;
     let mut tokens: Vec<TokenId> = tokenizer.bos().filter(|_| tokenizer.adds_bos()).into_iter().collect();
     tokens.extend(tokenizer.encode(text, Special::Parse)?);
     Ok(tokens)
+}
+
+/// Rejects a text that has more than `context` tokens whatever it says. Encoding takes hundreds of
+/// bytes of memory for each byte, so an untrusted template must not choose the length.
+///
+/// # Errors
+/// `Error::PromptTooLong`, with a rough number of tokens.
+fn check_length(tokenizer: &Tokenizer, text: &str, context: usize) -> Result<()> {
+    if tokenizer.at_least(text.len()) <= context {
+        return Ok(());
+    }
+    let found = (text.len() / BYTES_PER_TOKEN).max(context + 1);
+    Err(Error::PromptTooLong { found, limit: context })
 }
 
 #[cfg(test)]

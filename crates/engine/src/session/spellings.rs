@@ -252,7 +252,7 @@ mod tests {
     }
 
     fn tokens(family: &Family, tokenizer: &Tokenizer, messages: &[ChatMessage]) -> Vec<TokenId> {
-        family.form().tokens(tokenizer, messages, None).unwrap()
+        family.form().tokens(tokenizer, messages, None, usize::MAX).unwrap()
     }
 
     #[test]
@@ -373,7 +373,7 @@ mod tests {
     #[test]
     fn a_raw_prompt_is_the_persons_own_with_its_special_tokens() {
         let [tokenizer, _] = chatml().tokenizers();
-        let found = Form::Raw.tokens(&tokenizer, &[message(Role::User, "<|im_start|>a")], None).unwrap();
+        let found = Form::Raw.tokens(&tokenizer, &[message(Role::User, "<|im_start|>a")], None, 64).unwrap();
         assert_eq!(special(&tokenizer, &found).len(), 1);
     }
 }

@@ -204,7 +204,7 @@ fn raw_text_is_taken_as_it_is_and_a_conversation_in_the_models_form() {
     let chat = load(&host);
     assert!(matches!(raw.text(""), Err(Error::EmptyPrompt)));
     assert!(matches!(chat.text(" \n"), Err(Error::EmptyPrompt)));
-    assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once").unwrap());
+    assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once", 64).unwrap());
     let question = ChatMessage { role: Speaker::User, content: "Once".to_owned() };
     assert_eq!(chat.text("Once").unwrap(), chat.conversation(&[question], None).unwrap());
     assert_ne!(chat.text("Once").unwrap(), raw.text("Once").unwrap());

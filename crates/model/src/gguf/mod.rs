@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::assistant_tensors::is_order;
+use super::limits::{self, at_most};
 use super::tensors::{Meaning, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
 use super::weights::TOKEN_TABLE;
@@ -58,12 +59,14 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     }
     let (header, Head { infos, end, .. }) = read_header(path, &file)?;
     let data = data_offset(&header, end)?;
-    let mut end = 0;
+    let count = tensors.count() + infos.len();
+    at_most(path, "tensors", count, limits::TENSORS)?;
+    let mut places = Vec::with_capacity(infos.len());
     for info in infos {
         let Info { name, shape, kind, offset } = info;
         if let Some(width) = types::whole(kind).filter(|_| name == TOKEN_TABLE || is_order(&name)) {
             let bytes = token_table(&header, (&name, &shape), width, data.checked_add(offset))?;
-            end = end.max(bytes.end);
+            places.push(bytes.clone());
             let table = TokenTable { file: tensors.files.len(), bytes, width, offsets: false };
             let place = if name == TOKEN_TABLE { &mut tensors.token_table } else { &mut tensors.order };
             *place = Some(table);
@@ -81,7 +84,7 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
             let expected = format!("a shape for {name} that fits its type {}", format.name());
             return Err(header.bad(expected, format!("{shape:?}")));
         };
-        end = end.max(bytes.end);
+        places.push(bytes.clone());
         let (file, meaning) = (tensors.files.len(), Meaning::Themselves);
         let stored = Stored { format, shape, file, bytes, meaning, gathered: None };
         if tensors.stored.contains_key(&name) {
@@ -89,6 +92,11 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
         }
         tensors.stored.insert(name, stored);
     }
+    places.sort_by_key(|bytes| bytes.start);
+    if places.windows(2).any(|pair| pair[0].end > pair[1].start) {
+        return Err(bad(path, "tensors that do not overlap", "some that do".into(), DOWNLOAD_AGAIN));
+    }
+    let end = places.last().map_or(0, |last| last.end);
     if end > file.len() {
         let (expected, found) = (end as u64, file.len() as u64);
         return Err(Error::Incomplete { path: path.to_owned(), expected, found });
@@ -120,6 +128,14 @@ fn open_parts(any: &Header, count: u64) -> Result<(Header, Tensors)> {
     let stem = stem_of_part(&name, count).ok_or_else(|| {
         bad(path, &expected, format!("'{name}'"), "Restore the original names of the parts.")
     })?;
+    if count > limits::FILES {
+        return Err(bad(
+            path,
+            &format!("at most {} parts", limits::FILES),
+            count.to_string(),
+            CHOOSE_ANOTHER,
+        ));
+    }
     let mut tensors = Tensors::none(path);
     let mut first = None;
     for number in 0..count {
@@ -231,6 +247,9 @@ fn read_head(reader: &mut Reader<'_>) -> Read<Head> {
     // Magic and version.
     reader.take(8)?;
     let (tensors, values) = (reader.u64()?, reader.u64()?);
+    if tensors > limits::TENSORS as u64 || values > limits::KEYS {
+        return Err(format!("one with {values} keys and {tensors} tensors"));
+    }
     let values = read_values(reader, values)?;
     let mut infos = Vec::new();
     for _ in 0..tensors {

@@ -217,3 +217,33 @@ fn opening_four_gigabytes_takes_a_moment() {
     assert!(taken < Duration::from_millis(100), "{taken:?}");
     assert_eq!(source.describe().bytes, 4 << 30);
 }
+
+/// Bytes of the offset of the tensor `name` in a header.
+fn offset_of(bytes: &[u8], name: &str) -> std::ops::Range<usize> {
+    let at = bytes.windows(name.len()).position(|window| window == name.as_bytes()).unwrap() + name.len();
+    let dimensions = u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
+    let start = at + 4 + 8 * dimensions + 4;
+    start..start + 8
+}
+
+#[test]
+fn tensors_that_overlap_are_refused() {
+    let mut bytes = tiny_bytes();
+    let [norm, embedding] = ["output_norm.weight", "token_embd.weight"].map(|name| offset_of(&bytes, name));
+    let offset = bytes[embedding].to_vec();
+    bytes[norm].copy_from_slice(&offset);
+    let message = message_of_bytes(&bytes);
+    assert!(message.contains("expected tensors that do not overlap"), "{message}");
+}
+
+#[test]
+fn headers_with_more_keys_or_tensors_than_any_model_has_are_refused() {
+    for (tensors, keys) in [(0, 10_001_u64), (1_000_000, 0)] {
+        let mut bytes = b"GGUF\x03\0\0\0".to_vec();
+        bytes.extend([tensors, keys].map(u64::to_le_bytes).as_flattened());
+        bytes.resize(32 << 20, 0);
+        let message = message_of_bytes(&bytes);
+        let expected = format!("{keys} keys and {tensors} tensors");
+        assert!(message.contains(&expected), "{message}");
+    }
+}

@@ -62,3 +62,14 @@ fn lists_that_are_not_of_every_layer_are_refused_and_so_is_sharing_with_nobody()
         assert!(message.contains(expected), "{key}: {message}");
     }
 }
+
+#[test]
+fn more_experts_than_any_model_has_are_refused_before_any_tensor_is_looked_up() {
+    let message = refused("qwen3moe", "expert_count", Value::U32(1 << 20));
+    assert!(message.contains("at most 4096 experts in a layer, found 1048576"), "{message}");
+    let mut gguf = experts("qwen3moe");
+    gguf.set("qwen3moe.expert_count", Value::U32(4096));
+    gguf.set("qwen3moe.block_count", Value::U32(64));
+    let message = super::message(open(&gguf));
+    assert!(message.contains("at most 131072 experts in all layers, found 262144"), "{message}");
+}

@@ -17,6 +17,7 @@ use super::table::{Kind, Spelling, Table, byte_token};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
 use crate::folder::{Folder, read_document};
+use crate::limits;
 use crate::token::TokenId;
 
 /// Longest piece of a Unigram vocabulary, in bytes; the library looks for all pieces at every
@@ -122,6 +123,7 @@ fn checked(document: &Document) -> std::result::Result<(), String> {
     if dropout.is_some_and(|dropout| dropout != 0.0) {
         return Err("its dropout chooses tokens by chance".to_owned());
     }
+    super::whole::check(document.added_tokens.iter().map(|added| added.content.as_str()))?;
     normalizer::check(&document.normalizer)
 }
 
@@ -176,15 +178,19 @@ fn build(text: &[u8], document: &Document) -> std::result::Result<Built, String>
 
 /// Adds the tokens that only tokenizer_config.json lists, and checks the ids of all added tokens.
 fn add(library: &mut Built, document: &Document) -> std::result::Result<(), String> {
-    for added in &document.added_tokens {
-        if library.token_to_id(&added.content).is_none() {
-            let token = AddedToken::from(added.content.as_str(), added.special)
+    let new = document.added_tokens.iter().filter(|added| library.token_to_id(&added.content).is_none());
+    let new: Vec<AddedToken> = new
+        .map(|added| {
+            AddedToken::from(added.content.as_str(), added.special)
                 .lstrip(added.lstrip)
                 .rstrip(added.rstrip)
                 .single_word(added.single_word)
-                .normalized(added.normalized.unwrap_or(!added.special));
-            library.add_tokens([token]).map_err(|error| error.to_string())?;
-        }
+                .normalized(added.normalized.unwrap_or(!added.special))
+        })
+        .collect();
+    // At once, because the library builds its search tree again with each call.
+    library.add_tokens(new).map_err(|error| error.to_string())?;
+    for added in &document.added_tokens {
         match library.token_to_id(&added.content) {
             Some(id) if id == added.id && !added.content.is_empty() => {}
             found => {
@@ -222,7 +228,7 @@ fn tokenizer_path(folder: &Folder) -> PathBuf {
 }
 
 fn read(folder: &Folder) -> Result<Vec<u8>> {
-    read_document(&tokenizer_path(folder))?.ok_or_else(|| Error::Tokenizer {
+    read_document(&tokenizer_path(folder), limits::TOKENIZER)?.ok_or_else(|| Error::Tokenizer {
         path: folder.path.clone(),
         reason: "expected tokenizer.json in the folder, found none".into(),
     })
@@ -258,14 +264,9 @@ fn added_by_config(folder: &Folder) -> Result<Vec<Added>> {
 }
 
 fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
-    let by_text = |text: &str| {
-        let added = document.added_tokens.iter().find(|added| added.content == text)?;
-        Some(SpecialToken { id: added.id, text: added.content.clone() })
-    };
-    let by_id = |id: u64| {
-        let added = document.added_tokens.iter().find(|added| u64::from(added.id) == id)?;
-        Some(SpecialToken { id: added.id, text: added.content.clone() })
-    };
+    let token = |added: &Added| SpecialToken { id: added.id, text: added.content.clone() };
+    let by_text = |text: &str| document.added_tokens.iter().find(|added| added.content == text).map(token);
+    let by_id = |id: u64| document.added_tokens.iter().find(|added| u64::from(added.id) == id).map(token);
     // A token is given as its text, or as an object with the text in `content`.
     let named = |key: &str| {
         [&folder.tokenizer_config, &folder.special_tokens_map].into_iter().find_map(|document| {
@@ -286,7 +287,7 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
             Json::Array(ids) => ids.as_slice(),
             id => std::slice::from_ref(id),
         };
-        for id in ids.iter().filter_map(Json::as_u64) {
+        for id in ids.iter().filter_map(Json::as_u64).take(limits::ENDS) {
             // A token that ends a reply counts even if it is not an added token.
             let unnamed = || SpecialToken { id: id as TokenId, text: format!("token {id}") };
             special.add_end(by_id(id).unwrap_or_else(unnamed));

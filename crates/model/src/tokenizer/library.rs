@@ -1,6 +1,7 @@
 //! Encoding with the `tokenizers` library: byte-level BPE, and tokenizer.json files. Panics that an
 //! untrusted document provokes become errors.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,6 +78,27 @@ impl Library {
             parts.tokenize(|word| tokenizer.get_model().tokenize(word.get()))?;
             parts.into_encoding(None, 0, OffsetType::None)
         })
+    }
+
+    /// Returns whether normalising `text` spells a token that `text` itself does not. The library
+    /// looks for some tokens after normalising, where full-width letters may have become ASCII.
+    pub fn normalises_to_tokens(&self, text: &str) -> bool {
+        let tokenizer = self.tokenizer();
+        let Some(normalizer) = tokenizer.get_normalizer() else { return false };
+        let mut normalised = NormalizedString::from(text);
+        // A damaged document may make the library panic; its text then is encoded part by part.
+        let done = catch_unwind(AssertUnwindSafe(|| normalizer.normalize(&mut normalised)));
+        if !matches!(done, Ok(Ok(()))) {
+            return true;
+        }
+        let mut counts = HashMap::<TokenId, isize>::new();
+        for (text, by) in [(text, 1), (normalised.get(), -1)] {
+            let stretches = self.whole.stretches(text, |_, mark| !mark.ordinary);
+            for id in stretches.into_iter().filter_map(|(_, id)| id) {
+                *counts.entry(id).or_default() += by;
+            }
+        }
+        counts.into_values().any(|count| count < 0)
     }
 
     fn stretches(

@@ -50,6 +50,8 @@ pub struct Tokenizer {
     table: Table,
     special: SpecialTokens,
     ends: Vec<TokenId>,
+    /// Bytes of the longest text that one token stands for.
+    longest: usize,
     /// True if encoding prepends a space, which decoding removes.
     strips_leading_space: bool,
 }
@@ -68,7 +70,14 @@ impl Tokenizer {
         strips_leading_space: bool,
     ) -> Self {
         let ends = special.ends.iter().map(|token| token.id).collect();
-        Self { path, encoder, table, special, ends, strips_leading_space }
+        let bytes = |token| table.bytes(token).len().max(table.piece(token).len());
+        let longest = (0..table.len() as TokenId).map(bytes).max().unwrap_or(1).max(1);
+        Self { path, encoder, table, special, ends, longest, strips_leading_space }
+    }
+
+    /// Fewest tokens that a text of `bytes` bytes can have, without encoding it.
+    pub fn at_least(&self, bytes: usize) -> usize {
+        bytes.div_ceil(self.longest)
     }
 
     /// Encodes `text`, without adding tokens.
@@ -97,7 +106,11 @@ impl Tokenizer {
             hides.set(hides.get() || !is_read(plain, &range, mark));
             true
         });
-        if !hides.get() {
+        let forged = match &self.encoder {
+            Encoder::SentencePiece(_) => false,
+            Encoder::Library(library) => library.normalises_to_tokens(text),
+        };
+        if !hides.get() && !forged {
             return self.encode(text, Special::Parse);
         }
         match &self.encoder {

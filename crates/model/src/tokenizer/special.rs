@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use crate::limits;
 use crate::token::TokenId;
 
 /// Control tokens that end a turn or a text in some family. Files often name only one of theirs.
@@ -48,9 +49,9 @@ pub struct SpecialTokens {
 }
 
 impl SpecialTokens {
-    /// Adds a token that ends a reply, once.
+    /// Adds a token that ends a reply, once. Ignores more than [`limits::ENDS`].
     pub(super) fn add_end(&mut self, token: SpecialToken) {
-        if self.ends.iter().all(|known| known.id != token.id) {
+        if self.ends.len() < limits::ENDS && self.ends.iter().all(|known| known.id != token.id) {
             self.ends.push(token);
         }
     }

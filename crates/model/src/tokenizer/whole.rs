@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::table::Kind;
+use crate::limits;
 use crate::token::TokenId;
 
 /// Names of HTML tags among Gemma's added tokens. These count as ordinary text, like white space,
@@ -75,6 +76,25 @@ pub(super) struct Whole {
     marks: HashMap<u8, Vec<Mark>>,
     /// Length of the longest token in bytes.
     longest: usize,
+}
+
+/// Checks that no more than [`limits::WHOLE_TOKENS`] of `texts` begin with the same byte, since all
+/// of these are compared at each place of a text.
+///
+/// # Errors
+/// The reason to reject the tokens.
+pub(super) fn check<'a>(texts: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let mut counts = [0; 256];
+    for first in texts.filter_map(|text| text.bytes().next()) {
+        counts[usize::from(first)] += 1;
+    }
+    match counts.into_iter().max().filter(|&most| most > limits::WHOLE_TOKENS) {
+        Some(most) => Err(format!(
+            "expected at most {} added tokens that begin alike, found {most}",
+            limits::WHOLE_TOKENS
+        )),
+        None => Ok(()),
+    }
 }
 
 impl Whole {

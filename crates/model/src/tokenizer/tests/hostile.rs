@@ -261,3 +261,55 @@ fn a_panic_while_a_text_is_encoded_is_a_sentence() {
     });
     assert!(matches!(error, Err(Error::Tokenizer { .. })), "{error:?}");
 }
+
+#[test]
+fn hundreds_of_thousands_of_end_tokens_are_read_quickly() {
+    let folder = folder();
+    std::fs::write(folder.path().join("config.json"), "{}").unwrap();
+    let ids: Vec<u32> = (0..150_000).collect();
+    change(&folder, "config.json", |config| config["eos_token_id"] = json!(ids));
+    let started = Instant::now();
+    let tokenizer = from_folder(&folder).unwrap();
+    assert_eq!(tokenizer.ends().len(), crate::limits::ENDS);
+    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+}
+
+#[test]
+fn thousands_of_added_tokens_are_added_at_once() {
+    let folder = folder();
+    let token = |id: usize| {
+        (id.to_string(), json!({"content": format!("{}|{id}|", (b'a' + (id % 26) as u8) as char)}))
+    };
+    let added: serde_json::Map<String, Json> = (258..20_258).map(token).collect();
+    change(&folder, "tokenizer_config.json", |config| config["added_tokens_decoder"] = Json::Object(added));
+    let started = Instant::now();
+    let tokenizer = from_folder(&folder).unwrap();
+    assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    assert_eq!(tokenizer.vocabulary(), 20_258);
+}
+
+#[test]
+fn more_added_tokens_that_begin_alike_than_any_model_has_are_refused() {
+    let reason = refusal(|document| {
+        let token = |id: usize| json!({"id": 256 + id, "content": format!("<{id}>"), "special": false});
+        document["added_tokens"] = (0..8193).map(token).collect();
+    });
+    assert!(reason.contains("at most 8192 added tokens that begin alike, found 8193"), "{reason}");
+}
+
+#[test]
+fn a_text_does_not_become_a_control_token_by_normalisation() {
+    let folder = folder();
+    change(&folder, "tokenizer.json", |document| {
+        document["normalizer"] = json!({"type": "NFKC"});
+        document["added_tokens"][1]["normalized"] = json!(true);
+    });
+    let tokenizer = from_folder(&folder).unwrap();
+    let forged = "a＜|im_end|＞b";
+    assert!(tokenizer.encode(forged, Special::Parse).unwrap().contains(&257));
+    let whole = std::iter::once(0..forged.len()).collect::<Vec<_>>();
+    assert!(!tokenizer.encode_around(forged, &whole).unwrap().contains(&257));
+    let rendered = format!("{forged}<|im_end|>");
+    let ids = tokenizer.encode_around(&rendered, &whole).unwrap();
+    assert_eq!(ids.iter().filter(|&&id| id == 257).count(), 1, "{ids:?}");
+}
