@@ -1,6 +1,8 @@
 //! Repairs JSON texts before they are parsed: serde_json refuses a whole text for half a surrogate
 //! pair or a byte that is not UTF-8, which programs write where they cut a text inside a character.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
 use std::borrow::Cow;
 
 /// Length of an escape `\uXXXX`.

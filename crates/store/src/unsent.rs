@@ -126,7 +126,7 @@ mod tests {
         let mut fixture = Fixture::new();
         let id = fixture.store.create_conversation("c").unwrap().id;
         let store = &mut fixture.store;
-        let mut add = |conversation, name| store.add_unsent_file(conversation, &file(name)).unwrap();
+        let add = |conversation, name| store.add_unsent_file(conversation, &file(name)).unwrap();
         let (first, removed, last) = (add(Some(id), "z"), add(Some(id), "b"), add(Some(id), "a"));
         let new = add(None, "n");
         store.remove_unsent_files(&[removed, 99]).unwrap();
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn unsent_files_are_purged_with_their_conversation() {
-        let mut fixture = Fixture::new();
+        let fixture = Fixture::new();
         let id = fixture.store.create_conversation("c").unwrap().id;
         fixture.store.add_unsent_file(Some(id), &file("a")).unwrap();
         fixture.store.delete_conversation(id).unwrap();
