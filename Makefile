@@ -81,10 +81,10 @@ quick: setup-tests $(PAGE) ## run the unit tests of all crates and of the page (
 DEVICE := cpu
 FEATURES :=
 test-tensors: setup-tests $(PAGE) ## run the engine's tests on tensors, as on GPUs (several minutes)
-	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: trial:: safetensors:: tensors::
+	FORETOKEN_TEST_DEVICE=$(DEVICE) cargo test $(CARGO_ALL) $(FEATURES) --test integration -- $(if $(filter cpu,$(DEVICE)),,--test-threads=1) lossless:: evaluation:: safetensors:: tensors::
 
 test-gpu: setup-tests $(PAGE) ## run the engine's tests on the GPU engine, without a GPU on a software renderer (an hour)
-	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: --skip what_a_pass_reads
+	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: --skip bytes_per_pass
 	cargo test $(CARGO_ALL) --test gpu
 
 # The package is another project's and changes with OpenAI's own service, so it is no part of `make test`.

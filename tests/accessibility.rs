@@ -1,4 +1,4 @@
-//! What axe finds in the real window, where text has colours and everything has a place, in both themes.
+//! axe findings in the real window, where text has its colours and layout, in both themes.
 #![cfg(target_os = "linux")]
 
 use foretoken_tests::repository;
@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::e2e::always_drafting;
 
-/// A screen, and how one gets there: what is clicked, one after the other, in a window that shows a conversation.
+/// A screen, and the elements to click, in order, to get there from a window that shows a
+/// conversation.
 pub const SCREENS: [(&str, &[&str]); 10] = [
     ("a conversation", &[]),
     ("the palette", &["palette-open"]),
@@ -21,11 +22,12 @@ pub const SCREENS: [(&str, &[&str]); 10] = [
     ("the arena", &["arena-open"]),
 ];
 
-/// What axe calls serious or critical, a line for each element.
+/// Serious and critical findings of axe, one line per element.
 async fn findings(window: &Window) -> Vec<String> {
     let axe = std::fs::read_to_string(repository().join("ui/node_modules/axe-core/axe.min.js")).unwrap();
     window.page.execute(&axe, vec![]).await.unwrap();
-    // Below the window's edge axe takes the labels of a fixed dialog for hidden, so it is asked again where they are.
+    // axe treats the labels of a fixed dialog as hidden where they are below the window's edge, so
+    // it checks them again where they are.
     let script = "const done = arguments[0];
         const scrolledTo = async ({ id, nodes }) => {
             if (id !== 'label-title-only') return { id, nodes };
@@ -58,7 +60,7 @@ async fn change_theme(window: &Window, theme: &str) {
     wait_for_theme(window, if theme == "dark" { "dark" } else { "light" }).await;
 }
 
-/// Until the page has a theme, and with it what the system draws: WebKit tells the page which one GTK has.
+/// Waits until the page has the theme and the system's colours: WebKit passes on GTK's theme.
 async fn wait_for_theme(window: &Window, theme: &str) {
     let script = "const system = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
         return [document.documentElement.dataset.theme, system];";
@@ -99,7 +101,7 @@ async fn axe_finds_nothing_grave_on_any_screen_in_either_theme() {
             for name in clicks {
                 window.click(name).await;
             }
-            // What fades in has to be there: half of it has half the contrast.
+            // Fading elements must have ended: at half opacity they have half the contrast.
             tokio::time::sleep(std::time::Duration::from_millis(400)).await;
             let found = findings(&window).await;
             assert!(found.is_empty(), "{screen}, {theme}: {found:#?}");

@@ -1,4 +1,4 @@
-//! Animated pictures of the window, as APNG files, which browsers and GitHub play.
+//! Animated screenshots of the window, as APNG files, which browsers and GitHub play.
 
 use std::path::Path;
 
@@ -6,11 +6,12 @@ use png::{BitDepth, BlendOp, ColorType, Encoder};
 
 use crate::picture::opaque;
 
-/// An animation that repeats forever. Frames keep only the pixels that differ from the frame before.
+/// An animation that repeats forever. Frames store only the pixels that differ from the previous
+/// frame.
 #[derive(Default)]
 pub struct Animation {
     size: (u32, u32),
-    /// Last frame as red, green, blue and opacity.
+    /// Last frame as RGBA.
     last: Vec<u8>,
     frames: Vec<Frame>,
 }

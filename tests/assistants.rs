@@ -1,5 +1,6 @@
-//! Gemma 4's assistants: what they attend to and how they score is as transformers has it, from both formats; a tree costs
-//! them nothing; what they hear is what a fresh start would have them hear; and no text depends on them.
+//! Gemma 4's assistants: attention and scores equal those of transformers in both formats. A tree
+//! costs no extra passes, observed states do not depend on history, and no text depends on the
+//! assistant.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -26,14 +27,14 @@ use foretoken_tests::{RandomAssistant, RandomFamily, family, loaded};
 use crate::invariance::difference;
 use crate::replay::{assert_changes_no_text, assert_drafts_for, replay};
 
-/// How far apart rows may be since the CPU keeps keys and values in half precision.
+/// Largest difference of rows, because the CPU stores keys and values in half precision.
 const IN_HALVES: f32 = 3e-3;
 
-/// Tokens of the text that is heard, and steps after it.
+/// Tokens of the observed text, and steps after it.
 const TOKENS: usize = 24;
 const STEPS: usize = 3;
 
-/// Small targets: one whose layers share caches, and one with experts whose values are keys.
+/// Small targets: one whose layers share KV caches, and one with experts whose values are its keys.
 const TARGETS: [&str; 2] = ["gemma4", "gemma4 with experts"];
 
 fn text() -> Vec<TokenId> {
@@ -58,13 +59,13 @@ fn drafter(target: &ModelSource, assistant: &ModelSource) -> HeadDrafter {
     HeadDrafter::new(&source, loaded(&source), target.tokenizer().unwrap().ends()).unwrap()
 }
 
-/// What an assistant reads of a target: its last states, and the keys and values of two layers.
+/// Inputs of an assistant from its target: the last states, and keys and values of two layers.
 fn taps(assistant: &ModelSource) -> Taps {
     let assistant = assistant.config().unwrap().assistant().unwrap();
     Taps { last: true, cached: assistant.sees.clone(), ..Taps::default() }
 }
 
-/// Of every token of `text` what `taps` name.
+/// Tapped features of every token of `text`, and their width.
 fn features(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> (Vec<f32>, usize) {
     target.truncate(0);
     let tree = TokenTree::chain(text.iter().copied());
@@ -73,14 +74,15 @@ fn features(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> (Vec<f32>,
     (features.numbers().to_vec(), features.width())
 }
 
-/// Lets an assistant hear these rows of tokens of the target's, and nothing before.
-fn listen(assistant: &mut dyn Model, text: &[TokenId], rows: Features<'_>) {
+/// Passes these rows of the target's features to an assistant, whose cache is empty.
+fn observe(assistant: &mut dyn Model, text: &[TokenId], rows: Features<'_>) {
     assistant.truncate(0);
     let tree = TokenTree::chain(text.iter().copied());
     drop(assistant.run(&tree, &Want::nothing().head_input(HeadInput::Target(rows))).unwrap());
 }
 
-/// The scores after each of `path`, tokens that follow what was heard; `state` is that of the last of these.
+/// Scores after each token of `path`, which follows the observed text; `state` is the last state of
+/// that text.
 fn steps(assistant: &mut dyn Model, path: &[TokenId], state: &[f32]) -> Vec<Vec<f32>> {
     let (own, mut state, mut rows) = (own(), state.to_vec(), Vec::new());
     let mut tree = TokenTree::chain([path[0]]);
@@ -99,7 +101,7 @@ fn steps(assistant: &mut dyn Model, path: &[TokenId], state: &[f32]) -> Vec<Vec<
 }
 
 #[test]
-fn scores_are_those_of_transformers() {
+fn assistant_scores_equal_those_of_transformers() {
     let folder = tempfile::tempdir().unwrap();
     let (goldens, text) = (goldens(), text());
     for label in TARGETS {
@@ -111,7 +113,7 @@ fn scores_are_those_of_transformers() {
             for source in [assistant.folder(folder.path()), assistant.gguf(folder.path(), GgmlDType::F32)] {
                 let source = source.unwrap().for_target(&target).unwrap();
                 if source.path().extension().is_some() && clustered {
-                    // What a GGUF file does not say is how many clusters are looked at.
+                    // GGUF files do not store the number of nearest clusters.
                     assert_eq!(source.config().unwrap().assistant().unwrap().clusters.unwrap().nearest, 20);
                     continue;
                 }
@@ -120,7 +122,7 @@ fn scores_are_those_of_transformers() {
                     [(exactly, 1e-4), ([loaded(&target), loaded(&source)], IN_HALVES)]
                 {
                     let (rows, width) = features(target.as_mut(), &text[..TOKENS], &taps(&source));
-                    listen(head.as_mut(), &text[..TOKENS], Features::new(&rows, width));
+                    observe(head.as_mut(), &text[..TOKENS], Features::new(&rows, width));
                     let state = &rows[(TOKENS - 1) * width..][..256];
                     for _ in 0..2 {
                         let found = difference(&steps(head.as_mut(), &text[TOKENS..], state), &golden);
@@ -133,7 +135,7 @@ fn scores_are_those_of_transformers() {
 }
 
 #[test]
-fn what_is_attended_to_is_what_transformers_hands_over() {
+fn attended_keys_and_values_equal_those_of_transformers() {
     let folder = tempfile::tempdir().unwrap();
     let (goldens, text) = (goldens(), text());
     for (label, expected) in TARGETS.into_iter().zip([[3, 2], [3, 2]]) {
@@ -152,7 +154,7 @@ fn what_is_attended_to_is_what_transformers_hands_over() {
 }
 
 #[test]
-fn of_clusters_all_or_nearly_all_are_as_good_as_no_clusters() {
+fn all_or_nearly_all_clusters_equal_none() {
     let folder = tempfile::tempdir().unwrap();
     let target = family("gemma4").folder(folder.path(), DType::F32);
     let text = text();
@@ -162,7 +164,7 @@ fn of_clusters_all_or_nearly_all_are_as_good_as_no_clusters() {
         let source = assistant.folder(folder.path()).unwrap().for_target(&target).unwrap();
         let (rows, width) = features(loaded(&target).as_mut(), &text[..TOKENS], &taps(&source));
         let mut head = loaded(&source);
-        listen(head.as_mut(), &text[..TOKENS], Features::new(&rows, width));
+        observe(head.as_mut(), &text[..TOKENS], Features::new(&rows, width));
         steps(head.as_mut(), &text[TOKENS..], &rows[(TOKENS - 1) * width..][..256])
     };
     let (dense, all, some) = (rows_of(None), rows_of(Some(20)), rows_of(Some(19)));
@@ -183,7 +185,7 @@ fn best_two(scores: &[f32]) -> Vec<TokenId> {
 }
 
 #[test]
-fn in_a_tree_each_guess_goes_on_from_the_one_it_follows() {
+fn each_guess_of_a_tree_continues_from_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     for (label, clustered) in [(TARGETS[0], true), (TARGETS[1], false)] {
         let target = family(label).gguf(folder.path(), GgmlDType::F32);
@@ -198,10 +200,10 @@ fn in_a_tree_each_guess_goes_on_from_the_one_it_follows() {
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
         let guesses = head.draft(&text.into(), &request, &mut sampler).unwrap().guesses;
         assert_eq!((guesses.len(), shape.depth()), (14, 3), "two guesses after each");
-        let (heard, last) = (&text[..TOKENS - 1], text[TOKENS - 1]);
-        let (rows, width) = features(model.as_mut(), heard, head.taps().unwrap());
-        listen(alone.as_mut(), heard, Features::new(&rows, width));
-        let state = &rows[(heard.len() - 1) * width..][..256];
+        let (observed, last) = (&text[..TOKENS - 1], text[TOKENS - 1]);
+        let (rows, width) = features(model.as_mut(), observed, head.taps().unwrap());
+        observe(alone.as_mut(), observed, Features::new(&rows, width));
+        let state = &rows[(observed.len() - 1) * width..][..256];
         let mut different = HashSet::new();
         for parent in [None].into_iter().chain((0..guesses.len()).map(Some)) {
             let children = guesses.iter().filter(|guess| guess.parent == parent).map(|guess| guess.token);
@@ -218,7 +220,7 @@ fn in_a_tree_each_guess_goes_on_from_the_one_it_follows() {
 }
 
 #[test]
-fn whatever_was_heard_before_an_assistant_drafts_what_it_would_from_a_fresh_start() {
+fn an_assistant_drafts_as_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
     for (label, clustered) in [(TARGETS[0], true), (TARGETS[1], false)] {
         let target = family(label).gguf(folder.path(), GgmlDType::Q8_0);
@@ -229,7 +231,7 @@ fn whatever_was_heard_before_an_assistant_drafts_what_it_would_from_a_fresh_star
 }
 
 #[test]
-fn an_assistant_that_guesses_at_random_changes_no_text() {
+fn a_random_assistant_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
     for (label, clustered) in [(TARGETS[0], true), (TARGETS[1], false)] {
         let target = family(label).gguf(folder.path(), GgmlDType::Q8_0);
@@ -269,7 +271,7 @@ fn a_session_drafts_with_an_assistants_file() {
     }
 }
 
-/// What is said of an assistant of the small Gemma 4 that was changed, in both formats.
+/// Errors for an assistant of the small Gemma 4 after `change`, in both formats.
 fn refused(target: &ModelSource, change: impl Fn(&mut RandomAssistant)) -> Vec<Error> {
     let folder = tempfile::tempdir().unwrap();
     let mut assistant = RandomAssistant::new(&family("gemma4"), true);
@@ -290,11 +292,11 @@ fn assert_said(errors: &[Error], said: &str) {
 }
 
 #[test]
-fn an_assistant_for_another_target_is_refused() {
+fn an_assistant_for_another_target_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let target = |family: &RandomFamily| family.folder(folder.path(), DType::F32);
     let gemma = target(&family("gemma4"));
-    // Tensors are of the shapes that the config says, so that it is the target that is another.
+    // Tensors have the shapes of the config, so that only the target differs.
     let redrawn = |target: &RandomFamily| {
         let other = RandomAssistant::new(target, true);
         move |assistant: &mut RandomAssistant| *assistant = other.clone()
@@ -336,7 +338,7 @@ fn an_assistant_for_another_target_is_refused() {
 }
 
 #[test]
-fn an_assistant_that_lacks_something_or_has_it_otherwise_is_refused() {
+fn an_assistant_with_missing_or_unexpected_parts_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let target = family("gemma4").folder(folder.path(), DType::F32);
     let whole = RandomAssistant::new(&family("gemma4"), true);
@@ -377,7 +379,7 @@ fn an_assistant_that_lacks_something_or_has_it_otherwise_is_refused() {
 }
 
 #[test]
-fn numbers_that_no_assistant_has_are_refused() {
+fn impossible_assistant_sizes_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let said = |key: &str, value: serde_json::Value, inner: bool| {
         let mut assistant = RandomAssistant::new(&family("gemma4"), true);

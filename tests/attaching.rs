@@ -1,4 +1,5 @@
-//! Files that are attached in the real window: what its own web view makes of them, and what the model reads.
+//! Attached files in the real window: their text as the web view extracts it, and as the model
+//! reads it.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::json;
 
 use crate::e2e::always_drafting;
 
-/// A PDF with one page, on which this stands.
+/// A PDF with one page that shows `words`.
 fn pdf(words: &str) -> String {
     let content = format!("BT /F1 12 Tf 20 700 Td ({words}) Tj ET");
     let objects = [
@@ -40,7 +41,7 @@ async fn attach(window: &Window, path: &Path) {
     window.find_hidden("attach").await.send_keys(path.to_str().unwrap()).await.unwrap();
 }
 
-/// Files that wait with their size in tokens.
+/// Attached files in the composer, with their size in tokens.
 async fn counted(window: &Window) -> usize {
     let mut counted = 0;
     for chip in window.all("[data-testid='attachment']").await {
@@ -93,6 +94,6 @@ async fn attached_files_are_read_by_the_page_counted_by_the_shell_and_seen_by_th
             serde_json::from_str(messages[at].summary.as_deref().unwrap()).unwrap();
         summary["prompt_tokens"].as_u64().unwrap()
     };
-    // Eight lines of code and a sentence, which no tokenizer has in fewer.
+    // Eight lines of code and a sentence: no tokenizer needs fewer tokens.
     assert!(read(3) > 2 * read(1) + 60, "{} after {}", read(3), read(1));
 }

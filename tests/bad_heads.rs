@@ -1,5 +1,5 @@
-//! Draft heads that were made for another target, or are damaged: each is refused by a sentence, and none brings
-//! anything down.
+//! Draft heads that are damaged or made for another target: each is rejected with a message and
+//! none crashes.
 
 use std::path::Path;
 
@@ -16,8 +16,7 @@ fn opened(head: Result<ModelSource>, target: &ModelSource) -> Result<HeadDrafter
     HeadDrafter::new(&head, load(&head, &foretoken_forward::device::Device::Cpu)?, &[])
 }
 
-/// What is said of a head that was made for a target with `config` and changed afterwards, in the forms in which such
-/// are published.
+/// Errors for a head for a target with `config` after `change`, in all published formats.
 fn refused(config: &ModelConfig, change: impl Fn(&mut RandomHead)) -> Vec<Error> {
     let folder = tempfile::tempdir().unwrap();
     let target = family("llama").folder(folder.path(), DType::F32);
@@ -48,7 +47,7 @@ fn assert_said(errors: &[Error], said: &str) {
 }
 
 #[test]
-fn a_head_for_another_target_is_refused() {
+fn a_head_for_another_target_is_rejected() {
     let fitting = config();
     let wider = ModelConfig { hidden: fitting.hidden + 64, ..fitting.clone() };
     let more_tokens = ModelConfig { vocabulary: fitting.vocabulary + 1, ..fitting.clone() };
@@ -62,7 +61,7 @@ fn a_head_for_another_target_is_refused() {
 }
 
 #[test]
-fn tokens_that_the_target_has_not_or_that_come_twice_are_refused() {
+fn unknown_or_repeated_tokens_of_a_head_are_rejected() {
     let fitting = config();
     for (row, token, said) in
         [(105, 320, "320"), (105, u32::MAX, "4294967295"), (7, 20, "20 before 20"), (7, 2, "20 before 2")]
@@ -73,12 +72,12 @@ fn tokens_that_the_target_has_not_or_that_come_twice_are_refused() {
 }
 
 #[test]
-fn a_head_without_a_tensor_is_refused() {
+fn a_head_without_a_tensor_is_rejected() {
     let fitting = config();
     let names: Vec<String> = RandomHead::new(&fitting, Flags::default()).tensors.into_keys().collect();
     for name in names.iter().filter(|name| *name != "embed_tokens.weight") {
         let errors = refused(&fitting, |head| drop(head.tensors.remove(name)));
-        // An output matrix would be the target's, which has a row for every token.
+        // The output matrix would be the target's, which has a row for every token.
         let is_output = |error: &Error| matches!(error, Error::OtherTarget(_)) && name == "lm_head.weight";
         assert!(
             errors.iter().all(|error| is_output(error) || matches!(error, Error::BadModel { .. })),
@@ -87,7 +86,7 @@ fn a_head_without_a_tensor_is_refused() {
     }
 }
 
-/// Changes the numbers of a tensor, and its shape.
+/// Changes the values and the shape of a tensor.
 fn change(head: &mut RandomHead, name: &str, change: impl Fn(&mut Vec<f32>, &mut Vec<usize>)) {
     let tensor = head.tensors.get_mut(name).unwrap();
     let mut shape = tensor.dims().to_vec();
@@ -97,11 +96,11 @@ fn change(head: &mut RandomHead, name: &str, change: impl Fn(&mut Vec<f32>, &mut
 }
 
 #[test]
-fn tensors_of_other_shapes_and_of_no_numbers_are_refused() {
+fn tensors_with_wrong_shapes_or_nan_are_rejected() {
     let fitting = config();
     let names: Vec<String> = RandomHead::new(&fitting, Flags::default()).tensors.into_keys().collect();
     for name in &names {
-        // A matrix on its side, a vector that is too short.
+        // A transposed matrix, or a vector that is too short.
         let other = |numbers: &mut Vec<f32>, shape: &mut Vec<usize>| match &mut shape[..] {
             [length] => {
                 *length -= 1;
@@ -122,7 +121,7 @@ fn tensors_of_other_shapes_and_of_no_numbers_are_refused() {
 }
 
 #[test]
-fn states_of_too_few_or_unordered_layers_are_refused() {
+fn too_few_or_unordered_target_layers_are_rejected() {
     for entering in [vec![], vec![1, 2], vec![0, 1, 2, 3], vec![2, 1, 0], vec![1, 1, 2]] {
         let errors = refused(&config(), |head| head.entering.clone_from(&entering));
         assert!(

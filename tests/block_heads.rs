@@ -1,6 +1,6 @@
-//! Draft heads that guess blocks (DFlash, DFlash 2, DSpark): their rows are those of implementations nobody here wrote,
-//! from every form in which they are published; what they hear is what a fresh start would have them hear; and no text
-//! depends on them.
+//! Draft heads that draft blocks (DFlash, DFlash 2, DSpark): rows equal those of reference
+//! implementations in every published format. Observed states do not depend on history, and no text
+//! depends on the head.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -28,17 +28,17 @@ use serde_json::json;
 
 use crate::replay::{assert_drafts_like_new, replay};
 
-/// How far apart rows may be since the CPU keeps keys and values in half precision.
+/// Largest difference of rows, because the CPU stores keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
 
-/// Tokens of the text that a block follows.
+/// Tokens of the text before a block.
 const TEXT: usize = 17;
 
 fn tokens() -> Vec<TokenId> {
     (0..TEXT as TokenId + BLOCK_ROWS as TokenId).map(|i| 8 + i * 97 % 300).collect()
 }
 
-/// The family's small Llama as a target, and a head for it.
+/// The small Llama family as a target, and a head for it.
 fn pair(folder: &Path, kind: BlockKind) -> (ModelSource, RandomBlockHead) {
     let target = family("llama").folder(folder, DType::F32);
     let head = RandomBlockHead::new(target.config().unwrap(), kind);
@@ -53,14 +53,14 @@ fn on_tensors(source: &ModelSource) -> Box<dyn Model> {
     Box::new(TensorModel::exact(source, &Device::Cpu).unwrap())
 }
 
-/// The scores of a block of `rows` after a text, with made-up states of a target, each given the token of the text
-/// before it; and what the head's confidence is of each.
+/// Scores of a block of `rows` after a text with random states of a target, each given the token
+/// before it, and the head's confidence in each.
 fn block(head: &mut dyn Model, kind: BlockKind, rows: usize) -> (Vec<Vec<f32>>, Vec<Option<f32>>) {
     head.truncate(0);
     let tokens = tokens();
     let width = head.config().draft_head.as_ref().unwrap().states();
     let states = made_up("states", TEXT * width);
-    // In two parts, as texts come.
+    // In two parts, as the parts of a prompt arrive.
     for (from, to) in [(0, 5), (5, TEXT)] {
         let head_input = HeadInput::Target(Features::new(&states[from * width..to * width], width));
         let tree = TokenTree::chain(tokens[from..to].iter().copied());
@@ -81,7 +81,7 @@ fn block(head: &mut dyn Model, kind: BlockKind, rows: usize) -> (Vec<Vec<f32>>, 
 
 fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
     let pairs = || found.iter().flatten().zip(expected.iter().flatten());
-    // What cannot be guessed cannot be guessed in either.
+    // Excluded tokens are the same in both.
     assert!(pairs().all(|(a, b)| a.is_finite() == b.is_finite()), "other candidates");
     let squares = |of: fn((&f32, &f32)) -> f32| {
         pairs().filter(|(a, _)| a.is_finite()).map(of).map(|x| x * x).sum::<f32>().sqrt()
@@ -90,7 +90,7 @@ fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
 }
 
 #[test]
-fn the_forms_in_which_block_heads_are_published_are_one_head() {
+fn all_published_formats_of_a_block_head_give_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
     for kind in BlockKind::ALL {
         let (target, head) = pair(folder.path(), kind);
@@ -119,7 +119,7 @@ fn the_forms_in_which_block_heads_are_published_are_one_head() {
     }
 }
 
-/// The rows of `tests/goldens/block_heads.safetensors`.
+/// Rows of `tests/goldens/block_heads.safetensors`.
 fn golden(name: &str) -> Option<Vec<Vec<f32>>> {
     let path = repository().join("tests/goldens/block_heads.safetensors");
     let tensors = candle_core::safetensors::load(path, &Device::Cpu).unwrap();
@@ -128,7 +128,7 @@ fn golden(name: &str) -> Option<Vec<Vec<f32>>> {
 }
 
 #[test]
-fn rows_of_block_heads_are_those_of_speculators_own_models() {
+fn block_head_rows_equal_those_of_speculators() {
     let folder = tempfile::tempdir().unwrap();
     for kind in BlockKind::ALL {
         let (target, head) = pair(folder.path(), kind);
@@ -151,7 +151,7 @@ fn rows_of_block_heads_are_those_of_speculators_own_models() {
     }
 }
 
-/// A head for the starter's target.
+/// A head for the starter target.
 fn starter_source(folder: &Path, kind: BlockKind) -> ModelSource {
     let target = starter_target();
     let mut head = RandomBlockHead::new(target.config().unwrap(), kind);
@@ -172,7 +172,7 @@ fn coupled() -> Sampling {
 }
 
 #[test]
-fn a_block_head_that_guesses_at_random_changes_no_text() {
+fn a_random_block_head_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
     let mut decoder = decoder(&starter_target());
     for sampling in [Sampling::greedy(), coupled(), Sampling { repetition_penalty: 1.2, ..coupled() }] {
@@ -205,7 +205,7 @@ fn a_block_head_that_guesses_at_random_changes_no_text() {
 }
 
 #[test]
-fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
+fn a_drawn_block_position_is_scored_by_the_token_drawn_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let sampling = Sampling { temperature: 1.5, ..Sampling::default() };
     let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
@@ -213,7 +213,7 @@ fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
         let mut target = loaded(&starter_target());
         let mut head = starter_head(folder.path(), kind);
         replay(target.as_mut(), head.as_mut(), &context);
-        // The same head, asked for the rows themselves.
+        // The same head, with the rows requested.
         let source = starter_source(folder.path(), kind);
         let mut model = on_the_cpu(&source);
         let taps = head.taps().unwrap().clone();
@@ -251,7 +251,7 @@ fn a_drawn_place_is_told_of_by_the_token_really_drawn_before() {
 }
 
 #[test]
-fn a_tree_of_a_block_head_is_one_of_places_and_of_what_goes_together() {
+fn a_tree_of_a_block_head_follows_positions_and_the_markov_bias() {
     let folder = tempfile::tempdir().unwrap();
     let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
     for kind in [BlockKind::DFlash, BlockKind::DFlash2] {
@@ -264,7 +264,8 @@ fn a_tree_of_a_block_head_is_one_of_places_and_of_what_goes_together() {
         let guesses = &draft.guesses;
         assert_eq!(guesses.len(), 14);
         let depths = guesses.depths();
-        // Of places that are guessed by themselves the likeliest token is one, whatever stands before.
+        // Positions that are drafted independently have the same likeliest token, whatever was
+        // drawn before.
         let firsts = |depth: usize| {
             let parents = (0..14).filter(|&guess| depths[guess] + 1 == depth).collect::<Vec<_>>();
             let children = parents.iter().filter_map(|&parent| {
@@ -278,7 +279,7 @@ fn a_tree_of_a_block_head_is_one_of_places_and_of_what_goes_together() {
 }
 
 #[test]
-fn files_that_are_no_block_heads_are_refused_with_a_sentence() {
+fn files_that_are_not_block_heads_are_rejected_with_a_message() {
     let folder = tempfile::tempdir().unwrap();
     let (target, whole) = pair(folder.path(), BlockKind::DFlash);
     let refused = |head: &RandomBlockHead, part: &str| {
@@ -376,7 +377,7 @@ fn files_that_are_no_block_heads_are_refused_with_a_sentence() {
 }
 
 #[test]
-fn whatever_was_heard_before_a_block_head_drafts_what_it_would_from_a_fresh_start() {
+fn a_block_head_drafts_as_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
     assert_drafts_like_new(&|| starter_head(folder.path(), BlockKind::DFlash2), 7);
 }

@@ -1,5 +1,6 @@
-//! Files that need each other. Of two a reader still knows where to begin; of three and more none can be read by
-//! itself. Looks at names in the sources alone, and knows as much of the language as these use.
+//! Import cycles between files. Two files that need each other can still be read; three or more
+//! cannot be read on their own. Looks only at names in the sources, and supports only the syntax
+//! that they use.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -7,23 +8,24 @@ use std::path::Path;
 
 use foretoken_tests::repository;
 
-/// The most files that may need each other.
+/// Largest number of files in a cycle.
 const LARGEST: usize = 2;
 
-/// A file by the modules on the way to it: `["forward", "cpu"]`, and `[]` for the crate's root.
+/// A file's module path: `["forward", "cpu"]`, or `[]` for the crate's root.
 type Module = Vec<String>;
 
-/// The way to something, name by name.
+/// Path segments.
 type Names = Vec<String>;
 
-/// What a file says of others.
+/// Declarations, imports and dependencies of a file.
 #[derive(Default)]
 struct Source {
-    /// Modules that it declares and that have files of their own.
+    /// Declared modules with files of their own.
     children: BTreeSet<String>,
-    /// What it imports, by the name it has here.
+    /// Imported paths by local name.
     imports: BTreeMap<String, Names>,
-    /// What it needs. To declare a module, or only to hand on what is in one (`pub use`), is not to need it.
+    /// Paths that the file depends on. A declaration of a module or a re-export (`pub use`) is no
+    /// dependency.
     needed: Vec<Names>,
 }
 
@@ -53,7 +55,7 @@ impl Source {
                         source.needed.extend(imported.into_iter().map(|(_, names)| names));
                     }
                 }
-                // A path from its beginning on; after `in` it says to whom something is visible.
+                // A path from its first segment; after `in` it is a visibility.
                 [_, "::", ..] if !["::", "in"].contains(&before) => {
                     let pairs = words[at..].chunks(2);
                     let long = pairs.clone().take_while(|pair| pair.get(1) == Some(&"::")).count();
@@ -67,13 +69,13 @@ impl Source {
         }
         handed_on.retain(|(name, _)| used.contains(name.as_str()));
         source.needed.extend(handed_on.into_iter().map(|(_, names)| names));
-        // All of a module is taken within one file alone, from what surrounds a module.
+        // Glob imports (`*`) are used only within a file, from the surrounding module.
         source.needed.retain(|names| names.last().is_none_or(|name| name != "*"));
         source
     }
 }
 
-/// Without comments, and without the modules of tests: those in files of their own, and those at a file's end.
+/// Removes comments and test modules: those in files of their own, and those at the end of a file.
 fn without_tests(text: &str) -> String {
     let mut code = String::new();
     let mut of_tests = false;
@@ -90,7 +92,7 @@ fn without_tests(text: &str) -> String {
     code
 }
 
-/// Names, `::`, and all else sign by sign.
+/// Names and `::`; every other character is a token of its own.
 fn words(code: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = code.trim_start();
@@ -107,8 +109,8 @@ fn words(code: &str) -> Vec<&str> {
     words
 }
 
-/// What is imported by the words after `use`, or after a brace behind the names `before`: what it is called, and
-/// what it is.
+/// Parses an import after `use`, or after a brace with the prefix `before`, into local names and
+/// paths.
 fn import(words: &mut std::slice::Iter<'_, &str>, before: &[String], imported: &mut Vec<(String, Names)>) {
     let mut names = before.to_vec();
     while let Some(&word) = words.next() {
@@ -118,7 +120,7 @@ fn import(words: &mut std::slice::Iter<'_, &str>, before: &[String], imported: &
                 let name = words.next().map_or_else(String::new, |name| (*name).to_owned());
                 imported.push((name, std::mem::replace(&mut names, before.to_vec())));
             }
-            // The module before the brace itself.
+            // The module before the brace.
             "self" if !names.is_empty() => imported.push((names[names.len() - 1].clone(), names.clone())),
             "{" => {
                 import(words, &names, imported);
@@ -138,7 +140,7 @@ fn import(words: &mut std::slice::Iter<'_, &str>, before: &[String], imported: &
     }
 }
 
-/// The files of a crate.
+/// Files of a crate.
 struct House(BTreeMap<Module, Source>);
 
 impl House {
@@ -150,7 +152,7 @@ impl House {
         house
     }
 
-    /// Adds a file, and those of the modules that it declares, which are in `folder`.
+    /// Adds a file and the files of its declared modules, which are in `folder`.
     fn add(&mut self, module: Module, file: &Path, folder: &Path) {
         let source = Source::of(&fs::read_to_string(file).unwrap());
         for child in &source.children {
@@ -162,7 +164,7 @@ impl House {
         self.0.insert(module, source);
     }
 
-    /// The file in which something is that `module` calls by these names; `None` where that is another crate.
+    /// The file that defines the path `names` of `module`; `None` for other crates.
     fn home(&self, module: &Module, names: &[String]) -> Option<Module> {
         let (first, mut rest) = names.split_first()?;
         let mut home = module.clone();
@@ -189,13 +191,13 @@ impl House {
         Some(home)
     }
 
-    /// The files that `module` needs.
+    /// Files that `module` depends on.
     fn needed(&self, module: &Module) -> BTreeSet<Module> {
         let names = self.0[module].needed.iter();
         names.filter_map(|names| self.home(module, names)).filter(|home| home != module).collect()
     }
 
-    /// The largest sets of files each of which needs all others, by whatever way.
+    /// Maximal sets of files that all depend on each other, directly or not.
     fn circles(&self) -> BTreeSet<BTreeSet<Module>> {
         let reached: BTreeMap<&Module, BTreeSet<Module>> =
             self.0.keys().map(|module| (module, self.reached(module))).collect();
@@ -206,7 +208,7 @@ impl House {
         self.0.keys().map(circle).collect()
     }
 
-    /// The files that `module` needs, and those that these do.
+    /// Files that `module` depends on, directly or not.
     fn reached(&self, module: &Module) -> BTreeSet<Module> {
         let mut reached = BTreeSet::new();
         let mut open = vec![module.clone()];
@@ -216,7 +218,7 @@ impl House {
         reached
     }
 
-    /// The circles that are too large, each file with those of the circle that it needs.
+    /// Cycles that are too large: each file with its dependencies in the cycle.
     fn complaints(&self) -> Vec<String> {
         let mut complaints = Vec::new();
         for circle in self.circles().iter().filter(|circle| circle.len() > LARGEST) {
@@ -231,7 +233,7 @@ impl House {
 }
 
 #[test]
-fn no_more_than_two_files_need_each_other() {
+fn no_import_cycle_has_more_than_two_files() {
     let mut complaints = Vec::new();
     let crates = ["model", "forward", "engine", "library", "store", "server", "remote", "app", "cli"]
         .map(|name| format!("crates/{name}"));
@@ -246,7 +248,7 @@ fn no_more_than_two_files_need_each_other() {
 }
 
 #[test]
-fn a_circle_is_found_through_what_is_handed_on_and_not_through_tests() {
+fn cycles_are_found_through_re_exports_but_not_through_tests() {
     let files = [
         ("", "mod a;\nmod b;\nmod c;\npub use b::{Thing as Other, self};"),
         ("a", "use crate::Other; // use super::b;"),

@@ -1,5 +1,5 @@
-//! An HTTP client that can do what no library lets one do: send anything, and stop in the middle. Asserts nothing but that
-//! what comes is HTTP.
+//! An HTTP client without a library's restrictions: sends any bytes and can stop midway. Asserts
+//! only that the response is HTTP.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
@@ -7,20 +7,21 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// An answer.
+/// A response.
 #[derive(Debug)]
 pub struct Answer {
     pub status: u16,
-    /// In small letters.
+    /// In lower case.
     head: String,
     pub body: String,
 }
 
-/// A connection on which `request` was sent. In HTTP/1.0 the answer ends with the connection and has no chunks.
+/// A connection on which `request` was sent. With HTTP/1.0 the response ends with the connection
+/// and has no chunks.
 pub fn send(to: impl ToSocketAddrs, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(to).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    // A server that refuses a long request closes before it has all of it.
+    // A server that rejects a long request closes the connection before it received everything.
     let _ = stream.write_all(request.as_bytes());
     stream
 }
@@ -34,7 +35,7 @@ pub fn answer(mut stream: TcpStream) -> Answer {
     Answer { status, head: head.to_lowercase(), body: body.to_owned() }
 }
 
-/// The head of a request of which `length` bytes follow.
+/// Head of a request with a body of `length` bytes.
 pub fn head(method: &str, path: &str, headers: &str, length: usize) -> String {
     format!(
         "{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}Content-Length: \
@@ -46,7 +47,7 @@ pub fn get(to: impl ToSocketAddrs, path: &str) -> Answer {
     answer(send(to, &head("GET", path, "", 0)))
 }
 
-/// Begins to ask.
+/// Sends a request and returns without waiting for the response.
 pub fn asked(to: impl ToSocketAddrs, path: &str, body: &str) -> TcpStream {
     send(to, &(head("POST", path, "", body.len()) + body))
 }
@@ -55,7 +56,7 @@ pub fn post(to: impl ToSocketAddrs, path: &str, body: &str) -> Answer {
     answer(asked(to, path, body))
 }
 
-/// Leaves without a word, as a program does that is ended.
+/// Closes the connection without notice, as a killed program does.
 pub fn leave(stream: TcpStream) {
     let _ = stream.shutdown(Shutdown::Both);
 }
@@ -69,7 +70,7 @@ impl Answer {
         self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
     }
 
-    /// What an error says.
+    /// The response's error message.
     pub fn message(&self) -> String {
         self.json()["error"]["message"]
             .as_str()
@@ -77,7 +78,7 @@ impl Answer {
             .to_owned()
     }
 
-    /// The data of a stream's events; the last may be no JSON.
+    /// Data of a stream's events; the last may not be JSON.
     pub fn events(&self) -> Vec<&str> {
         self.body.lines().filter_map(|line| line.strip_prefix("data: ")).collect()
     }

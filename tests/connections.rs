@@ -1,5 +1,6 @@
-//! That the application makes no connection that nobody asked for: its sockets are watched while it is used as on any
-//! day, and whatever would go through a proxy or to the hub comes to a listener of the test instead.
+//! Network connections of the application: none is made without a request of the user. Its sockets
+//! are watched during ordinary use, and connections to a proxy or the hub reach a listener of the
+//! test.
 #![cfg(target_os = "linux")]
 
 use std::collections::{BTreeSet, HashMap};
@@ -16,13 +17,13 @@ use foretoken_tests::window::Window;
 
 use super::e2e::always_drafting;
 
-/// How often it is looked: no name is looked up and no connection made in less.
+/// Interval between checks, shorter than any name lookup or connection.
 const EVERY: Duration = Duration::from_millis(5);
 
 /// Watches the sockets of all processes that another has started.
 struct Watch {
     ends: Arc<AtomicBool>,
-    /// Where they were connected to.
+    /// Remote addresses.
     found: Arc<Mutex<BTreeSet<String>>>,
     thread: JoinHandle<()>,
 }
@@ -51,8 +52,8 @@ impl Watch {
     }
 }
 
-/// Where the processes below `root` are connected to on other computers, or at `port` of this one: what else stays
-/// here is how the window is driven.
+/// Connections of the processes below `root` to other computers, or to `port` of this one. All
+/// other local connections drive the window.
 fn connections(root: u32, port: u16) -> BTreeSet<String> {
     let table = table();
     let ends = below(root).into_iter().flat_map(sockets).filter_map(|inode| table.get(&inode).cloned());
@@ -62,7 +63,7 @@ fn connections(root: u32, port: u16) -> BTreeSet<String> {
     ends.filter(|to| !to.ends_with(":0000") && (!here(to) || to.ends_with(&listener))).collect()
 }
 
-/// The far end of every socket of the internet, by its inode, as the kernel writes it.
+/// Remote address of every internet socket by its inode, as the kernel writes it.
 fn table() -> HashMap<u64, String> {
     let mut table = HashMap::new();
     for kind in ["tcp", "tcp6", "udp", "udp6"] {
@@ -77,7 +78,7 @@ fn table() -> HashMap<u64, String> {
     table
 }
 
-/// The inodes of a process's sockets. One that has ended has none.
+/// Inodes of a process's sockets; empty for a process that has ended.
 fn sockets(process: u32) -> Vec<u64> {
     let Ok(files) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
     let links = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
@@ -86,7 +87,7 @@ fn sockets(process: u32) -> Vec<u64> {
         .collect()
 }
 
-/// A day: a chat with every page of the window opened.
+/// Ordinary use: a chat, with every page of the window opened.
 async fn use_it(window: &Window, data: &Path) {
     window.ask("Tell me a story about a fox.").await;
     window.wait_for_reply(1).await;
@@ -111,23 +112,23 @@ async fn nothing_is_connected_to_that_nobody_asked_for_and_what_is_asked_for_is_
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     always_drafting(&data);
-    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
-    elsewhere.set_nonblocking(true).unwrap();
-    let port = elsewhere.local_addr().unwrap().port();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let port = listener.local_addr().unwrap().port();
     let address = format!("http://127.0.0.1:{port}");
     let mut variables = vec![("HF_ENDPOINT", address.as_str())];
     variables.extend(
         ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].map(|name| (name, address.as_str())),
     );
-    // The driver's own way to the window.
+    // The driver's own connection to the window.
     variables.extend(["NO_PROXY", "no_proxy"].map(|name| (name, "127.0.0.1,localhost")));
     let window = Window::open_with(&data, &variables).await;
     let watch = Watch::begin(window.driver(), port);
     use_it(&window, &data).await;
     assert_eq!(watch.end(), BTreeSet::new(), "connections of a day");
-    assert!(elsewhere.accept().is_err(), "somebody was asked");
+    assert!(listener.accept().is_err(), "a connection was made");
 
-    // The watch is no blind one: a repository of the hub is looked for because a person asks for it.
+    // The watch does see connections: the user searches the hub for a repository.
     let watch = Watch::begin(window.driver(), port);
     window.click("library-tab-get").await;
     window.type_into("repository-name", "owner/name").await;
@@ -135,8 +136,8 @@ async fn nothing_is_connected_to_that_nobody_asked_for_and_what_is_asked_for_is_
     let mut asked = None;
     window
         .wait("the hub is asked, and that is seen", async || {
-            // As long as it is held, the connection stays.
-            asked = asked.take().or_else(|| elsewhere.accept().ok());
+            // The connection stays open as long as it is held.
+            asked = asked.take().or_else(|| listener.accept().ok());
             asked.is_some() && watch.has_found()
         })
         .await;

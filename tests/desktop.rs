@@ -1,5 +1,5 @@
-//! The tests of the real window. A binary of their own, so that they run alone: a window that shares the
-//! cores with other tests is too slow to be waited for.
+//! Tests of the real window. They are a binary of their own, so that they run alone: a window that
+//! shares its cores with other tests is too slow.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod accessibility;

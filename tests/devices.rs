@@ -1,4 +1,4 @@
-//! What computes, chosen in the real window: on the CPU, and on a GPU or Mesa's program that plays one.
+//! Device selection in the real window: the CPU, and a GPU or Mesa's software renderer.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -18,7 +18,7 @@ async fn a_device_is_chosen_in_the_settings_and_the_chip_says_what_computes() {
     let data = folder.path().join("data");
     always_drafting(&data);
     let window = Window::open(&data).await;
-    // The chip leads to the settings of devices, which look for some.
+    // The chip opens the device settings, which search for devices.
     window.click("device").await;
     window.click("settings-device").await;
     window.click("device-option-fold").await;
@@ -58,7 +58,7 @@ async fn a_gpu_writes_the_cpus_text_and_is_listed_by_name_and_left_alone_where_t
     let listed = async || window.attribute("[data-testid^='device-option-gpu:']", "data-testid").await;
     window.wait("the GPU is listed", async || listed().await.is_some()).await;
     let option = listed().await.unwrap();
-    window.wait("it is said what the GPU promises", async || window.text(&option).await.contains(BITS)).await;
+    window.wait("the GPU's guarantee is shown", async || window.text(&option).await.contains(BITS)).await;
     window.photograph("device-list").await;
     window.click("device-option-auto").await;
     window.click("settings-close").await;
@@ -84,7 +84,7 @@ async fn a_gpu_writes_the_cpus_text_and_is_listed_by_name_and_left_alone_where_t
     assert_eq!(on_gpu, automatic);
 }
 
-/// A window whose target, SmolLM2 where it is here, is to run on `device`.
+/// A window whose target, SmolLM2 if it is available, runs on `device`.
 async fn window_on(device: &str, data: &Path) -> Window {
     let settings = json!({
         "target": if without_smollm2() { "starter" } else { "smollm2" },

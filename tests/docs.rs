@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use foretoken_tests::repository;
 
-/// Folders that are built, downloaded or another program's.
+/// Folders with build outputs, downloads or other projects.
 const SKIPPED: &[&str] = &[".git", ".tools", "dist", "gen", "node_modules", "target"];
 
 /// Endings of files that may name a page.
@@ -119,7 +119,7 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn every_relative_link_and_anchor_leads_somewhere() {
+fn every_relative_link_and_anchor_has_a_target() {
     let mut broken = Vec::new();
     let pages = files(&repository(), &["md"]);
     assert!(pages.len() > 40, "{} pages", pages.len());
@@ -134,7 +134,7 @@ fn every_relative_link_and_anchor_leads_somewhere() {
 }
 
 #[test]
-fn pages_that_sources_and_documents_name_exist() {
+fn pages_named_in_sources_and_documents_exist() {
     let mut missing = Vec::new();
     for path in files(&repository(), NAMING) {
         // This file has made-up names.
@@ -172,7 +172,7 @@ fn named_files(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn sources_that_documents_name_exist() {
+fn sources_named_in_documents_exist() {
     let endings = ["py", "rs", "sh", "svelte", "ts", "wgsl"];
     let sources = files(&repository(), &endings);
     let mut missing = Vec::new();
@@ -192,7 +192,7 @@ fn sources_that_documents_name_exist() {
 }
 
 #[test]
-fn pages_that_are_read_first_stay_short() {
+fn introductory_pages_stay_short() {
     let lines = read("docs/architecture.md").lines().count();
     assert!(lines <= 90, "docs/architecture.md has {lines} lines, more than 90");
     let count = words(&read("README.md"));

@@ -1,4 +1,4 @@
-//! What a person does in the real window.
+//! Actions of a user in the real window.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use foretoken_tests::hub::{Faults, Hub};
 use foretoken_tests::window::Window;
 use serde_json::json;
 
-/// Settings under which what happens does not hang on how fast this computer is just now.
+/// Settings that make results independent of this computer's current speed.
 pub fn always_drafting(data: &Path) {
     let settings = json!({
         "speculation": Speculation::fixed(4),
@@ -34,11 +34,11 @@ async fn a_person_chats_watches_switches_drafts_and_comes_back() {
     always_drafting(&data);
     let window = Window::open(&data).await;
 
-    // First launch: an example prompt is a conversation.
+    // First launch: an example prompt starts a conversation.
     window.all("[data-testid='example-prompt']").await[0].click().await.unwrap();
     window.wait_for_reply(1).await;
     assert!(window.rounds().await > 5, "the heatmap is empty");
-    // Wrong and unchecked drafts are folded until they are asked for.
+    // Rejected and discarded draft tokens are folded at first.
     window.click("reply-more").await;
     window.click("show-drafts").await;
     let outcomes = window.outcomes().await;
@@ -81,7 +81,7 @@ async fn a_person_chats_watches_switches_drafts_and_comes_back() {
     window.close().await;
 }
 
-/// The first minute of somebody who has just installed it: nothing is set, and a real model answers.
+/// The first minute after installation: no settings, and a real model replies.
 #[tokio::test]
 async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accepted() {
     if foretoken_tests::without_smollm2() {
@@ -99,7 +99,7 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     assert!(!body.contains("tiny model"), "{body}");
     window.photograph("first-launch").await;
 
-    // The same words each time, and drafts whatever a busy machine makes of their speed.
+    // The same words every time, with drafts at any speed of a busy computer.
     let same = json!({
         "sampling": Sampling::greedy(),
         "speculation": Speculation::fixed(3),
@@ -132,8 +132,8 @@ async fn a_fresh_start_is_with_smollm2_which_answers_with_drafts_that_are_accept
     assert!(of_the_head, "no guess of the head was accepted in {}", reply.text);
 }
 
-/// Steps through the last rounds of a reply: the tokens of each round as drafted, as judged and in the
-/// reply. `make pictures` keeps this as an animation.
+/// Steps through the last rounds of a reply: the tokens of each round as drafted, as judged and in
+/// the reply. `make pictures` saves this as an animation.
 async fn replay_in_stages(window: &Window) {
     const ROUNDS: usize = 16;
     let is_kept = foretoken_tests::picture::are_kept();
@@ -175,10 +175,10 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     let data = folder.path().join("data");
     let endless = endless_model(folder.path()).path().display().to_string();
     let window = Window::open(&data).await;
-    // Neither a longest reply nor a text that repeats itself ends it.
+    // Neither a length limit nor loop detection ends it.
     window.configure(json!({ "sampling": Sampling::greedy(), "max_tokens": 0 })).await;
 
-    // A file that is no model is refused in a sentence.
+    // A file that is not a model is rejected with a message.
     let broken = folder.path().join("broken.gguf");
     std::fs::write(&broken, b"not a model at all").unwrap();
     window.click("library-open").await;
@@ -196,7 +196,8 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     window.click("library-close").await;
     window.click("target-picker").await;
     window.click(&format!("target-option-{endless}")).await;
-    // The starter draft has another vocabulary: n-grams take its place, and the list says why on demand.
+    // The starter draft has another vocabulary, so n-grams draft instead, and the list shows the
+    // reason on demand.
     window.wait("the n-gram drafter drafts", async || window.why().await.contains("N-gram drafts")).await;
     window.click("draft-picker").await;
     assert!(window.text("draft-option-fold").await.contains("incompatible"));
@@ -237,7 +238,7 @@ async fn a_long_reply_fills_the_heatmap_while_it_streams_and_can_be_stopped_and_
     window.find("composer").await.send_keys(&Key::Escape.to_string()).await.unwrap();
     window.wait_for_reply(2).await;
 
-    // A killed program loses nothing that was on the screen a second ago.
+    // A killed program loses nothing that was displayed a second ago.
     window.ask("And on again.").await;
     window
         .wait("the third reply streams", async || {
@@ -294,7 +295,7 @@ async fn a_model_is_found_downloaded_paused_resumed_after_a_restart_and_answers(
     window.wait("the download is paused", async || window.download().await == "paused").await;
     window.close().await;
 
-    // After a restart it is there, paused, and goes on where it was.
+    // After a restart it is paused and resumes at its position.
     let window = Window::open_with(&data, &variables).await;
     window.click("library-open").await;
     window.click("library-tab-downloads").await;
@@ -304,7 +305,7 @@ async fn a_model_is_found_downloaded_paused_resumed_after_a_restart_and_answers(
     window.wait("the download is done", async || window.download().await == "done").await;
     assert!(hub.sent() < size + size / 20, "fetched {} of {size} bytes", hub.sent());
 
-    // It is listed by itself, and answers.
+    // It is listed as installed, and replies.
     window.click("library-tab-installed").await;
     window
         .wait("the model is listed", async || window.text("library-panel").await.contains("owner/tiny-GGUF"))
@@ -331,7 +332,7 @@ async fn a_conversation_keeps_the_preset_that_was_chosen_for_it() {
     let window = Window::open(&data).await;
     let preset = async || window.attribute("[data-testid='preset-picker']", "data-value").await.unwrap();
 
-    // A preset of one's own, from the settings as they are.
+    // A preset of the user's own, from the current settings.
     window.click("settings-open").await;
     window.click("settings-tab-presets").await;
     window.click("preset-create").await;
@@ -341,7 +342,7 @@ async fn a_conversation_keeps_the_preset_that_was_chosen_for_it() {
     window.photograph("presets").await;
     window.click("settings-close").await;
 
-    // One of the program's for a conversation, before it begins.
+    // A built-in preset for a conversation, before it starts.
     window.click("preset-picker").await;
     window.photograph("preset-picker").await;
     window.click("preset-option-creative").await;
@@ -354,7 +355,7 @@ async fn a_conversation_keeps_the_preset_that_was_chosen_for_it() {
     window.photograph("scope").await;
     window.click("settings-close").await;
 
-    // Another conversation is written as the settings say.
+    // Another conversation follows the settings.
     window.click("new-chat").await;
     window.wait("it is of that conversation alone", async || preset().await.is_empty()).await;
     window.ask("Count from one to twelve.").await;
@@ -379,7 +380,7 @@ async fn a_conversation_keeps_the_preset_that_was_chosen_for_it() {
     window.close().await;
 }
 
-/// Double-clicked on the desktop, a model's file is its program's argument.
+/// A model's file that is double-clicked on the desktop is the program's argument.
 #[tokio::test]
 async fn a_model_that_is_opened_with_the_application_is_added_to_the_library() {
     let folder = tempfile::tempdir().unwrap();

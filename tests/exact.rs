@@ -1,5 +1,5 @@
-//! Exact enumeration: the acceptance rule is driven through every branch of chance on a toy model,
-//! and the joint distribution of the tokens it emits must be the target's to 1e-12.
+//! Exact enumeration: runs the acceptance rule through every random branch on a toy model. The
+//! joint distribution of the emitted tokens must equal the target's to 1e-12.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -20,10 +20,11 @@ const VOCABULARY: usize = 3;
 const LENGTH: usize = 4;
 const TOLERANCE: f64 = 1e-12;
 
-/// Takes one branch after the other in place of drawing, and knows the weight of where it is.
+/// Takes one branch after the other instead of drawing, and tracks the probability of the current
+/// leaf.
 #[derive(Default)]
 struct Oracle {
-    /// Branch taken at each choice, and how many there were.
+    /// Branch taken at each choice, and the number of branches.
     path: Vec<(usize, usize)>,
     depth: usize,
     weight: f64,
@@ -41,7 +42,7 @@ impl Oracle {
         branch
     }
 
-    /// Moves on to the next leaf; false after the last.
+    /// Advances to the next leaf; returns false after the last.
     fn advance(&mut self) -> bool {
         while let Some((branch, branches)) = self.path.pop() {
             if branch + 1 < branches {
@@ -81,7 +82,7 @@ impl Randomness for Oracle {
     }
 }
 
-/// A model that is a table: logits for every prefix.
+/// A model given by a table of logits for every prefix.
 #[derive(Debug, Clone)]
 struct Toy {
     rows: Vec<[f32; VOCABULARY]>,
@@ -102,19 +103,19 @@ enum Drafting {
     Drawn,
     /// The draft's likeliest tokens, as certain guesses.
     Certain,
-    /// The same, but passed off as drawn from the softmax.
+    /// The draft's likeliest tokens, reported as drawn from the softmax.
     Pretended,
-    /// Drawn by a draft that is itself drafted for, by its likeliest tokens.
+    /// Drawn by a staged draft, whose stage drafts its likeliest tokens.
     Staged,
-    /// By turns drawn and certain.
+    /// Drawn and certain guesses in turn.
     Mixed,
-    /// Siblings drawn, but put into the order of their probability.
+    /// Drawn siblings, sorted by their probability.
     Sorted,
-    /// Drawn place by place of a block, whatever was drawn before.
-    Places,
-    /// The same, each by what was drawn in the place before.
+    /// Block positions drawn independently of each other.
+    Positions,
+    /// Block positions drawn given the token of the position before.
     Chained,
-    /// The same, but told as if another token stood in the place before.
+    /// As `Chained`, but reported as given another token at the position before.
     Mischained,
 }
 
@@ -123,9 +124,9 @@ struct Pair {
     draft: Toy,
     drafting: Drafting,
     draft_length: usize,
-    /// Of every level of the tree, how many guesses follow each.
+    /// Guesses after each guess, by level of the tree.
     widths: [usize; LENGTH],
-    /// A draft ends before a guess of which the draft is less sure than this.
+    /// A draft ends before a guess with a lower probability than this.
     threshold: f64,
     verification: Verification,
 }
@@ -142,7 +143,7 @@ fn guess(token: TokenId, parent: Option<usize>, drawn_from: Option<&Arc<Distribu
 }
 
 impl Pair {
-    /// Adds the guesses that follow `parent`, after `context`, and those below them.
+    /// Adds the guesses after `parent` and `context`, and their descendants.
     fn grow(
         &self,
         guesses: &mut Guesses,
@@ -152,7 +153,7 @@ impl Pair {
         oracle: &mut Oracle,
     ) {
         let depth = self.draft_length - left;
-        let (q, told) = self.drawn_and_told(context, depth);
+        let (q, reported) = self.drawn_and_reported(context, depth);
         if left == 0 || q.largest() < self.threshold {
             return;
         }
@@ -169,36 +170,40 @@ impl Pair {
         for token in tokens {
             let index = guesses.len();
             let shown = drawn || self.drafting == Drafting::Pretended;
-            guesses.push(guess(token, parent, shown.then_some(&told)));
+            guesses.push(guess(token, parent, shown.then_some(&reported)));
             self.grow(guesses, Some(index), &[context, &[token]].concat(), left - 1, oracle);
         }
     }
 
-    /// What the guesses after `context` are drawn from, the last `depth` of which are guesses themselves, and what is
-    /// told of that.
-    fn drawn_and_told(&self, context: &[TokenId], depth: usize) -> (Arc<Distribution>, Arc<Distribution>) {
+    /// Distribution that the guesses after `context` are drawn from, and the reported one. The last
+    /// `depth` tokens of `context` are guesses.
+    fn drawn_and_reported(
+        &self,
+        context: &[TokenId],
+        depth: usize,
+    ) -> (Arc<Distribution>, Arc<Distribution>) {
         let (text, drawn) = context.split_at(context.len() - depth);
-        // Of the place after `last`, of which nothing else of the block is known.
+        // Distribution of a position given only the token `last` of the block.
         let place = |last: Option<TokenId>| {
             let masks = vec![0; depth.saturating_sub(1)];
             self.draft.next(&[text, &masks, last.as_slice()].concat())
         };
         let before = drawn.last().copied();
         let q = Arc::new(match self.drafting {
-            Drafting::Places => place(before.map(|_| 0)),
+            Drafting::Positions => place(before.map(|_| 0)),
             Drafting::Chained | Drafting::Mischained => place(before),
             _ => self.draft.next(context),
         });
-        let told = match (self.drafting, before) {
+        let reported = match (self.drafting, before) {
             (Drafting::Mischained, Some(before)) => {
                 Arc::new(place(Some((before + 1) % VOCABULARY as TokenId)))
             }
             _ => Arc::clone(&q),
         };
-        (q, told)
+        (q, reported)
     }
 
-    /// A chain by a draft that verifies what it was drafted: each token as if drawn by itself.
+    /// A chain by staged drafting: each token is distributed as if the draft had drawn it.
     fn grow_staged(&self, context: &[TokenId], oracle: &mut Oracle) -> Guesses {
         let mut guesses = Guesses::default();
         let mut text = context.to_vec();
@@ -206,7 +211,7 @@ impl Pair {
             let mut stage = Guesses::default();
             let mut staged = text.clone();
             while stage.len() < (self.draft_length - guesses.len() - 1).min(2) {
-                // A poor drafter: it repeats the last token.
+                // A poor drafter, which repeats the last token.
                 let token = staged.last().map_or(0, |&token| token);
                 stage.push(guess(token, stage.len().checked_sub(1), None));
                 staged.push(token);
@@ -228,7 +233,7 @@ impl Pair {
         guesses
     }
 
-    /// The joint distribution of the first tokens that decoding by `rule` emits.
+    /// Joint distribution of the first tokens that decoding by `rule` emits.
     fn decode(&self, rule: Rule) -> HashMap<Vec<TokenId>, f64> {
         let mut joint = HashMap::new();
         Oracle::leaves(|oracle| {
@@ -243,7 +248,7 @@ impl Pair {
 
     fn round(&self, rule: Rule, text: &mut Vec<TokenId>, oracle: &mut Oracle) {
         let start = text.len();
-        // As the decoder does: no draft reaches beyond the end.
+        // No draft reaches beyond the end, as in the decoder.
         let draft_length = self.draft_length.min(LENGTH - start - 1);
         let cut = Self { draft_length, target: self.target.clone(), draft: self.draft.clone(), ..*self };
         let mut guesses = Guesses::default();
@@ -266,7 +271,7 @@ impl Pair {
         text.push(verdict.extra);
     }
 
-    /// Half the summed difference to the target's own joint distribution.
+    /// Total variation distance to the target's joint distribution.
     fn total_variation(&self, rule: Rule) -> f64 {
         let mut joint = self.decode(rule);
         let mut difference = 0.0;
@@ -277,11 +282,11 @@ impl Pair {
             }
             difference += (joint.remove(&text).unwrap_or(0.0) - oracle.weight).abs();
         });
-        // What is left the target would never have written.
+        // The rest are texts that the target never writes.
         (difference + joint.values().sum::<f64>()) / 2.0
     }
 
-    /// The accepted tokens to expect of the first round.
+    /// Expected number of accepted tokens in the first round.
     fn accepted(&self, verification: Verification) -> f64 {
         let mut accepted = 0.0;
         Oracle::leaves(|oracle| {
@@ -298,7 +303,7 @@ impl Pair {
     }
 }
 
-/// Without replacement; fewer where there are no more.
+/// Draws without replacement; fewer tokens if there are no more.
 fn draw_some(q: &Distribution, count: usize, oracle: &mut Oracle) -> Vec<TokenId> {
     let mut tokens = vec![oracle.draw(0, q)];
     let mut rest = q.without(tokens[0]);
@@ -369,13 +374,13 @@ fn drafting() -> impl Strategy<Value = Drafting> {
         1 => Just(Drafting::Certain),
         1 => Just(Drafting::Staged),
         1 => Just(Drafting::Mixed),
-        1 => Just(Drafting::Places),
+        1 => Just(Drafting::Positions),
         1 => Just(Drafting::Chained),
     ]
 }
 
 fn shape() -> impl Strategy<Value = (usize, [usize; LENGTH])> {
-    // Chains up to the whole length; wide trees are shallow, as their branches multiply.
+    // Chains up to the full length; wide trees are shallow, because branches multiply.
     prop_oneof![
         2 => (0..LENGTH).prop_map(|length| (length, [1; LENGTH])),
         1 => prop::array::uniform2(1usize..4).prop_map(|[a, b]| (2, [a, b, 1, 1])),
@@ -435,14 +440,14 @@ proptest! {
 }
 
 #[test]
-fn a_block_accepts_more_on_a_pair_that_differs() {
-    let pair = telling_pair(Drafting::Drawn);
+fn a_block_accepts_more_tokens_for_a_draft_that_differs() {
+    let pair = revealing_pair(Drafting::Drawn);
     let [block, token] = [Verification::Block, Verification::Token].map(|rule| pair.accepted(rule));
     assert!(block > token * 1.01, "{block} accepted as a block, {token} one by one");
 }
 
-/// A pair on which every mistake below shows.
-fn telling_pair(drafting: Drafting) -> Pair {
+/// A pair on which every error below is detected.
+fn revealing_pair(drafting: Drafting) -> Pair {
     let sampling = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
     let toy = |shift: usize| Toy {
         rows: (0..11).map(|i| [0, 1, 2].map(|t| ((i * 5 + t * 7 + shift * 3) % 9) as f32 / 3.0)).collect(),
@@ -459,9 +464,9 @@ fn telling_pair(drafting: Drafting) -> Pair {
     }
 }
 
-/// The same with two guesses in the first place.
-fn telling_tree(drafting: Drafting) -> Pair {
-    Pair { draft_length: 2, widths: [2, 1, 1, 1], ..telling_pair(drafting) }
+/// As [`revealing_pair`], with two guesses at the first position.
+fn revealing_tree(drafting: Drafting) -> Pair {
+    Pair { draft_length: 2, widths: [2, 1, 1, 1], ..revealing_pair(drafting) }
 }
 
 #[track_caller]
@@ -472,8 +477,8 @@ fn assert_caught(pair: &Pair, mutant: Rule) {
 }
 
 #[test]
-fn dropping_the_last_accepted_token_is_caught() {
-    assert_caught(&telling_pair(Drafting::Drawn), |guesses, verification, target, oracle| {
+fn dropping_the_last_accepted_token_is_detected() {
+    assert_caught(&revealing_pair(Drafting::Drawn), |guesses, verification, target, oracle| {
         let mut verdict = as_shipped(guesses, verification, target, oracle);
         verdict.path.pop();
         verdict
@@ -481,23 +486,23 @@ fn dropping_the_last_accepted_token_is_caught() {
 }
 
 #[test]
-fn an_argmax_draft_that_claims_its_softmax_is_caught() {
-    let pair = telling_pair(Drafting::Pretended);
+fn an_argmax_draft_reported_as_softmax_is_detected() {
+    let pair = revealing_pair(Drafting::Pretended);
     let found = pair.total_variation(as_shipped);
     assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
 }
 
 #[test]
-fn siblings_in_the_order_of_their_probability_are_caught() {
-    assert!(telling_tree(Drafting::Drawn).total_variation(as_shipped) < TOLERANCE);
-    let found = telling_tree(Drafting::Sorted).total_variation(as_shipped);
+fn siblings_sorted_by_probability_are_detected() {
+    assert!(revealing_tree(Drafting::Drawn).total_variation(as_shipped) < TOLERANCE);
+    let found = revealing_tree(Drafting::Sorted).total_variation(as_shipped);
     assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
 }
 
 #[test]
-fn a_block_told_of_by_another_token_than_the_one_drawn_before_is_caught() {
+fn a_block_reported_with_a_wrong_previous_token_is_detected() {
     for rule in [Verification::Token, Verification::Block] {
-        let pair = |drafting| Pair { verification: rule, ..telling_pair(drafting) };
+        let pair = |drafting| Pair { verification: rule, ..revealing_pair(drafting) };
         assert!(pair(Drafting::Chained).total_variation(as_shipped) < TOLERANCE);
         let found = pair(Drafting::Mischained).total_variation(as_shipped);
         assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
@@ -505,8 +510,8 @@ fn a_block_told_of_by_another_token_than_the_one_drawn_before_is_caught() {
 }
 
 #[test]
-fn recovering_from_the_target_instead_of_the_residual_is_caught() {
-    assert_caught(&telling_pair(Drafting::Drawn), |guesses, _, target, oracle| {
+fn recovering_from_the_target_instead_of_the_residual_is_detected() {
+    assert_caught(&revealing_pair(Drafting::Drawn), |guesses, _, target, oracle| {
         let mut path = Vec::new();
         for (index, guess) in guesses.iter().enumerate() {
             let p = target(path.last().copied());
@@ -522,8 +527,8 @@ fn recovering_from_the_target_instead_of_the_residual_is_caught() {
 }
 
 #[test]
-fn a_bonus_token_from_the_wrong_row_is_caught() {
-    assert_caught(&telling_pair(Drafting::Drawn), |guesses, verification, target, oracle| {
+fn a_bonus_token_from_the_wrong_row_is_detected() {
+    assert_caught(&revealing_pair(Drafting::Drawn), |guesses, verification, target, oracle| {
         let last = guesses.len().checked_sub(1);
         let mut wrong =
             |row: Option<usize>| target(if row == last { row.and_then(|r| r.checked_sub(1)) } else { row });
@@ -532,17 +537,17 @@ fn a_bonus_token_from_the_wrong_row_is_caught() {
 }
 
 #[test]
-fn a_block_that_forgets_what_it_passed_is_caught() {
-    let base = telling_pair(Drafting::Drawn);
+fn block_verification_without_its_memory_is_detected() {
+    let base = revealing_pair(Drafting::Drawn);
     let always =
         |p: [f32; VOCABULARY]| Toy { rows: vec![p.map(f32::ln)], sampling: base.draft.sampling.clone() };
-    // A draft too sure of the last token; after it two tokens are left that the target wants more.
+    // The draft overrates the last token; after it two tokens remain that the target prefers.
     let (target, draft) = (always([0.45, 0.3, 0.25]), always([0.05, 0.05, 0.9]));
     let pair = Pair { verification: Verification::Block, target, draft, ..base };
     assert_caught(&pair, |guesses, verification, target, oracle| {
         let mut verdict = as_shipped(guesses, verification, target, oracle);
         if verdict.path.len() < guesses.len() {
-            // Unscaled: as if all before had been certain.
+            // Unscaled, as if all earlier tokens had been certain.
             let p = target(verdict.path.last().copied());
             let q = guesses[verdict.path.len()].drawn_from.as_ref().unwrap();
             verdict.extra = oracle.draw(0, &p.residual(1.0, q).unwrap_or(p));
@@ -552,8 +557,8 @@ fn a_block_that_forgets_what_it_passed_is_caught() {
 }
 
 #[test]
-fn accepting_without_looking_is_caught() {
-    assert_caught(&telling_pair(Drafting::Certain), |guesses, _, target, oracle| Verdict {
+fn accepting_everything_is_detected() {
+    assert_caught(&revealing_pair(Drafting::Certain), |guesses, _, target, oracle| Verdict {
         path: (0..guesses.len()).collect(),
         rejected: Vec::new(),
         extra: oracle.draw(0, &target(guesses.len().checked_sub(1))),

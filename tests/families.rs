@@ -1,5 +1,5 @@
-//! Every family: its logits are those of implementations nobody here wrote, from both formats and on
-//! both ways of running a model; its rows do not depend on each other, and its text not on drafts.
+//! Every family: logits equal those of a reference implementation, from both formats and on both
+//! CPU and tensors. Rows do not depend on each other, and the text does not depend on drafts.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -26,16 +26,16 @@ use serde_json::{Value as Json, json};
 use crate::invariance::{difference, exact};
 use crate::lossless::Hostile;
 
-/// How far apart logits may be since the CPU keeps keys and values in half precision, where a last bit
-/// before them may decide how they are rounded.
+/// Largest difference of logits. The CPU stores keys and values in half precision, where a last bit
+/// can decide the rounding.
 pub const IN_HALVES: f32 = 1.5e-3;
 
-/// More than the windows are wide.
+/// A text longer than the sliding windows.
 pub fn tokens() -> Vec<TokenId> {
     (0..40).map(|i| 3 + i * 97 % 310).collect()
 }
 
-/// Whether it has experts.
+/// Returns whether the family has experts.
 fn routes(family: &RandomFamily) -> bool {
     ["qwen3moe", "gpt-oss", "gemma4 with experts", "qwen35moe", "glm"].contains(&family.label)
 }
@@ -48,10 +48,10 @@ fn on_the_cpu(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {
     logits_in_chunks(loaded(source).as_mut(), tokens, &[7])
 }
 
-/// Gives the logits of a token at a position.
+/// Returns the logits of a token at a position.
 type Forward = Box<dyn FnMut(&Tensor, usize) -> Tensor>;
 
-/// Logits by candle-transformers' model of the family, a token at a time.
+/// Logits of candle-transformers' model of the family, token by token.
 fn reference(family: &RandomFamily, tokens: &[TokenId]) -> Vec<Vec<f32>> {
     let weights: std::collections::HashMap<_, _> = family.tensors.clone().into_iter().collect();
     let weights = VarBuilder::from_tensors(weights, DType::F32, &Device::Cpu);
@@ -68,7 +68,7 @@ fn reference(family: &RandomFamily, tokens: &[TokenId]) -> Vec<Vec<f32>> {
             let config: mistral::Config = serde_json::from_value(config).unwrap();
             let mut model = mistral::Model::new(&config, weights).unwrap();
             let mut seen: Vec<Tensor> = Vec::new();
-            // It knows windows only within one pass.
+            // It applies windows only within one pass.
             Box::new(move |token, _| {
                 seen.push(token.clone());
                 model.clear_kv_cache();
@@ -108,11 +108,11 @@ fn reference(family: &RandomFamily, tokens: &[TokenId]) -> Vec<Vec<f32>> {
     tokens.iter().enumerate().map(row).collect()
 }
 
-/// config.json in the words of candle-transformers, where these differ.
+/// config.json with the key names of candle-transformers, where these differ.
 fn reference_config(family: &RandomFamily) -> Json {
     let mut config = family.config.clone();
     if family.label == "mistral" {
-        // It counts the tokens before.
+        // It does not count the token itself.
         config["sliding_window"] = json!(family.size("sliding_window") - 1);
     }
     config
@@ -146,11 +146,11 @@ fn both_formats_of_the_same_weights_give_the_same_logits() {
 }
 
 #[test]
-fn halves_in_a_folder_are_computed_as_in_a_file() {
+fn half_precision_weights_give_the_same_logits_in_folder_and_file() {
     let folder = tempfile::tempdir().unwrap();
     for family in families() {
         for (dtype, ggml) in [(DType::F16, GgmlDType::F16), (DType::BF16, GgmlDType::BF16)] {
-            // Norms and biases are rounded in folders alone.
+            // Norms and biases are rounded only in folders.
             let mut family = family.clone();
             for tensor in family.tensors.values_mut() {
                 *tensor = tensor.to_dtype(dtype).unwrap().to_dtype(DType::F32).unwrap();
@@ -163,7 +163,7 @@ fn halves_in_a_folder_are_computed_as_in_a_file() {
 }
 
 #[test]
-fn quantised_weights_are_as_near_to_exact_ones_as_on_tensors() {
+fn quantised_weights_are_as_accurate_as_on_tensors() {
     let folder = tempfile::tempdir().unwrap();
     for family in families() {
         for quantisation in [GgmlDType::Q8_0, GgmlDType::Q4_0] {
@@ -171,7 +171,7 @@ fn quantised_weights_are_as_near_to_exact_ones_as_on_tensors() {
             let exact = exact(&source, &tokens());
             let ours = difference(&on_the_cpu(&source, &tokens()), &exact);
             let theirs = difference(&on_tensors(&source, &tokens()), &exact);
-            // Where two experts are as good, rounding chooses.
+            // Rounding decides between two experts with equal scores.
             let (label, most) = (family.label, if routes(&family) { 2.0 } else { 1.2 });
             assert!(ours < IN_HALVES.max(most * theirs), "{label} in {quantisation:?}: {ours}, {theirs}");
         }
@@ -198,7 +198,7 @@ fn rows_of_every_family_have_the_same_bits_in_any_chunks_on_any_threads_with_all
 }
 
 #[test]
-fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
+fn every_path_of_a_tree_scores_as_its_text_in_every_family() {
     let folder = tempfile::tempdir().unwrap();
     // Parents of the nodes after the first: branches longer than the windows, and short ones.
     let parents = [0, 1, 2, 3, 0, 5, 4, 7, 8, 9, 10, 11, 1, 13, 6];
@@ -238,7 +238,7 @@ fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
         let both = [&mut model, &mut fresh].map(|model| model.run(&next, &Want::all_rows()).unwrap());
         assert!(both[0].logits() == both[1].logits(), "{}", family.label);
 
-        // Tensors see the same trees, though not to the bit.
+        // Tensors get the same trees, but results are not bit-identical.
         let [mut model, mut fresh] = [(); 2].map(|()| TensorModel::load(&source, &Device::Cpu).unwrap());
         model.run(&TokenTree::chain(prefix.clone()), &Want::nothing()).unwrap();
         let pass = model.run(&tree, &Want::all_rows()).unwrap();
@@ -247,7 +247,8 @@ fn every_path_of_a_tree_scores_as_it_would_alone_in_every_family() {
             (0..tree.len()).map(|row| rows.row(row).logits().unwrap().to_vec()).collect();
         let alone: Vec<Vec<f32>> = paths.iter().map(|path| alone(&mut fresh, path)).collect();
         let found = difference(&rows, &alone);
-        // Eight bits of a row may be rounded to a neighbour, and where two experts are as good, that chooses.
+        // Eight-bit activations may be rounded to a neighbour, which decides between experts with
+        // equal scores.
         assert!(found < 0.05, "{}: {found}", family.label);
     }
 }
@@ -284,7 +285,7 @@ fn drafts_change_nothing_in_any_family() {
 }
 
 #[test]
-fn hostile_drafts_change_nothing_of_experts_and_shared_caches() {
+fn arbitrary_drafts_change_no_text_with_experts_and_shared_caches() {
     let folder = tempfile::tempdir().unwrap();
     for label in ["qwen3moe", "gpt-oss", "gemma4", "gemma4 with experts", "glm", "deepseek2"] {
         let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
@@ -301,7 +302,7 @@ fn hostile_drafts_change_nothing_of_experts_and_shared_caches() {
             decoder.reply(&request, drafters, &mut |_| ControlFlow::Continue(())).unwrap().tokens
         };
         let plain = write(&mut Drafters::default());
-        // More than asked, of one token and of different ones.
+        // More tokens than requested, all equal or all different.
         let one = Hostile(|_: &[_], length| Ok(vec![5; length + 3]));
         let many = Hostile(|context: &[TokenId], length| {
             Ok((0..length).map(|at| ((context.len() * 31 + at * 7) % 320) as TokenId).collect())
@@ -312,7 +313,7 @@ fn hostile_drafts_change_nothing_of_experts_and_shared_caches() {
 }
 
 #[test]
-fn a_round_says_how_many_experts_a_layer_read_for_its_rows() {
+fn a_round_records_the_experts_read_per_layer() {
     let folder = tempfile::tempdir().unwrap();
     for (label, used, all) in [("qwen3moe", 3.0, 8.0), ("deepseek2", 3.0, 8.0), ("qwen3", 0.0, 0.0)] {
         let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
@@ -340,12 +341,12 @@ fn a_round_says_how_many_experts_a_layer_read_for_its_rows() {
 }
 
 #[test]
-fn the_attention_factor_of_longrope_scales_what_turns() {
+fn the_attention_factor_of_longrope_scales_the_rotated_part() {
     let folder = tempfile::tempdir().unwrap();
     let mut scaled = RandomFamily { label: "phi3, scaled", ..family("phi3 with two lists of factors") };
     scaled.config["rope_scaling"]["attention_factor"] = json!(1.0);
     let expected = on_tensors(&scaled.folder(folder.path(), DType::F32), &tokens());
-    // Weights that are that much smaller make up for it.
+    // Smaller weights make up for the factor.
     scaled.config["rope_scaling"]["attention_factor"] = json!(1.25);
     let head_size = scaled.head_size();
     let heads = scaled.size("num_attention_heads") + scaled.size("num_key_value_heads");
@@ -364,9 +365,10 @@ fn the_attention_factor_of_longrope_scales_what_turns() {
 }
 
 #[test]
-fn the_scalar_of_queries_scales_their_products_with_keys() {
+fn the_query_scalar_scales_query_key_products() {
     let folder = tempfile::tempdir().unwrap();
-    // A quarter of the scalar is twice the scale; so are norms of queries with 1 + w twice as large.
+    // A quarter of the scalar doubles the scale; so do norms of queries, with weights 1 + w, that
+    // are twice as large.
     let mut doubled = family("gemma3");
     let mut scaled = RandomFamily { label: "gemma3 with a scalar", ..doubled.clone() };
     scaled.config["query_pre_attn_scalar"] = json!(scaled.head_size() / 4);
@@ -384,7 +386,7 @@ fn the_scalar_of_queries_scales_their_products_with_keys() {
 }
 
 #[test]
-fn the_text_part_of_a_model_that_sees_is_the_model() {
+fn the_text_part_of_a_vision_model_is_the_model() {
     let folder = tempfile::tempdir().unwrap();
     let plain = family("gemma3");
     let expected = on_the_cpu(&plain.folder(folder.path(), DType::F32), &tokens());
@@ -405,7 +407,7 @@ fn the_text_part_of_a_model_that_sees_is_the_model() {
     }
 }
 
-/// The first layer's router as `write` makes it.
+/// The family with its first layer's router replaced by the result of `write`.
 fn with_router(family: &RandomFamily, write: impl Fn(&Tensor) -> Tensor) -> RandomFamily {
     let mut changed = family.clone();
     for (name, tensor) in &mut changed.tensors {
@@ -417,18 +419,18 @@ fn with_router(family: &RandomFamily, write: impl Fn(&Tensor) -> Tensor) -> Rand
 }
 
 #[test]
-fn a_file_says_of_every_family_what_a_pass_reads() {
+fn bytes_per_pass_are_computed_from_the_file_in_every_family() {
     let folder = tempfile::tempdir().unwrap();
     for family in families() {
         let source = family.gguf(folder.path(), GgmlDType::Q8_0);
-        let (told, read) = (source.read_bytes().unwrap(), loaded(&source).read_weights());
-        let ratio = told as f64 / read as f64;
-        assert!((0.9..1.1).contains(&ratio), "{}: {told} bytes for {read}", family.label);
+        let (computed, read) = (source.read_bytes().unwrap(), loaded(&source).read_weights());
+        let ratio = computed as f64 / read as f64;
+        assert!((0.9..1.1).contains(&ratio), "{}: {computed} bytes for {read}", family.label);
     }
 }
 
 #[test]
-fn shares_of_experts_are_of_all_of_them_where_a_file_says_so() {
+fn expert_weights_are_a_softmax_over_all_experts_if_the_file_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let mut family = RandomFamily { label: "qwen3moe of all", ..family("qwen3moe") };
     family.config["norm_topk_prob"] = json!(false);
@@ -441,9 +443,9 @@ fn shares_of_experts_are_of_all_of_them_where_a_file_says_so() {
 }
 
 #[test]
-fn experts_that_are_equal_are_one_network() {
+fn equal_experts_compute_one_network() {
     let folder = tempfile::tempdir().unwrap();
-    // Every expert is the first one, so that the router does not matter.
+    // All experts equal the first one, so that the router does not matter.
     let mut one = with_router(&family("qwen3moe"), Tensor::clone);
     for (name, tensor) in one.tensors.clone() {
         if let Some((layer, rest)) = name.split_once(".experts.0.") {
@@ -462,7 +464,7 @@ fn experts_that_are_equal_are_one_network() {
 }
 
 #[test]
-fn experts_that_do_not_fit_are_refused_with_a_sentence() {
+fn experts_with_wrong_shapes_are_rejected_with_a_message() {
     let refused = |change: &dyn Fn(&mut RandomFamily)| family("qwen3moe").refused(change);
     let message = refused(&|family| family.config["num_experts_per_tok"] = json!(7));
     assert!(message.contains("up to 6 experts per token, found 7"), "{message}");
@@ -477,7 +479,7 @@ fn experts_that_do_not_fit_are_refused_with_a_sentence() {
 }
 
 #[test]
-fn what_gpt_oss_and_gemma_4_lack_is_said_in_a_sentence() {
+fn gpt_oss_and_gemma_4_are_rejected_with_a_message_if_parts_are_missing() {
     let folder = tempfile::tempdir().unwrap();
     for (label, key, value, expected) in [
         ("gpt-oss", "num_local_experts", json!(0), "a size in num_local_experts, found none"),
@@ -537,7 +539,7 @@ fn what_gpt_oss_and_gemma_4_lack_is_said_in_a_sentence() {
 }
 
 #[test]
-fn keys_that_nobody_reads_may_be_in_the_file() {
+fn unused_keys_may_be_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let plain = family("gemma4");
     let expected = on_the_cpu(&plain.folder(folder.path(), DType::F32), &tokens());
@@ -550,7 +552,7 @@ fn keys_that_nobody_reads_may_be_in_the_file() {
 }
 
 #[test]
-fn what_is_special_of_a_family_is_said() {
+fn family_features_are_described() {
     let folder = tempfile::tempdir().unwrap();
     let special = |label: &str| family(label).gguf(folder.path(), GgmlDType::F32).describe().special;
     assert!(special("llama").is_empty());

@@ -1,4 +1,4 @@
-//! A person finds a larger model on the welcome page of the real window.
+//! Finding a larger model on the welcome page of the real window.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -10,8 +10,8 @@ use serde_json::json;
 
 use crate::e2e::always_drafting;
 
-/// Has every pair that may be recommended, all of them the starter's under other names: which it is hangs on the
-/// computer.
+/// Hub with every pair that may be recommended, each a copy of the starter: the computer decides
+/// which one is recommended.
 fn hub_of_pairs(root: &Path) -> Hub {
     let starter = foretoken_tests::repository().join("starter");
     for pair in pairs() {
@@ -24,7 +24,7 @@ fn hub_of_pairs(root: &Path) -> Hub {
     Hub::start(root)
 }
 
-/// How the pair is on its way here.
+/// Download state of the pair.
 async fn way(window: &Window, pair: &str) -> String {
     window.attribute(pair, "data-state").await.unwrap_or_default()
 }
@@ -40,7 +40,7 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
     std::fs::create_dir_all(&data).unwrap();
     always_drafting(&data);
     let hub = hub_of_pairs(&folder.path().join("hub"));
-    // So slow that none of it is here before the first reply is.
+    // So slow that nothing is downloaded before the first reply.
     hub.set(Faults { bytes_per_second: Some(100_000), ..Faults::default() });
     let variables = [("HF_ENDPOINT", hub.url.as_str()), ("HF_HUB_CACHE", cache.to_str().unwrap())];
     let window = Window::open_with(&data, &variables).await;
@@ -56,7 +56,7 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
         .await;
     window.photograph("pair-coming").await;
 
-    // The chat goes on with the model that is here.
+    // The chat continues with the installed model.
     window.ask("Tell me a story about a fox who finds a lantern.").await;
     window.wait_for_reply(1).await;
     assert_eq!(chosen(&window, "target-picker").await, "starter");
@@ -66,7 +66,7 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
     window.wait("both are paused", async || way(&window, &pair).await == "paused").await;
     window.close().await;
 
-    // After a restart it goes on where it was, and is not used before anybody says so.
+    // After a restart the download resumes, and the model is not used before the user chooses it.
     let window = Window::open_with(&data, &variables).await;
     window.click("new-chat").await;
     window.wait("the pair is remembered", async || way(&window, &pair).await == "paused").await;
@@ -89,10 +89,10 @@ async fn one_click_on_the_welcome_page_fetches_a_pair_while_the_chat_goes_on_and
     window.wait_for_reply(1).await;
     assert!(window.outcomes().await.iter().any(|outcome| outcome == "accepted"), "nothing was drafted");
 
-    // What was measured is in the Library.
+    // The Library shows the measured result.
     window.click("library-open").await;
     window
-        .wait("the speed is told", async || window.text("library-panel").await.contains("tokens/s here"))
+        .wait("the speed is shown", async || window.text("library-panel").await.contains("tokens/s here"))
         .await;
     window.photograph("library-light").await;
     window.click("library-tab-get").await;

@@ -1,5 +1,5 @@
-//! For tests: models, that is the starter pair and small ones with random weights made on the spot; a
-//! [`hub`] to download from; a [`client`] of a server; and the real [`window`] with the [`picture`]s it is compared with.
+//! Fixtures for tests: the starter pair and small random models; a [`hub`] to download from; a
+//! [`client`] of a server; and the real [`window`] with the reference [`picture`]s.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
 pub mod animation;
@@ -50,7 +50,7 @@ pub use random_head::{Flags, RandomHead};
 pub use real_shape::qwen35_9b;
 pub use starter_folder::write_starter_folder;
 
-/// The root of the repository.
+/// Root of the repository.
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
@@ -62,7 +62,7 @@ pub fn data(name: &str) -> PathBuf {
     path
 }
 
-/// SmolLM2's file, which `make test` gets.
+/// SmolLM2's file, which `make test` downloads.
 pub fn smollm2() -> PathBuf {
     let path = repository().join("smollm2/SmolLM2-135M-Instruct-Q4_1.gguf");
     let hint = "`make model` gets it; with FORETOKEN_WITHOUT_SMOLLM2=1 the tests do without";
@@ -70,7 +70,7 @@ pub fn smollm2() -> PathBuf {
     path
 }
 
-/// Whether tests shall do without SmolLM2, where it cannot be had; says so.
+/// Returns whether tests skip SmolLM2, where it cannot be downloaded, and prints that.
 #[allow(clippy::print_stderr, reason = "a skipped test has to be seen")]
 pub fn without_smollm2() -> bool {
     let without = std::env::var_os("FORETOKEN_WITHOUT_SMOLLM2").is_some_and(|value| !value.is_empty());
@@ -91,7 +91,7 @@ pub fn starter_draft() -> ModelSource {
 /// A fresh model with an empty cache.
 pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
     match tensors_on() {
-        // Rounded activations would depend on the rows in a pass.
+        // Quantised activations would depend on the rows in a pass.
         Some(device) => Box::new(TensorModel::exact(source, device).unwrap()),
         None if on_gpu() => match load(source, &device::Device::Gpu(gpu())) {
             Err(Error::NotOnGpu(_)) => load(source, &device::Device::Cpu).unwrap(),
@@ -101,27 +101,27 @@ pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
     }
 }
 
-/// Whether the engine for GPUs runs what it can of tests' models: FORETOKEN_TEST_DEVICE is `gpu`.
+/// Returns whether the GPU engine runs the tests' models: FORETOKEN_TEST_DEVICE is `gpu`.
 pub fn on_gpu() -> bool {
     std::env::var("FORETOKEN_TEST_DEVICE").is_ok_and(|name| name == "gpu")
 }
 
-/// On the GPU, or on a program that plays one.
+/// Loads a model onto the GPU or a software renderer.
 pub fn on_the_gpu(source: &ModelSource) -> Box<dyn Model> {
     load(source, &device::Device::Gpu(gpu())).unwrap()
 }
 
-/// The first GPU, or the program that plays one; opened once.
+/// The first GPU or software renderer, opened once.
 pub fn gpu() -> Arc<GpuDevice> {
     static GPU: OnceLock<Arc<GpuDevice>> = OnceLock::new();
-    let hint = "`make setup-tests` installs a program that plays one";
+    let hint = "`make setup-tests` installs a software renderer";
     let open = || GpuDevice::open(0, true).unwrap_or_else(|unopened| panic!("no GPU: {unopened:?}; {hint}"));
     Arc::clone(GPU.get_or_init(open))
 }
 
-/// The device on which tests run models as tensors: FORETOKEN_TEST_DEVICE, that is `cpu`, `cuda` or `metal`.
-/// Without it the engine for CPUs runs them, and with `gpu` that for GPUs, whose bits do not depend on the rows in a
-/// pass.
+/// Device on which tests run models as tensors: FORETOKEN_TEST_DEVICE, `cpu`, `cuda` or `metal`. If
+/// it is unset, the CPU engine runs them; with `gpu`, the GPU engine does. Their bits do not depend
+/// on the rows in a pass.
 pub fn tensors_on() -> Option<&'static Device> {
     static DEVICE: OnceLock<Option<Device>> = OnceLock::new();
     let open = || match std::env::var("FORETOKEN_TEST_DEVICE").ok()?.as_str() {
@@ -134,7 +134,7 @@ pub fn tensors_on() -> Option<&'static Device> {
     DEVICE.get_or_init(open).as_ref()
 }
 
-/// One row a token, fed in chunks of the given sizes, the last one repeated.
+/// One row per token, run in chunks of the given sizes, of which the last repeats.
 pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usize]) -> Vec<Vec<f32>> {
     model.truncate(0);
     model.prepare_for_length(tokens.len());
@@ -150,7 +150,7 @@ pub fn logits_in_chunks(model: &mut dyn Model, tokens: &[TokenId], chunks: &[usi
     rows
 }
 
-/// Asserts that logits are the same: bit by bit on the engines for CPUs and GPUs, but for rounding on tensors.
+/// Asserts that logits are equal: bit by bit on the CPU and GPU engines, up to rounding on tensors.
 #[track_caller]
 pub fn assert_same(found: &[f32], expected: &[f32]) {
     match tensors_on() {
@@ -163,12 +163,12 @@ pub fn assert_same(found: &[f32], expected: &[f32]) {
     }
 }
 
-/// The same, made of `isa`'s kernels on so many threads.
+/// Loads a model that runs `isa`'s kernels on this many threads.
 pub fn loaded_with(source: &ModelSource, isa: Isa, threads: usize) -> Box<dyn Model> {
     Box::new(CpuModel::with(source, isa, threads).unwrap())
 }
 
-/// The instruction sets this processor has.
+/// Instruction sets of this processor.
 pub fn instruction_sets() -> impl Iterator<Item = Isa> {
     Isa::ALL.iter().copied().filter(|isa| isa.available())
 }
@@ -182,14 +182,14 @@ pub fn model_drafter(tokenizer: &Tokenizer) -> ModelDrafter {
     ModelDrafter::new(loaded(&starter_draft()), Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends())
 }
 
-/// `question` as the first turn of a conversation, in the model's own form.
+/// `question` as the first turn of a conversation, in the model's chat template.
 pub fn chat_prompt(source: &ModelSource, tokenizer: &Tokenizer, question: &str) -> Vec<TokenId> {
     let message = ChatMessage { role: Role::User, content: question.to_owned() };
     let text = source.template(&Renderer::in_this_process()).unwrap().render(&[message], true).unwrap();
     tokenizer.encode(&text, Special::Parse).unwrap()
 }
 
-/// The sizes of a small Llama of two layers.
+/// Sizes of a small Llama of two layers.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
     pub hidden: usize,
@@ -205,7 +205,7 @@ pub struct Shape {
 pub const EVEN: Shape =
     Shape { hidden: 512, heads: 8, kv_heads: 2, feed_forward: 768, vocabulary: 320, context: 256 };
 
-/// Nothing in it is a multiple of a vector or a block.
+/// Sizes that are no multiples of a vector or a block.
 pub const ODD: Shape =
     Shape { hidden: 90, heads: 5, kv_heads: 5, feed_forward: 115, vocabulary: 331, context: 256 };
 
@@ -221,13 +221,13 @@ pub fn shaped_model(folder: &Path, format: Format, shape: Shape) -> ModelSource 
 
 const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
 
-/// The same with a chat template and a long context: it talks nonsense and does not come to an end.
+/// A random model with a chat template and a long context, whose replies do not end.
 pub fn endless_model(folder: &Path) -> ModelSource {
     let shape = Shape { context: 32_768, ..EVEN };
     write_random_model(&folder.join("endless.gguf"), Format::Q8_0, shape, Some(TEMPLATE))
 }
 
-/// The same, so large that it takes a moment to load.
+/// An endless model that is large enough to take a moment to load.
 pub fn large_model(folder: &Path) -> ModelSource {
     let shape = Shape { hidden: 512, feed_forward: 2048, vocabulary: 40_000, ..EVEN };
     write_random_model(&folder.join("large.gguf"), Format::F32, shape, Some(TEMPLATE))
@@ -278,7 +278,7 @@ fn write_random_model(path: &Path, format: Format, shape: Shape, template: Optio
     ModelSource::open(path).unwrap()
 }
 
-/// The printable stand-ins of all bytes, "th", and fillers.
+/// Printable stand-ins of all bytes, "th", and fillers.
 fn byte_level_tokens(vocabulary: usize) -> Vec<Value> {
     let printable = |byte: &u32| matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
     let mut shifted = 0x100..;

@@ -9,7 +9,7 @@ use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::{Device, Tensor};
 use foretoken_model::format::{Format, random_blocks};
 
-/// A tensor as the file holds it.
+/// A tensor as stored in the file.
 pub struct Stored {
     pub name: String,
     /// Outermost dimension first.
@@ -19,7 +19,7 @@ pub struct Stored {
 }
 
 impl Stored {
-    /// The numbers of a tensor in 32 bits, rounded to a format of candle's.
+    /// Values of a tensor in 32 bits, rounded to one of candle's formats.
     pub fn of(name: String, numbers: &Tensor, format: Format) -> Self {
         let rounded = QTensor::quantize(numbers, format.candle().unwrap()).unwrap();
         Self { name, shape: numbers.dims().to_vec(), format, bytes: rounded.data().unwrap().into_owned() }
@@ -38,7 +38,8 @@ impl Stored {
 
 /// Writes a file.
 pub fn write(path: &Path, values: &[(&str, Value)], tensors: &[Stored]) {
-    // Candle writes the values and fills up the rest of 32 bytes, which a value at their end tells from them.
+    // candle writes the values and pads to 32 bytes; a value at their end separates them from the
+    // padding.
     let end = ("tests.end", Value::String("of the values".into()));
     let values: Vec<_> = values.iter().chain([&end]).map(|(key, value)| (*key, value)).collect();
     let mut file = Cursor::new(Vec::new());

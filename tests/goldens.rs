@@ -1,5 +1,6 @@
-//! The families that candle-transformers lacks: their logits are those that transformers computes in 32 bits, from both
-//! formats and on both ways of running a model. `tests/goldens/families.py` says how the goldens are made.
+//! Families that candle-transformers lacks: logits equal those that transformers computes in 32
+//! bits, from both formats, on the CPU and on tensors. `tests/goldens/families.py` makes the
+//! goldens.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -21,10 +22,10 @@ use crate::families::{IN_HALVES, tokens};
 use crate::invariance::difference;
 use crate::lossless::Hostile;
 
-/// Of which there are goldens.
+/// Positions with goldens.
 const POSITIONS: [usize; 14] = [0, 1, 7, 8, 9, 14, 15, 16, 17, 24, 31, 32, 33, 39];
 
-/// The family whose text is read otherwise once it is long, and the longest that is not.
+/// The family with RoPE factors for long texts, and the longest text that uses the short ones.
 const TWO_LISTS: &str = "phi3 with two lists of factors";
 const ORIGINAL: usize = 16;
 
@@ -34,7 +35,7 @@ fn goldens() -> HashMap<String, Vec<Vec<f32>>> {
     tensors.into_iter().map(|(label, rows)| (label, rows.to_vec2().unwrap())).collect()
 }
 
-/// The logits that there are goldens of: of texts that end there where the length of a text matters.
+/// Logits at the golden positions. Texts end there if the length of a text matters.
 fn rows(model: &mut dyn Model, label: &str) -> Vec<Vec<f32>> {
     let tokens = tokens();
     if label != TWO_LISTS {
@@ -45,7 +46,7 @@ fn rows(model: &mut dyn Model, label: &str) -> Vec<Vec<f32>> {
     POSITIONS.iter().map(last).collect()
 }
 
-/// On tensors in 32 bits and on the CPU.
+/// Compares tensors in 32 bits and the CPU with the goldens.
 fn compare(label: &str, source: &ModelSource, expected: &[Vec<f32>]) {
     let mut tensors = TensorModel::load(source, &Device::Cpu).unwrap();
     let found = difference(&rows(&mut tensors, label), expected);
@@ -66,7 +67,7 @@ fn recent_families_agree_with_transformers_from_both_formats() {
 }
 
 #[test]
-fn experts_in_blocks_of_mxfp4_are_the_same_numbers_in_both_formats() {
+fn mxfp4_experts_have_the_same_values_in_both_formats() {
     let folder = tempfile::tempdir().unwrap();
     let family = family("gpt-oss");
     let sources = [family.folder_in_blocks(folder.path()), family.gguf_in_blocks(folder.path())];
@@ -76,7 +77,7 @@ fn experts_in_blocks_of_mxfp4_are_the_same_numbers_in_both_formats() {
             difference(&rows(&mut TensorModel::load(&source, &Device::Cpu).unwrap(), family.label), expected);
         assert!(found < 1e-4, "on tensors from {}: relative error {found}", source.path().display());
         let found = rows(loaded(&source).as_mut(), family.label);
-        // Activations are rounded to eight bits before blocks.
+        // Activations of block-quantised products are rounded to eight bits.
         let rounded = difference(&found, expected);
         assert!(rounded < 0.03, "on the CPU from {}: relative error {rounded}", source.path().display());
         logits_in_chunks(loaded(&source).as_mut(), &tokens, &[7])
@@ -105,13 +106,13 @@ fn the_text_part_of_ministral_is_the_model() {
     compare("mistral3", &seeing.folder(folder.path(), DType::F32), &goldens()["mistral3"]);
 }
 
-/// The logits after the last of `tokens`, which are fed at once.
+/// Logits after the last of `tokens`, which run in one pass.
 fn after(model: &mut dyn Model, tokens: &[TokenId]) -> Vec<f32> {
     logits_in_chunks(model, tokens, &[tokens.len()]).pop().unwrap()
 }
 
 #[test]
-fn a_text_that_outgrew_its_original_context_is_read_anew_and_so_is_one_that_was_cut() {
+fn a_text_that_crosses_the_rope_switch_in_either_direction_is_run_again() {
     let folder = tempfile::tempdir().unwrap();
     let source = family(TWO_LISTS).gguf(folder.path(), GgmlDType::Q8_0);
     let tokens = tokens();
@@ -121,7 +122,7 @@ fn a_text_that_outgrew_its_original_context_is_read_anew_and_so_is_one_that_was_
         let expected = [ORIGINAL, ORIGINAL + 1].map(|length| after(model.as_mut(), &tokens[..length]));
         model.truncate(0);
         model.prepare_for_length(1);
-        // It grows by tokens over the border, and is cut again.
+        // It grows token by token past the switch length, and is cut again.
         for length in (1..=ORIGINAL + 1).chain([ORIGINAL]) {
             let context = &tokens[..length];
             rewind(model.as_mut(), context);
@@ -143,7 +144,7 @@ fn a_text_that_outgrew_its_original_context_is_read_anew_and_so_is_one_that_was_
 }
 
 #[test]
-fn a_reply_that_outgrows_the_original_context_is_each_token_the_likeliest_of_its_own_text() {
+fn each_token_of_a_reply_past_the_rope_switch_is_the_likeliest_of_its_text() {
     let folder = tempfile::tempdir().unwrap();
     let source = family(TWO_LISTS).gguf(folder.path(), GgmlDType::Q8_0);
     let tokenizer = Arc::new(source.tokenizer().unwrap());
@@ -156,11 +157,11 @@ fn a_reply_that_outgrows_the_original_context_is_each_token_the_likeliest_of_its
         ..Request::new(tokens()[..ORIGINAL - 4].to_vec())
     };
     let mut text = request.prompt.clone();
-    // n-grams draft what the prompt says, here of a text that repeats itself.
+    // n-grams draft from the prompt, here a text that repeats itself.
     text.extend_from_within(..4);
     for prompt in [&request.prompt[..], &text] {
         let request = Request { prompt: prompt.to_vec(), ..request.clone() };
-        // More than asked, over the border and wrong.
+        // More tokens than requested, past the switch length and wrong.
         let hostile = Hostile(|_: &[_], length| Ok(vec![5; length + 3]));
         let repeating = NgramDrafter::default();
         for mut drafters in [Drafters::default(), Drafters::one(repeating), Drafters::one(hostile)] {

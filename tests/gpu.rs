@@ -1,7 +1,9 @@
-//! The engine for GPUs against that for CPUs: the same bits, whatever is in a pass and wherever it lies in the cache. On
-//! a computer without a GPU a program plays one, with `make setup-tests` from Mesa.
+//! The GPU engine against the CPU engine: the same bits for any pass and any position in the cache.
+//! Runs on a software renderer (Mesa's, which `make setup-tests` installs) if the computer has no
+//! GPU.
 //!
-//! A device that does not promise the CPU's bits is held to numbers that are near, and to its own bits.
+//! A device that does not guarantee the CPU's bits must give close numbers, and its own bits every
+//! time.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod gpu_heads;
@@ -32,7 +34,7 @@ fn on_the_cpu(source: &ModelSource) -> Box<dyn Model> {
 
 #[track_caller]
 fn assert_the_cpus(found: &[f32], expected: &[f32], what: &str) {
-    if gpu().promises().cpu_bits {
+    if gpu().guarantees().cpu_bits {
         let differ = found.iter().zip(expected).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
         assert!(
             differ == 0 && found.len() == expected.len(),
@@ -46,7 +48,7 @@ fn assert_the_cpus(found: &[f32], expected: &[f32], what: &str) {
     }
 }
 
-/// The same tokens on both, in chunks on the GPU.
+/// Runs the same tokens on both engines, in chunks on the GPU, and compares the logits.
 #[track_caller]
 fn compare(source: &ModelSource, tokens: &[TokenId], chunks: &[usize], what: &str) {
     let expected = logits_in_chunks(on_the_cpu(source).as_mut(), tokens, &[tokens.len()]);
@@ -55,11 +57,11 @@ fn compare(source: &ModelSource, tokens: &[TokenId], chunks: &[usize], what: &st
 }
 
 #[test]
-fn the_device_of_the_tests_promises_the_cpus_bits_where_a_program_plays_it() {
-    let (label, promises) = (gpu().label().to_owned(), gpu().promises());
-    assert!(promises.computes, "{label}");
+fn a_software_renderer_guarantees_the_cpus_bits() {
+    let (label, guarantees) = (gpu().label().to_owned(), gpu().guarantees());
+    assert!(guarantees.computes, "{label}");
     if label.ends_with("software") {
-        assert!(promises.cpu_bits && promises.any_tile, "{label}: {promises:?}");
+        assert!(guarantees.cpu_bits && guarantees.any_tile, "{label}: {guarantees:?}");
     }
 }
 
@@ -76,7 +78,7 @@ fn every_format_has_the_cpus_bits_in_any_chunks() {
 }
 
 #[test]
-fn every_family_has_the_cpus_bits_in_any_chunks_but_those_that_are_refused_with_a_reason() {
+fn every_family_has_the_cpus_bits_in_any_chunks_or_is_rejected_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let tokens: Vec<TokenId> = (0..40).map(|i| 3 + i * 97 % 310).collect();
     for family in families() {
@@ -97,7 +99,7 @@ fn every_family_has_the_cpus_bits_in_any_chunks_but_those_that_are_refused_with_
     }
 }
 
-/// Families that the CPU runs, and why.
+/// Families that the GPU engine rejects, and why.
 const REFUSED: [(&str, &str); 7] = [
     ("gpt-oss", "attention with sinks"),
     ("gemma4", "layers that differ in their heads"),
@@ -108,14 +110,14 @@ const REFUSED: [(&str, &str); 7] = [
     ("deepseek2", "attention to latents"),
 ];
 
-/// Few experts and many, of which rows go through some or all.
+/// Few and many experts, of which rows use some or all.
 #[test]
-fn experts_have_the_cpus_bits_however_rows_are_shared_out() {
+fn experts_have_the_cpus_bits_for_any_routing() {
     let folder = tempfile::tempdir().unwrap();
     let tokens: Vec<TokenId> = (0..45).map(|i| 3 + i * 61 % 310).collect();
     let base = family("qwen3moe");
     for (count, used) in [(1, 1), (3, 3), (24, 2), (24, 8)] {
-        // A GGUF file cannot say that shares are of all.
+        // A GGUF file cannot say that expert weights are a softmax over all experts.
         let folder = folder.path();
         let of_all = base.with_experts(count, used, true).folder(folder, DType::F16);
         compare(&of_all, &tokens, &[1, 2, 5, 8, 29], &format!("{used} of {count}, shares of all"));
@@ -127,8 +129,8 @@ fn experts_have_the_cpus_bits_however_rows_are_shared_out() {
     }
 }
 
-/// Norm, heads, turn, attention, output, norm, gate with up, down; and looking up the embedding, or the last norm, the
-/// logits and their sketch.
+/// Norm, heads, RoPE, attention, output, norm, gate with up, down; and the embedding lookup, or the
+/// last norm, the logits and their sketch.
 #[test]
 fn a_layer_takes_eight_dispatches() {
     let mut model = on_the_gpu(&starter_target());
@@ -142,7 +144,7 @@ fn a_layer_takes_eight_dispatches() {
     }
 }
 
-/// Prompts longer than a page, and than the rows that go through the layers together.
+/// Prompts longer than a page and longer than the rows of a chunk.
 #[test]
 fn the_starter_has_the_cpus_bits_across_pages() {
     let tokens: Vec<TokenId> = (0..300).map(|i| 3 + i * 761 % 4000).collect();
@@ -156,7 +158,7 @@ fn the_starter_has_the_cpus_bits_across_pages() {
         });
         assert_the_cpus(&found, &expected, &format!("{at:?}"));
     }
-    // Going back, and on from there.
+    // Rewinds and continues from there.
     for model in [&mut here, &mut there] {
         assert_eq!(model.truncate(255), 255);
     }
@@ -168,9 +170,9 @@ fn the_starter_has_the_cpus_bits_across_pages() {
     assert_the_cpus(&found, &expected, "after going back");
 }
 
-/// Branches of several depths, more nodes than a tile has rows, across a page's end.
+/// Branches of several depths, more nodes than a tile has rows, across the end of a page.
 #[test]
-fn every_path_of_a_tree_has_the_bits_of_the_text_alone_and_what_is_kept_goes_on_as_it() {
+fn every_path_of_a_tree_has_the_bits_of_its_text_and_continues_as_it() {
     let prefix: Vec<TokenId> = (0..249).map(|i| 3 + i * 761 % 4000).collect();
     let parents =
         [None, Some(0), Some(0), Some(1), Some(2), Some(3), Some(0), Some(4), Some(7), Some(5), Some(9)];
@@ -190,13 +192,13 @@ fn every_path_of_a_tree_has_the_bits_of_the_text_alone_and_what_is_kept_goes_on_
         let expected = expected.logits().row(0).logits().unwrap().to_vec();
         assert_the_cpus(pass.logits().row(row).logits().unwrap(), &expected, &format!("node {row}"));
     }
-    // A pass that is dropped leaves nothing of a tree.
+    // A dropped pass leaves nothing of a tree in the cache.
     drop(pass);
     assert_eq!(there.cached().len(), prefix.len());
     let mut next = tree.clone();
     next.push(900, Some(8));
     let pass = there.run(&tree, &Want::rows(8..9)).unwrap();
-    // The same pass goes on with another node.
+    // The same pass continues with another node.
     let pass = pass.grow(&next, &Want::rows(11..12)).unwrap();
     let grown = pass.logits().row(0).logits().unwrap().to_vec();
     pass.keep(&path).unwrap();
@@ -213,7 +215,7 @@ fn every_path_of_a_tree_has_the_bits_of_the_text_alone_and_what_is_kept_goes_on_
 }
 
 #[test]
-fn hidden_states_and_peaks_are_the_cpus() {
+fn hidden_states_and_peaks_equal_the_cpus() {
     let folder = tempfile::tempdir().unwrap();
     let gemma = families().into_iter().find(|family| family.architecture == "gemma3").unwrap();
     let gemma = gemma.gguf(folder.path(), GgmlDType::Q8_0);
@@ -241,7 +243,7 @@ fn hidden_states_and_peaks_are_the_cpus() {
 }
 
 #[test]
-fn the_starter_pair_on_the_gpu_writes_the_cpus_text_however_it_is_drafted() {
+fn the_starter_pair_writes_the_cpus_text_on_the_gpu_with_any_drafts() {
     let source = starter_target();
     let tokenizer = Arc::new(source.tokenizer().unwrap());
     let mut here = Decoder::new(on_the_cpu(&source), Arc::clone(&tokenizer));
@@ -272,7 +274,7 @@ fn the_starter_pair_on_the_gpu_writes_the_cpus_text_however_it_is_drafted() {
 }
 
 #[test]
-fn a_refused_pass_leaves_the_cache_alone() {
+fn a_rejected_pass_leaves_the_cache_unchanged() {
     let mut model = on_the_gpu(&starter_target());
     model.run(&TokenTree::chain([5, 6, 7]), &Want::nothing()).unwrap();
     assert!(model.run(&TokenTree::chain([8, 1_000_000]), &Want::all_rows()).is_err());

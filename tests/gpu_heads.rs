@@ -1,5 +1,5 @@
-//! Draft heads beside the engine for GPUs: on it they have the CPU's bits, and wherever they are, they draft for a target
-//! there what they draft for one on the CPU.
+//! Draft heads with the GPU engine: on the GPU they have the CPU's bits, and on any device they
+//! draft the same for a target on the GPU as for one on the CPU.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -23,11 +23,11 @@ use foretoken_tests::{
 
 use super::{assert_the_cpus, on_the_cpu};
 
-/// Rows of a text: more than go through the layers together.
+/// Rows of a text: more than fit into a chunk.
 const TEXT: usize = 41;
 
-/// The scores and states of a head after a text with made-up states of its target, and after a tree of guesses, each of
-/// which goes on from what the head gave itself.
+/// Scores and states of a head after a text with random target states, and after a tree of guesses,
+/// each with the head's own output as its input.
 fn drafted(head: &mut dyn Model, own: &Taps) -> Vec<f32> {
     let width = head.config().draft_head.as_ref().unwrap().states();
     let states = made_up("states", TEXT * width);
@@ -89,8 +89,8 @@ fn heads_that_draft_token_by_token_have_the_cpus_bits() {
     }
 }
 
-/// The scores of blocks of several lengths after a text with made-up states of its target, each place given a token before
-/// it, and how sure the head is of them.
+/// Scores of blocks of several lengths after a text with random target states, each position given
+/// a token before it, and the head's confidence.
 fn guessed(head: &mut dyn Model, kind: BlockKind) -> Vec<f32> {
     let width = head.config().draft_head.as_ref().unwrap().states();
     let states = made_up("states", TEXT * width);
@@ -117,7 +117,7 @@ fn guessed(head: &mut dyn Model, kind: BlockKind) -> Vec<f32> {
 }
 
 #[test]
-fn heads_that_guess_blocks_have_the_cpus_bits() {
+fn block_heads_have_the_cpus_bits() {
     let folder = tempfile::tempdir().unwrap();
     let target = family("llama").folder(folder.path(), DType::F32);
     for kind in BlockKind::ALL {
@@ -131,7 +131,7 @@ fn heads_that_guess_blocks_have_the_cpus_bits() {
     }
 }
 
-/// A head of each kind for the starter's target.
+/// A head of each kind for the starter target.
 fn heads(folder: &Path) -> Vec<ModelSource> {
     let target = starter_target();
     let config = target.config().unwrap();
@@ -146,7 +146,7 @@ fn heads(folder: &Path) -> Vec<ModelSource> {
     heads.into_iter().map(|head| head.for_target(&target).unwrap()).collect()
 }
 
-/// On the GPU, or on the CPU where the engine for GPUs cannot run it, which it says.
+/// Loads onto the GPU, or onto the CPU if the GPU engine rejects the model.
 fn where_it_can(source: &ModelSource) -> Box<dyn Model> {
     load(source, &Device::Gpu(gpu())).unwrap_or_else(|error| {
         assert!(error.to_string().starts_with("Foretoken's engine for GPUs cannot run"), "{error}");
@@ -154,7 +154,7 @@ fn where_it_can(source: &ModelSource) -> Box<dyn Model> {
     })
 }
 
-/// What a pair writes, and all that was drafted for it.
+/// Text of a pair, and everything that was drafted for it.
 fn written(
     target: Box<dyn Model>,
     head: (&ModelSource, Box<dyn Model>),
@@ -178,8 +178,8 @@ fn written(
 }
 
 #[test]
-fn a_head_drafts_for_a_target_on_the_gpu_what_it_drafts_for_one_on_the_cpu() {
-    if !gpu().promises().cpu_bits {
+fn a_head_drafts_the_same_for_a_target_on_the_gpu_and_on_the_cpu() {
+    if !gpu().guarantees().cpu_bits {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

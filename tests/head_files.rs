@@ -1,5 +1,5 @@
-//! How draft heads with made-up weights are written, whatever their kind: the sizes of their layers, tables of the
-//! tokens they guess, folders and GGUF files.
+//! Files of draft heads with random weights, of any kind: layer sizes, token tables, folders and
+//! GGUF files.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ pub const HEADS: usize = 4;
 pub const KV_HEADS: usize = 2;
 pub const HEAD_SIZE: usize = 64;
 
-/// Numbers between -1 and 1 that follow from a name.
+/// Numbers between -1 and 1, derived from a name.
 pub fn made_up(name: &str, count: usize) -> Vec<f32> {
     let seed =
         name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
@@ -32,13 +32,13 @@ pub fn made_up(name: &str, count: usize) -> Vec<f32> {
     (0..count).map(number).collect()
 }
 
-/// A tensor of the numbers that follow from its name, up to `most` from `centre`.
+/// A tensor of numbers derived from its name, within `most` of `centre`.
 pub fn made_up_tensor(name: &str, shape: &[usize], centre: f32, most: f32) -> Tensor {
     let numbers = made_up(name, shape.iter().product()).into_iter().map(|number| centre + most * number);
     Tensor::from_vec(numbers.collect(), shape, &Device::Cpu).unwrap()
 }
 
-/// Names, rows and columns of a layer's matrices; attention takes `mixed` numbers of a token.
+/// Names, rows and columns of a layer's matrices; attention reads `mixed` numbers per token.
 pub fn matrices(hidden: usize, mixed: usize) -> [(&'static str, usize, usize); 7] {
     let (queries, keys) = (HEADS * HEAD_SIZE, KV_HEADS * HEAD_SIZE);
     [
@@ -52,7 +52,8 @@ pub fn matrices(hidden: usize, mixed: usize) -> [(&'static str, usize, usize); 7
     ]
 }
 
-/// Writes a folder of safetensors. `guessed` are the tokens that are guessed of so many, if not all of them.
+/// Writes a folder of safetensors. `guessed` are the head's tokens and the size of the target's
+/// vocabulary, unless it has all tokens.
 ///
 /// # Errors
 /// Those of [`ModelSource::open`].
@@ -74,7 +75,7 @@ pub fn write_folder(
     ModelSource::open(folder)
 }
 
-/// Writes a GGUF file. `guessed` are the tokens that are guessed, if not all of them.
+/// Writes a GGUF file. `guessed` are the head's tokens, unless it has all tokens.
 ///
 /// # Errors
 /// Those of [`ModelSource::open`].
@@ -87,7 +88,7 @@ pub fn write_gguf(
     write_gguf_with(path, metadata, tensors, guessed.map(|guessed| ("d2t", guessed)))
 }
 
-/// The same with a list of tokens and its name, if there is one.
+/// Writes a GGUF file with an optional list of tokens under a name.
 ///
 /// # Errors
 /// Those of [`ModelSource::open`].
@@ -114,7 +115,8 @@ pub fn write_gguf_with(
     ModelSource::open(path)
 }
 
-/// What a GGUF file of an architecture says of a head with so many layers, `entering` whose target's it reads.
+/// GGUF metadata of a head of an architecture: its number of layers, and the target layers
+/// `entering` that it reads.
 pub fn metadata(
     architecture: &str,
     layers: usize,
@@ -142,7 +144,7 @@ pub fn metadata(
     [name].into_iter().chain(own).collect()
 }
 
-/// Makes of a tensor of numbers of 32 bits one of half as many whole numbers of 64 bits: candle writes none.
+/// Converts a 32-bit tensor in a file to half as many 64-bit integers, which candle cannot write.
 fn widen(file: &mut [u8], name: &str, count: usize) {
     let place = [&(name.len() as u64).to_le_bytes(), name.as_bytes()].concat();
     let at = file.windows(place.len()).position(|bytes| bytes == place).unwrap() + place.len();

@@ -1,5 +1,5 @@
-//! Draft heads: their rows are those of implementations nobody here wrote, from every form in which they are
-//! published; what they hear is what a fresh start would have them hear; and no text depends on them.
+//! Draft heads: rows equal those of reference implementations in every published format. Observed
+//! states do not depend on history, and no text depends on the head.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -20,13 +20,13 @@ use foretoken_tests::{Flags, RandomHead, chat_prompt, decoder, family, loaded, m
 
 use crate::replay::{assert_drafts_like_new, replay};
 
-/// How far apart rows may be since the CPU keeps keys and values in half precision.
+/// Largest difference of rows, because the CPU stores keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
 
-/// Tokens of the text that rows are of.
+/// Tokens of the text.
 const TOKENS: usize = 24;
 
-/// The row at which a chain begins, and how many steps it has.
+/// Row at which a chain begins, and its number of steps.
 const CHAIN: usize = 9;
 const STEPS: usize = 3;
 
@@ -45,14 +45,15 @@ fn flags() -> Vec<Flags> {
     ]
 }
 
-/// The family's small Llama as a target, and a head for it.
+/// The small Llama family as a target, and a head for it.
 fn pair(folder: &Path, flags: Flags) -> (ModelSource, RandomHead) {
     let target = family("llama").folder(folder, DType::F32);
     let head = RandomHead::new(target.config().unwrap(), flags);
     (target, head)
 }
 
-/// The scores of a head after each token but the first, with made-up states of a target, and what it gives itself.
+/// Scores of a head after each token except the first, with random target states, and the head's
+/// own outputs.
 fn rows(head: &mut dyn Model, states: &[f32], own: &Taps) -> (Vec<Vec<f32>>, Vec<f32>) {
     let tokens = tokens();
     let width = states.len() / TOKENS;
@@ -65,7 +66,8 @@ fn rows(head: &mut dyn Model, states: &[f32], own: &Taps) -> (Vec<Vec<f32>>, Vec
     (rows, features.gather(&(0..TOKENS - 1).collect::<Vec<_>>()))
 }
 
-/// The scores after the text's tokens behind `CHAIN`, which the head runs as it would its own guesses.
+/// Scores after the text's tokens behind `CHAIN`, which the head runs as if they were its own
+/// guesses.
 fn steps(head: &mut dyn Model, states: &[f32], own: &Taps) -> Vec<Vec<f32>> {
     let tokens = tokens();
     let width = states.len() / TOKENS;
@@ -99,7 +101,7 @@ fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
 }
 
 #[test]
-fn rows_are_those_of_speculators() {
+fn head_rows_equal_those_of_speculators() {
     let folder = tempfile::tempdir().unwrap();
     let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/goldens/heads.safetensors");
     let goldens = candle_core::safetensors::load(goldens, &Device::Cpu).unwrap();
@@ -121,7 +123,7 @@ fn rows_are_those_of_speculators() {
 }
 
 #[test]
-fn the_forms_in_which_heads_are_published_are_one_head() {
+fn all_published_formats_of_a_head_give_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
     for flags in flags() {
         let (target, head) = pair(folder.path(), flags);
@@ -153,7 +155,7 @@ fn the_forms_in_which_heads_are_published_are_one_head() {
     }
 }
 
-/// A head for the starter's target.
+/// A head for the starter target.
 fn starter_head(folder: &Path) -> HeadDrafter {
     let target = starter_target();
     let mut head = RandomHead::new(target.config().unwrap(), Flags::default());
@@ -171,7 +173,7 @@ fn coupled() -> Sampling {
 }
 
 #[test]
-fn a_head_that_guesses_at_random_changes_no_text() {
+fn a_random_head_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
     let mut decoder = decoder(&starter_target());
     for sampling in [Sampling::greedy(), coupled(), Sampling { repetition_penalty: 1.2, ..coupled() }] {
@@ -230,12 +232,13 @@ fn after_an_edit_the_prompt_is_run_once() {
 }
 
 #[test]
-fn whatever_was_heard_before_a_head_drafts_what_it_would_from_a_fresh_start() {
+fn a_head_drafts_as_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
     assert_drafts_like_new(&|| Box::new(starter_head(folder.path())), 5);
 }
 
-/// The likeliest guesses after a path of guesses that follow a text, by running the head alone along the path.
+/// Likeliest guesses after a path of guesses behind a text, by running the head along that path
+/// only.
 fn alone(
     model: &mut dyn Model,
     text: &[TokenId],
@@ -263,12 +266,12 @@ fn alone(
 }
 
 #[test]
-fn in_a_tree_each_guess_goes_on_from_the_one_it_follows() {
+fn each_guess_of_a_tree_continues_from_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     let mut target = loaded(&starter_target());
     let mut head = RandomHead::new(target.config(), Flags::default());
     head.entering = vec![2, 4, 6];
-    // What it makes of its guesses shall not drown in the target's states.
+    // The target's states must not outweigh the head's own outputs.
     let fuse = head.tensors.get_mut("fc.weight").unwrap();
     *fuse = (&*fuse * 0.001).unwrap();
     let source = head.gguf(folder.path(), GgmlDType::F32).unwrap().for_target(&starter_target()).unwrap();

@@ -1,8 +1,9 @@
-//! A small hub on this computer: a folder of repositories behind the part of the real hub's protocol that
-//! downloads use, with faults on demand. Not a web server: it answers one request a connection.
+//! A small hub on this computer: a folder of repositories behind the part of the real hub's
+//! protocol that downloads use, with faults on demand. It is not a web server: it serves one
+//! request per connection.
 //!
-//! A repository is a folder `owner/name`, its revision a checksum of what is in it. As on the real hub,
-//! large files are answered with a redirect to a storage elsewhere, which alone knows ranges.
+//! A repository is a folder `owner/name`; its revision is a checksum of its content. As on the real
+//! hub, large files are redirected to a storage on another host, and only that supports ranges.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -24,28 +25,28 @@ const PAGE: usize = 3;
 /// Bytes written at a time.
 const CHUNK: usize = 64 * 1024;
 
-/// What goes wrong, from when it is set.
+/// Faults, from the time they are set.
 #[derive(Debug, Clone, Default)]
 pub struct Faults {
-    /// The next so many answers of the storage end after so many bytes.
+    /// Number of further storage responses that end early, and the bytes after which they end.
     pub cuts: u32,
     pub cut_after: u64,
-    /// The storage is no faster.
+    /// Speed limit of the storage.
     pub bytes_per_second: Option<u64>,
-    /// The storage sends this byte of each file changed.
+    /// Index of a byte of each file that the storage changes.
     pub wrong_byte: Option<u64>,
-    /// The storage begins at the first byte, whatever is asked for.
+    /// The storage ignores ranges and starts at the first byte.
     pub ignore_range: bool,
-    /// The storage goes on after the end of the file.
+    /// The storage sends more bytes than the file has.
     pub too_long: bool,
-    /// The storage accepts the next so many connections and says nothing.
+    /// Number of further connections that the storage accepts without responding.
     pub unavailable: u32,
 }
 
 /// A running hub. It runs until the process ends.
 #[derive(Debug, Clone)]
 pub struct Hub {
-    /// What HF_ENDPOINT is set to.
+    /// Value of HF_ENDPOINT.
     pub url: String,
     state: Arc<Mutex<State>>,
 }
@@ -55,7 +56,8 @@ struct State {
     root: PathBuf,
     port: u16,
     faults: Faults,
-    /// Repositories by the token that opens them; of an empty token the licence is not accepted yet.
+    /// Repositories with their required token. An empty token means that the licence is not
+    /// accepted yet.
     gated: HashMap<String, String>,
     refused_token: Option<String>,
     /// SHA-256 by path, length and time of change.
@@ -89,7 +91,7 @@ impl Hub {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let hub = serving.clone();
-                // That the other side went away is its own affair.
+                // A client that disconnects is not an error.
                 thread::spawn(move || drop(hub.serve(connection)));
             }
         });
@@ -100,17 +102,17 @@ impl Hub {
         self.lock().faults = faults;
     }
 
-    /// Files of the repository need this token; an empty one is not enough whoever asks.
+    /// Makes a repository require this token; with an empty one, every request is rejected.
     pub fn gate(&self, repository: &str, token: &str) {
         self.lock().gated.insert(repository.into(), token.into());
     }
 
-    /// Every request with this token is refused.
+    /// Rejects every request with this token.
     pub fn refuse_token(&self, token: &str) {
         self.lock().refused_token = Some(token.into());
     }
 
-    /// Takes somebody's word for the checksum of a file.
+    /// Declares the checksum of a file without computing it.
     pub fn declare(&self, file: &Path, sha256: &str) {
         let metadata = file.metadata().unwrap();
         let key = (file.to_owned(), metadata.len(), metadata.modified().ok());
@@ -122,12 +124,12 @@ impl Hub {
         self.lock().sent
     }
 
-    /// The first line of every request so far.
+    /// First line of every request so far.
     pub fn requests(&self) -> Vec<String> {
         self.lock().requests.clone()
     }
 
-    /// The revision of a repository.
+    /// Revision of a repository.
     pub fn revision(&self, repository: &str) -> String {
         let files = self.files(repository).unwrap();
         let mut hash = Sha256::new();
@@ -191,7 +193,8 @@ impl Hub {
         }
     }
 
-    /// Repositories whose names contain what is searched for, in any case; the longest name has the most downloads.
+    /// Repositories whose names contain the query, ignoring case; the longest name has the most
+    /// downloads.
     fn search(&self, query: &str) -> Vec<Value> {
         let parameters: HashMap<_, _> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
         let words = percent_decoded(&parameters["search"].replace('+', " ")).to_lowercase();
@@ -264,14 +267,14 @@ impl Hub {
         };
         let mut headers = vec![("X-Repo-Commit", self.revision(repository))];
         if is_large(&file.path) {
-            // Another host than the one that is asked, as far as a client can tell.
+            // A host other than the requested one, as far as a client can tell.
             let storage = format!("http://localhost:{}/storage/{repository}/{path}", self.lock().port);
             headers.push(("X-Linked-Etag", format!("\"{}\"", file.checksum)));
             headers.push(("X-Linked-Size", file.bytes.to_string()));
             headers.push(("Location", storage));
             return respond(&mut to, 302, &headers, b"");
         }
-        // As the real hub: by a path, and from there again.
+        // Redirects by path and then again, as the real hub does.
         if !request.target.contains("sent-on") {
             headers.push(("Location", format!("{}?sent-on", request.target)));
             return respond(&mut to, 307, &headers, b"elsewhere");
@@ -284,7 +287,7 @@ impl Hub {
         respond(&mut to, 200, &headers, &std::fs::read(&file.on_disk)?)
     }
 
-    /// Only here are there bytes of large files, ranges, and faults.
+    /// Serves the bytes of large files, with ranges and faults.
     fn storage(&self, request: &Request, repository: &str, path: &str, mut to: TcpStream) -> io::Result<()> {
         if request.token.is_some() {
             return respond(&mut to, 400, &[], b"a token was sent to another host");
@@ -335,7 +338,7 @@ impl Hub {
             to.write_all(&buffer[..wanted])?;
             at += wanted as u64;
             self.lock().sent += wanted as u64;
-            // Looked at anew: it may be made faster meanwhile.
+            // Read again in every chunk, because the speed may change meanwhile.
             let speed = self.lock().faults.bytes_per_second;
             if let Some(speed) = speed {
                 let due = Duration::from_secs_f64((at - from) as f64 / speed as f64);
@@ -345,7 +348,7 @@ impl Hub {
         Ok(())
     }
 
-    /// All files of a repository, in order of their paths.
+    /// All files of a repository in order of their paths.
     fn files(&self, repository: &str) -> Option<Vec<Listed>> {
         let root = self.lock().root.join(repository);
         let mut paths = Vec::new();
@@ -368,7 +371,7 @@ impl Hub {
 }
 
 impl State {
-    /// The faults of this answer.
+    /// Faults of this response.
     fn take_fault(&mut self) -> Faults {
         let faults = self.faults.clone();
         self.faults.cuts = self.faults.cuts.saturating_sub(1);
@@ -381,7 +384,7 @@ impl State {
 struct Listed {
     path: String,
     bytes: u64,
-    /// SHA-256 of a large one, git's of another.
+    /// SHA-256 of a large file, git's hash of others.
     checksum: String,
     on_disk: PathBuf,
 }
@@ -403,7 +406,7 @@ struct Request {
     target: String,
     token: Option<String>,
     range_start: Option<u64>,
-    /// The last byte, where one is named.
+    /// The last byte, if one is named.
     range_end: Option<u64>,
 }
 
@@ -449,7 +452,7 @@ fn respond(to: &mut TcpStream, status: u16, headers: &[(&str, String)], body: &[
     let mut headers = headers.to_vec();
     headers.push(("Content-Length", body.len().to_string()));
     head(to, status, &headers)?;
-    // After a HEAD nobody reads it, which is as good.
+    // After a HEAD request nobody reads it, which is harmless.
     to.write_all(body)
 }
 
@@ -487,12 +490,12 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
     }
 }
 
-/// As the real hub decides by `.gitattributes`.
+/// Returns whether the real hub would treat the file as large, by `.gitattributes`.
 fn is_large(path: &str) -> bool {
     path.ends_with(".gguf") || path.ends_with(".safetensors")
 }
 
-/// What git calls a file's content.
+/// Git's hash of a file's content.
 pub fn git_checksum(path: &Path) -> String {
     let content = std::fs::read(path).unwrap();
     hex(&Sha1::new_with_prefix(format!("blob {}\0", content.len())).chain_update(content).finalize())

@@ -1,4 +1,5 @@
-//! Recurrent layers or latents and experts in one model: LFM2 with experts, Granite 4, and GLM-4.7-Flash.
+//! Models that combine experts with recurrent layers or MLA: LFM2 with experts, Granite 4, and
+//! GLM-4.7-Flash.
 
 use candle_core::{DType, Device};
 use foretoken_forward::TensorModel;
@@ -9,7 +10,7 @@ use crate::families::{IN_HALVES, tokens};
 use crate::invariance::difference;
 
 #[test]
-fn experts_by_themselves_and_stacked_are_one_model() {
+fn separate_and_stacked_experts_are_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     let one = family("lfm2moe");
     let [one, stacked] =
@@ -39,7 +40,7 @@ fn experts_may_be_chosen_without_a_bias() {
 }
 
 #[test]
-fn what_lfm2_with_experts_lacks_is_said_in_a_sentence() {
+fn lfm2_with_experts_is_rejected_with_a_message_if_parts_are_missing() {
     let settings = [
         ("num_experts", json!(0), "a size in num_experts, found none"),
         ("num_experts", json!(1u64 << 32), "num_experts of at most 16777216, found 4294967296"),
@@ -69,7 +70,7 @@ fn what_lfm2_with_experts_lacks_is_said_in_a_sentence() {
 }
 
 #[test]
-fn what_granite_4_lacks_is_said_in_a_sentence() {
+fn granite_4_is_rejected_with_a_message_if_parts_are_missing() {
     let settings = [
         ("layer_types", json!(vec!["mamba"; 4]), "attention in some of the layers"),
         ("layer_types", json!(["mamba", "attention"]), "layer_types for every layer"),
@@ -125,7 +126,7 @@ fn steps_stay_between_the_limits_that_a_file_gives() {
 }
 
 #[test]
-fn what_models_with_latents_lack_is_said_in_a_sentence() {
+fn models_with_mla_are_rejected_with_a_message_if_parts_are_missing() {
     let settings = [
         ("kv_lora_rank", json!(0), "a size in kv_lora_rank, found none"),
         ("kv_lora_rank", json!(1u64 << 32), "kv_lora_rank of at most 16777216, found 4294967296"),

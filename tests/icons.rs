@@ -1,4 +1,4 @@
-//! The application's icons: files that hold a picture for each size a system may ask for.
+//! Icons of the application: files with a picture for each size that a system may request.
 
 use foretoken_tests::repository;
 
@@ -10,14 +10,14 @@ fn big_endian(bytes: &[u8]) -> usize {
     u32::from_be_bytes(bytes.try_into().unwrap()) as usize
 }
 
-/// The width and height of a PNG in pixels.
+/// Width and height of a PNG in pixels.
 fn size(png: &[u8]) -> (usize, usize) {
     assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"), "it is no PNG");
     (big_endian(&png[16..20]), big_endian(&png[20..24]))
 }
 
 #[test]
-fn the_icon_for_macos_has_every_size_that_the_finder_shows() {
+fn the_macos_icon_has_every_size_of_the_finder() {
     let file = icon("icon.icns");
     assert_eq!((&file[..4], big_endian(&file[4..8])), (&b"icns"[..], file.len()));
     let mut rest = &file[8..];
@@ -42,7 +42,7 @@ fn the_icon_for_macos_has_every_size_that_the_finder_shows() {
     ] {
         assert_eq!(find(kind).map(size), Some((pixels, pixels)), "{kind}");
     }
-    // The smallest are colours and opacity apart.
+    // The smallest sizes store colours and opacity separately.
     for kind in ["is32", "s8mk", "il32", "l8mk"] {
         assert!(find(kind).is_some(), "{kind}");
     }

@@ -1,5 +1,5 @@
-//! A row's logits have the same bits whatever else is in the pass, on any threads and with any
-//! instructions; and they are right, by an implementation nobody here wrote.
+//! Bits of a row's logits: independent of the rest of the pass, of threads and of instruction sets;
+//! and correct by a reference implementation.
 
 use candle_core::quantized::gguf_file;
 use candle_core::{Device, Tensor};
@@ -52,7 +52,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn the_starter_target_does_not_mind_how_it_is_fed(
+    fn the_starter_targets_logits_do_not_depend_on_chunks(
         tokens in prop::collection::vec(3u32..4096, 1..60),
         chunks in prop::collection::vec(1usize..40, 1..6),
     ) {
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn every_path_of_a_tree_scores_as_it_would_alone(
+    fn every_path_of_a_tree_scores_as_its_text(
         prefix in prop::collection::vec(3u32..4096, 1..20),
         nodes in prop::collection::vec((3u32..4096, any::<prop::sample::Index>()), 1..9),
         chosen in any::<prop::sample::Index>(),
@@ -93,7 +93,7 @@ proptest! {
             prop_assert!(found.row(*path.last().unwrap()).logits().unwrap() == expected);
         }
 
-        // What is kept of the tree continues as if the rest had never been there.
+        // The kept part of the tree continues as if the rest had never run.
         pass.keep(path).unwrap();
         prop_assert_eq!(model.cached(), &alone[..]);
         let next = TokenTree::chain([11, 12]);
@@ -103,7 +103,7 @@ proptest! {
 }
 
 #[test]
-fn a_pass_that_is_refused_leaves_the_cache_alone() {
+fn a_rejected_tree_pass_leaves_the_cache_unchanged() {
     let mut model = loaded(&starter_target());
     model.run(&TokenTree::chain([5, 6, 7]), &Want::nothing()).unwrap();
     assert!(model.run(&TokenTree::chain([8, 1_000_000]), &Want::all_rows()).is_err());
@@ -111,7 +111,7 @@ fn a_pass_that_is_refused_leaves_the_cache_alone() {
     assert_eq!(model.cached(), [5, 6, 7]);
 }
 
-/// The root mean square of the difference to `expected`, as a share of that of `expected`.
+/// Root mean square of the difference to `expected`, relative to that of `expected`.
 pub fn difference(found: &[Vec<f32>], expected: &[Vec<f32>]) -> f32 {
     let (found, expected) = (found.concat(), expected.concat());
     let difference: f32 = found.iter().zip(&expected).map(|(a, b)| (a - b).powi(2)).sum();
@@ -154,32 +154,33 @@ fn logits_are_as_near_to_the_exact_ones_as_the_reference_implementation_is() {
         let source = format.map_or_else(starter_target, |format| random_model(folder.path(), format));
         let exact = exact(&source, &tokens);
         let ours = difference(&logits_in_chunks(loaded(&source).as_mut(), &tokens, &[40]), &exact);
-        // Of formats that the reference does not read, what it makes of one whose activations it rounds as well.
+        // For formats that the reference does not read, the error of one whose activations it
+        // quantises, too.
         let read = format.is_none_or(|format| format.candle().is_some());
         let theirs = if read { difference(&reference(&source, &tokens), &exact) } else { eight_bits };
         if format == Some(Format::Q8_0) {
             eight_bits = theirs;
         }
-        // Keys and values are kept in half precision, quantised weights are multiplied with activations
-        // of eight bits; the reference rounds the latter, too.
+        // Keys and values are stored in half precision, and quantised weights are multiplied with
+        // eight-bit activations; the reference only does the latter.
         assert!(ours < 1.5e-3_f32.max(1.2 * theirs), "{}: {ours}, {theirs}", source.path().display());
     }
 }
 
 #[test]
-fn a_file_says_of_every_format_what_a_pass_reads() {
+fn bytes_per_pass_are_computed_from_the_file_in_every_format() {
     let folder = tempfile::tempdir().unwrap();
     for format in Format::ALL {
         let source = random_model(folder.path(), format);
-        let told = source.read_bytes().unwrap() as f64;
+        let computed = source.read_bytes().unwrap() as f64;
         let read = CpuModel::load(&source).unwrap().read_weights() as f64;
-        assert!((0.98..1.02).contains(&(told / read)), "{format:?}: {told} bytes for {read}");
+        assert!((0.98..1.02).contains(&(computed / read)), "{format:?}: {computed} bytes for {read}");
         assert_eq!(source.describe().quantisation.as_deref(), Some(format.name()));
     }
 }
 
 #[test]
-fn odd_sizes_are_computed_as_on_tensors() {
+fn odd_sizes_give_the_same_logits_as_tensors() {
     let folder = tempfile::tempdir().unwrap();
     let tokens: Vec<TokenId> = (0..40).map(|i| i * 97 % 320).collect();
     for format in [Format::F32, Format::F16, Format::Bf16] {
@@ -191,12 +192,12 @@ fn odd_sizes_are_computed_as_on_tensors() {
 }
 
 #[test]
-fn weights_that_are_not_numbers_are_refused_by_name() {
+fn nan_weights_are_rejected_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for format in [Format::F32, Format::Q8_0, Format::Q6K] {
         let source = random_model(folder.path(), format);
         let mut bytes = std::fs::read(source.path()).unwrap();
-        // Half-way there are matrices.
+        // Matrices are in the middle of the file.
         let middle = bytes.len() / 2;
         bytes[middle..middle + 4096].fill(0xff);
         let broken = folder.path().join("broken.gguf");

@@ -1,4 +1,5 @@
-//! Where programs look for libraries: next to themselves and in the system, which `scripts/check-libraries.sh` sees to.
+//! Library search paths of programs: their own folder and the system, as checked by
+//! `scripts/check-libraries.sh`.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use foretoken_tests::repository;
 
-/// What the script says against a program; `None` when it lets it pass.
+/// The script's objection to a program; `None` if it passes.
 fn objection(program: &Path) -> Option<String> {
     let script = repository().join("scripts/check-libraries.sh");
     let output = Command::new(script).arg(program).output().unwrap();
@@ -14,7 +15,7 @@ fn objection(program: &Path) -> Option<String> {
 }
 
 #[test]
-fn a_program_that_looks_for_libraries_elsewhere_is_refused_and_one_that_looks_beside_itself_is_not() {
+fn only_programs_that_search_libraries_outside_their_folder_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("program.c");
     std::fs::write(&source, "int main(void) { return 0; }").unwrap();
@@ -28,26 +29,26 @@ fn a_program_that_looks_for_libraries_elsewhere_is_refused_and_one_that_looks_be
     assert_eq!(linked(&[]), None);
     assert_eq!(linked(&["-Wl,-rpath,$ORIGIN"]), None);
     assert_eq!(linked(&["-Wl,-rpath,$ORIGIN/lib:$ORIGIN"]), None);
-    for elsewhere in
+    for search_path in
         ["/usr/local/lib", "$ORIGIN:/tmp", ".", "$ORIGIN::$ORIGIN", "$ORIGIN/../lib", "$ORIGINAL"]
     {
         for tags in ["--enable-new-dtags", "--disable-new-dtags"] {
-            let said = linked(&[&format!("-Wl,{tags},-rpath,{elsewhere}")]);
+            let said = linked(&[&format!("-Wl,{tags},-rpath,{search_path}")]);
             assert!(
                 said.is_some_and(|said| said.contains("searches for libraries in")),
-                "{elsewhere} {tags}"
+                "{search_path} {tags}"
             );
         }
     }
 }
 
 #[test]
-fn a_program_that_cannot_be_read_is_refused() {
+fn a_program_that_cannot_be_read_is_rejected() {
     assert!(objection(Path::new("/nowhere/program")).is_some());
     assert!(objection(&repository().join("README.md")).is_some());
 }
 
 #[test]
-fn what_cargo_links_looks_nowhere_else() {
+fn binaries_search_no_other_folders_for_libraries() {
     assert_eq!(objection(&std::env::current_exe().unwrap()), None);
 }

@@ -1,5 +1,5 @@
-//! Real models: the text with drafts is the text without, token by token, whoever drafts; and the
-//! cache after every round is that of a fresh start.
+//! Losslessness on real models: the text with drafts equals the text without, token by token, for
+//! every drafter. The cache after every round equals that of a fresh start.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -68,7 +68,7 @@ fn plain(decoder: &mut Decoder, request: &Request) -> Reply {
     write(decoder, request, &mut Drafters::default())
 }
 
-/// The draft model and everybody else.
+/// The draft model and all drafters without a model.
 fn everybody(decoder: &Decoder) -> Drafters {
     Drafters::new(vec![
         Box::new(model_drafter(decoder.tokenizer())),
@@ -77,7 +77,7 @@ fn everybody(decoder: &Decoder) -> Drafters {
     ])
 }
 
-/// Every question, greedy and coupled, drafted in all of `ways` and not at all.
+/// Compares every question, greedy and coupled, drafted in all of `ways`, with plain decoding.
 #[track_caller]
 fn assert_lossless(drafters: &mut Drafters, ways: &[Speculation]) -> usize {
     let mut decoder = decoder(&starter_target());
@@ -88,7 +88,7 @@ fn assert_lossless(drafters: &mut Drafters, ways: &[Speculation]) -> usize {
     accepted
 }
 
-/// Every question, drafted in all of `ways` and not at all.
+/// Compares every question, drafted in all of `ways`, with plain decoding.
 #[track_caller]
 fn assert_lossless_as(
     decoder: &mut Decoder,
@@ -116,7 +116,7 @@ fn lengths(lengths: impl IntoIterator<Item = usize>) -> Vec<Speculation> {
 }
 
 #[test]
-fn penalties_on_repetition_change_nothing_about_it_whoever_drafts() {
+fn drafts_change_nothing_with_repetition_penalties() {
     let tree = |(width, length)| Speculation { tree: Tree::Width(width), ..Speculation::fixed(length) };
     let staged = Speculation { staged: Staged::On, ..Speculation::fixed(4) };
     let ngram = Speculation { drafter: DrafterChoice::Ngram, ..Speculation::fixed(6) };
@@ -182,8 +182,8 @@ fn staged_drafts_change_nothing_whoever_drafts_for_the_draft() {
     assert_lossless(&mut Drafters::one(staged_by_model), &ways[..2]);
 }
 
-/// The starter draft with other texts for every seventh of its words: it can neither guess them nor read them but
-/// letter by letter.
+/// The starter draft with other texts for every seventh of its words, which it can neither draft
+/// nor read except letter by letter.
 fn with_another_tokenizer(target: &Tokenizer) -> ModelDrafter {
     let source = starter_draft();
     let mut values = Content::read(&mut File::open(source.path()).unwrap()).unwrap().metadata;
@@ -211,19 +211,19 @@ fn a_draft_with_another_tokenizer_changes_nothing() {
 }
 
 #[test]
-fn what_was_learned_before_changes_nothing() {
+fn statistics_change_no_text() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = everybody(&decoder);
     let request = request(&decoder, QUESTIONS[0], &Sampling::greedy());
     let plain = plain(&mut decoder, &request);
-    assert_eq!(drafters.knowledge(), None);
+    assert_eq!(drafters.saved_stats(), None);
     write(&mut decoder, &request, &mut drafters);
-    let knowledge = drafters.knowledge().unwrap();
+    let stats = drafters.saved_stats().unwrap();
     let mut others = everybody(&decoder);
-    others.recall(Some(&knowledge));
+    others.restore(Some(&stats));
     assert!(others.governor().is_some(), "nothing needs to be measured");
     assert_eq!(write(&mut decoder, &request, &mut others).tokens, plain.tokens);
-    others.recall(None);
+    others.restore(None);
     assert!(others.governor().is_none());
 }
 
@@ -241,7 +241,7 @@ fn the_governor_and_all_drafters_together_change_nothing() {
     assert!(accepted > 300, "only {accepted} drafted tokens were accepted: nothing was tested");
 }
 
-/// Stories, questions and skills, two hundred of them.
+/// Two hundred stories, questions and skills.
 fn prompts() -> impl Iterator<Item = String> {
     let who = ["a fox", "a girl", "two friends", "an old king", "a little boat"];
     let what = ["finds a lantern", "sees the sea", "goes home", "loses a key", "meets a bear"];
@@ -261,7 +261,7 @@ fn prompts() -> impl Iterator<Item = String> {
 }
 
 #[test]
-fn two_hundred_prompts_have_one_text_each_however_they_are_drafted() {
+fn two_hundred_prompts_have_the_same_text_with_any_drafts() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = everybody(&decoder);
     let only = |drafter, length| Speculation { drafter, ..Speculation::fixed(length) };
@@ -277,7 +277,7 @@ fn two_hundred_prompts_have_one_text_each_however_they_are_drafted() {
         tree(DrafterChoice::Recycling),
     ];
     let (mut tried, mut accepted) = (0, [0; 8]);
-    // On tensors, and on a program that plays a GPU, where all of them would take an hour, a tenth.
+    // A tenth on tensors and on a software renderer, where all of them would take an hour.
     let every = if tensors_on().is_some() || on_gpu() { 10 } else { 1 };
     for (prompt, sampling) in prompts().step_by(every).zip([Sampling::greedy(), coupled()].iter().cycle()) {
         let base = Request { max_tokens: Some(24), ..request(&decoder, &prompt, sampling) };
@@ -298,7 +298,7 @@ fn two_hundred_prompts_have_one_text_each_however_they_are_drafted() {
     );
 }
 
-/// A drafter that is up to no good.
+/// A drafter that returns arbitrary drafts.
 pub struct Hostile<F>(pub F);
 
 impl<F: FnMut(&[TokenId], usize) -> Result<Vec<TokenId>> + Send> Drafter for Hostile<F> {
@@ -436,7 +436,7 @@ fn after_every_round_the_target_cache_is_that_of_a_fresh_start() {
 }
 
 #[test]
-fn a_used_drafter_drafts_what_a_fresh_one_would() {
+fn a_used_drafter_drafts_the_same_as_a_new_one() {
     let source = starter_target();
     let mut decoder = decoder(&source);
     let base = request(&decoder, QUESTIONS[0], &Sampling::greedy());
@@ -454,7 +454,7 @@ fn a_used_drafter_drafts_what_a_fresh_one_would() {
         let expected = model_drafter(decoder.tokenizer())
             .draft(&context, &DraftRequest::chain(5), &mut sampler)
             .unwrap();
-        // On tensors the probabilities beside the tokens may differ in their last bits.
+        // On tensors, the probabilities beside the tokens may differ in their last bits.
         let tokens =
             |draft: &Draft| -> Vec<TokenId> { draft.guesses.iter().map(|guess| guess.token).collect() };
         assert_eq!(tokens(&found), tokens(&expected));
@@ -464,7 +464,7 @@ fn a_used_drafter_drafts_what_a_fresh_one_would() {
 }
 
 #[test]
-fn a_stop_is_heard_while_the_draft_reads_the_prompt() {
+fn a_reply_can_be_stopped_during_the_drafts_prefill() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = Drafters::one(model_drafter(decoder.tokenizer()));
     let base = request(&decoder, QUESTIONS[0], &Sampling::greedy());
@@ -489,7 +489,7 @@ fn a_stop_is_heard_while_the_draft_reads_the_prompt() {
 }
 
 #[test]
-fn the_first_token_does_not_wait_for_a_draft_that_has_much_to_read() {
+fn the_first_token_does_not_wait_for_a_long_draft_prefill() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = Drafters::one(model_drafter(decoder.tokenizer()));
     let base = request(&decoder, QUESTIONS[0], &Sampling::greedy());
@@ -506,7 +506,7 @@ fn the_first_token_does_not_wait_for_a_draft_that_has_much_to_read() {
     });
     let reply = reply.unwrap();
     assert_eq!((unread, &reply.tokens), (300, &expected));
-    // In the next turn there is little to read.
+    // The next turn has little to prefill.
     let next = Request { prompt: [&long.prompt[..], &reply.tokens].concat(), ..long };
     let reply = write(&mut decoder, &next, &mut drafters);
     assert!(reply.rounds.iter().all(|round| round.reason != LengthReason::FirstToken));
@@ -556,7 +556,7 @@ fn rounds_add_up_to_the_reply() {
 }
 
 #[test]
-fn a_reply_ends_where_it_was_told_to() {
+fn a_reply_ends_at_its_stop_string_or_length_limit() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = Drafters::one(model_drafter(decoder.tokenizer()));
     let whole = request(&decoder, QUESTIONS[2], &Sampling::greedy());
@@ -602,7 +602,7 @@ fn a_reply_that_fills_the_context_says_so_and_stays_within_it() {
     assert!(matches!(refused, Err(Error::EmptyPrompt)));
 }
 
-/// A model that says it has room for fewer tokens.
+/// A model that reports a shorter context.
 struct Short {
     model: Box<dyn Model>,
     config: ModelConfig,
@@ -640,7 +640,7 @@ impl Model for Short {
 }
 
 #[test]
-fn a_draft_with_a_shorter_context_drafts_as_far_as_it_has_room_and_says_why_not_further() {
+fn a_draft_model_with_a_shorter_context_stops_when_it_is_full_and_reports_it() {
     let mut decoder = decoder(&starter_target());
     let mut request = request(&decoder, QUESTIONS[0], &Sampling::greedy());
     let expected = plain(&mut decoder, &request);

@@ -1,4 +1,4 @@
-//! One binary for all tests that cross crates, but those of the window (desktop.rs).
+//! All tests that cross crates, in one binary, except those of the window (desktop.rs).
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 mod assistants;
@@ -6,9 +6,11 @@ mod bad_heads;
 mod block_heads;
 mod circles;
 mod docs;
+mod evaluation;
 mod exact;
 mod families;
 mod goldens;
+mod head_features;
 mod heads;
 mod hybrids;
 mod icons;
@@ -23,12 +25,10 @@ mod passes;
 mod recurrent;
 mod replay;
 mod safetensors;
+mod shaders;
 mod statistics;
 mod supply_chain;
 mod support;
 mod tensors;
-mod told_head;
 mod traces;
-mod translations;
-mod trial;
 mod unsafe_blocks;

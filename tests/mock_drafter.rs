@@ -1,5 +1,5 @@
-//! Mock drafter that records what the target ran: it observes every position of every text once and
-//! in order, whatever came before.
+//! Mock drafter that records the target's passes: it observes every position of every text once and
+//! in order, whatever happened before.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -30,7 +30,7 @@ struct Observed {
     incomplete_drafts: usize,
 }
 
-/// Drafts what followed the last token before.
+/// Drafts the tokens that followed the last occurrence of the last token.
 struct MockDrafter {
     observed: Arc<Mutex<Observed>>,
     taps: Taps,
@@ -169,7 +169,7 @@ fn a_drafter_that_is_enabled_later_observes_the_whole_text_before_it_drafts() {
     let plain = write(&mut decoder, &next, &mut Drafters::default());
     let (drafter, observed) = MockDrafter::new();
     let mut drafters = Drafters::one(drafter);
-    // Its first reply is written without it.
+    // The first reply is written without it.
     let off = Request { speculation: Speculation::off(), ..next.clone() };
     write(&mut decoder, &off, &mut drafters);
     assert_eq!(observed.lock().unwrap().positions, 0);
@@ -221,10 +221,10 @@ fn a_drafter_without_features_is_measured_once_it_has_them() {
     let (drafter, _) = MockDrafter::new();
     let mut drafters = Drafters::one(drafter);
     decoder.measure(&mut drafters).unwrap();
-    assert!(drafters.knowledge().is_none(), "assumed costs are not saved");
+    assert!(drafters.saved_stats().is_none(), "assumed costs are not saved");
     let request = request(&decoder, Speculation::default());
     let reply = write(&mut decoder, &request, &mut drafters);
-    assert!(drafters.knowledge().is_some());
+    assert!(drafters.saved_stats().is_some());
     assert!(reply.rounds.iter().all(|round| round.reason != LengthReason::CannotPay));
     assert!(reply.summary.drafted > 0);
 }

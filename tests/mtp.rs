@@ -1,5 +1,5 @@
-//! The blocks for MTP that models have in their own files: their rows are those of implementations nobody here wrote, from
-//! both formats; what they hear is what a fresh start would have them hear; and no text depends on them.
+//! MTP heads in models' own files: rows equal those of reference implementations in both formats.
+//! Observed states do not depend on history, and no text depends on the head.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -25,16 +25,16 @@ use foretoken_tests::{RandomFamily, family, loaded, starter_target};
 use crate::invariance::difference;
 use crate::replay::{assert_changes_no_text, assert_drafts_for, replay};
 
-/// Tokens of all families here.
+/// Vocabulary size of all families here.
 const VOCABULARY: usize = 320;
 
-/// How far apart rows may be since the CPU keeps keys and values in half precision.
+/// Largest difference of rows, because the CPU stores keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;
 
-/// Tokens of the text that rows are of.
+/// Tokens of the text.
 const TOKENS: usize = 24;
 
-/// The row at which a chain begins, and how many steps it has.
+/// Row at which a chain begins, and its number of steps.
 const CHAIN: usize = 9;
 const STEPS: usize = 3;
 
@@ -46,8 +46,8 @@ fn tokens() -> Vec<TokenId> {
     (0..TOKENS as TokenId).map(|i| 3 + i * 97 % 310).collect()
 }
 
-/// A text of the first quarter of the vocabulary and one of the second half, each with the number of tokens of which guesses
-/// after it are.
+/// Texts of the first quarter of the vocabulary and of the second half, each with the length of the
+/// shortlist that guesses after it come from.
 fn texts() -> [(Vec<TokenId>, usize); 2] {
     let text = |first, count: TokenId| (0..TOKENS as TokenId).map(|i| first + i * 37 % count).collect();
     [(text(3, 77), VOCABULARY / 4), (text(160, 150), VOCABULARY)]
@@ -57,7 +57,7 @@ fn last() -> Taps {
     Taps { last: true, ..Taps::default() }
 }
 
-/// The head of a model, for it.
+/// The MTP head of a model.
 fn head(target: &ModelSource) -> ModelSource {
     target.mtp_head().unwrap().for_target(target).unwrap()
 }
@@ -67,14 +67,14 @@ fn drafter(target: &ModelSource) -> HeadDrafter {
     HeadDrafter::new(&source, loaded(&source), target.tokenizer().unwrap().ends()).unwrap()
 }
 
-/// The states of a target after its final norm.
+/// States of a target after its final norm.
 fn states(target: &mut dyn Model, tokens: &[TokenId]) -> Vec<f32> {
     target.truncate(0);
     let tree = TokenTree::chain(tokens.iter().copied());
     target.run(&tree, &Want::nothing().features(&last())).unwrap().features().unwrap().numbers().to_vec()
 }
 
-/// The scores of a head after each token but the first.
+/// Scores of a head after each token except the first.
 fn rows(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
     let (tokens, width) = (tokens(), states.len() / TOKENS);
     head.truncate(0);
@@ -84,7 +84,8 @@ fn rows(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
     (0..TOKENS - 1).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect()
 }
 
-/// The scores after the text's tokens behind `CHAIN`, which the head runs as it would its own guesses.
+/// Scores after the text's tokens behind `CHAIN`, which the head runs as if they were its own
+/// guesses.
 fn steps(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
     let (tokens, width, own) = (tokens(), states.len() / TOKENS, last());
     head.truncate(0);
@@ -103,7 +104,7 @@ fn steps(head: &mut dyn Model, states: &[f32]) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn rows_are_those_of_the_block_around_transformers_layer() {
+fn mtp_rows_equal_those_of_the_block_around_transformers_layer() {
     let folder = tempfile::tempdir().unwrap();
     let goldens = concat!(env!("CARGO_MANIFEST_DIR"), "/goldens/mtp.safetensors");
     let goldens = candle_core::safetensors::load(goldens, &Device::Cpu).unwrap();
@@ -129,7 +130,7 @@ fn rows_are_those_of_the_block_around_transformers_layer() {
 }
 
 #[test]
-fn a_block_with_experts_is_one_from_both_formats_and_on_both_paths() {
+fn an_mtp_block_with_experts_is_equal_in_both_formats_and_on_both_engines() {
     let folder = tempfile::tempdir().unwrap();
     for label in ["qwen35moe", "glm"] {
         let plain = family(label).folder(folder.path(), DType::F32);
@@ -147,7 +148,7 @@ fn a_block_with_experts_is_one_from_both_formats_and_on_both_paths() {
 }
 
 #[test]
-fn a_block_that_passes_the_state_on_guesses_what_the_target_scored_highest_before() {
+fn an_mtp_block_that_copies_the_state_guesses_the_targets_previous_favourite() {
     let folder = tempfile::tempdir().unwrap();
     let mut family = qwen35();
     for name in ["mtp.layers.0.self_attn.o_proj.weight", "mtp.layers.0.mlp.down_proj.weight"] {
@@ -183,8 +184,8 @@ fn best(scores: &[f32]) -> TokenId {
     (0..scores.len()).max_by(|&one, &other| scores[one].total_cmp(&scores[other])).unwrap() as TokenId
 }
 
-/// The likeliest chain of the first `guessed` tokens after `text`, by running the head alone with what it gives after its
-/// norm.
+/// Likeliest chain of the first `guessed` tokens after `text`, by running the head with only its
+/// own normed outputs.
 fn alone(
     head: &mut dyn Model,
     (text, guessed): (&[TokenId], usize),
@@ -211,7 +212,7 @@ fn alone(
 }
 
 #[test]
-fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
+fn an_mtp_draft_continues_from_the_blocks_normed_output() {
     let folder = tempfile::tempdir().unwrap();
     let target = qwen35().gguf(folder.path(), GgmlDType::F32);
     let (mut model, mut drafter, mut by_hand) = (loaded(&target), drafter(&target), loaded(&head(&target)));
@@ -231,7 +232,7 @@ fn a_draft_goes_on_from_what_the_block_gives_after_its_norm() {
 }
 
 #[test]
-fn a_block_that_guesses_at_random_changes_no_text() {
+fn a_random_mtp_head_changes_no_text() {
     let folder = tempfile::tempdir().unwrap();
     for label in ["qwen35", "qwen35moe", "glm"] {
         let target = family(label).with_mtp().gguf(folder.path(), GgmlDType::Q8_0);
@@ -242,7 +243,7 @@ fn a_block_that_guesses_at_random_changes_no_text() {
 }
 
 #[test]
-fn rows_of_the_first_tokens_are_the_beginning_of_whole_ones_on_both_paths() {
+fn rows_of_the_first_tokens_are_prefixes_of_whole_rows() {
     let folder = tempfile::tempdir().unwrap();
     let target = qwen35().gguf(folder.path(), GgmlDType::Q8_0);
     let (source, states) = (head(&target), states(loaded(&target).as_mut(), &tokens()));
@@ -266,7 +267,7 @@ fn rows_of_the_first_tokens_are_the_beginning_of_whole_ones_on_both_paths() {
 }
 
 #[test]
-fn what_is_drawn_is_drawn_from_the_tokens_that_are_scored_and_no_others() {
+fn only_scored_tokens_are_drawn() {
     let folder = tempfile::tempdir().unwrap();
     let target = qwen35().gguf(folder.path(), GgmlDType::F32);
     let (mut model, mut drafter) = (loaded(&target), drafter(&target));
@@ -294,7 +295,7 @@ fn what_is_drawn_is_drawn_from_the_tokens_that_are_scored_and_no_others() {
 }
 
 #[test]
-fn whatever_was_heard_before_a_block_drafts_what_it_would_from_a_fresh_start() {
+fn an_mtp_head_drafts_as_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
     let target = qwen35().gguf(folder.path(), GgmlDType::Q8_0);
     assert_drafts_for(&target, &|| Box::new(drafter(&target)), 5);
@@ -337,7 +338,7 @@ fn a_session_drafts_with_the_block_in_its_targets_file_or_in_one_beside_it() {
 }
 
 #[test]
-fn a_block_that_cannot_draft_says_so_in_a_sentence_and_its_model_runs() {
+fn an_unsupported_mtp_head_is_rejected_with_a_message_and_its_model_runs() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |change: &dyn Fn(&mut RandomFamily)| {
         let mut family = qwen35();
@@ -370,7 +371,7 @@ fn a_block_that_cannot_draft_says_so_in_a_sentence_and_its_model_runs() {
     for error in refused(&narrow) {
         assert!(error.to_string().contains("eh_proj.weight of shape [256, 512]"), "{error}");
     }
-    // Files that were made without it speak of it all the same.
+    // Files without the head's tensors still declare it.
     let strip = |family: &mut RandomFamily| family.tensors.retain(|name, _| !name.starts_with("mtp."));
     for error in refused(&strip) {
         assert!(matches!(error, Error::NoMtp { .. }), "{error}");
@@ -381,7 +382,7 @@ fn a_block_that_cannot_draft_says_so_in_a_sentence_and_its_model_runs() {
 }
 
 #[test]
-fn a_norm_that_a_block_has_not_is_its_targets() {
+fn a_missing_norm_of_an_mtp_block_is_its_targets() {
     let folder = tempfile::tempdir().unwrap();
     let (mut without, mut same) = (qwen35(), qwen35());
     without.tensors.remove("mtp.norm.weight").unwrap();
@@ -395,7 +396,7 @@ fn a_norm_that_a_block_has_not_is_its_targets() {
 }
 
 #[test]
-fn a_file_of_the_block_alone_is_a_head_for_its_model_and_no_target() {
+fn a_file_with_only_the_mtp_block_is_a_head_and_not_a_target() {
     let folder = tempfile::tempdir().unwrap();
     for label in ["qwen35", "qwen35moe"] {
         let whole = family(label).with_mtp();
@@ -409,7 +410,7 @@ fn a_file_of_the_block_alone_is_a_head_for_its_model_and_no_target() {
         let states = states(loaded(&target).as_mut(), &tokens());
         let rows_of = |source: &ModelSource| rows(loaded(source).as_mut(), &states);
         assert!(rows_of(&head(&target)) == rows_of(&alone.for_target(&target).unwrap()));
-        // What it shares with its target is the target's, and lies in the target's file.
+        // Shared tensors are the target's and are read from the target's file.
         let shared = alone.for_target(&target).unwrap().weights(&Device::Cpu).unwrap();
         let own = target.weights(&Device::Cpu).unwrap();
         for name in ["token_embd.weight", "output.weight"] {

@@ -1,5 +1,5 @@
-//! What a pass gives and what stays of it, on the CPU and on tensors; and models that cannot go back to any
-//! length.
+//! Outputs of a pass and the cache after it, on the CPU and on tensors; and models that can rewind
+//! only to some lengths.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn on_the_cpu() -> Box<dyn Model> {
     loaded_with(&starter_target(), Isa::choose().unwrap(), 2)
 }
 
-/// 5, and after it 6 with 7, or 8.
+/// Token 5, followed by 6 with 7 after it, or by 8.
 fn branches() -> TokenTree {
     let mut tree = TokenTree::chain([5, 6, 7]);
     tree.push(8, Some(0));
@@ -39,7 +39,7 @@ fn branches() -> TokenTree {
 }
 
 #[test]
-fn a_pass_that_is_dropped_leaves_a_chain_and_nothing_of_a_tree() {
+fn a_dropped_pass_keeps_a_chain_and_nothing_of_a_tree() {
     for mut model in both() {
         model.run(&TokenTree::chain([3, 4]), &Want::nothing()).unwrap();
         assert_eq!(model.cached(), [3, 4]);
@@ -77,7 +77,7 @@ fn a_pass_grows_by_its_own_tree_alone() {
 }
 
 #[test]
-fn a_pass_that_grows_scores_as_one_that_was_whole() {
+fn a_pass_that_grows_gives_the_same_scores_as_a_whole_one() {
     let rows = |pass: &Pass<'_>, count: usize| -> Vec<Vec<f32>> {
         (0..count).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect()
     };
@@ -100,7 +100,7 @@ fn a_pass_that_grows_scores_as_one_that_was_whole() {
     assert_eq!(model.cached(), [5, 6, 7, 9]);
 }
 
-/// A model that goes back to lengths that 4 divides alone.
+/// A model that rewinds only to multiples of 4.
 struct Coarse(Box<dyn Model>);
 
 impl Model for Coarse {
@@ -127,7 +127,7 @@ fn coarse(source: &ModelSource) -> Box<dyn Model> {
 }
 
 #[test]
-fn what_a_model_forgot_beyond_what_was_asked_is_fed_again() {
+fn tokens_that_a_model_dropped_beyond_the_request_are_run_again() {
     let mut model = coarse(&starter_target());
     let _ = catch_up(model.as_mut(), &[3, 4, 5, 6, 7, 8, 9], &mut |_, _| ControlFlow::Continue(())).unwrap();
     let other = [3, 4, 5, 6, 7, 11, 12];
@@ -138,7 +138,7 @@ fn what_a_model_forgot_beyond_what_was_asked_is_fed_again() {
 }
 
 #[test]
-fn models_that_cannot_go_back_to_any_length_write_the_same() {
+fn models_with_coarse_rewinding_write_the_same() {
     let tokenizer = Arc::new(starter_target().tokenizer().unwrap());
     let mut fine = Decoder::new(loaded(&starter_target()), Arc::clone(&tokenizer));
     let mut decoder = Decoder::new(coarse(&starter_target()), Arc::clone(&tokenizer));
@@ -154,7 +154,7 @@ fn models_that_cannot_go_back_to_any_length_write_the_same() {
         Speculation { staged: Staged::On, ..Speculation::fixed(5) },
         Speculation::fixed(16),
     ];
-    // Each text begins as the one before, and goes on otherwise, at another place.
+    // Each text starts as the one before and differs from another position on.
     let questions =
         ["Tell me a story about a fox.", "Tell me a story about two.", "Tell me a song.", "Tell us."];
     for ((length, question), speculation) in [60, 23, 38, 60].into_iter().zip(questions).zip(ways) {
@@ -176,7 +176,8 @@ fn models_that_cannot_go_back_to_any_length_write_the_same() {
     }
 }
 
-/// The states that enter the first and the second layer, those after the last and what becomes logits.
+/// Input states of the first and the second layer, the output of the last, and the final normed
+/// state.
 fn taps(model: &dyn Model) -> Taps {
     Taps { entering: vec![0, 1, model.config().depth()], last: true, ..Taps::default() }
 }
@@ -236,7 +237,7 @@ fn features_of_a_tree_are_those_of_its_paths_and_change_no_logits() {
 }
 
 #[test]
-fn features_on_the_cpu_are_those_on_tensors() {
+fn features_on_the_cpu_equal_those_on_tensors() {
     let folder = tempfile::tempdir().unwrap();
     for family in families() {
         let source = family.gguf(folder.path(), GgmlDType::F32);
@@ -258,7 +259,7 @@ fn features_on_the_cpu_are_those_on_tensors() {
 }
 
 #[test]
-fn the_output_matrix_makes_logits_of_the_last_state() {
+fn the_output_matrix_maps_the_last_state_to_logits() {
     let folder = tempfile::tempdir().unwrap();
     for family in families() {
         let source = family.gguf(folder.path(), GgmlDType::F32);

@@ -1,12 +1,11 @@
-//! Pictures of the window, compared with those that are kept.
+//! Screenshots of the window, compared with reference pictures.
 
 use std::path::{Path, PathBuf};
 
-/// Channels of a pixel that differ by less are the same: fonts and lines are smoothed a little differently
-/// from one system to the next.
+/// Channel differences below this are ignored: systems smooth fonts and lines a little differently.
 const SAME: u8 = 48;
 
-/// A decoded picture: red, green, blue, perhaps opacity, row by row.
+/// A decoded picture: RGB or RGBA, row by row.
 #[derive(Debug, PartialEq)]
 struct Pixels {
     width: u32,
@@ -15,8 +14,8 @@ struct Pixels {
     data: Vec<u8>,
 }
 
-/// Share of the pixels in which `picture`, a PNG, differs from the kept one of that name; 1 for another size.
-/// With FORETOKEN_KEEP_PICTURES set it is kept instead.
+/// Share of the pixels in which `picture`, a PNG, differs from the reference of that name; 1 if
+/// sizes differ. With FORETOKEN_KEEP_PICTURES set, the picture becomes the reference.
 pub fn difference(name: &str, picture: &[u8]) -> f64 {
     let path = kept(name);
     if are_kept() {
@@ -26,7 +25,7 @@ pub fn difference(name: &str, picture: &[u8]) -> f64 {
     share(&decoded(&expected), &decoded(picture))
 }
 
-/// A part of a picture, a PNG as well: left and upper edge, width and height in pixels.
+/// A region of a PNG as a PNG: left and upper edge, width and height in pixels.
 pub fn part(picture: &[u8], (left, top, width, height): (f64, f64, f64, f64)) -> Vec<u8> {
     let whole = decoded(picture);
     let [left, top, width, height] = [left, top, width, height].map(|length| length.round() as usize);
@@ -42,14 +41,14 @@ pub fn part(picture: &[u8], (left, top, width, height): (f64, f64, f64, f64)) ->
     part
 }
 
-/// Returns a PNG's width and height, and its pixels as red, green, blue and full opacity.
+/// Returns a PNG's width and height, and its pixels as RGBA with full opacity.
 pub fn opaque(picture: &[u8]) -> ((u32, u32), Vec<u8>) {
     let Pixels { width, height, channels, data } = decoded(picture);
     let pixels = data.chunks(channels).flat_map(|pixel| [pixel[0], pixel[1], pixel[2], 255]).collect();
     ((width, height), pixels)
 }
 
-/// Whether the pictures of this run take the place of those that are kept: `make pictures`.
+/// Returns whether this run replaces the reference pictures: `make pictures`.
 pub fn are_kept() -> bool {
     std::env::var_os("FORETOKEN_KEEP_PICTURES").is_some()
 }

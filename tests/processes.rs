@@ -1,14 +1,14 @@
-//! What Linux says of processes in /proc: who started whom, and when. Starts nothing.
+//! Processes by Linux's /proc: their parents and start times. Starts nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// The kernel counts the time of a thread in these, whatever the clock.
+/// Clock ticks per second, in which the kernel counts the time of threads.
 pub const TICKS_PER_SECOND: f64 = 100.0;
 
-/// All processes that `root` has started, and they in turn.
+/// All descendants of the process `root`.
 pub fn below(root: u32) -> Vec<u32> {
     let mut children = BTreeMap::<u32, Vec<u32>>::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -26,7 +26,7 @@ pub fn below(root: u32) -> Vec<u32> {
     found.split_off(1)
 }
 
-/// How long ago a process was started.
+/// Time since a process was started.
 pub fn age(process: u32) -> Duration {
     let (_, fields) = stat(&Path::new("/proc").join(process.to_string())).unwrap();
     let started = fields[19].parse::<f64>().unwrap() / TICKS_PER_SECOND;
@@ -35,10 +35,11 @@ pub fn age(process: u32) -> Duration {
     Duration::from_secs_f64(now - started)
 }
 
-/// The name in the `stat` file of a process or thread, and the fields behind it: state, parent and so on (proc(5)).
+/// The name in the `stat` file of a process or thread, and the fields behind it: state, parent and
+/// so on (proc(5)).
 pub fn stat(folder: &Path) -> Option<(String, Vec<String>)> {
     let text = fs::read_to_string(folder.join("stat")).ok()?;
-    // The name may have anything in it.
+    // The name may contain any character.
     let (before, fields) = text.rsplit_once(") ")?;
     let (_, name) = before.split_once('(')?;
     Some((name.to_owned(), fields.split_whitespace().map(str::to_owned).collect()))

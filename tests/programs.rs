@@ -1,9 +1,10 @@
-//! The programs that tests start: those this test was built beside, or others that are named.
+//! Programs that tests start: those that this test was built beside, or the ones named by
+//! variables.
 
 use std::env::consts::EXE_SUFFIX;
 use std::path::PathBuf;
 
-/// The application that FORETOKEN_APPLICATION names, else the one this program was built beside.
+/// The application that FORETOKEN_APPLICATION names, else the one beside this test.
 pub fn application() -> PathBuf {
     if let Some(path) = std::env::var_os("FORETOKEN_APPLICATION") {
         return path.into();
@@ -14,7 +15,7 @@ pub fn application() -> PathBuf {
     binary
 }
 
-/// The terminal, which lies beside the application.
+/// The terminal program, which is beside the application.
 pub fn cli() -> PathBuf {
     application().with_file_name(format!("foretoken-cli{EXE_SUFFIX}"))
 }

@@ -1,6 +1,6 @@
-//! An assistant with random weights for a small Gemma 4, written as a Hugging Face folder and as the GGUF file that
-//! llama.cpp's converter would make of it, with its clusters of tokens or without. Its numbers follow from the tensors'
-//! names by a rule that `tests/goldens/assistants.py` knows, too.
+//! Random assistant for a small Gemma 4, written as a Hugging Face folder and as the GGUF file that
+//! llama.cpp's converter would make of it, with or without clusters of tokens. Values are derived
+//! from tensor names by a rule that `tests/goldens/assistants.py` repeats.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -30,19 +30,19 @@ const ORDER: &str = "masked_embedding.token_ordering";
 pub struct RandomAssistant {
     /// config.json
     pub config: Json,
-    /// Under Hugging Face's names, in f32.
+    /// Tensors in f32 under their Hugging Face names.
     pub tensors: BTreeMap<String, Tensor>,
-    /// All tokens, cluster by cluster, where they are in clusters.
+    /// All tokens, cluster by cluster, if there are clusters.
     pub order: Option<Vec<i64>>,
 }
 
-/// Whether a layer sees everything.
+/// Returns whether a layer has full attention.
 fn is_global(layer: usize) -> bool {
     layer + 1 == LAYERS
 }
 
 impl RandomAssistant {
-    /// For this target.
+    /// Creates an assistant for this target.
     pub fn new(target: &RandomFamily, clustered: bool) -> Self {
         let mut text = json!({
             "model_type": "gemma4_text", "vocab_size": VOCABULARY, "hidden_size": HIDDEN,
@@ -63,7 +63,7 @@ impl RandomAssistant {
             "rms_norm_eps",
             "rope_parameters",
             "hidden_activation",
-            // Which an assistant does not heed.
+            // Keys that an assistant ignores.
             "final_logit_softcapping",
         ] {
             text[key] = target.config[key].clone();
@@ -85,12 +85,12 @@ impl RandomAssistant {
         self.config["text_config"][key].as_u64().unwrap_or_default() as usize
     }
 
-    /// Of the target.
+    /// Width of the target's states.
     fn backbone(&self) -> usize {
         self.config["backbone_hidden_size"].as_u64().unwrap() as usize
     }
 
-    /// Numbers of a head.
+    /// Size of a layer's heads.
     fn head_size(&self, layer: usize) -> usize {
         self.size(if is_global(layer) { "global_head_dim" } else { "head_dim" })
     }
@@ -113,7 +113,7 @@ impl RandomAssistant {
             self.matrix(&name("mlp.gate_proj"), INTERMEDIATE, HIDDEN);
             self.matrix(&name("mlp.up_proj"), INTERMEDIATE, HIDDEN);
             self.matrix(&name("mlp.down_proj"), HIDDEN, INTERMEDIATE);
-            // Nothing divides the products of queries with keys.
+            // Query-key products have no scale.
             self.insert(&name("self_attn.q_norm.weight"), &[head_size], (0.2, 0.07));
             self.insert(&name("layer_scalar"), &[1], (1.0, 0.3));
             for part in [

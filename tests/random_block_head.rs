@@ -1,7 +1,6 @@
-//! A draft head with random weights that guesses blocks, for a target, written in every form in which such are
-//! published: by DFlash's authors and those of DeepSpec, by speculators, and as the GGUF file that llama.cpp's
-//! converter would make of it. Its numbers follow from the tensors' names by a rule that
-//! `tests/goldens/block_heads.py` knows, too.
+//! Random draft head that drafts blocks, written in every published format: DFlash's, DeepSpec's,
+//! speculators', and the GGUF file that llama.cpp's converter would make of it. Values are derived
+//! from tensor names by a rule that `tests/goldens/block_heads.py` repeats.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,28 +20,29 @@ use crate::head_files::{
 #[derive(Clone)]
 pub struct RandomBlockHead {
     pub kind: BlockKind,
-    /// Of the target.
+    /// Width of the target's states.
     hidden: usize,
     vocabulary: usize,
     pub entering: Vec<usize>,
-    /// The tokens it guesses, ascending.
+    /// Tokens of the head, ascending.
     pub guessed: Vec<TokenId>,
-    /// Under the names of DFlash's authors, in f32.
+    /// Tensors in f32 under DFlash's names.
     pub tensors: BTreeMap<String, Tensor>,
-    /// Keys of config.json that are other than they should be.
+    /// Overridden keys of config.json, for heads that must be rejected.
     pub spoiled: Vec<(&'static str, Json)>,
 }
 
-/// What sets heads of this kind apart.
+/// Variant of the head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
     DFlash,
-    /// Some of the target's tokens, by an output matrix of its own, and one layer of two with a window.
+    /// Some of the target's tokens with an output matrix of its own, and two layers, one of which
+    /// has a window.
     Reduced,
     DFlash2,
-    /// With a Markov head and a confidence, of some of the target's tokens.
+    /// A Markov head and a confidence, for some of the target's tokens.
     DSpark,
-    /// The same of all of them, and the text's last token guesses, too.
+    /// As `DSpark` for all tokens, and the text's last token guesses, too.
     Anchored,
 }
 
@@ -57,12 +57,12 @@ impl BlockKind {
         matches!(self, Self::Reduced | Self::DSpark)
     }
 
-    /// Whether its first layer has a window.
+    /// Returns whether the first layer has a window.
     fn has_window(self) -> bool {
         matches!(self, Self::Reduced | Self::DFlash2)
     }
 
-    /// The first row that guesses.
+    /// First row that guesses.
     pub fn first(self) -> usize {
         usize::from(self != Self::Anchored)
     }
@@ -130,7 +130,7 @@ impl RandomBlockHead {
         }
     }
 
-    /// The same with an embedding and an output matrix of its own.
+    /// Returns the head with an embedding and an output matrix of its own.
     #[must_use]
     pub fn with_own_matrices(mut self) -> Self {
         self.matrix("embed_tokens", self.vocabulary, self.hidden);
@@ -151,7 +151,7 @@ impl RandomBlockHead {
         self.tensors.insert(name.to_owned(), tensor);
     }
 
-    /// What describes its layers in config.json.
+    /// Layer description in config.json.
     fn layers(&self) -> Json {
         let first = if self.kind.has_window() { "sliding_attention" } else { "full_attention" };
         json!({
@@ -163,12 +163,12 @@ impl RandomBlockHead {
         })
     }
 
-    /// As DFlash's authors write it, and those of DeepSpec.
+    /// Writes the format of DFlash's and DeepSpec's authors.
     pub fn authors(&self, path: &Path) -> ModelSource {
         self.try_authors(path).unwrap()
     }
 
-    /// The same, which may be refused.
+    /// Writes the format of DFlash's and DeepSpec's authors, which may be rejected.
     ///
     /// # Errors
     /// Those of [`ModelSource::open`].
@@ -202,7 +202,7 @@ impl RandomBlockHead {
         self.write(path, "authors", &config)
     }
 
-    /// As speculators exports it.
+    /// Writes speculators' format.
     pub fn speculators(&self, path: &Path) -> ModelSource {
         let (class, kind) = match self.kind {
             BlockKind::DFlash | BlockKind::Reduced => ("DFlashSpeculator", "dflash"),
@@ -229,7 +229,7 @@ impl RandomBlockHead {
         write_folder(&folder, config, tensors, guessed)
     }
 
-    /// As llama.cpp's converter writes it.
+    /// Writes the GGUF file that llama.cpp's converter would write.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("block head {:?} {quantisation:?}.gguf", self.kind));
         let tensors = self.tensors.iter().map(|(name, tensor)| {

@@ -1,6 +1,6 @@
-//! A small model of every family with random weights, written as a Hugging Face folder and as the GGUF
-//! file that llama.cpp's converter would make of it. Knows the names of both formats by itself, so that
-//! it does not repeat a mistake of the engine's.
+//! A small random model of every family, written as a Hugging Face folder and as the GGUF file that
+//! llama.cpp's converter would make of it. Has its own list of the names in both formats, so that
+//! it does not repeat an error of the engine.
 
 mod experts;
 mod gemma4;
@@ -31,13 +31,13 @@ pub use recent::recent;
 /// A model before it is written.
 #[derive(Clone)]
 pub struct RandomFamily {
-    /// The family, or what is tested of it.
+    /// Name of the family, or of the tested variant.
     pub label: &'static str,
     /// `general.architecture`.
     pub architecture: &'static str,
     /// config.json
     pub config: Json,
-    /// Under Hugging Face names, in f32.
+    /// Tensors in f32 under their Hugging Face names.
     pub tensors: BTreeMap<String, Tensor>,
 }
 
@@ -47,14 +47,14 @@ const INTERMEDIATE: usize = 352;
 const HEADS: usize = 4;
 const KV_HEADS: usize = 2;
 
-/// One of every family, and of those that come in several kinds one of each kind.
+/// One model of every family, and of every variant.
 pub fn families() -> Vec<RandomFamily> {
     let mut families = in_candle();
     families.extend(recent());
     families
 }
 
-/// Those of them that candle-transformers runs.
+/// Families that candle-transformers runs.
 pub fn in_candle() -> Vec<RandomFamily> {
     vec![
         random("llama", "llama", json!({"architectures": ["LlamaForCausalLM"]})),
@@ -70,7 +70,7 @@ pub fn in_candle() -> Vec<RandomFamily> {
         random(
             "qwen3",
             "qwen3",
-            // Neither the width divided by the heads nor a multiple of a vector.
+            // Head size that is neither the width divided by the heads nor a multiple of a vector.
             json!({
                 "architectures": ["Qwen3ForCausalLM"], "head_dim": 40, "rope_theta": 1e6,
                 "sliding_window": null, "use_sliding_window": false, "max_window_layers": 2,
@@ -79,7 +79,7 @@ pub fn in_candle() -> Vec<RandomFamily> {
         random(
             "qwen3moe",
             "qwen3moe",
-            // Widths of experts that are whole blocks of no large format.
+            // Expert widths that are not whole blocks of any large format.
             json!({
                 "architectures": ["Qwen3MoeForCausalLM"], "head_dim": 40, "rope_theta": 1e6,
                 "sliding_window": null, "use_sliding_window": false, "max_window_layers": 2,
@@ -110,12 +110,12 @@ pub fn in_candle() -> Vec<RandomFamily> {
     ]
 }
 
-/// The family of that label.
+/// The family with this label.
 pub fn family(label: &str) -> RandomFamily {
     families().into_iter().find(|family| family.label == label).unwrap()
 }
 
-/// `differences` are keys that differ from a small Llama's, or that it does not have.
+/// `differences` are keys that differ from a small Llama's or are missing there.
 fn random(label: &'static str, architecture: &'static str, differences: Json) -> RandomFamily {
     let mut config = json!({
         "vocab_size": VOCABULARY, "hidden_size": HIDDEN, "intermediate_size": INTERMEDIATE,
@@ -142,7 +142,8 @@ impl RandomFamily {
         self.config["tie_word_embeddings"].as_bool().unwrap()
     }
 
-    /// The same with so many experts, `used` of them for a token, whose shares are `of_all` or of those that are used.
+    /// Returns the family with `count` experts, `used` of them per token. Expert weights are a
+    /// softmax over all experts if `of_all`, else over the used ones.
     pub fn with_experts(&self, count: usize, used: usize, of_all: bool) -> Self {
         let mut family = Self { tensors: BTreeMap::new(), ..self.clone() };
         family.config["num_experts"] = json!(count);
@@ -207,7 +208,7 @@ impl RandomFamily {
             self.draw_recent(&layer, (queries, keys));
             if matches!(of, "qwen3" | "qwen3moe" | "gemma3" | "gemma4") {
                 match of {
-                    // Whose products with keys nothing divides.
+                    // Query-key products have no scale.
                     "gemma4" => self.insert(name("self_attn.q_norm.weight"), &[head_size], 0.2, 0.04),
                     _ => self.norm(&name("self_attn.q_norm"), head_size),
                 }
@@ -241,7 +242,7 @@ impl RandomFamily {
         self.insert(format!("{name}.weight"), &[rows, columns], 0.0, 0.05);
     }
 
-    /// Around what multiplies by 1.
+    /// Inserts a norm's weights, which are near 1.
     fn norm(&mut self, name: &str, length: usize) {
         let above_one = match self.architecture {
             "gemma3" | "qwen35" | "qwen35moe" => true,
@@ -252,7 +253,8 @@ impl RandomFamily {
         self.insert(format!("{name}.weight"), &[length], centre, 0.2);
     }
 
-    /// A tensor of numbers around `centre` that follow from its name: the same in every run.
+    /// Inserts a tensor of values around `centre` that are derived from its name: the same in every
+    /// run.
     fn insert(&mut self, name: String, shape: &[usize], centre: f32, deviation: f32) {
         if self.is_made_up() {
             let most = deviation * 3f32.sqrt();
@@ -269,15 +271,15 @@ impl RandomFamily {
         self.tensors.insert(name, values);
     }
 
-    /// The sentence with which a folder of it is refused after a change.
+    /// Message with which a folder is rejected after a change.
     pub fn refused(mut self, change: &dyn Fn(&mut Self)) -> String {
         change(&mut self);
         let folder = tempfile::tempdir().unwrap();
         ModelSource::open(&self.write_folder(folder.path(), DType::F32)).err().unwrap().to_string()
     }
 
-    /// That a folder of it is refused with the sentence beside it where a key of its config.json has that value, and
-    /// where it lacks a tensor.
+    /// Asserts that a folder is rejected with the given message if a key of its config.json has the
+    /// given value, or if a tensor is missing.
     #[track_caller]
     pub fn assert_refused(&self, settings: &[(&str, serde_json::Value, &str)], lacking: &[(&str, &str)]) {
         for (key, value, expected) in settings {
@@ -290,7 +292,7 @@ impl RandomFamily {
         }
     }
 
-    /// As a Hugging Face folder, in the given type.
+    /// Writes a Hugging Face folder in the given type.
     pub fn folder(&self, path: &Path, dtype: DType) -> ModelSource {
         ModelSource::open(&self.write_folder(path, dtype)).unwrap()
     }
@@ -305,21 +307,21 @@ impl RandomFamily {
         folder
     }
 
-    /// The same with a chat template in its GGUF files.
+    /// Returns the family with a chat template in its GGUF files.
     pub fn with_template(&self, template: &str) -> Self {
         let mut family = self.clone();
         family.config["chat_template"] = json!(template);
         family
     }
 
-    /// As a GGUF file; vectors stay in f32.
+    /// Writes a GGUF file; vectors stay in f32.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> ModelSource {
         let path = path.join(format!("{} {quantisation:?}.gguf", self.label));
         self.write_gguf(&path, quantisation, |_| true);
         ModelSource::open(&path).unwrap()
     }
 
-    /// Those of its tensors whose names in GGUF are `kept`.
+    /// Writes a GGUF file of the tensors whose GGUF names are `kept`.
     pub(crate) fn write_gguf(&self, path: &Path, quantisation: GgmlDType, kept: impl Fn(&str) -> bool) {
         let converted = self.converted_tensors().into_iter().filter(|(name, _)| kept(name));
         let converted = converted.map(|(name, tensor)| {
@@ -345,7 +347,7 @@ impl RandomFamily {
         gguf_file::write(&mut File::create(path).unwrap(), &metadata, &tensors).unwrap();
     }
 
-    /// The tensors of a GGUF file, but for factors of rotary frequencies.
+    /// Tensors of a GGUF file, except RoPE frequency factors.
     fn converted_tensors(&self) -> Vec<(String, Tensor)> {
         let own = self.tensors.iter().filter(|(name, _)| !name.contains(".experts."));
         let own = own.flat_map(|(name, tensor)| {
@@ -367,7 +369,7 @@ impl RandomFamily {
             .collect()
     }
 
-    /// The matrices of each layer's experts as one tensor each.
+    /// Stacks the matrices of each layer's experts into one tensor each.
     fn stacked_experts(&self) -> Vec<(String, Tensor)> {
         let layers = 0..self.size("num_hidden_layers");
         if self.architecture == "gpt-oss" {
@@ -483,10 +485,10 @@ impl RandomFamily {
         gemma4::NAMES.iter().chain(&parts).fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
     }
 
-    /// What the converter does to the numbers of a tensor.
+    /// Values of a tensor after conversion to GGUF.
     fn converted(&self, name: &str, tensor: &Tensor) -> Tensor {
         let permuted = |heads: usize| {
-            // A Llama's halves of a head, row by row in turns.
+            // Llama's heads, with the two halves of a head interleaved row by row.
             let (rows, columns) = tensor.dims2().unwrap();
             let halves = tensor.reshape((heads, 2, rows / heads / 2, columns)).unwrap();
             halves.transpose(1, 2).unwrap().contiguous().unwrap().reshape((rows, columns)).unwrap()

@@ -1,6 +1,6 @@
-//! A draft head with random weights for a target, written in every form in which such are published: by EAGLE's
-//! authors, by speculators, and as the GGUF file that llama.cpp's converter would make of it. Its numbers follow from
-//! the tensors' names by a rule that `tests/goldens/heads.py` knows, too.
+//! Random draft head, written in every published format: EAGLE's, speculators', and the GGUF file
+//! that llama.cpp's converter would make of it. Values are derived from tensor names by a rule that
+//! `tests/goldens/heads.py` repeats.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,31 +20,31 @@ use crate::head_files::{
 /// A head before it is written.
 #[derive(Clone)]
 pub struct RandomHead {
-    /// What sets it apart from others.
+    /// Variant of the head.
     pub flags: Flags,
-    /// Of the target.
+    /// Width of the target's states.
     hidden: usize,
     vocabulary: usize,
     pub entering: Vec<usize>,
-    /// The tokens it guesses, ascending.
+    /// Tokens of the head, ascending.
     pub guessed: Vec<TokenId>,
-    /// Under EAGLE's names, in f32.
+    /// Tensors in f32 under EAGLE's names.
     pub tensors: BTreeMap<String, Tensor>,
 }
 
-/// What heads of this kind do differently.
+/// Variants of heads.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Flags {
     pub norm_before_residual: bool,
     pub norm_before_fc: bool,
     pub fc_norm: bool,
     pub norm_output: bool,
-    /// The block of a Qwen3.
+    /// The layer is a Qwen3's.
     pub head_norms: bool,
 }
 
 impl Flags {
-    /// Those that are set, as goldens/heads.py names the kind.
+    /// Names of the set flags, as goldens/heads.py calls the variant.
     pub fn name(self) -> String {
         let all = [
             (self.fc_norm, "fc_norm"),
@@ -68,7 +68,7 @@ impl RandomHead {
         head
     }
 
-    /// Numbers in the middle of its feed-forward network, and in what attention gives.
+    /// Widths of its feed-forward network and of attention's output.
     pub fn inner(&self) -> (usize, usize) {
         (INTERMEDIATE, HEADS * HEAD_SIZE)
     }
@@ -111,7 +111,7 @@ impl RandomHead {
         self.tensors.insert(name, tensor);
     }
 
-    /// The block of config.json.
+    /// Layer description in config.json.
     fn block(&self) -> Json {
         json!({
             "model_type": if self.flags.head_norms { "qwen3" } else { "llama" },
@@ -122,7 +122,7 @@ impl RandomHead {
         })
     }
 
-    /// As EAGLE's authors write it.
+    /// Writes EAGLE's format.
     pub fn eagle(&self, path: &Path) -> Result<ModelSource> {
         let mut config = self.block();
         config.as_object_mut().unwrap().extend(self.own().as_object().unwrap().clone());
@@ -130,7 +130,7 @@ impl RandomHead {
         self.write(path, "eagle", &config, |name| name.to_owned())
     }
 
-    /// As speculators writes it.
+    /// Writes speculators' format.
     pub fn speculators(&self, path: &Path) -> Result<ModelSource> {
         let mut config = self.own();
         config["architectures"] = json!(["Eagle3DraftModel"]);
@@ -139,7 +139,7 @@ impl RandomHead {
         self.write(path, "speculators", &config, |name| name.replace("midlayer.", "layers.0."))
     }
 
-    /// Keys that are the head's own.
+    /// Keys of the head itself.
     fn own(&self) -> Json {
         json!({
             "draft_vocab_size": self.guessed.len(), "target_hidden_size": self.hidden,
@@ -162,7 +162,8 @@ impl RandomHead {
         write_folder(&folder, config, tensors, Some((&self.guessed, self.vocabulary)))
     }
 
-    /// As llama.cpp's converter writes it, which knows neither a norm for each state nor normed outputs.
+    /// Writes the GGUF file that llama.cpp's converter would write, which supports neither a norm
+    /// for each state nor normed outputs.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> Result<ModelSource> {
         let path = path.join(format!("head {quantisation:?}.gguf"));
         let tensors: Vec<(String, QTensor)> = self
@@ -193,7 +194,7 @@ impl RandomHead {
     }
 }
 
-/// A Llama's halves of a head, row by row in turns.
+/// Llama's heads, with the two halves of a head interleaved row by row.
 fn permuted(tensor: &Tensor, heads: usize) -> Tensor {
     let (rows, columns) = tensor.dims2().unwrap();
     let halves = tensor.reshape((heads, 2, rows / heads / 2, columns)).unwrap();

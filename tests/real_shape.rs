@@ -1,5 +1,5 @@
-//! A model of the shape of Qwen3.5 9B with fewer layers, a small vocabulary and random weights: for measuring what
-//! recurrent layers take of a pass.
+//! Random model with the sizes of Qwen3.5 9B but fewer layers and a small vocabulary, to measure
+//! the cost of recurrent layers.
 
 use std::path::Path;
 
@@ -14,11 +14,11 @@ use crate::gguf_file::{self, Stored};
 const HIDDEN: usize = 4096;
 const INTERMEDIATE: usize = 12_288;
 const VOCABULARY: usize = 2048;
-/// Numbers of all values, and of what is convolved.
+/// Sizes of all values, and of a convolved row.
 const VALUES: usize = 32 * 128;
 const CHANNELS: usize = 2 * 16 * 128 + VALUES;
 
-/// Of so many layers, every fourth of which has attention.
+/// Writes a model of `layers` layers, every fourth of which has attention.
 pub fn qwen35_9b(folder: &Path, layers: usize) -> ModelSource {
     let mut tensors = vec![matrix("token_embd.weight".to_owned(), VOCABULARY, HIDDEN)];
     tensors.push(ones("output_norm.weight".to_owned(), HIDDEN, 1.0));
@@ -86,7 +86,7 @@ pub fn qwen35_9b(folder: &Path, layers: usize) -> ModelSource {
 }
 
 fn matrix(name: String, rows: usize, columns: usize) -> Stored {
-    // One part many times over: numbers do not matter here.
+    // One part many times over: the values do not matter here.
     let part = Stored::random(name, [32, columns], Format::Q4K, 0.02);
     Stored { shape: vec![rows, columns], bytes: part.bytes.repeat(rows / 32), ..part }
 }

@@ -1,5 +1,5 @@
-//! Layers that keep a state in place of keys and values, and layers that attend to latents: whatever is kept and
-//! forgotten of a text, what is left is what a fresh run has.
+//! Recurrent layers and MLA: after any sequence of kept and dropped tokens, the state equals that
+//! of a fresh run.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -26,20 +26,20 @@ use crate::families::tokens;
 use crate::invariance::difference;
 use crate::lossless::Hostile;
 
-/// The families that have such layers.
+/// Families with such layers.
 fn recurrent() -> Vec<RandomFamily> {
     families().into_iter().filter(RandomFamily::is_recurrent).collect()
 }
 
-/// What is done to a text.
+/// Operation on a text.
 #[derive(Debug, Clone)]
 enum Deed {
-    /// A tree of so many nodes, each after the one that is chosen of those before; kept is the path to a node, or
-    /// nothing. It grows once on the way.
+    /// Runs a tree of nodes, each after a chosen earlier one, growing it once. Keeps the path to a
+    /// node, or nothing.
     Tree { parents: Vec<prop::sample::Index>, grown: prop::sample::Index, kept: Option<prop::sample::Index> },
-    /// A chain of so many tokens that are not scored, of which so many are kept, or all.
+    /// Runs a chain of tokens that are not scored, and keeps some of them, or all.
     Read { tokens: usize, kept: Option<prop::sample::Index> },
-    /// So many tokens are forgotten.
+    /// Drops this many tokens.
     Back(usize),
 }
 
@@ -55,12 +55,12 @@ fn deed() -> impl Strategy<Value = Deed> {
     ]
 }
 
-/// Tokens that differ from deed to deed.
+/// Tokens that differ between operations.
 fn token(deed: usize, index: usize) -> TokenId {
     (3 + (deed * 131 + index * 37) % 310) as TokenId
 }
 
-/// Does it to a model, whose text stays shorter than its context.
+/// Applies the operation to a model, whose text stays shorter than its context.
 fn act(model: &mut dyn Model, number: usize, deed: &Deed) -> Result<()> {
     match deed {
         Deed::Tree { parents, grown, kept } => {
@@ -102,7 +102,7 @@ fn act(model: &mut dyn Model, number: usize, deed: &Deed) -> Result<()> {
     }
 }
 
-/// The scores of two tokens after what is cached, which stays.
+/// Scores of two tokens after the cached ones, which stay cached.
 fn next(model: &mut dyn Model) -> Vec<Vec<f32>> {
     let pass = model.run(&TokenTree::chain([11, 12]), &Want::all_rows()).unwrap();
     let rows = (0..2).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect();
@@ -110,7 +110,7 @@ fn next(model: &mut dyn Model) -> Vec<Vec<f32>> {
     rows
 }
 
-/// The same of a model that knows nothing before.
+/// Scores of two tokens after `text`, by a model with an empty cache.
 fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
     model.truncate(0);
     if !text.is_empty() {
@@ -123,7 +123,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn whatever_was_kept_and_forgotten_the_text_that_is_left_is_that_of_a_fresh_run(
+    fn any_kept_and_dropped_tokens_leave_the_state_of_a_fresh_run(
         deeds in prop::collection::vec(deed(), 1..14),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(4))]
 
     #[test]
-    fn so_it_is_on_tensors(deeds in prop::collection::vec(deed(), 1..8)) {
+    fn tensors_give_the_same_text_with_drafts(deeds in prop::collection::vec(deed(), 1..8)) {
         let folder = tempfile::tempdir().unwrap();
         for family in recurrent() {
             let source = family.gguf(folder.path(), GgmlDType::F32);
@@ -163,7 +163,7 @@ proptest! {
     }
 }
 
-/// A model whose passes are counted, and the rows of them.
+/// A model that counts its passes and their rows.
 struct Counted {
     model: Box<dyn Model>,
     rows: Arc<std::sync::atomic::AtomicUsize>,
@@ -189,7 +189,7 @@ impl Model for Counted {
 }
 
 #[test]
-fn a_draft_that_was_rejected_is_forgotten_to_the_token_and_nothing_is_read_again() {
+fn a_rejected_draft_is_rewound_exactly_without_rerunning_tokens() {
     let folder = tempfile::tempdir().unwrap();
     for family in recurrent() {
         let source = family.gguf(folder.path(), GgmlDType::Q8_0);
@@ -209,7 +209,7 @@ fn a_draft_that_was_rejected_is_forgotten_to_the_token_and_nothing_is_read_again
             let mut fresh = ModelDrafter::new(loaded(&source), Vocabulary::Same(320), &[]);
             let expected = fresh.draft(&context, &DraftRequest::chain(16), &mut sampler).unwrap();
             assert_eq!(draft, expected, "{}", family.label);
-            // The target took so many, and then another.
+            // The target accepts this many, and then emits another token.
             let taken: Vec<TokenId> = draft.guesses.iter().take(accepted).map(|guess| guess.token).collect();
             context.extend(taken.into_iter().chain([7 + accepted as TokenId]));
         }
@@ -217,7 +217,7 @@ fn a_draft_that_was_rejected_is_forgotten_to_the_token_and_nothing_is_read_again
 }
 
 #[test]
-fn hostile_drafts_and_trees_change_nothing_of_a_text() {
+fn arbitrary_drafts_and_trees_change_no_text() {
     let folder = tempfile::tempdir().unwrap();
     for family in recurrent() {
         let target = family.gguf(folder.path(), GgmlDType::Q8_0);
@@ -253,7 +253,7 @@ fn hostile_drafts_and_trees_change_nothing_of_a_text() {
 }
 
 #[test]
-fn a_reply_that_is_written_again_begins_near_where_its_prompt_ended() {
+fn a_regenerated_reply_starts_near_the_end_of_its_prompt() {
     let folder = tempfile::tempdir().unwrap();
     for family in recurrent() {
         let source = family.gguf(folder.path(), GgmlDType::Q8_0);
@@ -264,7 +264,7 @@ fn a_reply_that_is_written_again_begins_near_where_its_prompt_ended() {
         for index in 0..60 {
             model.run(&TokenTree::chain([token(2, index)]), &Want::all_rows()).unwrap();
         }
-        // The template of the next prompt puts something else before the reply.
+        // The template of the next prompt inserts something before the reply.
         let mut again = prompt.clone();
         again.truncate(126);
         again.extend([4, 5, 6]);
@@ -275,7 +275,7 @@ fn a_reply_that_is_written_again_begins_near_where_its_prompt_ended() {
 }
 
 #[test]
-fn value_heads_that_are_in_turns_or_grouped_are_one_model() {
+fn interleaved_and_grouped_value_heads_are_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     let family = family("qwen35");
     let config = |source: &ModelSource| source.config().unwrap().recurrence().unwrap().clone();
@@ -287,7 +287,7 @@ fn value_heads_that_are_in_turns_or_grouped_are_one_model() {
 }
 
 #[test]
-fn layers_that_cannot_be_run_are_refused_with_a_sentence() {
+fn unsupported_layers_are_rejected_with_a_message() {
     let set = |key: &'static str, value: serde_json::Value| {
         move |family: &mut RandomFamily| family.config[key] = value.clone()
     };

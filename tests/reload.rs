@@ -1,4 +1,5 @@
-//! What outlives the page in the real window: a reply under way, texts that were not sent, the zoom.
+//! State that survives a reload of the page in the real window: a running reply, unsent texts, the
+//! zoom.
 #![cfg(target_os = "linux")]
 
 use std::path::Path;
@@ -9,7 +10,7 @@ use foretoken_tests::processes;
 use foretoken_tests::window::Window;
 use serde_json::json;
 
-/// A question in a conversation of its own.
+/// Creates a conversation for each title.
 fn with_conversations(data: &Path, titles: &[&str]) {
     let mut store = Store::open(&data.join("foretoken.db")).unwrap();
     for title in titles {
@@ -47,7 +48,7 @@ async fn a_page_that_is_loaded_again_goes_on_with_the_reply_under_way() {
     assert_eq!(messages[1].finish.as_deref(), Some("cancelled"));
 }
 
-/// The text in the composer.
+/// Text in the composer.
 async fn typed(window: &Window) -> String {
     let script = "return document.querySelector(\"[data-testid='composer']\").value";
     window.page.execute(script, vec![]).await.unwrap().as_str().unwrap().to_owned()
@@ -79,7 +80,7 @@ async fn what_is_typed_stays_in_its_conversation_and_survives_a_restart() {
     assert_eq!(typed(&window).await, "");
     open(&window, "About foxes").await;
     assert_eq!(typed(&window).await, "and their tails?");
-    // It is saved a moment after the last key.
+    // It is saved a moment after the last keystroke.
     tokio::time::sleep(std::time::Duration::from_secs(2)).await;
     window.close().await;
 
@@ -92,7 +93,7 @@ async fn what_is_typed_stays_in_its_conversation_and_survives_a_restart() {
     window.close().await;
 }
 
-/// The names of the files that are attached to the message that is being written.
+/// Names of the files attached to the message in the composer.
 async fn attached(window: &Window) -> Vec<String> {
     let script = "const all = document.querySelectorAll(\"[data-composer] [data-testid='attachment']\");
         return [...all].map((chip) => chip.textContent.trim().split(/\\s/)[0])";
@@ -188,7 +189,7 @@ async fn a_page_whose_process_ends_is_loaded_again_with_what_was_typed_and_a_lin
     window.close().await;
 }
 
-/// The width of the page in its own pixels: the more it is zoomed, the fewer there are.
+/// Width of the page in CSS pixels, which shrinks with the zoom.
 async fn width(window: &Window) -> u64 {
     window.page.execute("return innerWidth", vec![]).await.unwrap().as_u64().unwrap()
 }

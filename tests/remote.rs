@@ -1,5 +1,5 @@
-//! A server elsewhere in the real window: our own, started in a terminal, is added, chosen, replies, is stopped, and is
-//! gone.
+//! Remote server in the real window: our own server is added, chosen, replies, is stopped and
+//! removed.
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use foretoken_tests::window::Window;
 
 use super::e2e::always_drafting;
 
-/// `foretoken-cli serve`, which ends with the test.
+/// A `foretoken-cli serve` process that ends with the test.
 struct Serving {
     process: Child,
     /// "127.0.0.1:4711".
@@ -49,7 +49,7 @@ impl Drop for Serving {
     }
 }
 
-/// Adds a server in the settings, as a person writes it, and chooses its model.
+/// Adds a server in the settings and chooses its model.
 async fn choose(window: &Window, name: &str, address: &str, model: &str) {
     window.click("settings-open").await;
     window.click("settings-tab-remote").await;
@@ -99,13 +99,13 @@ async fn a_server_elsewhere_is_added_chosen_replies_is_stopped_and_told_of_when_
 
     server.kill();
     window.ask("Are you there?").await;
-    let told = format!("{} refused the connection", server.at);
-    window.wait("it says that the server is gone", async || window.body().await.contains(&told)).await;
+    let message = format!("{} refused the connection", server.at);
+    window.wait("it says that the server is gone", async || window.body().await.contains(&message)).await;
     assert_eq!(window.replies().await, 2);
     window.close().await;
 }
 
-/// Letters of the newest reply.
+/// Number of letters in the newest reply.
 async fn words(window: &Window) -> usize {
     let replies = window.all("[data-testid='message-reply']").await;
     replies.last().unwrap().text().await.unwrap().len()

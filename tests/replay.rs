@@ -15,7 +15,7 @@ use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_tests::{loaded, starter_target};
 
-/// Runs the target over `context` for the drafter, from where its cache differs.
+/// Runs the target over `context` for the drafter, from the point where its cache differs.
 pub fn replay(target: &mut dyn Model, drafter: &mut dyn Drafter, context: &Context) {
     let ended = replay_for(target, drafter, context, &mut || ControlFlow::Continue(())).unwrap();
     assert!(ended.is_continue());
@@ -58,7 +58,7 @@ pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Draft
             }
             1 => text.extend((0..100).map(|_| 3 + next(tokens) as TokenId)),
             2 => {
-                // Often the last token, which was drafted after and not observed yet.
+                // Often the last token, which was drafted and not observed yet.
                 let at = [text.len() - 1, next(text.len())][next(2)];
                 text[at] = 3 + next(tokens) as TokenId;
                 text.push(3 + next(tokens) as TokenId);

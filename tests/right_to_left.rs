@@ -1,10 +1,10 @@
-//! Text that runs from right to left, as WebKit lays it out.
+//! Right-to-left text in WebKit's layout.
 #![cfg(target_os = "linux")]
 
 use foretoken_tests::window::Window;
 use serde_json::{Value, json};
 
-/// How far the words of what `selector` shows are from its left and right edge, in CSS pixels.
+/// Distance of the text in `selector` from its left and right edge, in CSS pixels.
 async fn margins(window: &Window, selector: &str) -> (f64, f64) {
     let script = "const element = document.querySelector(arguments[0]);
         const range = document.createRange();

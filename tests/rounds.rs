@@ -1,5 +1,5 @@
-//! What a round costs beside its passes: neither memory nor time that grows with the context. A binary of its own,
-//! for it counts what is allocated.
+//! Cost of a round beside its passes: neither memory nor time grows with the context. A binary of
+//! its own, because it counts allocations.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -20,27 +20,27 @@ use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use foretoken_tests::{loaded, starter_target};
 
-/// Counts the bytes that are asked for.
+/// Allocator that counts requested bytes.
 struct Counting;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: hands everything on to the system's allocator.
+// SAFETY: all calls are passed on to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         BYTES.fetch_add(size, Ordering::Relaxed);
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }
@@ -50,18 +50,18 @@ static ALLOCATOR: Counting = Counting;
 
 const VOCABULARY: usize = 64;
 
-/// A model whose passes cost next to nothing: what it thinks of what follows depends on the last token alone.
+/// Mock model whose passes cost next to nothing: its logits depend only on the last token.
 struct MadeUp {
     config: ModelConfig,
     cached: Vec<TokenId>,
-    /// Of each token the scores of what follows it.
+    /// Logits after each token.
     rows: Vec<[f32; VOCABULARY]>,
     values: Vec<f32>,
     peaks: Vec<Peak>,
 }
 
 impl MadeUp {
-    /// Two with different `taste` differ in what follows every fourth token.
+    /// Two models with different `taste` differ in the continuation of every fourth token.
     fn new(config: &ModelConfig, taste: usize) -> Self {
         let row = |token: usize| {
             let next = (token * 5 + 1 + if token.is_multiple_of(4) { taste } else { 0 }) % VOCABULARY;
@@ -129,7 +129,8 @@ impl Runner for MadeUp {
     }
 }
 
-/// Bytes and microseconds of the rounds of a reply after `context` tokens: the median, and the lower quartile.
+/// Bytes and microseconds of the rounds of a reply after `context` tokens: the median and the lower
+/// quartile.
 fn rounds(context: usize, sampling: &Sampling, speculation: &Speculation) -> (usize, f64) {
     let source = starter_target();
     let config = loaded(&source).config().clone();
@@ -172,7 +173,7 @@ fn rounds(context: usize, sampling: &Sampling, speculation: &Speculation) -> (us
 fn ways() -> Vec<(Sampling, Speculation)> {
     let tree = Speculation { tree: Tree::Width(3), ..Speculation::fixed(4) };
     let drawn = Sampling { seed: Some(3), ..Sampling::default() };
-    // Over all of the text, that it could take the longest.
+    // Penalties over the whole text, the slowest case.
     let penalised = Sampling {
         repetition_penalty: 1.1,
         repeat_last_n: -1,
@@ -194,7 +195,7 @@ fn ways() -> Vec<(Sampling, Speculation)> {
     ]
 }
 
-/// One after the other, for what is allocated is counted for all threads.
+/// Serialises the tests, because allocations of all threads are counted.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]
@@ -207,15 +208,15 @@ fn a_round_allocates_no_more_after_a_long_text_than_after_a_short_one() {
     }
 }
 
-/// Microseconds more in which what was written long ago comes from a memory further away. To copy or compare a text
-/// of 64,000 tokens takes several times as long.
+/// Extra microseconds, because older text is in slower memory. Copying or comparing a text of
+/// 64,000 tokens takes several times as long.
 const FURTHER_AWAY: f64 = 3.0;
 
 #[test]
 fn a_round_takes_no_longer_after_a_long_text_than_after_a_short_one() {
     let _alone = ALONE.lock();
     for (sampling, speculation) in ways() {
-        // Other programs take their share, but not every time.
+        // Other programs take time, but not in every attempt.
         let holds = (0..8).any(|_| {
             let [short, long] = [1_000, 64_000].map(|context| rounds(context, &sampling, &speculation).1);
             eprintln!("{short:.1} us a round after 1,000 tokens, {long:.1} after 64,000: {speculation:?}");

@@ -1,4 +1,4 @@
-//! The smallest window where a desktop draws everything larger: nothing that can be used is cut off.
+//! The smallest window on a desktop with enlarged text: no control is cut off.
 #![cfg(target_os = "linux")]
 
 use foretoken_tests::window::Window;
@@ -7,8 +7,8 @@ use serde_json::json;
 use crate::accessibility::SCREENS;
 use crate::e2e::always_drafting;
 
-/// What can be used and is cut off, a line for each: it reaches out of the window or of its part of it, and nothing
-/// around it scrolls.
+/// Controls that are cut off, one line each: they extend beyond the window or their part of it, and
+/// nothing around them scrolls.
 async fn cut_off(window: &Window) -> Vec<String> {
     let script = "const scrolls = (element, way, end) => element !== end &&
             (/auto|scroll/.test(getComputedStyle(element)[`overflow-${way}`]) ||
@@ -33,7 +33,8 @@ async fn cut_off(window: &Window) -> Vec<String> {
     serde_json::from_value(window.page.execute(script, vec![]).await.unwrap()).unwrap()
 }
 
-/// Without a pointer: the driver's misses where letters are larger. In a narrow window the sidebar is opened first.
+/// Clicks without a pointer, because the driver's misses where text is enlarged. In a narrow window
+/// the sidebar is opened first.
 async fn press(window: &Window, name: &str) {
     let script = "const named = (name) => document.querySelector(`[data-testid='${name}']`);
         if (!named(arguments[0])) named('sidebar-show')?.click();";
@@ -45,8 +46,8 @@ async fn press(window: &Window, name: &str) {
 
 #[tokio::test]
 async fn nothing_is_cut_off_in_the_smallest_window_where_letters_are_larger() {
-    // Desktops without fractional scales have larger letters instead; so has whoever chooses them here. Twice as many
-    // pixels for all leave everything where it is.
+    // Desktops without fractional scales enlarge text instead; users can do so, too. Twice as many
+    // pixels for everything change no layout.
     for (letters, text_size) in [("1.5", 100), ("1", 160)] {
         let folder = tempfile::tempdir().unwrap();
         let scaled = [("GDK_DPI_SCALE", letters)];

@@ -1,5 +1,5 @@
-//! What a person sees of a reply in the real window: its tokens, its numbers, whether it is what the target
-//! would have written, and how it came about.
+//! Display of a reply in the real window: its tokens, its numbers, the check against the target,
+//! and the rounds that wrote it.
 #![cfg(target_os = "linux")]
 
 use std::path::{Path, PathBuf};
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 
 use crate::e2e::always_drafting;
 
-/// So much of a picture may differ from the kept one.
+/// Largest share of a picture that may differ from the reference.
 const DIFFERENCE: f64 = 0.002;
 
-/// A window whose person has a folder for downloads.
+/// A window of a user with a downloads folder.
 struct Desk {
     window: Window,
     folder: tempfile::TempDir,
@@ -36,7 +36,8 @@ impl Desk {
         Self { window, folder }
     }
 
-    /// The only file whose name begins so, once the page has said that it is saved.
+    /// The only file whose name begins with `beginning`, once the page has reported that it is
+    /// saved.
     async fn saved(&self, beginning: &str) -> PathBuf {
         let downloads = self.folder.path().join("downloads");
         let said = async || self.window.body().await.contains(beginning);
@@ -60,8 +61,8 @@ fn trace(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("traces").join(name)
 }
 
-/// The text that a trace's last line tells.
-fn told(path: &Path) -> String {
+/// Text in the last line of a trace.
+fn last_text(path: &Path) -> String {
     let lines = std::fs::read_to_string(path).unwrap();
     let done: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
     done["text"].as_str().unwrap().to_owned()
@@ -100,7 +101,7 @@ async fn the_heatmap_of_a_trace_is_the_picture_it_always_was() {
     let window = &desk.window;
     desk.import(&trace("trees.jsonl")).await;
     window.wait("the heatmap is drawn", async || window.rounds().await > 0).await;
-    // The pointer is nowhere, and fonts are there.
+    // The pointer is outside the page, and fonts are loaded.
     window
         .page
         .execute_async("document.fonts.ready.then(() => requestAnimationFrame(arguments[0]))", vec![])
@@ -112,7 +113,7 @@ async fn the_heatmap_of_a_trace_is_the_picture_it_always_was() {
     desk.window.close().await;
 }
 
-/// The share of the heatmap's plot, row numbers left out, that something is painted on.
+/// Painted share of the heatmap's plot, without row numbers.
 async fn painted(window: &Window) -> f64 {
     let script = "const canvas = document.querySelector(\"[data-testid='heatmap']\");
         const left = Math.ceil(20 * devicePixelRatio);
@@ -123,14 +124,14 @@ async fn painted(window: &Window) -> f64 {
     window.page.execute(script, vec![]).await.unwrap().as_f64().unwrap()
 }
 
-/// How far the last reply's end is below what is in view, in CSS pixels.
+/// Distance of the last reply's end below the view, in CSS pixels.
 async fn out_of_view(window: &Window) -> f64 {
     let script = "const bottom = (selector) => [...document.querySelectorAll(selector)].at(-1).getBoundingClientRect().bottom;
         return bottom(\"[data-testid='message-reply'] footer\") - bottom('[data-scroller]');";
     window.page.execute(script, vec![]).await.unwrap().as_f64().unwrap()
 }
 
-/// Of a plot that is full of rounds far more than this is painted on.
+/// Lower limit of the painted share of a plot that is full of rounds.
 const PAINTED: f64 = 0.03;
 
 async fn wait_for_paint(window: &Window, after: &str) {
@@ -153,7 +154,7 @@ async fn the_heatmap_stays_when_long_replies_end_and_are_fetched_again() {
         window.wait_for_reply(replies).await;
         assert!(window.rounds().await > 60, "the reply is too short to show anything");
         wait_for_paint(window, &format!("reply {replies} has ended")).await;
-        // Its messages come again, as other objects with the same trace.
+        // Its messages are loaded again, as other objects with the same trace.
         window.click("conversation-item").await;
         tokio::time::sleep(Duration::from_millis(500)).await;
         wait_for_paint(window, &format!("reply {replies} was fetched")).await;
@@ -162,8 +163,8 @@ async fn the_heatmap_stays_when_long_replies_end_and_are_fetched_again() {
     desk.window.close().await;
 }
 
-/// Watches in every frame where the header, the parts of the inspector and the composer are; `window.moved` names
-/// what moved or changed its size, by how many pixels.
+/// Watches the positions of header, inspector parts and composer in every frame; `window.moved`
+/// lists what moved or changed its size, with the pixels.
 const WATCH: &str = "window.moved = [];
     const parts = ['header', 'target-picker', 'draft-picker', 'speed-pill', 'reply-view', 'hero', 'heatmap',
         'legend-outcomes', 'section-speed', 'section-governor', 'section-times', 'section-memory',
@@ -208,7 +209,8 @@ async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight()
     for (width, height) in [(900, 600), (1500, 900), (1280, 832)] {
         let before = window.rounds().await;
         window.page.set_window_size(width, height).await.unwrap();
-        // Without a column of its own, the inspector, whose heatmap counts the rounds, floats when it is opened.
+        // Without a column of its own, the inspector, whose heatmap counts the rounds, floats once
+        // it is opened.
         if width < 1100 {
             window.click("inspector-show").await;
         }
@@ -221,7 +223,7 @@ async fn a_long_stream_survives_a_window_that_is_resized_and_goes_out_of_sight()
         Object.defineProperty(document, 'hidden', { configurable: true, get: () => window.isHidden });
         document.dispatchEvent(new Event('visibilitychange'));";
     window.page.execute(hide, vec![json!(true)]).await.unwrap();
-    // A frame that was on its way already is the last.
+    // A frame that was already under way is the last.
     let mut unseen = window.rounds().await;
     let still = async || {
         let before = std::mem::replace(&mut unseen, window.rounds().await);
@@ -270,7 +272,7 @@ async fn a_reply_is_replayed_round_by_round_exported_and_imported_again() {
     window.click("reply-more").await;
     window.click("trace-export").await;
     let path = desk.saved("foretoken-trace-").await;
-    let text = told(&path);
+    let text = last_text(&path);
     let store = Store::open(&desk.folder.path().join("data/foretoken.db")).unwrap();
     let messages = store.messages(store.conversations().unwrap()[0].id).unwrap();
     assert_eq!(messages[1].text, text);
@@ -292,7 +294,7 @@ async fn tokens_keep_their_colours_in_markdown_and_nothing_in_them_runs() {
         .filter((chip) => !['rejected', 'discarded'].includes(chip.dataset.outcome))
         .map((chip) => chip.dataset.text ?? chip.textContent).join('')";
     let shown = window.page.execute(script, vec![]).await.unwrap();
-    assert_eq!(shown.as_str().unwrap(), told(&path));
+    assert_eq!(shown.as_str().unwrap(), last_text(&path));
     for element in ["table", "pre", "li", "blockquote", "h1"] {
         assert!(!window.all(&format!("[data-testid='token-view'] {element}")).await.is_empty(), "{element}");
     }
@@ -326,7 +328,7 @@ async fn a_trace_that_cannot_be_read_is_refused_in_a_sentence() {
         window.page.refresh().await.unwrap();
         window.open_page("").await;
     }
-    // A file cut in the middle of a line is shown as far as it goes, and says so.
+    // A file that is cut in the middle of a line is shown up to there, with a notice.
     std::fs::write(&broken, &good[..good.len() / 2]).unwrap();
     desk.import(&broken).await;
     window.wait("what is there is drawn", async || window.rounds().await > 3).await;

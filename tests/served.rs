@@ -1,4 +1,4 @@
-//! `serve` in a process of its own, which ends with it.
+//! A `serve` process, which ends when it is dropped.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -11,7 +11,7 @@ pub struct Served {
 }
 
 impl Served {
-    /// By `command`, which runs `serve` on any port that is free.
+    /// Starts `command`, which runs `serve` on any free port.
     pub fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut line = String::new();

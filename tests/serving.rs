@@ -1,4 +1,4 @@
-//! Other programs asking the window's models.
+//! Requests of other programs to the window's models.
 #![cfg(target_os = "linux")]
 
 use std::net::TcpListener;
@@ -17,7 +17,7 @@ async fn the_windows_model_replies_to_another_program_while_the_switch_is_on() {
     always_drafting(&data);
     let window = Window::open(&data).await;
 
-    // A port that is taken is said, where the switch is.
+    // A port that is taken is reported at the switch.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     window
@@ -30,7 +30,7 @@ async fn the_windows_model_replies_to_another_program_while_the_switch_is_on() {
     window.wait("the port is said to be taken", async || shown().await.contains("in use")).await;
     window.photograph("server-port-taken").await;
 
-    // Once it is free, the address appears, and the model writes there what it writes here.
+    // Once it is free, the address appears, and the model writes the same there as in the window.
     drop(taken);
     window.click("settings-server").await;
     window.wait("it is off", async || shown().await.trim().is_empty()).await;

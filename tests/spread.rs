@@ -1,4 +1,4 @@
-//! What benchmarks measured of something that was done several times: its middle and its ends.
+//! Median and extremes of repeated benchmark measurements.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ impl Spread {
         self.at(0.5)
     }
 
-    /// The value below which this share of them lies; 0 of nothing.
+    /// Value below which this share of the measurements lies; 0 without measurements.
     fn at(&self, share: f64) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

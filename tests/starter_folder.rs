@@ -1,5 +1,5 @@
-//! A starter model as Hugging Face would hold it: a folder of safetensors, written from its GGUF file by what is
-//! known of both formats, without the engine's help.
+//! A starter model as a Hugging Face folder of safetensors, written from its GGUF file without the
+//! engine's code.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -72,7 +72,7 @@ fn hugging_face_name(name: &str) -> String {
     parts.iter().fold(name.to_owned(), |name, (from, to)| name.replace(from, to))
 }
 
-/// A head's rows in two halves again, which GGUF files have in turns.
+/// A head's rows in two halves, which GGUF files interleave.
 fn unpermuted(name: &str, tensor: &Tensor, content: &Content) -> Tensor {
     let heads = match name {
         _ if name.contains("attn_q.") => number(content, "llama.attention.head_count"),
@@ -103,7 +103,7 @@ fn config(content: &Content) -> Json {
     })
 }
 
-/// Byte-level BPE, special tokens beside it.
+/// Byte-level BPE with special tokens.
 fn tokenizer(content: &Content) -> Json {
     const CONTROL: i32 = 3;
     let strings = |key| list(content, key).iter().map(|text| text.to_string().unwrap().clone());

@@ -1,5 +1,5 @@
-//! The production generators: the frequencies of a million draws against the distribution they are
-//! meant to follow, by chi-square with fixed seeds at alpha 1e-4.
+//! Production random generators: frequencies of a million draws against the intended distribution,
+//! by chi-square with fixed seeds at alpha 1e-4.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ fn generator(mode: Mode, seed: u32) -> Generator {
     Generator::new(&Sampling { mode, seed: Some(seed), ..Sampling::default() })
 }
 
-/// The value that chi-square with `freedom` degrees passes with probability 1e-4 (Wilson and
-/// Hilferty 1931).
+/// Value that chi-square with `freedom` degrees exceeds with probability 1e-4 (Wilson and Hilferty
+/// 1931).
 fn critical(freedom: f64) -> f64 {
     const NORMAL_QUANTILE: f64 = 3.719;
     let spread = 2.0 / (9.0 * freedom);
@@ -135,7 +135,7 @@ fn siblings_drawn_without_replacement_follow_the_target() {
 }
 
 #[test]
-fn the_test_sees_a_slightly_wrong_distribution() {
+fn the_test_detects_a_slightly_wrong_distribution() {
     let (p, mut generator) = (zipf(0), generator(Mode::Fastest, 5));
     let nearly = Distribution::from_weights(
         p.entries().iter().map(|&(token, weight)| (token, if token == 9 { weight * 1.1 } else { weight })),

@@ -1,4 +1,4 @@
-//! The real window's page stays where it is, whatever is tried on it.
+//! Attempts to navigate the real window's page away, all of which fail.
 #![cfg(target_os = "linux")]
 
 use std::io::Read;
@@ -9,16 +9,16 @@ use std::time::Duration;
 use foretoken_tests::window::Window;
 use serde_json::json;
 
-/// What the application has logged.
+/// Log of the application.
 fn log(data: &Path) -> String {
     let files = data.join("logs").read_dir().unwrap().map(|file| file.unwrap().path());
     files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
 }
 
-/// What was asked for by all who came. A connection alone asks for nothing: WebKit opens one before it asks whether it
-/// may go there.
-fn asked(elsewhere: &TcpListener) -> Vec<String> {
-    let visitors = std::iter::from_fn(|| elsewhere.accept().ok());
+/// Requests of all connections. A connection without a request does not count: WebKit opens one
+/// before it asks whether navigation is allowed.
+fn asked(listener: &TcpListener) -> Vec<String> {
+    let visitors = std::iter::from_fn(|| listener.accept().ok());
     let said = visitors.map(|(mut visitor, _)| {
         visitor.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
         let mut said = [0; 100];
@@ -28,7 +28,7 @@ fn asked(elsewhere: &TcpListener) -> Vec<String> {
     said.filter(|said| !said.is_empty()).collect()
 }
 
-/// Puts links to `address` over the page, and things that need no click.
+/// Places links to `address` over the page, and elements that need no click.
 const TRIES: &str = "const [address] = arguments;
     window.stayed = true;
     const link = (name, target, top) => {
@@ -55,9 +55,9 @@ const TRIES: &str = "const [address] = arguments;
 async fn no_link_and_no_script_takes_the_page_elsewhere_or_opens_another_window() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
-    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
-    elsewhere.set_nonblocking(true).unwrap();
-    let address = format!("http://{}", elsewhere.local_addr().unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
     let window = Window::open(&data).await;
 
     window.page.execute(TRIES, vec![json!(address)]).await.unwrap();
@@ -72,6 +72,6 @@ async fn no_link_and_no_script_takes_the_page_elsewhere_or_opens_another_window(
     let here = window.page.execute("return [location.href, window.stayed]", vec![]).await.unwrap();
     assert_eq!(here, json!(["tauri://localhost", true]));
     assert_eq!(window.page.windows().await.unwrap().len(), 1);
-    assert_eq!(asked(&elsewhere), [""; 0], "somebody was asked");
+    assert_eq!(asked(&listener), [""; 0], "a connection was made");
     window.close().await;
 }

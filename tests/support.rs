@@ -1,4 +1,5 @@
-//! README's table of the models and draft heads that each engine runs, against the engines themselves.
+//! README's table of the models and draft heads that each engine runs, against the engines
+//! themselves.
 
 use candle_core::{DType, Device};
 use foretoken_forward::gpu::unsupported;
@@ -41,7 +42,7 @@ const MODELS: [(&str, &str); 25] = [
     ("deepseek2", "DeepSeek-V2-Lite"),
 ];
 
-/// What the GPU engine lacks for a model or head; `None` if it runs it.
+/// Feature that the GPU engine lacks for a model or head; `None` if it runs it.
 type Lacking = Option<&'static str>;
 
 #[test]

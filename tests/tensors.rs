@@ -1,5 +1,5 @@
-//! The path of the GPUs, on the CPU unless FORETOKEN_TEST_DEVICE names another device: texts with drafts are
-//! those without, and what comes back of logits is enough.
+//! The tensor engine, on the CPU unless FORETOKEN_TEST_DEVICE names another device: texts with
+//! drafts equal those without, and the returned part of the logits suffices.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ fn device() -> Device {
     tensors_on().cloned().unwrap_or(Device::Cpu)
 }
 
-/// A target and everybody who drafts for it; rounding activations only where `rounding`.
+/// A target and all its drafters; activations are rounded only if `rounding`.
 fn pair(rounding: bool) -> (Decoder, Drafters) {
     let load = if rounding { TensorModel::load } else { TensorModel::exact };
     let tokenizer = starter_target().tokenizer().unwrap();
@@ -62,9 +62,9 @@ fn ways() -> [Speculation; 4] {
 }
 
 #[test]
-fn texts_with_drafts_are_those_without_in_every_way_of_sampling() {
+fn drafts_change_no_text_in_any_sampling_mode() {
     let (mut decoder, mut drafters) = pair(false);
-    // Each asks for something else of the logits that stay on the device.
+    // Each needs another part of the logits that stay on the device.
     let samplings = [
         Sampling::greedy(),
         coupled(Sampling::default()),
@@ -87,19 +87,19 @@ fn texts_with_drafts_are_those_without_in_every_way_of_sampling() {
 }
 
 #[test]
-fn where_rounding_parts_two_texts_the_check_says_so_and_takes_nothing_else_for_it() {
+fn the_check_attributes_only_rounding_differences_to_rounding() {
     let (mut decoder, mut drafters) = pair(true);
     for sampling in [Sampling::greedy(), coupled(Sampling::default())] {
         let mut request = request(&decoder, sampling);
         let mut tokens = Vec::new();
-        // The governor would choose by the clock.
+        // The governor would decide by measured time.
         for way in ways().into_iter().skip(1) {
             request.speculation = way;
             tokens = write(&mut decoder, &request, &mut drafters).tokens;
             let check = compare(&mut decoder, &request, &tokens, &mut |_| ControlFlow::Continue(())).unwrap();
             assert!(check.first_difference.is_none_or(|difference| difference.near_tie));
         }
-        // A token that is far from likely is a bug, whatever the rounding.
+        // An unlikely token is a bug, whatever the rounding.
         let wrong: Vec<TokenId> = tokens.iter().take(9).copied().chain([5]).collect();
         let found = difference(decoder.target_mut(), &request, &wrong, &tokens).unwrap().unwrap();
         assert!(found.position == 9 && !found.near_tie, "{found:?}");
@@ -113,7 +113,7 @@ fn logits_are_as_near_to_the_exact_ones_as_the_reference_implementation_is() {
     for format in Format::ALL.into_iter().step_by(2) {
         let source = random_model(folder.path(), format);
         let exact = exact(&source, &tokens);
-        // What the reference does not read is dequantised as it is loaded.
+        // Formats that the reference does not read are dequantised when loaded.
         let theirs = format.candle().map_or(0.0, |_| error(&reference(&source, &tokens), &exact));
         for chunks in [&[40][..], &[1, 7]] {
             let mut model = TensorModel::load(&source, &device()).unwrap();
@@ -127,7 +127,7 @@ fn logits_are_as_near_to_the_exact_ones_as_the_reference_implementation_is() {
 }
 
 #[test]
-fn whatever_was_expected_everything_can_be_asked_for() {
+fn everything_can_be_fetched_beyond_the_requested_subset() {
     let folder = tempfile::tempdir().unwrap();
     // Its vocabulary of 320 is five slices.
     let source = random_model(folder.path(), Format::F32);

@@ -1,5 +1,5 @@
-//! The stored traces of `traces/`, folded here and by the page (`ui/src/trace/shared.test.ts`): both are
-//! compared with the same expectations, which stand beside each trace.
+//! Stored traces of `traces/`, folded here and by the page (`ui/src/trace/shared.test.ts`). Both
+//! are compared with the same expectations, which are beside each trace.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,11 +8,11 @@ use foretoken_engine::trace::{Finish, Outcome, Round, Speedup, Summary};
 use foretoken_tests::repository;
 use serde_json::{Map, Value, json};
 
-/// Sums of single and of double precision differ by less.
+/// Relative difference of sums in single and double precision.
 const RELATIVE: f64 = 1e-5;
 
 #[test]
-fn the_engine_folds_the_stored_traces_as_the_page_does() {
+fn the_engine_and_the_page_fold_stored_traces_equally() {
     let traces = traces();
     assert!(traces.len() >= 5, "{traces:?}");
     for trace in traces {
@@ -28,7 +28,7 @@ fn traces() -> Vec<PathBuf> {
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect()
 }
 
-/// Its rounds, up to a line that is cut off.
+/// Rounds of a trace, up to a line that is cut off.
 fn rounds(trace: &Path) -> Vec<Round> {
     let text = std::fs::read_to_string(trace).unwrap();
     let whole = text.lines().map_while(|line| serde_json::from_str::<Value>(line).ok());
@@ -49,7 +49,7 @@ fn fold(rounds: &[Round]) -> Value {
     })
 }
 
-/// Times behind the speed-up after half of the rounds and after all. The page computes none.
+/// Times behind the speedup after half of the rounds and after all. The page computes none.
 fn speedups(rounds: &[Round]) -> Value {
     let after_each = Speedup::after_each(rounds);
     let times = |speedup: &Speedup| json!({ "plain_ms": speedup.plain_ms, "elapsed_ms": speedup.elapsed_ms });
@@ -73,7 +73,7 @@ fn word(value: &Value) -> String {
     value.as_str().unwrap().to_owned()
 }
 
-/// Whether `found` has all that is expected; numbers may differ by rounding.
+/// Returns whether `found` has everything that is expected, up to rounding.
 fn same(found: &Value, expected: &Value, place: &str) {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {

@@ -1,5 +1,5 @@
-//! Every `unsafe` of the workspace has its argument on a page, `docs/unsafe.md`: a file that is not on it, or has
-//! more or fewer than it says, fails here. Looks at words in the sources alone.
+//! Every `unsafe` of the workspace has its argument in `docs/unsafe.md`: a file that is missing
+//! there, or has more or fewer blocks than stated, fails here. Looks only at words in the sources.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,10 +7,10 @@ use std::path::Path;
 
 use foretoken_tests::repository;
 
-/// Where the sources are.
+/// Folders with sources.
 const FOLDERS: [&str; 4] = ["crates", "src-tauri", "tests", "fuzz"];
 
-/// Blocks and implementations that a text calls unsafe; functions that are make no claim of their own.
+/// Number of unsafe blocks and implementations in a text; unsafe functions do not count.
 fn count(text: &str) -> usize {
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = code.collect::<Vec<_>>().join("\n");
@@ -33,8 +33,8 @@ fn add(folder: &Path, found: &mut BTreeMap<String, usize>) {
     }
 }
 
-/// The rows of the page: `| file | count | argument |`.
-fn told() -> BTreeMap<String, usize> {
+/// Rows of the page: `| file | count | argument |`.
+fn documented() -> BTreeMap<String, usize> {
     let page = fs::read_to_string(repository().join("docs/unsafe.md")).unwrap();
     let row = |line: &str| {
         let mut cells = line.split('|').map(|cell| cell.trim().trim_matches('`').to_owned());
@@ -45,13 +45,13 @@ fn told() -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn every_unsafe_block_has_its_argument_on_the_page() {
+fn every_unsafe_block_has_its_argument_in_the_documentation() {
     let mut found = BTreeMap::new();
     for folder in FOLDERS {
         add(&repository().join(folder), &mut found);
     }
     assert!(found.len() > 20, "{found:?}");
-    assert_eq!(told(), found, "docs/unsafe.md (left) is not what the sources have (right)");
+    assert_eq!(documented(), found, "docs/unsafe.md (left) is not what the sources have (right)");
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! The mouse wheel in the real window. A driver scrolls by script and cannot see whether the wheel works: these events
-//! come through the display, as those of a mouse do.
+//! The mouse wheel in the real window. A driver scrolls by script and cannot test the wheel: these
+//! events come through the display, as those of a mouse do.
 #![cfg(target_os = "linux")]
 
 use foretoken_store::Store;
 use foretoken_tests::window::Window;
 use serde_json::json;
 
-/// Where a person scrolls: what it is called, what opens it, and the part of the page that it is.
+/// Scrollable areas: name, elements to click, and selector.
 const PLACES: [(&str, &[&str], &str); 4] = [
     ("chat", &[], "main"),
     ("inspector", &[], "aside"),
@@ -28,7 +28,7 @@ const MARK: &str = "const [place] = arguments;
     const box = scrollers[0].getBoundingClientRect();
     return [box.x + box.width / 2, box.y + box.height / 2];";
 
-/// The places in which three notches of the wheel scroll nothing.
+/// Areas in which three notches of the wheel scroll nothing.
 async fn dead_places(variables: &[(&str, &str)]) -> Vec<&'static str> {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
@@ -43,13 +43,13 @@ async fn dead_places(variables: &[(&str, &str)]) -> Vec<&'static str> {
             window.click(click).await;
         }
         window.wait("it is open", async || !window.all(place).await.is_empty()).await;
-        // What was just opened may still be filled, which scrolls it.
+        // A panel that was just opened may still be filled, which scrolls it.
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         let middle = window.page.execute(MARK, vec![json!(place)]).await.unwrap();
         let [x, y] = serde_json::from_value::<[f64; 2]>(middle).unwrap();
         let script = "return document.querySelector('[data-wheeled]').scrollTop";
         let started = std::time::Instant::now();
-        // On a busy machine the window may not be where the pointer is yet.
+        // On a busy computer the window may not be under the pointer yet.
         let scrolled = loop {
             window.turn_wheel(x, y, 3);
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
@@ -67,7 +67,7 @@ async fn dead_places(variables: &[(&str, &str)]) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn the_wheel_scrolls_everywhere_without_a_gpu_device() {
-    // As on a computer without one, whatever this one has.
+    // As on a computer without a GPU.
     assert_eq!(dead_places(&[("LIBGL_ALWAYS_SOFTWARE", "1")]).await, [""; 0]);
 }
 

@@ -1,5 +1,5 @@
-//! The real window: the built application under a display, driven through WebKitWebDriver as a person would
-//! use it. Linux only; the other platforms' webviews have no such driver.
+//! The real window: the built application on a display, driven through WebKitWebDriver as a user
+//! would use it. Linux only; other platforms' webviews have no such driver.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpListener;
@@ -17,44 +17,45 @@ use tokio::sync::{Mutex, MutexGuard};
 
 use crate::processes;
 
-/// How long something is waited for.
+/// Timeout of waits.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// One window at a time: each computes on all cores.
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// A display, the driver, and through it the application with its data in a folder of its own.
+/// A display, the driver, and the application with its data in a folder of its own.
 pub struct Window {
     pub page: Client,
     driver: Child,
     display: Option<Child>,
-    /// Of the display, as in the variable `DISPLAY`.
+    /// Name of the display, as in the variable `DISPLAY`.
     display_name: String,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Window {
-    /// With the starter as the default target, as where SmolLM2 is missing: it is there on every computer.
+    /// Opens with the starter as the default target, as if SmolLM2 were missing, so that it works
+    /// on every computer.
     pub async fn open(data: &Path) -> Self {
         Self::open_with(data, &[]).await
     }
 
-    /// The same, with more variables in the application's environment.
+    /// Opens with more variables in the application's environment.
     pub async fn open_with(data: &Path, variables: &[(&str, &str)]) -> Self {
         Self::start(data, &[&[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], variables].concat(), &[]).await
     }
 
-    /// As the desktop opens a file with it.
+    /// Opens as if the desktop opened a file with it.
     pub async fn open_file(data: &Path, file: &Path) -> Self {
         Self::start(data, &[("FORETOKEN_SMOLLM2_DIR", "/nonexistent")], &[file]).await
     }
 
-    /// Where it is installed, with what it brings.
+    /// Opens the installed application with its own files.
     pub async fn open_installed(data: &Path) -> Self {
         Self::start(data, &[], &[]).await
     }
 
-    /// As if it were installed: SmolLM2 is the default target, which is in the source tree's own folder.
+    /// Opens as if installed: SmolLM2, in the source tree's own folder, is the default target.
     pub async fn open_with_smollm2(data: &Path) -> Self {
         let folder = crate::smollm2().parent().unwrap().to_owned();
         Self::start(data, &[("FORETOKEN_SMOLLM2_DIR", folder.to_str().unwrap())], &[]).await
@@ -64,8 +65,8 @@ impl Window {
         let turn = TURN.lock().await;
         let (display, name) = display();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        // Without a bus, so that an open Foretoken is not mistaken for this one. The driver and all it
-        // starts are one group, to end together.
+        // No session bus, so that another running Foretoken is not mistaken for this one. The
+        // driver and its children are one process group, to end together.
         let driver = Command::new("WebKitWebDriver")
             .arg(format!("--port={port}"))
             .env("DISPLAY", &name)
@@ -73,9 +74,9 @@ impl Window {
             .env("TAURI_AUTOMATION", "true")
             .env("TAURI_WEBVIEW_AUTOMATION", "true")
             .env("FORETOKEN_DATA_DIR", data)
-            // What the page remembers by itself; the hub's cache stays where it is.
+            // The page's own storage; the hub's cache stays where it is.
             .env("XDG_DATA_HOME", data.join("webview"))
-            // Whether this computer's GPU is faster is not what most tests are about.
+            // Most tests do not measure whether this computer's GPU is faster.
             .env("WGPU_BACKEND", "noop")
             .envs(variables.iter().copied())
             .stdout(Stdio::null())
@@ -103,12 +104,12 @@ impl Window {
         window
     }
 
-    /// The process that started the application.
+    /// Process that started the application.
     pub fn driver(&self) -> u32 {
         self.driver.id()
     }
 
-    /// How long ago the application was started.
+    /// Time since the application was started.
     pub fn age(&self) -> Duration {
         processes::age(processes::below(self.driver())[0])
     }
@@ -117,7 +118,7 @@ impl Window {
         self.page.clone().close().await.unwrap();
     }
 
-    /// As a crash or a power cut would: nothing is asked, nothing is saved.
+    /// Kills the application as a crash or a power cut would, without saving.
     pub fn kill(self) {}
 
     pub async fn all(&self, selector: &str) -> Vec<Element> {
@@ -130,7 +131,7 @@ impl Window {
         found.unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// One that a person does not see, such as the field for files behind a button.
+    /// Finds an element that is not visible, such as the file input behind a button.
     pub async fn find_hidden(&self, name: &str) -> Element {
         self.page.find(Locator::Css(&format!("[data-testid='{name}']"))).await.unwrap()
     }
@@ -148,7 +149,8 @@ impl Window {
         self.click_on(&format!("{selector} [data-testid='{name}']")).await;
     }
 
-    /// The page may draw an element anew, or move something over it, before it is clicked: then the next one is.
+    /// Clicks an element. The page may redraw it or move something over it before the click; then
+    /// the next match is clicked.
     async fn click_on(&self, selector: &str) {
         let started = Instant::now();
         loop {
@@ -161,12 +163,13 @@ impl Window {
         }
     }
 
-    /// The state of the newest download that the library shows.
+    /// State of the newest download in the library.
     pub async fn download(&self) -> String {
         self.attribute("[data-testid='download']", "data-state").await.unwrap_or_default()
     }
 
-    /// Moves the pointer to a point of the page and turns the wheel towards the person, through the display.
+    /// Moves the pointer to a point of the page and turns the wheel towards the person, through the
+    /// display.
     pub fn turn_wheel(&self, x: f64, y: f64, notches: usize) {
         let (x, y) = (format!("{x:.0}"), format!("{y:.0}"));
         let to = ["search", "--onlyvisible", "--name", "^Foretoken$", "mousemove", "--window", "%1", &x, &y];
@@ -175,35 +178,38 @@ impl Window {
         self.send_input(&["click", "--repeat", &notches, "--delay", "50", "5"]);
     }
 
-    /// Presses keys, such as `ctrl+plus`, through the display, for those that are not the page's alone. They go to
-    /// what has the keyboard rather than to a window, which `ctrl+q` closes before the keys are released.
+    /// Presses keys, such as `ctrl+plus`, through the display, for shortcuts that the page does not
+    /// handle alone. They go to the focused element rather than to a window, which `ctrl+q` closes
+    /// before the keys are released.
     pub fn press(&self, keys: &str) {
         self.send_input(&["search", "--onlyvisible", "--name", "^Foretoken$", "windowfocus", "--sync"]);
         self.send_input(&["key", keys]);
     }
 
-    /// Has the display send keys or pointer events to whatever is under the pointer or has the keyboard.
+    /// Sends keys or pointer events through the display to whatever is under the pointer or
+    /// focused.
     pub fn send_input(&self, arguments: &[&str]) {
         let sent = Command::new("xdotool").args(arguments).env("DISPLAY", &self.display_name).status();
         let sent = sent.expect("xdotool is missing: `make setup-tests` installs what the window test needs");
         assert!(sent.success(), "xdotool {arguments:?}");
     }
 
-    /// Also what is cut off where there is no room, which the driver leaves out.
+    /// Text of an element, including parts that are cut off, which the driver omits.
     pub async fn text(&self, name: &str) -> String {
         self.find(name).await;
         let script = "return document.querySelector(arguments[0])?.textContent ?? ''";
-        self.told(script, json!(format!("[data-testid='{name}']"))).await.as_str().unwrap().to_owned()
+        self.evaluate(script, json!(format!("[data-testid='{name}']"))).await.as_str().unwrap().to_owned()
     }
 
-    /// Of the last such element; `None` where there is none, or it has no such attribute.
+    /// Attribute of the last matching element; `None` without an element or attribute.
     pub async fn attribute(&self, selector: &str, attribute: &str) -> Option<String> {
         let script = "const [selector, attribute] = arguments[0];
             return [...document.querySelectorAll(selector)].at(-1)?.getAttribute(attribute) ?? null";
-        self.told(script, json!([selector, attribute])).await.as_str().map(str::to_owned)
+        self.evaluate(script, json!([selector, attribute])).await.as_str().map(str::to_owned)
     }
 
-    /// Who drafts, or why nobody does: the header's pill has room for a few words, and says all to screen readers.
+    /// Reason of the drafting state: the header's pill shows a few words and gives screen readers
+    /// the whole text.
     pub async fn why(&self) -> String {
         self.attribute("[data-testid='speed-pill'] [aria-label]", "aria-label").await.unwrap_or_default()
     }
@@ -215,8 +221,8 @@ impl Window {
         self.page.execute(script, vec![json!(section)]).await.unwrap();
     }
 
-    /// What a script says of the page: looked at in one go, as the page may redraw between two looks.
-    async fn told(&self, script: &str, argument: serde_json::Value) -> serde_json::Value {
+    /// Result of a script on the page, in one call, because the page may redraw between two.
+    async fn evaluate(&self, script: &str, argument: serde_json::Value) -> serde_json::Value {
         self.page.execute(script, vec![argument]).await.unwrap()
     }
 
@@ -231,7 +237,7 @@ impl Window {
         self.submit().await;
     }
 
-    /// Sends what the composer holds.
+    /// Sends the text in the composer.
     pub async fn submit(&self) {
         self.find("composer").await.send_keys(&Key::Enter.to_string()).await.unwrap();
     }
@@ -249,7 +255,8 @@ impl Window {
         self.all("[data-testid='message-reply']").await.len()
     }
 
-    /// Until it is over and its last rounds, which may come after the stored reply, are there.
+    /// Waits until the reply has ended and its last rounds, which may follow the stored reply, are
+    /// there.
     pub async fn wait_for_reply(&self, count: usize) {
         self.wait("the reply is done", async || {
             self.replies().await == count && self.state().await == "done"
@@ -267,7 +274,7 @@ impl Window {
     pub async fn outcomes(&self) -> Vec<String> {
         let script =
             "return [...document.querySelectorAll(arguments[0])].map((chip) => chip.dataset.outcome)";
-        serde_json::from_value(self.told(script, json!("[data-testid='token-chip']")).await).unwrap()
+        serde_json::from_value(self.evaluate(script, json!("[data-testid='token-chip']")).await).unwrap()
     }
 
     pub async fn wait(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
@@ -308,8 +315,8 @@ impl Window {
         .await;
     }
 
-    /// Without compositing the driver waits for the next time something is painted, which may never be: a dot that
-    /// nobody can see sees to it.
+    /// Takes a screenshot. Without compositing, the driver waits for the next paint, which may
+    /// never happen: an invisible dot causes one.
     async fn screenshot(&self) -> Vec<u8> {
         let script = "const dot = document.createElement('i');
             dot.style = 'position: fixed; inset: 0 auto auto 0; width: 1px; height: 1px; z-index: 9999';
@@ -325,10 +332,10 @@ impl Window {
         self.page.screenshot().await.unwrap()
     }
 
-    /// The picture of a part of the page that is in view. The driver's own leaves canvases empty.
+    /// Picture of a visible part of the page. The driver's own screenshots leave canvases empty.
     pub async fn picture_of(&self, name: &str) -> Vec<u8> {
         let place = self.find(name).await.rectangle().await.unwrap();
-        // What was just changed is painted a little later.
+        // Changes are painted a little later.
         tokio::time::sleep(Duration::from_millis(400)).await;
         crate::picture::part(&self.screenshot().await, place)
     }
@@ -339,11 +346,12 @@ impl Window {
         self.screenshot().await
     }
 
-    /// Into target/e2e, and among the documents where they show a picture of that name and pictures are kept.
+    /// Saves a screenshot to target/e2e, and to the documents if they have a picture of that name
+    /// and pictures are kept.
     pub async fn photograph(&self, name: &str) {
         let folder = crate::repository().join("target/e2e");
         std::fs::create_dir_all(&folder).unwrap();
-        // What was just changed is painted a little later.
+        // Changes are painted a little later.
         tokio::time::sleep(Duration::from_millis(400)).await;
         let picture = self.screenshot().await;
         let file = format!("{name}.png");
@@ -355,7 +363,7 @@ impl Window {
     }
 }
 
-/// Also after a test that failed.
+/// Runs after a failed test, too.
 impl Drop for Window {
     fn drop(&mut self) {
         let group = format!("-{}", self.driver.id());
@@ -368,7 +376,7 @@ impl Drop for Window {
     }
 }
 
-/// The display there is, or one made for the test.
+/// The present display, or one made for the test.
 fn display() -> (Option<Child>, String) {
     if let Ok(name) = std::env::var("DISPLAY") {
         return (None, name);

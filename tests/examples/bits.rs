@@ -1,6 +1,6 @@
-//! Prints hashes of what the CPU engine computes, to compare before and after a change that must keep
-//! every bit: `cargo run --release -p foretoken-tests --example bits > before.txt`. One line for the
-//! logits of each family and format, and one for the drafts and the text of each drafter.
+//! Prints hashes of what the CPU engine computes, to compare before and after a change that must
+//! keep every bit: `cargo run --release -p foretoken-tests --example bits > before.txt`. One line
+//! for the logits of each family and format, and one for the drafts and the text of each drafter.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::ops::ControlFlow;
@@ -55,8 +55,8 @@ fn logits_of_families(folder: &Path) {
     }
 }
 
-/// Prints the replies of `target` to each of `prompts`, greedy and sampled, plain, with chains and with
-/// trees of drafts.
+/// Prints the replies of `target` to each of `prompts`, greedy and sampled, plain, with chains and
+/// with trees of drafts.
 fn print_replies(
     label: &str,
     target: &ModelSource,

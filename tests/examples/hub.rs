@@ -1,6 +1,5 @@
-//! A hub on this computer for a person to point the program at:
-//! `cargo run --example hub -- FOLDER [BYTES_PER_SECOND]`, then HF_ENDPOINT as it says. The folder holds
-//! repositories as `owner/name`.
+//! A hub on this computer for manual tests: `cargo run --example hub -- FOLDER [BYTES_PER_SECOND]`,
+//! then set HF_ENDPOINT as printed. The folder holds repositories as `owner/name`.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use std::path::Path;

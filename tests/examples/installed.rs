@@ -1,7 +1,7 @@
-//! Chats with an installed Foretoken, which FORETOKEN_APPLICATION names, as its first user would: with the model it
-//! brings, and nothing set up. `installed FOLDER CONVERSATIONS` keeps its data in a folder in which there are so many
-//! conversations already, of this version or an older one, and begins one more. Run by scripts/test-package.sh, on
-//! Linux: elsewhere the window has no driver.
+//! Chats with an installed Foretoken, which FORETOKEN_APPLICATION names, as its first user would:
+//! with the bundled model and no settings. `installed FOLDER CONVERSATIONS` keeps its data in a
+//! folder that already has this many conversations, of this version or an older one, and starts one
+//! more. Run by scripts/test-package.sh, on Linux: elsewhere the window has no driver.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 fn main() {

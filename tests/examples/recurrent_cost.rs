@@ -1,5 +1,5 @@
-//! What recurrent layers take of a pass in the shape of Qwen3.5 9B, and what it takes to commit accepted rows:
-//! `cargo run -p foretoken-tests --example recurrent_cost -- FOLDER [LAYERS]`.
+//! Cost of recurrent layers in a pass with the sizes of Qwen3.5 9B, and of committing accepted
+//! rows: `cargo run -p foretoken-tests --example recurrent_cost -- FOLDER [LAYERS]`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::Path;
@@ -9,7 +9,7 @@ use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{CpuModel, Model, Want};
 use foretoken_tests::qwen35_9b;
 
-/// How often each pass is measured, in turns with the others.
+/// Measurements of each pass, in turn with the others.
 const TURNS: usize = 25;
 
 fn main() {
@@ -22,15 +22,15 @@ fn main() {
     let bytes = model.read_weights();
     println!("{layers} layers, {} MB a pass", bytes / 1_000_000);
     let rows = [1, 4, 8, 17];
-    // Of every number of rows passes after which nothing is kept, so that nothing is to be committed by the next, and
-    // passes after which all but the last row is kept, and of one row all.
+    // For each number of rows, passes that keep nothing, so that the next pass commits nothing; and
+    // passes that keep all rows except the last, or the only one.
     let mut times = vec![[const { Vec::new() }; 2]; rows.len()];
     for _ in 0..TURNS {
         for (&rows, times) in rows.iter().zip(&mut times) {
             let chain = TokenTree::chain((0..rows as u32).map(|token| 300 + token));
             let kept: Vec<usize> = (0..(rows - 1).max(1)).collect();
             for (kept, times) in [&[][..], &kept].into_iter().zip(times) {
-                // The first commits what was before, or brings something to commit.
+                // The first pass commits earlier rows, or leaves rows to commit.
                 model.run(&chain, &Want::all_rows()).unwrap().keep(kept).unwrap();
                 let start = Instant::now();
                 let pass = model.run(&chain, &Want::all_rows()).unwrap();

@@ -1,5 +1,5 @@
-//! Writes the folders of which `tests/goldens/families.py` makes goldens:
-//! `cargo run -p foretoken-tests --example write_families -- FOLDER`.
+//! Writes the folders from which `tests/goldens/families.py` makes goldens: `cargo run -p
+//! foretoken-tests --example write_families -- FOLDER`.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Writes the folders of which `tests/goldens/mtp.py` makes goldens:
-//! `cargo run -p foretoken-tests --example write_mtp -- FOLDER`.
+//! Writes the folders from which `tests/goldens/mtp.py` makes goldens: `cargo run -p
+//! foretoken-tests --example write_mtp -- FOLDER`.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

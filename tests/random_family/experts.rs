@@ -1,5 +1,4 @@
-//! gpt-oss, whose experts are of weights in blocks of MXFP4: so that the same numbers can be written in every form in
-//! which files have them.
+//! gpt-oss with experts in MXFP4 blocks, so that every format of files can hold the same values.
 
 use std::collections::HashMap;
 use std::fs;
@@ -18,7 +17,7 @@ use crate::head_files::made_up;
 /// Weights of a block.
 const BLOCK: usize = 32;
 
-/// Twice the numbers that the four bits of a weight stand for.
+/// Twice the values of the 4-bit codes.
 const TWICE: [f32; 16] = [0., 1., 2., 3., 4., 6., 8., 12., -0., -1., -2., -3., -4., -6., -8., -12.];
 
 pub fn gpt_oss() -> RandomFamily {
@@ -38,7 +37,7 @@ pub fn gpt_oss() -> RandomFamily {
     )
 }
 
-/// A stack of experts' matrices: a code and, of each block, an exponent, `[experts, rows, columns]`.
+/// A stack of expert matrices: codes, and an exponent per block, `[experts, rows, columns]`.
 struct Codes {
     shape: [usize; 3],
     codes: Vec<u8>,
@@ -64,7 +63,7 @@ impl Codes {
         Tensor::from_vec(numbers, &self.shape, &Device::Cpu).unwrap()
     }
 
-    /// As Hugging Face has them: neighbours share a byte, exponents lie elsewhere.
+    /// Packs as Hugging Face does: neighbours share a byte, and exponents are separate.
     fn in_two(&self) -> [Tensor; 2] {
         let [experts, rows, columns] = self.shape;
         let nibbles: Vec<u8> = self.codes.chunks(2).map(|pair| pair[0] | pair[1] << 4).collect();
@@ -74,7 +73,7 @@ impl Codes {
         [blocks.unwrap(), exponents.unwrap()]
     }
 
-    /// Of the rows from number `first` on every `step`-th, as GGUF has them.
+    /// Packs every `step`-th row from number `first` on, as GGUF does.
     fn packed(&self, name: String, first: usize, step: usize) -> Stored {
         let [experts, rows, columns] = self.shape;
         let blocks = columns / BLOCK;
@@ -106,7 +105,7 @@ impl RandomFamily {
         }
         self.insert(name("self_attn.o_proj.bias"), &[HIDDEN], 0.0, 0.5);
         self.insert(name("self_attn.sinks"), &[HEADS], 1.0, 1.0);
-        // So that rounding seldom chooses.
+        // Scores are far apart, so that rounding seldom decides the routing.
         self.insert(name("mlp.router.weight"), &[experts, HIDDEN], 0.0, 0.3);
         self.insert(name("mlp.router.bias"), &[experts], 0.0, 3.0);
         self.insert(name("mlp.experts.gate_up_proj_bias"), &[experts, 2 * inside], 0.0, 4.0);
@@ -127,7 +126,7 @@ impl RandomFamily {
         ]
     }
 
-    /// The stacks of a layer's experts as the converter has them.
+    /// Stacks of a layer's experts as the converter writes them.
     pub(super) fn gpt_oss_experts(&self, layer: usize) -> Vec<(String, Tensor)> {
         let of = |part: &str| &self.tensors[&format!("model.layers.{layer}.mlp.experts.{part}")];
         let every = |tensor: &Tensor, dimension: usize, first: u32| {
@@ -148,7 +147,7 @@ impl RandomFamily {
         stacks
     }
 
-    /// As a folder whose experts are in blocks of MXFP4.
+    /// Writes a folder whose experts are in MXFP4 blocks.
     pub fn folder_in_blocks(&self, path: &Path) -> ModelSource {
         ModelSource::open(&self.write_blocks(path, |_| ())).unwrap()
     }
@@ -173,7 +172,7 @@ impl RandomFamily {
         folder
     }
 
-    /// As a GGUF file whose experts are in MXFP4, and all else in 32 bits.
+    /// Writes a GGUF file whose experts are in MXFP4, and everything else in 32 bits.
     pub fn gguf_in_blocks(&self, path: &Path) -> ModelSource {
         let path = path.join(format!("{} in blocks.gguf", self.label));
         let plain = |(name, tensor): (String, Tensor)| Stored::of(name, &tensor, Format::F32);

@@ -1,4 +1,5 @@
-//! Gemma 4: small ones, whose layers share caches and are told of tokens, and larger ones, with experts beside networks.
+//! Gemma 4: small models with shared KV caches and per-layer inputs, and larger ones with experts
+//! beside dense networks.
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::{Device, Tensor};
@@ -8,7 +9,7 @@ use super::{HIDDEN, INTERMEDIATE, KV_HEADS, RandomFamily, random};
 
 const THETA: f64 = 5e4;
 
-/// Half of the layers have a window, and heads of half the size.
+/// A model in which half of the layers have a window and heads of half the size.
 fn gemma4(label: &'static str, differences: &Json) -> RandomFamily {
     let sliding = ["sliding_attention", "full_attention"];
     let layers = differences["num_hidden_layers"].as_u64().unwrap() as usize;
@@ -29,7 +30,7 @@ fn gemma4(label: &'static str, differences: &Json) -> RandomFamily {
 }
 
 pub fn both() -> [RandomFamily; 2] {
-    let told = json!({
+    let shared = json!({
         "num_hidden_layers": 6, "num_kv_shared_layers": 2, "use_double_wide_mlp": true,
         "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 320,
     });
@@ -38,10 +39,10 @@ pub fn both() -> [RandomFamily; 2] {
         "num_global_key_value_heads": 1, "enable_moe_block": true, "num_experts": 8, "top_k_experts": 2,
         "moe_intermediate_size": 96,
     });
-    [gemma4("gemma4", &told), gemma4("gemma4 with experts", &routed)]
+    [gemma4("gemma4", &shared), gemma4("gemma4 with experts", &routed)]
 }
 
-/// Names in GGUF files of what no other family has.
+/// GGUF names that no other family has.
 pub const NAMES: [(&str, &str); 11] = [
     ("model.embed_tokens_per_layer", "per_layer_token_embd"),
     ("model.per_layer_model_projection", "per_layer_model_proj"),
@@ -57,7 +58,7 @@ pub const NAMES: [(&str, &str); 11] = [
 ];
 
 impl RandomFamily {
-    /// Numbers of a head, and how many heads of keys there are.
+    /// Size of a layer's heads, and its number of key heads.
     pub(super) fn heads_of(&self, layer: usize) -> (usize, usize) {
         if self.architecture != "gemma4" || self.config["layer_types"][layer] == "sliding_attention" {
             return (self.head_size(), KV_HEADS);
@@ -66,7 +67,7 @@ impl RandomFamily {
         (self.size("global_head_dim"), own.map_or(KV_HEADS, |own| own as usize))
     }
 
-    /// Whether a layer sees the keys of another.
+    /// Returns whether a layer uses another layer's KV cache.
     pub(super) fn shares(&self, layer: usize) -> bool {
         let shared = self.config["num_kv_shared_layers"].as_u64().unwrap_or(0) as usize;
         self.architecture == "gemma4" && layer + shared >= self.size("num_hidden_layers")
@@ -81,7 +82,7 @@ impl RandomFamily {
         self.config["hidden_size_per_layer_input"].as_u64().unwrap_or(0) as usize
     }
 
-    /// What comes before the layers.
+    /// Draws the tensors before the layers.
     pub(super) fn draw_gemma4(&mut self) {
         let (width, layers) = (self.per_layer(), self.size("num_hidden_layers"));
         if width > 0 {
@@ -112,7 +113,7 @@ impl RandomFamily {
             ] {
                 self.norm(&name(part), HIDDEN);
             }
-            // So that rounding seldom chooses.
+            // Scores are far apart, so that rounding seldom decides the routing.
             self.insert(name("router.proj.weight"), &[experts, HIDDEN], 0.0, 4.0);
             self.insert(name("router.scale"), &[HIDDEN], 1.0, 0.3);
             self.insert(name("router.per_expert_scale"), &[experts], 1.0, 0.3);
@@ -121,7 +122,7 @@ impl RandomFamily {
         }
     }
 
-    /// The stacks of a layer's experts as the converter has them.
+    /// Stacks of a layer's experts as the converter writes them.
     pub(super) fn gemma4_experts(&self, layer: usize) -> Vec<(String, Tensor)> {
         let stack = |part: &str, name: &str| {
             let tensor = self.tensors.get(&format!("model.layers.{layer}.experts.{part}"))?;
@@ -167,7 +168,7 @@ impl RandomFamily {
         keys
     }
 
-    /// Divisors of the frequencies of layers without a window.
+    /// RoPE frequency factors of layers without a window.
     pub(super) fn gemma4_factors(&self) -> Vec<(String, Tensor)> {
         if self.architecture != "gemma4" {
             return Vec::new();

@@ -1,4 +1,5 @@
-//! Granite 4 with Mamba layers, dense and with experts: its numbers, its weights, and what the converter makes of these.
+//! Granite 4 with Mamba layers, dense and with experts: sizes, weights, and their conversion to
+//! GGUF.
 
 use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
@@ -6,19 +7,19 @@ use serde_json::{Value as Json, json};
 
 use super::{HEADS, HIDDEN, INTERMEDIATE, KV_HEADS, RandomFamily, random};
 
-/// Heads of a Mamba layer, the size of one and of its keys, and rows that its convolution sees.
+/// Heads of a Mamba layer, the size of a head and of its keys, and the taps of its convolution.
 const VALUES: usize = 8;
 const SIZE: usize = 64;
 const STATE: usize = 32;
 const TAPS: usize = 4;
 
-/// Experts, of which a token goes through `USED`, the width of one, and that of the one that all go through.
+/// Experts, experts per token (`USED`), and the widths of an expert and of the shared expert.
 const EXPERTS: usize = 6;
 const USED: usize = 3;
 const WIDTH: usize = 96;
 const SHARED: usize = 64;
 
-/// One without experts whose heads all have one key, and one with experts and two keys.
+/// A dense model whose heads share one key, and one with experts and two keys.
 pub fn both() -> [RandomFamily; 2] {
     let mamba = json!({
         "architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid",
@@ -83,7 +84,7 @@ impl RandomFamily {
         self.matrix(&name("shared_mlp.output_linear"), HIDDEN, shared);
         if self.has_local_experts() {
             let of = |part: &str| name(&format!("block_sparse_moe.{part}.weight"));
-            // So that rounding seldom chooses.
+            // Scores are far apart, so that rounding seldom decides the routing.
             self.insert(of("router.layer"), &[EXPERTS, HIDDEN], 0.0, 0.3);
             self.insert(of("input_linear"), &[EXPERTS, 2 * WIDTH, HIDDEN], 0.0, 0.05);
             self.insert(of("output_linear"), &[EXPERTS, HIDDEN, WIDTH], 0.0, 0.05);
@@ -109,13 +110,13 @@ impl RandomFamily {
             ("ssm.inner_size", number(VALUES * SIZE)),
         ];
         if self.has_local_experts() {
-            // The width of an expert is what the file calls that of the network.
+            // GGUF stores the width of an expert as that of the feed-forward network.
             keys.extend([("expert_count", number(EXPERTS)), ("expert_used_count", number(USED))]);
         }
         keys
     }
 
-    /// What the converter makes of a layer's tensor that it changes; `None` of the others.
+    /// Converted tensors of a layer's tensor that the converter changes; `None` for others.
     pub(super) fn granite_hybrid_tensors(
         &self,
         name: &str,

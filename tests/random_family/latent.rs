@@ -1,5 +1,5 @@
-//! GLM-4.7-Flash and DeepSeek-V2-Lite, whose heads share a latent: their numbers, their weights, and what the converter
-//! makes of these.
+//! GLM-4.7-Flash and DeepSeek-V2-Lite, which have MLA: sizes, weights, and their conversion to
+//! GGUF.
 
 use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
@@ -7,18 +7,18 @@ use serde_json::{Value as Json, json};
 
 use super::{HEADS, HIDDEN, INTERMEDIATE, RandomFamily, VOCABULARY, random};
 
-/// Numbers of a latent, of the part of a key that turns and of the one that does not, and of a value.
+/// Sizes of a latent, of the parts of a key with and without RoPE, and of a value.
 const LATENT: usize = 64;
 const TURNED: usize = 24;
 const PLAIN: usize = 32;
 const VALUE: usize = 48;
 
-/// Experts, of which a token goes through `USED`, and the width of one.
+/// Experts, experts per token (`USED`), and the width of an expert.
 const EXPERTS: usize = 8;
 const USED: usize = 3;
 const WIDTH: usize = 96;
 
-/// First layers without.
+/// First layers, which are dense.
 const DENSE: usize = 1;
 
 const SCALE: f64 = 1.8;
@@ -63,7 +63,7 @@ pub fn both() -> [RandomFamily; 2] {
 }
 
 impl RandomFamily {
-    /// Whether its heads share a latent.
+    /// Returns whether the family has MLA.
     pub fn is_latent(&self) -> bool {
         self.architecture == "deepseek2"
     }
@@ -102,7 +102,8 @@ impl RandomFamily {
         if layer < DENSE {
             return self.draw_gated(&name("mlp"), INTERMEDIATE);
         }
-        // So that rounding seldom chooses, and the bias often does.
+        // Scores are far apart, so that rounding seldom decides the routing and the bias often
+        // does.
         self.insert(name("mlp.gate.weight"), &[EXPERTS, HIDDEN], 0.0, 0.3);
         if self.is_glm() {
             self.insert(name("mlp.gate.e_score_correction_bias"), &[EXPERTS], 0.0, 0.5);
@@ -113,7 +114,7 @@ impl RandomFamily {
         self.draw_gated(&name("mlp.shared_experts"), WIDTH * self.size("n_shared_experts"));
     }
 
-    /// The same with a block for MTP, which files of this family count among the layers.
+    /// Returns the family with an MTP block, which files of this family count as a layer.
     pub(super) fn with_numbered_mtp(&self) -> Self {
         let mut family = self.clone();
         let block = self.size("num_hidden_layers");
@@ -127,7 +128,7 @@ impl RandomFamily {
         family
     }
 
-    /// Layers, and the block beyond them, if there is one.
+    /// Layers, including an MTP block if there is one.
     fn blocks(&self) -> usize {
         let beyond = !self.config["num_nextn_predict_layers"].is_null();
         self.size("num_hidden_layers") + usize::from(beyond)
@@ -174,7 +175,7 @@ impl RandomFamily {
         keys
     }
 
-    /// What the converter makes of a layer's tensor that it changes; `None` of the others.
+    /// Converted tensors of a layer's tensor that the converter changes; `None` for others.
     pub(super) fn latent_tensors(&self, name: &str, tensor: &Tensor) -> Option<Vec<(String, Tensor)>> {
         if !self.is_latent() {
             return None;
@@ -207,7 +208,7 @@ impl RandomFamily {
         }
     }
 
-    /// The matrices of a layer's experts as one tensor each.
+    /// Stacks the matrices of a layer's experts into one tensor each.
     pub(super) fn latent_experts(&self) -> Vec<(String, Tensor)> {
         if !self.is_latent() {
             return Vec::new();

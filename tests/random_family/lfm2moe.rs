@@ -1,4 +1,4 @@
-//! LFM2 with experts: its numbers, its weights, and what the converter makes of these.
+//! LFM2 with experts: sizes, weights, and their conversion to GGUF.
 
 use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
@@ -6,18 +6,18 @@ use serde_json::json;
 
 use super::{HIDDEN, INTERMEDIATE, KV_HEADS, RandomFamily, random};
 
-/// Experts, of which a token goes through `USED`, and the width of one.
+/// Experts, experts per token (`USED`), and the width of an expert.
 const EXPERTS: usize = 8;
 const USED: usize = 3;
 const WIDTH: usize = 96;
 
-/// First layers without.
+/// First layers, which are dense.
 const DENSE: usize = 1;
 
-/// What shares are multiplied with.
+/// Factor on expert weights.
 const SCALE: f64 = 1.5;
 
-/// An expert's matrices in the order of gate, up and down.
+/// Names of an expert's gate, up and down matrices.
 const PARTS: [(&str, &str); 3] = [("w1", "gate"), ("w3", "up"), ("w2", "down")];
 
 pub fn lfm2moe() -> RandomFamily {
@@ -36,12 +36,13 @@ pub fn lfm2moe() -> RandomFamily {
 }
 
 impl RandomFamily {
-    /// A layer's feed-forward network, or its experts.
+    /// Draws a layer's feed-forward network or its experts.
     pub(super) fn draw_lfm2moe(&mut self, layer: usize, name: &dyn Fn(&str) -> String) {
         if layer < DENSE {
             return self.draw_network(name, [0, 1, 2].map(|part| format!("feed_forward.{}", PARTS[part].0)));
         }
-        // So that rounding seldom chooses, and the bias often does.
+        // Scores are far apart, so that rounding seldom decides the routing and the bias often
+        // does.
         self.insert(name("feed_forward.gate.weight"), &[EXPERTS, HIDDEN], 0.0, 0.3);
         self.insert(name("feed_forward.expert_bias"), &[EXPERTS], 0.0, 0.5);
         for (expert, (part, of)) in (0..EXPERTS).flat_map(|expert| PARTS.map(|part| (expert, part))) {
@@ -50,7 +51,8 @@ impl RandomFamily {
         }
     }
 
-    /// The same with the matrices of a layer's experts in two tensors, as transformers holds them in memory.
+    /// Returns the family with the matrices of a layer's experts in two tensors, as transformers
+    /// holds them in memory.
     pub fn with_stacked_experts(&self) -> Self {
         let mut family = Self { label: "lfm2moe, stacked", ..self.clone() };
         for layer in DENSE..self.size("num_hidden_layers") {
@@ -70,7 +72,7 @@ impl RandomFamily {
         Tensor::stack(&(0..EXPERTS).map(of).collect::<Vec<_>>(), 0).unwrap()
     }
 
-    /// What the converter makes of the experts: the matrices of all as one tensor each.
+    /// Converted experts: the matrices of all as one tensor each.
     pub(super) fn lfm2moe_experts(&self) -> Vec<(String, Tensor)> {
         let of_layer = |layer: usize| {
             let stacked = |(part, of): (&str, &str)| {

@@ -1,4 +1,4 @@
-//! The block for MTP that a Qwen3.5 may have after its layers: its weights, and what the converter makes of these.
+//! MTP block after the layers of a Qwen3.5: its weights, and their conversion to GGUF.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::json;
 
 use super::{HIDDEN, RandomFamily};
 
-/// What is around the layer of a block, and what GGUF files call it.
+/// Tensors around the block's layer, with their names in GGUF.
 const AROUND: [(&str, &str); 4] = [
     ("fc.weight", "eh_proj.weight"),
     ("pre_fc_norm_embedding.weight", "enorm.weight"),
@@ -18,7 +18,7 @@ const AROUND: [(&str, &str); 4] = [
 ];
 
 impl RandomFamily {
-    /// The same with a block for MTP, to draft for itself with.
+    /// Returns the family with an MTP block to draft with.
     pub fn with_mtp(&self) -> Self {
         if self.is_latent() {
             return self.with_numbered_mtp();
@@ -36,7 +36,8 @@ impl RandomFamily {
         family
     }
 
-    /// The block alone as a GGUF file, with copies of what it shares with its model; returns where it is.
+    /// Writes only the block as a GGUF file, with copies of the tensors that it shares with its
+    /// model. Returns the file's path.
     pub fn mtp_gguf(&self, folder: &Path, quantisation: GgmlDType) -> PathBuf {
         let path = folder.join(format!("mtp-{} {quantisation:?}.gguf", self.label));
         let block = format!("blk.{}.", self.size("num_hidden_layers"));
@@ -44,7 +45,7 @@ impl RandomFamily {
         path
     }
 
-    /// Keys of GGUF that others do not have: the block is counted among the layers.
+    /// GGUF keys for the block, which is counted as a layer.
     pub(super) fn mtp_keys(&self) -> Vec<(&'static str, Value)> {
         if self.config["mtp_num_hidden_layers"].is_null() {
             return Vec::new();
@@ -53,7 +54,7 @@ impl RandomFamily {
         vec![("block_count", blocks), ("nextn_predict_layers", Value::U32(1))]
     }
 
-    /// What the converter makes of a tensor; `None` for those of layers.
+    /// Converted name and tensor; `None` for tensors of layers.
     pub(super) fn mtp_tensor(&self, name: &str, tensor: &Tensor) -> Option<(String, Tensor)> {
         let rest = name.strip_prefix("mtp.")?;
         let layers = self.size("num_hidden_layers");

@@ -1,5 +1,5 @@
-//! The families that transformers implements and candle-transformers does not. Their weights follow from names alone, so
-//! that `tests/goldens/families.py` can let transformers run the very folders that are written here.
+//! Families that transformers implements and candle-transformers does not. Weights are derived from
+//! names only, so that `tests/goldens/families.py` can run transformers on the same folders.
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::{DType, Device, Tensor};
@@ -11,17 +11,19 @@ use super::latent;
 use super::recurrent::recurrent;
 use super::{HIDDEN, INTERMEDIATE, RandomFamily, random};
 
-/// Texts of 40 tokens are longer than the windows, and more than twice as long as the original context.
+/// Original context. Texts of 40 tokens are longer than the windows and more than twice as long as
+/// this.
 const ORIGINAL: usize = 16;
 
-/// Numbers that differ from those of every other family, and epsilons that are large enough to tell.
+/// Families with sizes that differ from each other, and with epsilons that are large enough to
+/// matter.
 pub fn recent() -> Vec<RandomFamily> {
     let mut families = attending();
     families.extend(recurrent());
     families
 }
 
-/// Those that have attention in all layers.
+/// Families with attention in all layers.
 fn attending() -> Vec<RandomFamily> {
     let factors = |from: f64| (0..32).map(|i| from + f64::from(i) / 8.0).collect::<Vec<_>>();
     vec![
@@ -117,7 +119,7 @@ fn attending() -> Vec<RandomFamily> {
 }
 
 impl RandomFamily {
-    /// Keys of GGUF that other families do not have.
+    /// GGUF keys that other families do not have.
     pub(super) fn recent_keys(&self) -> Vec<(&'static str, Value)> {
         let float = |key: &str| Value::F32(self.config[key].as_f64().unwrap() as f32);
         let rope = match &self.config["rope_parameters"] {
@@ -171,17 +173,17 @@ impl RandomFamily {
         keys
     }
 
-    /// Whether its weights follow from names by a rule that can be written in other languages.
+    /// Returns whether weights are derived from names by a rule that other languages can repeat.
     pub(super) fn is_made_up(&self) -> bool {
         self.config["model_type"].is_string()
     }
 
-    /// The tensors that the converter makes of one whose name and shape are others in GGUF, or of none; `None` where it
-    /// makes one of one.
+    /// Converted tensors of a tensor whose name and shape differ in GGUF, or that has none there;
+    /// `None` for others.
     pub(super) fn recent_tensors(&self, name: &str, tensor: &Tensor) -> Option<Vec<(String, Tensor)>> {
         if let Some(layer) = name.strip_suffix(".shared_mlp.input_linear.weight") {
             let (rows, blk) = (tensor.dim(0).unwrap() / 2, layer.replace("model.layers", "blk"));
-            // A copy: what is written is all that a tensor lies in.
+            // A copy, because a tensor's whole storage is written.
             let half = |at| tensor.narrow(0, at, rows).unwrap().force_contiguous().unwrap();
             return Some(vec![
                 (format!("{blk}.ffn_gate.weight"), half(0)),
@@ -191,7 +193,7 @@ impl RandomFamily {
         None
     }
 
-    /// Norms of query and key heads that only GGUF files have.
+    /// Norms of query and key heads that exist only in GGUF files.
     pub(super) fn fixed_norms(&self) -> Vec<(String, Tensor)> {
         if self.architecture != "muse-glimmer" {
             return Vec::new();

@@ -1,5 +1,4 @@
-//! The families with layers that keep a state in place of keys and values: their weights, and what the converter makes
-//! of these.
+//! Families with recurrent layers: their weights, and the conversion to GGUF.
 
 use candle_core::Tensor;
 use candle_core::quantized::gguf_file::Value;
@@ -9,16 +8,17 @@ use super::granite_hybrid;
 use super::lfm2moe::lfm2moe;
 use super::{HEADS, HIDDEN, INTERMEDIATE, KV_HEADS, RandomFamily, VOCABULARY, random};
 
-/// Key heads, value heads and the size of either of Gated DeltaNet, and rows that its convolution sees.
+/// Key heads and value heads of Gated DeltaNet, the size of either, and the taps of its
+/// convolution.
 const KEYS: usize = 2;
 const VALUES: usize = 4;
 const SIZE: usize = 32;
 const TAPS: usize = 4;
 
-/// Convolved numbers of a row: queries, keys and values.
+/// Channels of a convolved row: queries, keys and values.
 const CHANNELS: usize = (2 * KEYS + VALUES) * SIZE;
 
-/// Experts, of which a token goes through `USED`, the width of one, and that of the one that all go through.
+/// Experts, experts per token (`USED`), and the widths of an expert and of the shared expert.
 const EXPERTS: usize = 8;
 const USED: usize = 3;
 const WIDTH: usize = 96;
@@ -48,7 +48,7 @@ pub fn recurrent() -> Vec<RandomFamily> {
                 "architectures": ["Lfm2ForCausalLM"], "model_type": "lfm2", "num_hidden_layers": 4,
                 "layer_types": ["conv", "conv", "full_attention", "conv"], "conv_L_cache": 3,
                 "conv_bias": false, "norm_eps": 1e-3, "tie_word_embeddings": true,
-                // Two thirds of it, in whole 32.
+                // Two thirds of it, in multiples of 32.
                 "intermediate_size": 520, "block_multiple_of": 32, "block_ffn_dim_multiplier": 1.0,
                 "block_auto_adjust_ff_dim": true, "pad_token_id": null,
             }),
@@ -74,7 +74,7 @@ pub fn recurrent() -> Vec<RandomFamily> {
 }
 
 impl RandomFamily {
-    /// Whether some layers keep a state in place of keys and values.
+    /// Returns whether some layers are recurrent.
     pub fn is_recurrent(&self) -> bool {
         self.is_granite_hybrid() || matches!(self.architecture, "lfm2" | "lfm2moe" | "qwen35" | "qwen35moe")
     }
@@ -83,7 +83,7 @@ impl RandomFamily {
         self.architecture == "granitehybrid"
     }
 
-    /// Of every layer whether it has no attention.
+    /// Returns for every layer whether it is recurrent.
     fn recurrent_layers(&self) -> Vec<bool> {
         let kinds = self.config["layer_types"].as_array().unwrap().iter();
         kinds.map(|kind| kind != "full_attention" && kind != "attention").collect()
@@ -126,7 +126,7 @@ impl RandomFamily {
         norms.iter().for_each(|norm| self.norm(&name(norm), HIDDEN));
     }
 
-    /// A layer's feed-forward network, or its experts.
+    /// Draws a layer's feed-forward network or its experts.
     pub(super) fn draw_feed_forward(&mut self, name: &dyn Fn(&str) -> String) {
         match self.architecture {
             "qwen35moe" => self.draw_experts(name),
@@ -167,7 +167,7 @@ impl RandomFamily {
         self.matrix(&name("mlp.shared_expert_gate"), 1, HIDDEN);
     }
 
-    /// What the converter makes of the experts: the matrices of all as one tensor each.
+    /// Converted experts: the matrices of all as one tensor each.
     pub(super) fn recurrent_experts(&self) -> Vec<(String, Tensor)> {
         if self.architecture == "lfm2moe" {
             return self.lfm2moe_experts();
@@ -209,7 +209,7 @@ impl RandomFamily {
         self.matrix(&of("out_proj"), HIDDEN, VALUES * SIZE);
     }
 
-    /// Keys of GGUF that other families do not have.
+    /// GGUF keys that other families do not have.
     pub(super) fn recurrent_keys(&self) -> Vec<(&'static str, Value)> {
         if !self.is_recurrent() {
             return Vec::new();
@@ -254,7 +254,7 @@ impl RandomFamily {
         keys
     }
 
-    /// What the converter makes of a tensor; `None` in other families.
+    /// Converted name and tensor; `None` for other families.
     pub(super) fn recurrent_tensor(&self, name: &str, tensor: &Tensor) -> Option<(String, Tensor)> {
         if !self.is_recurrent() || self.is_granite_hybrid() {
             return None;

@@ -92,9 +92,9 @@ fn open(hardware: &dyn Hardware, option: &mut DeviceOption) {
     let listed = words(&option.choice);
     match gpu {
         Some(_) => {
-            let promises = label.strip_prefix(&listed).unwrap_or_default();
-            let promises = promises.split(", ").filter(|part| !part.is_empty()).map(str::to_owned);
-            option.details.extend(promises);
+            let guarantees = label.strip_prefix(&listed).unwrap_or_default();
+            let guarantees = guarantees.split(", ").filter(|part| !part.is_empty()).map(str::to_owned);
+            option.details.extend(guarantees);
         }
         None => option.problem = remark.map(|remark| remark.trim_end_matches(CPU_INSTEAD).to_owned()),
     }

@@ -3,7 +3,7 @@
 
 use std::error::Error;
 
-use foretoken_engine::governor::Knowledge;
+use foretoken_engine::governor::GovernorStats;
 use foretoken_engine::session::{Learning, Pair, TokenTimes};
 use foretoken_library::{Folders, SavedStats};
 
@@ -11,19 +11,19 @@ use foretoken_library::{Folders, SavedStats};
 pub struct StatsFile(pub Folders);
 
 impl Learning for StatsFile {
-    fn recall(&self, pair: &Pair) -> Option<Knowledge> {
+    fn load(&self, pair: &Pair) -> Option<GovernorStats> {
         SavedStats::about(&self.0, &pair.models, &pair.devices).load()
     }
 
-    fn keep(&self, pair: &Pair, knowledge: &Knowledge) -> Result<(), Box<dyn Error>> {
-        Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(knowledge)?)
+    fn save(&self, pair: &Pair, stats: &GovernorStats) -> Result<(), Box<dyn Error>> {
+        Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(stats)?)
     }
 
-    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
+    fn load_times(&self, pair: &Pair) -> Option<TokenTimes> {
         SavedStats::times_of(&self.0, &pair.models, &pair.devices).load()
     }
 
-    fn keep_times(&self, pair: &Pair, times: &TokenTimes) -> Result<(), Box<dyn Error>> {
+    fn save_times(&self, pair: &Pair, times: &TokenTimes) -> Result<(), Box<dyn Error>> {
         Ok(SavedStats::times_of(&self.0, &pair.models, &pair.devices).save(times)?)
     }
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foretoken_engine::decoder::{Progress, Reply, Request};
-use foretoken_engine::governor::Knowledge;
+use foretoken_engine::governor::GovernorStats;
 use foretoken_engine::session::{
     Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
 };
@@ -100,7 +100,7 @@ pub fn reply(
     interrupt.begin();
     let reply = session.reply(request, &mut on_progress);
     interrupt.end();
-    session.keep_learned();
+    session.save_stats();
     match failed {
         Some(error) => Err(error),
         None => Ok(reply?),
@@ -111,23 +111,23 @@ pub fn reply(
 struct StatsFile(Folders);
 
 impl Learning for StatsFile {
-    fn recall(&self, pair: &Pair) -> Option<Knowledge> {
+    fn load(&self, pair: &Pair) -> Option<GovernorStats> {
         SavedStats::about(&self.0, &pair.models, &pair.devices).load()
     }
 
-    fn keep(
+    fn save(
         &self,
         pair: &Pair,
-        knowledge: &Knowledge,
+        stats: &GovernorStats,
     ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(knowledge)?)
+        Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(stats)?)
     }
 
-    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
+    fn load_times(&self, pair: &Pair) -> Option<TokenTimes> {
         SavedStats::times_of(&self.0, &pair.models, &pair.devices).load()
     }
 
-    fn keep_times(
+    fn save_times(
         &self,
         pair: &Pair,
         times: &TokenTimes,

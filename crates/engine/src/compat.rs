@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_with_more_special_tokens_drafts_what_both_have() {
+    fn a_draft_with_more_special_tokens_drafts_shared_tokens_only() {
         let verdict = compare(&tokenizer(|_, _| {}), &released(["<think>", "</think>"], 3));
         assert_eq!((verdict.compatible, verdict.method), (true, Some(Method::Same)));
         assert_eq!(verdict.difference, Some(Difference::SpecialTokens { first: 261, count: 2 }));
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_with_other_special_tokens_is_told_from_one_with_other_words() {
+    fn different_special_tokens_and_different_words_have_different_verdicts() {
         let target = released(["[PAD261]", "[PAD262]"], 5);
         let verdict = compare(&target, &released(["<think>", "</think>"], 4));
         assert_eq!((verdict.compatible, verdict.method), (true, Some(Method::Intersection)));
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_and_roles_have_verdicts_of_their_own() {
+    fn different_sizes_and_roles_have_their_own_verdicts() {
         let larger = tokenizer(|tokens, types| {
             tokens.extend((0..129).map(|n| text(&format!("more{n}"))));
             types.extend(vec![Value::I32(1); 129]);

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_that_only_grew_is_unchanged_and_another_is_not_known() {
+    fn a_context_that_only_grew_is_unchanged_and_another_context_is_unknown() {
         let mut context = Context::new(vec![1, 2, 3]);
         let mark = context.mark();
         context.extend([4, 5]);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_have_is_counted_from_what_is_known() {
+    fn the_common_prefix_is_counted_from_its_known_part() {
         let context = Context::new(vec![1, 2, 3, 4]);
         assert_eq!(context.common(&[1, 2, 9], 0), 2);
         assert_eq!(context.common(&[7, 7, 3], 2), 3, "what is known is not looked at");
@@ -167,7 +167,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_unchanged_is_never_more_than_is_the_same(
+        fn the_unchanged_prefix_is_never_longer_than_the_common_one(
             steps in prop::collection::vec((any::<bool>(), 0usize..6), 1..60),
         ) {
             let mut context = Context::new(vec![0; 4]);

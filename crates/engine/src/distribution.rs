@@ -294,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_short_ways_end_where_the_definition_does(
+        fn fast_filters_give_the_result_of_the_definition(
             logits in prop::collection::vec(-8f32..8.0, 1..3000),
             temperature in prop_oneof![Just(0.2f32), Just(0.7), Just(1.0), Just(3.0)],
             top_k in prop_oneof![Just(0u32), Just(1), Just(40), Just(200)],
@@ -387,13 +387,13 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_are_not_numbers_are_never_drawn() {
+    fn tokens_with_nan_logits_are_never_drawn() {
         let found = processed(&[f32::NAN, 0.0, f32::NEG_INFINITY], |_| ());
         assert_close(&found, &[(1, 1.0)]);
     }
 
     #[test]
-    fn the_residual_of_equals_is_nothing() {
+    fn the_residual_of_equal_distributions_is_empty() {
         let p = Distribution::from_weights([(3, 1.0), (1, 3.0)]).unwrap();
         assert_eq!(p.residual(1.0, &p), None);
         assert_eq!(p.residual(1.0, &Distribution::point(1)), Some(Distribution::point(3)));

@@ -48,9 +48,9 @@ impl Sampler {
         self.penalties.follow(context);
     }
 
-    /// Factor of DRY on the odds of `token` at `place`; 1 without a penalty.
-    pub(crate) fn dry_odds(&self, place: After<'_>, token: TokenId) -> f32 {
-        let dry = self.penalties.dry(place);
+    /// Factor of DRY on the odds of `token` at `after`; 1 without a penalty.
+    pub(crate) fn dry_odds(&self, after: After<'_>, token: TokenId) -> f32 {
+        let dry = self.penalties.dry(after);
         let found = dry.iter().find(|&&(other, _)| other == token);
         let temperature = if self.sampling.is_greedy() { 1.0 } else { self.sampling.temperature };
         found.map_or(1.0, |&(_, less)| (-less / temperature).exp())

@@ -246,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fixed_length_of_nothing_is_read_as_off_and_never_written() {
+    fn a_fixed_length_of_zero_is_read_as_off_and_never_written() {
         let read = |text: &str| serde_json::from_str::<DraftLength>(text).unwrap();
         assert_eq!(read(r#"{"type":"fixed","tokens":0}"#), DraftLength::Off);
         assert_eq!(Speculation::fixed(0).length, DraftLength::Off);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_out_of_range_are_refused() {
+    fn lengths_out_of_range_are_rejected() {
         let with = |length| Speculation { length, ..Speculation::default() }.validate();
         let fits = [DraftLength::Auto, DraftLength::Off, DraftLength::Fixed(1), DraftLength::Fixed(16)];
         assert!(fits.into_iter().all(|length| with(length).is_ok()));

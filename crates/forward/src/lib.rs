@@ -1,6 +1,6 @@
 //! Running models: the [`Model`] trait, inputs and outputs of a forward pass over a [`tree`] of
 //! tokens, and the engines that compute it on a [`device`]: `cpu`, `gpu` and `tensor`. Each keeps
-//! its KV cache in line with a text. Token selection is elsewhere.
+//! its KV cache in line with a text. Token selection is in `foretoken-engine`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chain_sees_everything_before_it() {
+    fn each_node_of_a_chain_attends_to_everything_before_it() {
         let tree = TokenTree::chain([7, 8, 9]);
         assert_eq!(tree.depths(), [0, 1, 2]);
         assert_eq!(tree.visible(), [vec![0], vec![0, 1], vec![0, 1, 2]]);

@@ -1,5 +1,6 @@
-//! What the local server costs against the terminal, and whether it bears many clients at once: `make bench-server`.
-//! Programs of the release build, named by FORETOKEN_APPLICATION. `bench_server TARGET DRAFT` measures another pair.
+//! Speed of the local server against the terminal, and under many clients at once: `make
+//! bench-server`. Uses programs of the release build, named by FORETOKEN_APPLICATION. `bench_server
+//! TARGET DRAFT` measures another pair.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::expect_used)]
 
 mod many;
@@ -14,7 +15,7 @@ use foretoken_tests::served::Served;
 use foretoken_tests::spread::Spread;
 use serde_json::{Value, json};
 
-/// Alternately by the server and by the terminal.
+/// Replies by the server and the terminal in turn.
 const REPLIES: usize = 6;
 const TOKENS: u32 = 256;
 const FIRST_BYTES: usize = 30;
@@ -46,7 +47,8 @@ fn compare(served: &Served, target: &str, draft: &str) {
     first_bytes(served);
 }
 
-/// A reply's tokens/s of both, by their own clocks and, for the server, by the client's: from the first piece to the last.
+/// Prints tokens/s of server and terminal by their own clocks and, for the server, by the client's:
+/// from the first piece to the last.
 fn speed(served: &Served, target: &str, draft: &str) {
     let (mut ratios, mut seen) = (Spread::default(), Spread::default());
     for turn in 0..REPLIES {
@@ -63,7 +65,8 @@ fn speed(served: &Served, target: &str, draft: &str) {
     println!("  of the terminal's speed, %: {ratios}; as the client sees it, %: {seen}");
 }
 
-/// From the request to the first piece of a reply to a prompt that was just read.
+/// Prints the time from a request to the first piece of a reply, for a prompt that was just
+/// prefilled.
 fn first_bytes(served: &Served) {
     Streamed::of(served, &request(0, 8));
     let mut times = Spread::default();
@@ -80,12 +83,12 @@ fn request(seed: usize, tokens: u32) -> Value {
     })
 }
 
-/// A reply as its client saw it come.
+/// A reply as received by its client.
 struct Streamed {
     first_byte_ms: f64,
-    /// As the server says.
+    /// Speed that the server reports.
     tokens_per_second: f64,
-    /// From the first piece to the last, the first one's token not counted.
+    /// Speed from the first piece to the last, without the first piece's token.
     seen_per_second: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Many clients at once, each with one request after the other.
+//! Many clients at once, each with consecutive requests.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -11,8 +11,8 @@ use serde_json::json;
 const CLIENTS: usize = 32;
 const REQUESTS: usize = 50;
 
-/// Prints how many answers of each status there were and how long they took. Every second request is streamed, every
-/// third has a question of its own.
+/// Prints the number of responses of each status and their times. Every second request is streamed,
+/// every third has a question of its own.
 pub fn clients(served: &Served) {
     let begun = Instant::now();
     let answers: Vec<(u16, f64)> = std::thread::scope(|scope| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foretoken_engine::draft::{Drafter, Ground, NgramDrafter, Trial};
+use foretoken_engine::draft::{Drafter, Evaluation, EvaluationText, NgramDrafter};
 use foretoken_model::{ChatMessage, Role};
 
 use super::job::OnAdvice;
@@ -71,14 +71,15 @@ impl Local {
 
     /// Formats the conversation, or the sample without one, with the target's template and prefills
     /// it; `None` if it was cancelled.
-    fn trial_prompt(&mut self, text: &[ChatMessage], cancel: &Cancel) -> Result<Option<Ground>> {
+    fn trial_prompt(&mut self, text: &[ChatMessage], cancel: &Cancel) -> Result<Option<EvaluationText>> {
         let settings = self.settings.clone();
         let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
         let messages = if text.is_empty() { &sample } else { text };
         let session = &mut self.loaded()?.session;
         let prompt = request(session, messages, &settings)?.prompt;
         let sampling = session.decoder.sampling(&settings.sampling);
-        let prompt = Ground::prepare(session.decoder.target_mut(), &prompt, &sampling, &mut || cancel.flow());
+        let prompt =
+            EvaluationText::prepare(session.decoder.target_mut(), &prompt, &sampling, &mut || cancel.flow());
         prompt.map_err(|error| self.failed(error))
     }
 
@@ -91,10 +92,15 @@ impl Local {
     }
 
     /// Tries one draft; `None` if it was cancelled.
-    fn try_draft(&mut self, draft: &DraftOption, prompt: &Ground, cancel: &Cancel) -> Result<Option<Trial>> {
+    fn try_draft(
+        &mut self,
+        draft: &DraftOption,
+        prompt: &EvaluationText,
+        cancel: &Cancel,
+    ) -> Result<Option<Evaluation>> {
         let mut drafter = self.drafter_on_trial(&draft.id, cancel)?;
         Ok(prompt
-            .attempt(self.loaded()?.session.decoder.target_mut(), drafter.as_mut(), &mut || cancel.flow())?)
+            .evaluate(self.loaded()?.session.decoder.target_mut(), drafter.as_mut(), &mut || cancel.flow())?)
     }
 
     fn drafter_on_trial(&mut self, id: &str, cancel: &Cancel) -> Result<Box<dyn Drafter>> {
@@ -109,13 +115,13 @@ impl Local {
     }
 }
 
-fn probe(trial: &Trial) -> Probe {
+fn probe(evaluation: &Evaluation) -> Probe {
     Probe {
-        acceptance: trial.acceptance,
-        draft_length: trial.draft_length as u32,
-        tokens_per_second: trial.tokens_per_second,
-        plain_tokens_per_second: trial.plain_tokens_per_second,
-        speedup: trial.speedup(),
-        tokens: trial.tokens as u32,
+        acceptance: evaluation.acceptance,
+        draft_length: evaluation.draft_length as u32,
+        tokens_per_second: evaluation.tokens_per_second,
+        plain_tokens_per_second: evaluation.plain_tokens_per_second,
+        speedup: evaluation.speedup(),
+        tokens: evaluation.tokens as u32,
     }
 }

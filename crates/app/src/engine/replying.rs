@@ -77,8 +77,8 @@ impl Replier for Local {
 
 impl Local {
     /// Saves the drafters' statistics for the next start.
-    pub(super) fn keep_learned(&self) {
-        self.target.iter().for_each(|target| target.session.keep_learned());
+    pub(super) fn save_stats(&self) {
+        self.target.iter().for_each(|target| target.session.save_stats());
     }
 }
 

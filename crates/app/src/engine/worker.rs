@@ -81,7 +81,7 @@ impl Worker {
                 drop(on);
                 let written = outcome.as_ref().ok().and_then(|ending| ending.summary.clone());
                 let _ = done.send(outcome);
-                self.local.keep_learned();
+                self.local.save_stats();
                 // A reply by another writer says nothing about the local models.
                 if let Some(reply) = written.filter(|_| self.replies_here()) {
                     self.local.keep_speed(&reply);
@@ -95,7 +95,7 @@ impl Worker {
                     Ok(local) => local.serve(*order, sink),
                     Err(error) => sink.end(Err(refusal(error))),
                 }
-                self.local.keep_learned();
+                self.local.save_stats();
             }
             Job::Measure { messages, values, done } => {
                 let settings = self.with(*values);

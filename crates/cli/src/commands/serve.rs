@@ -141,7 +141,7 @@ struct Loaded {
 impl Replying for Loaded {
     fn write(&mut self, order: Order, sink: &ReplySink) -> EngineResult<Summary> {
         let outcome = write(&mut self.session, order, &self.defaults, sink);
-        self.session.keep_learned();
+        self.session.save_stats();
         outcome
     }
 

@@ -26,8 +26,8 @@ pub fn judge(
     let mut shown = vec![None; guesses.len()];
     let target = |parent: Option<usize>| -> Result<Distribution> {
         let row = logits.row(Guesses::row(parent));
-        let place = After { text: context, guesses: &guesses.path(parent) };
-        let p = Distribution::processed(row, sampling, &penalties.at(place))?;
+        let after = After { text: context, guesses: &guesses.path(parent) };
+        let p = Distribution::processed(row, sampling, &penalties.at(after))?;
         for (guess, shown) in guesses.iter().zip(&mut shown) {
             if guess.parent == parent {
                 *shown = Some(shown_probability(sampling, row, &p, guess.token)?);

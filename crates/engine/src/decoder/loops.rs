@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_over_and_over_runs_in_circles() {
+    fn a_repeated_sentence_is_a_loop() {
         let after = circles_after(&"It was very special. ".repeat(200)).unwrap();
         assert!(after < 400, "{after}");
         assert!(circles_after(&"she continued on her way and ".repeat(200)).is_some());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_that_differ_by_a_word_now_and_then_do() {
+    fn sentences_that_rarely_differ_are_a_loop() {
         let things = ["lantern", "stone", "star", "river"];
         let text: String = (0..200)
             .map(|at| format!("The fox was very happy and very proud of the {}. ", things[at % 7 % 4]))
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_change_places_without_end_do() {
+    fn endlessly_permuted_words_are_a_loop() {
         let (verbs, mut place) = (["made", "makes", "creating", "helped", "helps", "building", "comes"], 1);
         let text: String = (0..1200)
             .map(|_| {
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_ask_for_does_not() {
+    fn requested_lists_and_code_are_no_loop() {
         let count: String = (1..=500).map(|number| format!("{number}\n")).collect();
         let listed: String =
             (1..=300).map(|number| format!("{number}. Item {number} of the list\n")).collect();

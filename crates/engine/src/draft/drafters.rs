@@ -2,8 +2,8 @@
 //! value.
 //!
 //! Drafters that cost nothing are asked in every round. Their guesses are scored against the text
-//! that follows, verified or not, so that their confidence is calibrated before its first use. After
-//! a chain by another drafter they are asked for its continuation.
+//! that follows, verified or not, so that their confidence is calibrated before its first use.
+//! After a chain by another drafter they are asked for its continuation.
 //!
 //! A drafter that fails is not asked again in the same reply. `costs` measures drafts; `features`
 //! passes on hidden states.
@@ -24,13 +24,13 @@ use super::{DraftRequest, Drafter};
 use crate::accept::Guesses;
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::governor::{Governor, Knowledge, Plan, TextKind};
+use crate::governor::{Governor, GovernorStats, Plan, TextKind};
 use crate::sampler::Sampler;
 use crate::speculation::{DraftLength, Room, Speculation, Tree};
 use crate::trace::{LengthReason, Round};
 
 /// Prefill tokens that should not delay the first token of a reply.
-const MUCH: usize = 64;
+const MAX_FIRST_PREFILL: usize = 64;
 
 /// Any number of drafters, and the governor that learns about them.
 #[derive(Default)]
@@ -99,17 +99,17 @@ impl Drafters {
         self.members.iter_mut().for_each(|member| member.drafter.forget());
     }
 
-    /// Statistics to be [restored](Self::recall) later; `None` until all drafters are measured.
-    pub fn knowledge(&self) -> Option<Knowledge> {
+    /// Statistics to be [restored](Self::restore) later; `None` until all drafters are measured.
+    pub fn saved_stats(&self) -> Option<GovernorStats> {
         let governor = self.governor.as_ref()?;
-        self.members.iter().all(|member| member.is_measured).then(|| governor.knowledge())
+        self.members.iter().all(|member| member.is_measured).then(|| governor.saved_stats())
     }
 
     /// Restores statistics of the same target, drafters and device, in place of measuring. Without
-    /// statistics, or with ones that do not fit, everything is measured anew.
-    pub fn recall(&mut self, knowledge: Option<&Knowledge>) {
-        self.governor = knowledge.and_then(|knowledge| Governor::recalling(knowledge, &self.roster()));
-        self.governor.iter_mut().for_each(|governor| Self::tell_who_drafts_at_once(&self.members, governor));
+    /// statistics, or with ones that do not fit, everything is measured again.
+    pub fn restore(&mut self, stats: Option<&GovernorStats>) {
+        self.governor = stats.and_then(|stats| Governor::restored(stats, &self.roster()));
+        self.governor.iter_mut().for_each(|governor| Self::set_block_lengths(&self.members, governor));
         self.members.iter_mut().for_each(|member| member.is_measured = true);
     }
 
@@ -137,13 +137,13 @@ impl Drafters {
         room: Room,
     ) -> bool {
         let paid = || self.members.iter().filter(|member| !member.is_free() && member.drafts_in(speculation));
-        if paid().all(|member| member.behind(context) <= MUCH) {
+        if paid().all(|member| member.behind(context) <= MAX_FIRST_PREFILL) {
             return false;
         }
         self.governor.is_none()
             || self
                 .wanted(context, speculation, room)
-                .is_some_and(|plan| self.members[plan.drafter].behind(context) > MUCH)
+                .is_some_and(|plan| self.members[plan.drafter].behind(context) > MAX_FIRST_PREFILL)
     }
 
     /// Plan of the drafter chosen among those whose drafts take time; `None` for plain decoding.
@@ -193,7 +193,7 @@ impl Drafters {
                 Ok(ControlFlow::Continue(())) if member.is_free() => {}
                 Ok(ControlFlow::Continue(())) => {
                     let ms = start.elapsed().as_secs_f64() * 1e3;
-                    governor.learn_reading(member.number(), behind, ms);
+                    governor.learn_prefill(member.number(), behind, ms);
                     if plan.is_some_and(Plan::is_trial) {
                         governor.charge_trial(member.number(), ms);
                     }

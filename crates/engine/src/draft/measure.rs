@@ -134,7 +134,7 @@ fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>) -> Result<f64>
 ///
 /// # Errors
 /// Errors of [`Drafter::prepare`].
-pub fn reading(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
+pub fn prefill(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
     drafter.forget();
     let start = Instant::now();
     let _ = drafter.prepare(context, &mut |_, _| ControlFlow::Continue(()))?;
@@ -198,8 +198,8 @@ pub fn draft(
     if points.is_empty() {
         return Ok(None);
     }
-    let pollution = if passes { middle(after_draft) / middle(after_pass) } else { 1.0 };
-    Ok(Some(DraftCosts { draft: Costs::measured(&points), pollution }))
+    let eviction_cost = if passes { middle(after_draft) / middle(after_pass) } else { 1.0 };
+    Ok(Some(DraftCosts { draft: Costs::measured(&points), eviction_cost }))
 }
 
 /// Measures [`FEWEST`] times and then until [`TIME`] is over, at most [`REPEATS`] times.
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passes_are_measured_with_the_tokens_of_a_text_one_after_the_other() {
+    fn passes_are_measured_with_consecutive_tokens_of_a_text() {
         let text = &mut Text { tokens: &[5, 6, 7], at: 0 };
         let tokens = |tree: TokenTree| tree.tokens().collect::<Vec<_>>();
         assert_eq!([2, 3].map(|rows| tokens(text.next(rows))), [vec![5, 6], vec![7, 5, 6]]);

@@ -54,7 +54,7 @@ impl Member {
 
     /// Excludes it from the rest of the reply.
     pub(super) fn fail(&mut self, why: &dyn std::fmt::Display) {
-        tracing::warn!("a drafter failed, and the reply goes on without it: {why}");
+        tracing::warn!("a drafter failed, and the reply continues without it: {why}");
         self.failed = true;
     }
 

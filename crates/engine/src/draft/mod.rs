@@ -4,6 +4,7 @@ mod chain;
 mod cost;
 mod drafters;
 mod drafting;
+mod evaluation;
 mod head;
 mod measure;
 mod member;
@@ -12,7 +13,7 @@ mod ngram;
 mod observation;
 mod recycling;
 mod suffix_automaton;
-mod trial;
+
 mod vocabulary;
 
 use std::ops::ControlFlow;
@@ -32,13 +33,13 @@ pub use cost::Cost;
 pub use drafters::Drafters;
 pub(crate) use drafters::FeatureGap;
 pub(crate) use drafting::Drafting;
+pub use evaluation::{Evaluation, EvaluationText};
 pub use head::{HeadDrafter, head_drafter};
 pub(crate) use measure::Sample;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use observation::{Observation, replay_for};
 pub use recycling::RecyclingDrafter;
-pub use trial::{Ground, Trial};
 pub use vocabulary::{Intersection, Vocabulary};
 
 /// Guesses of a drafter, and why there are no more of them.

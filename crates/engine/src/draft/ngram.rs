@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chance_is_never_more_than_it_was_before_its_odds_were_lowered() {
+    fn lowering_the_odds_never_raises_a_chance() {
         for chance in (0..=10_000).map(|step| step as f32 / 10_000.0) {
             for factor in [1.0, 0.5, 1e-6, 0.0] {
                 assert!((0.0..=chance).contains(&with_odds(chance, factor)), "{chance} times {factor}");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_draft_ends_where_dry_would_refuse_it() {
+    fn a_draft_ends_where_dry_would_reject_its_token() {
         let context = Context::new([1, 2, 3, 4, 5, 6, 7, 8, 9].repeat(2));
         let length = |sampling: &Sampling| {
             let mut sampler = Sampler::new(sampling).unwrap();
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_without_end_goes_on() {
+    fn a_repeated_token_never_ends_a_word() {
         let context = vec![7; 1 << 16];
         assert_eq!(drafted(&mut NgramDrafter::default(), &context, 16), [7; 16]);
     }
@@ -213,20 +213,20 @@ mod tests {
     }
 
     #[test]
-    fn of_two_continuations_the_more_frequent_is_drafted() {
+    fn the_more_frequent_of_two_continuations_is_drafted() {
         let context = [9, 1, 5, 9, 1, 5, 9, 1, 6, 9, 1];
         assert_eq!(drafted(&mut NgramDrafter::default(), &context, 1), [5]);
     }
 
     #[test]
-    fn an_edited_conversation_is_learned_anew() {
+    fn an_edited_conversation_is_learned_again() {
         let mut drafter = NgramDrafter::default();
         assert_eq!(drafted(&mut drafter, &[1, 2, 1], 1), [2]);
         assert_eq!(drafted(&mut drafter, &[1, 3, 1], 1), [3]);
     }
 
     #[test]
-    fn what_another_drafted_is_continued_and_not_taken_for_said() {
+    fn another_drafters_guesses_are_continued_but_not_learned_as_text() {
         let mut drafter = NgramDrafter::default();
         let mut sampler = Sampler::new(&Sampling::greedy()).unwrap();
         let context = Context::new(vec![1, 2, 3, 4, 5, 6, 9]);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_conversations_are_repeated_where_this_one_does_not_repeat_itself() {
+    fn earlier_conversations_are_used_where_this_one_has_no_match() {
         let mut drafter = NgramDrafter::default();
         assert!(drafted(&mut drafter, &[8, 1, 2], 2).is_empty());
         drafter.remember(&[vec![1, 2, 3], vec![4, 5]]);

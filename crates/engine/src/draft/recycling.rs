@@ -30,16 +30,16 @@ pub struct RecyclingDrafter {
 }
 
 impl RecyclingDrafter {
-    /// Up to `count` guesses after `place`, without those that DRY would reject.
-    fn guesses(&self, place: After<'_>, count: usize, sampler: &Sampler) -> Vec<Guess> {
-        let last = place.guesses.last().or(place.text.last());
+    /// Up to `count` guesses after `after`, without those that DRY would reject.
+    fn guesses(&self, after: After<'_>, count: usize, sampler: &Sampler) -> Vec<Guess> {
+        let last = after.guesses.last().or(after.text.last());
         let followers = last.and_then(|last| self.followers.get(last)).into_iter().flatten();
         let guess = |&(token, probability): &(TokenId, f32)| Guess {
             token,
             parent: None,
             drawn_from: None,
             probability,
-            confidence: probability * RENEWED * sampler.dry_odds(place, token).min(1.0),
+            confidence: probability * RENEWED * sampler.dry_odds(after, token).min(1.0),
             drafter: DrafterKind::Recycling,
         };
         let likely = |guess: &Guess| guess.confidence > guess.probability * REFUSED;
@@ -50,8 +50,8 @@ impl RecyclingDrafter {
         let mut draft = Draft::default();
         let mut path = request.ahead.to_vec();
         while draft.guesses.len() < request.length {
-            let place = After { text: context, guesses: &path };
-            let Some(guess) = self.guesses(place, 1, sampler).pop() else { break };
+            let after = After { text: context, guesses: &path };
+            let Some(guess) = self.guesses(after, 1, sampler).pop() else { break };
             path.push(guess.token);
             draft.guesses.follow(guess);
         }
@@ -60,13 +60,13 @@ impl RecyclingDrafter {
 
     fn tree(&self, context: &Context, ahead: &[TokenId], shape: &Shape, sampler: &Sampler) -> Draft {
         let mut draft = Draft::default();
-        let mut places = vec![(None, Shape::ROOT)];
-        while let Some((parent, node)) = places.pop() {
+        let mut positions = vec![(None, Shape::ROOT)];
+        while let Some((parent, node)) = positions.pop() {
             let children = shape.children(node);
             let path = [ahead, &draft.guesses.path(parent)].concat();
-            let place = After { text: context, guesses: &path };
-            for (guess, &child) in self.guesses(place, children.len(), sampler).into_iter().zip(children) {
-                places.push((Some(draft.guesses.len()), child));
+            let after = After { text: context, guesses: &path };
+            for (guess, &child) in self.guesses(after, children.len(), sampler).into_iter().zip(children) {
+                positions.push((Some(draft.guesses.len()), child));
                 draft.guesses.push(Guess { parent, ..guess });
             }
         }

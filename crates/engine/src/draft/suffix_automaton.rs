@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_without_end_is_counted_in_steps_that_grow_with_the_text() {
+    fn an_endless_word_is_counted_in_growing_steps() {
         const TOKENS: usize = 1 << 16;
         let automaton = over(&[7; TOKENS]);
         // No state is split here, so each counting step is in one of the counts.
@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn continuations_are_those_a_search_finds(tokens in prop::collection::vec(0u32..4, 1..60)) {
+        fn continuations_equal_those_of_a_full_search(tokens in prop::collection::vec(0u32..4, 1..60)) {
             let automaton = over(&tokens);
             for (length, suffix) in automaton.suffixes(automaton.end()) {
                 let expected = followers(&tokens, &tokens[tokens.len() - length..]);

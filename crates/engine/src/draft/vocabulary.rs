@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_both_have_is_one_token_and_another_is_spelled_in_the_longest_the_draft_has() {
+    fn shared_tokens_map_to_one_token_and_others_to_the_longest_pieces() {
         let (target, draft, vocabulary) = pair();
         let context = [261, 262, b' '.into()];
         let known = vocabulary.translate(&context);
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_target_wrote_the_draft_reads_the_same_text() {
+    fn the_draft_reads_the_targets_text() {
         let (target, draft, vocabulary) = pair();
         for written in ["hello, help! he hel <tag> été 你好", "\n\thelp!help!hello", ""] {
             let context = target.encode(written, Special::Parse).unwrap();
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spelled_is_bounded_whatever_a_vocabulary_lists() {
+    fn spellings_are_bounded_for_any_vocabulary() {
         let (short, long) = ("p".repeat(LONGEST_SPELLED), "q".repeat(LONGEST_SPELLED + 1));
         let (target, draft) = (tokenizer(&[&short, &long]), tokenizer(&[&"p".repeat(2 * LONGEST_LETTER)]));
         let index = Index::of(&draft);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_draft_guesses_what_both_have_and_nothing_else() {
+    fn the_draft_guesses_only_shared_tokens() {
         let (_, _, vocabulary) = pair();
         let logits: Vec<f32> = (0..263).map(|token| token as f32).collect();
         let aligned = vocabulary.align(&logits).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spelled_of_all_tokens_together_is_bounded() {
+    fn the_total_length_of_spellings_is_bounded() {
         let many: Vec<String> = (0..2050).map(|number| format!("{number:0>LONGEST_SPELLED$}")).collect();
         let target = tokenizer(&many.iter().map(String::as_str).collect::<Vec<_>>());
         let vocabulary = Vocabulary::Intersection(Box::new(Intersection::of(&target, &tokenizer(&[]))));

@@ -66,7 +66,7 @@ const KEEP: f64 = 0.98;
 /// Maximum weight of earlier texts' cases in a new text.
 const CARRIED: f64 = 12.0;
 /// Maximum weight of saved confidence statistics, in cases.
-const RECALLED: f64 = 40.0;
+const RESTORED: f64 = 40.0;
 
 impl Acceptance {
     /// Returns true if the counts are possible.
@@ -141,7 +141,7 @@ impl Calibration {
 
     /// Reduces the weight of earlier cases.
     pub(super) fn fade(&mut self) {
-        self.bins.iter_mut().flatten().for_each(|share| share.fade(RECALLED));
+        self.bins.iter_mut().flatten().for_each(|share| share.fade(RESTORED));
     }
 
     /// Adds a judged token at `depth` (0 is the first); all its ancestors were accepted.
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_cases_outweigh_what_was_expected() {
+    fn many_cases_outweigh_the_prior() {
         let mut acceptance = Acceptance::default();
         for case in 0..300 {
             acceptance.learn(0, case % 4 == 0);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_share_what_the_first_leaves() {
+    fn later_ranks_share_the_remaining_probability() {
         let mut acceptance = Acceptance::default();
         (0..500).for_each(|case| acceptance.learn_rank(1, case % 2 == 0));
         let chances = acceptance.by_rank(0.6);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn confidence_is_worth_what_was_accepted() {
+    fn confidence_is_calibrated_by_acceptance() {
         let mut calibration = Calibration::default();
         assert!((calibration.chance(0, 0.95) - 0.95).abs() < 1e-6);
         (0..200).for_each(|case| calibration.learn(0, 0.95, case % 2 == 0));

@@ -1,9 +1,9 @@
 //! State of one drafter: the cost of its drafts and its last plan.
 
-use super::READING;
+use super::PREFILL_COST;
 use super::costs::{Costs, DraftCosts, Estimate};
 use super::probe::Probes;
-use super::shape::KnownTree;
+use super::shape::CachedTree;
 use crate::drafter_kind::DrafterKind;
 use crate::speculation::MAX_DRAFT_LENGTH;
 
@@ -17,16 +17,16 @@ pub(super) struct Account {
     /// drafted one by one.
     pub at_once: Option<usize>,
     /// Length requested last.
-    pub asked: usize,
+    pub requested: usize,
     /// Cost of a draft by length, unstaged and staged.
     pub draft: [Costs; 2],
     /// See [`DraftCosts`].
-    pub pollution: Estimate,
+    pub eviction_cost: Estimate,
     /// Cost of a tree's draft against the expected cost of its levels.
     pub level: Estimate,
     /// Milliseconds to prefill a token.
-    pub reading: f64,
-    pub tree: KnownTree,
+    pub token_prefill_ms: f64,
+    pub tree: CachedTree,
     /// Length chosen last.
     pub length: usize,
     /// True if the last plan was a trial.
@@ -40,18 +40,18 @@ impl Account {
     /// `costs` is the cost of its drafts; `None` if they are free.
     pub fn new(label: DrafterKind, costs: Option<DraftCosts>) -> Self {
         let is_free = costs.is_none();
-        let free = || DraftCosts { draft: Costs::measured(&[(1, 0.0)]), pollution: 1.0 };
-        let DraftCosts { draft, pollution } = costs.unwrap_or_else(free);
+        let free = || DraftCosts { draft: Costs::measured(&[(1, 0.0)]), eviction_cost: 1.0 };
+        let DraftCosts { draft, eviction_cost } = costs.unwrap_or_else(free);
         Self {
             label,
             is_free,
             at_once: None,
-            asked: 0,
-            reading: draft.get(1) * READING,
+            requested: 0,
+            token_prefill_ms: draft.get(1) * PREFILL_COST,
             draft: [draft.clone(), draft],
-            pollution: Estimate::new(pollution),
+            eviction_cost: Estimate::new(eviction_cost),
             level: Estimate::new(1.0),
-            tree: KnownTree::default(),
+            tree: CachedTree::default(),
             length: 0,
             is_on_trial: false,
             probes: Probes::default(),

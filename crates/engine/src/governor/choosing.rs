@@ -10,7 +10,7 @@ use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, Room, Speculation, Stage
 use crate::trace::LengthReason;
 
 /// Tokens within which a drafter's prefill must pay, in addition to those already written: a text
-/// that has gone on for long will go on.
+/// that is long already tends to continue.
 const HORIZON: usize = 64;
 /// Prefill tokens beyond what a few rounds of other drafters leave.
 const FAR_BEHIND: usize = 32;
@@ -23,7 +23,7 @@ impl Governor {
     /// state until the plan is [committed](Self::commit).
     pub fn plan(&self, drafter: usize, speculation: &Speculation, room: Room, behind: usize) -> Plan {
         let staged = self.staged(drafter, speculation.staged);
-        let acceptance = self.record(drafter).acceptance.by_depth();
+        let acceptance = self.stats(drafter).acceptance.by_depth();
         let prospects = self.prospects(drafter, &acceptance, staged);
         let mut plan = match speculation.length {
             DraftLength::Fixed(_) => self.fixed(drafter, speculation.length, room, &prospects),
@@ -43,7 +43,7 @@ impl Governor {
         let account = &mut self.drafters[plan.drafter];
         account.plans += 1;
         account.length = plan.best;
-        account.asked = plan.shape.as_ref().map_or(plan.length, Shape::depth);
+        account.requested = plan.shape.as_ref().map_or(plan.length, Shape::depth);
         account.is_on_trial = plan.is_trial();
         if plan.is_trial() {
             account.probes.begin(plan.trial_ms.max(0.0));
@@ -79,8 +79,8 @@ impl Governor {
         // Plain decoding wins immediately: its cost is known, and a draft's gain is not.
         let stays = best > 0 && rates[kept] >= rates[0] && rates[best] < rates[kept] * HYSTERESIS;
         let mut length = if stays { kept } else { best };
-        let reading = self.reading_ms(drafter, behind);
-        let ms_a_token = 1.0 / rates[length] + reading / self.horizon(room);
+        let prefill_ms = self.prefill_ms(drafter, behind);
+        let ms_a_token = 1.0 / rates[length] + prefill_ms / self.horizon(room);
         if ms_a_token >= self.ms_without(behind)
             || self.round_value(prospects[length]) < self.round_value(prospects[0])
         {
@@ -101,8 +101,8 @@ impl Governor {
         }
         let loss = self.chain_time(drafter, Probes::LENGTH, staged) - self.time(0);
         let trial = Probes::LENGTH.min(self.drafters[drafter].longest());
-        if longest >= trial && self.drafters[drafter].probes.due(loss + reading) {
-            return Plan { trial_ms: loss + reading, ..plan(trial, LengthReason::Probe) };
+        if longest >= trial && self.drafters[drafter].probes.due(loss + prefill_ms) {
+            return Plan { trial_ms: loss + prefill_ms, ..plan(trial, LengthReason::Probe) };
         }
         plan(0, LengthReason::WouldNotPay)
     }
@@ -116,8 +116,8 @@ impl Governor {
     /// this one is far behind.
     fn ms_without(&self, behind: usize) -> f64 {
         let plain = self.time(0);
-        let alone = self.texts[self.kind.index()].alone.tokens();
-        if behind < FAR_BEHIND { plain } else { plain / alone.max(1.0) }
+        let unpaid = self.texts[self.kind.index()].unpaid.tokens();
+        if behind < FAR_BEHIND { plain } else { plain / unpaid.max(1.0) }
     }
 
     /// Ends a chain early where it becomes unlikely, and allows a longer one where it does not.
@@ -136,8 +136,8 @@ impl Governor {
                 let (verify_ms, draft_ms) =
                     (step.max(0.0), self.drafters[plan.drafter].token_ms(plan.staged));
                 let rate = plan.prospect.rate();
-                let usual = self.record(plan.drafter).acceptance.by_depth()[0].max(0.1);
-                let to_go_on = (rate * (draft_ms + verify_ms) / usual).min(1.0);
+                let first = self.stats(plan.drafter).acceptance.by_depth()[0].max(0.1);
+                let to_go_on = (rate * (draft_ms + verify_ms) / first).min(1.0);
                 Cutoff { survival: (rate * verify_ms).min(1.0), min_length: 1, to_go_on }
             }
         };

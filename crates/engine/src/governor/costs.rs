@@ -125,7 +125,7 @@ pub struct DraftCosts {
     pub draft: Costs,
     /// Time of the target's pass after a draft against one after a pass: the draft evicted the
     /// target's weights from the processor's cache.
-    pub pollution: f64,
+    pub eviction_cost: f64,
 }
 
 #[cfg(test)]
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn costs_between_and_beyond_the_points_lie_on_lines() {
+    fn costs_between_and_beyond_points_are_linear() {
         let costs = Costs::measured(&[(1, 10.0), (5, 14.0), (9, 22.0)]);
         for (rows, expected) in [(1, 10.0), (3, 12.0), (5, 14.0), (7, 18.0), (9, 22.0), (17, 38.0)] {
             assert!((costs.get(rows) - expected).abs() < 1e-9, "{rows} rows: {}", costs.get(rows));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_never_fall_and_are_never_nothing() {
+    fn costs_never_decrease_and_are_never_zero() {
         let interrupted = Costs::measured(&[(1, 300.0), (4, 240.0)]);
         assert!((1..17).all(|number| interrupted.get(number + 1) >= interrupted.get(number)));
         let mut nothing = Costs::measured(&[(1, 0.0)]);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_changed_for_good_is_noticed_within_ten_measurements() {
+    fn a_permanent_change_is_noticed_within_ten_measurements() {
         let mut estimate = Estimate::new(1.0);
         (0..10).for_each(|_| estimate.learn(4.0));
         assert!((3.5..4.2).contains(&estimate.get()), "{}", estimate.get());
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn one_outlier_changes_little() {
+    fn one_outlier_changes_an_estimate_little() {
         let mut costs = Costs::measured(&[(1, 10.0)]);
         costs.learn(1, 10_000.0);
         assert!(costs.get(1) < 13.0, "{}", costs.get(1));

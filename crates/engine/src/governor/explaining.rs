@@ -16,7 +16,7 @@ impl Governor {
             return None;
         }
         let staged = plan.staged;
-        let acceptance = self.record(plan.drafter).acceptance.by_depth();
+        let acceptance = self.stats(plan.drafter).acceptance.by_depth();
         let rates = self.prospects(plan.drafter, &acceptance, staged).map(Prospect::rate);
         let draft_ms = |length| self.drafters[plan.drafter].chain_ms(length, staged) as f32;
         Some(Decision {

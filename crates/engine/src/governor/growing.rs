@@ -1,7 +1,7 @@
 //! Draft trees: finds the best one and compares it with a chain.
 
 use super::plan::{Plan, Prospect};
-use super::shape::{Grown, KnownTree, Plans, Shape};
+use super::shape::{CachedTree, Grown, Plans, Shape};
 use super::{Governor, HYSTERESIS};
 use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, MAX_TREE_WIDTH, Room, Speculation, Tree};
 use crate::trace::LengthReason;
@@ -12,7 +12,7 @@ const TREE_AGE: usize = 16;
 impl Governor {
     /// Tree with the most expected accepted tokens, by the drafter's statistics.
     pub fn tree(&self, drafter: usize, width: usize, depth: usize, nodes: usize) -> Shape {
-        let ranks = self.record(drafter).acceptance.by_depth_and_rank(depth);
+        let ranks = self.stats(drafter).acceptance.by_depth_and_rank(depth);
         let nodes = nodes.min(MAX_DRAFT_LENGTH);
         Plans::new(&ranks, width.min(MAX_TREE_WIDTH), nodes).shape(nodes)
     }
@@ -32,12 +32,12 @@ impl Governor {
         let auto = speculation.length == DraftLength::Auto;
         let depth = if auto { room.longest() } else { plan.length };
         let depth = depth.min(self.drafters[plan.drafter].longest());
-        let asked = (width, depth, room.longest());
+        let requested = (width, depth, room.longest());
         let known = &self.drafters[plan.drafter].tree;
-        let known = if known.asked != asked || known.age >= TREE_AGE {
-            KnownTree { asked, age: 1, best: self.best_tree(plan.drafter, asked, auto, plan.staged) }
+        let known = if known.requested != requested || known.age >= TREE_AGE {
+            CachedTree { requested, age: 1, best: self.best_tree(plan.drafter, requested, auto, plan.staged) }
         } else {
-            KnownTree { age: known.age + 1, ..known.clone() }
+            CachedTree { age: known.age + 1, ..known.clone() }
         };
         let Some(tree) = &plan.tree.insert(known).best else { return };
         let prospect = self.of_tree(plan.drafter, tree, plan.staged);
@@ -55,7 +55,7 @@ impl Governor {
         any: bool,
         staged: bool,
     ) -> Option<Grown> {
-        let ranks = self.record(drafter).acceptance.by_depth_and_rank(depth);
+        let ranks = self.stats(drafter).acceptance.by_depth_and_rank(depth);
         let plans = Plans::new(&ranks, width, most);
         let least = if any { 2 } else { most };
         let trees = (least..=most)

@@ -4,7 +4,7 @@ use foretoken_model::token::TokenId;
 
 use super::Governor;
 use super::plan::Part;
-use super::probe::Lesson;
+use super::probe::PassCost;
 use crate::accept::{Guess, Guesses};
 use crate::speculation::MAX_DRAFT_LENGTH;
 use crate::trace::{Outcome, Round};
@@ -14,7 +14,7 @@ use crate::trace::{Outcome, Round};
 const ALONG: usize = 2;
 
 /// Least prefill tokens whose time can be separated from drafting.
-const MUCH_READING: usize = 24;
+const MIN_PREFILL: usize = 24;
 
 impl Governor {
     /// Updates all statistics from a finished round. `guesses` is its draft, `parts` their
@@ -35,14 +35,14 @@ impl Governor {
         } else {
             rounds = self.time(drafted) / self.time(0);
         }
-        let reading = paid.map_or(0.0, |part| self.reading_ms(part.drafter, behind));
+        let prefill_ms = paid.map_or(0.0, |part| self.prefill_ms(part.drafter, behind));
         let drafting = paid.map(|part| part.drafter);
         let waiting = self.drafters.iter_mut().enumerate().filter(|(number, _)| Some(*number) != drafting);
         waiting.for_each(|(_, account)| account.probes.waited(tokens, f64::from(times.verify_ms)));
-        self.texts[self.kind.index()].alone.learn(tokens, rounds);
+        self.texts[self.kind.index()].unpaid.learn(tokens, rounds);
         self.written += tokens;
         let ms = f64::from(times.draft_ms + times.verify_ms + times.sample_ms + times.rest_ms);
-        self.usual.learn(tokens, (ms - reading).max(0.0));
+        self.recent.learn(tokens, (ms - prefill_ms).max(0.0));
         self.learn_acceptance(round, guesses, parts);
     }
 
@@ -50,12 +50,12 @@ impl Governor {
     /// `drafter`. Right after a plain run the difference is the draft's effect, and later the
     /// computer's.
     fn learn_pass(&mut self, rows: usize, ms: f64, drafter: Option<usize>) {
-        let lesson = self.plain.learn(drafter.is_some());
-        let pollution = drafter.map(|drafter| &mut self.drafters[drafter].pollution);
-        match (lesson, pollution) {
-            (Lesson::Pass, _) => self.verify.learn(rows, ms),
-            (Lesson::Pollution, Some(pollution)) => pollution.learn(ms / self.verify.get(rows)),
-            (Lesson::Polluted, Some(pollution)) => self.verify.learn(rows, ms / pollution.get()),
+        let measured = self.plain.learn(drafter.is_some());
+        let eviction_cost = drafter.map(|drafter| &mut self.drafters[drafter].eviction_cost);
+        match (measured, eviction_cost) {
+            (PassCost::Plain, _) => self.verify.learn(rows, ms),
+            (PassCost::Eviction, Some(eviction_cost)) => eviction_cost.learn(ms / self.verify.get(rows)),
+            (PassCost::Both, Some(eviction_cost)) => self.verify.learn(rows, ms / eviction_cost.get()),
             _ => {}
         }
     }
@@ -63,32 +63,32 @@ impl Governor {
     /// Updates the prefill cost of a drafter that read `tokens` of the context in `ms`
     /// milliseconds. Such prefills are rare and long, so little disturbs them: each one weighs as
     /// much as all before.
-    pub fn learn_reading(&mut self, drafter: usize, tokens: usize, ms: f64) {
-        if tokens >= MUCH_READING && ms > 0.0 {
+    pub fn learn_prefill(&mut self, drafter: usize, tokens: usize, ms: f64) {
+        if tokens >= MIN_PREFILL && ms > 0.0 {
             let account = &mut self.drafters[drafter];
-            account.reading = (account.reading * ms / tokens as f64).sqrt();
+            account.token_prefill_ms = (account.token_prefill_ms * ms / tokens as f64).sqrt();
         }
     }
 
     /// Milliseconds to prefill `behind` tokens, without those that every draft reads.
-    pub(super) fn reading_ms(&self, drafter: usize, behind: usize) -> f64 {
-        behind.saturating_sub(ALONG) as f64 * self.drafters[drafter].reading
+    pub(super) fn prefill_ms(&self, drafter: usize, behind: usize) -> f64 {
+        behind.saturating_sub(ALONG) as f64 * self.drafters[drafter].token_prefill_ms
     }
 
     /// `part` is the first of `guesses`.
     fn learn_draft_cost(&mut self, part: &Part, guesses: &Guesses, round: &Round, behind: usize) {
         let (drafter, ms, staged) = (part.drafter, f64::from(round.times.draft_ms), round.staged);
-        let ms = if behind >= MUCH_READING {
+        let ms = if behind >= MIN_PREFILL {
             let drafting = self.drafters[drafter].chain_ms(part.guesses, staged);
-            self.learn_reading(drafter, behind, ms - drafting);
+            self.learn_prefill(drafter, behind, ms - drafting);
             return;
         } else {
-            ms - self.reading_ms(drafter, behind)
+            ms - self.prefill_ms(drafter, behind)
         };
         // A one-pass draft took the time of the requested length.
         let at_once = self.drafters[drafter].at_once.is_some();
         if guesses.is_chain() || at_once {
-            let drafted = if at_once { self.drafters[drafter].asked } else { part.guesses };
+            let drafted = if at_once { self.drafters[drafter].requested } else { part.guesses };
             self.drafters[drafter].draft[usize::from(staged)].learn(drafted, ms);
             return;
         }

@@ -7,7 +7,7 @@
 //!   plan that is carried out
 //! - `certain`: number of free guesses to verify
 //! - `explaining`: the speed curve behind a choice, for the trace
-//! - `learning`: updates after a round; [`Knowledge`]: statistics that are saved
+//! - `learning`: updates after a round; [`GovernorStats`]: statistics that are saved
 //! - `account`: state of one drafter, by its index; [`Costs`], [`Acceptance`], [`TextKind`],
 //!   [`Shape`], [`Probes`]: its parts
 
@@ -18,16 +18,16 @@ mod choosing;
 mod costs;
 mod explaining;
 mod growing;
-mod knowledge;
 mod learning;
 mod picking;
 mod plan;
 mod probe;
+mod recent_speed;
+mod saved_stats;
 mod shape;
 #[cfg(test)]
 mod tests;
 mod text;
-mod usual;
 
 use crate::accept::Guess;
 use crate::drafter_kind::DrafterKind;
@@ -36,19 +36,19 @@ use account::Account;
 
 pub use acceptance::{Acceptance, Calibration};
 pub use costs::{Costs, DraftCosts, Estimate, MAX_ROWS};
-pub use knowledge::Knowledge;
 pub use plan::{Cutoff, Part, Plan, Prospect};
 pub use probe::{PlainRuns, Probes};
+use recent_speed::RecentSpeed;
+pub use saved_stats::GovernorStats;
 pub use shape::{Plans, Shape};
 pub use text::TextKind;
-use text::{Lessons, Record};
-use usual::Usual;
+use text::{DrafterStats, TextStats};
 
 /// Expected speedup from which the draft length is changed.
 const HYSTERESIS: f64 = 1.03;
 
 /// Assumed cost of prefilling a token against drafting one, until it is measured.
-const READING: f64 = 0.25;
+const PREFILL_COST: f64 = 0.25;
 
 /// Last choice explained in the trace, and its age in rounds.
 #[derive(Debug, Clone, Copy)]
@@ -67,11 +67,11 @@ pub struct Governor {
     judge: Costs,
     drafters: Vec<Account>,
     /// Statistics by kind of text, and the kind of the present reply.
-    texts: [Lessons; TextKind::COUNT],
+    texts: [TextStats; TextKind::COUNT],
     kind: TextKind,
     /// Tokens of the present reply.
     written: usize,
-    usual: Usual,
+    recent: RecentSpeed,
     plain: PlainRuns,
     /// Last choice explained in the trace.
     explained: Option<Explained>,
@@ -81,7 +81,7 @@ impl Governor {
     /// Creates a governor from the cost of the target's passes and the kind and cost of each
     /// drafter; `None` for a drafter whose drafts are free.
     pub fn new(verify: Costs, drafters: Vec<(DrafterKind, Option<DraftCosts>)>) -> Self {
-        let texts = std::array::from_fn(|_| Lessons::new(drafters.len()));
+        let texts = std::array::from_fn(|_| TextStats::new(drafters.len()));
         Self {
             verify,
             judge: Costs::measured(&[(1, 0.01), (2, 0.02)]),
@@ -89,7 +89,7 @@ impl Governor {
             texts,
             kind: TextKind::default(),
             written: 0,
-            usual: Usual::default(),
+            recent: RecentSpeed::default(),
             plain: PlainRuns::default(),
             explained: None,
         }
@@ -97,12 +97,12 @@ impl Governor {
 
     /// Marks a drafter that drafts up to `longest` tokens in one pass: a draft costs what was
     /// requested, even if it ends early.
-    pub fn drafts_at_once(&mut self, drafter: usize, longest: usize) {
+    pub fn set_block_length(&mut self, drafter: usize, longest: usize) {
         self.drafters[drafter].at_once = Some(longest);
     }
 
     pub fn calibration(&self, drafter: usize) -> &Calibration {
-        &self.record(drafter).calibration
+        &self.stats(drafter).calibration
     }
 
     /// P(accepted, given that all its ancestors were) for a guess of a drafter's chain.
@@ -111,18 +111,18 @@ impl Governor {
     }
 
     /// Statistics of a drafter for the present kind of text.
-    fn record(&self, drafter: usize) -> &Record {
+    fn stats(&self, drafter: usize) -> &DrafterStats {
         &self.texts[self.kind.index()].records[drafter]
     }
 
     /// Starts a reply of this kind. A kind without statistics starts with those of the last reply,
     /// at less weight.
     pub fn begin_reply(&mut self, kind: TextKind) {
-        (self.explained, self.written, self.usual) = (None, 0, Usual::default());
+        (self.explained, self.written, self.recent) = (None, 0, RecentSpeed::default());
         if self.texts[kind.index()].is_empty() {
-            let mut lessons = self.texts[self.kind.index()].clone();
-            lessons.fade();
-            self.texts[kind.index()] = lessons;
+            let mut stats = self.texts[self.kind.index()].clone();
+            stats.fade();
+            self.texts[kind.index()] = stats;
         }
         self.kind = kind;
         self.texts[kind.index()].begin_text();
@@ -143,8 +143,8 @@ impl Governor {
 
     /// Milliseconds of a round that verifies `drafted` tokens, drafted in `draft_ms`.
     fn drafted_time(&self, drafter: usize, drafted: usize, draft_ms: f64) -> f64 {
-        let polluted = (self.drafters[drafter].pollution.get() - 1.0) * self.verify.get(drafted + 1);
-        draft_ms + polluted + self.time(drafted)
+        let evicted_ms = (self.drafters[drafter].eviction_cost.get() - 1.0) * self.verify.get(drafted + 1);
+        draft_ms + evicted_ms + self.time(drafted)
     }
 
     /// Milliseconds of a round that verifies `drafted` free tokens.
@@ -178,12 +178,12 @@ impl Governor {
     /// another chance for repetition.
     pub fn round_value(&self, Prospect { tokens, ms }: Prospect) -> f64 {
         let plain = self.time(0);
-        tokens - self.usual.rate(plain) * (ms - plain)
+        tokens - self.recent.rate(plain) * (ms - plain)
     }
 
     /// Fastest draft length of a drafter if every drafted token has chance `acceptance`, and its
     /// expected tokens per millisecond.
-    pub fn promise(&self, drafter: usize, acceptance: f64) -> (usize, f64) {
+    pub fn expected_speed(&self, drafter: usize, acceptance: f64) -> (usize, f64) {
         let rates = self.prospects(drafter, &[acceptance; MAX_DRAFT_LENGTH], false).map(Prospect::rate);
         let best = highest(&rates);
         (best, rates[best])

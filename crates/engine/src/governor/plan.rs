@@ -1,6 +1,6 @@
 //! Plan of a drafter for a round, and the expected result.
 
-use super::shape::{KnownTree, Shape};
+use super::shape::{CachedTree, Shape};
 use crate::trace::LengthReason;
 
 /// Consecutive guesses of a draft by one drafter.
@@ -27,7 +27,7 @@ pub struct Plan {
     /// Milliseconds to take from the time saved for trials.
     pub(super) trial_ms: f64,
     /// Best tree, if it was computed; it is cached for a while.
-    pub(super) tree: Option<KnownTree>,
+    pub(super) tree: Option<CachedTree>,
 }
 
 /// Expected tokens and time of a round.

@@ -59,15 +59,15 @@ impl Probes {
 
 /// Cost that the time of a round's pass measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Lesson {
+pub enum PassCost {
     /// A pass after a pass.
-    Pass,
+    Plain,
     /// The eviction cost: a pass after a draft, right after a plain run.
-    Pollution,
+    Eviction,
     /// Both together.
-    Polluted,
+    Both,
     /// Neither: the pass before it followed a draft.
-    Nothing,
+    Unknown,
 }
 
 /// Schedules runs of rounds without a paid draft. A pass after a draft takes longer than a pass
@@ -85,7 +85,7 @@ pub struct PlainRuns {
 impl PlainRuns {
     /// Rounds of a run after its first, which measures nothing.
     const LENGTH: usize = 3;
-    /// Rounds after a run in which its measurement still holds.
+    /// Rounds after a run in which its measurement still matches_costs.
     const FRESH: usize = 3;
     /// Rounds between runs if drafting gains little, and if it gains much.
     const EVERY: [usize; 2] = [64, 256];
@@ -99,19 +99,19 @@ impl PlainRuns {
 
     /// Adds a finished round; `drafted` is true if its draft took time. Rounds with drafts may come
     /// in between: a run ends after a number of rounds without.
-    pub fn learn(&mut self, drafted: bool) -> Lesson {
+    pub fn learn(&mut self, drafted: bool) -> PassCost {
         let follows = std::mem::replace(&mut self.follows, !drafted);
-        let lesson = match (drafted, follows) {
-            (false, true) => Lesson::Pass,
-            (false, false) => Lesson::Nothing,
-            (true, _) if self.since < Self::FRESH => Lesson::Pollution,
-            (true, _) => Lesson::Polluted,
+        let measured = match (drafted, follows) {
+            (false, true) => PassCost::Plain,
+            (false, false) => PassCost::Unknown,
+            (true, _) if self.since < Self::FRESH => PassCost::Eviction,
+            (true, _) => PassCost::Both,
         };
-        (self.passes, self.since) = (self.passes + usize::from(lesson == Lesson::Pass), self.since + 1);
+        (self.passes, self.since) = (self.passes + usize::from(measured == PassCost::Plain), self.since + 1);
         if self.passes >= Self::LENGTH {
             (self.passes, self.since) = (0, 0);
         }
-        lesson
+        measured
     }
 }
 
@@ -155,10 +155,10 @@ mod tests {
         }
         let plain: Vec<usize> = (0..200).filter(|&round| rounds[round].0).collect();
         assert_eq!(plain, [64, 65, 66, 67, 132, 133, 134, 135]);
-        let told: Vec<_> = rounds[63..72].iter().map(|round| round.1).collect();
-        let (pass, pollution, polluted) = (Lesson::Pass, Lesson::Pollution, Lesson::Polluted);
-        let run = [polluted, Lesson::Nothing, pass, pass, pass, pollution, pollution, pollution, polluted];
-        assert_eq!(told, run);
+        let costs: Vec<_> = rounds[63..72].iter().map(|round| round.1).collect();
+        let (plain, eviction, both) = (PassCost::Plain, PassCost::Eviction, PassCost::Both);
+        let run = [both, PassCost::Unknown, plain, plain, plain, eviction, eviction, eviction, both];
+        assert_eq!(costs, run);
         let mut fresh = PlainRuns::default();
         fresh.learn(false);
         assert!(!fresh.due(1.1), "a plain round for another reason begins no run");

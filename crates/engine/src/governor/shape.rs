@@ -131,9 +131,9 @@ impl<'a> Plans<'a> {
 
 /// Cached best tree of a drafter.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct KnownTree {
+pub(super) struct CachedTree {
     /// Its maximum width, depth and size.
-    pub(super) asked: (usize, usize, usize),
+    pub(super) requested: (usize, usize, usize),
     pub(super) age: usize,
     pub(super) best: Option<Grown>,
 }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_plan_promises_what_its_tree_gives() {
+    fn the_plan_expects_the_tokens_of_its_tree() {
         let ranks: Vec<_> = (1..=6).map(|d| [0.8 / d as f64, 0.1, 0.05, 0.02]).collect();
         let plans = Plans::new(&ranks, 3, 12);
         for nodes in 0..=12 {
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn no_other_tree_of_four_guesses_promises_more() {
+    fn no_other_tree_of_four_guesses_has_more_expected_tokens() {
         let ranks = [[0.5, 0.3, 0.1, 0.05]; 4];
         let best = Plans::new(&ranks, 4, 4).expected(4);
         // All trees of four guesses: each of the later ones follows the text or an earlier one.
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sure_draft_is_a_chain_and_an_unsure_one_is_wide() {
+    fn a_confident_draft_is_a_chain_and_an_unsure_one_is_wide() {
         let sure = [[0.95, 0.02, 0.01, 0.0]; 8];
         let chain = Plans::new(&sure, 4, 6).shape(6);
         assert_eq!(chain.inner_widths(), [1; 5]);

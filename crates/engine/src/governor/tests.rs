@@ -30,7 +30,7 @@ impl Pair {
         let draft = Costs::measured(&[1, 2].map(|length| (length, length as f64 * self.token_ms)));
         Governor::new(
             Costs::measured(&points),
-            vec![(DrafterKind::Model, Some(unpolluted(draft))), (DrafterKind::Ngram, None)],
+            vec![(DrafterKind::Model, Some(no_eviction(draft))), (DrafterKind::Ngram, None)],
         )
     }
 
@@ -53,16 +53,16 @@ impl Pair {
     /// Tokens per millisecond of the governor's plans over `tokens` tokens, and the number of
     /// rounds with a draft.
     fn run(&self, governor: &mut Governor, speculation: &Speculation, tokens: usize) -> (f64, usize) {
-        self.run_polluted(governor, speculation, tokens, 1.0)
+        self.run_with_eviction(governor, speculation, tokens, 1.0)
     }
 
-    /// Like [`Self::run`], with passes that take `pollution` times as long after a draft.
-    fn run_polluted(
+    /// Like [`Self::run`], with passes that take `eviction_cost` times as long after a draft.
+    fn run_with_eviction(
         &self,
         governor: &mut Governor,
         speculation: &Speculation,
         tokens: usize,
-        pollution: f64,
+        eviction_cost: f64,
     ) -> (f64, usize) {
         let random = &mut StdRng::seed_from_u64(1);
         let (mut written, mut ms, mut drafts) = (0, 0.0, 0);
@@ -75,11 +75,11 @@ impl Pair {
             let hits =
                 (0..plan.length).take_while(|&depth| random.random::<f64>() < (self.acceptance)(depth));
             let accepted = hits.count();
-            let reading = if plan.length > 0 { behind as f64 * self.token_ms * READING } else { 0.0 };
+            let prefill_ms = if plan.length > 0 { behind as f64 * self.token_ms * PREFILL_COST } else { 0.0 };
             let times = Times {
-                draft_ms: (plan.length as f64 * self.token_ms + reading) as f32,
-                verify_ms: ((self.verify)(plan.length + 1) * if plan.length > 0 { pollution } else { 1.0 })
-                    as f32,
+                draft_ms: (plan.length as f64 * self.token_ms + prefill_ms) as f32,
+                verify_ms: ((self.verify)(plan.length + 1)
+                    * if plan.length > 0 { eviction_cost } else { 1.0 }) as f32,
                 ..Times::default()
             };
             let (round, guesses) = round(&plan, accepted, times);
@@ -93,8 +93,8 @@ impl Pair {
     }
 }
 
-fn unpolluted(draft: Costs) -> DraftCosts {
-    DraftCosts { draft, pollution: 1.0 }
+fn no_eviction(draft: Costs) -> DraftCosts {
+    DraftCosts { draft, eviction_cost: 1.0 }
 }
 
 fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Guesses) {
@@ -153,7 +153,7 @@ fn chains() -> Speculation {
 }
 
 #[test]
-fn what_is_chosen_is_within_five_percent_of_the_best_length() {
+fn the_chosen_length_is_within_five_percent_of_the_best() {
     let verify: fn(usize) -> f64 = |rows| 10.0 * (1.0 + 0.03 * (rows - 1) as f64);
     let pairs = [
         Pair { verify, token_ms: 0.8, acceptance: |_| 0.8 },
@@ -179,21 +179,21 @@ fn a_draft_that_is_never_right_costs_less_than_two_percent() {
 }
 
 #[test]
-fn a_draft_that_slows_the_next_pass_is_not_made_where_that_takes_all_it_gains() {
+fn no_draft_is_made_if_its_eviction_cost_exceeds_its_gain() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.5, acceptance: |_| 0.18 };
     let mut governor = pair.governor();
     pair.run(&mut governor, &chains(), 500);
     assert!(governor.plan(MODEL, &chains(), room(100), 0).length > 0, "it pays where nothing is slower");
     let mut governor = pair.governor();
-    pair.run_polluted(&mut governor, &chains(), 1000, 1.2);
-    let (rate, drafts) = pair.run_polluted(&mut governor, &chains(), 2000, 1.2);
+    pair.run_with_eviction(&mut governor, &chains(), 1000, 1.2);
+    let (rate, drafts) = pair.run_with_eviction(&mut governor, &chains(), 2000, 1.2);
     assert!(rate > 0.98 * pair.rate(0) && drafts < 100, "{rate} of {}, {drafts} drafts", pair.rate(0));
     // The computer also becomes slower while everything is drafted.
     let good = Pair { acceptance: |_| 0.8, ..pair };
     let slower = Pair { verify: |rows| 2.0 * (10.0 + 0.3 * rows as f64), ..good };
     let mut governor = good.governor();
-    good.run_polluted(&mut governor, &chains(), 1000, 1.2);
-    slower.run_polluted(&mut governor, &chains(), 1000, 1.2);
+    good.run_with_eviction(&mut governor, &chains(), 1000, 1.2);
+    slower.run_with_eviction(&mut governor, &chains(), 1000, 1.2);
     let plain = governor.plain_rate() / slower.rate(0);
     assert!((0.95..1.05).contains(&plain), "plain decoding is known: {plain}");
 }
@@ -235,7 +235,7 @@ fn an_unsure_draft_becomes_a_tree_where_rows_cost_next_to_nothing() {
 }
 
 #[test]
-fn no_more_is_planned_than_there_is_room_for() {
+fn plans_never_exceed_the_room() {
     let pair = Pair { verify: |_| 10.0, token_ms: 0.01, acceptance: |_| 0.99 };
     let governor = pair.governor();
     for tokens in 0..6 {
@@ -247,7 +247,7 @@ fn no_more_is_planned_than_there_is_room_for() {
 }
 
 #[test]
-fn the_curve_of_a_decision_has_its_choice_on_top() {
+fn the_chosen_length_is_the_maximum_of_its_speed_curve() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 0.5, acceptance: |_| 0.8 };
     let mut governor = pair.governor();
     let plan = governor.plan(MODEL, &chains(), room(100), 0);
@@ -266,7 +266,7 @@ fn the_curve_of_a_decision_has_its_choice_on_top() {
 }
 
 #[test]
-fn certain_guesses_are_taken_as_far_as_they_pay() {
+fn certain_guesses_are_verified_as_far_as_they_pay() {
     let pair = Pair { verify: |rows| 5.0 + 5.0 * rows as f64, token_ms: 0.0, acceptance: |_| 0.5 };
     let governor = pair.governor();
     let guess = |confidence| Guess {
@@ -292,30 +292,30 @@ fn a_computer_that_has_become_slower_is_noticed_within_a_few_rounds() {
     then.run(&mut governor, &chains(), 1000);
     // Drafting has become too expensive to pay.
     let now = Pair { token_ms: 14.0, ..then };
-    let mut recalled = Governor::recalling(&governor.knowledge(), &ROSTER).unwrap();
-    assert!(recalled.plan(MODEL, &chains(), room(100), 0).length > 0);
-    now.run(&mut recalled, &chains(), 30);
-    let (rate, _) = now.run(&mut recalled, &chains(), 300);
+    let mut restored = Governor::restored(&governor.saved_stats(), &ROSTER).unwrap();
+    assert!(restored.plan(MODEL, &chains(), room(100), 0).length > 0);
+    now.run(&mut restored, &chains(), 30);
+    let (rate, _) = now.run(&mut restored, &chains(), 300);
     assert!(rate > 0.95 * now.best(), "{rate} of {}", now.best());
 }
 
 #[test]
-fn costs_of_another_computer_do_not_hold_and_are_measured_anew() {
+fn costs_of_another_computer_do_not_match_and_are_measured_again() {
     let here = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.7 };
-    let mut governor = Governor::recalling(&here.governor().knowledge(), &ROSTER).unwrap();
+    let mut governor = Governor::restored(&here.governor().saved_stats(), &ROSTER).unwrap();
     let glance = |pair: &Pair| [1, 5].map(|rows| (rows, (pair.verify)(rows)));
-    assert!(governor.holds(&glance(&here)));
+    assert!(governor.matches_costs(&glance(&here)));
     let there = Pair { verify: |rows| 4.0 + 6.0 * rows as f64, token_ms: 9.0, ..here };
-    assert!(!governor.holds(&glance(&there)), "a row costs the same, five do not");
+    assert!(!governor.matches_costs(&glance(&there)), "a row costs the same, five do not");
     governor.texts[0].records[0].acceptance.learn(0, true);
-    let lessons = governor.texts.clone();
-    governor.cost(there.governor());
-    assert!(governor.holds(&glance(&there)));
-    assert_eq!(governor.texts, lessons, "what texts taught is true everywhere");
+    let stats = governor.texts.clone();
+    governor.replace_costs(there.governor());
+    assert!(governor.matches_costs(&glance(&there)));
+    assert_eq!(governor.texts, stats, "what texts taught is true everywhere");
 }
 
 #[test]
-fn a_draft_that_has_much_to_read_is_used_once_the_text_is_long_enough_to_pay_for_it() {
+fn a_long_prefill_is_done_once_the_text_is_long_enough_to_pay_for_it() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.8 };
     let mut governor = pair.governor();
     assert!(governor.plan(MODEL, &chains(), room(1000), 10).length > 0);
@@ -329,7 +329,7 @@ fn a_draft_that_has_much_to_read_is_used_once_the_text_is_long_enough_to_pay_for
 }
 
 #[test]
-fn a_long_draft_that_gains_little_is_not_made_where_short_rounds_usually_gain_more() {
+fn a_long_draft_with_little_gain_gives_way_to_short_rounds_that_gain_more() {
     let pair = Pair { verify: |rows| 40.0 + 8.0 * rows as f64, token_ms: 18.0, acceptance: |_| 0.85 };
     let mut governor = pair.governor();
     (0..200).for_each(|case| governor.texts[0].records[0].acceptance.learn(case % 3, case % 20 < 17));
@@ -348,7 +348,7 @@ fn a_long_draft_that_gains_little_is_not_made_where_short_rounds_usually_gain_mo
 }
 
 #[test]
-fn a_draft_is_not_made_to_read_where_others_see_to_most() {
+fn a_draft_is_not_prefilled_where_other_drafters_write_most_tokens() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 4.0, acceptance: |_| 0.7 };
     let mut governor = pair.governor();
     assert!(governor.plan(MODEL, &chains(), room(1000), 100).length > 0);
@@ -363,7 +363,7 @@ fn a_draft_is_not_made_to_read_where_others_see_to_most() {
 }
 
 #[test]
-fn certain_guesses_go_on_behind_a_chain_as_far_as_verifying_them_pays() {
+fn certain_guesses_extend_a_chain_as_far_as_verifying_pays() {
     let guess = |drafter, confidence| Guess {
         token: 0,
         parent: None,
@@ -412,11 +412,11 @@ fn run_two(governor: &mut Governor, pairs: &[Pair; 2], tokens: usize) -> (f64, [
 }
 
 #[test]
-fn of_two_that_draft_the_better_one_does_and_when_that_changes_the_other() {
+fn the_better_of_two_drafters_drafts_even_after_a_change() {
     let verify: fn(usize) -> f64 = |rows| 10.0 + 0.3 * rows as f64;
     let good = || Pair { verify, token_ms: 0.8, acceptance: |_| 0.85 };
     let poor = || Pair { verify, token_ms: 0.8, acceptance: |_| 0.4 };
-    let costs = || Some(unpolluted(Costs::measured(&[1, 2].map(|length| (length, 0.8 * length as f64)))));
+    let costs = || Some(no_eviction(Costs::measured(&[1, 2].map(|length| (length, 0.8 * length as f64)))));
     let points = [1, 9, 17].map(|rows| (rows, verify(rows)));
     let drafters = vec![(DrafterKind::Model, costs()), (DrafterKind::Model, costs())];
     let mut governor = Governor::new(Costs::measured(&points), drafters);
@@ -431,15 +431,15 @@ fn of_two_that_draft_the_better_one_does_and_when_that_changes_the_other() {
 
 /// Plans chains for a drafter of blocks of eight in `draft_ms` of the requested length; returns the
 /// length mostly requested in the end.
-fn usual_length(draft_ms: fn(usize) -> f64) -> usize {
+fn governed_length(draft_ms: fn(usize) -> f64) -> usize {
     let draft = Costs::measured(&[1, 4, 8].map(|length| (length, draft_ms(length))));
     let mut governor = Governor::new(
         Costs::measured(&[(1, 20.0), (9, 20.0)]),
-        vec![(DrafterKind::Head, Some(unpolluted(draft)))],
+        vec![(DrafterKind::Head, Some(no_eviction(draft)))],
     );
-    governor.drafts_at_once(0, 8);
+    governor.set_block_length(0, 8);
     let random = &mut StdRng::seed_from_u64(1);
-    let mut asked = [0u16; MAX_ROWS];
+    let mut requested = [0u16; MAX_ROWS];
     for turn in 0..600 {
         let plan = governor.plan(0, &chains(), room(1000), 0);
         governor.commit(&plan);
@@ -449,26 +449,26 @@ fn usual_length(draft_ms: fn(usize) -> f64) -> usize {
         let times = Times { draft_ms: draft_ms as f32, verify_ms: 20.0, ..Times::default() };
         let (round, guesses) = round(&plan, accepted, times);
         governor.learn(&round, &guesses, &by(0, &guesses), 0);
-        asked[length] += u16::from(turn >= 300);
+        requested[length] += u16::from(turn >= 300);
     }
-    highest(&asked.map(f64::from))
+    highest(&requested.map(f64::from))
 }
 
 #[test]
-fn a_block_that_costs_the_same_at_any_length_is_drafted_whole_and_one_that_does_not_is_not() {
-    assert_eq!(usual_length(|_| 5.0), 8);
-    let by_token = usual_length(|length| 5.0 * length as f64);
+fn only_a_block_of_constant_cost_is_drafted_at_full_length() {
+    assert_eq!(governed_length(|_| 5.0), 8);
+    let by_token = governed_length(|length| 5.0 * length as f64);
     assert!((3..=5).contains(&by_token), "{by_token}");
 }
 
 #[test]
-fn a_draft_at_once_that_ended_early_has_cost_what_was_asked_for() {
+fn a_one_pass_draft_that_ends_early_costs_the_requested_length() {
     let draft = Costs::measured(&[(1, 4.0), (8, 4.0)]);
     let mut governor = Governor::new(
         Costs::measured(&[(1, 20.0), (9, 20.0)]),
-        vec![(DrafterKind::Head, Some(unpolluted(draft)))],
+        vec![(DrafterKind::Head, Some(no_eviction(draft)))],
     );
-    governor.drafts_at_once(0, 8);
+    governor.set_block_length(0, 8);
     let fixed = Speculation::fixed(16);
     for _ in 0..100 {
         let plan = governor.plan(0, &fixed, room(1000), 0);

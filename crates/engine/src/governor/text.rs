@@ -41,12 +41,12 @@ fn is_code(text: &str) -> bool {
 
 /// Acceptance statistics of one drafter.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Record {
+pub(super) struct DrafterStats {
     pub acceptance: Acceptance,
     pub calibration: Calibration,
 }
 
-impl Record {
+impl DrafterStats {
     /// Returns true if the counts are possible.
     pub fn is_sound(&self) -> bool {
         self.acceptance.is_sound() && self.calibration.is_sound()
@@ -55,7 +55,7 @@ impl Record {
 
 /// Speed of rounds without a paid drafter: their tokens, and their time in plain rounds, decayed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Alone {
+pub(super) struct UnpaidSpeed {
     tokens: f32,
     rounds: f32,
 }
@@ -67,7 +67,7 @@ const CARRIED: f32 = 16.0;
 /// Plain rounds in the prior.
 const PLAIN: f32 = 4.0;
 
-impl Alone {
+impl UnpaidSpeed {
     /// Returns true if the counts are possible.
     pub fn is_sound(self) -> bool {
         [self.tokens, self.rounds].iter().all(|&number| (0.0..1e6).contains(&number))
@@ -92,16 +92,16 @@ impl Alone {
 
 /// Statistics of one kind of text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Lessons {
+pub(super) struct TextStats {
     /// Statistics by drafter index.
-    pub records: Vec<Record>,
-    pub alone: Alone,
+    pub records: Vec<DrafterStats>,
+    pub unpaid: UnpaidSpeed,
 }
 
-impl Lessons {
+impl TextStats {
     /// Empty statistics of `drafters` drafters.
     pub fn new(drafters: usize) -> Self {
-        Self { records: vec![Record::default(); drafters], alone: Alone::default() }
+        Self { records: vec![DrafterStats::default(); drafters], unpaid: UnpaidSpeed::default() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -111,7 +111,7 @@ impl Lessons {
     /// Starts another text.
     pub fn begin_text(&mut self) {
         self.records.iter_mut().for_each(|record| record.acceptance.begin_text());
-        self.alone.fade();
+        self.unpaid.fade();
     }
 
     /// Reduces the weight of statistics from another run of the program or another kind of text.
@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn code_is_told_from_prose() {
+    fn code_is_distinguished_from_prose() {
         let code = ["fn main() {\n    run();\n}", "Complete this:\n```python\nx = 1\n```", "a\n\tb\n\tc"];
         let prose =
             ["Tell me a story about a fox.", "Why (or why not)?\n\nSay it in one line.\nOr two.\n", ""];
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_places_of_their_own() {
+    fn kinds_of_text_have_different_indices() {
         let drawn = Sampling::default();
         let kinds = ["x", "```"].map(|end| [&Sampling::greedy(), &drawn].map(|by| TextKind::of(end, by)));
         let mut places: Vec<_> = kinds.iter().flatten().map(|kind| kind.index()).collect();
@@ -144,10 +144,10 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_without_the_model_is_plain_until_it_is_known() {
-        let mut alone = Alone::default();
-        assert!((alone.tokens() - 1.0).abs() < 1e-6);
-        (0..60).for_each(|_| alone.learn(3, 1.5));
-        assert!((alone.tokens() - 2.0).abs() < 0.15, "{}", alone.tokens());
+    fn the_speed_without_paid_drafters_is_plain_until_it_is_measured() {
+        let mut unpaid = UnpaidSpeed::default();
+        assert!((unpaid.tokens() - 1.0).abs() < 1e-6);
+        (0..60).for_each(|_| unpaid.learn(3, 1.5));
+        assert!((unpaid.tokens() - 2.0).abs() < 0.15, "{}", unpaid.tokens());
     }
 }

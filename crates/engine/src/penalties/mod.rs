@@ -93,20 +93,20 @@ impl Penalties {
         (self.read, self.mark) = (context.len(), context.mark());
     }
 
-    /// Penalties at `place`. Its text must begin with the one that was [followed](Self::follow);
+    /// Penalties at `after`. Its text must begin with the one that was [followed](Self::follow);
     /// further tokens are searched one by one.
-    pub fn at<'a>(&self, place: impl Into<After<'a>>) -> PenaltyList {
-        let place = place.into();
+    pub fn at<'a>(&self, after: impl Into<After<'a>>) -> PenaltyList {
+        let after = after.into();
         let mut list: PenaltyList = Vec::new();
         if let Some(window) = &self.window {
-            let tokens = window.tokens(place, self.read).into_iter();
+            let tokens = window.tokens(after, self.read).into_iter();
             let tokens = tokens.filter(|&token| !self.tokens.is_exempt(token));
             list.extend(tokens.map(|token| Penalty { token, factor: self.repetition, less: 0.0 }));
         }
-        for (token, less) in self.dry(place) {
+        for (token, less) in self.dry(after) {
             match list.binary_search_by_key(&token, |penalty| penalty.token) {
                 Ok(found) => list[found].less = less,
-                Err(place) => list.insert(place, Penalty { token, factor: 1.0, less }),
+                Err(index) => list.insert(index, Penalty { token, factor: 1.0, less }),
             }
         }
         list
@@ -130,9 +130,9 @@ impl Penalties {
     }
 
     /// Tokens that would continue a repeated sequence, and their DRY penalties.
-    pub fn dry<'a>(&self, place: impl Into<After<'a>>) -> Vec<(TokenId, f32)> {
+    pub fn dry<'a>(&self, after: impl Into<After<'a>>) -> Vec<(TokenId, f32)> {
         let Some(repeats) = &self.repeats else { return Vec::new() };
-        let mut found = repeats.at(place.into(), self.read, &self.tokens);
+        let mut found = repeats.at(after.into(), self.read, &self.tokens);
         found.retain(|&(token, _)| !self.tokens.is_exempt(token) && !self.tokens.is_breaker(token));
         found
     }
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repetition_penalty_looks_at_the_last_tokens_and_leaves_markers_alone() {
+    fn the_repetition_penalty_covers_the_last_tokens_except_markers() {
         let tokens = Arc::new(PenaltyTokens::of_ids(&[9], &[]));
         let sampling = Sampling { repetition_penalty: 1.5, repeat_last_n: 3, ..Sampling::greedy() };
         let of = |text: &[TokenId]| -> Vec<TokenId> {
@@ -210,7 +210,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_followed_is_what_a_search_of_all_of_it_finds(
+        fn incremental_penalties_equal_those_of_a_full_search(
             steps in prop::collection::vec((prop::collection::vec(0u32..3, 0..12), 0usize..4), 1..12),
             guesses in prop::collection::vec(0u32..3, 0..6),
             allowed in 1u32..6,
@@ -224,10 +224,10 @@ mod tests {
                 context.truncate(context.len().saturating_sub(cut).max(1));
                 context.extend(tokens);
                 penalties.follow(&context);
-                let place = After { text: &context, guesses: &guesses };
+                let after = After { text: &context, guesses: &guesses };
                 let whole = [&context[..], &guesses[..]].concat();
-                prop_assert_eq!(&penalties.at(place), &Penalties::new(&sampling).at(&whole));
-                let found = penalties.dry(place);
+                prop_assert_eq!(&penalties.at(after), &Penalties::new(&sampling).at(&whole));
+                let found = penalties.dry(after);
                 let expected = by_definition(&whole, &sampling);
                 prop_assert_eq!(found.len(), expected.len(), "{:?}, {:?}", &found, &expected);
                 for (found, expected) in found.iter().zip(&expected) {

@@ -140,7 +140,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_row_with_penalties_answers_as_a_copy_with_other_numbers(
+        fn a_row_with_penalties_equals_a_modified_copy(
             logits in prop::collection::vec((-20i32..20).prop_map(|n| n as f32 / 2.0), 1..300),
             penalties in prop::collection::btree_map(0u32..320, (0.5f32..2.0, 0f32..30.0), 0..40),
             count in 1usize..8,

@@ -3,7 +3,7 @@
 //! loses multiplier x base^(n - allowed) from its logit, from n = allowed on.
 //!
 //! Occurrences are found by the last few tokens, so that text with little repetition costs almost
-//! nothing. Of equal ones, the last [`MAX_PLACES`] count.
+//! nothing. Of equal ones, the last [`MAX_OCCURRENCES`] count.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -15,7 +15,7 @@ use super::tokens::PenaltyTokens;
 use crate::context::After;
 
 /// Maximum number of occurrences that are compared for one position.
-const MAX_PLACES: usize = 256;
+const MAX_OCCURRENCES: usize = 256;
 
 /// Number of tokens by which occurrences are found.
 const KEY: usize = 4;
@@ -68,30 +68,30 @@ impl Repeats {
 
     /// Adds the position after `text`; all earlier positions were added.
     pub fn push(&mut self, text: &[TokenId]) {
-        let place = text.len() as u32;
+        let position = text.len() as u32;
         let before = text.len().checked_sub(self.key_length()).and_then(|start| {
             let key = key(text[start..].iter().copied());
-            self.last.insert(key, place)
+            self.last.insert(key, position)
         });
         self.before.push(before.unwrap_or(NONE));
     }
 
-    /// Tokens that would continue a repeated sequence at `place`, ascending, and their penalties.
+    /// Tokens that would continue a repeated sequence at `after`, ascending, and their penalties.
     /// The first `read` positions of the text were added.
-    pub fn at(&self, place: After<'_>, read: usize, tokens: &PenaltyTokens) -> Vec<(TokenId, f32)> {
-        let end = place.position();
+    pub fn at(&self, after: After<'_>, read: usize, tokens: &PenaltyTokens) -> Vec<(TokenId, f32)> {
+        let end = after.position();
         let start = end.saturating_sub(self.reach);
         if end - start < self.allowed {
             return Vec::new();
         }
-        let text = Whole(place);
-        let mut places = self.places(&text, read, start).peekable();
-        if places.peek().is_none() {
+        let text = Whole(after);
+        let mut occurrences = self.occurrences(&text, read, start).peekable();
+        if occurrences.peek().is_none() {
             return Vec::new();
         }
         let most = self.since_breaker(&text, start, tokens);
         let mut found: Vec<(TokenId, usize)> = Vec::new();
-        for other in places.take(MAX_PLACES) {
+        for other in occurrences.take(MAX_OCCURRENCES) {
             let most = most.min(other - start);
             let same = |&back: &usize| text.at(other - back) == text.at(end - back);
             let length = (1..=most).take_while(same).count();
@@ -111,7 +111,7 @@ impl Repeats {
 
     /// Positions before the end with the same last tokens before them, latest first, from `start`
     /// on.
-    fn places<'a>(
+    fn occurrences<'a>(
         &'a self,
         text: &'a Whole<'a>,
         read: usize,
@@ -120,17 +120,18 @@ impl Repeats {
         let (end, length) = (text.0.position(), self.key_length());
         let first = start + length;
         let read = read.min(self.before.len()).min(text.0.text.len());
-        let same = move |place: &usize| (1..=length).all(|back| text.at(place - back) == text.at(end - back));
+        let same =
+            move |position: &usize| (1..=length).all(|back| text.at(position - back) == text.at(end - back));
         let beyond = (first.max(read + 1)..end).rev().filter(same);
-        let wanted = key((end - length..end).map(|place| text.at(place)));
+        let wanted = key((end - length..end).map(|position| text.at(position)));
         let mut walk = self.last.get(&wanted).copied();
         let known = std::iter::from_fn(move || {
-            let place = walk.filter(|&place| place as usize >= first)?;
-            walk = Some(self.before[place as usize - 1]).filter(|&before| before != NONE);
-            Some(place as usize)
+            let position = walk.filter(|&position| position as usize >= first)?;
+            walk = Some(self.before[position as usize - 1]).filter(|&before| before != NONE);
+            Some(position as usize)
         });
         // The position itself is skipped, and others with the same hash may have other tokens.
-        beyond.chain(known.filter(move |&place| place < end).filter(same))
+        beyond.chain(known.filter(move |&position| position < end).filter(same))
     }
 
     /// Number of tokens since the last sequence breaker, as far as it makes a difference.
@@ -149,9 +150,9 @@ impl Repeats {
 struct Whole<'a>(After<'a>);
 
 impl Whole<'_> {
-    fn at(&self, place: usize) -> TokenId {
+    fn at(&self, position: usize) -> TokenId {
         let After { text, guesses } = self.0;
-        if place < text.len() { text[place] } else { guesses[place - text.len()] }
+        if position < text.len() { text[position] } else { guesses[position - text.len()] }
     }
 }
 

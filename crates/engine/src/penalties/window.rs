@@ -30,8 +30,8 @@ impl Window {
     pub fn push(&mut self, text: &[TokenId]) {
         let [.., token] = *text else { return };
         *self.counts.entry(token).or_insert(0) += 1;
-        if let Err(place) = self.distinct.binary_search(&token) {
-            self.distinct.insert(place, token);
+        if let Err(index) = self.distinct.binary_search(&token) {
+            self.distinct.insert(index, token);
         }
         if text.len() > self.reach {
             let left = text[text.len() - 1 - self.reach];
@@ -39,19 +39,19 @@ impl Window {
             *count -= 1;
             if *count == 0 {
                 self.counts.remove(&left);
-                if let Ok(place) = self.distinct.binary_search(&left) {
-                    self.distinct.remove(place);
+                if let Ok(index) = self.distinct.binary_search(&left) {
+                    self.distinct.remove(index);
                 }
             }
         }
     }
 
-    /// Distinct tokens of the window that ends at `place`, ascending; the first `read` tokens of
+    /// Distinct tokens of the window that ends at `after`, ascending; the first `read` tokens of
     /// the text were added.
-    pub fn tokens(&self, place: After<'_>, read: usize) -> Vec<TokenId> {
-        let read = read.min(place.text.len());
-        let new = place.text[read..].iter().chain(place.guesses);
-        let start = place.position().saturating_sub(self.reach);
+    pub fn tokens(&self, after: After<'_>, read: usize) -> Vec<TokenId> {
+        let read = read.min(after.text.len());
+        let new = after.text[read..].iter().chain(after.guesses);
+        let start = after.position().saturating_sub(self.reach);
         if start >= read {
             let mut last: Vec<TokenId> = new.skip(start - read).copied().collect();
             last.sort_unstable();
@@ -59,18 +59,18 @@ impl Window {
             return last;
         }
         let mut distinct = self.distinct.clone();
-        let gone = &place.text[read.saturating_sub(self.reach)..start];
+        let gone = &after.text[read.saturating_sub(self.reach)..start];
         for (index, token) in gone.iter().enumerate() {
             let times = gone[..=index].iter().filter(|other| *other == token).count();
             if self.counts.get(token).is_some_and(|&count| count as usize == times)
-                && let Ok(place) = distinct.binary_search(token)
+                && let Ok(index) = distinct.binary_search(token)
             {
-                distinct.remove(place);
+                distinct.remove(index);
             }
         }
         for &token in new {
-            if let Err(place) = distinct.binary_search(&token) {
-                distinct.insert(place, token);
+            if let Err(index) = distinct.binary_search(&token) {
+                distinct.insert(index, token);
             }
         }
         distinct

@@ -28,7 +28,7 @@ pub struct Draft {
     pub(super) device: Option<DraftDevice>,
     pub(super) pair: Pair,
     /// True once saved statistics were restored; new ones are then saved.
-    pub(super) remembered: bool,
+    pub(super) saves_stats: bool,
 }
 
 /// Chosen device of a draft model (`None` for the target's), and the one in use.

@@ -91,9 +91,9 @@ fn undisturbed() -> Vec<TokenId> {
 }
 
 #[test]
-fn a_reply_whose_gpu_is_lost_or_hangs_goes_on_on_the_cpu() {
+fn a_reply_continues_on_the_cpu_when_its_gpu_is_lost_or_hangs() {
     let expected = undisturbed();
-    let hang = |device: &GpuDevice| device.bound(|bounds| bounds.patience = Duration::ZERO);
+    let hang = |device: &GpuDevice| device.bound(|bounds| bounds.timeout = Duration::ZERO);
     for (found, words) in [
         (interrupted(&FirstGpu::open(), GpuDevice::lose), "the computation failed: "),
         (
@@ -113,7 +113,7 @@ fn a_reply_whose_gpu_is_lost_or_hangs_goes_on_on_the_cpu() {
 }
 
 #[test]
-fn a_target_that_is_larger_than_the_gpus_memory_runs_on_the_cpu() {
+fn a_target_larger_than_gpu_memory_runs_on_the_cpu() {
     let gpu = FirstGpu::open();
     gpu.device.bound(|bounds| bounds.free_memory = || 256 << 20);
     let mut session = load(&host(gpu.clone(), None));
@@ -127,7 +127,7 @@ fn a_target_that_is_larger_than_the_gpus_memory_runs_on_the_cpu() {
 
 /// The starter's context is longer than a page of the cache, which the prompt fills here.
 #[test]
-fn a_cache_that_cannot_grow_ends_the_reply_and_the_target_stays_with_a_shorter_context_or_goes() {
+fn a_cache_that_cannot_grow_ends_the_reply_and_then_the_context_is_shortened_or_the_model_moves_to_the_cpu() {
     let gpu = FirstGpu::open();
     let mut session = load(&host(gpu.clone(), None));
     let prompt: Vec<TokenId> = (0..250).map(|i| 3 + i * 761 % 4000).collect();

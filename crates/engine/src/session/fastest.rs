@@ -84,7 +84,7 @@ fn times(
     devices.extend(source.eight_bits().then(|| "eight bits".to_owned()));
     let pair = Pair { models: vec![source.path().to_owned()], devices };
     let learning = host.learning.as_ref();
-    if let Some(known) = learning.and_then(|learning| learning.recall_times(&pair)) {
+    if let Some(known) = learning.and_then(|learning| learning.load_times(&pair)) {
         return Ok(Some((known, None)));
     }
     let opened = host.hardware.open(&gpu.choice);
@@ -97,7 +97,7 @@ fn times(
         return Ok(None);
     };
     tracing::info!("{}: {times:?}", gpu.name);
-    if let Some(Err(error)) = learning.map(|learning| learning.keep_times(&pair, &times)) {
+    if let Some(Err(error)) = learning.map(|learning| learning.save_times(&pair, &times)) {
         tracing::warn!("how fast the GPU is is not kept: {error}");
     }
     Ok(Some((times, Some(opened))))
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sentence_says_what_was_measured_and_what_follows() {
+    fn the_sentence_states_the_measurement_and_the_choice() {
         let sentence =
             |gpu_ms, cpu_ms, role| TokenTimes { gpu_ms, cpu_ms }.sentence(role, "Vulkan, Intel UHD");
         assert_eq!(

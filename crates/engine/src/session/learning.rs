@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::governor::Knowledge;
+use crate::governor::GovernorStats;
 
 /// Key of saved statistics: models that work together, and their devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -26,20 +26,20 @@ pub struct TokenTimes {
 /// Saves and restores statistics.
 pub trait Learning: Send + Sync {
     /// Statistics of `pair`; `None` if there are none that can be read.
-    fn recall(&self, pair: &Pair) -> Option<Knowledge>;
+    fn load(&self, pair: &Pair) -> Option<GovernorStats>;
 
-    /// Saves `knowledge`, replacing earlier statistics.
+    /// Saves `stats`, replacing earlier statistics.
     ///
     /// # Errors
     /// The reason why saving failed.
-    fn keep(&self, pair: &Pair, knowledge: &Knowledge) -> Result<(), Box<dyn std::error::Error>>;
+    fn save(&self, pair: &Pair, stats: &GovernorStats) -> Result<(), Box<dyn std::error::Error>>;
 
     /// Measured times of the one model of `pair`.
-    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes>;
+    fn load_times(&self, pair: &Pair) -> Option<TokenTimes>;
 
     /// Saves `times`, replacing earlier ones.
     ///
     /// # Errors
     /// The reason why saving failed.
-    fn keep_times(&self, pair: &Pair, times: &TokenTimes) -> Result<(), Box<dyn std::error::Error>>;
+    fn save_times(&self, pair: &Pair, times: &TokenTimes) -> Result<(), Box<dyn std::error::Error>>;
 }

@@ -312,23 +312,23 @@ impl Session {
     /// # Errors
     /// When the target fails.
     pub fn prepare(&mut self) -> Result<()> {
-        let Draft { drafters, pair, remembered, .. } = &mut self.draft;
-        *remembered = true;
+        let Draft { drafters, pair, saves_stats, .. } = &mut self.draft;
+        *saves_stats = true;
         if drafters.is_empty() || drafters.governor().is_some() {
             return Ok(());
         }
-        let known = self.host.learning.as_ref().and_then(|learning| learning.recall(pair));
-        drafters.recall(known.as_ref());
+        let known = self.host.learning.as_ref().and_then(|learning| learning.load(pair));
+        drafters.restore(known.as_ref());
         self.decoder.measure(drafters)
     }
 
     /// Saves the drafters' statistics, if [`Self::prepare`] was called for them.
-    pub fn keep_learned(&self) {
-        let Draft { drafters, pair, remembered, .. } = &self.draft;
-        let learning = self.host.learning.as_ref().filter(|_| *remembered);
-        if let Some((learning, knowledge)) = learning.zip(drafters.knowledge()) {
+    pub fn save_stats(&self) {
+        let Draft { drafters, pair, saves_stats, .. } = &self.draft;
+        let learning = self.host.learning.as_ref().filter(|_| *saves_stats);
+        if let Some((learning, stats)) = learning.zip(drafters.saved_stats()) {
             // A failure is only logged.
-            if let Err(error) = learning.keep(pair, &knowledge) {
+            if let Err(error) = learning.save(pair, &stats) {
                 tracing::warn!("what was learned about the models is not kept: {error}");
             }
         }

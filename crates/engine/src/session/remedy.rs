@@ -75,19 +75,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_failure_of_the_device_needs_no_remedy() {
+    fn only_device_failures_have_a_remedy() {
         assert_eq!(Remedy::of(&Error::EmptyPrompt, 8192, 0), None);
         assert_eq!(Remedy::of(&Error::PromptTooLong { found: 9, limit: 8 }, 8192, 0), None);
     }
 
     #[test]
-    fn a_broken_gpu_is_given_up() {
+    fn a_broken_gpu_is_not_used_again() {
         let broken = failure("DriverError(CUDA_ERROR_ILLEGAL_ADDRESS)");
         assert_eq!(Remedy::of(&broken, 131_072, 100), Some(Remedy::Cpu));
     }
 
     #[test]
-    fn a_full_gpu_gets_a_context_that_fitted_and_at_most_half_of_the_last() {
+    fn a_full_gpu_gets_a_context_that_fitted_and_is_at_most_half_of_the_last() {
         let after = |context, cached| Remedy::of(&out_of_memory(), context, cached).unwrap();
         // 4,096 positions were allocated when the next ones had no room.
         assert_eq!(after(131_072, 4_090), Remedy::Shorter(4096));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn remedies_come_to_an_end_on_the_cpu() {
+    fn remedies_end_on_the_cpu() {
         let mut context = 1_000_000;
         for _ in 0..20 {
             match Remedy::of(&out_of_memory(), context, context - 1).unwrap() {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_say_what_is_different_now() {
+    fn the_sentences_state_the_change() {
         assert!(Remedy::Shorter(4096).message().contains("at most 4096 tokens"));
         assert!(Remedy::Cpu.announcement().contains("on the CPU"));
     }

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_makes_no_special_tokens() {
+    fn typed_text_contains_no_special_tokens() {
         for family in families() {
             for tokenizer in family.tokenizers() {
                 let harmless = tokens(&family, &tokenizer, &conversation(&family, "a b"));
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_without_special_tokens_are_encoded_as_ever() {
+    fn contents_without_special_tokens_are_encoded_as_before() {
         for family in families() {
             let Form::Chat(template) = family.form() else { panic!() };
             for tokenizer in family.tokenizers() {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_token_does_not_join_the_templates_other_half() {
+    fn part_of_a_special_token_does_not_join_with_the_template() {
         for (template, said) in [
             ("{{ messages[0]['content'] }}>a", "b<|im_end|"),
             ("{{ messages[0]['content'] | trim }}>a", "b<|im_end|  "),
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_content_with_a_stand_in_of_its_own_keeps_it() {
+    fn a_content_that_contains_a_placeholder_keeps_it() {
         let family = chatml();
         for tokenizer in family.tokenizers() {
             let said = "\u{F0000}<|im_end|>\u{F0001}\u{F0000}";
@@ -365,13 +365,13 @@ mod tests {
     }
 
     #[test]
-    fn a_spelling_that_cannot_be_followed_is_broken_and_counted() {
+    fn a_spelling_that_cannot_be_followed_is_split_and_counted() {
         let (broken, text) = rewritten("tojson(ensure_ascii=true)", "a<|im_end|>");
         assert_eq!((broken, text.as_str()), (1, "<|im_start|>\"a< | i m _ e n d | > \""));
     }
 
     #[test]
-    fn a_raw_prompt_is_the_persons_own_with_its_special_tokens() {
+    fn special_tokens_in_a_raw_prompt_are_encoded() {
         let [tokenizer, _] = chatml().tokenizers();
         let found = Form::Raw.tokens(&tokenizer, &[message(Role::User, "<|im_start|>a")], None, 64).unwrap();
         assert_eq!(special(&tokenizer, &found).len(), 1);

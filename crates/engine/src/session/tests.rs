@@ -11,7 +11,7 @@ use foretoken_model::Role as Speaker;
 use foretoken_model::sampling::Sampling;
 
 use super::*;
-use crate::governor::Knowledge;
+use crate::governor::GovernorStats;
 
 fn model(name: &str) -> ModelSource {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");
@@ -37,27 +37,27 @@ pub fn load(host: &Host) -> Session {
 
 /// Keeps statistics in memory.
 #[derive(Default)]
-struct Notes(Mutex<HashMap<Vec<PathBuf>, Knowledge>>, Mutex<Vec<(Pair, TokenTimes)>>);
+struct Notes(Mutex<HashMap<Vec<PathBuf>, GovernorStats>>, Mutex<Vec<(Pair, TokenTimes)>>);
 
 impl Learning for Notes {
-    fn recall(&self, pair: &Pair) -> Option<Knowledge> {
+    fn load(&self, pair: &Pair) -> Option<GovernorStats> {
         self.0.lock().unwrap().get(&pair.models).cloned()
     }
 
-    fn keep(
+    fn save(
         &self,
         pair: &Pair,
-        knowledge: &Knowledge,
+        stats: &GovernorStats,
     ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        self.0.lock().unwrap().insert(pair.models.clone(), knowledge.clone());
+        self.0.lock().unwrap().insert(pair.models.clone(), stats.clone());
         Ok(())
     }
 
-    fn recall_times(&self, pair: &Pair) -> Option<TokenTimes> {
+    fn load_times(&self, pair: &Pair) -> Option<TokenTimes> {
         self.1.lock().unwrap().iter().find(|(known, _)| known == pair).map(|(_, times)| *times)
     }
 
-    fn keep_times(
+    fn save_times(
         &self,
         pair: &Pair,
         times: &TokenTimes,
@@ -110,41 +110,41 @@ fn text(session: &mut Session) -> String {
 }
 
 #[test]
-fn a_reply_is_the_same_whoever_drafts_and_what_was_learned_is_recalled() {
+fn replies_are_equal_with_any_drafter_and_statistics_are_restored() {
     let notes = Arc::new(Notes::default());
     let host = host(Arc::new(ThisComputer), Some(notes.clone()));
     let mut session = load(&host);
     let plain = text(&mut session);
-    session.keep_learned();
+    session.save_stats();
     assert!(notes.0.lock().unwrap().is_empty(), "nobody drafted");
     for source in [DraftSource::WithoutModel, draft()] {
         session.draft = session.open_draft(&source, None).unwrap();
         session.prepare().unwrap();
         assert_eq!(text(&mut session), plain);
-        session.keep_learned();
+        session.save_stats();
     }
     assert_eq!(notes.0.lock().unwrap().len(), 2, "each pair is kept by itself");
 
-    let before = session.draft.drafters.knowledge().unwrap();
+    let before = session.draft.drafters.saved_stats().unwrap();
     let mut session = load(&host);
     session.draft = session.open_draft(&draft(), None).unwrap();
-    let fresh = session.draft.drafters.knowledge();
+    let fresh = session.draft.drafters.saved_stats();
     session.prepare().unwrap();
-    assert!(fresh.is_none() && session.draft.drafters.knowledge().is_some());
+    assert!(fresh.is_none() && session.draft.drafters.saved_stats().is_some());
     assert_eq!(text(&mut session), plain);
     assert!(
-        notes.recall(&Pair { models: session.draft.pair.models.clone(), ..Pair::default() }) == Some(before)
+        notes.load(&Pair { models: session.draft.pair.models.clone(), ..Pair::default() }) == Some(before)
     );
 }
 
 #[test]
-fn what_was_not_asked_for_is_not_kept() {
+fn unrequested_tokens_are_not_kept() {
     let notes = Arc::new(Notes::default());
     let host = host(Arc::new(ThisComputer), Some(notes.clone()));
     let mut session = load(&host);
     session.draft = session.open_draft(&DraftSource::WithoutModel, None).unwrap();
     text(&mut session);
-    session.keep_learned();
+    session.save_stats();
     assert!(notes.0.lock().unwrap().is_empty());
 }
 
@@ -166,7 +166,7 @@ fn models_without_room_on_the_gpu_compute_on_the_cpu_and_say_why() {
 }
 
 #[test]
-fn a_target_is_loaded_again_only_where_another_device_is_meant() {
+fn a_target_is_reloaded_only_for_another_device() {
     let host = host(Arc::new(FullGpu(Mutex::new(1))), None);
     let mut session = load(&host);
     assert!(session.move_target(&DeviceChoice::Cuda).unwrap().is_none(), "it is there already");
@@ -176,7 +176,7 @@ fn a_target_is_loaded_again_only_where_another_device_is_meant() {
 }
 
 #[test]
-fn a_session_goes_on_after_its_gpu_failed() {
+fn a_session_continues_after_its_gpu_failed() {
     let host = host(Arc::new(FullGpu(Mutex::new(2))), None);
     let mut session = load(&host);
     let plain = text(&mut session);
@@ -198,7 +198,7 @@ fn a_session_goes_on_after_its_gpu_failed() {
 }
 
 #[test]
-fn raw_text_is_taken_as_it_is_and_a_conversation_in_the_models_form() {
+fn raw_text_is_encoded_as_it_is_and_a_conversation_by_the_template() {
     let host = host(Arc::new(ThisComputer), None);
     let raw = Session::load(&host, &target(), Form::Raw, DeviceChoice::Cpu).unwrap();
     let chat = load(&host);

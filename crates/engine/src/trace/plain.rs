@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_cost_lies_on_lines_between_what_was_measured_and_is_flat_beyond() {
+    fn the_cost_is_interpolated_between_measurements_and_constant_beyond() {
         let mut costs = PlainCosts::default();
         for position in [99, 100, 101, 299, 300, 301] {
             costs.measure(position, f64::from(position) / 10.0);
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn where_too_few_plain_passes_were_made_the_governors_estimates_count() {
+    fn with_too_few_plain_passes_the_governors_estimates_count() {
         let mut costs = PlainCosts::default();
         assert!(costs.curve().is_none());
         costs.measure(10, 7.0);

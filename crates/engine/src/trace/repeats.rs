@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sequence_that_comes_again_and_again_repeats_from_its_second_time_on() {
+    fn a_repeated_sequence_counts_from_its_second_occurrence() {
         let text = (0..50).chain((0..40).map(|at| 100 + at % 5));
         assert_eq!(start(text), Some(55));
         let whole_sentences = (0..10).chain((0..300).map(|at| 100 + at % 100));
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_says_something_new_does_not_repeat() {
+    fn new_text_is_not_counted_as_repeated() {
         assert_eq!(start(0..500), None);
         assert_eq!(start((0..60).map(|at| at % 30)), None, "a sequence that came twice");
         assert_eq!(start([7; 20]), None, "a short line of dashes");

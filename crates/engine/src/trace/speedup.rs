@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_saved_is_that_of_plain_passes_less_the_time_taken() {
+    fn the_time_saved_is_the_time_of_plain_passes_minus_the_time_taken() {
         let mut made = Made::from(100);
         (0..4).for_each(|_| made.round(10.0, 0, 0));
         (0..5).for_each(|_| made.round(15.0, 2, 2));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_right_after_a_draft_is_no_measure_of_plain_decoding() {
+    fn the_pass_after_a_draft_does_not_measure_plain_decoding() {
         let mut made = Made::from(100);
         for number in 0..20 {
             made.round(15.0, 2, 2);
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn reading_the_prompt_for_a_draft_is_time_that_plain_decoding_does_not_take() {
+    fn the_drafts_prefill_counts_against_the_speedup() {
         let mut made = Made::from(100).expecting(100.0);
         made.round(10.0, 0, 0);
         let pause = 400.0;
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn stretches_in_which_a_reply_repeats_itself_do_not_count() {
+    fn repeated_stretches_do_not_count() {
         let mut made = Made::from(100).expecting(100.0);
         (0..10).for_each(|_| made.round(20.0, 1, 1));
         let before = Speedup::of(&made.rounds).unwrap();
@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_the_values_after_each_round_is_that_of_the_reply() {
+    fn the_last_running_value_is_that_of_the_reply() {
         let mut made = Made::from(100).expecting(80.0);
         for number in 0..200 {
             made.round(if number % 9 < 4 { 10.0 } else { 17.0 }, usize::from(number % 9 >= 4) * 2, 1);

@@ -36,7 +36,7 @@ pub fn candidates() -> Result<Vec<Candidate>, Problem> {
 /// in `/dev`. Looking without one would load all installed drivers, which takes time, and some of
 /// them write to standard error.
 pub fn may_be_here() -> bool {
-    !cfg!(target_os = "linux") || plays_count() || has_node(Path::new("/dev"))
+    !cfg!(target_os = "linux") || accepts_software() || has_node(Path::new("/dev"))
 }
 
 /// Returns whether `dev` contains a driver's file: a DRM render node, NVIDIA's, WSL's, or one of a
@@ -50,13 +50,13 @@ fn has_node(dev: &Path) -> bool {
 }
 
 /// Returns whether software renderers are accepted, as tests do.
-fn plays_count() -> bool {
+fn accepts_software() -> bool {
     std::env::var_os(SOFTWARE).is_some_and(|value| value == "1")
 }
 
 /// All GPUs, at least one.
 fn found() -> Result<Vec<Found>, Problem> {
-    let (found, software) = find(plays_count());
+    let (found, software) = find(accepts_software());
     match (found.is_empty(), software.is_empty()) {
         (false, _) => Ok(found),
         (true, true) => Err(match std::env::var("WGPU_BACKEND") {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gpu_is_worth_looking_for_where_a_driver_has_a_file() {
+    fn a_gpu_is_looked_for_if_a_driver_has_a_device_file() {
         let dev = tempfile::tempdir().unwrap();
         let dri = dev.path().join("dri");
         assert!(!has_node(dev.path()));

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_of_a_device_is_refused_with_those_there_are() {
+    fn unknown_device_names_are_rejected_with_the_valid_ones() {
         for name in ["", "GPU", "abacus", "gpu:", "gpu: ", "gpu:0", "gpu:-1", "gpu:2x", "cpu:1"] {
             assert_eq!(name.parse::<DeviceChoice>(), Err(EXPECTED.to_owned()), "{name}");
         }

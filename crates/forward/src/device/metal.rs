@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gpu_is_called_by_the_chip_it_is_a_part_of() {
+    fn an_apple_gpu_is_named_after_its_chip() {
         assert_eq!(chip("Apple M3 Max\n"), "Apple M3 Max");
         assert_eq!(chip("Intel(R) Core(TM) i7"), "GPU");
         assert_eq!(chip(""), "GPU");

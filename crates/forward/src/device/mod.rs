@@ -179,7 +179,7 @@ fn open_gpu(gpu: Gpu, choice: &DeviceChoice) -> Result<Opened, Problem> {
             Gpu::Any => {
                 let name = if let DeviceChoice::Gpu(name) = choice { name } else { &GpuName::First };
                 let device = any::open(name)?;
-                let label = format!("{}, {}", device.label(), device.promises());
+                let label = format!("{}, {}", device.label(), device.guarantees());
                 return Ok(Opened { gpu: Some(gpu), label, device: Device::Gpu(device), ..Opened::cpu() });
             }
         };
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_is_opened_and_auto_takes_cuda_then_metal() {
+    fn the_chosen_device_is_opened_and_auto_tries_cuda_then_metal() {
         let open = |choice| open_by(&choice, &gpu).gpu;
         assert_eq!(open(DeviceChoice::Auto), Some(Gpu::Cuda));
         assert_eq!(open(DeviceChoice::Cpu), None);
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cpu_takes_the_place_of_what_cannot_be_had_and_says_so() {
+    fn an_unavailable_device_is_replaced_by_the_cpu_with_a_remark() {
         let nothing = Problem::NoGpu(Gpu::Cuda);
         let cuda = opened(DeviceChoice::Cuda, &nothing, None);
         assert_eq!((cuda.gpu, cuda.label.as_str()), (None, cpu_label().as_str()));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_is_silent_about_gpus_that_are_not_there_and_not_about_those_it_cannot_use() {
+    fn auto_remarks_on_unusable_gpus_but_not_on_missing_ones() {
         let absent = Problem::NotBuilt { gpu: Gpu::Metal, seen: false };
         let auto = opened(DeviceChoice::Auto, &Problem::NoGpu(Gpu::Cuda), Some(&absent));
         assert_eq!((auto.gpu, auto.remark), (None, None));
@@ -272,18 +272,18 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_on_the_way_to_a_gpu_is_a_problem_like_others() {
+    fn a_panic_while_opening_a_gpu_becomes_a_problem() {
         let problem = guarded::<()>(Gpu::Cuda, || panic!("no symbol {}", "cuInit")).unwrap_err();
         assert_eq!(problem, Problem::failed(Gpu::Cuda, "no symbol cuInit"));
     }
 
     #[test]
-    fn a_device_that_multiplies_is_taken() {
+    fn a_device_that_multiplies_correctly_is_accepted() {
         try_out(&candle_core::Device::Cpu).unwrap();
     }
 
     #[test]
-    fn whoever_names_no_device_leaves_it_open_whether_a_gpu_is_faster() {
+    fn without_a_chosen_device_it_stays_undecided_whether_a_gpu_is_faster() {
         let absent = Problem::NotBuilt { gpu: Gpu::Metal, seen: false };
         let unused = Problem::NotBuilt { gpu: Gpu::Cuda, seen: true };
         assert!(opened(DeviceChoice::Auto, &absent, Some(&absent)).undecided);
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn in_the_place_of_a_gpu_that_is_gone_one_is_chosen_automatically() {
+    fn a_chosen_gpu_that_is_gone_is_replaced_automatically() {
         let gone = |kind| match kind {
             Gpu::Any => Err(Problem::Gone("Vulkan, AMD Radeon 780M".to_owned())),
             _ => Err(Problem::NotBuilt { gpu: kind, seen: false }),
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_is_in_the_survey_with_a_label_or_a_reason() {
+    fn every_device_is_listed_with_a_label_or_a_reason() {
         let survey = survey();
         let of = |choice| &survey.iter().find(|(found, _)| *found == choice).unwrap().1;
         assert!(of(DeviceChoice::Auto).is_ok());

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_model_or_on_the_cpu_is_an_error() {
+    fn errors_of_the_model_and_errors_on_the_cpu_are_returned() {
         let refused = place::<()>(&gpu(), Role::Draft, |_| Err(Error::Cancelled)).unwrap_err();
         assert!(matches!(refused, Error::Cancelled));
         let refused = place::<()>(&Opened::cpu(), Role::Draft, |_| Err(failing("no memory"))).unwrap_err();

@@ -99,8 +99,8 @@ impl fmt::Display for Problem {
             ),
             Self::SoftwareOnly(programs) => write!(
                 f,
-                "This computer has no GPU, only a program that plays one ({}), which is slower than the CPU. To try it \
-                 nevertheless, set {SOFTWARE}=1.",
+                "This computer has no GPU, only a software renderer ({}), which is slower than the CPU. To use it \
+                 anyway, set {SOFTWARE}=1.",
                 programs.join("; ")
             ),
             Self::NoSuchGpu { wanted, found } => write!(
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_driver_without_a_gpu_and_no_driver_at_all_are_one_thing() {
+    fn a_driver_without_a_gpu_and_a_missing_driver_are_the_same_problem() {
         assert_eq!(Problem::of_driver(34, "stub"), Problem::NoGpu(Gpu::Cuda));
         assert_eq!(Problem::of_driver(100, "no device"), Problem::NoGpu(Gpu::Cuda));
         let other = Problem::of_driver(46, "DriverError(CUDA_ERROR_DEVICE_UNAVAILABLE)");
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_has_to_be_as_new_as_what_was_built_for_it() {
+    fn a_driver_older_than_the_builds_cuda_is_a_problem() {
         assert_eq!(Problem::of_versions(12040, 12040), Ok(()));
         assert_eq!(Problem::of_versions(13000, 12040), Ok(()));
         let old = Problem::of_versions(11080, 12090).unwrap_err();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_is_not_there_is_told_from_those_that_are() {
+    fn a_missing_gpu_number_lists_the_gpus_there_are() {
         let found = vec!["Vulkan, AMD Radeon 780M".to_owned()];
         let words = Problem::NoSuchGpu { wanted: 3, found: found.clone() }.to_string();
         assert_eq!(words, "There is no GPU number 3. This computer has 1: Vulkan, AMD Radeon 780M.");
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn of_an_error_with_a_trace_only_the_first_line_is_told() {
+    fn only_the_first_line_of_an_error_with_a_backtrace_is_shown() {
         let problem = Problem::failed(Gpu::Metal, "no queue.\n   0: candle_core::metal\n   1: main");
         assert_eq!(problem.to_string(), "Metal cannot be used: no queue.");
     }

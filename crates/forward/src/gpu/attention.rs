@@ -10,7 +10,7 @@ use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::{Kernel, NONE};
 use super::network::Layer;
-use super::state::{Places, ROWS, State};
+use super::state::{HeadOffsets, ROWS, State};
 use super::step::{Quantise, Step};
 use crate::cpu::activations::BLOCK;
 
@@ -19,7 +19,7 @@ use crate::cpu::activations::BLOCK;
 pub struct AttentionSteps {
     /// For families that norm all heads of a row together.
     norm_heads: Option<Step>,
-    turn: Step,
+    rope: Step,
     attend: Step,
     /// For heads that are not whole blocks.
     quantise: Option<Quantise>,
@@ -27,7 +27,7 @@ pub struct AttentionSteps {
 }
 
 /// Buffers of attention beside the caches, shared by all layers.
-pub struct Sights {
+pub struct AttentionBuffers {
     /// Masks of the rows, or the positions to move.
     pub nodes: Buffer,
     /// Scores of some rows, `[rows, heads, stride]`.
@@ -39,11 +39,11 @@ pub struct Sights {
 
 /// Rows of a pass and their visible positions.
 #[derive(Clone, Copy)]
-pub struct Seeing<'a> {
+pub struct Visibility<'a> {
     pub config: &'a ModelConfig,
-    pub sights: &'a Sights,
+    pub buffers: &'a AttentionBuffers,
     /// Offsets in a row of heads.
-    pub places: Places,
+    pub offsets: HeadOffsets,
     /// Width of a row of attention's output.
     pub width: usize,
     pub rows: usize,
@@ -58,69 +58,69 @@ impl AttentionSteps {
         device: &GpuDevice,
         (layer, cache): (&Layer, &Cache),
         (vectors, state): (&Buffer, &State),
-        (sights, config): (&Sights, &ModelConfig),
+        (buffers, config): (&AttentionBuffers, &ModelConfig),
     ) -> Result<Self> {
         let (heads, mixed) = (&state.heads, &state.mixed);
-        let turn = [heads, &state.turns[layer.kind], vectors, &sights.nodes, &cache.keys, &cache.values];
+        let rope = [heads, &state.angles[layer.kind], vectors, &buffers.nodes, &cache.keys, &cache.values];
         let attend = [
             heads,
             &cache.keys,
             &cache.values,
-            &sights.nodes,
-            &sights.scores,
+            &buffers.nodes,
+            &buffers.scores,
             &mixed.plain,
             &mixed.quants,
             &mixed.scales,
         ];
         let together = config.family.head_norms == HeadNorms::Together;
         let norm_heads = || Step::new(device, Kernel::NormHeads, &[heads, vectors]);
-        let apart = !config.head_size().is_multiple_of(BLOCK);
+        let unaligned = !config.head_size().is_multiple_of(BLOCK);
         Ok(Self {
             norm_heads: together.then(norm_heads).transpose()?,
-            turn: Step::new(device, Kernel::Turn, &turn)?,
+            rope: Step::new(device, Kernel::Rope, &rope)?,
             attend: Step::new(device, Kernel::Attend, &attend)?,
-            quantise: apart.then(|| Quantise::new(device, mixed)).transpose()?,
-            gather: Step::new(device, Kernel::Gather, &[&sights.nodes, &cache.keys, &cache.values])?,
+            quantise: unaligned.then(|| Quantise::new(device, mixed)).transpose()?,
+            gather: Step::new(device, Kernel::Gather, &[&buffers.nodes, &cache.keys, &cache.values])?,
         })
     }
 
     /// Completes the heads of all rows, caches keys and values, and attends.
-    pub fn run(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
-        let (heads, kv_heads) = (seeing.config.heads, seeing.config.kv_heads());
+    pub fn run(&self, pass: &mut Dispatches, visibility: &Visibility<'_>, layer: &Layer) {
+        let (heads, kv_heads) = (visibility.config.heads, visibility.config.kv_heads());
         if let Some(norm_heads) = &self.norm_heads {
-            norm_heads.run(pass, &seeing.norm_ask(layer), (2, seeing.rows));
+            norm_heads.run(pass, &visibility.norm_params(layer), (2, visibility.rows));
         }
-        self.turn.run(pass, &seeing.turn_ask(layer, 0), (heads + kv_heads, seeing.rows));
-        for first in (0..seeing.rows).step_by(seeing.sights.rows) {
-            let rows = seeing.sights.rows.min(seeing.rows - first);
-            self.attend.run(pass, &seeing.attend_ask(layer, first), (heads, rows));
+        self.rope.run(pass, &visibility.rope_params(layer, 0), (heads + kv_heads, visibility.rows));
+        for first in (0..visibility.rows).step_by(visibility.buffers.rows) {
+            let rows = visibility.buffers.rows.min(visibility.rows - first);
+            self.attend.run(pass, &visibility.attend_params(layer, first), (heads, rows));
         }
         if let Some(quantise) = &self.quantise {
-            quantise.run(pass, seeing.rows);
+            quantise.run(pass, visibility.rows);
         }
     }
 
     /// Completes and caches keys and values of all rows, without attending. Not for families that
     /// norm all heads together.
-    pub fn remember(&self, pass: &mut Dispatches, seeing: &Seeing<'_>, layer: &Layer) {
-        let (heads, kv_heads) = (seeing.config.heads, seeing.config.kv_heads());
-        self.turn.run(pass, &seeing.turn_ask(layer, heads), (kv_heads, seeing.rows));
+    pub fn cache_kv(&self, pass: &mut Dispatches, visibility: &Visibility<'_>, layer: &Layer) {
+        let (heads, kv_heads) = (visibility.config.heads, visibility.config.kv_heads());
+        self.rope.run(pass, &visibility.rope_params(layer, heads), (kv_heads, visibility.rows));
     }
 }
 
-impl Seeing<'_> {
+impl Visibility<'_> {
     /// Immediates of `norm_heads.wgsl`.
-    fn norm_ask(&self, layer: &Layer) -> [u32; 7] {
+    fn norm_params(&self, layer: &Layer) -> [u32; 7] {
         let (heads, kv_heads, head_size) = self.config.head_sizes();
-        let Places { keys, stride, .. } = self.places;
+        let HeadOffsets { keys, stride, .. } = self.offsets;
         let [stride, queries, keys, first_key] =
             [stride, heads * head_size, kv_heads * head_size, keys].map(|number| number as u32);
         let [query_norm, key_norm] = layer.head_norms;
         [stride, queries, keys, first_key, query_norm, key_norm, (self.config.norm_epsilon as f32).to_bits()]
     }
 
-    /// Immediates of `turn.wgsl`, from head `first` on.
-    fn turn_ask(&self, layer: &Layer, first: usize) -> [u32; 16] {
+    /// Immediates of `rope.wgsl`, from head `first` on.
+    fn rope_params(&self, layer: &Layer, first: usize) -> [u32; 16] {
         let (heads, kv_heads, head_size) = self.config.head_sizes();
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let [query_bias, key_bias, value_bias] = layer.biases;
@@ -132,9 +132,9 @@ impl Seeing<'_> {
             heads as u32,
             kv_heads as u32,
             head_size as u32,
-            self.places.stride as u32,
-            self.places.keys as u32,
-            self.places.values as u32,
+            self.offsets.stride as u32,
+            self.offsets.keys as u32,
+            self.offsets.values as u32,
             rotary.size() as u32 / 2,
             u32::from(rotary.layout == RotaryLayout::Interleaved),
             query_bias,
@@ -149,7 +149,7 @@ impl Seeing<'_> {
     }
 
     /// Immediates of `attend.wgsl`; `first` is the row of the first scores.
-    fn attend_ask(&self, layer: &Layer, first: usize) -> [u32; 12] {
+    fn attend_params(&self, layer: &Layer, first: usize) -> [u32; 12] {
         let (heads, kv_heads, head_size) = self.config.head_sizes();
         let query_scale = self.config.query_scale;
         let window = self.config.attention_kinds[layer.kind].window;
@@ -157,20 +157,20 @@ impl Seeing<'_> {
             heads as u32,
             kv_heads as u32,
             head_size as u32,
-            self.places.stride as u32,
+            self.offsets.stride as u32,
             self.width as u32,
             first as u32,
             self.cached as u32,
             window.map_or(u32::MAX, |window| u32::try_from(window).unwrap_or(u32::MAX)),
-            self.sights.stride as u32,
+            self.buffers.stride as u32,
             query_scale.to_bits(),
             if layer.causal { 0 } else { self.rows as u32 },
-            self.places.gates.map_or(NONE, |gates| gates as u32),
+            self.offsets.gates.map_or(NONE, |gates| gates as u32),
         ]
     }
 }
 
-impl Sights {
+impl AttentionBuffers {
     /// Maximum bytes of scores.
     const SCORES: usize = 32 << 20;
 

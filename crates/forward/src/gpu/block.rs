@@ -32,10 +32,10 @@ pub struct Block {
     fused_norm: Step,
     /// Convolutions around attention and around the feed-forward network, per layer.
     around: Vec<[Around; 2]>,
-    place: Option<Product>,
+    position: Option<Product>,
     rank: usize,
     /// Position factors of the scored rows, for rescoring.
-    pub places: Buffer, // [rows, rank in whole vectors]
+    pub position_factors: Buffer, // [rows, rank in whole vectors]
     before: Option<Before>,
 }
 
@@ -45,7 +45,7 @@ struct Before {
     quantise: Quantise,
     after: Product,
     bias: Buffer, // [vocabulary in whole vectors]
-    returning: Buffer,
+    readable: Buffer,
 }
 
 impl Block {
@@ -72,13 +72,13 @@ impl Block {
             Ok([Around::new(device, mixer, state)?, Around::new(device, feed_forward, state)?])
         });
         let rank = block.selector.map_or(0, |sizes| sizes.rank.next_multiple_of(LANES));
-        let places = device.buffer(4 * SCORED * rank)?;
-        let place = head.selector.as_ref().map(|selector| {
+        let position_factors = device.buffer(4 * SCORED * rank)?;
+        let position = head.selector.as_ref().map(|selector| {
             Product::new(
                 device,
                 &[Matrix::upload(device, &selector.position)?],
                 &state.scored,
-                (&places, false),
+                (&position_factors, false),
             )
         });
         let before = head.markov.as_ref().map(|markov| -> Result<_> {
@@ -92,7 +92,7 @@ impl Block {
                 row,
                 after,
                 bias,
-                returning: device.readable(bytes)?,
+                readable: device.readable(bytes)?,
             })
         });
         Ok(Some(Self {
@@ -105,8 +105,8 @@ impl Block {
             )?,
             fused_norm: Step::new(device, Kernel::Norm, &fused_norm)?,
             around: around.collect::<Result<_>>()?,
-            place: place.transpose()?,
-            places,
+            position: position.transpose()?,
+            position_factors,
             rank,
             before: before.transpose()?,
             states,
@@ -133,8 +133,8 @@ impl Block {
         self.quantise.run(pass, rows);
         self.fuse.run(pass, rows);
         let (hidden, width) = (config.hidden as u32, config.hidden.next_multiple_of(LANES) as u32);
-        let asked = [0, hidden, width, width, 0, NONE, (config.norm_epsilon as f32).to_bits(), 0];
-        self.fused_norm.run(pass, &asked, (rows, 1));
+        let params = [0, hidden, width, width, 0, NONE, (config.norm_epsilon as f32).to_bits(), 0];
+        self.fused_norm.run(pass, &params, (rows, 1));
     }
 
     /// Convolves the normed rows for attention (part 0) or the feed-forward network (part 1) of a
@@ -154,8 +154,8 @@ impl Block {
 
     /// Position factors of the first `rows` scored rows.
     pub fn score(&self, pass: &mut Dispatches, rows: usize) {
-        if let Some(place) = &self.place {
-            place.run(pass, rows);
+        if let Some(position) = &self.position {
+            position.run(pass, rows);
         }
     }
 
@@ -170,23 +170,23 @@ impl Block {
         let mut recording = Recording::new(device);
         before.quantise.run(recording.pass(), 1);
         before.after.run(recording.pass(), 1);
-        recording.copy(&before.bias, (&before.returning, 0), before.bias.size());
+        recording.copy(&before.bias, (&before.readable, 0), before.bias.size());
         recording.end();
-        device.fetch(&before.returning, before.bias.size() as usize / 4)
+        device.fetch(&before.readable, before.bias.size() as usize / 4)
     }
 }
 
 impl Phases<'_> {
     /// Encodes a pass over rows of the target's states, which caches the keys and values of every
     /// layer.
-    pub fn remember_states(&self, recording: &mut Recording<'_>, block: &Block) {
+    pub fn cache_states(&self, recording: &mut Recording<'_>, block: &Block) {
         block.fuse(recording.pass(), self.rows, self.config);
         for (index, layer) in self.network.layers.iter().enumerate() {
             recording.next(layer.reads(self.rows));
             let pass = recording.pass();
             // Keys and values are the last panels of the heads' matrix.
-            self.steps.layers[index].heads.run_below(pass, self.rows, self.state.places.keys / LANES);
-            self.attention[index].remember(pass, &self.seeing(), layer);
+            self.steps.layers[index].heads.run_below(pass, self.rows, self.state.offsets.keys / LANES);
+            self.attention[index].cache_kv(pass, &self.visibility(), layer);
         }
     }
 }
@@ -222,16 +222,16 @@ impl Around {
 
     fn convolve_inputs(&self, pass: &mut Dispatches, rows: usize) {
         self.dynamic.run(pass, rows);
-        self.inputs.run(pass, &self.asked(0), (self.hidden.div_ceil(64), rows));
+        self.inputs.run(pass, &self.params(0), (self.hidden.div_ceil(64), rows));
         self.quantise.run(pass, rows);
     }
 
     fn convolve_branch(&self, pass: &mut Dispatches, rows: usize) {
-        self.branch.run(pass, &self.asked(1), (self.hidden.div_ceil(64), rows));
+        self.branch.run(pass, &self.params(1), (self.hidden.div_ceil(64), rows));
     }
 
     /// Immediates of `convolve.wgsl` for a side. The second adds its result to the residual stream.
-    fn asked(&self, side: u32) -> [u32; 9] {
+    fn params(&self, side: u32) -> [u32; 9] {
         let (hidden, width) = (self.hidden as u32, self.hidden.next_multiple_of(LANES) as u32);
         let Sizes { taps, group } = self.sizes;
         [hidden, width, width, taps as u32, group as u32, side, self.dynamics as u32, side, 0]

@@ -1,5 +1,5 @@
-//! An open GPU by wgpu: allocates, submits and waits. Failures become errors, never panics. The
-//! kernels themselves are elsewhere, and `opening.rs` finds devices.
+//! An open GPU by wgpu: allocates, submits and waits. Failures become errors, never panics.
+//! `kernels.rs` lists the kernels, and `opening.rs` finds devices.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,10 +11,10 @@ use foretoken_model::error::Result;
 use wgpu::{BufferUsages, CommandEncoder, DeviceType, PollType, SubmissionIndex};
 
 use super::failure::{Failure, failed};
+use super::guarantees::Guarantees;
 use super::kernels::{Arithmetic, TILES};
 use super::pace::Pace;
 use super::pipelines::Pipelines;
-use super::promises::Promises;
 use crate::device::free_memory;
 
 /// Buffer size from which free memory is checked before allocation, in bytes.
@@ -31,11 +31,11 @@ pub struct GpuDevice {
     /// The device is a software renderer, on the CPU.
     software: bool,
     pipelines: Pipelines,
-    promises: Promises,
+    guarantees: Guarantees,
     /// First uncaptured error; the device does no work after it.
     failure: Failure,
     bounds: Mutex<Bounds>,
-    line: Mutex<Line>,
+    submitted: Mutex<SubmissionQueue>,
     /// Lock around waiting and submitting. A buffer that one thread fetches is mapped only when the
     /// poll that found it ready is over, which may run on another thread. wgpu also panics when a
     /// submission cleans up between the two checks of a poll.
@@ -50,17 +50,17 @@ pub struct Bounds {
     /// Returns free system memory in bytes; no limit for GPUs with memory of their own.
     pub free_memory: fn() -> u64,
     /// Timeout of a submission. Submissions are sized to take far less.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// Submissions that were not waited for, oldest first.
 #[derive(Default)]
-struct Line {
-    handed: VecDeque<Handed>,
+struct SubmissionQueue {
+    pending: VecDeque<Submission>,
     pace: Pace,
 }
 
-struct Handed {
+struct Submission {
     index: SubmissionIndex,
     /// Bytes that the submission reads, roughly.
     bytes: u64,
@@ -69,19 +69,19 @@ struct Handed {
 
 impl fmt::Debug for GpuDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GpuDevice").field("label", &self.label).field("promises", &self.promises).finish()
+        f.debug_struct("GpuDevice").field("label", &self.label).field("guarantees", &self.guarantees).finish()
     }
 }
 
 impl GpuDevice {
-    /// Wraps an open device. [`Failure::listen`] has to collect its errors in `failure`.
+    /// Wraps an open device. [`Failure::register`] has to collect its errors in `failure`.
     pub(super) fn new(
         (device, queue): (wgpu::Device, wgpu::Queue),
         (label, kind): (String, DeviceType),
         arithmetic: Arithmetic,
         failure: Failure,
     ) -> Self {
-        let (pipelines, promises) = (Pipelines::new(arithmetic), Promises::default());
+        let (pipelines, guarantees) = (Pipelines::new(arithmetic), Guarantees::default());
         let limits = device.limits();
         let buffer = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) / 256 * 256;
         // Integrated GPUs and software renderers allocate in system memory.
@@ -89,15 +89,15 @@ impl GpuDevice {
             DeviceType::IntegratedGpu | DeviceType::Cpu => free_memory,
             _ => || u64::MAX,
         };
-        let bounds = Bounds { buffer, free_memory, patience: Duration::from_secs(20) };
-        let (bounds, line, polling) = (Mutex::new(bounds), Mutex::default(), Mutex::default());
+        let bounds = Bounds { buffer, free_memory, timeout: Duration::from_secs(20) };
+        let (bounds, submitted, polling) = (Mutex::new(bounds), Mutex::default(), Mutex::default());
         let software = kind == DeviceType::Cpu;
-        Self { device, queue, label, software, pipelines, promises, failure, bounds, line, polling }
+        Self { device, queue, label, software, pipelines, guarantees, failure, bounds, submitted, polling }
     }
 
-    /// Replaces the assumed promises with measured ones.
-    pub(super) fn promising(mut self, promises: Promises) -> Self {
-        self.promises = promises;
+    /// Replaces the assumed guarantees with measured ones.
+    pub(super) fn with_guarantees(mut self, guarantees: Guarantees) -> Self {
+        self.guarantees = guarantees;
         self
     }
 
@@ -109,7 +109,7 @@ impl GpuDevice {
     /// Slows the estimated pace down so far that every part of a pass is submitted alone.
     #[cfg(test)]
     pub(super) fn slow_down(&self) {
-        locked(&self.line).pace.learn(1, Duration::from_secs(1 << 30));
+        locked(&self.submitted).pace.learn(1, Duration::from_secs(1 << 30));
     }
 
     /// Destroys the device, as when a GPU is unplugged.
@@ -127,8 +127,8 @@ impl GpuDevice {
         self.software
     }
 
-    pub fn promises(&self) -> Promises {
-        self.promises
+    pub fn guarantees(&self) -> Guarantees {
+        self.guarantees
     }
 
     /// Returns whether the device has not failed since it was opened.
@@ -147,7 +147,7 @@ impl GpuDevice {
     /// Tile sizes for products. Tiles of all these sizes give a row the same bits, at any index in
     /// the tile. Tiles of one row do so on every device.
     pub(super) fn tiles(&self) -> &'static [usize] {
-        if self.promises.any_tile { &TILES } else { &TILES[..1] }
+        if self.guarantees.any_tile { &TILES } else { &TILES[..1] }
     }
 
     pub(super) fn pipelines(&self) -> &Pipelines {
@@ -223,19 +223,19 @@ impl GpuDevice {
 
     /// Bytes of weights that one submission may read.
     pub(super) fn at_once(&self) -> u64 {
-        locked(&self.line).pace.bytes()
+        locked(&self.submitted).pace.bytes()
     }
 
     /// Submits encoded work that reads about `bytes` bytes.
     pub(super) fn submit(&self, encoder: CommandEncoder, bytes: u64) {
-        let _alone = locked(&self.polling);
+        let _guard = locked(&self.polling);
         let index = self.queue.submit([encoder.finish()]);
-        locked(&self.line).handed.push_back(Handed { index, bytes, at: Instant::now() });
+        locked(&self.submitted).pending.push_back(Submission { index, bytes, at: Instant::now() });
     }
 
     /// Submits pending buffer writes.
     pub(super) fn flush(&self) {
-        let _alone = locked(&self.polling);
+        let _guard = locked(&self.polling);
         self.queue.submit([]);
     }
 
@@ -244,24 +244,26 @@ impl GpuDevice {
     /// # Errors
     /// `Error::Compute` when the device failed since it was opened, or does not finish in time.
     pub fn wait(&self) -> Result<()> {
-        let _alone = locked(&self.polling);
-        let patience = locked(&self.bounds).patience;
+        let _guard = locked(&self.polling);
+        let timeout = locked(&self.bounds).timeout;
         let mut idle = None;
         loop {
-            let Some(Handed { index, bytes, at }) = locked(&self.line).handed.pop_front() else { break };
+            let Some(Submission { index, bytes, at }) = locked(&self.submitted).pending.pop_front() else {
+                break;
+            };
             // Finished already, so its duration is unknown.
             if self.poll(Some(&index), Duration::ZERO) {
                 continue;
             }
             let since = idle.map_or(at, |idle| at.max(idle));
-            if !self.poll(Some(&index), patience) {
-                return self.give_up(patience);
+            if !self.poll(Some(&index), timeout) {
+                return self.record_hang(timeout);
             }
             let now = Instant::now();
-            locked(&self.line).pace.learn(bytes, now - since);
+            locked(&self.submitted).pace.learn(bytes, now - since);
             idle = Some(now);
         }
-        if self.poll(None, patience) { self.check() } else { self.give_up(patience) }
+        if self.poll(None, timeout) { self.check() } else { self.record_hang(timeout) }
     }
 
     /// Polls until the work up to `index`, or all work, is done. Returns `false` on timeout.
@@ -276,9 +278,9 @@ impl GpuDevice {
     }
 
     /// Records that the device hangs, unless another failure was recorded.
-    fn give_up(&self, patience: Duration) -> Result<()> {
+    fn record_hang(&self, timeout: Duration) -> Result<()> {
         self.check()?;
-        self.failure.note(format!("the GPU did not answer for {} seconds", patience.as_secs()));
+        self.failure.note(format!("the GPU did not answer for {} seconds", timeout.as_secs()));
         // Dropping the device would wait for its work forever.
         std::mem::forget((self.device.clone(), self.queue.clone()));
         self.check()
@@ -324,7 +326,7 @@ impl GpuDevice {
     ///
     /// # Errors
     /// As [`Self::wait`].
-    pub(super) fn bring(
+    pub(super) fn download(
         &self,
         from: &wgpu::Buffer,
         ranges: &[Range<usize>],

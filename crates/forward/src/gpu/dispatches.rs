@@ -20,11 +20,11 @@ impl Dispatches {
     pub fn run(
         &mut self,
         (pipeline, group): (&ComputePipeline, &BindGroup),
-        asked: &[u32],
+        params: &[u32],
         (across, down): (usize, usize),
     ) {
         let mut bytes = [0u8; IMMEDIATE_BYTES as usize];
-        for (to, word) in bytes.chunks_exact_mut(4).zip(asked) {
+        for (to, word) in bytes.chunks_exact_mut(4).zip(params) {
             to.copy_from_slice(&word.to_le_bytes());
         }
         self.pass.set_pipeline(pipeline);

@@ -43,8 +43,8 @@ impl Embed {
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         for (step, first, panels) in &self.parts {
             let sizes = [self.length, self.stride, *first, *panels].map(|n| n as u32);
-            let asked = [&sizes[..], &[self.scale.to_bits()]].concat();
-            step.run(pass, &asked, (self.length.div_ceil(64), rows));
+            let params = [&sizes[..], &[self.scale.to_bits()]].concat();
+            step.run(pass, &params, (self.length.div_ceil(64), rows));
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct ExpertSteps {
     /// The output goes to the branch, for a norm, instead of the residual stream.
     aside: bool,
     router: Product,
-    rank: Step,
+    top_k: Step,
     arrange: Step,
     gate: GateSteps<SlotProduct>,
     down: SlotProduct,
@@ -46,18 +46,20 @@ impl ExpertSteps {
         let (count, activation) = (routed.sizes.count, config.family.activation);
         let product = |stack, rows, out| SlotProduct::new(device, (stack, count), rows, (out, slots));
         let (normed, gated) = (&state.normed, &state.gated);
-        let gate = match (&experts.gate, &state.apart) {
-            (Gate::InTurns(stack), _) => {
+        let gate = match (&experts.gate, &state.separate) {
+            (Gate::Interleaved(stack), _) => {
                 let both = (normed, gated);
-                GateSteps::InTurns(SlotProduct::gated(device, (stack, count), both, (slots, activation))?)
+                GateSteps::Interleaved(SlotProduct::gated(device, (stack, count), both, (slots, activation))?)
             }
-            (Gate::Apart([gate, up]), Some(apart)) => {
-                let products =
-                    [product(gate, (normed, true), &apart[0])?, product(up, (normed, true), &apart[1])?];
+            (Gate::Separate([gate, up]), Some(separate)) => {
+                let products = [
+                    product(gate, (normed, true), &separate[0])?,
+                    product(up, (normed, true), &separate[1])?,
+                ];
                 let to = (gated, routed.sizes.width);
-                GateSteps::Apart(products, Activate::new(device, apart, to, activation)?)
+                GateSteps::Separate(products, Activate::new(device, separate, to, activation)?)
             }
-            (Gate::Apart(_), None) => unreachable!("a state of another network"),
+            (Gate::Separate(_), None) => unreachable!("a state of another network"),
         };
         let aside = config.family.post_norms;
         let to = if aside { &state.branch } else { &state.hidden };
@@ -66,7 +68,7 @@ impl ExpertSteps {
             hidden: config.hidden,
             aside,
             router: Product::new(device, std::slice::from_ref(router), normed, (&routed.scores, false))?,
-            rank: Step::new(device, Kernel::Rank, &[&routed.scores, choices])?,
+            top_k: Step::new(device, Kernel::TopK, &[&routed.scores, choices])?,
             arrange: Step::new(device, Kernel::Arrange, &[choices, slots, slot_of])?,
             gate,
             down: product(&experts.down, (gated, false), &routed.given)?,
@@ -81,14 +83,14 @@ impl ExpertSteps {
         let slots = rows * top_k;
         self.router.run(pass, rows);
         let stride = count.next_multiple_of(LANES);
-        self.rank.run(pass, &[count, stride, top_k, usize::from(normalised)].map(|n| n as u32), (rows, 1));
+        self.top_k.run(pass, &[count, stride, top_k, usize::from(normalised)].map(|n| n as u32), (rows, 1));
         // An expert has at most one slot per row.
         let tile = self.down.tile(rows);
         self.arrange.run(pass, &[slots, top_k, tile].map(|n| n as u32), (1, 1));
         self.gate.run(pass, slots, |product, pass| product.run(pass, (slots, tile)));
         self.down.run(pass, (slots, tile));
         let stride = self.hidden.next_multiple_of(LANES);
-        let asked = [top_k, self.hidden, stride, usize::from(!self.aside), 0].map(|n| n as u32);
-        self.combine.run(pass, &asked, (self.hidden.div_ceil(64), rows));
+        let params = [top_k, self.hidden, stride, usize::from(!self.aside), 0].map(|n| n as u32);
+        self.combine.run(pass, &params, (self.hidden.div_ceil(64), rows));
     }
 }

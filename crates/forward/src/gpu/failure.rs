@@ -12,23 +12,23 @@ impl Failure {
     /// # Errors
     /// `Error::Compute` if a failure was recorded.
     pub fn check(&self) -> Result<()> {
-        self.first().as_ref().map_or(Ok(()), |words| Err(failed(words.clone())))
+        self.first().as_ref().map_or(Ok(()), |message| Err(failed(message.clone())))
     }
 
     /// Records a failure, unless there was one before.
-    pub fn note(&self, words: String) {
-        self.first().get_or_insert(words);
+    pub fn note(&self, message: String) {
+        self.first().get_or_insert(message);
     }
 
     /// Records uncaptured errors and the loss of `device`.
-    pub fn listen(&self, device: &wgpu::Device) {
-        let heard = self.clone();
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| heard.note(error.to_string())));
-        let heard = self.clone();
-        device.set_device_lost_callback(move |reason, words| {
+    pub fn register(&self, device: &wgpu::Device) {
+        let failure = self.clone();
+        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| failure.note(error.to_string())));
+        let failure = self.clone();
+        device.set_device_lost_callback(move |reason, message| {
             // A dropped device counts as lost, too.
             if reason != wgpu::DeviceLostReason::Destroyed {
-                heard.note(format!("the GPU was lost ({})", words.trim()));
+                failure.note(format!("the GPU was lost ({})", message.trim()));
             }
         });
     }
@@ -38,6 +38,6 @@ impl Failure {
     }
 }
 
-pub fn failed(words: String) -> Error {
-    Error::Compute(candle_core::Error::Msg(words))
+pub fn failed(message: String) -> Error {
+    Error::Compute(candle_core::Error::Msg(message))
 }

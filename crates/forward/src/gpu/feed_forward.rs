@@ -63,17 +63,17 @@ fn gate_steps(
     config: &ModelConfig,
 ) -> Result<GateSteps<Product>> {
     let activation = config.family.activation;
-    Ok(match (gate, &state.apart) {
-        (Gate::InTurns(matrix), _) => {
-            GateSteps::InTurns(Product::gated(device, matrix, (&state.normed, &state.gated), activation)?)
+    Ok(match (gate, &state.separate) {
+        (Gate::Interleaved(matrix), _) => {
+            GateSteps::Interleaved(Product::gated(device, matrix, (&state.normed, &state.gated), activation)?)
         }
-        (Gate::Apart([gate, up]), Some(apart)) => {
+        (Gate::Separate([gate, up]), Some(separate)) => {
             let product =
                 |matrix, out| Product::new(device, std::slice::from_ref(matrix), &state.normed, (out, false));
-            let products = [product(gate, &apart[0])?, product(up, &apart[1])?];
+            let products = [product(gate, &separate[0])?, product(up, &separate[1])?];
             let to = (&state.gated, config.intermediate());
-            GateSteps::Apart(products, Activate::new(device, apart, to, activation)?)
+            GateSteps::Separate(products, Activate::new(device, separate, to, activation)?)
         }
-        (Gate::Apart(_), None) => unreachable!("a state of another network"),
+        (Gate::Separate(_), None) => unreachable!("a state of another network"),
     })
 }

@@ -15,16 +15,16 @@ use crate::cpu::simd::LANES;
 
 /// Kernels of gate and up, with products of type `P`.
 pub enum GateSteps<P> {
-    InTurns(P),
-    Apart([P; 2], Activate),
+    Interleaved(P),
+    Separate([P; 2], Activate),
 }
 
 impl<P> GateSteps<P> {
     /// Runs the kernels; `multiply` runs a product of the same `rows`.
     pub fn run(&self, pass: &mut Dispatches, rows: usize, multiply: impl Fn(&P, &mut Dispatches)) {
         match self {
-            Self::InTurns(gated) => multiply(gated, pass),
-            Self::Apart(products, activate) => {
+            Self::Interleaved(gated) => multiply(gated, pass),
+            Self::Separate(products, activate) => {
                 products.iter().for_each(|product| multiply(product, pass));
                 activate.run(pass, rows);
             }
@@ -61,7 +61,7 @@ impl Activate {
         let blocks = self.length.div_ceil(32);
         let stride = self.length.next_multiple_of(LANES);
         let sizes = [blocks, rows, self.length, stride, self.width].map(|n| n as u32);
-        let asked = [&sizes[..], &[activation_mode(self.activation)]].concat();
-        self.step.run(pass, &asked, ((rows * blocks).div_ceil(64), 1));
+        let params = [&sizes[..], &[activation_mode(self.activation)]].concat();
+        self.step.run(pass, &params, ((rows * blocks).div_ceil(64), 1));
     }
 }

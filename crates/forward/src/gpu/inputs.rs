@@ -7,7 +7,7 @@ use foretoken_model::{ModelConfig, RopeTable};
 use super::block::Block;
 use super::chunk::Chunk;
 use super::device::GpuDevice;
-use super::joined::Joined;
+use super::head_input::HeadInputSteps;
 use super::network::Network;
 use super::state::State;
 use crate::HeadInput;
@@ -23,7 +23,7 @@ pub struct Inputs<'a> {
     pub network: &'a Network,
     pub state: &'a State,
     /// Parts of a draft head of either kind.
-    pub joined: Option<&'a Joined>,
+    pub head_steps: Option<&'a HeadInputSteps>,
     pub block: Option<&'a Block>,
     /// The text is longer than [`ModelConfig::rope_switch_length`].
     pub long: bool,
@@ -39,10 +39,10 @@ impl Inputs<'_> {
         (nodes, chunk, to): (Range<usize>, &Chunk, &wgpu::Buffer),
         head_input: Option<(HeadInput<'_>, Range<usize>)>,
     ) {
-        match (self.joined, self.block, head_input) {
-            (Some(joined), _, Some((head_input, rows))) => {
+        match (self.head_steps, self.block, head_input) {
+            (Some(head_steps), _, Some((head_input, rows))) => {
                 let tokens = tree.tokens().skip(nodes.start);
-                joined.write((self.device, self.network, self.state), tokens, head_input, rows);
+                head_steps.write((self.device, self.network, self.state), tokens, head_input, rows);
             }
             (_, Some(block), Some((head_input, rows))) => {
                 block.write(self.device, head_input.features(), rows)
@@ -57,14 +57,14 @@ impl Inputs<'_> {
         self.device.write(&self.state.tokens, nodes.clone().map(|node| tree.token(node)));
         let [mut keys, mut queries] = [RopeTable::default(), RopeTable::default()];
         let positions = &positions[nodes];
-        for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.turns) {
+        for (kind, to) in self.config.attention_kinds.iter().zip(&self.state.angles) {
             kind.rotary.tabulate(positions, self.long, &mut keys);
             let queries = kind.rotary.attn_temperature.map(|temperature| {
                 temperature.tabulate(positions, &keys, &mut queries);
                 &queries
             });
-            let turns = queries.into_iter().chain([&keys]);
-            let numbers = turns.flat_map(|turns| turns.cosines.iter().zip(&turns.sines));
+            let angles = queries.into_iter().chain([&keys]);
+            let numbers = angles.flat_map(|angles| angles.cosines.iter().zip(&angles.sines));
             self.device.write(to, numbers.flat_map(|(&cos, &sin)| [cos, sin]).map(f32::to_bits));
         }
     }

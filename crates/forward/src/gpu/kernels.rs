@@ -38,16 +38,16 @@ pub enum Kernel {
     SlotGated(Format, usize),
     /// Embedding lookup in this format.
     Embed(Format),
-    Rank,
+    TopK,
     Arrange,
     Combine,
-    Join,
+    Concat,
     Convolve,
     Norm,
     NormHeads,
     Quantise,
     Activate,
-    Turn,
+    Rope,
     Attend,
     Gather,
     Score,
@@ -72,9 +72,9 @@ impl Kernel {
             TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
         let embeddings = Format::ALL.into_iter().map(Self::Embed);
         let of_layers =
-            [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Turn, Self::Attend];
-        let of_experts = [Self::Rank, Self::Arrange, Self::Combine];
-        let of_heads = [Self::Join, Self::Convolve];
+            [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Rope, Self::Attend];
+        let of_experts = [Self::TopK, Self::Arrange, Self::Combine];
+        let of_heads = [Self::Concat, Self::Convolve];
         let others = [Self::Gather, Self::Score, Self::Sketch, Self::Probe];
         let unlike = of_layers.into_iter().chain(of_experts).chain(of_heads).chain(others);
         products.chain(embeddings).chain(unlike)
@@ -88,15 +88,15 @@ impl Kernel {
             Self::Gated(..) => &[false, true, false, false, true, true],
             Self::SlotGated(..) => &[false, true, false, false, true, true, false],
             Self::Embed(_) => &[false, false, true],
-            Self::Rank => &[false, true],
+            Self::TopK => &[false, true],
             Self::Arrange => &[false, true, true],
             Self::Combine | Self::Convolve => &[false, false, false, true],
-            Self::Join => &[true, false, true, true, true],
+            Self::Concat => &[true, false, true, true, true],
             Self::Norm => &[true, false, false, true, true, true],
             Self::NormHeads => &[true, false],
             Self::Quantise => &[true, true, true],
             Self::Activate => &[false, false, true, true, true],
-            Self::Turn => &[true, false, false, false, true, true],
+            Self::Rope => &[true, false, false, false, true, true],
             Self::Attend => &[false, false, false, false, true, true, true, true],
             Self::Gather => &[false, true, true],
             Self::Score => &[true],
@@ -111,16 +111,16 @@ impl Kernel {
             Self::Product(..) | Self::SlotProduct(..) => "product",
             Self::Gated(..) | Self::SlotGated(..) => "gated",
             Self::Embed(_) => "embed",
-            Self::Rank => "rank",
+            Self::TopK => "top_k",
             Self::Arrange => "arrange",
             Self::Combine => "combine",
-            Self::Join => "join",
+            Self::Concat => "concat",
             Self::Convolve => "convolve",
             Self::Norm => "norm",
             Self::NormHeads => "norm_heads",
             Self::Quantise => "quantise",
             Self::Activate => "activate",
-            Self::Turn => "turn",
+            Self::Rope => "rope",
             Self::Attend => "attend",
             Self::Gather => "gather",
             Self::Score => "score",

@@ -16,7 +16,7 @@ use crate::cpu::simd::LANES;
 pub const TILE: usize = TILES[TILES.len() - 1];
 
 /// Interleaved panels of gate and up that together give one quantised block of outputs.
-pub const TURN: usize = 4;
+pub const GATED_PANELS: usize = 4;
 
 /// A matrix, or several with the same inputs, in parts that fit into a buffer.
 #[derive(Debug)]
@@ -64,13 +64,14 @@ impl Matrix {
 
     /// Uploads gates and ups with two panels of each interleaved. `None` if formats differ or two
     /// panels are not a whole block.
-    pub fn in_turns(device: &GpuDevice, gates: &[&Panels], ups: &[&Panels]) -> Result<Option<Self>> {
+    pub fn interleave(device: &GpuDevice, gates: &[&Panels], ups: &[&Panels]) -> Result<Option<Self>> {
         let both = [gates, ups].concat();
         if !alike(&both) || both.iter().any(|matrix| !matrix.rows().is_multiple_of(2 * LANES)) {
             return Ok(None);
         }
-        let panels: Vec<&[u8]> = gates.iter().zip(ups).flat_map(|(gate, up)| turns(gate, up)).collect();
-        Self::of(device, gates[0], &panels, TURN).map(Some)
+        let panels: Vec<&[u8]> =
+            gates.iter().zip(ups).flat_map(|(gate, up)| interleaved_panels(gate, up)).collect();
+        Self::of(device, gates[0], &panels, GATED_PANELS).map(Some)
     }
 
     /// Uploads panels of the shape of those in `one`. Groups of `together` panels stay in one part.
@@ -115,7 +116,7 @@ fn alike(matrices: &[&Panels]) -> bool {
 }
 
 /// Interleaves two panels of the gate with two of up.
-fn turns<'a>(gate: &'a Panels, up: &'a Panels) -> impl Iterator<Item = &'a [u8]> {
+fn interleaved_panels<'a>(gate: &'a Panels, up: &'a Panels) -> impl Iterator<Item = &'a [u8]> {
     let two = |matrix: &'a Panels, first: usize| [matrix.panel(first), matrix.panel(first + 1)];
     (0..gate.panels()).step_by(2).flat_map(move |first| [two(gate, first), two(up, first)]).flatten()
 }

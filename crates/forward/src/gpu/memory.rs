@@ -3,7 +3,7 @@
 use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
 
-use super::attention::{AttentionSteps, Sights};
+use super::attention::{AttentionBuffers, AttentionSteps};
 use super::cache::{Cache, PAGE};
 use super::device::GpuDevice;
 use super::network::Network;
@@ -13,7 +13,7 @@ use super::state::{ROWS, State};
 /// KV caches and attention kernels of a model.
 pub struct Memory {
     caches: Vec<Cache>,
-    pub sights: Sights,
+    pub buffers: AttentionBuffers,
     /// Kernels per layer; `None` if they are not bound to the current buffers.
     attention: Option<Vec<AttentionSteps>>,
 }
@@ -30,7 +30,7 @@ impl Memory {
         let cache = |_| Cache::new(device, config.kv_heads(), config.head_size());
         Ok(Self {
             caches: (0..config.depth()).map(cache).collect::<Result<_>>()?,
-            sights: Sights::new(device, config.heads, PAGE, WORDS)?,
+            buffers: AttentionBuffers::new(device, config.heads, PAGE, WORDS)?,
             attention: None,
         })
     }
@@ -51,15 +51,15 @@ impl Memory {
             }
         }
         let positions = self.caches.iter().map(Cache::positions).min().unwrap_or(PAGE);
-        let room = self.sights.nodes.size() as usize / 4;
-        if self.sights.stride < positions || room < words {
+        let room = self.buffers.nodes.size() as usize / 4;
+        if self.buffers.stride < positions || room < words {
             self.attention = None;
             let words = words.max(room).next_power_of_two();
-            self.sights = Sights::new(device, config.heads, positions, words)?;
+            self.buffers = AttentionBuffers::new(device, config.heads, positions, words)?;
         }
         if self.attention.is_none() {
-            let (state, seeing) = ((&network.vectors, state), (&self.sights, config));
-            let bind = |of_layer| AttentionSteps::new(device, of_layer, state, seeing);
+            let (state, visibility) = ((&network.vectors, state), (&self.buffers, config));
+            let bind = |of_layer| AttentionSteps::new(device, of_layer, state, visibility);
             let bound = network.layers.iter().zip(&self.caches).map(bind);
             self.attention = Some(bound.collect::<Result<_>>()?);
         }
@@ -77,11 +77,11 @@ impl Memory {
     /// `Error::Compute` when the device failed.
     pub fn gather(&self, device: &GpuDevice, config: &ModelConfig, pairs: &[u32]) -> Result<()> {
         let (kv_heads, of_head) = (config.kv_heads(), config.head_size() / 2);
-        let asked = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
-        device.write(&self.sights.nodes, pairs.iter().copied());
+        let params = [kv_heads as u32, of_head as u32, pairs.len() as u32 / 2];
+        device.write(&self.buffers.nodes, pairs.iter().copied());
         let mut recording = Recording::new(device);
         for layer in self.attention() {
-            layer.gather.run(recording.pass(), &asked, ((kv_heads * of_head).div_ceil(64), 1));
+            layer.gather.run(recording.pass(), &params, ((kv_heads * of_head).div_ceil(64), 1));
         }
         recording.end();
         device.check()

@@ -2,7 +2,7 @@
 //! engine's packed weights and order of sums. Where the device rounds correctly, its results have
 //! the CPU engine's bits.
 //!
-//! - Device: [`opening`] finds and opens a GPU, [`probe`] measures its [`promises`]; [`device`]
+//! - Device: [`opening`] finds and opens a GPU, [`probe`] measures its [`guarantees`]; [`device`]
 //!   allocates, submits and waits. [`pace`] limits the work of a submission; [`failure`] collects
 //!   errors.
 //! - Kernels: [`kernels`] lists them, [`source`] assembles their WGSL, [`pipelines`] compiles them.
@@ -12,9 +12,9 @@
 //!   of every layer.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings.
 //!   [`pass`] encodes the layers: [`attention`], [`feed_forward`] with its [`gate`], or
-//!   [`experts`]. [`joined`] begins the pass of a draft head, [`block`] is the rest of a head that
-//!   drafts blocks.
-//! - Outputs: [`scores`] returns logits, [`returning`] all else. [`model`] puts the parts together.
+//!   [`experts`]. [`head_input`] begins the pass of a draft head, [`block`] is the rest of a head
+//!   that drafts blocks.
+//! - Outputs: [`scores`] returns logits, [`outputs`] everything else. [`model`] combines the parts.
 
 mod attention;
 mod block;
@@ -26,25 +26,25 @@ mod embed;
 mod experts;
 mod failure;
 #[cfg(test)]
-mod faults;
+mod failure_tests;
 mod feed_forward;
 mod gate;
+mod guarantees;
+mod head_input;
 mod inputs;
-mod joined;
 mod kernels;
 mod matrix;
 mod memory;
 mod model;
 mod network;
 mod opening;
+mod outputs;
 mod pace;
 mod pass;
 mod pipelines;
 mod probe;
 mod product;
-mod promises;
 mod recording;
-mod returning;
 mod scores;
 mod source;
 mod state;
@@ -53,8 +53,8 @@ mod step;
 mod tests;
 
 pub use device::{Bounds, GpuDevice};
+pub use guarantees::Guarantees;
 pub use model::GpuModel;
 pub use network::missing as unsupported;
 pub use opening::{Found, find, unfound};
-pub use promises::Promises;
-pub use source::programs;
+pub use source::shaders;

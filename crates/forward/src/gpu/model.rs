@@ -10,15 +10,15 @@ use foretoken_model::{ModelConfig, ModelSource};
 use super::block::Block;
 use super::chunk::Chunk;
 use super::device::GpuDevice;
+use super::head_input::HeadInputSteps;
 use super::inputs::Inputs;
-use super::joined::Joined;
 use super::matrix::TILE;
 use super::memory::Memory;
 use super::network::{Network, missing};
+use super::outputs::{OutputBuffers, Outputs};
 use super::pass::{Phases, Steps};
 use super::recording::Recording;
-use super::returning::{Returned, Returning};
-use super::scores::{Asked, Scorer, Scores};
+use super::scores::{LogitRequest, Scorer, Scores};
 use super::state::{ROWS, SCORED, State};
 use crate::cpu::rescoring::{PositionScores, rescore};
 use crate::cpu::simd::LANES;
@@ -32,15 +32,15 @@ pub struct GpuModel {
     network: Network,
     state: State,
     steps: Steps,
-    joined: Option<Joined>,
+    head_steps: Option<HeadInputSteps>,
     block: Option<Block>,
     memory: Memory,
     scorer: Scorer,
     scores: Scores,
     /// Tokens that `scores` covers, from the first.
     vocabulary: usize,
-    returning: Returning,
-    returned: Returned,
+    output_buffers: OutputBuffers,
+    outputs: Outputs,
     cached: Vec<TokenId>,
     /// The text is longer than [`ModelConfig::rope_switch_length`].
     long: bool,
@@ -68,14 +68,14 @@ impl GpuModel {
         let state = State::new(device, &network, &config)?;
         let model = Self {
             steps: Steps::new(device, &network, &state, &config)?,
-            joined: Joined::load(device, &weights, &config, &state)?,
+            head_steps: HeadInputSteps::load(device, &weights, &config, &state)?,
             block: Block::load(device, &weights, (&config, &network, &state))?,
             memory: Memory::new(device, &config)?,
             scorer: Scorer::new(device, &state.logits, &state.tokens, config.vocabulary)?,
             scores: Scores::none(),
             vocabulary: config.vocabulary,
-            returning: Returning::new(device)?,
-            returned: Returned::default(),
+            output_buffers: OutputBuffers::new(device)?,
+            outputs: Outputs::default(),
             dispatch_stats: DispatchStats { dispatches: 0, bytes: network.bytes() },
             device: Arc::clone(device),
             network,
@@ -106,7 +106,7 @@ impl GpuModel {
             config: &self.config,
             network: &self.network,
             state: &self.state,
-            joined: self.joined.as_ref(),
+            head_steps: self.head_steps.as_ref(),
             block: self.block.as_ref(),
             long: self.long,
         }
@@ -116,45 +116,45 @@ impl GpuModel {
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>, asked: &Asked<'_>) -> Result<()> {
+    fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>, request: &LogitRequest<'_>) -> Result<()> {
         let (taps, block) = (want.features, self.block.as_ref());
         let rows = (chunk.rows, chunk.scored.len());
-        self.returning.expect(&self.device, &self.config, (taps, block), rows)?;
+        self.output_buffers.prepare(&self.device, &self.config, (taps, block), rows)?;
         let phases = Phases {
             config: &self.config,
             network: &self.network,
             state: &self.state,
             steps: &self.steps,
             attention: self.memory.attention(),
-            sights: &self.memory.sights,
+            buffers: &self.memory.buffers,
             rows: chunk.rows,
             cached: chunk.cached,
             scored: chunk.scored.clone(),
-            taps: taps.map(|taps| (taps, &self.returning.states)),
-            joined: self
-                .joined
+            taps: taps.map(|taps| (taps, &self.output_buffers.states)),
+            head_steps: self
+                .head_steps
                 .as_ref()
-                .map(|joined| (joined, matches!(want.head_input, Some(HeadInput::Target(_))))),
+                .map(|head_steps| (head_steps, matches!(want.head_input, Some(HeadInput::Target(_))))),
             block,
         };
         let mut recording = Recording::new(&self.device);
         match (block, want.head_input) {
-            (Some(block), Some(_)) => phases.remember_states(&mut recording, block),
+            (Some(block), Some(_)) => phases.cache_states(&mut recording, block),
             _ => phases.encode(&mut recording),
         }
-        if asked.rows > 0 {
-            if asked.subset != LogitSubset::Everything {
-                self.scorer.sketch(recording.pass(), asked);
+        if request.rows > 0 {
+            if request.subset != LogitSubset::Everything {
+                self.scorer.sketch(recording.pass(), request);
             }
-            self.scorer.bring_back(&mut recording, asked)?;
+            self.scorer.copy_out(&mut recording, request)?;
         }
-        self.returning.bring_back(&mut recording, &self.state, block);
+        self.output_buffers.copy_out(&mut recording, &self.state, block);
         self.dispatch_stats.dispatches += recording.end();
-        if asked.rows > 0 {
+        if request.rows > 0 {
             let before = std::mem::replace(&mut self.scores, Scores::none());
-            self.scores = self.scorer.collect(asked, before)?;
+            self.scores = self.scorer.collect(request, before)?;
         }
-        self.returning.collect(&self.device, &self.config, (taps, chunk.rows), &mut self.returned)?;
+        self.output_buffers.collect(&self.device, &self.config, (taps, chunk.rows), &mut self.outputs)?;
         self.device.check()
     }
 }
@@ -200,7 +200,7 @@ impl Runner for GpuModel {
         let rows = want.rows_between(first, tree.len());
         let wanted = first + rows.start..first + rows.end;
         self.scores = Scores::none();
-        self.returned = Returned::default();
+        self.outputs = Outputs::default();
         self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
         let at_once = self.rows_at_once(rows.len());
         self.dispatch_stats.dispatches = 0;
@@ -222,11 +222,12 @@ impl Runner for GpuModel {
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
             let head_input = want.head_input.map(|head_input| (head_input, rows));
-            let nodes_and_sights = (nodes.clone(), &chunk, &self.memory.sights.nodes);
-            self.inputs().write(tree, &positions, nodes_and_sights, head_input);
+            let destination = (nodes.clone(), &chunk, &self.memory.buffers.nodes);
+            self.inputs().write(tree, &positions, destination, head_input);
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
-            let asked = Asked { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };
-            self.run_chunk(&chunk, want, &asked)?;
+            let request =
+                LogitRequest { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };
+            self.run_chunk(&chunk, want, &request)?;
         }
         self.cached.extend(tree.tokens().skip(first));
         Ok(())
@@ -241,10 +242,10 @@ impl Runner for GpuModel {
         let hidden = self.config.hidden;
         let scored = PositionScores {
             scores: self.logits().row(row),
-            factor: &self.returned.places[row * block.rank()..][..block.rank()],
-            state: match self.returned.scored.is_empty() {
+            factor: &self.outputs.position_factors[row * block.rank()..][..block.rank()],
+            state: match self.outputs.scored.is_empty() {
                 true => &[],
-                false => &self.returned.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
+                false => &self.outputs.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
             },
         };
         let bias = |_: &_, of_before: &[f32]| block.bias(&self.device, of_before);
@@ -255,7 +256,7 @@ impl Runner for GpuModel {
     }
 
     fn features(&self) -> Option<Features<'_>> {
-        (self.tapped > 0).then(|| Features::new(&self.returned.features, self.tapped))
+        (self.tapped > 0).then(|| Features::new(&self.outputs.features, self.tapped))
     }
 
     fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
@@ -277,9 +278,9 @@ impl Runner for GpuModel {
 
 impl GpuModel {
     /// Rows that go through the layers together. They are fewer if a layer takes long, and if the
-    /// logits of many rows are requested (`asked`).
-    fn rows_at_once(&self, asked: usize) -> usize {
-        let most = if asked > SCORED { SCORED } else { ROWS };
+    /// logits of many rows are requested (`requested`).
+    fn rows_at_once(&self, requested: usize) -> usize {
+        let most = if requested > SCORED { SCORED } else { ROWS };
         if self.block.is_some() {
             // Rows of a block attend to each other.
             return most;

@@ -70,7 +70,7 @@ pub enum FeedForward {
     Experts {
         count: usize,
         /// Experts per row.
-        used: usize,
+        top_k: usize,
         router: Matrix, // [experts, hidden]
         /// Matrices of all experts, concatenated.
         experts: Dense,
@@ -88,8 +88,8 @@ pub struct Dense {
 #[derive(Debug)]
 pub enum Gate {
     /// Interleaved, for a kernel that computes both and the activation.
-    InTurns(Matrix), // [2 * intermediate, hidden]
-    Apart([Matrix; 2]), // [intermediate, hidden] each
+    Interleaved(Matrix), // [2 * intermediate, hidden]
+    Separate([Matrix; 2]), // [intermediate, hidden] each
 }
 
 const RECURRENT: &str = "layers that keep a state in place of keys and values";
@@ -158,11 +158,11 @@ impl Network {
     }
 
     /// Returns whether the gate and up matrices of any layer are not interleaved.
-    pub fn has_gates_apart(&self) -> bool {
+    pub fn has_separate_gates(&self) -> bool {
         self.layers.iter().any(|layer| {
             let (FeedForward::Dense(dense) | FeedForward::Experts { experts: dense, .. }) =
                 &layer.feed_forward;
-            matches!(dense.gate, Gate::Apart(_))
+            matches!(dense.gate, Gate::Separate(_))
         })
     }
 
@@ -184,8 +184,8 @@ impl Network {
                 FeedForward::Experts { experts, .. } => (experts, Kernel::SlotProduct, Kernel::SlotGated),
             };
             match &dense.gate {
-                Gate::InTurns(matrix) => add(std::slice::from_ref(matrix), gated),
-                Gate::Apart(matrices) => add(matrices, product),
+                Gate::Interleaved(matrix) => add(std::slice::from_ref(matrix), gated),
+                Gate::Separate(matrices) => add(matrices, product),
             }
             add(std::slice::from_ref(&dense.down), product);
         }
@@ -257,8 +257,8 @@ impl FeedForward {
     fn reads(&self, rows: usize) -> u64 {
         match self {
             Self::Dense(dense) => dense.bytes() * rows.div_ceil(TILE) as u64,
-            Self::Experts { count, used, router, experts } => {
-                let chosen = (rows * used).min(rows.div_ceil(TILE) * count) as u64;
+            Self::Experts { count, top_k, router, experts } => {
+                let chosen = (rows * top_k).min(rows.div_ceil(TILE) * count) as u64;
                 router.reads(rows) + chosen * (experts.bytes() / *count as u64)
             }
         }
@@ -271,7 +271,7 @@ impl FeedForward {
             }
             cpu::FeedForward::Experts(experts) => Self::Experts {
                 count: experts.experts.len(),
-                used: experts.top_k,
+                top_k: experts.top_k,
                 router: Matrix::upload(device, &experts.router)?,
                 experts: Dense::upload(device, &experts.experts)?,
             },
@@ -285,8 +285,8 @@ impl FeedForward {
 impl Dense {
     fn bytes(&self) -> u64 {
         let gate = match &self.gate {
-            Gate::InTurns(matrix) => std::slice::from_ref(matrix),
-            Gate::Apart(matrices) => matrices,
+            Gate::Interleaved(matrix) => std::slice::from_ref(matrix),
+            Gate::Separate(matrices) => matrices,
         };
         gate.iter().chain([&self.down]).map(Matrix::bytes).sum()
     }
@@ -295,9 +295,9 @@ impl Dense {
     fn upload(device: &GpuDevice, networks: &[cpu::Dense]) -> Result<Self> {
         let of = |of: fn(&cpu::Dense) -> &Panels| networks.iter().map(of).collect::<Vec<_>>();
         let (gates, ups) = (of(|dense| &dense.gate), of(|dense| &dense.up));
-        let gate = match Matrix::in_turns(device, &gates, &ups)? {
-            Some(matrix) => Gate::InTurns(matrix),
-            None => Gate::Apart([Matrix::stack(device, &gates)?, Matrix::stack(device, &ups)?]),
+        let gate = match Matrix::interleave(device, &gates, &ups)? {
+            Some(matrix) => Gate::Interleaved(matrix),
+            None => Gate::Separate([Matrix::stack(device, &gates)?, Matrix::stack(device, &ups)?]),
         };
         Ok(Self { gate, down: Matrix::stack(device, &of(|dense| &dense.down))? })
     }

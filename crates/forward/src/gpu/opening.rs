@@ -91,7 +91,7 @@ impl GpuDevice {
         let (device, queue) =
             pollster::block_on(adapter.request_device(&descriptor)).map_err(|error| error.to_string())?;
         let failure = Failure::default();
-        failure.listen(&device);
+        failure.register(&device);
         let emulates = ways.contains(&Arithmetic::Emulated) && features.contains(double);
         let with = |arithmetic| {
             let (raw, failure) = ((device.clone(), queue.clone()), failure.clone());
@@ -99,8 +99,8 @@ impl GpuDevice {
         };
         let words = |error: foretoken_model::Error| error.to_string();
         let measured = |opened: Self| -> std::result::Result<Self, String> {
-            let promises = measure(&opened).map_err(words)?;
-            Ok(opened.promising(promises))
+            let guarantees = measure(&opened).map_err(words)?;
+            Ok(opened.with_guarantees(guarantees))
         };
         let mut opened: Option<Self> = None;
         let mut inexact = None;
@@ -116,7 +116,7 @@ impl GpuDevice {
                 continue;
             }
             let one = measured(one)?;
-            let keeps_all = one.promises().cpu_bits;
+            let keeps_all = one.guarantees().cpu_bits;
             opened = if keeps_all { Some(one) } else { opened.or(Some(one)) };
             if keeps_all {
                 break;
@@ -125,12 +125,12 @@ impl GpuDevice {
         // Without the CPU's bits in either case, the device's own `fma` is faster than the
         // emulation.
         if let Some(own) = inexact
-            && !opened.as_ref().is_some_and(|one| one.promises().cpu_bits)
+            && !opened.as_ref().is_some_and(|one| one.guarantees().cpu_bits)
         {
             opened = Some(measured(own)?);
         }
         let opened = opened.ok_or_else(|| format!("{name} cannot multiply and add"))?;
-        if !opened.promises().computes {
+        if !opened.guarantees().computes {
             return Err(format!("{} computes wrongly", opened.label()));
         }
         Ok(opened)

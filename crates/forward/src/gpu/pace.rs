@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fast_device_is_handed_more_and_a_slow_one_less() {
+    fn a_fast_device_gets_larger_submissions_than_a_slow_one() {
         let seen = |nanoseconds: u64| {
             let mut pace = Pace::default();
             (0..40).for_each(|_| pace.learn(1 << 30, Duration::from_nanos(nanoseconds << 30)));
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_nothing_teaches_nothing() {
+    fn a_submission_that_reads_nothing_does_not_change_the_pace() {
         let mut pace = Pace::default();
         pace.learn(0, Duration::from_secs(5));
         assert_eq!(pace.bytes(), Pace::default().bytes());

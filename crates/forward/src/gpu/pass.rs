@@ -6,13 +6,13 @@ use foretoken_model::error::Result;
 use foretoken_model::{ModelConfig, Scoring};
 use wgpu::Buffer;
 
-use super::attention::{AttentionSteps, Seeing, Sights};
+use super::attention::{AttentionBuffers, AttentionSteps, Visibility};
 use super::block::Block;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::embed::Embed;
 use super::feed_forward::FeedForwardSteps;
-use super::joined::Joined;
+use super::head_input::HeadInputSteps;
 use super::kernels::{Kernel, NONE};
 use super::network::{Layer, Network};
 use super::product::Product;
@@ -47,7 +47,7 @@ pub struct Phases<'a> {
     pub state: &'a State,
     pub steps: &'a Steps,
     pub attention: &'a [AttentionSteps],
-    pub sights: &'a Sights,
+    pub buffers: &'a AttentionBuffers,
     pub rows: usize,
     /// Positions before those in the rows' paths.
     pub cached: usize,
@@ -56,7 +56,7 @@ pub struct Phases<'a> {
     /// Tapped states of all rows, and their destination, `[taps, rows, hidden in whole vectors]`.
     pub taps: Option<(&'a Taps, &'a Buffer)>,
     /// Input part of a draft head, and whether it fuses states of the target.
-    pub joined: Option<(&'a Joined, bool)>,
+    pub head_steps: Option<(&'a HeadInputSteps, bool)>,
     /// Parts of a head that drafts blocks.
     pub block: Option<&'a Block>,
 }
@@ -91,7 +91,7 @@ impl Steps {
 
 impl LayerSteps {
     fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
-        let heads = state.joined.as_ref().unwrap_or(&state.normed);
+        let heads = state.fused_input.as_ref().unwrap_or(&state.normed);
         // A branch that is normed or convolved first has a buffer of its own.
         let aside = config.family.post_norms || state.unconvolved.is_some();
         let to = if aside { (&state.branch, false) } else { (&state.hidden, true) };
@@ -119,8 +119,8 @@ impl Phases<'_> {
                 self.tap(recording, &self.state.hidden, &mut tapped);
             }
             let pass = recording.pass();
-            match self.joined {
-                Some((joined, fuse)) => joined.run(pass, self.rows, fuse),
+            match self.head_steps {
+                Some((head_steps, fuse)) => head_steps.run(pass, self.rows, fuse),
                 None => self.normalise(pass, layer.mixer_norm, pending),
             }
             let around = |part| self.block.map(|block| (block, (index, part)));
@@ -155,16 +155,16 @@ impl Phases<'_> {
         }
         if !self.scored.is_empty() {
             recording.next(self.network.output.reads(self.scored.len()));
-            let asked = self.norm_ask(self.scored.start, self.network.output_norm, pending);
-            self.steps.score_norm.run(recording.pass(), &asked, (self.scored.len(), 1));
+            let params = self.norm_params(self.scored.start, self.network.output_norm, pending);
+            self.steps.score_norm.run(recording.pass(), &params, (self.scored.len(), 1));
             self.steps.scores.run(recording.pass(), self.scored.len());
             if let Some(score) = &self.steps.score {
                 let Scoring { scale, cap } = self.config.scoring;
                 let stride = self.config.vocabulary.next_multiple_of(LANES);
                 let [twice, rate] = cap.map_or([0.0; 2], |cap| [2.0 * cap, 2.0 / cap]);
                 let numbers = [scale, cap.unwrap_or(0.0), twice, rate].map(f32::to_bits);
-                let asked = [&[stride as u32], &numbers[..]].concat();
-                score.run(recording.pass(), &asked, (stride.div_ceil(64), self.scored.len()));
+                let params = [&[stride as u32], &numbers[..]].concat();
+                score.run(recording.pass(), &params, (stride.div_ceil(64), self.scored.len()));
             }
             if let Some(block) = self.block {
                 block.score(recording.pass(), self.scored.len());
@@ -196,7 +196,7 @@ impl Phases<'_> {
     }
 
     /// Immediates of `norm.wgsl` for rows from `first` on.
-    fn norm_ask(&self, first: usize, weight: u32, pending: u32) -> [u32; 9] {
+    fn norm_params(&self, first: usize, weight: u32, pending: u32) -> [u32; 9] {
         let (hidden, width) = (self.config.hidden as u32, self.width() as u32);
         let [epsilon, after] = [self.config.norm_epsilon, self.config.post_norm_epsilon]
             .map(|epsilon| (epsilon as f32).to_bits());
@@ -205,7 +205,7 @@ impl Phases<'_> {
 
     /// Norms all rows, after the pending branch was added to their states.
     fn normalise(&self, pass: &mut Dispatches, weight: u32, pending: u32) {
-        self.steps.norm.run(pass, &self.norm_ask(0, weight, pending), (self.rows, 1));
+        self.steps.norm.run(pass, &self.norm_params(0, weight, pending), (self.rows, 1));
     }
 
     /// Attention over the normed states. The output is added to the residual stream or goes to the
@@ -213,13 +213,20 @@ impl Phases<'_> {
     fn mix(&self, pass: &mut Dispatches, index: usize, layer: &Layer) {
         let steps = &self.steps.layers[index];
         steps.heads.run(pass, self.rows);
-        self.attention[index].run(pass, &self.seeing(), layer);
+        self.attention[index].run(pass, &self.visibility(), layer);
         steps.output.run(pass, self.rows);
     }
 
     /// Rows of this pass and their visible positions.
-    pub fn seeing(&self) -> Seeing<'_> {
-        let Self { config, sights, rows, cached, .. } = *self;
-        Seeing { config, sights, places: self.state.places, width: self.state.mixed.width, rows, cached }
+    pub fn visibility(&self) -> Visibility<'_> {
+        let Self { config, buffers, rows, cached, .. } = *self;
+        Visibility {
+            config,
+            buffers,
+            offsets: self.state.offsets,
+            width: self.state.mixed.width,
+            rows,
+            cached,
+        }
     }
 }

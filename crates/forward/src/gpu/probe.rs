@@ -7,10 +7,10 @@ use wgpu::Buffer;
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
+use super::guarantees::Guarantees;
 use super::kernels::{Kernel, NONE, TILES};
 use super::matrix::Matrix;
 use super::product::Product;
-use super::promises::Promises;
 use super::state::Rows;
 use super::step::{Quantise, Step};
 use crate::cpu::panels::{Format, Panels};
@@ -48,7 +48,7 @@ pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
 ///
 /// # Errors
 /// `Error::Compute` when the device fails, as for the other functions.
-pub fn measure(device: &GpuDevice) -> Result<Promises> {
+pub fn measure(device: &GpuDevice) -> Result<Guarantees> {
     let tiles = TILES.map(|tile| Kernel::Product(Format::F32, tile));
     let others = [Kernel::Norm, Kernel::Activate, Kernel::Quantise, Kernel::Product(Format::Q8_0, 1)];
     device.pipelines().prepare(device, &[&tiles[..], &others].concat())?;
@@ -79,7 +79,7 @@ pub fn measure(device: &GpuDevice) -> Result<Promises> {
         let size = theirs.iter().map(|number| number.abs()).fold(0.0, f32::max);
         ours.iter().zip(theirs).all(|(ours, theirs)| (ours - theirs).abs() <= 1e-3 * size)
     };
-    Ok(Promises {
+    Ok(Guarantees {
         computes: ours.iter().zip(&theirs).all(near),
         any_tile: by_tile.iter().all(|tile| bits(tile) == bits(&by_tile[0])),
         cpu_bits: rounds_once(device)?
@@ -135,8 +135,8 @@ pub fn norm(device: &GpuDevice, rows: &[f32], weight: &[f32], epsilon: f32) -> R
     let step =
         Step::new(device, Kernel::Norm, &[&state, &branch, &vectors, &to.plain, &to.quants, &to.scales])?;
     let width = length as u32;
-    let asked = [0, width, width, width, 0, NONE, epsilon.to_bits(), 0];
-    compute(device, (&to.plain, rows.len()), |pass| step.run(pass, &asked, (count, 1)))
+    let params = [0, width, width, width, 0, NONE, epsilon.to_bits(), 0];
+    compute(device, (&to.plain, rows.len()), |pass| step.run(pass, &params, (count, 1)))
 }
 
 /// `activation(gate) * up`, as one row.
@@ -146,9 +146,9 @@ pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[
     let step = Step::new(device, Kernel::Activate, &[&gate, &up, &to.plain, &to.quants, &to.scales])?;
     let blocks = length.div_ceil(32);
     let gelu = u32::from(activation == Activation::Gelu);
-    let asked = [blocks, 1, length, length, length, gelu];
+    let params = [blocks, 1, length, length, length, gelu];
     let groups = (blocks.div_ceil(64) as usize, 1);
-    compute(device, (&to.plain, length as usize), |pass| step.run(pass, &asked, groups))
+    compute(device, (&to.plain, length as usize), |pass| step.run(pass, &params, groups))
 }
 
 /// Products of a matrix with up to eight `rows`, in tiles of each size.

@@ -10,7 +10,7 @@ use wgpu::{BindGroup, Buffer, ComputePipeline};
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::Kernel;
-use super::matrix::{Matrix, TURN};
+use super::matrix::{GATED_PANELS, Matrix};
 use super::state::Rows;
 use super::step::bind;
 use crate::cpu::panels::Format;
@@ -80,7 +80,7 @@ impl Way {
     }
 
     fn gated(activation: Activation, stride: usize) -> Self {
-        Self { mode: activation_mode(activation), stride, unit: TURN }
+        Self { mode: activation_mode(activation), stride, unit: GATED_PANELS }
     }
 }
 
@@ -133,12 +133,12 @@ impl Product {
     /// As [`Self::new`].
     pub fn gated(
         device: &GpuDevice,
-        in_turns: &Matrix,
+        interleave: &Matrix,
         (rows, to): (&Rows, &Rows),
         activation: Activation,
     ) -> Result<Self> {
         let out = (&to.plain, &[&to.quants, &to.scales][..]);
-        let tiled = Tiled::new((device, device.tiles()), (Kernel::Gated, in_turns), rows, out)?;
+        let tiled = Tiled::new((device, device.tiles()), (Kernel::Gated, interleave), rows, out)?;
         Ok(Self { matrices: vec![(0, tiled)], way: Way::gated(activation, to.width) })
     }
 
@@ -161,9 +161,9 @@ impl Product {
                 let first = above + part.first;
                 let skip = panel.saturating_sub(first).min(part.panels);
                 let (length, width) = (matrix.length, matrix.width);
-                let asked = [length, rows.start, rows.end, stride, first, skip, mode as usize, width];
+                let params = [length, rows.start, rows.end, stride, first, skip, mode as usize, width];
                 let groups = (rows.len().div_ceil(*size), (part.panels - skip) / unit);
-                pass.run((pipeline, &part.group), &asked.map(|n| n as u32), groups);
+                pass.run((pipeline, &part.group), &params.map(|n| n as u32), groups);
             }
         }
     }
@@ -225,9 +225,9 @@ impl SlotProduct {
         for part in &self.tiled.parts {
             let (length, width, by_row) = (self.tiled.length, self.tiled.width, usize::from(self.by_row));
             let of_part = [length, 0, slots, stride, part.first, 0, mode as usize, width];
-            let asked = [&of_part[..], &[self.panels, part.panels, by_row]].concat();
-            let asked: Vec<u32> = asked.into_iter().map(|n| n as u32).collect();
-            pass.run((pipeline, &part.group), &asked, (slots, self.panels / unit));
+            let params = [&of_part[..], &[self.panels, part.panels, by_row]].concat();
+            let params: Vec<u32> = params.into_iter().map(|n| n as u32).collect();
+            pass.run((pipeline, &part.group), &params, (slots, self.panels / unit));
         }
     }
 }

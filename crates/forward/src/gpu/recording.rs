@@ -32,7 +32,7 @@ impl<'a> Recording<'a> {
     /// take too long.
     pub fn next(&mut self, bytes: u64) {
         if self.bytes > 0 && self.bytes + bytes > self.device.at_once() {
-            self.hand_over();
+            self.submit();
         }
         self.bytes += bytes;
     }
@@ -45,7 +45,7 @@ impl<'a> Recording<'a> {
 
     /// Submits the rest and returns the number of dispatches.
     pub fn end(mut self) -> usize {
-        self.hand_over();
+        self.submit();
         self.dispatches
     }
 
@@ -53,7 +53,7 @@ impl<'a> Recording<'a> {
         self.dispatches += self.pass.take().map_or(0, |pass| pass.count);
     }
 
-    fn hand_over(&mut self) {
+    fn submit(&mut self) {
         self.end_pass();
         let encoder = std::mem::replace(&mut self.encoder, encoder(self.device));
         self.device.submit(encoder, std::mem::take(&mut self.bytes));

@@ -41,11 +41,11 @@ pub struct Scorer {
     found: Buffer,  // [rows, words]
     stride: usize,
     /// Readable buffers for sketches and for likely slices.
-    returning: [Buffer; 2],
+    readable: [Buffer; 2],
 }
 
 /// Requested logits of a pass over `tokens`.
-pub struct Asked<'a> {
+pub struct LogitRequest<'a> {
     pub tokens: &'a [TokenId],
     /// Number of rows.
     pub rows: usize,
@@ -56,7 +56,7 @@ pub struct Asked<'a> {
     pub penalised: &'a [TokenId],
 }
 
-impl Asked<'_> {
+impl LogitRequest<'_> {
     fn slices(&self) -> usize {
         self.vocabulary.div_ceil(SLICE)
     }
@@ -109,30 +109,30 @@ impl Scorer {
             logits: logits.clone(),
             found,
             stride: vocabulary.next_multiple_of(LANES),
-            returning: [device.readable(4 * SCORED * words)?, device.readable(16)?],
+            readable: [device.readable(4 * SCORED * words)?, device.readable(16)?],
         })
     }
 
     /// Encodes the sketches of the pass's logits.
-    pub fn sketch(&self, pass: &mut Dispatches, asked: &Asked<'_>) {
-        let scale = Sketch::scale(asked.subset).unwrap_or(1.0);
-        let words =
-            [asked.vocabulary, self.stride, asked.words(), asked.tokens.len()].map(|number| number as u32);
+    pub fn sketch(&self, pass: &mut Dispatches, request: &LogitRequest<'_>) {
+        let scale = Sketch::scale(request.subset).unwrap_or(1.0);
+        let words = [request.vocabulary, self.stride, request.words(), request.tokens.len()]
+            .map(|number| number as u32);
         let words = [&words[..], &[scale.to_bits()]].concat();
-        self.step.run(pass, &words, (asked.stretches(), asked.rows));
+        self.step.run(pass, &words, (request.stretches(), request.rows));
     }
 
     /// Encodes the copy to a readable buffer.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room for it.
-    pub fn bring_back(&mut self, recording: &mut Recording<'_>, asked: &Asked<'_>) -> Result<()> {
-        let (from, words) = match asked.subset {
-            LogitSubset::Everything => (&self.logits, asked.rows * self.stride),
-            _ => (&self.found, asked.rows * asked.words()),
+    pub fn copy_out(&mut self, recording: &mut Recording<'_>, request: &LogitRequest<'_>) -> Result<()> {
+        let (from, words) = match request.subset {
+            LogitSubset::Everything => (&self.logits, request.rows * self.stride),
+            _ => (&self.found, request.rows * request.words()),
         };
-        self.device.grow(&mut self.returning[0], words)?;
-        recording.copy(from, (&self.returning[0], 0), 4 * words as u64);
+        self.device.grow(&mut self.readable[0], words)?;
+        recording.copy(from, (&self.readable[0], 0), 4 * words as u64);
         Ok(())
     }
 
@@ -140,48 +140,48 @@ impl Scorer {
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    pub fn collect(&mut self, asked: &Asked<'_>, before: Scores) -> Result<Scores> {
-        match asked.subset {
-            LogitSubset::Everything => self.rows(asked, before),
-            _ => self.sketches(asked),
+    pub fn collect(&mut self, request: &LogitRequest<'_>, before: Scores) -> Result<Scores> {
+        match request.subset {
+            LogitSubset::Everything => self.rows(request, before),
+            _ => self.sketches(request),
         }
     }
 
-    fn rows(&self, asked: &Asked<'_>, before: Scores) -> Result<Scores> {
+    fn rows(&self, request: &LogitRequest<'_>, before: Scores) -> Result<Scores> {
         let (mut logits, mut peaks) = match before {
             Scores::Rows(logits, peaks) => (logits, peaks),
             Scores::Sketches(_) => (Vec::new(), Vec::new()),
         };
         let before = logits.len();
-        logits.extend(self.device.fetch(&self.returning[0], asked.rows * self.stride)?);
+        logits.extend(self.device.fetch(&self.readable[0], request.rows * self.stride)?);
         let rows = logits[before..].chunks_exact_mut(self.stride);
-        peaks.extend(rows.map(|row| peak(row, asked.vocabulary)));
+        peaks.extend(rows.map(|row| peak(row, request.vocabulary)));
         Ok(Scores::Rows(logits, peaks))
     }
 
     /// Sketches, with their likely slices.
-    fn sketches(&mut self, asked: &Asked<'_>) -> Result<Scores> {
-        let words = asked.words();
-        let found = self.device.fetch_words(&self.returning[0], asked.rows * words)?;
+    fn sketches(&mut self, request: &LogitRequest<'_>) -> Result<Scores> {
+        let words = request.words();
+        let found = self.device.fetch_words(&self.readable[0], request.rows * words)?;
         let sketch = |(row, words): (usize, &[u32])| {
             let row = Row {
                 device: Arc::clone(&self.device),
                 logits: self.logits.clone(),
-                range: row * self.stride..row * self.stride + asked.vocabulary,
+                range: row * self.stride..row * self.stride + request.vocabulary,
             };
-            Sketch::new(Box::new(row), asked.vocabulary, asked.decode(words))
+            Sketch::new(Box::new(row), request.vocabulary, request.decode(words))
         };
         let mut sketches: Vec<_> = found.chunks_exact(words).enumerate().map(sketch).collect();
-        self.fetch_likely(&mut sketches, asked)?;
+        self.fetch_likely(&mut sketches, request)?;
         Ok(Scores::Sketches(sketches))
     }
 
     /// Fetches likely slices, except of rows with so many that fetching whole rows takes no longer.
-    fn fetch_likely(&mut self, sketches: &mut [Sketch], asked: &Asked<'_>) -> Result<()> {
-        let few = |slices: &Vec<usize>| slices.len() <= asked.slices().div_ceil(4);
+    fn fetch_likely(&mut self, sketches: &mut [Sketch], request: &LogitRequest<'_>) -> Result<()> {
+        let few = |slices: &Vec<usize>| slices.len() <= request.slices().div_ceil(4);
         let likely = sketches
             .iter()
-            .map(|sketch| Some(sketch.likely_slices(asked.subset, asked.penalised)).filter(few));
+            .map(|sketch| Some(sketch.likely_slices(request.subset, request.penalised)).filter(few));
         let likely: Vec<Vec<usize>> = likely.map(Option::unwrap_or_default).collect();
         let range = |row: usize, slice: usize| {
             let start = row * self.stride;
@@ -195,9 +195,9 @@ impl Scorer {
         if count == 0 {
             return Ok(());
         }
-        self.device.grow(&mut self.returning[1], count.next_power_of_two())?;
+        self.device.grow(&mut self.readable[1], count.next_power_of_two())?;
         let lengths: Vec<usize> = ranges.iter().map(Range::len).collect();
-        let mut found = self.device.bring(&self.logits, &ranges, &self.returning[1])?.into_iter();
+        let mut found = self.device.download(&self.logits, &ranges, &self.readable[1])?.into_iter();
         let mut lengths = lengths.into_iter();
         for (sketch, slices) in sketches.iter_mut().zip(likely) {
             let numbers = |slice| (slice, found.by_ref().take(lengths.next().unwrap_or(0)).collect());
@@ -226,6 +226,6 @@ struct Row {
 impl DeviceRow for Row {
     fn fetch(&self) -> Result<Vec<f32>> {
         let to = self.device.readable(4 * self.range.len())?;
-        self.device.bring(&self.logits, std::slice::from_ref(&self.range), &to)
+        self.device.download(&self.logits, std::slice::from_ref(&self.range), &to)
     }
 }

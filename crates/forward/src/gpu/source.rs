@@ -30,7 +30,7 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
 }
 
 /// Name and source of every kernel, for both kinds of fused multiply-add.
-pub fn programs() -> impl Iterator<Item = (String, String)> {
+pub fn shaders() -> impl Iterator<Item = (String, String)> {
     let of = |arithmetic| {
         move |kernel: Kernel| (format!("{kernel:?}, {arithmetic:?}"), source(kernel, arithmetic))
     };
@@ -48,16 +48,16 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
         Kernel::Gated(format, _) => [product(format), gated(), vec![wgsl!("rows")]].concat(),
         Kernel::SlotGated(format, _) => [product(format), gated(), vec![wgsl!("slots")]].concat(),
         Kernel::Embed(format) => [panel(format), vec![wgsl!("embed"), unpacking(format)]].concat(),
-        Kernel::Rank => vec![wgsl!("rank")],
+        Kernel::TopK => vec![wgsl!("top_k")],
         Kernel::Arrange => vec![wgsl!("arrange")],
         Kernel::Combine => vec![wgsl!("combine")],
-        Kernel::Join => [vec![wgsl!("join")], state_norm(), rounding.to_vec()].concat(),
+        Kernel::Concat => [vec![wgsl!("concat")], state_norm(), rounding.to_vec()].concat(),
         Kernel::Convolve => vec![wgsl!("convolve")],
         Kernel::Norm => [vec![wgsl!("norm")], state_norm(), rounding.to_vec()].concat(),
         Kernel::NormHeads => [vec![wgsl!("norm_heads")], state_norm()].concat(),
         Kernel::Quantise => [vec![wgsl!("quantise")], rounding.to_vec()].concat(),
         Kernel::Activate => [vec![wgsl!("activate"), wgsl!("activation")], rounding.to_vec()].concat(),
-        Kernel::Turn => vec![wgsl!("turn"), wgsl!("norm_scale")],
+        Kernel::Rope => vec![wgsl!("rope"), wgsl!("norm_scale")],
         Kernel::Attend => [vec![wgsl!("attend")], rounding.to_vec()].concat(),
         Kernel::Gather => vec![wgsl!("gather")],
         Kernel::Score => vec![wgsl!("score")],

@@ -57,9 +57,9 @@ impl Rows {
 pub struct Routed {
     pub sizes: Experts,
     pub scores: Buffer,  // [rows, experts in whole vectors]
-    pub choices: Buffer, // [rows, used, 2]: an expert and its share
+    pub choices: Buffer, // [rows, top_k, 2]: an expert and its share
     pub slots: Buffer,   // [slots, 3]: see `arrange.wgsl`
-    pub slot_of: Buffer, // [rows, used]
+    pub slot_of: Buffer, // [rows, top_k]
     pub given: Buffer,   // [slots, hidden in whole vectors]
 }
 
@@ -72,30 +72,30 @@ pub struct State {
     pub branch: Buffer, // as the state
     pub normed: Rows, // hidden
     /// Normed embedding and state of each token, for a draft head.
-    pub joined: Option<Rows>, // 2 * hidden
+    pub fused_input: Option<Rows>, // 2 * hidden
     /// Norms before convolutions, and the dynamic weights, for a draft head with convolutions.
     pub unconvolved: Option<(Rows, Buffer)>, // hidden; [rows, both sides in whole vectors]
-    pub heads: Buffer, // [rows, as `places` says]
-    pub places: Places,
+    pub heads: Buffer, // [rows, as `offsets` says]
+    pub offsets: HeadOffsets,
     /// Cosines and sines of the rows' positions, per kind of attention; those of queries first, if
     /// they differ.
-    pub turns: Vec<Buffer>, // [rows, size / 2, 2] once or twice
+    pub angles: Vec<Buffer>, // [rows, size / 2, 2] once or twice
     pub mixed: Rows, // heads * head_size
     /// Gated activations of rows, or of slots in a model with experts.
     pub gated: Rows, // intermediate
     /// Outputs of gate and up, if those of any layer are not interleaved.
-    pub apart: Option<[Buffer; 2]>, // [rows or slots, intermediate in whole vectors] each
+    pub separate: Option<[Buffer; 2]>, // [rows or slots, intermediate in whole vectors] each
     pub routed: Option<Routed>,
     /// At most [`SCORED`] rows.
-    pub scored: Rows, // hidden, of the rows asked for
-    pub logits: Buffer, // [rows asked for, vocabulary in whole vectors]
+    pub scored: Rows, // hidden, of the requested rows
+    pub logits: Buffer, // [requested rows, vocabulary in whole vectors]
     /// Token ids of the pass.
     pub tokens: Buffer, // [rows]
 }
 
 /// Offsets in a row of heads, which begins with the queries, and the row's stride.
 #[derive(Debug, Clone, Copy)]
-pub struct Places {
+pub struct HeadOffsets {
     /// Offset of output gates, in families that have them.
     pub gates: Option<usize>,
     pub keys: usize,
@@ -103,7 +103,7 @@ pub struct Places {
     pub stride: usize,
 }
 
-impl Places {
+impl HeadOffsets {
     pub fn of(config: &ModelConfig) -> Self {
         let whole = |heads: usize| (heads * config.head_size()).next_multiple_of(LANES);
         let (queries, width) = (whole(config.heads), whole(config.kv_heads()));
@@ -133,16 +133,17 @@ impl State {
     pub fn new(device: &GpuDevice, network: &Network, config: &ModelConfig) -> Result<Self> {
         let numbers = |width: usize| device.buffer(4 * ROWS * width.next_multiple_of(LANES));
         let rows = |length| Rows::new(device, ROWS, length);
-        let places = Places::of(config);
-        let turns = config.attention_kinds.iter().map(|kind| {
+        let offsets = HeadOffsets::of(config);
+        let angles = config.attention_kinds.iter().map(|kind| {
             let times = if kind.rotary.attn_temperature.is_some() { 2 } else { 1 };
             device.buffer(4 * times * ROWS * kind.rotary.size())
         });
         let experts = config.experts();
         let (gated, intermediate) =
             experts.map_or((ROWS, config.intermediate()), |experts| (ROWS * experts.top_k, experts.width));
-        let apart = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
-        let apart = network.has_gates_apart().then(|| Result::Ok([apart()?, apart()?])).transpose()?;
+        let separate = || device.buffer(4 * gated * intermediate.next_multiple_of(LANES));
+        let separate =
+            network.has_separate_gates().then(|| Result::Ok([separate()?, separate()?])).transpose()?;
         let unconvolved = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
             let Convolution { taps, group } = sizes;
             Ok((rows(config.hidden)?, numbers(2 * taps * (config.hidden / group))?))
@@ -152,13 +153,13 @@ impl State {
             hidden: numbers(config.hidden)?,
             branch: numbers(config.hidden)?,
             normed: rows(config.hidden)?,
-            joined: (config.mixed() > config.hidden).then(|| rows(config.mixed())).transpose()?,
-            heads: numbers(places.stride)?,
-            places,
-            turns: turns.collect::<Result<_>>()?,
+            fused_input: (config.mixed() > config.hidden).then(|| rows(config.mixed())).transpose()?,
+            heads: numbers(offsets.stride)?,
+            offsets,
+            angles: angles.collect::<Result<_>>()?,
             mixed: rows(config.heads * config.head_size())?,
             gated: Rows::new(device, gated, intermediate)?,
-            apart,
+            separate,
             routed: experts.map(|experts| Routed::new(device, experts, config.hidden)).transpose()?,
             scored: Rows::new(device, SCORED, config.hidden)?,
             logits: device.buffer(4 * SCORED * config.vocabulary.next_multiple_of(LANES))?,

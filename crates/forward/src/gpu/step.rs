@@ -28,8 +28,8 @@ impl Step {
     }
 
     /// Encodes a dispatch of `groups` workgroups in x and y.
-    pub fn run(&self, pass: &mut Dispatches, asked: &[u32], groups: (usize, usize)) {
-        pass.run((&self.pipeline, &self.group), asked, groups);
+    pub fn run(&self, pass: &mut Dispatches, params: &[u32], groups: (usize, usize)) {
+        pass.run((&self.pipeline, &self.group), params, groups);
     }
 }
 

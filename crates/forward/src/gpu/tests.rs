@@ -12,14 +12,14 @@ use rand::{RngExt, SeedableRng};
 
 use super::cache::{Cache, PAGE};
 use super::device::GpuDevice;
+use super::guarantees::Guarantees;
 use super::kernels::TILES;
 use super::matrix::Matrix;
 use super::model::GpuModel;
 use super::probe::{activate, compute, norm, products};
 use super::product::Product;
-use super::promises::Promises;
 use super::recording::Recording;
-use super::scores::{Asked, Scorer, Scores};
+use super::scores::{LogitRequest, Scorer, Scores};
 use super::state::Rows;
 use super::step::Quantise;
 use crate::cpu::panels::{Format, Panels};
@@ -29,7 +29,7 @@ use crate::{LogitSubset, Logits, Model, Row, Want};
 
 pub fn gpu() -> &'static Arc<GpuDevice> {
     static GPU: OnceLock<Arc<GpuDevice>> = OnceLock::new();
-    let hint = "`make setup-tests` installs a program that plays one";
+    let hint = "`make setup-tests` installs a software renderer";
     GPU.get_or_init(|| GpuDevice::open(0, true).unwrap_or_else(|why| panic!("no GPU: {why:?}; {hint}")))
 }
 
@@ -40,7 +40,7 @@ fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
     let (differ, first) = (differing.clone().count(), differing.clone().next());
     assert!(found.len() == expected.len(), "{} numbers for {}: {what}", found.len(), expected.len());
     assert!(
-        differ == 0 || !gpu().promises().cpu_bits,
+        differ == 0 || !gpu().guarantees().cpu_bits,
         "{differ} of {} differ, the first in {first:?}: {what}",
         expected.len()
     );
@@ -107,7 +107,7 @@ fn gated(
     let (x, to) = (Rows::new(device, 8, inputs).unwrap(), Rows::new(device, 8, outputs).unwrap());
     device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
     let quantise = Quantise::new(device, &x).unwrap();
-    let matrix = Matrix::in_turns(device, &[gate], &[up]).unwrap().unwrap();
+    let matrix = Matrix::interleave(device, &[gate], &[up]).unwrap().unwrap();
     let product = Product::gated(device, &matrix, (&x, &to), activation).unwrap();
     let read = |from, count| compute(device, (from, count), |_| ()).unwrap();
     let run = |tile: &usize| {
@@ -172,7 +172,7 @@ fn norms_and_activations_have_the_cpus_bits() {
 
 // Rows have whole stretches and a partial one, an odd vocabulary and equal logits.
 #[test]
-fn a_sketch_answers_as_the_row_does_on_the_cpu() {
+fn a_sketch_gives_the_same_answers_as_the_row_on_the_cpu() {
     let mut random = StdRng::seed_from_u64(14);
     let vocabulary: usize = 2 * 4096 + 1000 + 7;
     let stride = vocabulary.next_multiple_of(16);
@@ -188,15 +188,16 @@ fn a_sketch_answers_as_the_row_does_on_the_cpu() {
     let mut scorer = Scorer::new(gpu(), &logits, &ids, vocabulary).unwrap();
     // Peaks; some slices; too many slices to fetch; only the first tokens.
     let likely = |margin, top| LogitSubset::Likely { temperature: 0.7, margin, top };
-    let asked = [(LogitSubset::Peaks, 0), (likely(0.3, 3), 0), (likely(99.0, 0), 0), (likely(0.3, 3), 5001)];
-    for (subset, beyond) in asked {
+    let requests =
+        [(LogitSubset::Peaks, 0), (likely(0.3, 3), 0), (likely(99.0, 0), 0), (likely(0.3, 3), 5001)];
+    for (subset, beyond) in requests {
         let vocabulary = vocabulary - beyond;
-        let asked = Asked { tokens: &tokens, rows: 3, vocabulary, subset, penalised: &[] };
+        let request = LogitRequest { tokens: &tokens, rows: 3, vocabulary, subset, penalised: &[] };
         let mut recording = Recording::new(gpu());
-        scorer.sketch(recording.pass(), &asked);
-        scorer.bring_back(&mut recording, &asked).unwrap();
+        scorer.sketch(recording.pass(), &request);
+        scorer.copy_out(&mut recording, &request).unwrap();
         recording.end();
-        let scores = scorer.collect(&asked, Scores::none()).unwrap();
+        let scores = scorer.collect(&request, Scores::none()).unwrap();
         let found = scorer.logits(&scores, vocabulary);
         for (index, row) in rows.chunks(stride).enumerate() {
             let mut padded = row.to_vec();
@@ -220,9 +221,9 @@ fn a_sketch_answers_as_the_row_does_on_the_cpu() {
 }
 
 #[test]
-fn a_program_that_plays_a_gpu_keeps_every_promise() {
+fn a_software_renderer_gives_every_guarantee() {
     if gpu().label().ends_with("software") {
-        assert_eq!(gpu().promises(), Promises::default(), "{}", gpu().label());
+        assert_eq!(gpu().guarantees(), Guarantees::default(), "{}", gpu().label());
     }
 }
 
@@ -232,7 +233,7 @@ fn a_gpu_that_is_not_there_is_not_opened() {
 }
 
 #[test]
-fn a_buffer_beyond_the_devices_limit_is_too_little_memory_and_the_device_goes_on() {
+fn a_buffer_beyond_the_devices_limit_is_an_out_of_memory_error_and_the_device_still_works() {
     let error = gpu().buffer(usize::MAX / 2).unwrap_err();
     assert!(error.is_out_of_memory(), "{error}");
     gpu().buffer(1000).unwrap();
@@ -240,7 +241,7 @@ fn a_buffer_beyond_the_devices_limit_is_too_little_memory_and_the_device_goes_on
 }
 
 #[test]
-fn what_the_driver_does_not_take_is_an_error_and_the_device_goes_on() {
+fn a_shader_that_the_driver_rejects_is_an_error_and_the_device_still_works() {
     let wrong =
         wgpu::ShaderModuleDescriptor { label: None, source: wgpu::ShaderSource::Wgsl("fn no {".into()) };
     let error = gpu().guarded(|| gpu().raw().create_shader_module(wrong)).unwrap_err();
@@ -255,7 +256,7 @@ pub fn tiny(device: &Arc<GpuDevice>) -> GpuModel {
 }
 
 #[test]
-fn a_device_that_is_lost_in_mid_reply_is_an_error_and_what_was_cached_stays_named() {
+fn losing_the_device_in_mid_reply_is_an_error_and_keeps_the_list_of_cached_tokens() {
     let lost = GpuDevice::open(0, true).unwrap();
     let mut model = tiny(&lost);
     model.run(&TokenTree::chain([5, 6, 7]), &Want::all_rows()).unwrap();
@@ -266,11 +267,11 @@ fn a_device_that_is_lost_in_mid_reply_is_an_error_and_what_was_cached_stays_name
     }
     assert_eq!(model.cached(), [5, 6, 7]);
     let failed = model.run(&TokenTree::chain([8]), &Want::nothing()).is_err() || model.wait().is_err();
-    assert!(failed, "nothing was wanted of it, and nobody heard");
+    assert!(failed, "nothing was requested, and no error was reported");
 }
 
 #[test]
-fn threads_that_share_a_device_hand_over_and_wait_at_once() {
+fn threads_that_share_a_device_submit_and_wait_at_the_same_time() {
     let work = || {
         let mut model = tiny(gpu());
         for _ in 0..60 {
@@ -294,7 +295,7 @@ fn a_cache_grows_by_half_in_whole_pages() {
 }
 
 #[test]
-fn a_lost_device_is_an_error_from_then_on_and_no_panic() {
+fn a_lost_device_returns_errors_and_never_panics() {
     let lost = GpuDevice::open(0, true).unwrap();
     lost.lose();
     let mut random = StdRng::seed_from_u64(13);

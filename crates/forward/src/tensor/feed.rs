@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_next_token_attends_to_everything_within_its_window() {
+    fn a_single_token_attends_to_everything_within_its_window() {
         let next = TokenTree::chain([7]);
         assert_eq!(attended(&next, 0, 5, None), None);
         assert_eq!(attended(&next, 0, 5, Some(6)), None);

@@ -123,7 +123,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_sketch_answers_as_the_row_does(
+        fn a_sketch_gives_the_same_answers_as_the_row(
             // Few distinct numbers, so that there are ties.
             rows in (1usize..300).prop_flat_map(|size| {
                 prop::collection::vec(prop::collection::vec((-20i32..20).prop_map(|n| n as f32 / 2.0), size), 1..4)

@@ -1,7 +1,8 @@
-//! What watching costs, measured in the real window: `make bench-ui`. The meter is the page's own
-//! (ui/src/meter.ts): a frame's cost is what the page's thread spends from its first callback to the end of its
-//! rendering, a round's delay the time from its arrival to the end of the frame that showed it.
-//! FORETOKEN_BENCH_MODELS may name a folder with real models, which then write in the window, too.
+//! Cost of the window while a reply streams: `make bench-ui`. The meter is the page's own
+//! (ui/src/meter.ts): a frame's cost is the time of the page's thread from its first callback to
+//! the end of its rendering; a round's delay is the time from its arrival to the end of the frame
+//! that showed it. FORETOKEN_BENCH_MODELS may name a folder with real models, which are then
+//! measured, too.
 
 mod painted;
 mod speed;
@@ -23,9 +24,9 @@ use painted::until_painted;
 use serde_json::Value;
 use speed::Pair;
 
-/// How long frames are counted.
+/// Time during which frames are counted.
 const WATCHED: Duration = Duration::from_secs(15);
-/// How often a long conversation is opened.
+/// Number of times that a long conversation is opened.
 const OPENINGS: usize = 5;
 
 #[tokio::main(flavor = "current_thread")]
@@ -52,7 +53,7 @@ pub async fn run() {
     window.close().await;
 }
 
-/// Lets the page play a reply that never ends, and prints what its frames cost.
+/// Makes the page play an endless reply, and prints the cost of its frames.
 async fn painting(window: &Window, options: &str) {
     window.open_page(&format!("?replay&meter&{options}")).await;
     window.ask("Go on and on.").await;
@@ -74,8 +75,8 @@ async fn painting(window: &Window, options: &str) {
     );
 }
 
-/// Clicks on a conversation of 500 messages and prints when its end is on the screen, and when all of it is
-/// on the page.
+/// Opens a conversation of 500 messages, and prints the time until its end is displayed and until
+/// all of it is on the page.
 async fn opening(window: &Window) {
     let (mut end, mut all) = (Spread::default(), Spread::default());
     for _ in 0..OPENINGS {
@@ -109,7 +110,7 @@ async fn measure(window: &Window, time: Duration) -> Value {
     window.page.execute("return window.foretokenMeter.stop()", vec![]).await.unwrap()
 }
 
-/// A conversation of so many messages, each reply with its trace.
+/// Creates a conversation of `count` messages, each reply with its trace.
 fn many_messages(data: &Path, count: usize) {
     let Reply { text, rounds, summary, .. } = written();
     let rounds: Vec<(u32, String)> =

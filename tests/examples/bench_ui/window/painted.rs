@@ -1,7 +1,7 @@
-//! When something is on the screen.
+//! Time at which something is displayed.
 
-/// JavaScript: `painted(begin)` resolves after the frame that is being made is on the screen, to the milliseconds since
-/// `begin`.
+/// JavaScript: `painted(begin)` resolves once the current frame is displayed, to the milliseconds
+/// since `begin`.
 pub fn until_painted() -> &'static str {
     "const painted = (begin) => new Promise((resolve) => {
         const after = new MessageChannel();

@@ -1,5 +1,5 @@
-//! How much of the engine's speed arrives in the window: the same replies there and in the terminal, in turns,
-//! with the token view, the heatmap and the numbers open.
+//! Share of the engine's speed that arrives in the window: the same replies there and in the
+//! terminal, in turn, with the token view, the heatmap and the numbers open.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::taken::{Shares, Taken};
 use super::typing;
 
-/// What the starter goes on about without an end.
+/// Prompts to which the starter replies without an end.
 const STORIES: [&str; 3] = [
     "Tell me a story about a lighthouse that never ends.",
     "Tell me a story about a fox who finds a lantern.",
@@ -28,14 +28,14 @@ const TASKS: [&str; 3] = [
     "A train leaves at 9:40 and travels 210 km at 84 km/h. When does it arrive? Show the steps.",
 ];
 
-/// What is written for longer than somebody types.
+/// Prompt for a reply that takes longer than the typing.
 const LONG: &str =
     "Write a long story about a lighthouse keeper, chapter by chapter, with all that he does on each day.";
 
-/// Nothing happens for this long while the idle window is watched.
+/// Time during which the idle window is measured.
 const IDLE: Duration = Duration::from_secs(20);
 
-/// A target and what drafts for it, as the terminal names them.
+/// A target and its draft, as the terminal names them.
 pub struct Pair {
     name: &'static str,
     target: String,
@@ -45,17 +45,17 @@ pub struct Pair {
     sampling: Sampling,
 }
 
-/// A reply's speed, and what a round of it took and brought on average.
+/// Speed of a reply, and the average time and tokens of its rounds.
 struct Measured {
     tokens_per_second: f64,
     tokens_per_round: f64,
     pass_ms: f64,
-    /// Beside the pass: drafting, judging, telling.
+    /// Time beside the pass: drafting, verifying, reporting.
     rest_ms: f64,
 }
 
 impl Pair {
-    /// The starter, and what `folder` has of the models that are measured.
+    /// The starter, and the measured models that `folder` has.
     pub fn all(folder: Option<&Path>) -> Vec<Self> {
         let mut pairs = vec![Self {
             prompts: STORIES,
@@ -84,12 +84,12 @@ impl Pair {
         Self { name, target, draft, tokens, prompts: TASKS, sampling: reproducible() }
     }
 
-    /// Prints how fast the window writes against the terminal, and what it takes for that.
+    /// Prints the window's speed against the terminal's, and its processor time.
     pub async fn measure(&self, data: &Path) {
         let settings = json!({
             "target": self.target,
             "drafts": { &self.target: self.draft },
-            // What is not listed is not chosen.
+            // Models that are not listed cannot be chosen.
             "added_models": self.files(),
             "sampling": self.sampling,
             "max_tokens": self.tokens,
@@ -126,7 +126,7 @@ impl Pair {
         window.close().await;
     }
 
-    /// Those of the models that are named by their files.
+    /// Models that are given by their files.
     fn files(&self) -> Vec<&str> {
         let models = [&self.target, &self.draft].map(String::as_str);
         models.into_iter().filter(|model| Path::new(model).is_absolute()).collect()
@@ -135,7 +135,7 @@ impl Pair {
     async fn in_the_window(&self, window: &Window, prompt: &str) -> (Measured, Shares) {
         window.click("new-chat").await;
         window.type_into("composer", prompt).await;
-        // Every question to the page costs it time: nothing is asked while the reply streams.
+        // Every query costs the page time, so there is none while the reply streams.
         let script = "const done = arguments[0];
             const { invoke } = window.__TAURI_INTERNALS__;
             const look = async () => {
@@ -153,7 +153,8 @@ impl Pair {
         (Measured::new(&found[0], found[1].as_array().unwrap()), shares)
     }
 
-    /// With the same data folder, so that both know what either has learned.
+    /// Measures in the terminal, with the same data folder, so that both have the same saved
+    /// statistics.
     fn in_the_terminal(&self, data: &Path, prompt: &str) -> Measured {
         let Sampling { temperature, top_p, seed, .. } = self.sampling;
         let output = Command::new(cli())
@@ -182,7 +183,7 @@ impl Pair {
 
 impl Measured {
     fn new(summary: &Value, rounds: &[Value]) -> Self {
-        // The first round's time is the prompt's.
+        // The first round's time includes the prompt.
         let later = &rounds[1..];
         let mean = |names: &[&str]| {
             let ms =
@@ -198,15 +199,15 @@ impl Measured {
     }
 }
 
-/// As people chat, but so that both write the same text.
+/// Ordinary sampling, in the mode in which both write the same text.
 fn reproducible() -> Sampling {
     Sampling { temperature: 0.7, top_p: 0.95, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() }
 }
 
-/// Prints what a window takes in which nothing happens.
+/// Prints the processor time of an idle window.
 pub async fn idle(data: &Path) {
     let window = Window::open(data).await;
-    // What starting left behind.
+    // Work left over from the start.
     tokio::time::sleep(Duration::from_secs(15)).await;
     let before = Taken::by_window(window.driver());
     tokio::time::sleep(IDLE).await;

@@ -1,4 +1,4 @@
-//! What the window's processes take of the processor, by who takes it. Linux's /proc; starts nothing.
+//! Processor time of the window's processes, by part, from Linux's /proc. Starts nothing.
 
 use std::fs;
 use std::ops::Sub;
@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use foretoken_tests::processes::{TICKS_PER_SECOND, below, stat};
 
-/// Seconds of the processor that a window had taken at some moment.
+/// Processor time of a window in seconds, at some moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Taken {
     at: Instant,
-    /// The engine's thread and its team.
+    /// Time of the engine's thread and its team.
     engine: f64,
-    /// All else: the page, the webview, the shell.
+    /// Time of everything else: the page, the webview, the shell.
     page: f64,
 }
 
@@ -24,7 +24,8 @@ pub struct Shares {
 }
 
 impl Taken {
-    /// By the application among what the driver with this process id started, and by its own children.
+    /// Reads the times of the application, which the driver with this process id started, and of
+    /// its child processes.
     pub fn by_window(driver: u32) -> Self {
         let (mut engine, mut page) = (0.0, 0.0);
         for (name, seconds) in below(driver).into_iter().flat_map(threads) {
@@ -38,14 +39,15 @@ impl Taken {
 impl Sub for Taken {
     type Output = Shares;
 
-    /// Between two moments.
+    /// Shares between two moments.
     fn sub(self, before: Self) -> Shares {
         let seconds = (self.at - before.at).as_secs_f64();
         Shares { engine: (self.engine - before.engine) / seconds, page: (self.page - before.page) / seconds }
     }
 }
 
-/// Names of a process's threads and the seconds each has taken. One that ends meanwhile is left out.
+/// Names of a process's threads, and the seconds that each has used. Threads that end meanwhile are
+/// left out.
 fn threads(process: u32) -> Vec<(String, f64)> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     let seconds = |(name, fields): (String, Vec<String>)| {

@@ -1,4 +1,4 @@
-//! How soon a letter that is typed while a reply streams is on the screen.
+//! Latency of typed letters while a reply streams.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use foretoken_tests::window::Window;
 
 use super::painted::until_painted;
 
-/// What is typed: at each letter's turn the next question.
+/// Typed text.
 const TEXT: &str = "and what would have happened if nobody had come by that evening";
-/// Between two letters, as a quick typist writes.
+/// Pause between two letters of a quick typist.
 const PAUSE: Duration = Duration::from_millis(90);
 
-/// Types into the composer, and prints how long each letter waited to be taken, and to be on the screen, as long as the
-/// reply streams. The time of a key is the one that the system gave it.
+/// Types into the composer, and prints for each letter the time until it is handled and until it is
+/// displayed, as long as the reply streams. A key's time is the system's.
 pub async fn while_it_streams(window: &Window) {
     window.find("composer").await.click().await.unwrap();
     let watch = format!(

@@ -1,4 +1,4 @@
-//! A window that has been used for years: how soon it is there, how soon something in it is found.
+//! A window after years of use: time to start and time to search.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use serde_json::json;
 use super::painted::until_painted;
 
 const CONVERSATIONS: usize = 1000;
-/// In each of them.
+/// Messages per conversation.
 const MESSAGES: usize = 100;
-/// How often the window is started.
+/// Number of starts.
 const STARTS: usize = 7;
-/// How often a search is repeated.
+/// Repetitions of each search.
 const SEARCHES: usize = 10;
-/// A rare word, one in every message, words that are all common, and the first letter of most of what a person types.
+/// A rare word, a word in every message, only common words, and the first letter of most queries.
 const QUERIES: [&str; 5] = ["zyzzyva", "governor", "the", "the of and a t", "t"];
 
-/// Fills a data folder with conversations that have this project's own documents for texts.
+/// Fills a data folder with conversations, whose texts are this project's documents.
 pub fn fill(data: &Path) {
     let words = words();
     let mut store = Store::open(&data.join("foretoken.db")).unwrap();
@@ -41,7 +41,7 @@ fn words() -> Vec<String> {
     texts.flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// Questions of 20 words, replies of 180, each from another place of the documents.
+/// Questions of 20 words and replies of 180, each from another part of the documents.
 fn node(words: &[String], number: usize, place: usize) -> Node {
     let reply = place % 2 == 1;
     let length = if reply { 180 } else { 20 };
@@ -56,7 +56,7 @@ fn node(words: &[String], number: usize, place: usize) -> Node {
     }
 }
 
-/// Prints how long after its process began the window takes a message.
+/// Prints the time from the start of the process until the window accepts a message.
 pub async fn starting(data: &Path) {
     let mut times = Spread::default();
     for _ in 0..STARTS {
@@ -67,7 +67,7 @@ pub async fn starting(data: &Path) {
     println!("starting with {CONVERSATIONS} conversations: ready after, ms: {times}");
 }
 
-/// Prints how long a search takes, asked for by the page, and from the last letter to the results on the screen.
+/// Prints the time of a search: of the request, and from the last letter to the displayed results.
 pub async fn searching(window: &Window) {
     println!("searching {} messages:", CONVERSATIONS * MESSAGES);
     for query in QUERIES {
@@ -86,7 +86,7 @@ pub async fn searching(window: &Window) {
     }
 }
 
-/// Milliseconds from a query in the field to the end of the frame that shows what was found.
+/// Milliseconds from a query in the field to the end of the frame that shows its results.
 async fn seen_after(window: &Window, query: &str) -> f64 {
     let script = format!(
         "const [query, done] = arguments;

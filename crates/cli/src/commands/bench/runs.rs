@@ -45,7 +45,7 @@ pub fn compare(
     if !session.draft.drafters.is_empty() {
         session.decoder.measure(&mut session.draft.drafters)?;
     }
-    let mut known = vec![session.draft.drafters.knowledge(); ways.len()];
+    let mut known = vec![session.draft.drafters.saved_stats(); ways.len()];
     for repeat in 0..=repeats {
         // The first repeat warms up caches, pages and clocks.
         let counts = repeat > 0;
@@ -57,10 +57,10 @@ pub fn compare(
                 let ((_, speculation), totals) = (&ways[way], &mut totals[way]);
                 // Otherwise a repeated reply would be drafted from the first one.
                 session.decoder.forget(&mut session.draft.drafters);
-                session.draft.drafters.recall(known[way].as_ref());
+                session.draft.drafters.restore(known[way].as_ref());
                 let reply = write(session, &Request { speculation: speculation.clone(), ..request.clone() })?;
                 if !cold {
-                    known[way] = session.draft.drafters.knowledge();
+                    known[way] = session.draft.drafters.saved_stats();
                 }
                 if counts {
                     totals.add(&reply);

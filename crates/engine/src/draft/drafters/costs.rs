@@ -12,11 +12,11 @@ use crate::draft::member::Member;
 use crate::governor::{Costs, DraftCosts, Governor};
 
 /// Context length that drafts are measured after.
-const FEW: usize = 16;
+const SAMPLE_CONTEXT: usize = 16;
 
 /// Assumed cost per token of a drafter that has no hidden states yet, in passes of the target.
 /// Replaced by a measurement once it has some.
-const ASSUMED: f64 = 0.25;
+const ASSUMED_COST: f64 = 0.25;
 
 impl Drafters {
     /// Measures the target's passes and all drafts on `text`. The target's cache is unchanged; the
@@ -37,9 +37,9 @@ impl Drafters {
     /// As [`Self::measure`].
     pub(crate) fn check_costs(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<()> {
         let Some(mut governor) = self.governor.take() else { return self.measure(target, text) };
-        if !governor.holds(&measure::glance(target, &text.text)?) {
+        if !governor.matches_costs(&measure::glance(target, &text.text)?) {
             tracing::info!("passes no longer cost what they did and are measured again");
-            governor.cost(self.measured(target, text)?);
+            governor.replace_costs(self.measured(target, text)?);
         }
         self.governor = Some(governor);
         Ok(())
@@ -48,7 +48,7 @@ impl Drafters {
     fn measured(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<Governor> {
         let verify = measure::verify(target, &text.text)?;
         let mut drafters = Vec::new();
-        let mut readings = Vec::new();
+        let mut prefills = Vec::new();
         for member in &mut self.members {
             if member.is_free() {
                 drafters.push((member.kind(), None));
@@ -60,26 +60,26 @@ impl Drafters {
                 None
             });
             member.is_measured = measured.is_some() || member.drafter.taps().is_none();
-            readings.extend(measured.iter().filter_map(|&(ms, _)| Some((member.number(), ms?))));
+            prefills.extend(measured.iter().filter_map(|&(ms, _)| Some((member.number(), ms?))));
             // A drafter that cannot be measured is not assumed to be free.
-            let share = if member.is_measured { 1.0 } else { ASSUMED };
+            let share = if member.is_measured { 1.0 } else { ASSUMED_COST };
             let token_ms = share * verify.get(1);
             let second = if member.drafter.cost().at_once().is_some() { token_ms } else { 2.0 * token_ms };
             let assumed =
-                || DraftCosts { draft: Costs::measured(&[(1, token_ms), (2, second)]), pollution: 1.0 };
+                || DraftCosts { draft: Costs::measured(&[(1, token_ms), (2, second)]), eviction_cost: 1.0 };
             drafters.push((member.kind(), Some(measured.map_or_else(assumed, |(_, costs)| costs))));
         }
         let mut governor = Governor::new(verify, drafters);
-        Self::tell_who_drafts_at_once(&self.members, &mut governor);
-        readings.into_iter().for_each(|(number, ms)| governor.learn_reading(number, text.text.len(), ms));
+        Self::set_block_lengths(&self.members, &mut governor);
+        prefills.into_iter().for_each(|(number, ms)| governor.learn_prefill(number, text.text.len(), ms));
         Ok(governor)
     }
 
     /// Sets the maximum block length of drafters that draft in one pass.
-    pub(super) fn tell_who_drafts_at_once(members: &[Member], governor: &mut Governor) {
+    pub(super) fn set_block_lengths(members: &[Member], governor: &mut Governor) {
         for member in members {
             if let Some(longest) = member.drafter.cost().at_once() {
-                governor.drafts_at_once(member.number(), longest);
+                governor.set_block_length(member.number(), longest);
             }
         }
     }
@@ -94,9 +94,10 @@ impl Drafters {
     ) -> Result<Option<(Option<f64>, DraftCosts)>> {
         let Sample { context, text } = text;
         if drafter.taps().is_none() {
-            let reading = measure::reading(drafter, &text[..].into())?;
-            let draft = measure::draft(drafter, &text[..FEW.min(text.len())].into(), target, text)?;
-            return Ok(draft.map(|costs| (Some(reading), costs)));
+            let prefill_ms = measure::prefill(drafter, &text[..].into())?;
+            let draft =
+                measure::draft(drafter, &text[..SAMPLE_CONTEXT.min(text.len())].into(), target, text)?;
+            return Ok(draft.map(|costs| (Some(prefill_ms), costs)));
         }
         if context.is_empty() || drafter.missing_features(context) > 0 {
             return Ok(None);
@@ -114,7 +115,7 @@ impl Drafters {
             }
             member.is_measured = true;
             match measure::draft(member.drafter.as_mut(), context, target, context) {
-                Ok(Some(costs)) => governor.cost_of(member.number(), costs),
+                Ok(Some(costs)) => governor.set_draft_costs(member.number(), costs),
                 Ok(None) => {}
                 Err(error) => member.fail(&error),
             }

@@ -13,7 +13,7 @@ use crate::speculation::{Room, Speculation};
 
 /// Tokens that the target may rerun together with the next pass, so that a drafter is not left with
 /// a gap.
-const LITTLE: usize = 16;
+const MAX_RERUN: usize = 16;
 
 /// Tokens at the end of the context that the target must run again for the planned drafter, and
 /// whether its draft is a trial.
@@ -37,7 +37,7 @@ impl Drafters {
         let readers = self.members.iter().filter(|member| member.drafts_in(speculation));
         let observed = readers.map(|member| context.len() - 1 - member.drafter.missing_features(context));
         observed
-            .filter(|observed| observed + LITTLE >= cached)
+            .filter(|observed| observed + MAX_RERUN >= cached)
             .min()
             .map_or(cached, |observed| observed.min(cached))
     }
@@ -52,7 +52,7 @@ impl Drafters {
         self.members[gap.drafter].observe(observed, &self.taps);
         let Some(governor) = &mut self.governor else { return };
         let ms = start.elapsed().as_secs_f64() * 1e3;
-        governor.learn_reading(gap.drafter, observed.tokens.len(), ms);
+        governor.learn_prefill(gap.drafter, observed.tokens.len(), ms);
         if gap.is_trial {
             governor.charge_trial(gap.drafter, ms);
         }

@@ -10,7 +10,7 @@ use foretoken_forward::{Model, Taps, Want};
 use foretoken_model::error::Result;
 use foretoken_model::{BlockHead, DraftHead};
 
-use super::growth::{Growth, Place};
+use super::growth::{Growth, Position};
 use super::text_rows::TextRows;
 use super::tokens::Tokens;
 use crate::context::Context;
@@ -60,17 +60,17 @@ impl BlockDrafter {
         }
         let first = self.head.first();
         let masks = std::iter::repeat_n(self.head.mask, first + length - 1);
-        let block = TokenTree::chain(std::iter::once(growth.token(Place::ROOT)).chain(masks));
+        let block = TokenTree::chain(std::iter::once(growth.token(Position::ROOT)).chain(masks));
         let want = Want::rows(first..first + length).subset(growth.logit_subset(sampler));
         let mut pass = self.rows.model.run(&block, &want)?;
-        let mut places = vec![Place::ROOT];
+        let mut positions = vec![Position::ROOT];
         for row in 0..length {
             let mut next = Vec::new();
-            for place in places {
-                let (scores, confidence) = pass.row_after(row, growth.token(place))?;
-                next.extend(growth.guess(place, scores, confidence, sampler)?);
+            for position in positions {
+                let (scores, confidence) = pass.row_after(row, growth.token(position))?;
+                next.extend(growth.guess(position, scores, confidence, sampler)?);
             }
-            places = next;
+            positions = next;
         }
         // Block rows never stay cached.
         pass.keep(&[])?;

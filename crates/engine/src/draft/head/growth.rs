@@ -25,14 +25,14 @@ pub(super) struct Growth<'a> {
 
 /// Position of the draft to continue from.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Position {
     /// Guess at this position; `None` at the end of the text.
     pub guess: Option<usize>,
     /// Node of the shape, if there is one.
     shape: usize,
 }
 
-impl Place {
+impl Position {
     /// The end of the text.
     pub const ROOT: Self = Self { guess: None, shape: Shape::ROOT };
 }
@@ -53,8 +53,8 @@ impl<'a> Growth<'a> {
     }
 
     /// Token at a position.
-    pub fn token(&self, place: Place) -> TokenId {
-        match place.guess {
+    pub fn token(&self, position: Position) -> TokenId {
+        match position.guess {
             Some(guess) => self.chain.draft.guesses[guess].token,
             None => self.context[self.context.len() - 1],
         }
@@ -64,20 +64,20 @@ impl<'a> Growth<'a> {
     /// is the head's own estimate, if it has one beside its logits.
     pub fn guess(
         &mut self,
-        place: Place,
+        position: Position,
         row: Row<'_>,
         confidence: Option<f32>,
         sampler: &mut Sampler,
-    ) -> Result<Vec<Place>> {
-        let path = self.chain.draft.guesses.path(place.guess);
+    ) -> Result<Vec<Position>> {
+        let path = self.chain.draft.guesses.path(position.guess);
         let after = After { text: self.context, guesses: &path };
-        let children = self.shape.map_or(&[Shape::ROOT][..], |shape| shape.children(place.shape));
+        let children = self.shape.map_or(&[Shape::ROOT][..], |shape| shape.children(position.shape));
         let mut next = Vec::new();
         for (guess, &child) in
             self.tokens.guess(row, after, children.len(), sampler)?.into_iter().zip(children)
         {
             let confidence = confidence.unwrap_or(guess.confidence);
-            let guess = Guess { parent: place.guess, drafter: DrafterKind::Head, confidence, ..guess };
+            let guess = Guess { parent: position.guess, drafter: DrafterKind::Head, confidence, ..guess };
             let ended = self.tokens.end(guess.token);
             let goes_on = match self.shape {
                 None => self.chain.extend(guess, ended),
@@ -87,7 +87,7 @@ impl<'a> Growth<'a> {
                 }
             };
             if goes_on {
-                next.push(Place { guess: Some(self.chain.draft.guesses.len() - 1), shape: child });
+                next.push(Position { guess: Some(self.chain.draft.guesses.len() - 1), shape: child });
             }
         }
         Ok(next)

@@ -10,11 +10,11 @@
 //! own output for the token before it. Its row is dropped after the draft, and accepted tokens are
 //! run again with the target's states.
 
-mod beginning;
 mod block;
 mod growth;
 mod pair_rows;
 mod shortlist;
+mod start;
 mod text_rows;
 mod tokens;
 
@@ -23,10 +23,10 @@ use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 use foretoken_model::{DraftHead, ModelSource};
 
-use self::beginning::Beginning;
 use self::block::BlockDrafter;
-use self::growth::{Growth, Place};
+use self::growth::{Growth, Position};
 use self::pair_rows::PairRows;
+use self::start::DraftStart;
 use self::text_rows::TextRows;
 use self::tokens::Tokens;
 use super::{Cost, Draft, DraftRequest, Drafter, Observation};
@@ -63,7 +63,7 @@ impl HeadRows {
         }
     }
 
-    fn begin(&mut self, context: &Context) -> Result<Option<Beginning<'_>>> {
+    fn begin(&mut self, context: &Context) -> Result<Option<DraftStart<'_>>> {
         match self {
             Self::Pairs(rows) => Ok(rows.begin(context)),
             Self::Text(rows) => rows.begin(context),
@@ -135,28 +135,28 @@ impl HeadDrafter {
         let guessed = if self.shortlists { shortlist::length(context, vocabulary) } else { vocabulary };
         let Self { rows, own, tokens, .. } = self;
         let mut growth = Growth::new(context, tokens, request, shape);
-        let Some(beginning) = rows.begin(context)? else { return Ok(growth.draft()) };
-        let Beginning { model, mut tree, head_input, text } = beginning;
+        let Some(start) = rows.begin(context)? else { return Ok(growth.draft()) };
+        let DraftStart { model, mut tree, head_input, text } = start;
         let last = tree.len() - 1;
         let subset = growth.logit_subset(sampler);
         let want = |rows| Want::rows(rows).subset(subset).features(own).vocabulary(guessed);
         let mut pass = model.run(&tree, &want(last..last + 1).head_input(head_input))?;
         // Each position with its node in the tree that is run.
-        let mut places = vec![(Place::ROOT, last)];
+        let mut positions = vec![(Position::ROOT, last)];
         // Row of `features` that belongs to the first position.
         let mut first = last;
         loop {
             let logits = pass.logits();
             let mut next = Vec::new();
-            for (row, &(place, node)) in places.iter().enumerate() {
-                let places = growth.guess(place, logits.row(row).first(guessed)?, None, sampler)?;
-                next.extend(places.into_iter().map(|place| (place, node, first + row)));
+            for (row, &(position, node)) in positions.iter().enumerate() {
+                let positions = growth.guess(position, logits.row(row).first(guessed)?, None, sampler)?;
+                next.extend(positions.into_iter().map(|position| (position, node, first + row)));
             }
             let Some(features) = pass.features().filter(|_| !next.is_empty()) else { break };
             let parents: Vec<usize> = next.iter().map(|&(.., row)| row).collect();
             let (states, width) = (features.gather(&parents), features.width());
-            let feed = |(place, parent, _)| (place, tree.push(growth.token(place), Some(parent)));
-            (places, first) = (next.into_iter().map(feed).collect(), 0);
+            let feed = |(position, parent, _)| (position, tree.push(growth.token(position), Some(parent)));
+            (positions, first) = (next.into_iter().map(feed).collect(), 0);
             let head_input = HeadInput::Own(Features::new(&states, width));
             pass = pass.grow(&tree, &want(0..usize::MAX).head_input(head_input))?;
         }

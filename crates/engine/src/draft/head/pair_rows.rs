@@ -5,7 +5,7 @@ use foretoken_forward::{Features, HeadInput, Model, Want};
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use super::beginning::Beginning;
+use super::start::DraftStart;
 use crate::context::{Context, Mark};
 
 /// Maximum number of pending rows that are run with the next draft; more are run immediately.
@@ -112,7 +112,7 @@ impl PairRows {
 
     /// Starts a draft after `context`: the rows still to run, at least the last. `None` if features
     /// are [missing](Self::missing_features).
-    pub fn begin(&mut self, context: &Context) -> Option<Beginning<'_>> {
+    pub fn begin(&mut self, context: &Context) -> Option<DraftStart<'_>> {
         let same = self.common(context);
         self.compared = (context.mark(), same);
         self.cut(same);
@@ -124,6 +124,6 @@ impl PairRows {
         self.waiting.drain(..(self.rows() - (same - run)) * self.width);
         let tree = TokenTree::chain(context[run + 1..].iter().copied());
         let head_input = HeadInput::Target(Features::new(&self.waiting, self.width));
-        Some(Beginning { model: self.model.as_mut(), text: tree.len(), tree, head_input })
+        Some(DraftStart { model: self.model.as_mut(), text: tree.len(), tree, head_input })
     }
 }

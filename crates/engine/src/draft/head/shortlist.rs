@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_are_of_the_part_of_the_vocabulary_that_the_text_is_of() {
+    fn guesses_come_from_the_part_of_the_vocabulary_that_the_text_uses() {
         for (rare, expected) in [(249, 250), (250, 500), (499, 500), (500, 1000)] {
             assert_eq!(length(&text(300, 1000, rare), 1000), expected, "with {rare}");
         }
@@ -47,14 +47,14 @@ mod tests {
     }
 
     #[test]
-    fn the_tokens_that_turns_begin_and_end_with_say_nothing() {
+    fn control_tokens_of_turns_do_not_count() {
         let turns = [vec![999; BESIDES], vec![7; 4]].concat();
         assert_eq!(length(&turns, 1000), 250);
         assert_eq!(length(&[&turns[..], &[999; 5]].concat(), 1000), 1000);
     }
 
     #[test]
-    fn a_language_that_was_left_long_ago_counts_no_more() {
+    fn a_language_used_long_ago_no_longer_counts() {
         let mut text = vec![900; 400];
         assert_eq!(length(&text, 1000), 1000);
         text.extend([7; RECENT]);

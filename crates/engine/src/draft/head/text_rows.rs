@@ -8,7 +8,7 @@ use foretoken_forward::{Features, HeadInput, Model, Want};
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use super::beginning::Beginning;
+use super::start::DraftStart;
 use crate::context::{Context, Mark};
 
 /// Maximum number of pending rows that are run with the next draft; more are run immediately.
@@ -104,13 +104,13 @@ impl TextRows {
     ///
     /// # Errors
     /// Errors of running the head.
-    pub fn begin(&mut self, context: &Context) -> Result<Option<Beginning<'_>>> {
+    pub fn begin(&mut self, context: &Context) -> Result<Option<DraftStart<'_>>> {
         if !self.ready(context)? || self.state.is_empty() {
             return Ok(None);
         }
         let (model, tree) = (self.model.as_mut(), TokenTree::chain([context[context.len() - 1]]));
         let head_input = HeadInput::Own(Features::new(&self.state, self.state_width));
-        Ok(Some(Beginning { model, tree, head_input, text: 0 }))
+        Ok(Some(DraftStart { model, tree, head_input, text: 0 }))
     }
 
     /// Prepares to draft the block that starts with the last token of `context`. Returns false if

@@ -1,7 +1,7 @@
 //! Draft model: a smaller language model that drafts chains token by token. Trees are in `tree`,
 //! staged drafting in `staged`.
 
-mod reading;
+mod draft_text;
 mod staged;
 mod tree;
 
@@ -14,7 +14,7 @@ use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelSource, Tokenizer};
 
-use self::reading::Reading;
+use self::draft_text::DraftText;
 use super::chain::Chain;
 use super::vocabulary::{Intersection, Vocabulary};
 use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter};
@@ -36,14 +36,14 @@ pub struct ModelDrafter {
     stage: Box<dyn Drafter>,
     /// End tokens: nothing is drafted after one.
     ends: Vec<TokenId>,
-    reading: Reading,
+    text: DraftText,
 }
 
 impl ModelDrafter {
     /// `ends` are the target's end tokens.
     pub fn new(model: Box<dyn Model>, vocabulary: Vocabulary, ends: &[TokenId]) -> Self {
         let (stage, ends) = (Box::<NgramDrafter>::default(), ends.to_vec());
-        Self { model, vocabulary, stage, ends, reading: Reading::default() }
+        Self { model, vocabulary, stage, ends, text: DraftText::default() }
     }
 
     /// Sets the drafter for staged drafting. The default repeats n-grams of the conversation.
@@ -89,14 +89,14 @@ impl ModelDrafter {
 
     /// Tokens this model may still be fed.
     fn room(&self) -> usize {
-        self.model.config().context.saturating_sub(self.reading.known.len())
+        self.model.config().context.saturating_sub(self.text.tokens.len())
     }
 
     /// Prefills all but the tokens that fit into the next pass. Returns the number of cached
     /// tokens.
     fn catch_up(&mut self) -> Result<usize> {
-        let known = self.reading.known.len();
-        let fed = self.reading.common(self.model.cached()).min(known.saturating_sub(1));
+        let known = self.text.tokens.len();
+        let fed = self.text.common(self.model.cached()).min(known.saturating_sub(1));
         let fed = self.model.truncate(fed);
         // After full acceptance the last guess and the bonus token are both new, as are tokens that
         // others drafted meanwhile. They are fed in the pass that scores the last of them and cost
@@ -105,7 +105,7 @@ impl ModelDrafter {
             return Ok(fed);
         }
         let go_on = &mut |_, _| ControlFlow::Continue(());
-        let _ = catch_up(self.model.as_mut(), &self.reading.known, go_on)?;
+        let _ = catch_up(self.model.as_mut(), &self.text.tokens, go_on)?;
         Ok(known - 1)
     }
 
@@ -121,7 +121,7 @@ impl ModelDrafter {
 
     /// All tokens that are not fed yet, as one chain.
     fn unfed(&self, fed: usize) -> TokenTree {
-        TokenTree::chain(self.reading.known[fed..].iter().copied())
+        TokenTree::chain(self.text.tokens[fed..].iter().copied())
     }
 
     fn draft_chain(
@@ -134,12 +134,12 @@ impl ModelDrafter {
         // Tokens drafted so far.
         let mut path = Vec::with_capacity(request.length);
         while path.len() < request.length {
-            let place = After { text: context, guesses: &path };
+            let after = After { text: context, guesses: &path };
             let left = request.length - path.len();
             let guesses = if request.staged {
                 self.guess_staged(context, &path, left, sampler)?
             } else {
-                self.guess(place, sampler)?
+                self.guess(after, sampler)?
             };
             for guess in guesses.into_iter().take(left) {
                 path.push(guess.token);
@@ -152,14 +152,14 @@ impl ModelDrafter {
         Ok(chain.draft)
     }
 
-    /// Drafts the next token at `place` and appends it to the known tokens.
-    fn guess(&mut self, place: After<'_>, sampler: &mut Sampler) -> Result<Vec<Guess>> {
+    /// Drafts the next token at `after` and appends it to the known tokens.
+    fn guess(&mut self, after: After<'_>, sampler: &mut Sampler) -> Result<Vec<Guess>> {
         let fed = self.catch_up()?;
         let new = self.unfed(fed);
         let want = self.want(new.len() - 1..new.len(), sampler, 1);
         let pass = self.model.run(&new, &want)?;
         let row = pass.logits().row(0);
-        let guesses = in_target(&self.vocabulary, row, |row| sampler.guess(row, place, 1))?;
+        let guesses = in_target(&self.vocabulary, row, |row| sampler.guess(row, after, 1))?;
         drop(pass);
         self.learn(&guesses);
         Ok(guesses)
@@ -167,7 +167,7 @@ impl ModelDrafter {
 
     /// Appends guesses to the known tokens.
     fn learn(&mut self, guesses: &[Guess]) {
-        self.reading.known.extend(guesses.iter().map(|guess| self.vocabulary.in_draft(guess.token)));
+        self.text.tokens.extend(guesses.iter().map(|guess| self.vocabulary.in_draft(guess.token)));
     }
 
     /// Drafts what `request` asks for after the known tokens.
@@ -216,12 +216,12 @@ impl Drafter for ModelDrafter {
         context: &Context,
         on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
-        self.reading.follow(context, &self.vocabulary);
+        self.text.follow(context, &self.vocabulary);
         if self.room() == 0 {
             // There is no room to draft.
             return Ok(ControlFlow::Continue(()));
         }
-        Ok(catch_up(self.model.as_mut(), &self.reading.known, on_progress)?.1)
+        Ok(catch_up(self.model.as_mut(), &self.text.tokens, on_progress)?.1)
     }
 
     fn draft(
@@ -230,25 +230,25 @@ impl Drafter for ModelDrafter {
         request: &DraftRequest<'_>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        self.reading.follow(context, &self.vocabulary);
-        let text = self.reading.known.len();
+        self.text.follow(context, &self.vocabulary);
+        let text = self.text.tokens.len();
         if text == 0 || request.length == 0 {
             return Ok(Draft::default());
         }
         self.model.prepare_for_length(text);
         let draft = self.draft_known(context, request, sampler);
-        self.reading.known.truncate(text);
+        self.text.tokens.truncate(text);
         draft
     }
 
     fn forget(&mut self) {
         self.model.truncate(0);
-        self.reading.forget();
+        self.text.forget();
         self.stage.forget();
     }
 
     fn behind(&self, context: &Context) -> usize {
-        self.reading.behind(self.model.cached(), context, &self.vocabulary)
+        self.text.behind(self.model.cached(), context, &self.vocabulary)
     }
 
     fn grows_trees(&self) -> bool {

@@ -26,7 +26,7 @@ impl ModelDrafter {
         left: usize,
         sampler: &mut Sampler,
     ) -> Result<Vec<Guess>> {
-        let place = After { text: context, guesses: drafted };
+        let after = After { text: context, guesses: drafted };
         let stage = self.draft_stage(context, drafted, left - 1, sampler)?;
         let fed = self.catch_up()?;
         let mut new = self.unfed(fed);
@@ -35,9 +35,9 @@ impl ModelDrafter {
         }
         let want = self.want(new.len() - stage.len() - 1..new.len(), sampler, 1);
         let pass = self.model.run(&new, &want)?;
-        let guesses = verify(&stage, &pass.logits(), &self.vocabulary, place, sampler)?;
+        let guesses = verify(&stage, &pass.logits(), &self.vocabulary, after, sampler)?;
         drop(pass);
-        self.model.truncate(self.reading.known.len() + guesses.len() - 1);
+        self.model.truncate(self.text.tokens.len() + guesses.len() - 1);
         self.learn(&guesses);
         Ok(guesses)
     }
@@ -60,38 +60,38 @@ impl ModelDrafter {
             // be read again.
             self.stage.draft(context, &DraftRequest { ahead: drafted, ..request }, sampler)?
         } else {
-            self.stage.draft(&self.reading.known, &request, sampler)?
+            self.stage.draft(&self.text.tokens, &request, sampler)?
         };
         let known_to_both = |guess: &Guess| (guess.token as usize) < shared;
         Ok(draft.guesses.into_iter().take(length).take_while(known_to_both).collect())
     }
 }
 
-/// Verifies `stage`, a chain at `place`, and returns the resulting guesses. Row `i` of `logits`
+/// Verifies `stage`, a chain at `after`, and returns the resulting guesses. Row `i` of `logits`
 /// follows the first `i` tokens of the stage.
 fn verify(
     stage: &Guesses,
     logits: &Logits<'_>,
     vocabulary: &Vocabulary,
-    place: After<'_>,
+    after: After<'_>,
     sampler: &mut Sampler,
 ) -> Result<Vec<Guess>> {
     let staged: Vec<TokenId> =
-        place.guesses.iter().copied().chain(stage.iter().map(|guess| guess.token)).collect();
+        after.guesses.iter().copied().chain(stage.iter().map(|guess| guess.token)).collect();
     // Distribution that each resulting token is drawn from.
     let mut rows: Vec<Distribution> = Vec::new();
     let Sampler { sampling, generator, penalties } = sampler;
     let target = |guess: Option<usize>| -> Result<Distribution> {
         let index = Guesses::row(guess);
-        let place = After { guesses: &staged[..place.guesses.len() + index], ..place };
+        let after = After { guesses: &staged[..after.guesses.len() + index], ..after };
         let row = logits.row(index);
-        let penalties = penalties.at(place);
+        let penalties = penalties.at(after);
         let distribution =
             in_target(vocabulary, row, |row| Distribution::processed(row, sampling, &penalties))?;
         rows.push(distribution.clone());
         Ok(distribution)
     };
-    let verdict = accept(stage, Verification::Token, place.position(), target, generator)?;
+    let verdict = accept(stage, Verification::Token, after.position(), target, generator)?;
     let tokens = verdict.path.iter().map(|&guess| stage[guess].token).chain([verdict.extra]);
     let guess = |(index, (token, distribution))| {
         in_target(vocabulary, logits.row(index), |row| sampler.as_guess(token, row, &distribution))

@@ -12,7 +12,7 @@ use crate::sampler::Sampler;
 use crate::speculation::MAX_TREE_WIDTH;
 
 /// Position of the draft to continue from.
-struct Place {
+struct Position {
     /// Guess at this position; `None` at the end of the text.
     guess: Option<usize>,
     /// Node of the shape.
@@ -31,33 +31,33 @@ impl ModelDrafter {
         let mut tree = self.unfed(fed);
         let text = tree.len();
         let mut draft = Draft::default();
-        let mut places = vec![Place { guess: None, shape: Shape::ROOT, node: text - 1 }];
+        let mut positions = vec![Position { guess: None, shape: Shape::ROOT, node: text - 1 }];
         let rows = |this: &Self, rows| this.want(rows, sampler, MAX_TREE_WIDTH);
         let (last, every) = (rows(self, text - 1..text), rows(self, 0..usize::MAX));
         let mut pass = self.model.run(&tree, &last)?;
         loop {
             let logits = pass.logits();
             let mut next = Vec::new();
-            for (row, place) in places.iter().enumerate() {
-                let after = After { text: context, guesses: &draft.guesses.path(place.guess) };
-                let children = shape.children(place.shape);
+            for (row, position) in positions.iter().enumerate() {
+                let after = After { text: context, guesses: &draft.guesses.path(position.guess) };
+                let children = shape.children(position.shape);
                 let guesses = in_target(&self.vocabulary, logits.row(row), |row| {
                     sampler.guess(row, after, children.len())
                 })?;
                 for (guess, &shape_node) in guesses.into_iter().zip(children) {
                     let goes_on = !shape.children(shape_node).is_empty() && !self.ends.contains(&guess.token);
                     if goes_on {
-                        next.push((draft.guesses.len(), shape_node, place.node));
+                        next.push((draft.guesses.len(), shape_node, position.node));
                     }
-                    draft.guesses.push(Guess { parent: place.guess, ..guess });
+                    draft.guesses.push(Guess { parent: position.guess, ..guess });
                 }
             }
             let feed = |(guess, shape, parent): (usize, usize, usize)| {
                 let token = self.vocabulary.in_draft(draft.guesses[guess].token);
-                Place { guess: Some(guess), shape, node: tree.push(token, Some(parent)) }
+                Position { guess: Some(guess), shape, node: tree.push(token, Some(parent)) }
             };
-            places = next.into_iter().map(feed).collect();
-            if places.is_empty() {
+            positions = next.into_iter().map(feed).collect();
+            if positions.is_empty() {
                 break;
             }
             pass = pass.grow(&tree, &every)?;

@@ -1,7 +1,7 @@
 // activation(gate) * up, as f32 and quantised to 8 bits, for gates that `gated.wgsl` cannot take.
 // One thread per block of 32.
 
-struct Ask {
+struct Params {
     blocks: u32, // of a row; the last may be partial
     rows: u32,
     length: u32,
@@ -9,7 +9,7 @@ struct Ask {
     width: u32,  // of `plain`
     kind: u32,   // of activation
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read> gate: array<f32>;               // [rows, stride]
 @group(0) @binding(1) var<storage, read> up: array<f32>;                 // [rows, stride]
@@ -19,17 +19,17 @@ var<immediate> ask: Ask;
 
 @compute @workgroup_size(64)
 fn activate(@builtin(global_invocation_id) id: vec3<u32>) {
-    let row = id.x / ask.blocks;
-    let block = id.x % ask.blocks;
-    if row >= ask.rows {
+    let row = id.x / params.blocks;
+    let block = id.x % params.blocks;
+    if row >= params.rows {
         return;
     }
-    let end = min(32u * block + 32u, ask.length);
+    let end = min(32u * block + 32u, params.length);
     for (var at = 32u * block; at < end; at++) {
-        let from_gate = activation(ask.kind, gate[row * ask.stride + at]);
-        plain[row * ask.width + at] = from_gate * up[row * ask.stride + at];
+        let from_gate = activation(params.kind, gate[row * params.stride + at]);
+        plain[row * params.width + at] = from_gate * up[row * params.stride + at];
     }
-    if ask.length % 32u == 0u {
-        round_block(row * ask.blocks + block);
+    if params.length % 32u == 0u {
+        round_block(row * params.blocks + block);
     }
 }

@@ -2,7 +2,7 @@
 // order: cached positions, then the row's path in the pass. The result is also quantised to 8 bits.
 // One workgroup per head and row.
 
-struct Ask {
+struct Params {
     heads: u32,
     kv_heads: u32,
     head_size: u32,
@@ -16,7 +16,7 @@ struct Ask {
     ahead: u32,   // rows of the pass if attention is bidirectional, else 0
     gates: u32,   // their offset in a row; NONE if there are none
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read> rows: array<f32>;               // [rows, stride]: queries, ...
 @group(0) @binding(1) var<storage, read> key_cache: array<u32>;          // [pages, kv_heads, 16, head_size / 2, 16]
@@ -34,52 +34,52 @@ var<workgroup> partial: array<f32, THREADS>;
 var<workgroup> lanes: array<f32, 16>;
 
 // Positions visible to a row: cached ones from `begin` on, then nodes of the pass.
-struct Sight {
+struct Visible {
     begin: u32,
     cached: u32, // number of visible cached positions
     path: u32,   // offset of the visible nodes in `nodes`
     length: u32, // visible positions in all
 }
 
-fn sight_of(row: u32) -> Sight {
+fn visible_to(row: u32) -> Visible {
     let own = nodes[3u * row + 2u] - nodes[3u * row + 1u];
-    let all = ask.cached + own;
-    let begin = min(all - min(all, ask.window), ask.cached);
-    let nearest = own - min(own, ask.window);
-    let cached = ask.cached - begin;
+    let all = params.cached + own;
+    let begin = min(all - min(all, params.window), params.cached);
+    let nearest = own - min(own, params.window);
+    let cached = params.cached - begin;
     // The window reaches as far ahead as back.
-    let end = select(own, min(own - 1u + min(ask.window, ask.ahead), ask.ahead), ask.ahead != 0u);
-    return Sight(begin, cached, nodes[3u * row + 1u] + nearest, cached + end - nearest);
+    let end = select(own, min(own - 1u + min(params.window, params.ahead), params.ahead), params.ahead != 0u);
+    return Visible(begin, cached, nodes[3u * row + 1u] + nearest, cached + end - nearest);
 }
 
-fn seen(sight: Sight, index: u32) -> u32 {
-    if index < sight.cached {
-        return sight.begin + index;
+fn position_of(visible: Visible, index: u32) -> u32 {
+    if index < visible.cached {
+        return visible.begin + index;
     }
-    return ask.cached + nodes[sight.path + index - sight.cached];
+    return params.cached + nodes[visible.path + index - visible.cached];
 }
 
 @compute @workgroup_size(THREADS)
 fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let head = group.x;
-    let row = ask.first + group.y;
-    let kv_head = head / (ask.heads / ask.kv_heads);
-    let query = row * ask.stride + head * ask.head_size;
-    let to = (group.y * ask.heads + head) * ask.room;
-    let pairs = ask.head_size / 2u;
-    let sight = sight_of(row);
+    let row = params.first + group.y;
+    let kv_head = head / (params.heads / params.kv_heads);
+    let query = row * params.stride + head * params.head_size;
+    let to = (group.y * params.heads + head) * params.room;
+    let pairs = params.head_size / 2u;
+    let visible = visible_to(row);
 
     var largest = -3.4e38;
-    for (var index = thread; index < sight.length; index += THREADS) {
-        let at = seen(sight, index);
-        let block = (at / 256u * ask.kv_heads + kv_head) * 16u + at % 256u / 16u;
+    for (var index = thread; index < visible.length; index += THREADS) {
+        let at = position_of(visible, index);
+        let block = (at / 256u * params.kv_heads + kv_head) * 16u + at % 256u / 16u;
         var sum = 0.0;
         for (var pair = 0u; pair < pairs; pair++) {
             let key = key_cache[(block * pairs + pair) * 16u + at % 16u];
             sum = fused(half(key & 0xffffu), rows[query + 2u * pair], sum);
             sum = fused(half(key >> 16u), rows[query + 2u * pair + 1u], sum);
         }
-        let score = sum * ask.scale;
+        let score = sum * params.scale;
         scores[to + index] = score;
         largest = max(largest, score);
     }
@@ -94,18 +94,18 @@ fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     }
     largest = partial[0];
 
-    for (var index = thread; index < sight.length; index += THREADS) {
+    for (var index = thread; index < visible.length; index += THREADS) {
         scores[to + index] = exponential(scores[to + index] - largest);
     }
     storageBarrier();
     workgroupBarrier();
     if thread < 16u {
         var sum = 0.0;
-        for (var index = thread; index < sight.length; index += 16u) {
+        for (var index = thread; index < visible.length; index += 16u) {
             sum += scores[to + index];
         }
         // The CPU's vectors are padded with the lowest input of `exponential`.
-        if sight.length % 16u != 0u && thread >= sight.length % 16u {
+        if visible.length % 16u != 0u && thread >= visible.length % 16u {
             sum += exponential(-87.0);
         }
         lanes[thread] = sum;
@@ -119,27 +119,27 @@ fn attend(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     }
 
     let scale = divide(1.0, lanes[0]);
-    for (var number = thread; number < ask.head_size; number += THREADS) {
+    for (var number = thread; number < params.head_size; number += THREADS) {
         var sum = 0.0;
-        for (var index = 0u; index < sight.length; index++) {
-            let at = seen(sight, index);
-            let place = ((at / 256u * ask.kv_heads + kv_head) * 256u + at % 256u) * pairs;
-            let value = half((value_cache[place + number / 2u] >> (number % 2u * 16u)) & 0xffffu);
+        for (var index = 0u; index < visible.length; index++) {
+            let at = position_of(visible, index);
+            let at_value = ((at / 256u * params.kv_heads + kv_head) * 256u + at % 256u) * pairs;
+            let value = half((value_cache[at_value + number / 2u] >> (number % 2u * 16u)) & 0xffffu);
             sum = fused(scores[to + index], value, sum);
         }
         var mixed = sum * scale;
-        if ask.gates != NONE {
-            mixed = divide(mixed, 1.0 + exponential(0.0 - rows[query + ask.gates + number]));
+        if params.gates != NONE {
+            mixed = divide(mixed, 1.0 + exponential(0.0 - rows[query + params.gates + number]));
         }
-        plain[row * ask.width + head * ask.head_size + number] = mixed;
+        plain[row * params.width + head * params.head_size + number] = mixed;
     }
     // If heads are not whole blocks, `quantise` runs afterwards.
-    if ask.head_size % 32u == 0u {
+    if params.head_size % 32u == 0u {
         storageBarrier();
         workgroupBarrier();
-        let blocks = ask.head_size / 32u;
+        let blocks = params.head_size / 32u;
         if thread < blocks {
-            round_block(row * (ask.width / 32u) + head * blocks + thread);
+            round_block(row * (params.width / 32u) + head * blocks + thread);
         }
     }
 }

@@ -1,7 +1,7 @@
 // A dynamic causal convolution of a block's rows, on the input or output side of a mixer or
 // feed-forward network. Stores the result or adds it. One thread per number.
 
-struct Ask {
+struct Params {
     length: u32,
     stride: u32,  // of `from_rows`
     width: u32,   // of `to`
@@ -12,7 +12,7 @@ struct Ask {
     add: u32,
     zero: u32,
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read> from_rows: array<f32>;     // [rows, stride]
 @group(0) @binding(1) var<storage, read> dynamic: array<f32>;       // [rows, dynamics]: [2, taps, groups], padding
@@ -23,21 +23,21 @@ var<immediate> ask: Ask;
 fn convolve(@builtin(global_invocation_id) id: vec3<u32>) {
     let number = id.x;
     let row = id.y;
-    if number >= ask.length {
+    if number >= params.length {
         return;
     }
-    let groups = ask.length / ask.group;
-    let at = row * ask.width + number;
+    let groups = params.length / params.group;
+    let at = row * params.width + number;
     var sum = 0.0;
-    if ask.add != 0u {
+    if params.add != 0u {
         sum = to[at];
     }
     // Rows before the first are 0.
-    for (var tap = 0u; tap < min(ask.taps, row + 1u); tap++) {
-        let which = ask.side * ask.taps + tap;
-        let by_row = dynamic[row * ask.dynamics + which * groups + number / ask.group];
-        let weight = base[which * ask.length + number] + by_row;
-        sum += opaque(weight * from_rows[(row - tap) * ask.stride + number], ask.zero);
+    for (var tap = 0u; tap < min(params.taps, row + 1u); tap++) {
+        let which = params.side * params.taps + tap;
+        let by_row = dynamic[row * params.dynamics + which * groups + number / params.group];
+        let weight = base[which * params.length + number] + by_row;
+        sum += opaque(weight * from_rows[(row - tap) * params.stride + number], params.zero);
     }
     to[at] = sum;
 }

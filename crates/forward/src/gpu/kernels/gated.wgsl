@@ -33,7 +33,7 @@ fn gated(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
     let output = thread & 31u;
     var number = 0.0;
     if row < tile.rows {
-        number = activation(ask.mode, sums[thread]) * sums[ROWS * 32u + thread];
+        number = activation(params.mode, sums[thread]) * sums[ROWS * 32u + thread];
     }
     sizes[thread] = abs(number);
     workgroupBarrier();
@@ -50,7 +50,7 @@ fn gated(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_inde
         return;
     }
     // A block spans four panels of the interleaved matrix.
-    let to = (tile.first + row) * ask.stride / 32u + tile.out / 4u;
+    let to = (tile.first + row) * params.stride / 32u + tile.out / 4u;
     plain[32u * to + output] = number;
     let at = row * 32u + 4u * (output & 7u);
     if output < 8u {

@@ -1,34 +1,34 @@
 // Moves positions within a layer's KV cache, in order. Each thread owns a pair of numbers of a head
 // and touches no other.
 
-struct Ask {
+struct Params {
     kv_heads: u32,
     pairs: u32, // head_size / 2
     moves: u32,
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read> moves: array<vec2<u32>>;        // source and target position
 @group(0) @binding(1) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, pairs, 16]
 @group(0) @binding(2) var<storage, read_write> value_cache: array<u32>;  // [pages, kv_heads, 256, pairs]
 
 fn key(position: u32, kv_head: u32, pair: u32) -> u32 {
-    let block = (position / 256u * ask.kv_heads + kv_head) * 16u + position % 256u / 16u;
-    return (block * ask.pairs + pair) * 16u + position % 16u;
+    let block = (position / 256u * params.kv_heads + kv_head) * 16u + position % 256u / 16u;
+    return (block * params.pairs + pair) * 16u + position % 16u;
 }
 
 fn value(position: u32, kv_head: u32, pair: u32) -> u32 {
-    return ((position / 256u * ask.kv_heads + kv_head) * 256u + position % 256u) * ask.pairs + pair;
+    return ((position / 256u * params.kv_heads + kv_head) * 256u + position % 256u) * params.pairs + pair;
 }
 
 @compute @workgroup_size(64)
 fn gather(@builtin(global_invocation_id) id: vec3<u32>) {
-    let kv_head = id.x / ask.pairs;
-    let pair = id.x % ask.pairs;
-    if kv_head >= ask.kv_heads {
+    let kv_head = id.x / params.pairs;
+    let pair = id.x % params.pairs;
+    if kv_head >= params.kv_heads {
         return;
     }
-    for (var index = 0u; index < ask.moves; index++) {
+    for (var index = 0u; index < params.moves; index++) {
         let move_ = moves[index];
         key_cache[key(move_.y, kv_head, pair)] = key_cache[key(move_.x, kv_head, pair)];
         value_cache[value(move_.y, kv_head, pair)] = value_cache[value(move_.x, kv_head, pair)];

@@ -1,6 +1,6 @@
 // Norms all queries of a row together, and all its keys. One workgroup per row for each of the two.
 
-struct Ask {
+struct Params {
     stride: u32,     // of `state`
     queries: u32,    // count of numbers
     keys: u32,
@@ -9,7 +9,7 @@ struct Ask {
     key_norm: u32,
     epsilon: f32,
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read_write> state: array<f32>;  // [rows, stride]: queries, ..., keys, ...
 @group(0) @binding(1) var<storage, read> vectors: array<f32>;
@@ -19,10 +19,10 @@ const THREADS = 64u;
 @compute @workgroup_size(THREADS)
 fn norm_heads(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let of_keys = group.x == 1u;
-    let start = group.y * ask.stride + select(0u, ask.first_key, of_keys);
-    let length = select(ask.queries, ask.keys, of_keys);
-    let weight = select(ask.query_norm, ask.key_norm, of_keys);
-    let scale = state_scale(thread, start, length, ask.epsilon);
+    let start = group.y * params.stride + select(0u, params.first_key, of_keys);
+    let length = select(params.queries, params.keys, of_keys);
+    let weight = select(params.query_norm, params.key_norm, of_keys);
+    let scale = state_scale(thread, start, length, params.epsilon);
     for (var at = thread; at < length; at += THREADS) {
         state[start + at] = state[start + at] * scale * vectors[weight + at];
     }

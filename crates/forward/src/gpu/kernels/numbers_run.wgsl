@@ -10,11 +10,11 @@ const RUN = 32u;
 fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
     // Rows beyond the tile repeat its last one.
 {{EACH}}    var sum{{ROW}} = 0.0;
-    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * ask.width;
+    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * params.width;
 {{END}}
-    let end = min(begin + RUN, ask.length);
+    let end = min(begin + RUN, params.length);
     for (var input = begin; input < end; input++) {
-        let weight = number((panel * ask.length + input) * 16u + lane);
+        let weight = number((panel * params.length + input) * 16u + lane);
 {{EACH}}        sum{{ROW}} = fused(weight, x[row{{ROW}} + input], sum{{ROW}});
 {{END}}
     }

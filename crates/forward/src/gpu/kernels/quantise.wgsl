@@ -1,9 +1,9 @@
 // Quantises rows to 8 bits, one thread per block.
 
-struct Ask {
+struct Params {
     blocks: u32, // in all rows
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read_write> plain: array<f32>;        // [blocks, 32]
 @group(0) @binding(1) var<storage, read_write> quants: array<u32>;       // [blocks, 8]
@@ -11,7 +11,7 @@ var<immediate> ask: Ask;
 
 @compute @workgroup_size(64)
 fn quantise(@builtin(global_invocation_id) id: vec3<u32>) {
-    if id.x < ask.blocks {
+    if id.x < params.blocks {
         round_block(id.x);
     }
 }

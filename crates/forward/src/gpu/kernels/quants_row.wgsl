@@ -1,6 +1,6 @@
 // Dequantises one block of 32 quants of a row.
 fn unpack(panel: u32, index: u32, lane: u32, to: u32) {
-    let block = panel * (ask.length / GROUPS * BLOCK) + index / GROUPS * BLOCK;
+    let block = panel * (params.length / GROUPS * BLOCK) + index / GROUPS * BLOCK;
     let group = index % GROUPS;
     let w = quants_of(block + HEAD + group * GROUP, lane);
     let by = factor_of(head_of(block, lane), block, group, lane);
@@ -16,7 +16,7 @@ fn unpack(panel: u32, index: u32, lane: u32, to: u32) {
         }
         for (var i = 0u; i < 4u; i++) {
             let quant = i32(four << (24u - 8u * i)) >> 24u;
-            out[to + 32u * index + 4u * j + i] = fused(factor, f32(quant), offset) * ask.scale;
+            out[to + 32u * index + 4u * j + i] = fused(factor, f32(quant), offset) * params.scale;
         }
     }
 }

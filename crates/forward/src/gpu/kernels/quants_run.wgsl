@@ -35,10 +35,10 @@ fn add_block(sum: f32, w: Quants, by: vec2<f32>, parts: vec2<i32>, x: array<vec4
 fn sum_run(tile: Tile, panel: u32, begin: u32, lane: u32, to: u32) {
     // Rows beyond the tile repeat its last one.
 {{EACH}}    var sum{{ROW}} = 0.0;
-    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * ask.length;
+    let row{{ROW}} = given(tile.first + min({{ROW}}u, tile.rows - 1u)) * params.length;
 {{END}}
-    let start = panel * (ask.length / GROUPS * BLOCK);
-    let end = min(begin + RUN, ask.length);
+    let start = panel * (params.length / GROUPS * BLOCK);
+    let end = min(begin + RUN, params.length);
     for (var first = begin; first < end; first += GROUPS) {
         let block = start + first / GROUPS * BLOCK;
         let head = head_of(block, lane);

@@ -9,9 +9,9 @@ struct Tile {
 }
 
 fn tile_of(group: vec3<u32>, size: u32) -> Tile {
-    let first = ask.begin + group.x * size;
-    let panel = ask.skip + group.y * UNIT;
-    return Tile(panel, first, min(size, ask.rows - first), ask.first + panel);
+    let first = params.begin + group.x * size;
+    let panel = params.skip + group.y * UNIT;
+    return Tile(panel, first, min(size, params.rows - first), params.first + panel);
 }
 
 // The input row of an output row.

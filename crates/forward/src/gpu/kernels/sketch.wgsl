@@ -3,14 +3,14 @@
 // largest)), in the CPU engine's order. Then the logits of the pass's tokens. One workgroup per
 // stretch and row.
 
-struct Ask {
+struct Params {
     vocabulary: u32, // tokens that rows must cover
     stride: u32,     // of `logits`
     words: u32,      // of a row of `found`
     tokens: u32,     // of the pass
     scale: f32,
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read> logits: array<f32>;       // [rows, stride]
 @group(0) @binding(1) var<storage, read> tokens: array<u32>;
@@ -30,7 +30,7 @@ var<workgroup> lanes: array<f32, 32>;
 fn peak_of(row: u32, slice: u32) -> vec2<u32> {
     var largest = LOWEST;
     var leader = slice * SLICE;
-    let end = min(slice * SLICE + SLICE, ask.vocabulary);
+    let end = min(slice * SLICE + SLICE, params.vocabulary);
     for (var token = slice * SLICE; token < end; token++) {
         let logit = logits[row + token];
         if logit > largest {
@@ -43,9 +43,9 @@ fn peak_of(row: u32, slice: u32) -> vec2<u32> {
 
 @compute @workgroup_size(THREADS)
 fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let row = group.y * ask.stride;
-    let to = group.y * ask.words;
-    let slices = (ask.vocabulary + SLICE - 1u) / SLICE;
+    let row = group.y * params.stride;
+    let to = group.y * params.words;
+    let slices = (params.vocabulary + SLICE - 1u) / SLICE;
     let slice = group.x * (STRETCH / SLICE) + thread;
     let peak = peak_of(row, slice);
     if slice < slices {
@@ -63,7 +63,7 @@ fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     let largest = maxima[0];
 
     // Sixteen lanes, reduced as the CPU's vectors are.
-    let end = min(group.x * STRETCH + STRETCH, ask.vocabulary);
+    let end = min(group.x * STRETCH + STRETCH, params.vocabulary);
     var sum = 0.0;
     for (var begin = group.x * STRETCH; begin < end; begin += PART) {
         for (var at = thread; at < PART; at += THREADS) {
@@ -71,7 +71,7 @@ fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
             var below = vec2(-87.0);
             if begin + at < end {
                 let distance = logits[row + begin + at] - largest;
-                below = vec2(distance, ask.scale * distance);
+                below = vec2(distance, params.scale * distance);
             }
             terms[at] = exponential(below.x);
             terms[PART + at] = exponential(below.y);
@@ -95,7 +95,7 @@ fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
         }
         workgroupBarrier();
     }
-    let stretches = (ask.vocabulary + STRETCH - 1u) / STRETCH;
+    let stretches = (params.vocabulary + STRETCH - 1u) / STRETCH;
     if thread == 0u {
         let at = to + 2u * slices + 3u * group.x;
         found[at] = bitcast<u32>(largest);
@@ -104,8 +104,8 @@ fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     }
     if group.x == 0u {
         let known = to + 2u * slices + 3u * stretches;
-        for (var at = thread; at < ask.tokens; at += THREADS) {
-            found[known + at] = bitcast<u32>(logits[row + min(tokens[at], ask.vocabulary - 1u)]);
+        for (var at = thread; at < params.tokens; at += THREADS) {
+            found[known + at] = bitcast<u32>(logits[row + min(tokens[at], params.vocabulary - 1u)]);
         }
     }
 }

@@ -16,11 +16,11 @@ struct Tile {
 
 fn tile_of(group: vec3<u32>, size: u32) -> Tile {
     let slot = slots[group.x];
-    let panel = slot.expert * ask.panels + group.y * UNIT - ask.first;
-    return Tile(panel, group.x, select(0u, slot.rows, panel < ask.held), group.y * UNIT);
+    let panel = slot.expert * params.panels + group.y * UNIT - params.first;
+    return Tile(panel, group.x, select(0u, slot.rows, panel < params.held), group.y * UNIT);
 }
 
 // The input row of a slot.
 fn given(slot: u32) -> u32 {
-    return select(slot, slots[slot].row, ask.by_row != 0u);
+    return select(slot, slots[slot].row, params.by_row != 0u);
 }

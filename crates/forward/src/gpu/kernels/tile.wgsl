@@ -7,7 +7,7 @@
 // engine's operations in its order. A row's result depends neither on other rows nor on its
 // position in the tile.
 
-struct Ask {
+struct Params {
     length: u32, // of a row
     begin: u32,  // row at which the first tile begins
     rows: u32,   // end of the last tile
@@ -20,7 +20,7 @@ struct Ask {
     held: u32,   // panels in `weights`
     by_row: u32, // whether a slot's input is its row's, else the slot's own
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read> weights: array<u32>;
 
@@ -37,15 +37,15 @@ fn sum_panel(tile: Tile, panel: u32, which: u32, thread: u32) -> f32 {
     let slot = thread >> 4u;
     let room = which * SLOTS * ROWS * 16u + lane;
     var sum = 0.0;
-    for (var first = 0u; first < ask.length; first += SLOTS * RUN) {
+    for (var first = 0u; first < params.length; first += SLOTS * RUN) {
         let begin = first + slot * RUN;
-        if begin < ask.length {
+        if begin < params.length {
             sum_run(tile, panel, begin, lane, room + slot * ROWS * 16u);
         }
         workgroupBarrier();
         // A thread per row of the tile and lane adds the runs to its sum.
         if slot < tile.rows {
-            let runs = min(SLOTS, (ask.length - first + RUN - 1u) / RUN);
+            let runs = min(SLOTS, (params.length - first + RUN - 1u) / RUN);
             for (var run = 0u; run < runs; run++) {
                 sum += products[room + (run * ROWS + slot) * 16u];
             }

@@ -1,7 +1,7 @@
 // Writes the normed state of a row behind the token's embedding and quantises both to 8 bits. One
 // workgroup per row.
 
-struct Ask {
+struct Params {
     length: u32, // of each half
     stride: u32, // of `state`
     width: u32,  // of `plain`
@@ -9,7 +9,7 @@ struct Ask {
     epsilon: f32,
     keep: u32,   // whether the norm replaces the state
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read_write> state: array<f32>;        // [rows, stride]
 @group(0) @binding(1) var<storage, read> vectors: array<f32>;
@@ -20,20 +20,20 @@ var<immediate> ask: Ask;
 const THREADS = 64u;
 
 @compute @workgroup_size(THREADS)
-fn join(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let start = group.x * ask.stride;
-    let scale = state_scale(thread, start, ask.length, ask.epsilon);
-    for (var at = thread; at < ask.length; at += THREADS) {
-        let normed = state[start + at] * scale * vectors[ask.weight + at];
-        plain[group.x * ask.width + ask.length + at] = normed;
-        if ask.keep != 0u {
+fn concat(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+    let start = group.x * params.stride;
+    let scale = state_scale(thread, start, params.length, params.epsilon);
+    for (var at = thread; at < params.length; at += THREADS) {
+        let normed = state[start + at] * scale * vectors[params.weight + at];
+        plain[group.x * params.width + params.length + at] = normed;
+        if params.keep != 0u {
             state[start + at] = normed;
         }
     }
     storageBarrier();
     workgroupBarrier();
-    if ask.length % 16u == 0u {
-        let blocks = ask.length / 16u;
+    if params.length % 16u == 0u {
+        let blocks = params.length / 16u;
         for (var block = thread; block < blocks; block += THREADS) {
             round_block(group.x * blocks + block);
         }

@@ -1,14 +1,14 @@
 // Completes query, key and value heads: biases, norms, RoPE on queries and keys. Writes keys and
 // values into the KV cache. One workgroup per row and head; key heads follow query heads.
 
-struct Ask {
+struct Params {
     heads: u32,
     kv_heads: u32,
     head_size: u32,
     stride: u32,      // of `rows`
     keys: u32,        // offset in a row
     values: u32,
-    turned: u32,      // rotated pairs of components, at the beginning of a head
+    rotated: u32,      // rotated pairs of components, at the beginning of a head
     interleaved: u32, // whether pairs are adjacent, else half the rotated width apart
     query_bias: u32,  // offset in `vectors`, NONE if there is none
     key_bias: u32,
@@ -17,13 +17,13 @@ struct Ask {
     key_norm: u32,
     epsilon: f32,
     first: u32,       // head at which to begin
-    key_turns: u32,   // row of `turns` at which those of keys begin; 0 if queries use the same
+    key_angles: u32,   // row of `angles` at which those of keys begin; 0 if queries use the same
 }
-var<immediate> ask: Ask;
+var<immediate> params: Params;
 
 @group(0) @binding(0) var<storage, read_write> rows: array<f32>;         // [rows, stride]: queries, ..., keys, values
 // Cosines and sines, of queries, then of keys if they differ.
-@group(0) @binding(1) var<storage, read> turns: array<vec2<f32>>;        // [rows, turned]
+@group(0) @binding(1) var<storage, read> angles: array<vec2<f32>>;        // [rows, rotated]
 @group(0) @binding(2) var<storage, read> vectors: array<f32>;
 @group(0) @binding(3) var<storage, read> nodes: array<u32>;              // [rows, 3]: position in the cache, ...
 @group(0) @binding(4) var<storage, read_write> key_cache: array<u32>;    // [pages, kv_heads, 16, head_size / 2, 16]
@@ -37,75 +37,75 @@ var<workgroup> numbers: array<f32, {{LONGEST}}>; // of a head
 fn norm(thread: u32, weight: u32) {
     var squares = 0.0;
     if thread < 16u {
-        for (var at = thread; at < ask.head_size; at += 16u) {
+        for (var at = thread; at < params.head_size; at += 16u) {
             squares = fused(numbers[at], numbers[at], squares);
         }
     }
-    let scale = norm_scale(thread, squares, ask.head_size, ask.epsilon);
-    for (var at = thread; at < ask.head_size; at += THREADS) {
+    let scale = norm_scale(thread, squares, params.head_size, params.epsilon);
+    for (var at = thread; at < params.head_size; at += THREADS) {
         numbers[at] = numbers[at] * scale * vectors[weight + at];
     }
     workgroupBarrier();
 }
 
 fn rotate(row: u32, thread: u32) {
-    for (var pair = thread; pair < ask.turned; pair += THREADS) {
-        let turn = turns[row * ask.turned + pair];
+    for (var pair = thread; pair < params.rotated; pair += THREADS) {
+        let angle = angles[row * params.rotated + pair];
         var first = pair;
-        var second = pair + ask.turned;
-        if ask.interleaved != 0u {
+        var second = pair + params.rotated;
+        if params.interleaved != 0u {
             first = 2u * pair;
             second = first + 1u;
         }
         let a = numbers[first];
         let b = numbers[second];
-        numbers[first] = fused(a, turn.x, -(b * turn.y));
-        numbers[second] = fused(a, turn.y, b * turn.x);
+        numbers[first] = fused(a, angle.x, -(b * angle.y));
+        numbers[second] = fused(a, angle.y, b * angle.x);
     }
     workgroupBarrier();
 }
 
 @compute @workgroup_size(THREADS)
-fn turn(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
+fn rope(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
     let row = group.y;
-    let number = ask.first + group.x;
-    let is_query = number < ask.heads;
-    let head = select(number - ask.heads, number, is_query);
-    let own = row * ask.stride + select(ask.keys, 0u, is_query) + head * ask.head_size;
-    let bias = select(ask.key_bias, ask.query_bias, is_query);
-    for (var at = thread; at < ask.head_size; at += THREADS) {
+    let number = params.first + group.x;
+    let is_query = number < params.heads;
+    let head = select(number - params.heads, number, is_query);
+    let own = row * params.stride + select(params.keys, 0u, is_query) + head * params.head_size;
+    let bias = select(params.key_bias, params.query_bias, is_query);
+    for (var at = thread; at < params.head_size; at += THREADS) {
         var component = rows[own + at];
         if bias != NONE {
-            component += vectors[bias + head * ask.head_size + at];
+            component += vectors[bias + head * params.head_size + at];
         }
         numbers[at] = component;
     }
     workgroupBarrier();
-    let weight = select(ask.key_norm, ask.query_norm, is_query);
+    let weight = select(params.key_norm, params.query_norm, is_query);
     if weight != NONE {
         norm(thread, weight);
     }
-    rotate(select(ask.key_turns + row, row, is_query), thread);
+    rotate(select(params.key_angles + row, row, is_query), thread);
     if is_query {
-        for (var at = thread; at < ask.head_size; at += THREADS) {
+        for (var at = thread; at < params.head_size; at += THREADS) {
             rows[own + at] = numbers[at];
         }
         return;
     }
-    let values = row * ask.stride + ask.values + head * ask.head_size;
+    let values = row * params.stride + params.values + head * params.head_size;
     let position = nodes[3u * row];
-    let pairs = ask.head_size / 2u;
-    let block = (position / 256u * ask.kv_heads + head) * 16u + position % 256u / 16u;
-    let place = ((position / 256u * ask.kv_heads + head) * 256u + position % 256u) * pairs;
+    let pairs = params.head_size / 2u;
+    let block = (position / 256u * params.kv_heads + head) * 16u + position % 256u / 16u;
+    let at_value = ((position / 256u * params.kv_heads + head) * 256u + position % 256u) * pairs;
     for (var pair = thread; pair < pairs; pair += THREADS) {
         let at = 2u * pair;
         key_cache[(block * pairs + pair) * 16u + position % 16u] =
             to_half(numbers[at]) | (to_half(numbers[at + 1u]) << 16u);
         var value = vec2(rows[values + at], rows[values + at + 1u]);
-        if ask.value_bias != NONE {
-            let from_bias = ask.value_bias + head * ask.head_size + at;
+        if params.value_bias != NONE {
+            let from_bias = params.value_bias + head * params.head_size + at;
             value += vec2(vectors[from_bias], vectors[from_bias + 1u]);
         }
-        value_cache[place + pair] = to_half(value.x) | (to_half(value.y) << 16u);
+        value_cache[at_value + pair] = to_half(value.x) | (to_half(value.y) << 16u);
     }
 }

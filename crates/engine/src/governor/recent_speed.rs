@@ -2,12 +2,12 @@
 
 /// Decayed tokens and milliseconds of the reply's rounds.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Usual {
+pub(super) struct RecentSpeed {
     tokens: f64,
     ms: f64,
 }
 
-impl Usual {
+impl RecentSpeed {
     /// Decay per round.
     const KEEP: f64 = 0.97;
     /// Plain rounds assumed before the reply.

@@ -13,7 +13,7 @@ use crate::Taps;
 use crate::cpu::simd::LANES;
 
 /// Buffers through which outputs are downloaded.
-pub struct Returning {
+pub struct OutputBuffers {
     /// Tapped states, `[taps, rows, hidden in whole vectors]`.
     pub states: Buffer,
     through: [Buffer; 3],
@@ -23,14 +23,14 @@ pub struct Returning {
 
 /// Outputs of all chunks of a pass.
 #[derive(Default)]
-pub struct Returned {
+pub struct Outputs {
     pub features: Vec<f32>, // [nodes, tapped]
     /// Position factors of the scored rows, in a head that drafts blocks, and their normed states.
-    pub places: Vec<f32>, // [rows asked for, rank in whole vectors]
-    pub scored: Vec<f32>,   // [rows asked for, hidden in whole vectors]
+    pub position_factors: Vec<f32>, // [requested rows, rank in whole vectors]
+    pub scored: Vec<f32>,   // [requested rows, hidden in whole vectors]
 }
 
-impl Returning {
+impl OutputBuffers {
     /// # Errors
     /// `Error::Compute` when the device has no room, as of the others.
     pub fn new(device: &GpuDevice) -> Result<Self> {
@@ -42,7 +42,7 @@ impl Returning {
     ///
     /// # Errors
     /// As [`Self::new`].
-    pub fn expect(
+    pub fn prepare(
         &mut self,
         device: &GpuDevice,
         config: &ModelConfig,
@@ -64,9 +64,9 @@ impl Returning {
     }
 
     /// Encodes the copies to readable buffers.
-    pub fn bring_back(&self, recording: &mut Recording<'_>, state: &State, block: Option<&Block>) {
-        let places = block.map_or(&self.states, |block| &block.places);
-        let sources = [&self.states, places, &state.scored.plain];
+    pub fn copy_out(&self, recording: &mut Recording<'_>, state: &State, block: Option<&Block>) {
+        let position_factors = block.map_or(&self.states, |block| &block.position_factors);
+        let sources = [&self.states, position_factors, &state.scored.plain];
         for ((from, to), count) in sources.into_iter().zip(&self.through).zip(self.counts) {
             recording.copy(from, (to, 0), 4 * count as u64);
         }
@@ -81,9 +81,9 @@ impl Returning {
         device: &GpuDevice,
         config: &ModelConfig,
         (taps, rows): (Option<&Taps>, usize),
-        to: &mut Returned,
+        to: &mut Outputs,
     ) -> Result<()> {
-        let [states, places, scored] = self.counts;
+        let [states, position_factors, scored] = self.counts;
         if states > 0 {
             let width = config.hidden.next_multiple_of(LANES);
             let states = device.fetch(&self.through[0], states)?;
@@ -96,7 +96,9 @@ impl Returning {
                 to.features.extend(states[at..at + config.hidden].iter().map(|number| number * scale));
             }
         }
-        for (numbers, at, count) in [(&mut to.places, 1, places), (&mut to.scored, 2, scored)] {
+        for (numbers, at, count) in
+            [(&mut to.position_factors, 1, position_factors), (&mut to.scored, 2, scored)]
+        {
             if count > 0 {
                 numbers.extend(device.fetch(&self.through[at], count)?);
             }

@@ -1,13 +1,13 @@
-//! The programs for GPUs, as what each kind of driver is handed: SPIR-V for Vulkan, MSL for Metal, HLSL for DX12. No GPU
-//! is needed for it. Whether drivers then compute rightly is measured when one is opened.
+//! Shaders translated for each kind of driver: SPIR-V for Vulkan, MSL for Metal, HLSL for DX12.
+//! Needs no GPU; a device's arithmetic is probed when it is opened.
 
-use foretoken_forward::gpu::programs;
+use foretoken_forward::gpu::shaders;
 use naga::back::{hlsl, msl, spv};
 use naga::valid::{Capabilities, FunctionInfo, ModuleInfo, ValidationFlags, Validator};
 use naga::{BinaryOperator, Expression, Function, Handle, Module, ScalarKind, ShaderStage, UnaryOperator};
 
-/// A program that was read and found to be sound, with only what every device has but immediates, and numbers of 64
-/// bits where its arithmetic needs them.
+/// Parses and validates a shader. It may use only what every device has plus immediates, and 64-bit
+/// numbers where its arithmetic emulates them.
 fn read(name: &str, source: &str) -> (Module, ModuleInfo) {
     let module = naga::front::wgsl::parse_str(source);
     let module = module.unwrap_or_else(|error| panic!("{name}: {}", error.emit_to_string(source)));
@@ -63,11 +63,12 @@ fn to_dx12(module: &Module, info: &ModuleInfo, model: hlsl::ShaderModel) -> Resu
 }
 
 #[test]
-fn every_program_can_be_handed_to_vulkan_metal_and_dx12() {
-    for (name, source) in programs() {
+fn every_shader_translates_to_spir_v_msl_and_hlsl() {
+    for (name, source) in shaders() {
         let (module, info) = read(&name, &source);
         let mut written = vec![("SPIR-V", to_spirv(&module, &info))];
-        // Metal has no numbers of 64 bits, and devices of HLSL 5.1 need not have them: those round once by themselves.
+        // Metal has no 64-bit numbers, and HLSL 5.1 devices need not have them: those devices round
+        // once without emulation.
         if !name.ends_with("Emulated") {
             written.extend([
                 ("MSL", to_metal(&module, &info)),
@@ -84,7 +85,7 @@ fn every_program_can_be_handed_to_vulkan_metal_and_dx12() {
     }
 }
 
-/// Sums of a function to which a product of numbers goes that nothing rounded: a driver may round the two at once.
+/// Number of sums of a function with an unrounded product as a term: a driver may fuse the two.
 fn bare_sums(module: &Module, function: &Function, info: &FunctionInfo) -> usize {
     let is_float = |handle: Handle<Expression>| {
         let kind = info[handle].ty.inner_with(&module.types).scalar_kind();
@@ -107,8 +108,8 @@ fn bare_sums(module: &Module, function: &Function, info: &FunctionInfo) -> usize
 }
 
 #[test]
-fn no_program_leaves_it_to_the_driver_whether_a_product_is_rounded_before_it_is_added() {
-    for (name, source) in programs().filter(|(name, _)| !name.ends_with("Emulated")) {
+fn no_shader_adds_an_unrounded_product() {
+    for (name, source) in shaders().filter(|(name, _)| !name.ends_with("Emulated")) {
         let (module, info) = read(&name, &source);
         for (handle, function) in module.functions.iter() {
             let bare = bare_sums(&module, function, &info[handle]);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Governor;
 use super::account::Account;
 use super::costs::{Costs, DraftCosts, Estimate, LARGEST};
-use super::text::{Alone, Lessons, Record, TextKind};
+use super::text::{DrafterStats, TextKind, TextStats, UnpaidSpeed};
 use crate::drafter_kind::DrafterKind;
 
 /// Version of the stored form, raised when a field changes its meaning; other versions are measured
@@ -17,66 +17,73 @@ const VERSION: u32 = 2;
 /// much.
 const STRAY: f64 = 1.6;
 
-/// Saved statistics of a target and its drafters, from [`Governor::knowledge`].
+/// Saved statistics of a target and its drafters, from [`Governor::saved_stats`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(from = "Stored")]
-pub struct Knowledge {
+pub struct GovernorStats {
     version: u32,
     /// Milliseconds by rows.
     verify: Vec<f32>,
     judge: Vec<f32>,
-    drafters: Vec<Known>,
+    drafters: Vec<SavedDrafter>,
     /// Speed without paid drafters, by kind of text.
-    alone: [Alone; TextKind::COUNT],
+    #[serde(rename = "alone")]
+    unpaid: [UnpaidSpeed; TextKind::COUNT],
 }
 
 /// Statistics of a drafter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Known {
+struct SavedDrafter {
     drafter: DrafterKind,
     /// Costs of its drafts; `None` if they are free.
-    costs: Option<KnownCosts>,
+    costs: Option<SavedCosts>,
     /// Acceptance by kind of text.
-    records: [Record; TextKind::COUNT],
+    records: [DrafterStats; TextKind::COUNT],
 }
 
 /// Cost of a drafter's drafts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct KnownCosts {
+struct SavedCosts {
     /// Milliseconds by tokens, unstaged and staged.
     draft: [Vec<f32>; 2],
     /// Time of a pass after a draft against one after a pass; missing in files of earlier versions.
-    #[serde(default = "unpolluted")]
-    pollution: f64,
+    #[serde(rename = "pollution", default = "no_eviction")]
+    eviction_cost: f64,
     level: f64,
     /// Milliseconds to prefill a token.
-    reading: f64,
+    #[serde(rename = "reading")]
+    token_prefill_ms: f64,
 }
 
-fn unpolluted() -> f64 {
+fn no_eviction() -> f64 {
     1.0
 }
 
-impl KnownCosts {
+impl SavedCosts {
     fn of(account: &Account) -> Self {
         let draft = account.draft.each_ref().map(Costs::to_vec);
         Self {
             draft,
-            pollution: account.pollution.get(),
+            eviction_cost: account.eviction_cost.get(),
             level: account.level.get(),
-            reading: account.reading,
+            token_prefill_ms: account.token_prefill_ms,
         }
     }
 
     /// Restores the drafter's state; `None` if the costs are impossible.
     fn account(&self, label: DrafterKind) -> Option<Account> {
         let sound = |number: f64| number > 0.0 && number < LARGEST;
-        let [alone, staged] = &self.draft;
-        let draft = [Costs::from_slice(alone)?, Costs::from_slice(staged)?];
-        let costs = DraftCosts { draft: draft[0].clone(), pollution: self.pollution };
+        let [unstaged, staged] = &self.draft;
+        let draft = [Costs::from_slice(unstaged)?, Costs::from_slice(staged)?];
+        let costs = DraftCosts { draft: draft[0].clone(), eviction_cost: self.eviction_cost };
         let level = Estimate::new(self.level);
-        let account = Account { draft, level, reading: self.reading, ..Account::new(label, Some(costs)) };
-        [self.pollution, self.level, self.reading].into_iter().all(sound).then_some(account)
+        let account = Account {
+            draft,
+            level,
+            token_prefill_ms: self.token_prefill_ms,
+            ..Account::new(label, Some(costs))
+        };
+        [self.eviction_cost, self.level, self.token_prefill_ms].into_iter().all(sound).then_some(account)
     }
 }
 
@@ -89,56 +96,61 @@ enum Stored {
         version: u32,
         verify: Vec<f32>,
         judge: Vec<f32>,
-        drafters: Vec<Known>,
-        alone: [Alone; TextKind::COUNT],
+        drafters: Vec<SavedDrafter>,
+        #[serde(rename = "alone")]
+        unpaid: [UnpaidSpeed; TextKind::COUNT],
     },
     First {
         version: u32,
         verify: Vec<f32>,
         judge: Vec<f32>,
         #[serde(flatten)]
-        costs: KnownCosts,
-        texts: Box<[FirstLessons; TextKind::COUNT]>,
+        costs: SavedCosts,
+        texts: Box<[FirstTextStats; TextKind::COUNT]>,
     },
 }
 
 #[derive(Deserialize)]
-struct FirstLessons {
+struct FirstTextStats {
     /// Statistics of the draft model, repetition and recycling.
-    records: [Record; 3],
-    alone: Alone,
+    records: [DrafterStats; 3],
+    #[serde(rename = "alone")]
+    unpaid: UnpaidSpeed,
 }
 
-impl From<Stored> for Knowledge {
+impl From<Stored> for GovernorStats {
     fn from(stored: Stored) -> Self {
         match stored {
-            Stored::Now { version, verify, judge, drafters, alone } => {
-                Self { version, verify, judge, drafters, alone }
+            Stored::Now { version, verify, judge, drafters, unpaid } => {
+                Self { version, verify, judge, drafters, unpaid }
             }
             Stored::First { version, verify, judge, costs, texts } => {
                 let kinds = [DrafterKind::Model, DrafterKind::Ngram, DrafterKind::Recycling];
-                let drafters = kinds.into_iter().enumerate().map(|(number, drafter)| Known {
+                let drafters = kinds.into_iter().enumerate().map(|(number, drafter)| SavedDrafter {
                     drafter,
                     costs: (drafter == DrafterKind::Model).then(|| costs.clone()),
-                    records: texts.each_ref().map(|lessons| lessons.records[number].clone()),
+                    records: texts.each_ref().map(|stats| stats.records[number].clone()),
                 });
                 Self {
                     version: if version == 1 { VERSION } else { version },
                     verify,
                     judge,
                     drafters: drafters.collect(),
-                    alone: texts.each_ref().map(|lessons| lessons.alone),
+                    unpaid: texts.each_ref().map(|stats| stats.unpaid),
                 }
             }
         }
     }
 }
 
-impl Knowledge {
+impl GovernorStats {
     /// Statistics of each of `drafters`, given by kind and whether its drafts are free; `None` if
     /// the costs of one are missing.
-    fn of(&self, drafters: &[(DrafterKind, bool)]) -> Option<Vec<(Account, [Record; TextKind::COUNT])>> {
-        let mut left: Vec<&Known> = self.drafters.iter().collect();
+    fn of(
+        &self,
+        drafters: &[(DrafterKind, bool)],
+    ) -> Option<Vec<(Account, [DrafterStats; TextKind::COUNT])>> {
+        let mut left: Vec<&SavedDrafter> = self.drafters.iter().collect();
         let known = drafters.iter().map(|&(label, is_free)| {
             // Several drafters of a kind are matched in order.
             let found = left.iter().position(|known| known.drafter == label).map(|at| left.remove(at));
@@ -154,65 +166,65 @@ impl Knowledge {
     fn is_sound(&self) -> bool {
         let records = self.drafters.iter().flat_map(|known| &known.records);
         self.version == VERSION
-            && records.into_iter().all(Record::is_sound)
-            && self.alone.iter().all(|alone| alone.is_sound())
+            && records.into_iter().all(DrafterStats::is_sound)
+            && self.unpaid.iter().all(|unpaid| unpaid.is_sound())
     }
 }
 
 impl Governor {
     /// Statistics to save.
-    pub fn knowledge(&self) -> Knowledge {
-        let known = |(number, account): (usize, &Account)| Known {
+    pub fn saved_stats(&self) -> GovernorStats {
+        let known = |(number, account): (usize, &Account)| SavedDrafter {
             drafter: account.label,
-            costs: (!account.is_free).then(|| KnownCosts::of(account)),
-            records: self.texts.each_ref().map(|lessons| lessons.records[number].clone()),
+            costs: (!account.is_free).then(|| SavedCosts::of(account)),
+            records: self.texts.each_ref().map(|stats| stats.records[number].clone()),
         };
-        Knowledge {
+        GovernorStats {
             version: VERSION,
             verify: self.verify.to_vec(),
             judge: self.judge.to_vec(),
             drafters: self.drafters.iter().enumerate().map(known).collect(),
-            alone: self.texts.each_ref().map(|lessons| lessons.alone),
+            unpaid: self.texts.each_ref().map(|stats| stats.unpaid),
         }
     }
 
     /// Continues with saved statistics of `drafters`, given by kind and whether drafts are free.
     /// Saved statistics weigh less than new ones, and changed costs are noticed as usual. `None` if
     /// the statistics are impossible or miss the costs of a drafter.
-    pub fn recalling(knowledge: &Knowledge, drafters: &[(DrafterKind, bool)]) -> Option<Self> {
-        if !knowledge.is_sound() {
+    pub fn restored(saved: &GovernorStats, drafters: &[(DrafterKind, bool)]) -> Option<Self> {
+        if !saved.is_sound() {
             return None;
         }
-        let known = knowledge.of(drafters)?;
-        let mut texts = std::array::from_fn(|kind| Lessons {
+        let known = saved.of(drafters)?;
+        let mut texts = std::array::from_fn(|kind| TextStats {
             records: known.iter().map(|(_, records)| records[kind].clone()).collect(),
-            alone: knowledge.alone[kind],
+            unpaid: saved.unpaid[kind],
         });
-        texts.iter_mut().for_each(Lessons::fade);
+        texts.iter_mut().for_each(TextStats::fade);
         Some(Self {
-            judge: Costs::from_slice(&knowledge.judge)?,
+            judge: Costs::from_slice(&saved.judge)?,
             drafters: known.into_iter().map(|(account, _)| account).collect(),
             texts,
-            ..Self::new(Costs::from_slice(&knowledge.verify)?, Vec::new())
+            ..Self::new(Costs::from_slice(&saved.verify)?, Vec::new())
         })
     }
 
     /// Returns true if measured `passes` (rows, ms) are close to the saved costs.
-    pub fn holds(&self, passes: &[(usize, f64)]) -> bool {
+    pub fn matches_costs(&self, passes: &[(usize, f64)]) -> bool {
         let expected =
             |&(rows, ms): &(usize, f64)| (1.0 / STRAY..STRAY).contains(&(ms / self.verify.get(rows)));
         passes.iter().all(expected)
     }
 
     /// Sets the cost of a drafter's drafts.
-    pub fn cost_of(&mut self, drafter: usize, costs: DraftCosts) {
+    pub fn set_draft_costs(&mut self, drafter: usize, costs: DraftCosts) {
         let account = &mut self.drafters[drafter];
-        account.pollution = Estimate::new(costs.pollution);
+        account.eviction_cost = Estimate::new(costs.eviction_cost);
         account.draft = [costs.draft.clone(), costs.draft];
     }
 
     /// Takes the costs of `measured` and keeps the statistics of texts.
-    pub fn cost(&mut self, measured: Self) {
+    pub fn replace_costs(&mut self, measured: Self) {
         let texts = std::mem::take(&mut self.texts);
         *self = Self { texts, ..measured };
     }
@@ -231,36 +243,36 @@ mod tests {
 
     fn drafters() -> Vec<(DrafterKind, Option<DraftCosts>)> {
         let draft = || Costs::measured(&[(1, 12.0), (4, 48.0)]);
-        let costs = |is_free: bool| (!is_free).then(|| DraftCosts { draft: draft(), pollution: 1.1 });
+        let costs = |is_free: bool| (!is_free).then(|| DraftCosts { draft: draft(), eviction_cost: 1.1 });
         DRAFTERS.map(|(label, is_free)| (label, costs(is_free))).into()
     }
 
-    fn costs(knowledge: &mut Knowledge) -> &mut KnownCosts {
-        knowledge.drafters[MODEL].costs.as_mut().unwrap()
+    fn costs(saved: &mut GovernorStats) -> &mut SavedCosts {
+        saved.drafters[MODEL].costs.as_mut().unwrap()
     }
 
     /// Governor with statistics of every kind.
     fn taught() -> Governor {
         let mut governor = Governor::new(Costs::measured(&[(1, 30.0), (9, 42.0)]), drafters());
         governor.begin_reply(TextKind::of("```", &Sampling::greedy()));
-        let lessons = &mut governor.texts[governor.kind.index()];
-        lessons.alone.learn(9, 4.0);
-        let record = &mut lessons.records[MODEL];
+        let stats = &mut governor.texts[governor.kind.index()];
+        stats.unpaid.learn(9, 4.0);
+        let record = &mut stats.records[MODEL];
         (0..30).for_each(|case| record.acceptance.learn(case % 3, case % 4 > 0));
         (0..30).for_each(|case| record.calibration.learn(0, 0.85, case % 3 > 0));
         (0..20).for_each(|_| governor.verify.learn(5, 50.0));
-        governor.learn_reading(MODEL, 100, 150.0);
+        governor.learn_prefill(MODEL, 100, 150.0);
         governor
     }
 
-    fn by_way_of_a_file(governor: &Governor) -> Knowledge {
-        serde_json::from_str(&serde_json::to_string(&governor.knowledge()).unwrap()).unwrap()
+    fn by_way_of_a_file(governor: &Governor) -> GovernorStats {
+        serde_json::from_str(&serde_json::to_string(&governor.saved_stats()).unwrap()).unwrap()
     }
 
     #[test]
-    fn what_was_learned_survives_a_file() {
+    fn statistics_survive_a_file() {
         let before = taught();
-        let mut after = Governor::recalling(&by_way_of_a_file(&before), &DRAFTERS).unwrap();
+        let mut after = Governor::restored(&by_way_of_a_file(&before), &DRAFTERS).unwrap();
         after.begin_reply(before.kind);
         for rows in 1..=MAX_ROWS {
             assert!((after.verify.get(rows) / before.verify.get(rows) - 1.0).abs() < 1e-5, "{rows} rows");
@@ -271,8 +283,11 @@ mod tests {
                 "{rows} tokens"
             );
         }
-        assert!((after.drafters[MODEL].reading / before.drafters[MODEL].reading - 1.0).abs() < 1e-9);
-        let acceptance = |governor: &Governor| governor.record(MODEL).acceptance.by_depth();
+        assert!(
+            (after.drafters[MODEL].token_prefill_ms / before.drafters[MODEL].token_prefill_ms - 1.0).abs()
+                < 1e-9
+        );
+        let acceptance = |governor: &Governor| governor.stats(MODEL).acceptance.by_depth();
         for (after, before) in acceptance(&after).iter().zip(acceptance(&before)) {
             assert!((after - before).abs() < 0.05, "{after} was {before}");
         }
@@ -281,40 +296,40 @@ mod tests {
     }
 
     #[test]
-    fn it_is_small() {
-        let text = serde_json::to_string(&taught().knowledge()).unwrap();
+    fn saved_statistics_are_small() {
+        let text = serde_json::to_string(&taught().saved_stats()).unwrap();
         assert!(text.len() < 16_000, "{} bytes", text.len());
     }
 
     #[test]
-    fn what_no_governor_learned_is_not_recalled() {
+    fn impossible_statistics_are_not_restored() {
         let sound = by_way_of_a_file(&taught());
-        assert!(Governor::recalling(&sound, &DRAFTERS).is_some());
+        assert!(Governor::restored(&sound, &DRAFTERS).is_some());
         let mut number = 0;
-        let mut spoiled = |spoil: &dyn Fn(&mut Knowledge)| {
-            let mut knowledge = sound.clone();
-            spoil(&mut knowledge);
+        let mut spoiled = |spoil: &dyn Fn(&mut GovernorStats)| {
+            let mut saved = sound.clone();
+            spoil(&mut saved);
             number += 1;
-            assert!(Governor::recalling(&knowledge, &DRAFTERS).is_none(), "case {number}: {knowledge:?}");
+            assert!(Governor::restored(&saved, &DRAFTERS).is_none(), "case {number}: {saved:?}");
         };
-        spoiled(&|knowledge| knowledge.version += 1);
-        spoiled(&|knowledge| knowledge.verify.truncate(16));
-        spoiled(&|knowledge| knowledge.judge[3] = f32::NAN);
-        spoiled(&|knowledge| costs(knowledge).draft[0][0] = 0.0);
-        spoiled(&|knowledge| costs(knowledge).draft[1][16] = 1e9);
-        spoiled(&|knowledge| costs(knowledge).level = -1.0);
-        spoiled(&|knowledge| costs(knowledge).pollution = 0.0);
-        spoiled(&|knowledge| costs(knowledge).reading = f64::INFINITY);
+        spoiled(&|saved| saved.version += 1);
+        spoiled(&|saved| saved.verify.truncate(16));
+        spoiled(&|saved| saved.judge[3] = f32::NAN);
+        spoiled(&|saved| costs(saved).draft[0][0] = 0.0);
+        spoiled(&|saved| costs(saved).draft[1][16] = 1e9);
+        spoiled(&|saved| costs(saved).level = -1.0);
+        spoiled(&|saved| costs(saved).eviction_cost = 0.0);
+        spoiled(&|saved| costs(saved).token_prefill_ms = f64::INFINITY);
         for share in ["[3.0,2.0]", "[-1.0,2.0]"] {
             let text = serde_json::to_string(&sound).unwrap().replacen("[0.0,0.0]", share, 1);
-            spoiled(&|knowledge| *knowledge = serde_json::from_str(&text).unwrap());
+            spoiled(&|saved| *saved = serde_json::from_str(&text).unwrap());
         }
     }
 
     #[test]
-    fn what_the_first_version_stored_is_read_whoever_drafts_now() {
+    fn statistics_of_version_1_are_restored_for_any_drafters() {
         let before = taught();
-        let now = serde_json::to_value(before.knowledge()).unwrap();
+        let now = serde_json::to_value(before.saved_stats()).unwrap();
         let [ngram, model, recycling] = [0, 1, 2].map(|number| &now["drafters"][number]);
         let texts: Vec<_> = (0..TextKind::COUNT)
             .map(|kind| {
@@ -331,18 +346,21 @@ mod tests {
             "reading": model["costs"]["reading"],
             "texts": texts,
         });
-        let read: Knowledge = serde_json::from_value(first.clone()).unwrap();
-        let after = Governor::recalling(&read, &DRAFTERS).unwrap();
-        let known = Governor::recalling(&by_way_of_a_file(&before), &DRAFTERS).unwrap();
+        let read: GovernorStats = serde_json::from_value(first.clone()).unwrap();
+        let after = Governor::restored(&read, &DRAFTERS).unwrap();
+        let known = Governor::restored(&by_way_of_a_file(&before), &DRAFTERS).unwrap();
         assert!(after.texts == known.texts);
-        assert_eq!(after.drafters[MODEL].reading.to_bits(), known.drafters[MODEL].reading.to_bits());
+        assert_eq!(
+            after.drafters[MODEL].token_prefill_ms.to_bits(),
+            known.drafters[MODEL].token_prefill_ms.to_bits()
+        );
         let free = [DRAFTERS[0], DRAFTERS[2]];
-        assert!(Governor::recalling(&read, &free).is_some(), "without the model");
+        assert!(Governor::restored(&read, &free).is_some(), "without the model");
         let two = [DRAFTERS[MODEL], DRAFTERS[MODEL]];
-        assert!(Governor::recalling(&read, &two).is_none(), "the costs of a second model are not known");
+        assert!(Governor::restored(&read, &two).is_none(), "the costs of a second model are not known");
         let mut later = first;
         later["version"] = 3.into();
-        let read: Knowledge = serde_json::from_value(later).unwrap();
-        assert!(Governor::recalling(&read, &DRAFTERS).is_none());
+        let read: GovernorStats = serde_json::from_value(later).unwrap();
+        assert!(Governor::restored(&read, &DRAFTERS).is_none());
     }
 }

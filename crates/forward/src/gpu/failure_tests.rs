@@ -37,7 +37,7 @@ fn run(model: &mut dyn Model, tokens: impl IntoIterator<Item = TokenId>) -> Resu
 }
 
 #[test]
-fn what_an_old_driver_lacks_is_named() {
+fn missing_features_of_a_driver_are_named() {
     let whole =
         Limits { max_immediate_size: 128, max_storage_buffers_per_shader_stage: 8, ..Limits::default() };
     assert_eq!(missing(Features::IMMEDIATES, &whole), None);
@@ -73,7 +73,7 @@ fn a_gpu_that_computes_wrongly_is_not_opened() {
 }
 
 #[test]
-fn a_way_to_gpus_that_finds_none_is_named() {
+fn a_backend_without_gpus_is_named() {
     assert!(unfound("abacus").starts_with("WGPU_BACKEND is 'abacus', by which no GPU was found"));
 }
 
@@ -116,12 +116,12 @@ fn matrices_larger_than_a_buffer_are_split_and_give_the_same_bits() {
         let found = run(&mut GpuModel::load(&source, &device).unwrap(), tokens.clone()).unwrap();
         let expected = run(&mut CpuModel::load(&source).unwrap(), tokens).unwrap();
         let differ = found.iter().zip(&expected).filter(|(a, b)| a.to_bits() != b.to_bits()).count();
-        assert!(differ == 0 || !device.promises().cpu_bits, "{differ} of {} differ", expected.len());
+        assert!(differ == 0 || !device.guarantees().cpu_bits, "{differ} of {} differ", expected.len());
     }
 }
 
 #[test]
-fn memory_that_runs_out_in_mid_reply_is_told_and_what_was_cached_goes_on() {
+fn running_out_of_memory_in_mid_reply_is_an_error_and_keeps_cached_tokens() {
     let device = opened();
     let mut gguf = Gguf::tiny();
     gguf.set("llama.context_length", Value::U32(2000));
@@ -140,12 +140,12 @@ fn memory_that_runs_out_in_mid_reply_is_told_and_what_was_cached_goes_on() {
     let found = run(&mut model, [1; 10]).unwrap();
     let mut cpu = CpuModel::load(&source).unwrap();
     run(&mut cpu, (0..250).map(|token| token % 250).chain([1; 6])).unwrap();
-    assert!(found == run(&mut cpu, [1; 10]).unwrap() || !device.promises().cpu_bits);
+    assert!(found == run(&mut cpu, [1; 10]).unwrap() || !device.guarantees().cpu_bits);
 }
 
 // Free memory equals the reserve, so nothing is left for the model.
 #[test]
-fn a_gpu_without_memory_of_its_own_leaves_the_computer_some() {
+fn an_integrated_gpu_leaves_system_memory_free() {
     let device = opened();
     device.bound(|bounds| bounds.free_memory = || 256 << 20);
     let error = device.buffer(2 << 20).unwrap_err();
@@ -156,24 +156,24 @@ fn a_gpu_without_memory_of_its_own_leaves_the_computer_some() {
 }
 
 #[test]
-fn a_gpu_that_does_not_answer_is_given_up_soon_and_for_good() {
+fn a_gpu_that_hangs_fails_after_the_timeout_and_stays_failed() {
     let device = opened();
     let mut model = tiny(&device);
     run(&mut model, [5, 6, 7]).unwrap();
-    device.bound(|bounds| bounds.patience = Duration::ZERO);
+    device.bound(|bounds| bounds.timeout = Duration::ZERO);
     let error = run(&mut model, 0..30).unwrap_err();
     assert!(matches!(error, Error::Compute(_)), "{error}");
     assert_eq!(error.to_string(), "the computation failed: the GPU did not answer for 0 seconds.");
     assert_eq!(model.cached(), [5, 6, 7]);
     // The device may have finished meanwhile, but its failure is permanent.
-    device.bound(|bounds| bounds.patience = Duration::from_secs(20));
+    device.bound(|bounds| bounds.timeout = Duration::from_secs(20));
     assert!(run(&mut model, [8]).is_err() && model.wait().is_err());
     assert!(device.buffer(1000).is_ok() && device.check().is_err());
 }
 
 // The device is so slow that every layer is submitted alone.
 #[test]
-fn a_pass_in_many_parts_has_the_bits_of_one_in_few() {
+fn a_pass_in_many_submissions_has_the_bits_of_one_in_few() {
     let device = opened();
     let mut model = tiny(&device);
     let tokens = || (0..40).map(|token| token * 7 % 250);

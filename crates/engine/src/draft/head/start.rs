@@ -4,7 +4,7 @@ use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{HeadInput, Model};
 
 /// See the module. The first guesses follow the last node of the tree.
-pub(super) struct Beginning<'a> {
+pub(super) struct DraftStart<'a> {
     pub model: &'a mut dyn Model,
     pub tree: TokenTree,
     /// One row per node.

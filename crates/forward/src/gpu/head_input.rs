@@ -1,6 +1,6 @@
 //! Input of a draft head's pass on the device: the target's states are fused into one, or the
-//! head's own state continues, and either is joined with the token's embedding (Li et al. 2025).
-//! Norms before that run on the CPU, with the CPU engine's functions.
+//! head's own state continues, and either is concatenated with the token's embedding (Li et al.
+//! 2025). Norms before that run on the CPU, with the CPU engine's functions.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ use crate::cpu::reference::rms_norm;
 use crate::cpu::simd::LANES;
 
 /// Kernels of a head that drafts token by token.
-pub struct Joined {
+pub struct HeadInputSteps {
     hidden: usize,
     epsilon: f32,
     normed_residual: bool,
@@ -33,12 +33,12 @@ pub struct Joined {
     states: Rows,
     quantise: Quantise,
     fuse: Product,
-    /// Embedding and state, joined.
+    /// Concatenated embedding and state.
     halves: (usize, Buffer), // width of a row; [rows, width]
-    join: Step,
+    concat: Step,
 }
 
-impl Joined {
+impl HeadInputSteps {
     /// Loads the head's parts; `None` for other models.
     ///
     /// # Errors
@@ -49,12 +49,12 @@ impl Joined {
         config: &ModelConfig,
         state: &State,
     ) -> Result<Option<Self>> {
-        let (Some(head), Some(rows)) = (&config.draft_head, &state.joined) else { return Ok(None) };
+        let (Some(head), Some(rows)) = (&config.draft_head, &state.fused_input) else { return Ok(None) };
         let of_head = cpu::DraftHead::load(weights, head)?;
         let states = Rows::new(device, ROWS, head.states())?;
         let norm = device.buffer(4 * of_head.state_norm.len())?;
         device.write(&norm, of_head.state_norm.iter().map(|number| number.to_bits()));
-        let join = [&state.hidden, &norm, &rows.plain, &rows.quants, &rows.scales];
+        let concat = [&state.hidden, &norm, &rows.plain, &rows.quants, &rows.scales];
         let fuse = Matrix::upload(device, &of_head.fuse)?;
         Ok(Some(Self {
             hidden: config.hidden,
@@ -65,7 +65,7 @@ impl Joined {
             quantise: Quantise::new(device, &states)?,
             fuse: Product::new(device, &[fuse], &states, (&state.hidden, false))?,
             halves: (rows.width, rows.plain.clone()),
-            join: Step::new(device, Kernel::Join, &join)?,
+            concat: Step::new(device, Kernel::Concat, &concat)?,
             states,
         }))
     }
@@ -80,12 +80,12 @@ impl Joined {
     ) {
         let (width, halves) = &self.halves;
         let Some(embedding) = &network.embedding else { unreachable!("a head's embedding is not here") };
-        let mut joined = vec![0.0; rows.len() * width];
-        for (token, row) in tokens.zip(joined.chunks_exact_mut(*width)) {
+        let mut embeddings = vec![0.0; rows.len() * width];
+        for (token, row) in tokens.zip(embeddings.chunks_exact_mut(*width)) {
             embedding.unpack_row(token as usize, &mut row[..self.hidden]);
             self.normalise(&mut row[..self.hidden], &self.embedding_norm);
         }
-        device.write(halves, joined.into_iter().map(f32::to_bits));
+        device.write(halves, embeddings.into_iter().map(f32::to_bits));
         let features = head_input.features();
         let (to, width) = match head_input {
             HeadInput::Own(_) => (&state.hidden, self.hidden.next_multiple_of(LANES)),
@@ -117,8 +117,8 @@ impl Joined {
             self.fuse.run(pass, rows);
         }
         let stride = self.hidden.next_multiple_of(LANES);
-        let asked = [self.hidden as u32, stride as u32, self.halves.0 as u32, 0];
-        let asked = [&asked[..], &[self.epsilon.to_bits(), u32::from(self.normed_residual)]].concat();
-        self.join.run(pass, &asked, (rows, 1));
+        let params = [self.hidden as u32, stride as u32, self.halves.0 as u32, 0];
+        let params = [&params[..], &[self.epsilon.to_bits(), u32::from(self.normed_residual)]].concat();
+        self.concat.run(pass, &params, (rows, 1));
     }
 }

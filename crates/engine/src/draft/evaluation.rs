@@ -17,7 +17,7 @@ use crate::sampler::Sampler;
 
 /// Result of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trial {
+pub struct Evaluation {
     /// Number of evaluated positions of the text.
     pub tokens: usize,
     /// Mean chance that a guess is accepted.
@@ -28,7 +28,7 @@ pub struct Trial {
     pub plain_tokens_per_second: f64,
 }
 
-impl Trial {
+impl Evaluation {
     /// Speedup against plain decoding.
     pub fn speedup(&self) -> f64 {
         self.tokens_per_second / self.plain_tokens_per_second
@@ -36,20 +36,20 @@ impl Trial {
 }
 
 /// Maximum number of evaluated positions, at the end of the text.
-const PLACES: usize = 96;
+const MAX_POSITIONS: usize = 96;
 
 /// Positions whose logits come from one pass of the target.
 const AT_ONCE: usize = 16;
 
 /// Text to evaluate drafters on, and the cost of the target's passes after it.
 #[derive(Debug)]
-pub struct Ground {
+pub struct EvaluationText {
     text: Vec<TokenId>,
     sampling: Sampling,
     verify: Costs,
 }
 
-impl Ground {
+impl EvaluationText {
     /// Prefills the target with `text` (never empty), or with its end if it is longer than half the
     /// context. Tokens are sampled with `sampling`. `go_on` is called between passes; returns
     /// `None` if it returned `Break`.
@@ -80,12 +80,12 @@ impl Ground {
     ///
     /// # Errors
     /// Errors of both models.
-    pub fn attempt(
+    pub fn evaluate(
         &self,
         target: &mut dyn Model,
         drafter: &mut dyn Drafter,
         go_on: &mut dyn FnMut() -> ControlFlow<()>,
-    ) -> Result<Option<Trial>> {
+    ) -> Result<Option<Evaluation>> {
         let Some(chances) = self.chances(target, drafter, go_on)? else { return Ok(None) };
         let cost = drafter.cost();
         let draft = if cost.is_free() {
@@ -94,10 +94,10 @@ impl Ground {
             measure::draft(drafter, &self.text[..].into(), target, &self.text)?
         };
         let mut governor = Governor::new(self.verify.clone(), vec![(drafter.kind(), draft)]);
-        cost.at_once().into_iter().for_each(|longest| governor.drafts_at_once(0, longest));
+        cost.at_once().into_iter().for_each(|longest| governor.set_block_length(0, longest));
         let acceptance = chances.iter().sum::<f64>() / chances.len().max(1) as f64;
-        let (draft_length, rate) = governor.promise(0, acceptance);
-        Ok(Some(Trial {
+        let (draft_length, rate) = governor.expected_speed(0, acceptance);
+        Ok(Some(Evaluation {
             tokens: chances.len(),
             acceptance,
             draft_length,
@@ -117,7 +117,7 @@ impl Ground {
         let mut sampler = Sampler::new(sampling)?;
         let taps = drafter.taps().cloned().unwrap_or_default();
         let want = Want::all_rows().subset(Distribution::logit_subset(sampling)).features(&taps);
-        let first = (text.len() + 1).saturating_sub(PLACES).max(1);
+        let first = (text.len() + 1).saturating_sub(MAX_POSITIONS).max(1);
         let mut context = Context::from(&text[..first]);
         if replay_for(target, drafter, &context, go_on)?.is_break()
             || drafter.prepare(&context, &mut |_, _| go_on())?.is_break()
@@ -130,13 +130,13 @@ impl Ground {
             let rows = TokenTree::chain(text[start - 1..end - 1].iter().copied());
             let pass = target.run(&rows, &want)?;
             let (logits, features) = (pass.logits(), pass.features());
-            for (row, place) in (start..end).enumerate() {
+            for (row, position) in (start..end).enumerate() {
                 if go_on().is_break() {
                     return Ok(None);
                 }
-                context.extend(text[context.len()..place].iter().copied());
+                context.extend(text[context.len()..position].iter().copied());
                 sampler.follow(&context);
-                let penalties = sampler.penalties.at(&text[..place]);
+                let penalties = sampler.penalties.at(&text[..position]);
                 let theirs = Distribution::processed(logits.row(row), sampling, &penalties)?;
                 let draft = drafter.draft(&context, &DraftRequest::chain(1), &mut sampler)?;
                 chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
@@ -144,8 +144,8 @@ impl Ground {
                     None => theirs.probability(guess.token),
                 }));
                 if let Some(features) = features {
-                    let (at, features) = (place - 1, Features::new(features.row(row), features.width()));
-                    let tokens = &text[at..place];
+                    let (at, features) = (position - 1, Features::new(features.row(row), features.width()));
+                    let tokens = &text[at..position];
                     drafter.observe(&Observation { at, tokens, rows: None, features: Some(features) })?;
                 }
             }

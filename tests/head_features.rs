@@ -1,6 +1,7 @@
-//! A draft head that is told what comes: hidden states of a made-up target name the token that follows, and the head's
-//! weights read it from there and count on. Every token it drafts is accepted then, whatever happened before; a state
-//! that is a row off, a tap in the wrong place or a state of a rejected token would each show as a rejection.
+//! A draft head with constructed weights: the hidden states of a mock target encode the next token,
+//! and the head decodes it and counts on. Every token that it drafts is accepted, whatever happened
+//! before. A state that is a row off, a wrong tap or a state of a rejected token would show as a
+//! rejection.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use candle_core::quantized::GgmlDType;
 use candle_core::{Device, Tensor};
 use foretoken_engine::decoder::{Decoder, Progress, Request};
-use foretoken_engine::draft::{Drafter, Drafters, Ground, HeadDrafter, NgramDrafter};
+use foretoken_engine::draft::{Drafter, Drafters, EvaluationText, HeadDrafter, NgramDrafter};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::speculation::{DraftLength, DrafterChoice, Speculation, Tree};
 use foretoken_engine::trace::{Drafted, Outcome};
@@ -21,45 +22,47 @@ use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_tests::{Flags, RandomHead, loaded, starter_target};
 
-/// After how many positions the made-up target begins anew: a prime, so that no step but one keeps its order.
+/// Period of the mock target's positions: a prime, so that no step other than one keeps their
+/// order.
 const PERIOD: usize = 61;
 
-/// Which of the three tapped states tells; the others are noise.
-const TELLING: usize = 1;
+/// Index of the tapped state that encodes the position; the others are noise.
+const ENCODING: usize = 1;
 
-/// The token at a position, whatever stands before it. All are among those that the head guesses.
-fn secret(position: usize) -> TokenId {
+/// Token at a position, whatever precedes it. All are among the head's tokens.
+fn token_at(position: usize) -> TokenId {
     (position * 23 % PERIOD) as TokenId * 3 + 302
 }
 
-/// A state that names a position: a one in its place, and a one that is always there.
-fn naming(position: usize, state: &mut [f32]) {
+/// Encodes a position in a state: a one at its index, and a constant one.
+fn encode_position(position: usize, state: &mut [f32]) {
     state.fill(0.0);
     state[position % PERIOD] = 1.0;
     state[PERIOD] = 1.0;
 }
 
-/// A target whose likeliest next token follows from the position alone, and whose middle state names it.
-struct Told {
+/// Mock target whose likeliest next token depends only on the position, and whose middle state
+/// encodes it.
+struct EncodingTarget {
     config: ModelConfig,
     cached: Vec<TokenId>,
     logits: Vec<f32>,
     peaks: Vec<Peak>,
-    /// Of one state of one row.
+    /// Value of the noise in the present row.
     noise: f32,
-    /// Its states are no numbers.
+    /// The states are NaN or infinite.
     broken: bool,
     features: Vec<f32>,
 }
 
-impl Told {
+impl EncodingTarget {
     fn new(config: &ModelConfig, broken: bool) -> Self {
         let (config, logits, features) = (config.clone(), Vec::new(), Vec::new());
         Self { config, cached: Vec::new(), logits, peaks: Vec::new(), noise: 0.0, broken, features }
     }
 }
 
-impl Model for Told {
+impl Model for EncodingTarget {
     fn config(&self) -> &ModelConfig {
         &self.config
     }
@@ -78,7 +81,7 @@ impl Model for Told {
     }
 }
 
-impl Runner for Told {
+impl Runner for EncodingTarget {
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
         self.logits.clear();
         self.peaks.clear();
@@ -90,8 +93,8 @@ impl Runner for Told {
                 let from = self.features.len();
                 self.noise = (self.noise + 0.37) % 1.0;
                 self.features.resize(from + self.config.hidden, self.noise);
-                if state == TELLING {
-                    naming(at + depth + 1, &mut self.features[from..]);
+                if state == ENCODING {
+                    encode_position(at + depth + 1, &mut self.features[from..]);
                 }
                 if self.broken {
                     self.features[from..].fill([f32::NAN, f32::INFINITY][state % 2]);
@@ -101,7 +104,7 @@ impl Runner for Told {
         for node in want.rows_between(first, tree.len()) {
             let from = self.logits.len();
             self.logits.resize(from + self.config.vocabulary, 0.0);
-            self.logits[from + secret(at + depths[first + node] + 1) as usize] = 30.0;
+            self.logits[from + token_at(at + depths[first + node] + 1) as usize] = 30.0;
             self.peaks.push(Peak::of(&self.logits[from..]));
         }
         Ok(())
@@ -124,41 +127,44 @@ impl Runner for Told {
     }
 }
 
-/// A matrix with these numbers and zeros.
+/// A matrix with these values and zeros elsewhere.
 fn matrix(rows: usize, columns: usize, set: impl IntoIterator<Item = (usize, usize, f32)>) -> Tensor {
     let mut numbers = vec![0.0; rows * columns];
     set.into_iter().for_each(|(row, column, number)| numbers[row * columns + column] = number);
     Tensor::from_vec(numbers, (rows, columns), &Device::Cpu).unwrap()
 }
 
-/// A head that takes the telling state for its own, adds nothing in attention, and moves on by one position in its
-/// feed-forward network: the gate is so large that it is what it is given, and so the network is a matrix.
-fn told_head(folder: &Path, config: &ModelConfig) -> HeadDrafter {
+/// A head that copies the encoding state, adds nothing in attention, and advances by one position
+/// in its feed-forward network. The gate is so large that its activation is the identity, which
+/// makes the network a matrix.
+fn decoding_head(folder: &Path, config: &ModelConfig) -> HeadDrafter {
     let source = starter_target();
     let mut head = RandomHead::new(config, Flags::default());
     head.entering = vec![1, 3, 5];
     let hidden = config.hidden;
     let (intermediate, queries) = head.inner();
-    // What the norm of a state that names a position multiplies it with, about: there are two ones in it.
+    // Approximate factor of a norm on a state that encodes a position, because two components are
+    // one.
     let normed = (hidden as f32 / 2.0).sqrt();
     let gate = 30.0;
-    let places = || 0..PERIOD;
-    let before = |place: usize| (place + PERIOD - 1) % PERIOD;
-    let place_of = |token: TokenId| (0..PERIOD).find(|&place| secret(place) == token);
+    let positions = || 0..PERIOD;
+    let before = |position: usize| (position + PERIOD - 1) % PERIOD;
+    let position_of = |token: TokenId| (0..PERIOD).find(|&position| token_at(position) == token);
     let guesses = head.guessed.clone();
-    let rows = guesses.iter().enumerate().filter_map(|(row, &token)| Some((row, place_of(token)?, 1.0)));
-    let moves =
-        places().flat_map(|place| [(place, before(place), 1.0 / normed), (place, place, -1.0 / normed)]);
+    let rows = guesses.iter().enumerate().filter_map(|(row, &token)| Some((row, position_of(token)?, 1.0)));
+    let moves = positions().flat_map(|position| {
+        [(position, before(position), 1.0 / normed), (position, position, -1.0 / normed)]
+    });
     for (name, tensor) in [
-        ("fc", matrix(hidden, 3 * hidden, (0..hidden).map(|at| (at, TELLING * hidden + at, 1.0)))),
+        ("fc", matrix(hidden, 3 * hidden, (0..hidden).map(|at| (at, ENCODING * hidden + at, 1.0)))),
         ("lm_head", matrix(guesses.len(), hidden, rows)),
         ("midlayer.self_attn.o_proj", matrix(hidden, queries, [])),
         (
             "midlayer.mlp.gate_proj",
-            matrix(intermediate, hidden, places().map(|at| (at, PERIOD, gate / normed))),
+            matrix(intermediate, hidden, positions().map(|at| (at, PERIOD, gate / normed))),
         ),
         ("midlayer.mlp.up_proj", matrix(intermediate, hidden, moves)),
-        ("midlayer.mlp.down_proj", matrix(hidden, intermediate, places().map(|at| (at, at, 1.0 / gate)))),
+        ("midlayer.mlp.down_proj", matrix(hidden, intermediate, positions().map(|at| (at, at, 1.0 / gate)))),
         (
             "midlayer.post_attention_layernorm",
             Tensor::ones(hidden, candle_core::DType::F32, &Device::Cpu).unwrap(),
@@ -171,50 +177,50 @@ fn told_head(folder: &Path, config: &ModelConfig) -> HeadDrafter {
     HeadDrafter::new(&head, loaded(&head), &[]).unwrap()
 }
 
-/// The made-up target, and its head and n-grams, who draft for it.
-fn told(broken: bool) -> (Decoder, Drafters) {
+/// The mock target, and its drafters: the head and n-grams.
+fn decoder_and_drafters(broken: bool) -> (Decoder, Drafters) {
     let (folder, source) = (tempfile::tempdir().unwrap(), starter_target());
     let config = source.config().unwrap();
     let tokenizer = Arc::new(source.tokenizer().unwrap());
     let both: Vec<Box<dyn Drafter>> =
-        vec![Box::new(told_head(folder.path(), config)), Box::<NgramDrafter>::default()];
-    (Decoder::new(Box::new(Told::new(config, broken)), tokenizer), Drafters::new(both))
+        vec![Box::new(decoding_head(folder.path(), config)), Box::<NgramDrafter>::default()];
+    (Decoder::new(Box::new(EncodingTarget::new(config, broken)), tokenizer), Drafters::new(both))
 }
 
 #[test]
-fn on_trial_a_head_hears_what_it_would_in_a_reply() {
-    let (mut decoder, mut drafters) = told(false);
-    let text: Vec<TokenId> = (0..150).map(secret).collect();
+fn an_evaluated_head_observes_the_same_states_as_in_a_reply() {
+    let (mut decoder, mut drafters) = decoder_and_drafters(false);
+    let text: Vec<TokenId> = (0..150).map(token_at).collect();
     let go_on = &mut || ControlFlow::Continue(());
     let target = decoder.target_mut();
-    let ground = Ground::prepare(target, &text, &Sampling::greedy(), go_on).unwrap().unwrap();
-    // A second time it has heard some of it already.
+    let prepared = EvaluationText::prepare(target, &text, &Sampling::greedy(), go_on).unwrap().unwrap();
+    // The second time it has observed part of the text already.
     for _ in 0..2 {
         let head = drafters.first().unwrap();
-        let trial = ground.attempt(target, head, go_on).unwrap().unwrap();
-        assert!(trial.acceptance > 0.999 && trial.tokens > 90, "{trial:?}");
+        let evaluation = prepared.evaluate(target, head, go_on).unwrap().unwrap();
+        assert!(evaluation.acceptance > 0.999 && evaluation.tokens > 90, "{evaluation:?}");
     }
 }
 
 #[test]
-fn states_that_are_no_numbers_change_no_text() {
-    let (mut decoder, mut drafters) = told(true);
+fn nan_and_infinite_states_change_no_text() {
+    let (mut decoder, mut drafters) = decoder_and_drafters(true);
     for sampling in [Sampling::greedy(), Sampling { seed: Some(3), ..Sampling::default() }] {
         for tree in [1, 3].map(Tree::Width) {
             let speculation = Speculation { tree, ..Speculation::fixed(4) };
-            let prompt = (0..40).map(secret).collect();
+            let prompt = (0..40).map(token_at).collect();
             let (max_tokens, sampling) = (Some(20), sampling.clone());
             let request =
                 Request { sampling, speculation, max_tokens, ignore_end: true, ..Request::new(prompt) };
             let reply = decoder.reply(&request, &mut drafters, &mut |_| ControlFlow::Continue(())).unwrap();
-            assert_eq!(reply.tokens, (40..60).map(secret).collect::<Vec<_>>());
+            assert_eq!(reply.tokens, (40..60).map(token_at).collect::<Vec<_>>());
         }
     }
 }
 
 #[test]
-fn a_head_that_is_told_what_comes_is_always_right() {
-    let (mut decoder, mut drafters) = told(false);
+fn a_head_that_decodes_the_next_token_from_hidden_states_is_always_accepted() {
+    let (mut decoder, mut drafters) = decoder_and_drafters(false);
     let mut random = 5u64;
     let mut next = |below: usize| {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -223,11 +229,11 @@ fn a_head_that_is_told_what_comes_is_always_right() {
     let mut text: Vec<TokenId> = Vec::new();
     let (mut accepted, mut wrong_others) = (0, 0);
     for reply in 0..200 {
-        // The next turn, an edit, or a new text; with what n-grams take for the way it goes on.
+        // The next turn, an edit, or a new text, with tokens that n-grams continue wrongly.
         text.truncate(if next(3) == 0 { next(text.len() + 1) } else { text.len() });
         text.truncate(300);
         let wrong = next(20);
-        text.extend((0..20 + next(30)).map(|at| secret(at) + TokenId::from(at == wrong)));
+        text.extend((0..20 + next(30)).map(|at| token_at(at) + TokenId::from(at == wrong)));
         let choice = [DrafterChoice::Combined, DrafterChoice::Model, DrafterChoice::Ngram][next(3)];
         let length = match next(6) {
             0 => DraftLength::Auto,
@@ -264,7 +270,7 @@ fn a_head_that_is_told_what_comes_is_always_right() {
                 let heads = || round.drafted.iter().filter(|drafted| drafted.drafter == DrafterKind::Head);
                 let right = || heads().filter(|drafted| drafted.outcome == Outcome::Accepted);
                 let wrong = heads().filter(|drafted| drafted.outcome == Outcome::Rejected);
-                // Another guess for the same place, of which there may be several.
+                // Another guess for the same position, of which there may be several.
                 let beside = |wrong: &Drafted| right().any(|right| right.parent == wrong.parent);
                 assert!(wrong.into_iter().all(beside), "reply {reply}: {round:?}");
                 accepted += right().count();
@@ -274,7 +280,7 @@ fn a_head_that_is_told_what_comes_is_always_right() {
             if stopped && rounds > 3 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         let written = found.unwrap();
-        let expected: Vec<TokenId> = (text.len()..text.len() + written.tokens.len()).map(secret).collect();
+        let expected: Vec<TokenId> = (text.len()..text.len() + written.tokens.len()).map(token_at).collect();
         assert_eq!(written.tokens, expected);
         text.extend(written.tokens);
     }
