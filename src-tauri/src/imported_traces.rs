@@ -20,8 +20,8 @@ struct Files {
 }
 
 impl ImportedTraces {
-    /// Keeps a file and returns its id; `None` if it is larger than [`MOST_BYTES`]. The oldest files
-    /// are dropped to make room.
+    /// Keeps a file and returns its id; `None` if it is larger than [`MOST_BYTES`]. The oldest
+    /// files are dropped to make room.
     pub fn keep(&self, name: String, text: String) -> Option<u32> {
         if text.len() > MOST_BYTES {
             return None;
