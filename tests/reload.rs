@@ -2,7 +2,11 @@
 //! zoom.
 #![cfg(target_os = "linux")]
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use foretoken_store::Store;
 use foretoken_tests::endless_model;
@@ -153,40 +157,94 @@ async fn attached_files_and_an_edited_question_survive_ctrl_q_a_moment_after_the
     window.close().await;
 }
 
-#[tokio::test]
-async fn a_page_whose_process_ends_is_loaded_again_with_what_was_typed_and_a_line_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let data = folder.path().join("data");
-    with_conversations(&data, &["About foxes"]);
-    let window = Window::open(&data).await;
-    open(&window, "About foxes").await;
-    window.type_into("composer", "and their tails?").await;
-    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
-    let pages = || -> Vec<u32> {
-        let all = processes::below(window.driver()).into_iter();
+/// The application on a display of its own, without a driver: a session of WebDriver ends with the
+/// process of the page.
+struct Alone {
+    display: Child,
+    application: Child,
+    name: String,
+}
+
+impl Alone {
+    fn start(data: &Path) -> Self {
+        let mut display = Command::new("Xvfb")
+            .args(["-displayfd", "1", "-screen", "0", "1200x800x24", "-nolisten", "tcp"])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut number = String::new();
+        BufReader::new(display.stdout.as_mut().unwrap()).read_line(&mut number).unwrap();
+        let name = format!(":{}", number.trim());
+        let application = Command::new(foretoken_tests::application())
+            .env("DISPLAY", &name)
+            .env("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
+            .env("FORETOKEN_DATA_DIR", data)
+            .env("XDG_DATA_HOME", data.join("webview"))
+            .env("FORETOKEN_SMOLLM2_DIR", "/nonexistent")
+            .env("WGPU_BACKEND", "noop")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { display, application, name }
+    }
+
+    fn types(&self, text: &str) {
+        let typed = Command::new("xdotool").args(["type", text]).env("DISPLAY", &self.name).status();
+        assert!(typed.unwrap().success());
+    }
+
+    /// Processes that show the page.
+    fn pages(&self) -> Vec<u32> {
+        let all = processes::below(self.application.id()).into_iter();
         all.filter(|process| {
-            let name = processes::stat(&Path::new("/proc").join(process.to_string())).map(|(name, _)| name);
-            name.is_some_and(|name| name.starts_with("WebKitWebProces"))
+            let stat = processes::stat(&Path::new("/proc").join(process.to_string()));
+            stat.is_some_and(|(name, _)| name.starts_with("WebKitWebProces"))
         })
         .collect()
-    };
-    let before = pages();
-    assert!(!before.is_empty());
-    for page in &before {
-        assert!(
-            std::process::Command::new("kill").args(["-9", &page.to_string()]).status().unwrap().success()
-        );
     }
-    window
-        .wait("the page is loaded again", async || {
-            let body = window.page.execute("return document.body.innerText", vec![]).await;
-            body.is_ok_and(|body| body.as_str().is_some_and(|body| body.contains("was loaded again")))
-        })
-        .await;
-    assert!(pages().iter().all(|page| !before.contains(page)), "another process shows it");
-    open(&window, "About foxes").await;
-    assert_eq!(typed(&window).await, "and their tails?");
-    window.close().await;
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        for process in [&mut self.application, &mut self.display] {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// Types `text` again and again until it is stored as what is not sent, since the page may not be
+/// there yet.
+fn types_until_stored(alone: &Alone, data: &Path, text: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        alone.types(text);
+        thread::sleep(Duration::from_secs(2));
+        let stored = Store::open(&data.join("foretoken.db")).ok().and_then(|store| store.unsent().ok());
+        let found = stored.into_iter().flatten().map(|(_, text)| text).find(|found| found.contains(text));
+        if let Some(found) = found {
+            return found;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "\"{text}\" is not stored");
+    }
+}
+
+#[test]
+fn a_page_whose_process_ends_is_loaded_again_with_what_was_typed() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let alone = Alone::start(&data);
+    let before = types_until_stored(&alone, &data, "foxes");
+    let pages = alone.pages();
+    assert!(!pages.is_empty());
+    for page in &pages {
+        assert!(Command::new("kill").args(["-9", &page.to_string()]).status().unwrap().success());
+    }
+    let after = types_until_stored(&alone, &data, "hens");
+    assert!(after.contains(&before), "{after}");
+    assert!(alone.pages().iter().all(|page| !pages.contains(page)), "another process shows the page");
 }
 
 /// Width of the page in CSS pixels, which shrinks with the zoom.
