@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn ask(at: SocketAddr, text: &str) -> Answer {
-        post(&at, "/v1/completions", &serde_json::json!({ "prompt": text }).to_string())
+        post(at, "/v1/completions", &serde_json::json!({ "prompt": text }).to_string())
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         let server = Server::start(&address, Arc::new(writer)).unwrap();
         let session = thread::spawn(move || write_all(Scripted { reloads: 0 }, &ready, ordered));
         let at = server.address();
-        let health = || get(&at, "/health").status;
+        let health = || get(at, "/health").status;
         let until = |status: u16| {
             let begun = Instant::now();
             while health() != status {
