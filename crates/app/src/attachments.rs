@@ -1,5 +1,6 @@
 //! Attachments of questions: their limits, their place in the prompt, and their token counts.
 
+use foretoken_engine::session::estimated_tokens;
 use foretoken_engine::trace::Summary;
 use foretoken_model::{Special, Tokenizer};
 use foretoken_store as store;
@@ -7,7 +8,6 @@ use foretoken_store as store;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::estimate::estimated;
 use crate::history::seen_since;
 use crate::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, CommandError, ContextUse, ErrorCode, Sent, TokenCount,
@@ -95,7 +95,7 @@ impl App {
             Some(tokenizer.encode(text, Special::Ignore).ok()?.len())
         };
         let counted: Option<usize> = texts.iter().map(encode).sum();
-        let tokens = counted.unwrap_or_else(|| estimated(bytes));
+        let tokens = counted.unwrap_or_else(|| estimated_tokens(bytes));
         // An empty list has no tokens.
         let exact = counted.is_some() && tokenizer.is_some();
         TokenCount { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), exact }

@@ -35,7 +35,6 @@ pub mod devices;
 mod drafts;
 pub mod engine;
 pub mod error;
-mod estimate;
 pub mod exchange;
 mod history;
 pub mod hub;

@@ -22,7 +22,7 @@ pub(crate) const KEYS: u64 = 10_000;
 pub(crate) const TENSORS: usize = 1 << 18;
 
 /// Files of a split model.
-pub(crate) const FILES: u64 = 1000;
+pub(crate) const FILES: usize = 1000;
 
 /// Bytes of config.json and other small documents.
 pub(crate) const SMALL_DOCUMENT: usize = 1 << 20;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foretoken_engine::decoder::{Progress, Request};
-use foretoken_engine::session::Session;
+use foretoken_engine::session::{Session, estimated_tokens};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_model::sampling::Mode;
 use foretoken_model::{ChatMessage, Role};
@@ -15,7 +15,6 @@ use super::prefill_rate::PrefillRate;
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::estimate::estimated;
 use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, PromptSize, Settings};
 use crate::replier::{Ending, Event, Replier};
 
@@ -118,7 +117,7 @@ fn excess(session: &Session, messages: &[ChatMessage]) -> Option<PromptSize> {
     // Templates leave out the reasoning of replies.
     let asked = messages.iter().filter(|message| message.role != Role::Assistant);
     let (bytes, context) = (asked.map(|message| message.content.len()).sum(), session.context());
-    let size = PromptSize { tokens: estimated(bytes).max(context), context };
+    let size = PromptSize { tokens: estimated_tokens(bytes).max(context), context };
     (session.tokenizer().at_least(bytes) > context).then_some(size)
 }
 

@@ -29,7 +29,7 @@ use self::fastest::beside;
 pub use self::fastest::choose;
 pub use self::hardware::{Hardware, ThisComputer};
 pub use self::learning::{Learning, Pair, TokenTimes};
-pub use self::prompt::{Form, whole_text};
+pub use self::prompt::{Form, estimated_tokens, whole_text};
 pub use self::remedy::Remedy;
 use foretoken_forward::device::{DeviceChoice, Gpu, Opened, Role, place};
 use foretoken_model::error::{Error, Result};

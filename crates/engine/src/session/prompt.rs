@@ -9,8 +9,13 @@ use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Sp
 
 use super::spellings;
 
-/// Bytes of text per token, roughly, for the size of a prompt that is not encoded.
+/// Bytes of text per token: about the average of English.
 const BYTES_PER_TOKEN: usize = 4;
+
+/// Returns the estimated tokens of a text of `bytes` bytes that is not encoded.
+pub fn estimated_tokens(bytes: usize) -> usize {
+    bytes.div_ceil(BYTES_PER_TOKEN)
+}
 
 /// Form of a prompt.
 pub enum Form {
@@ -141,7 +146,7 @@ fn check_length(tokenizer: &Tokenizer, text: &str, context: usize) -> Result<()>
     if tokenizer.at_least(text.len()) <= context {
         return Ok(());
     }
-    let found = (text.len() / BYTES_PER_TOKEN).max(context + 1);
+    let found = estimated_tokens(text.len()).max(context + 1);
     Err(Error::PromptTooLong { found, limit: context })
 }
 

@@ -128,14 +128,7 @@ fn open_parts(any: &Header, count: u64) -> Result<(Header, Tensors)> {
     let stem = stem_of_part(&name, count).ok_or_else(|| {
         bad(path, &expected, format!("'{name}'"), "Restore the original names of the parts.")
     })?;
-    if count > limits::FILES {
-        return Err(bad(
-            path,
-            &format!("at most {} parts", limits::FILES),
-            count.to_string(),
-            CHOOSE_ANOTHER,
-        ));
-    }
+    at_most(path, "parts", usize::try_from(count).unwrap_or(usize::MAX), limits::FILES)?;
     let mut tensors = Tensors::none(path);
     let mut first = None;
     for number in 0..count {

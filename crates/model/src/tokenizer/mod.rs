@@ -106,11 +106,11 @@ impl Tokenizer {
             hides.set(hides.get() || !is_read(plain, &range, mark));
             true
         });
-        let forged = match &self.encoder {
+        let forged = || match &self.encoder {
             Encoder::SentencePiece(_) => false,
             Encoder::Library(library) => library.normalises_to_tokens(text),
         };
-        if !hides.get() && !forged {
+        if !hides.get() && !forged() {
             return self.encode(text, Special::Parse);
         }
         match &self.encoder {
