@@ -18,6 +18,8 @@ mod random_family;
 mod random_head;
 mod real_shape;
 pub mod served;
+#[cfg(unix)]
+mod slow_child;
 pub mod spread;
 mod starter_folder;
 #[cfg(target_os = "linux")]
@@ -48,6 +50,8 @@ pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
 pub use real_shape::qwen35_9b;
+#[cfg(unix)]
+pub use slow_child::SlowChild;
 pub use starter_folder::write_starter_folder;
 
 /// Root of the repository.

@@ -143,6 +143,7 @@ commands! {
     fn catalogue(shell) -> Vec<CatalogueFamily> { Ok(shell.app()?.catalogue()) }
     fn recommendations(shell) -> Vec<Recommendation> { Ok(shell.app()?.recommendations()) }
     fn find_repository(shell, name: String) -> Repository { shell.app()?.find_repository(&name) }
+    fn cancel_hub_requests(shell) -> () { shell.app()?.cancel_hub_requests() }
     fn search_hub(shell, words: String) -> Vec<FoundRepository> { shell.app()?.search_hub(&words) }
     fn watch_downloads(shell, on_change: Channel<Vec<Download>>) -> () {
         shell.app()?.watch_downloads(move |downloads| on_change.send(downloads.clone()).is_ok())

@@ -3,14 +3,15 @@
 
 use std::process::ExitCode;
 
-use foretoken_model::template::{Bounded, serve_if_asked};
+use foretoken_engine::inspection::serve_untrusted_input;
+use foretoken_model::child::Bounded;
 
-/// Limits this program's memory while it renders chat templates, and only then.
+/// Limits this program's memory as a child process for untrusted input, and only then.
 #[global_allocator]
 static MEMORY: Bounded = Bounded;
 
 fn main() -> ExitCode {
-    if serve_if_asked() {
+    if serve_untrusted_input() {
         return ExitCode::SUCCESS;
     }
     match foretoken::run() {

@@ -4,11 +4,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use foretoken_engine::inspection::Inspector;
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_engine::trace::Round;
 use foretoken_forward::device::free_memory;
 use foretoken_library::{Folders, Library, Secrets};
-use foretoken_model::{ModelSource, Renderer};
+use foretoken_model::Renderer;
 use foretoken_store::Store;
 
 use crate::cancel::{JobSlot, Latest};
@@ -18,7 +19,7 @@ use crate::hub::FromHub;
 use crate::inspection::Inspections;
 use crate::ipc::{
     AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Folder, Message,
-    ModelEntry, SearchHit, ServerRequest, ServerStatus, Settings,
+    ModelEntry, Problem, SearchHit, ServerRequest, ServerStatus, Settings,
 };
 use crate::lock::lock;
 use crate::models::{InstalledModel, Models};
@@ -67,6 +68,7 @@ pub struct App {
     speeds: Speeds,
     /// Inspections of models, shared with the engine's lists.
     inspections: Inspections,
+    inspector: Arc<Inspector>,
     folders: Folders,
     /// Notices that the user has not seen yet.
     notices: Mutex<Vec<String>>,
@@ -101,8 +103,13 @@ impl App {
         let (mut settings, unreadable) = Settings::load(&store, &library)?;
         settings.forget_gone_models();
         let speeds = Speeds(folders.clone());
-        let inspections = Inspections::default();
-        let models = Models::new(Library::new(&folders, resources), speeds.clone(), inspections.clone());
+        let (inspections, inspector) = (Inspections::default(), Arc::new(Inspector::beside(&renderer)));
+        let models = Models::new(
+            Library::new(&folders, resources),
+            speeds.clone(),
+            inspections.clone(),
+            Arc::clone(&inspector),
+        );
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(StatsFile(folders.clone()));
         let host = Host { hardware, learning: Some(learning), renderer };
@@ -121,6 +128,7 @@ impl App {
             secrets,
             speeds,
             inspections,
+            inspector,
             store: Mutex::new(store),
             unstored: Unstored::default(),
             slot: JobSlot::default(),
@@ -215,11 +223,14 @@ impl App {
     pub fn add_model(&self, path: &str) -> Result<ModelEntry> {
         let path = std::path::absolute(path.trim()).unwrap_or_else(|_| path.trim().into());
         let added = InstalledModel::added(&path);
-        let looked = self.inspections.one(&path, move || {
-            ModelSource::open(&added.path)?.config()?;
-            Ok::<_, foretoken_model::Error>(added.entry())
-        });
-        let entry = looked.map_err(|problem| CommandError::new(ErrorCode::BadModel, problem.reason))??;
+        let inspector = Arc::clone(&self.inspector);
+        let bad = |problem: Problem| CommandError::new(ErrorCode::BadModel, problem.reason);
+        let inspected = self.inspections.one(&path, move || added.entry(&inspector));
+        let entry = inspected.flatten().map_err(bad)?;
+        // Without a context length it could not be opened, or is a tokenizer alone.
+        if let Some(problem) = entry.problem.clone().filter(|_| entry.context == 0) {
+            return Err(bad(problem));
+        }
         let id = entry.id.clone();
         self.change_settings(|mut settings| {
             if !settings.added_models.contains(&id) {

@@ -86,6 +86,15 @@ impl App {
         Ok(found.map(FoundRepository::from).collect())
     }
 
+    /// Ends the running requests of [`Self::find_repository`] and [`Self::search_hub`], which then
+    /// return `Cancelled`.
+    pub fn cancel_hub_requests(&self) -> Result<()> {
+        let hub = self.hub()?;
+        hub.asking.end();
+        hub.searching.end();
+        Ok(())
+    }
+
     /// Watches the downloads for the page, see [`Observable::watch_from_page`].
     pub fn watch_downloads(&self, watcher: impl Fn(&Vec<Download>) -> bool + Send + 'static) -> Result<()> {
         self.hub()?.status.watch_from_page(watcher);

@@ -1,4 +1,6 @@
-//! Inspection of untrusted files. One that panics or hangs fails alone; the others continue.
+//! Threads that inspect untrusted files. One that panics or hangs fails alone; the others continue.
+//! Files are read in child processes, which end first; a process that hangs in the system, as on a
+//! network disk, cannot be ended.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -8,14 +10,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{io, thread};
 
+use foretoken_engine::inspection::CHILDREN;
+
 use crate::ipc::Problem;
 use crate::lock::lock;
 
 /// Time without any result after which running inspections are abandoned.
-const TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Most inspections at a time. Each may hold a model's vocabulary in memory.
-const MAX_THREADS: usize = 4;
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Inspections; see the module. Clones share their memory of abandoned ones that are still running.
 #[derive(Clone)]
@@ -86,7 +87,7 @@ impl Inspections {
 impl<T: Send + 'static, F: Fn(usize) -> T + Send + Sync + 'static> Queue<F> {
     /// Starts threads that run inspections until there are none, or the receiver is dropped.
     fn start(self: &Arc<Self>, sender: &Sender<(usize, Result<T, Problem>)>) -> io::Result<()> {
-        for _ in 0..MAX_THREADS.min(self.paths.len()) {
+        for _ in 0..CHILDREN.min(self.paths.len()) {
             let (queue, sender) = (Arc::clone(self), sender.clone());
             thread::Builder::new().name("look".to_owned()).spawn(move || {
                 loop {

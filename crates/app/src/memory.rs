@@ -6,9 +6,6 @@ use sysinfo::{ProcessRefreshKind, ProcessesToUpdate, System, get_current_pid};
 
 use crate::ipc::MemoryUse;
 
-/// Tokens of a conversation for which memory is reserved.
-pub const TOKENS: usize = 8192;
-
 /// Returns the memory to run a model of `size_bytes` on disk: its weights and an eighth for the
 /// context and activations.
 pub fn needed(size_bytes: u64) -> u64 {

@@ -1,17 +1,18 @@
 //! Models on this computer as the pickers list them: which can be targets, which can draft, and why
-//! not. Opens files but loads no weights.
+//! not. Files are opened by the [`Inspector`]; only a loaded target's own is opened here.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use foretoken_engine::compat::{self, Compatibility, Method};
+use foretoken_engine::compat::{Compatibility, Method};
+use foretoken_engine::inspection::{FileProblem, Inspected, Inspector, TOKENS};
 use foretoken_library::{
     CatalogueFamily, Installed, Kind, Library, STARTER, STARTER_DRAFT, catalogue, is_known_pair,
     makers_sampling,
 };
+use foretoken_model::ModelSource;
 use foretoken_model::recommended::Recommended;
-use foretoken_model::{Description, ModelSource, Tokenizer};
 
 use crate::drafts::Candidate;
 use crate::error::Result;
@@ -29,6 +30,7 @@ pub struct Models {
     /// Speeds of the models.
     pub speeds: Speeds,
     inspections: Inspections,
+    inspector: Arc<Inspector>,
     /// Problems of models whose last inspection in [`Self::entries`] failed.
     failed: HashMap<PathBuf, Problem>,
     verdicts: HashMap<(PathBuf, PathBuf), Compatibility>,
@@ -38,7 +40,6 @@ pub struct Models {
 pub struct LoadedTarget<'a> {
     pub entry: &'a ModelEntry,
     pub path: &'a Path,
-    pub tokenizer: &'a Arc<Tokenizer>,
 }
 
 /// A model that may be installed on this computer.
@@ -61,40 +62,40 @@ impl InstalledModel {
         Self { name: id.clone(), id, path, kind: ModelKind::Added, size_bytes: 0 }
     }
 
-    /// Returns the model's list entry; problems are part of it.
-    pub fn entry(&self) -> ModelEntry {
+    /// Returns the model's list entry; problems of the file are part of it.
+    ///
+    /// # Errors
+    /// Returns the problem of a file whose inspection was ended.
+    pub fn entry(&self, inspector: &Inspector) -> Result<ModelEntry, Problem> {
         let mut entry = self.unread();
-        match ModelSource::open(&self.path) {
-            Ok(source) => {
-                let mut description = source.describe();
+        match inspector.inspect(&self.path) {
+            Ok(mut found) => {
                 match self.id.as_str() {
-                    STARTER => description.name = "Starter".to_owned(),
-                    STARTER_DRAFT => description.name = "Starter draft".to_owned(),
+                    STARTER => found.name = "Starter".to_owned(),
+                    STARTER_DRAFT => found.name = "Starter draft".to_owned(),
                     _ => (),
                 }
-                entry.label = description.label();
-                entry.detail = detail(&description);
-                entry.size_bytes = description.bytes;
-                entry.parameters = description.parameters;
-                let known = source.memory_bytes(memory::TOKENS);
-                entry.memory_bytes = known.unwrap_or_else(|_| memory::needed(description.bytes));
-                entry.licence = description.licence.clone().or_else(|| known_licence(&self.name));
-                entry.read_bytes = source.read_bytes().unwrap_or_default();
-                entry.context = description.sizes.as_ref().map_or(0, |sizes| sizes.context as u32);
-                entry.recommended = source.recommended().or_else(|| known_to_catalogue(&self.path));
-                let usable = source.check_target().and_then(|()| source.config());
-                let usable = usable.and_then(|_| source.template_source());
-                entry.problem = usable.err().map(Problem::from);
+                entry.label = found.label();
+                entry.detail = detail(&found);
+                entry.size_bytes = found.bytes;
+                entry.parameters = found.parameters;
+                entry.memory_bytes = found.memory_bytes.unwrap_or_else(|| memory::needed(found.bytes));
+                entry.licence = found.licence.or_else(|| known_licence(&self.name));
+                entry.read_bytes = found.read_bytes;
+                entry.context = found.context.unwrap_or(0);
+                entry.recommended = found.recommended.or_else(|| known_to_catalogue(&self.path));
+                entry.problem = found.problem.map(Problem::from);
             }
+            Err(problem) if problem.was_ended => return Err(problem.into()),
             Err(_) if !self.path.exists() => entry.problem = Some(gone(&self.path)),
-            Err(error) => entry.problem = Some(error.into()),
+            Err(problem) => entry.problem = Some(problem.into()),
         }
         entry.fits = memory::holds(entry.memory_bytes);
-        entry
+        Ok(entry)
     }
 
     /// Returns the entry before the file was inspected.
-    fn unread(&self) -> ModelEntry {
+    pub fn unread(&self) -> ModelEntry {
         ModelEntry {
             id: self.id.clone(),
             label: file_name(&self.path),
@@ -128,8 +129,13 @@ impl From<Installed> for InstalledModel {
 }
 
 impl Models {
-    pub fn new(library: Library, speeds: Speeds, inspections: Inspections) -> Self {
-        Self { library, speeds, inspections, failed: HashMap::new(), verdicts: HashMap::new() }
+    pub fn new(
+        library: Library,
+        speeds: Speeds,
+        inspections: Inspections,
+        inspector: Arc<Inspector>,
+    ) -> Self {
+        Self { library, speeds, inspections, inspector, failed: HashMap::new(), verdicts: HashMap::new() }
     }
 
     /// Returns the default target, see [`Library::default_target`].
@@ -162,24 +168,34 @@ impl Models {
 
     /// Returns the list entries of models. A failed inspection is a problem of its own model only.
     pub fn entries(&mut self, models: &[InstalledModel]) -> Vec<ModelEntry> {
-        self.entries_by(models, InstalledModel::entry)
+        let inspector = Arc::clone(&self.inspector);
+        self.entries_by(models, move |model| model.entry(&inspector))
     }
 
     fn entries_by(
         &mut self,
         models: &[InstalledModel],
-        read: impl Fn(&InstalledModel) -> ModelEntry + Send + Sync + 'static,
+        read: impl Fn(&InstalledModel) -> Result<ModelEntry, Problem> + Send + Sync + 'static,
     ) -> Vec<ModelEntry> {
         let these = models.to_vec();
         let found = self.inspections.each(paths(models.iter()), move |at| read(&these[at]));
+        self.inspector.rest();
         self.failed.clear();
-        let entry = |(model, found): (&InstalledModel, Result<ModelEntry, Problem>)| {
-            found.unwrap_or_else(|problem| {
+        let entry = |(model, found): (&InstalledModel, Result<_, Problem>)| {
+            found.flatten().unwrap_or_else(|problem| {
                 self.failed.insert(model.path.clone(), problem.clone());
                 ModelEntry { problem: Some(problem), ..model.unread() }
             })
         };
         models.iter().zip(found).map(entry).collect()
+    }
+
+    /// Returns the list entry of one model.
+    pub fn entry(&self, model: InstalledModel) -> ModelEntry {
+        let (inspector, unread) = (Arc::clone(&self.inspector), model.unread());
+        let found = self.inspections.one(&model.path.clone(), move || model.entry(&inspector)).flatten();
+        self.inspector.rest();
+        found.unwrap_or_else(|problem| ModelEntry { problem: Some(problem), ..unread })
     }
 
     /// Returns plain decoding, the n-gram drafter, and every listed model except the target, usable
@@ -189,14 +205,18 @@ impl Models {
         listed: &[(InstalledModel, ModelEntry)],
         target: &LoadedTarget<'_>,
     ) -> Vec<Candidate> {
-        self.drafts_by(listed, target, compare)
+        let inspector = Arc::clone(&self.inspector);
+        let compare = move |target: &Path, draft: &Path| Ok(inspector.compare(target, draft)?);
+        let drafts = self.drafts_by(listed, target, compare);
+        self.inspector.rest();
+        drafts
     }
 
     fn drafts_by(
         &mut self,
         listed: &[(InstalledModel, ModelEntry)],
         target: &LoadedTarget<'_>,
-        compare: Compare,
+        compare: impl Fn(&Path, &Path) -> Result<Compatibility, Problem> + Send + Sync + 'static,
     ) -> Vec<Candidate> {
         let others: Vec<_> = listed.iter().filter(|(model, _)| model.path != target.path).collect();
         let problems = self.judge(&others, target, compare);
@@ -245,7 +265,7 @@ impl Models {
         &mut self,
         others: &[&(InstalledModel, ModelEntry)],
         target: &LoadedTarget<'_>,
-        compare: Compare,
+        compare: impl Fn(&Path, &Path) -> Result<Compatibility, Problem> + Send + Sync + 'static,
     ) -> HashMap<PathBuf, Problem> {
         let mut problems = self.failed.clone();
         for (model, entry) in others {
@@ -260,10 +280,10 @@ impl Models {
         };
         let mut new = paths(others.iter().map(|(model, _)| model));
         new.retain(unknown);
-        let (these, path, tokenizer) = (new.clone(), target.path.to_owned(), Arc::clone(target.tokenizer));
-        let found = self.inspections.each(new.clone(), move |at| compare(&these[at], (&path, &tokenizer)));
+        let (these, path) = (new.clone(), target.path.to_owned());
+        let found = self.inspections.each(new.clone(), move |at| compare(&path, &these[at]));
         for (path, verdict) in new.into_iter().zip(found) {
-            match verdict.and_then(|verdict| verdict) {
+            match verdict.flatten() {
                 Ok(verdict) => drop(self.verdicts.insert((target.path.to_owned(), path), verdict)),
                 Err(problem) => drop(problems.insert(path, problem)),
             }
@@ -289,23 +309,11 @@ fn own_head(path: &Path) -> Result<Option<(u64, u64)>, Problem> {
     // Parts shared with the target are in memory once.
     let own = source.mtp_head()?;
     let head = own.for_target(&source)?;
-    Ok(Some((head.read_bytes()?, own.memory_bytes(memory::TOKENS)?)))
+    Ok(Some((head.read_bytes()?, own.memory_bytes(TOKENS)?)))
 }
 
 fn paths<'a>(models: impl Iterator<Item = &'a InstalledModel>) -> Vec<PathBuf> {
     models.map(|model| model.path.clone()).collect()
-}
-
-/// Compares the model at a path with a target, given by path and tokenizer.
-type Compare = fn(&Path, (&Path, &Tokenizer)) -> Result<Compatibility, Problem>;
-
-fn compare(draft: &Path, (path, tokenizer): (&Path, &Tokenizer)) -> Result<Compatibility, Problem> {
-    let source = ModelSource::open(draft)?;
-    source.config()?;
-    if source.is_draft_head() {
-        return Ok(compat::of_head(&ModelSource::open(path)?, &source)?);
-    }
-    Ok(compat::compare(tokenizer, &source.tokenizer()?))
 }
 
 /// Returns the catalogue's licence of the model with this name.
@@ -326,7 +334,14 @@ fn gone(path: &Path) -> Problem {
 
 impl From<foretoken_model::Error> for Problem {
     fn from(error: foretoken_model::Error) -> Self {
-        Self { short: error.short().to_owned(), reason: error.to_string() }
+        FileProblem::from(error).into()
+    }
+}
+
+impl From<FileProblem> for Problem {
+    fn from(problem: FileProblem) -> Self {
+        let FileProblem { short, reason, .. } = problem;
+        Self { short, reason }
     }
 }
 
@@ -341,11 +356,11 @@ fn too_large(draft: &ModelEntry, target: &ModelEntry) -> Problem {
     }
 }
 
-fn detail(description: &Description) -> String {
-    let architecture = description.architecture.as_deref().unwrap_or("no architecture");
-    let size = bytes(description.bytes);
-    match &description.sizes {
-        Some(sizes) => format!("{architecture}, {size}, context {} tokens", sizes.context),
+fn detail(found: &Inspected) -> String {
+    let architecture = found.architecture.as_deref().unwrap_or("no architecture");
+    let size = bytes(found.bytes);
+    match found.context {
+        Some(context) => format!("{architecture}, {size}, context {context} tokens"),
         None => format!("{architecture}, {size}"),
     }
 }
@@ -405,13 +420,19 @@ fn ngram() -> DraftOption {
 #[cfg(test)]
 mod tests {
     use foretoken_library::Folders;
+    use foretoken_model::Renderer;
 
     use super::*;
 
     fn models() -> Models {
         let folder = tempfile::tempdir().unwrap();
         let folders = Folders::at(folder.path());
-        Models::new(Library::new(&folders, None), Speeds(folders), Inspections::default())
+        let inspections = Inspections::default();
+        Models::new(Library::new(&folders, None), Speeds(folders), inspections, Arc::new(here()))
+    }
+
+    fn here() -> Inspector {
+        Inspector::beside(&Renderer::in_this_process())
     }
 
     fn starter(name: &str) -> InstalledModel {
@@ -427,7 +448,7 @@ mod tests {
         let (bad_path, bad_id) = (bad.path.clone(), bad.id.clone());
         let entries = models.entries_by(&these, move |model| {
             assert!(model.path != bad_path, "a made-up failure");
-            model.entry()
+            model.entry(&here())
         });
         let problem = entries[0].problem.clone().unwrap();
         assert_eq!((entries[0].id.as_str(), problem.short.as_str()), (bad_id.as_str(), "cannot be read"));
@@ -445,13 +466,13 @@ mod tests {
         let mut models = models();
         let (target, good) = (starter("target"), starter("draft"));
         let bad = InstalledModel::added("/nowhere/bad.gguf");
-        let entry = target.entry();
-        let tokenizer = Arc::new(ModelSource::open(&target.path).unwrap().tokenizer().unwrap());
-        let beside = LoadedTarget { entry: &entry, path: &target.path, tokenizer: &tokenizer };
-        let listed: Vec<_> = [good.clone(), bad].map(|model| (model.clone(), model.entry())).into();
-        let found = models.drafts_by(&listed, &beside, |path, target| {
+        let entry = target.entry(&here()).unwrap();
+        let beside = LoadedTarget { entry: &entry, path: &target.path };
+        let listed = |model: InstalledModel| (model.clone(), model.entry(&here()).unwrap());
+        let listed: Vec<_> = [good.clone(), bad].map(listed).into();
+        let found = models.drafts_by(&listed, &beside, |target, path| {
             assert!(!path.ends_with("bad.gguf"), "a made-up failure");
-            compare(path, target)
+            Ok(here().compare(target, path)?)
         });
         let problem =
             |id: &str| found.iter().find(|found| found.option.id == id).unwrap().option.problem.clone();
@@ -463,8 +484,8 @@ mod tests {
     fn a_missing_model_is_listed_with_advice() {
         let folder = tempfile::tempdir().unwrap();
         for path in ["gone.gguf", "gone-folder", "unplugged/disk/model.gguf"] {
-            let entry = InstalledModel::added(folder.path().join(path)).entry();
-            let problem = entry.problem.unwrap();
+            let entry = InstalledModel::added(folder.path().join(path)).entry(&here());
+            let problem = entry.unwrap().problem.unwrap();
             assert_eq!(problem.short, "not found");
             assert!(problem.reason.contains("remove it from the list"), "{}", problem.reason);
         }

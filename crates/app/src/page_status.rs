@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_choice_shows_immediately_until_the_worker_has_applied_it() {
         let (status, pending) = (Observable::starting(), Observable::new(PendingChoice::default()));
-        let target = InstalledModel::added("/nowhere/a.gguf").entry();
+        let target = InstalledModel::added("/nowhere/a.gguf").unread();
         let choice =
             PendingChoice { revision: 2, target: target.id.clone(), draft: Some("chosen".to_owned()) };
         status.update(|status| {
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn a_watcher_of_changes_receives_the_whole_status_then_only_differences() {
         let (status, pending) = (Observable::starting(), Observable::new(PendingChoice::default()));
-        let target = InstalledModel::added("/nowhere/a.gguf").entry();
+        let target = InstalledModel::added("/nowhere/a.gguf").unread();
         let choice =
             PendingChoice { revision: 2, target: target.id.clone(), draft: Some("chosen".to_owned()) };
         status.update(|status| (status.target, status.revision) = (Some(target), 1));

@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn target(recommended: Option<Recommended>) -> ModelEntry {
-        ModelEntry { recommended, ..InstalledModel::added("/nowhere/a.gguf").entry() }
+        ModelEntry { recommended, ..InstalledModel::added("/nowhere/a.gguf").unread() }
     }
 
     #[test]

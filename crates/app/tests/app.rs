@@ -92,6 +92,12 @@ impl Fixture {
         Self::ready(folder, app)
     }
 
+    /// Starts an application that uses another child process for untrusted input.
+    fn with_child(folder: TempDir, renderer: Arc<Renderer>) -> Self {
+        let folders = Folders::at(folder.path());
+        Self::ready(folder, App::start_on(folders, None, Arc::new(ThisComputer), renderer, None).unwrap())
+    }
+
     /// Starts an application in which `replier` replaces the models.
     fn with(folder: TempDir, replier: impl Replier + 'static) -> Self {
         let (folders, renderer) = (Folders::at(folder.path()), Renderer::in_this_process());

@@ -23,8 +23,9 @@ mod session;
 use std::process::ExitCode;
 
 use clap::Parser;
+use foretoken_engine::inspection::serve_untrusted_input;
 use foretoken_forward::device;
-use foretoken_model::template::{Bounded, serve_if_asked};
+use foretoken_model::child::Bounded;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -45,12 +46,12 @@ struct Cli {
     command: Command,
 }
 
-/// Limits this program's memory while it renders chat templates, and only then.
+/// Limits this program's memory as a child process for untrusted input, and only then.
 #[global_allocator]
 static MEMORY: Bounded = Bounded;
 
 fn main() -> ExitCode {
-    if serve_if_asked() {
+    if serve_untrusted_input() {
         return ExitCode::SUCCESS;
     }
     let cli = Cli::parse();

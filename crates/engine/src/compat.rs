@@ -4,12 +4,12 @@
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelSource, Special, Tokenizer};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::draft::Intersection;
 
 /// Mapping of a draft's tokens to the target's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Both vocabularies are equal.
@@ -21,7 +21,7 @@ pub enum Method {
 }
 
 /// Difference between two vocabularies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Difference {
     /// Sizes differ by more than padding.
@@ -36,7 +36,7 @@ pub enum Difference {
 }
 
 /// Result for a pair, with a reason.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Compatibility {
     pub compatible: bool,
     pub method: Option<Method>,

@@ -173,12 +173,17 @@ impl Description {
     /// Returns the model's line in a list, such as "SmolLM2 135M Instruct · Q4_1". A name without a
     /// size is followed by the number of parameters.
     pub fn label(&self) -> String {
-        let quantisation = self.quantisation.as_deref().unwrap_or("no weights");
-        if self.parameters == 0 || self.name.split(' ').any(is_size) {
-            return format!("{} · {quantisation}", self.name);
-        }
-        format!("{} {} · {quantisation}", self.name, count(self.parameters))
+        label(&self.name, self.parameters, self.quantisation.as_deref())
     }
+}
+
+/// Returns a model's line in a list, see [`Description::label`].
+pub fn label(name: &str, parameters: u64, quantisation: Option<&str>) -> String {
+    let quantisation = quantisation.unwrap_or("no weights");
+    if parameters == 0 || name.split(' ').any(is_size) {
+        return format!("{name} · {quantisation}");
+    }
+    format!("{name} {} · {quantisation}", count(parameters))
 }
 
 /// Formats a number of parameters: "8.1M", "1.1B".

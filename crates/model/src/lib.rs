@@ -7,12 +7,14 @@
 //! - [`format`]: storage formats of weights and their blocks
 //! - [`config`], [`weights`]: a model's layers and the tensors they need
 //! - [`tokenizer`], [`template`], [`text_stream`]: between messages and tokens
+//! - [`child`]: child process for work on untrusted input
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod assistant_tensors;
 pub mod block_tensors;
 pub mod channels;
+pub mod child;
 pub mod config;
 mod description;
 mod draft_head;
@@ -55,7 +57,7 @@ pub use config::{
     FeedForwardSpec, FusedNorms, Heads, KeyHeads, Latent, LayerSpec, MixerSpec, ModelConfig, Recurrence,
     RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
 };
-pub use description::{Description, Sizes, TokenizerDescription};
+pub use description::{Description, Sizes, TokenizerDescription, label};
 pub use error::{Error, Result};
 pub use family::{Activation, Family, HeadNorms, RecurrentKind, RotaryLayout};
 use folder::Folder;

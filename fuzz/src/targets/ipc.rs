@@ -60,6 +60,7 @@ enum Call {
     RemoveModel { id: String },
     DeleteModel { id: String },
     FindRepository { name: String },
+    CancelHubRequests,
     StartDownload { repository: String, file: Option<String> },
     PauseDownload { id: String },
     ResumeDownload { id: String },
@@ -95,6 +96,7 @@ impl Call {
             Self::RemoveModel { id } => app.remove_model(&id),
             Self::DeleteModel { id } => app.delete_model(&id),
             Self::FindRepository { name } => app.find_repository(&name).map(drop),
+            Self::CancelHubRequests => app.cancel_hub_requests(),
             Self::StartDownload { repository, file } => {
                 app.start_download(&repository, file.as_deref()).map(drop)
             }

@@ -136,6 +136,8 @@ export interface Backend {
   searchHub(words: string): Promise<FoundRepository[]>;
   /** Asks the hub what the repository `owner/name` offers. */
   findRepository(name: string): Promise<Repository>;
+  /** Ends the requests of `searchHub` and `findRepository` that run. */
+  cancelHubRequests(): Promise<void>;
   /** Calls `onChange` with all downloads at once, then at each change. */
   watchDownloads(onChange: (downloads: Download[]) => void): Promise<void>;
   /** Begins a download or goes on with it; null for the file asks for a safetensors folder. */

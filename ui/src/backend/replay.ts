@@ -325,6 +325,7 @@ export class Replay implements Backend {
   catalogue = () => this.#library.catalogue();
   recommendations = () => this.#library.recommendations();
   searchHub = (words: string) => this.#library.searchHub(words);
+  cancelHubRequests = () => this.#library.cancelHubRequests();
   findRepository = (name: string) => this.#library.findRepository(name);
   watchDownloads = (onChange: (downloads: Download[]) => void) =>
     this.#library.watchDownloads(onChange);

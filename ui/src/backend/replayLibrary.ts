@@ -64,6 +64,8 @@ export class ReplayLibrary {
     return name.includes("empty") ? { ...repository, files: [] } : repository;
   };
 
+  cancelHubRequests = () => Promise.resolve();
+
   watchDownloads = (onChange: (downloads: Download[]) => void) => {
     this.#watchers.push(onChange);
     onChange(this.#downloads);

@@ -109,6 +109,9 @@ export const tauri: Backend = {
   recommendations: () => call("recommendations", {}),
   searchHub: (words) => call("search_hub", { words }),
   findRepository: (name) => call("find_repository", { name }),
+  cancelHubRequests: async () => {
+    await call("cancel_hub_requests", {});
+  },
   watchDownloads: async (onChange) => {
     await call("watch_downloads", { onChange: new Channel(onChange) });
   },

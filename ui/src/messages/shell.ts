@@ -31,6 +31,8 @@ export const TERMS = {
   "larger than the target": "shell.largerThanTarget",
   "cannot be read": "shell.cannotBeRead",
   "does not answer": "shell.doesNotAnswer",
+  "could not be inspected: took more than 512 MB": "shell.tooMuchMemory",
+  "could not be inspected: took longer than 5 s": "shell.tooLong",
   "damaged file": "shell.damaged",
   "empty file": "shell.emptyFile",
   "incomplete file": "shell.incompleteFile",

@@ -191,7 +191,7 @@ export class Library {
     this.lookup = { state: "none" };
     if (wanted === "") {
       this.hits = { state: "none" };
-      return;
+      return this.#try(() => this.#backend.cancelHubRequests());
     }
     const asking: Hits = { state: "asking" };
     this.hits = asking;
@@ -203,6 +203,13 @@ export class Library {
     }
     // Something else may have been searched for since.
     if (this.hits === asking) this.hits = answer;
+  }
+
+  /** Stops waiting for the hub; what it answered before stays. */
+  async cancelFind() {
+    if (this.lookup.state === "asking") this.lookup = { state: "none" };
+    if (this.hits.state === "asking") this.hits = { state: "none" };
+    await this.#try(() => this.#backend.cancelHubRequests());
   }
 
   closeRepository() {

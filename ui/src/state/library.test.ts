@@ -45,6 +45,7 @@ const probe = (speedup: number): Probe => ({
 /** A backend that keeps what it is asked for, and answers when a test says so. */
 class Fake {
   started: string[] = [];
+  cancelled = 0;
   added: string[] = [];
   answers: Record<string, (found: Repository | BackendError) => void> = {};
   tell: (downloads: Download[]) => void = () => undefined;
@@ -67,6 +68,10 @@ class Fake {
         this.answers[name] = (found) =>
           found instanceof BackendError ? reject(found) : resolve(found);
       }),
+    cancelHubRequests: () => {
+      this.cancelled += 1;
+      return Promise.resolve();
+    },
     startDownload: (repository: string) => {
       if (repository === "owner/gated") return Promise.reject(GATED);
       this.started.push(repository);
@@ -146,6 +151,15 @@ test("a late answer does not replace that to a later question", async () => {
   fake.answers["owner/first"]?.({ ...found, id: "owner/first" });
   await first;
   expect(app.library.lookup).toEqual({ state: "found", repository: found });
+});
+
+test("a question to the hub can be cancelled, and its answer is not shown", async () => {
+  const asked = app.library.find("owner/slow");
+  await app.library.cancelFind();
+  expect([fake.cancelled, app.library.lookup.state]).toEqual([1, "none"]);
+  fake.answers["owner/slow"]?.(new BackendError("cancelled", "Cancelled."));
+  await asked;
+  expect([app.library.lookup.state, app.library.problem]).toEqual(["none", null]);
 });
 
 test("a repository that cannot be had is said where it was asked for", async () => {

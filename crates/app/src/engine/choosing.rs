@@ -41,8 +41,7 @@ impl Local {
     fn compare_drafts(&mut self) {
         let Some(target) = &self.target else { return };
         if self.listed_for.as_ref() != Some(&target.id) {
-            let (path, tokenizer) = (target.session.path(), target.session.tokenizer());
-            let beside = LoadedTarget { entry: &target.entry, path, tokenizer };
+            let beside = LoadedTarget { entry: &target.entry, path: target.session.path() };
             self.candidates = self.models.drafts(&self.listed, &beside);
             self.listed_for = Some(target.id.clone());
         }

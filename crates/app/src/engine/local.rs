@@ -321,7 +321,8 @@ impl Local {
 
     /// Returns the model's entry; opens its file if it is not listed.
     pub(super) fn entry(&self, id: &str, path: &Path) -> ModelEntry {
-        let looked_up = || InstalledModel { id: id.to_owned(), ..InstalledModel::added(path) }.entry();
+        let looked_up =
+            || self.models.entry(InstalledModel { id: id.to_owned(), ..InstalledModel::added(path) });
         self.listed(id).cloned().unwrap_or_else(looked_up)
     }
 

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use foretoken_app::ipc::{EngineStatus, Settings};
 use foretoken_library::Folders;
+use foretoken_model::Renderer;
 use foretoken_store::Store;
 use tempfile::TempDir;
 
@@ -54,5 +56,33 @@ fn a_model_that_hangs_while_it_is_listed_affects_no_other() {
     assert_eq!(problem(&starter), None);
     let drafts = |id: &str| status.drafts.iter().find(|option| option.id == id).unwrap();
     assert!(drafts(&pipe.display().to_string()).problem.is_some());
+    fixture.send(None, "Hello!");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_model_whose_inspection_takes_too_long_is_listed_with_the_problem_and_not_loaded() {
+    let outside = tempfile::tempdir().unwrap();
+    let starter = foretoken_tests::repository().join("starter/starter-target-Q8_0.gguf");
+    let [slow, good] = ["slow.gguf", "good.gguf"].map(|name| outside.path().join(name));
+    for path in [&slow, &good] {
+        std::fs::copy(&starter, path).unwrap();
+    }
+    let child = foretoken_tests::SlowChild::new(outside.path(), &foretoken_tests::cli());
+    let fixture = Fixture::with_child(added(&[&good, &slow]), Renderer::program(child.path.clone()));
+    let status = fixture.status();
+    assert_eq!(status.target.unwrap().id, good.display().to_string());
+    let id = slow.display().to_string();
+    let entry = status.targets.iter().find(|entry| entry.id == id).unwrap();
+    assert_eq!(entry.problem.as_ref().unwrap().short, "could not be inspected: took longer than 5 s");
+    let draft = status.drafts.iter().find(|option| option.id == id).unwrap();
+    assert_eq!(draft.problem, entry.problem);
+    let refused = fixture.app.add_model(&id).unwrap_err();
+    assert!(refused.message.contains("took longer than 5 s"), "{}", refused.message);
+
+    let settings = Settings { target: id, ..fixture.app.settings() };
+    fixture.app.save_settings(settings).unwrap();
+    let message = |status: &EngineStatus| status.message.clone().unwrap_or_default();
+    fixture.wait_for(|status| message(status).contains("took longer than 5 s"));
     fixture.send(None, "Hello!");
 }

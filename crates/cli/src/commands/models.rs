@@ -1,12 +1,12 @@
 //! `models`: lists, downloads and removes models, and lists known pairs.
 
 use std::io::{IsTerminal, stdin};
-use std::panic::catch_unwind;
 use std::path::Path;
 use std::process::ExitCode;
 
+use foretoken_engine::inspection::Inspector;
 use foretoken_library::{CatalogueModel, Installed, Kind, catalogue, size};
-use foretoken_model::ModelSource;
+use foretoken_model::Renderer;
 use serde::Serialize;
 
 use super::pull;
@@ -44,8 +44,10 @@ pub enum Models {
 #[derive(Serialize)]
 struct Line {
     name: String,
-    /// `None` if the file cannot be opened.
+    /// `None` if the file cannot be opened, see `problem`.
     label: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
     path: String,
     kind: &'static str,
     bytes: u64,
@@ -62,12 +64,13 @@ pub fn run(command: &Models) -> Result<ExitCode> {
 }
 
 fn list(json: bool) -> Result<()> {
+    let inspector = Inspector::beside(&Renderer::this_program());
     for model in library()?.installed() {
-        let line = Line::from(model);
+        let line = Line::new(model, &inspector);
         if json {
             output::json(&line)?;
         } else {
-            let label = line.label.as_deref().unwrap_or("cannot be opened");
+            let label = line.label.as_ref().or(line.problem.as_ref()).map_or("", String::as_str);
             output::line(format_args!(
                 "{:40} {:>10}  {label:40}  {}",
                 line.name,
@@ -79,19 +82,21 @@ fn list(json: bool) -> Result<()> {
     Ok(())
 }
 
-impl From<Installed> for Line {
-    fn from(model: Installed) -> Self {
+impl Line {
+    fn new(model: Installed, inspector: &Inspector) -> Self {
         let kind = match model.kind {
             Kind::Bundled => "bundled",
             Kind::Local => "local",
             Kind::HubCache => "hub_cache",
         };
-        // A model that cannot be read is listed as such; the others follow.
-        let label =
-            catch_unwind(|| ModelSource::open(&model.path).ok().map(|source| source.describe().label()));
+        let (label, problem) = match inspector.inspect(&model.path) {
+            Ok(found) => (Some(found.label()), None),
+            Err(problem) => (None, Some(problem.short)),
+        };
         Self {
             name: model.name,
-            label: label.ok().flatten(),
+            label,
+            problem,
             path: model.path.display().to_string(),
             kind,
             bytes: model.size_bytes,

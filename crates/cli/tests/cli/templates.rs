@@ -168,7 +168,7 @@ fn a_renderer_process_ends_with_its_parent_even_while_rendering() {
     use std::process::{Command, Stdio};
 
     let mut child = Command::new(env!("CARGO_BIN_EXE_foretoken-cli"))
-        .arg("--render-chat-templates")
+        .arg("--serve-untrusted-input")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
@@ -177,7 +177,7 @@ fn a_renderer_process_ends_with_its_parent_even_while_rendering() {
     let prompt = serde_json::json!({"messages": [], "add_generation_prompt": true});
     let ask = serde_json::json!({"source": {"text": source, "bos": null, "eos": null}, "prompt": prompt});
     let mut stdin = child.stdin.take().unwrap();
-    writeln!(stdin, "{ask}").unwrap();
+    writeln!(stdin, "template {ask}").unwrap();
     drop(stdin);
     let begun = Instant::now();
     while child.try_wait().unwrap().is_none() {
@@ -190,6 +190,6 @@ fn a_renderer_process_ends_with_its_parent_even_while_rendering() {
 }
 
 #[test]
-fn help_does_not_list_the_renderer() {
-    assert!(!run(&["--help"]).out.contains("render-chat-templates"));
+fn help_does_not_list_the_child_process() {
+    assert!(!run(&["--help"]).out.contains("untrusted"));
 }

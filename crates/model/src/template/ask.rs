@@ -1,4 +1,4 @@
-//! Messages between a program and the process that renders templates for it, a line of JSON each.
+//! Requests to the child process that renders templates, and its answers, in JSON.
 
 use std::borrow::Cow;
 
@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use super::message::ChatMessage;
 
-/// Command-line argument that starts a program as a renderer.
-pub(super) const ARGUMENT: &str = "--render-chat-templates";
-
-/// Longest answer in bytes. A conversation of a million tokens has 4 to 5 MB.
-pub(super) const LONGEST: u64 = 64 << 20;
+/// Reason of a failure: the template's text is longer than an answer may be.
+pub(super) const LONG_TEXT: &str = "its text has more than 64 MB";
 
 /// Reason of a failure: the template does not terminate in time.
 pub(super) const TOO_LONG: &str = "it takes too long";
+
+/// Reason of a failure: the memory limit.
+pub(super) const TOO_MUCH_MEMORY: &str = "it takes too much memory";
 
 /// Reason of a failure without a known cause, such as a panic or a crash.
 pub(super) const TOO_MUCH: &str = "it needs more than this program allows";

@@ -2,17 +2,13 @@
 //! a program from an untrusted file: it is compiled and rendered in a child process with bounded
 //! memory, stack and time.
 //!
-//! - [`Renderer`]: compiles and renders; `child`: the parent's side of the child process
-//! - [`serve_if_asked`], [`Bounded`]: entry point and allocator of the child process
+//! - [`Renderer`]: compiles and renders, in a [child process](crate::child) that offers [`TASK`]
 //! - `ask`: messages between the two; `jinja`: compilation and rendering
 
 mod ask;
-mod child;
 mod jinja;
-mod memory;
 mod message;
 mod renderer;
-mod serve;
 #[cfg(test)]
 mod tests;
 mod thinking;
@@ -22,10 +18,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ask::{Ask, Prompt, Source};
-pub use memory::Bounded;
 pub use message::{ChatMessage, Role};
-pub use renderer::Renderer;
-pub use serve::serve_if_asked;
+pub use renderer::{Renderer, TASK};
 pub(super) use thinking::IN_A_CHANNEL;
 pub use thinking::Thinking;
 

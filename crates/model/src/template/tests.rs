@@ -437,7 +437,9 @@ fn a_program_that_does_not_answer_is_said() {
     // The test program does not know the argument and exits.
     let renderer = Renderer::program(std::env::current_exe().unwrap());
     match ChatTemplate::new("model".into(), CHATML.into(), None, None, &renderer) {
-        Err(Error::Template { reason, .. }) => assert_eq!(reason, "it needs more than this program allows"),
+        Err(Error::Template { reason, .. }) => {
+            assert_eq!(reason, "what renders it cannot be started: it did not become ready");
+        }
         _ => panic!("expected a template error"),
     }
 }

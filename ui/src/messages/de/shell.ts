@@ -48,6 +48,8 @@ export const shell = {
   "shell.largerThanTarget": "größer als das Zielmodell",
   "shell.cannotBeRead": "nicht lesbar",
   "shell.doesNotAnswer": "antwortet nicht",
+  "shell.tooMuchMemory": "nicht prüfbar: brauchte mehr als 512 MB",
+  "shell.tooLong": "nicht prüfbar: brauchte länger als 5 s",
   "shell.emptyFile": "leere Datei",
   "shell.incompleteFile": "unvollständige Datei",
   "shell.damaged": "beschädigte Datei",

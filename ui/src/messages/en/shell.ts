@@ -46,6 +46,8 @@ export const shell = {
   "shell.largerThanTarget": "larger than the target",
   "shell.cannotBeRead": "cannot be read",
   "shell.doesNotAnswer": "does not answer",
+  "shell.tooMuchMemory": "could not be inspected: took more than 512 MB",
+  "shell.tooLong": "could not be inspected: took longer than 5 s",
   "shell.emptyFile": "empty file",
   "shell.incompleteFile": "incomplete file",
   "shell.damaged": "damaged file",

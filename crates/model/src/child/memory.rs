@@ -1,5 +1,5 @@
-//! Allocator of programs that render untrusted templates: the system's, with a limit that the
-//! rendering process sets for itself.
+//! Allocator of programs that start themselves as child processes: the system's, with a limit that
+//! the child process sets for itself.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Exit code of a process that exceeded its limit.
 pub(super) const OUT_OF_MEMORY: i32 = 86;
 
-/// Limit in bytes, on top of allocations at the time it was set; 0 for none.
+/// Limit in bytes, on top of allocations at the time it was first set; 0 for none.
 static BOUND: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes allocated minus bytes freed since the limit was set; wraps below zero.
+/// Bytes allocated minus bytes freed since the limit was first set; wraps below zero.
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// The system's allocator with an optional limit. Exceeding the limit ends the process; without
