@@ -8,20 +8,27 @@ import type { Branch, Leaf, LeafKind, Tag } from "./nodes";
 /** Deeper structure is read as text: it could not be laid out. */
 const DEEPEST = 32;
 
+/** A block that is longer is cut into some of about this length, which are parsed and drawn one by one. */
+export const LONGEST_BLOCK = 16_384;
+
 export class Builder {
   readonly roots: Branch[] = [];
   readonly #source: string;
   /** Added to the parser's positions; what lies before {@link #least} then is left out. */
   readonly #shift: number;
   readonly #least: number;
-  readonly #open: Branch[] = [];
+  readonly #longest: number;
+  #open: Branch[] = [];
+  /** Where the outermost open branch begins. */
+  #begin = 0;
   #pending: Leaf[] = [];
   #lastHost: Branch | null = null;
   #hosts = 0;
   /** Everything before is in a leaf. */
   #at = 0;
 
-  constructor(source: string, shift: number, least: number) {
+  constructor(source: string, shift: number, least: number, longest: number) {
+    this.#longest = longest;
     this.#source = source;
     this.#shift = shift;
     this.#least = least;
@@ -36,6 +43,10 @@ export class Builder {
     return this.#at;
   }
 
+  get isOutermost(): boolean {
+    return this.#open.length === 0;
+  }
+
   /** Hosts so far. */
   get hosts(): number {
     return this.#hosts;
@@ -43,6 +54,7 @@ export class Builder {
 
   open(tag: Tag, more: Partial<Branch> = {}): Branch {
     const branch: Branch = { tag, children: [], ...more };
+    if (this.#open.length === 0) this.#begin = this.#at;
     (this.#open.at(-1)?.children ?? this.roots).push(branch);
     this.#open.push(branch);
     return branch;
@@ -50,6 +62,22 @@ export class Builder {
 
   close() {
     this.#open.pop();
+  }
+
+  /** Cuts what is open here if it is long: all that follows is in branches that continue it. */
+  cut() {
+    if (this.#at - this.#begin < this.#longest || !this.#open.at(-1)?.children.length) return;
+    const open = this.#open;
+    this.#open = [];
+    for (const [depth, branch] of open.entries()) {
+      const next = this.open(branch.tag, { ...branch, children: [] });
+      if (depth === 0 || branch.tag === "li") next.continued = true;
+      if (branch === this.#lastHost) this.#lastHost = next;
+      if (branch.tag !== "ol") continue;
+      // The item that is cut has its number already.
+      const cutsItem = open[depth + 1] !== undefined;
+      next.start = (branch.start ?? 1) + branch.children.length - (cutsItem ? 1 : 0);
+    }
   }
 
   openHost(tag: Tag, at: number, more: Partial<Branch> = {}): Branch {

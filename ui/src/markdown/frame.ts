@@ -7,24 +7,34 @@ const EITHER_WAY = { dir: "auto" };
 
 export function frame(branch: Branch, children: readonly Shape[]): ElementShape {
   const { tag } = branch;
+  const continued = branch.continued && "continued";
   switch (tag) {
     case "table":
-      return element("div", "table", [element("table", undefined, children)], EITHER_WAY);
+      return element(
+        "div",
+        names("table", continued),
+        [element("table", undefined, children)],
+        EITHER_WAY,
+      );
     case "ul":
-      return element(tag, branch.loose ? "loose" : undefined, children, EITHER_WAY);
+      return element(tag, names(branch.loose && "loose", continued), children, EITHER_WAY);
     case "ol": {
       const start = { start: String(branch.start ?? 1) };
       const attributes = { ...EITHER_WAY, ...start };
-      return element(tag, branch.loose ? "loose" : undefined, children, attributes);
+      return element(tag, names(branch.loose && "loose", continued), children, attributes);
     }
     case "blockquote":
-      return element(tag, undefined, children, EITHER_WAY);
+      return element(tag, names(continued), children, EITHER_WAY);
     case "th":
     case "td":
       return element(tag, undefined, children, branch.align && { "data-align": branch.align });
     default:
-      return element(tag, branch.task ? "task" : undefined, children);
+      return element(tag, names(branch.task && "task", continued), children);
   }
+}
+
+function names(...all: (string | false | undefined)[]): string | undefined {
+  return all.filter(Boolean).join(" ") || undefined;
 }
 
 /** Strings that follow each other become one. */

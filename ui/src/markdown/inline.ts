@@ -4,6 +4,7 @@ import { decodeHTMLStrict } from "entities";
 import { safeAddress } from "./address";
 import type { Builder } from "./builder";
 import type { Tag } from "./nodes";
+import { INLINE, inlineIn, markOf, type Parsed, type Span } from "./parser";
 
 /** Where the links of `[text][label]` lead, by label. */
 export type Definitions = ReadonlyMap<string, string>;
@@ -36,33 +37,57 @@ export class Inline {
   /** Labels of links that no definition was known for. */
   readonly unresolved = new Set<string>();
   readonly #source: string;
+  readonly #texts: Parsed["texts"];
   readonly #definitions: Definitions;
   readonly #into: Builder;
   #inTable = false;
 
-  constructor(source: string, definitions: Definitions, into: Builder) {
+  constructor(source: string, texts: Parsed["texts"], definitions: Definitions, into: Builder) {
     this.#source = source;
+    this.#texts = texts;
     this.#definitions = definitions;
     this.#into = into;
   }
 
   /** All that stands in a cell of a table. */
-  insideCell(node: SyntaxNode) {
+  *insideCell(node: SyntaxNode): Generator<void> {
     this.#inTable = true;
-    this.inside(node);
+    yield* this.inside(node);
     this.#inTable = false;
   }
 
-  /** All that stands in a node, which is a host or a part of its line. */
-  inside(node: SyntaxNode) {
+  /** All that stands in a block that holds lines of text. Yields between the pieces of a long one. */
+  *inside(host: SyntaxNode): Generator<void> {
     let beside = false;
-    for (const child of childrenOf(node)) {
-      const isMark = child.name === "HeaderMark";
-      this.#stretch(child.from, beside || isMark);
-      this.#node(child);
-      beside = isMark;
+    let isLater = false;
+    for (const child of childrenOf(host)) {
+      const isPiece = child.name === INLINE;
+      if (isPiece && isLater) {
+        this.#stretch(child.from, beside);
+        this.#into.cut();
+        yield;
+      }
+      isLater = isPiece;
+      for (const span of isPiece ? inlineIn(child, this.#texts) : [markOf(child)]) {
+        beside = this.#beside(span, beside);
+      }
     }
-    this.#stretch(node.to, beside);
+    this.#stretch(host.to, beside);
+  }
+
+  /** What stands in a part of a line. */
+  #within(span: Span) {
+    let beside = false;
+    for (const child of span.children) beside = this.#beside(child, beside);
+    this.#stretch(span.to, beside);
+  }
+
+  /** The text up to a span, and the span; true for a heading's marks. */
+  #beside(span: Span, beside: boolean): boolean {
+    const isMark = span.name === "HeaderMark";
+    this.#stretch(span.from, beside || isMark);
+    this.#node(span);
+    return isMark;
   }
 
   /** Text up to `to`; white space beside a heading's marks belongs to these. */
@@ -75,7 +100,7 @@ export class Inline {
     this.#into.leaf(beside ? "gap" : "text", to);
   }
 
-  #node(node: SyntaxNode) {
+  #node(node: Span) {
     const tag = BRANCHES[node.name];
     if (MARKS.has(node.name)) this.#into.leaf("syntax", node.to);
     else if (this.#into.isFull) this.#into.leaf("text", node.to);
@@ -83,13 +108,13 @@ export class Inline {
     else this.#other(node);
   }
 
-  #branch(node: SyntaxNode, tag: Tag) {
+  #branch(node: Span, tag: Tag) {
     this.#into.open(tag);
-    this.inside(node);
+    this.#within(node);
     this.#into.close();
   }
 
-  #other(node: SyntaxNode) {
+  #other(node: Span) {
     switch (node.name) {
       case "InlineCode":
         this.#code(node);
@@ -113,7 +138,7 @@ export class Inline {
   }
 
   /** What stands for other characters than its own. */
-  #characters(node: SyntaxNode) {
+  #characters(node: Span) {
     const written = this.#source.slice(node.from, node.to);
     let shown: string | undefined;
     if (node.name === "Escape") this.#into.leaf("syntax", node.from + 1);
@@ -126,8 +151,8 @@ export class Inline {
   }
 
   /** One space on either side only keeps backticks apart. */
-  #code(node: SyntaxNode) {
-    const [from, to] = [node.firstChild?.to ?? node.from, node.lastChild?.from ?? node.to];
+  #code(node: Span) {
+    const [from, to] = [node.children[0]?.to ?? node.from, node.children.at(-1)?.from ?? node.to];
     const code = this.#source.slice(from, to);
     const pad = /^\s[^]*\s$/.test(code) && code.trim() !== "" ? 1 : 0;
     this.#into.open("code");
@@ -143,17 +168,17 @@ export class Inline {
   }
 
   /** A picture would be fetched from elsewhere, so its name links to it. */
-  #link(node: SyntaxNode) {
+  #link(node: Span) {
     if (this.#footnotes(node)) return;
     const address = this.#addressOf(node);
-    const [open, close] = node.getChildren("LinkMark");
+    const [open, close] = allOf(node, "LinkMark");
     if (address === null || !open || !close) {
       this.#unlinked(node);
       return;
     }
     const isNamed = close.from > open.to;
     this.#into.open("a", { address: safeAddress(address) });
-    for (const child of childrenOf(node)) {
+    for (const child of node.children) {
       this.#into.leaf(child.from <= close.from ? "text" : "syntax", child.from);
       if (child.from < close.from) this.#node(child);
       else this.#into.leaf(child.name === "URL" && !isNamed ? "text" : "syntax", child.to);
@@ -163,10 +188,10 @@ export class Inline {
   }
 
   /** References to notes: "[^1]", and "[^1][^2]", which is read as a link with a label. */
-  #footnotes(node: SyntaxNode): boolean {
-    const [open, close, more] = node.getChildren("LinkMark");
+  #footnotes(node: Span): boolean {
+    const [open, close, more] = allOf(node, "LinkMark");
     if (node.name !== "Link" || !open || !close || more) return false;
-    const label = node.getChild("LinkLabel");
+    const label = oneOf(node, "LinkLabel");
     const parts = [{ from: node.from, to: close.to }, ...(label ? [label] : [])];
     const names = parts.map(({ from, to }) => labelName(this.#source.slice(from + 1, to - 1)));
     const missing = names.filter((name) => !name.startsWith("^") || !this.#definitions.has(name));
@@ -188,8 +213,8 @@ export class Inline {
   }
 
   /** Brackets that no address belongs to are text. */
-  #unlinked(node: SyntaxNode) {
-    for (const child of childrenOf(node)) {
+  #unlinked(node: Span) {
+    for (const child of node.children) {
       this.#into.leaf("text", child.from);
       const isText = child.name === "LinkMark" || child.name === "LinkLabel";
       if (isText) this.#into.leaf("text", child.to);
@@ -198,13 +223,13 @@ export class Inline {
     this.#into.leaf("text", node.to);
   }
 
-  #addressOf(node: SyntaxNode): string | null {
-    const marks = node.getChildren("LinkMark");
+  #addressOf(node: Span): string | null {
+    const marks = allOf(node, "LinkMark");
     if (marks.length > 2) {
-      const url = node.getChild("URL");
+      const url = oneOf(node, "URL");
       return url ? this.#source.slice(url.from, url.to) : "";
     }
-    const label = node.getChild("LinkLabel");
+    const label = oneOf(node, "LinkLabel");
     const [from, to] =
       label && label.to - label.from > 2
         ? [label.from + 1, label.to - 1]
@@ -215,8 +240,8 @@ export class Inline {
     return found ?? null;
   }
 
-  #autolink(node: SyntaxNode) {
-    const url = node.getChild("URL");
+  #autolink(node: Span) {
+    const url = oneOf(node, "URL");
     if (url) {
       this.#into.leaf("syntax", url.from);
       this.#address(url);
@@ -224,11 +249,19 @@ export class Inline {
     this.#into.leaf(url ? "syntax" : "text", node.to);
   }
 
-  #address(node: SyntaxNode) {
+  #address(node: Span) {
     this.#into.open("a", { address: safeAddress(this.#source.slice(node.from, node.to)) });
     this.#into.leaf("text", node.to);
     this.#into.close();
   }
+}
+
+function oneOf(span: Span, name: string): Span | undefined {
+  return span.children.find((child) => child.name === name);
+}
+
+function allOf(span: Span, name: string): Span[] {
+  return span.children.filter((child) => child.name === name);
 }
 
 /** The definitions of addresses, `[label]: address`, and of notes among a tree's outermost blocks. */

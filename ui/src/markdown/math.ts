@@ -84,7 +84,7 @@ const counted = new WeakMap<LeafBlock, { to: number; marks: number }>();
 
 /** Whether a formula that began in a paragraph has not ended. Each line is looked at once. */
 function isOpen(leaf: LeafBlock): boolean {
-  // A paragraph is parsed in pieces, so no formula reaches across many.
+  // Long paragraphs are parsed in pieces, so no formula reaches across many.
   if (leaf.content.length > LONGEST_LEAF) return false;
   const { to, marks } = counted.get(leaf) ?? { to: 0, marks: 0 };
   const found = marks + leaf.content.slice(to).split("$$").length - 1;

@@ -60,7 +60,7 @@ test("a damaged text is shown whole, and does nothing", { timeout: 60_000 + 100 
       parsed.update(text.slice(0, end), end === text.length);
     }
     const shapes = new TextShapes(text, () => undefined);
-    new ReplyPage(root, false).show(parsed, ({ branch }) => shapes.of(branch), false);
+    new ReplyPage(root, false).show(parsed, text, ({ branch }) => shapes.of(branch), false);
     expectHarmless(root);
 
     const rounds = cut(text, run);

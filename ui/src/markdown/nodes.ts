@@ -64,6 +64,8 @@ export interface Branch {
   /** Lists: blank lines stand between the items. */
   loose?: boolean;
   align?: Align;
+  /** The rest of a long block that was cut, and of the list item that the cut is in. */
+  continued?: boolean;
   /** A paragraph with a box to tick. */
   task?: boolean;
   /** Blocks of code. */

@@ -6,7 +6,7 @@ import { ReplyDocument } from "./document";
 import { isLeaf, leavesOf, type Branch, type Node } from "./nodes";
 
 export function plainText(text: string): string {
-  const document = new ReplyDocument();
+  const document = new ReplyDocument(Infinity);
   document.update(text, true);
   const written = new PlainText(text);
   return written.blocks(document.answer.map(({ branch }) => branch)).trim();

@@ -4,7 +4,7 @@
  */
 
 /** Length of a slice. One piece of work may be longer. */
-const SLICE_MS = 50;
+const SLICE_MS = 25;
 
 let spent = 0;
 let scheduled = false;
@@ -45,4 +45,33 @@ function schedule() {
     waiting.splice(0, done);
     if (waiting.length > 0) schedule();
   });
+}
+
+/** Does the steps of some work in slices, and then calls `whenDone`; returns how to stop it. */
+export function inSteps(work: Iterator<unknown>, whenDone: () => void): () => void {
+  let stopped = false;
+  const proceed = () => {
+    const end = performance.now() + SLICE_MS - spent;
+    while (!stopped) {
+      if (work.next().done) {
+        stopped = true;
+        whenDone();
+      } else if (performance.now() >= end) {
+        waiting.push(proceed);
+        return;
+      }
+    }
+  };
+  inSlices(proceed);
+  return () => {
+    stopped = true;
+  };
+}
+
+/** Does all steps of some work at once. */
+export function atOnce<T>(work: Generator<unknown, T>): T {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
 }

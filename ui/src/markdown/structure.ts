@@ -1,28 +1,37 @@
 /** From the parser's tree to the structure of the text, block by block. A pure function of both. */
-import type { SyntaxNode, Tree } from "@lezer/common";
+import type { SyntaxNode } from "@lezer/common";
 import { Builder } from "./builder";
 import { childrenOf, Inline, MARKS, type Definitions } from "./inline";
 import type { Align, Branch, Tag } from "./nodes";
+import type { Parsed } from "./parser";
 
-export interface Placed {
-  /** What was parsed. */
+export interface Placed extends Pick<Parsed, "texts"> {
+  /** The text that was parsed. */
   source: string;
-  tree: Tree;
+  /** The outermost nodes to read, and where the text behind them ends that belongs to them. */
+  nodes: readonly SyntaxNode[];
+  until: number;
   /** A position in the whole text less the same in `source`. */
   shift: number;
   /** Places before this one in the whole text are left out. */
   least: number;
+  /** Length beyond which a block is cut. */
+  longest: number;
 }
 
 export interface Structure {
   blocks: Branch[];
+  /** The first of the blocks that each of the outermost nodes became. */
+  firsts: number[];
   /** Labels of links that no definition was known for. */
   unresolved: ReadonlySet<string>;
 }
 
-export function structureOf(placed: Placed, definitions: Definitions): Structure {
+/** Yields between the parts of long blocks. */
+export function* structureOf(placed: Placed, definitions: Definitions): Generator<void, Structure> {
   const converter = new Converter(placed, definitions);
-  return { blocks: converter.blocks(placed.tree), unresolved: converter.unresolved };
+  const { blocks, firsts } = yield* converter.blocks(placed);
+  return { blocks, firsts, unresolved: converter.unresolved };
 }
 
 const HOSTS: Readonly<Record<string, Tag>> = {
@@ -47,38 +56,48 @@ const BLANK_LINE = /\n[ \t>]*\n/;
 
 class Converter {
   readonly #source: string;
+  /** Nodes that end before this one are left out. */
+  readonly #begin: number;
   readonly #into: Builder;
   readonly #inline: Inline;
 
-  constructor({ source, shift, least }: Placed, definitions: Definitions) {
+  constructor(placed: Placed, definitions: Definitions) {
+    const { source, texts, shift, least, longest } = placed;
     this.#source = source;
-    this.#into = new Builder(source, shift, least);
-    this.#inline = new Inline(source, definitions, this.#into);
+    this.#begin = least - shift;
+    this.#into = new Builder(source, shift, least, longest);
+    this.#inline = new Inline(source, texts, definitions, this.#into);
   }
 
   get unresolved(): ReadonlySet<string> {
     return this.#inline.unresolved;
   }
 
-  blocks(tree: Tree): Branch[] {
-    for (const child of childrenOf(tree.topNode)) this.#block(child);
-    return this.#into.finish(this.#source.length);
+  *blocks({ nodes, until }: Placed): Generator<void, Pick<Structure, "blocks" | "firsts">> {
+    const firsts: number[] = [];
+    for (const child of nodes) {
+      firsts.push(this.#into.roots.length);
+      yield* this.#block(child);
+    }
+    return { blocks: this.#into.finish(until), firsts };
   }
 
-  #block(node: SyntaxNode) {
+  *#block(node: SyntaxNode): Generator<void> {
+    if (node.to <= this.#begin) return;
     const host = HOSTS[node.name];
     const marks = MARKS_ONLY[node.name];
     if (MARKS.has(node.name)) this.#into.mark(node.from, node.to);
-    else if (host) this.#host(node, host);
+    else if (host) yield* this.#host(node, host);
     else if (marks) this.#whole(node, marks, "syntax");
     else if (this.#into.isFull) this.#whole(node, "p", "text");
-    else this.#other(node);
+    else yield* this.#other(node);
   }
 
-  #host(node: SyntaxNode, tag: Tag) {
+  *#host(node: SyntaxNode, tag: Tag): Generator<void> {
     this.#into.openHost(tag, node.from, node.name === "Task" ? { task: true } : {});
-    this.#inline.inside(node);
+    yield* this.#inline.inside(node);
     this.#into.close();
+    yield;
   }
 
   #whole(node: SyntaxNode, tag: Tag, kind: "text" | "syntax") {
@@ -87,39 +106,43 @@ class Converter {
     this.#into.close();
   }
 
-  #other(node: SyntaxNode) {
+  *#other(node: SyntaxNode): Generator<void> {
     switch (node.name) {
       case "Blockquote":
-        this.#container(node, { tag: "blockquote" });
+        yield* this.#container(node, { tag: "blockquote" });
         break;
       case "BulletList":
-        this.#container(node, { tag: "ul", loose: this.#isLoose(node) });
+        yield* this.#container(node, { tag: "ul", loose: yield* this.#isLoose(node) });
         break;
       case "OrderedList": {
         const start = Number.parseInt(this.#source.slice(node.from, node.from + 10), 10);
-        this.#container(node, { tag: "ol", loose: this.#isLoose(node), start });
+        yield* this.#container(node, { tag: "ol", loose: yield* this.#isLoose(node), start });
         break;
       }
       case "ListItem":
-        this.#container(node, { tag: "li" });
+        yield* this.#container(node, { tag: "li" });
         break;
       case "FencedCode":
       case "CodeBlock":
-        this.#code(node);
+        yield* this.#code(node);
         break;
       case "Table":
-        this.#table(node);
+        yield* this.#table(node);
         break;
       default:
         this.#whole(node, "p", "text");
     }
   }
 
-  #container(node: SyntaxNode, { tag, ...more }: Omit<Branch, "children">) {
+  *#container(node: SyntaxNode, { tag, ...more }: Omit<Branch, "children">): Generator<void> {
     this.#into.between(node.from);
-    this.#into.open(tag, more);
+    const goesOn = node.from < this.#begin && (tag === "li" || this.#into.isOutermost);
+    this.#into.open(tag, goesOn ? { ...more, continued: true } : more);
     const before = this.#into.hosts;
-    for (const child of childrenOf(node)) this.#block(child);
+    for (const child of childrenOf(node)) {
+      this.#into.cut();
+      yield* this.#block(child);
+    }
     if (this.#into.hosts === before) this.#empty("p", node.to);
     this.#into.close();
   }
@@ -130,18 +153,26 @@ class Converter {
     this.#into.close();
   }
 
-  /** Blank lines stand between its items, or between the blocks of one. */
-  #isLoose(list: SyntaxNode): boolean {
+  /** Whether blank lines stand between a list's items, or between the blocks of one. */
+  *#isLoose(list: SyntaxNode): Generator<void, boolean> {
     const items = childrenOf(list);
-    return [items, ...items.map(childrenOf)].some((blocks) =>
-      blocks.some(({ to }, at) => {
-        const next = blocks[at + 1];
-        return next !== undefined && BLANK_LINE.test(this.#source.slice(to, next.from));
-      }),
-    );
+    if (this.#isApart(items)) return true;
+    for (const item of items) {
+      if (this.#isApart(childrenOf(item))) return true;
+      yield;
+    }
+    return false;
   }
 
-  #code(node: SyntaxNode) {
+  /** Whether blank lines stand between some of these. */
+  #isApart(nodes: readonly SyntaxNode[]): boolean {
+    return nodes.some(({ to }, at) => {
+      const next = nodes[at + 1];
+      return next !== undefined && BLANK_LINE.test(this.#source.slice(to, next.from));
+    });
+  }
+
+  *#code(node: SyntaxNode): Generator<void> {
     const info = node.getChild("CodeInfo");
     const written = info ? this.#source.slice(info.from, info.to) : "";
     const language = /^[^\s{},]*/.exec(written)?.[0] ?? "";
@@ -149,12 +180,13 @@ class Converter {
     for (const child of childrenOf(node)) {
       this.#into.leaf("syntax", child.from);
       this.#into.leaf(child.name === "CodeText" ? "text" : "syntax", child.to);
+      yield;
     }
     this.#into.leaf("syntax", node.to);
     this.#into.close();
   }
 
-  #table(node: SyntaxNode) {
+  *#table(node: SyntaxNode): Generator<void> {
     const rule = node.getChild("TableDelimiter");
     const aligns = rule ? alignsOf(this.#source.slice(rule.from, rule.to)) : [];
     let cell: "th" | "td" = "th";
@@ -162,6 +194,7 @@ class Converter {
     this.#into.open("table");
     this.#into.open("thead");
     for (const child of childrenOf(node)) {
+      if (child.to <= this.#begin) continue;
       if (child.name === "QuoteMark") {
         this.#into.mark(child.from, child.to);
       } else if (child.name === "TableDelimiter") {
@@ -172,14 +205,19 @@ class Converter {
           this.#into.close();
           this.#into.open("tbody");
         }
-        this.#row(child, aligns, cell);
+        this.#into.cut();
+        yield* this.#row(child, aligns, cell);
       }
     }
     this.#into.close();
     this.#into.close();
   }
 
-  #row(row: SyntaxNode, aligns: readonly (Align | undefined)[], tag: "td" | "th") {
+  *#row(
+    row: SyntaxNode,
+    aligns: readonly (Align | undefined)[],
+    tag: "td" | "th",
+  ): Generator<void> {
     this.#into.open("tr");
     let column = 0;
     let isFilled = true;
@@ -188,7 +226,7 @@ class Converter {
       const more = align ? { align } : {};
       if (child.name === "TableCell") {
         this.#into.openHost(tag, child.from, more);
-        this.#inline.insideCell(child);
+        yield* this.#inline.insideCell(child);
         this.#into.close();
         column += 1;
         isFilled = true;
@@ -203,6 +241,7 @@ class Converter {
     }
     if (column === 0) this.#empty(tag, row.to);
     this.#into.close();
+    yield;
   }
 }
 

@@ -10,7 +10,7 @@ function draw(text: string, whenHere = () => {}): HTMLElement {
   const parsed = new ReplyDocument();
   parsed.update(text, true);
   const shapes = new TextShapes(text, whenHere);
-  new ReplyPage(root, false).show(parsed, ({ branch }) => shapes.of(branch), false);
+  new ReplyPage(root, false).show(parsed, text, ({ branch }) => shapes.of(branch), false);
   return root;
 }
 
@@ -65,7 +65,7 @@ test("a line of code that is too long scrolls, and by the keyboard too, or is wr
   const parsed = new ReplyDocument();
   parsed.update(code, true);
   const root = document.createElement("div");
-  new ReplyPage(root, false).show(parsed, ({ branch }) => shapes.of(branch), false);
+  new ReplyPage(root, false).show(parsed, code, ({ branch }) => shapes.of(branch), false);
   expect(root.querySelector("pre")?.hasAttribute("tabindex")).toBe(false);
   expect(root.querySelector("[data-wrap]")?.getAttribute("aria-pressed")).toBe("true");
 });

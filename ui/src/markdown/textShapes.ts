@@ -4,6 +4,7 @@ import { frame, joined } from "./frame";
 import { formula } from "./formula";
 import { highlighted } from "./highlight";
 import { isLeaf, leavesOf, type Branch, type Node } from "./nodes";
+import { plainBlocks } from "./section";
 import { element, type ElementShape, type Shape } from "./shapes";
 import { t } from "../messages/say";
 
@@ -58,7 +59,7 @@ export class TextShapes {
 
   #code(branch: Branch): ElementShape {
     const code = highlighted(readIn(branch, this.#text), branch.language ?? "", this.#whenHere);
-    const text = element("code", undefined, joined(code));
+    const text = element("code", undefined, joined(code).flatMap(inStretches));
     const scrolling = this.#scrolling(languageOf(branch));
     const block = element("pre", undefined, [text], { dir: "ltr", ...scrolling });
     return element("div", "code", [codeHead(branch, this.#wraps), block]);
@@ -75,8 +76,21 @@ export class TextShapes {
     const leaves = [...leavesOf([branch])].filter(({ kind }) => kind !== "gap");
     const [first, last] = [leaves[0], leaves.at(-1)];
     const source = first && last ? this.#text.slice(first.from, last.to) : "";
+    if (source.length > LONGEST_STRETCH) {
+      return element("div", "formula display source", inStretches(source), { dir: "ltr" });
+    }
     const fill = formula(source, readIn(branch, this.#text), displayed, this.#whenHere);
     const name = displayed ? "formula display" : "formula";
     return { tag, class: name, attributes: { dir: "ltr" }, children: [], fill };
   }
+}
+
+const LONGEST_STRETCH = 16_384;
+
+/** Long text in stretches of lines, of which only those in view are laid out (reply.css). */
+function inStretches(shape: Shape): Shape[] {
+  if (typeof shape !== "string" || shape.length <= LONGEST_STRETCH) return [shape];
+  return plainBlocks(shape, 0, shape.length).map(({ from, to }) =>
+    element("span", "stretch", [shape.slice(from, to)]),
+  );
 }

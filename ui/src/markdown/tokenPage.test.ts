@@ -278,7 +278,7 @@ describe.each(Object.entries(RECORDINGS))("the recorded reply %s", (_, lines) =>
     const element = document.createElement("div");
     const page = new ReplyPage(element, false);
     const shapes = new TextShapes(text, () => undefined);
-    page.show(written, (block) => shapes.of(block.branch), false);
+    page.show(written, text, (block) => shapes.of(block.branch), false);
     for (const head of element.querySelectorAll(".code-head, summary")) head.remove();
     expect(all).toBe(wordsOf(element.textContent));
     const wrong = rounds.filter(({ drafted }) => drafted.some((one) => one.outcome === "rejected"));
@@ -340,7 +340,7 @@ test("blocks of both views say where their source begins", () => {
   const document = new ReplyDocument();
   document.update(text, true);
   const shapes = new TextShapes(text, () => undefined);
-  new ReplyPage(root, false).show(document, ({ branch }) => shapes.of(branch), false);
+  new ReplyPage(root, false).show(document, text, ({ branch }) => shapes.of(branch), false);
   expect(asTokens).toHaveLength(3);
   expect(begins()).toEqual(asTokens);
 });

@@ -6,10 +6,10 @@ import type { Round } from "../bindings/Round";
 import { chipCount, chipsOf, type Chip } from "../trace/chips";
 import type { Offsets, Rounds } from "../trace/offsets";
 import { codeAt, readIn } from "./codeHead";
-import { ReplyDocument } from "./document";
 import { ReplyPage } from "./page";
+import { ReplyReader } from "./reader";
 import type { Block } from "./section";
-import type { ElementShape } from "./shapes";
+import type { ElementShape, Shape } from "./shapes";
 import { firstIn, tailShapes, tokenShape } from "./tokenShapes";
 
 /** More chips than anyone reads at once are drawn only when asked for. */
@@ -64,7 +64,8 @@ export function windowAfter(
 
 export class TokenPage {
   readonly #page: ReplyPage;
-  #document = new ReplyDocument();
+  readonly #whenDrawn: () => void;
+  readonly #reader = new ReplyReader();
   /** Of the trace that was shown last. */
   #offsets: Offsets | null = null;
   #chips: Chip[] = [];
@@ -78,7 +79,9 @@ export class TokenPage {
   #shapes = new WeakMap<Block, ElementShape | null>();
   #wraps = false;
 
-  constructor(root: HTMLElement) {
+  /** `whenDrawn` is called when a long text was drawn after {@link show}, once it was parsed. */
+  constructor(root: HTMLElement, whenDrawn: () => void = () => undefined) {
+    this.#whenDrawn = whenDrawn;
     this.#page = new ReplyPage(root, true);
   }
 
@@ -90,7 +93,7 @@ export class TokenPage {
 
   /** The code of the block that begins at an offset of the shown text; "" where there is none. */
   codeAt(from: number): string {
-    const { thought, answer } = this.#document;
+    const { thought, answer } = this.#reader.document;
     const branch = codeAt(
       [...thought, ...answer].map((block) => block.branch),
       from,
@@ -111,14 +114,31 @@ export class TokenPage {
     if (!growing && this.#shown.first > shown.first) this.#asked = -1;
     this.#take(trace, shown, until);
     const asked = most - MAX_CHIPS;
-    if (growing && shown.end === null && this.#isTooLong(asked)) {
+    const isRead = !this.#reader.isBusy;
+    if (growing && shown.end === null && isRead && this.#isTooLong(asked)) {
       this.#drop(trace, asked + CHIPS_KEPT);
     }
-    this.#document.update(text, !growing);
-    const begin = trace.offsets.before(this.#shown.first);
-    const end = shown.end === null ? Infinity : trace.offsets.before(shown.end);
+    let isLate = false;
+    this.#reader.read(text, !growing, () => {
+      this.#draw(trace, text, growing, tail);
+      if (isLate) this.#whenDrawn();
+    });
+    isLate = true;
+    return this.#shown.first;
+  }
+
+  /** Draws no more. */
+  leave() {
+    this.#reader.stop();
+  }
+
+  #draw(trace: Rounds, text: string, growing: boolean, tail: readonly Shape[]) {
+    const { first, end: last } = this.#shown;
+    const begin = trace.offsets.before(first);
+    const end = last === null ? Infinity : trace.offsets.before(last);
     this.#page.show(
-      this.#document,
+      this.#reader.document,
+      text,
       (block, last) => {
         const isWhole = block.from > begin && block.to < end && !last;
         if (block.to < begin || block.from > end) return null;
@@ -128,11 +148,10 @@ export class TokenPage {
       growing,
       trace,
     );
-    return this.#shown.first;
   }
 
   #isTooLong(asked: number): boolean {
-    const { answer, thought } = this.#document;
+    const { answer, thought } = this.#reader.document;
     const from = (answer.at(-1) ?? thought.at(-1))?.from ?? 0;
     const inLast = this.#chips.length - firstIn(this.#chips, from);
     return inLast > asked + MAX_GROWING || this.#chips.length > asked + MAX_GROWING_IN_ALL;
@@ -151,7 +170,7 @@ export class TokenPage {
     if (offsets !== this.#offsets) {
       // Another trace need not begin as the one before did.
       this.#offsets = offsets;
-      this.#document = new ReplyDocument();
+      this.#reader.reset();
       this.#known = 0;
       this.#asked = -1;
     }
@@ -162,7 +181,7 @@ export class TokenPage {
       this.#until = shown.first;
       this.#shapes = new WeakMap();
       if (offsets.before(shown.first) < this.#known) {
-        this.#document = new ReplyDocument();
+        this.#reader.reset();
         this.#known = 0;
       }
     }
@@ -181,6 +200,6 @@ export class TokenPage {
     this.#chips = this.#chips.slice(at);
     this.#shown = { first, end: null };
     this.#known = offsets.before(first);
-    this.#document.forget(offsets.text, this.#known);
+    this.#reader.document.forget(offsets.text, this.#known);
   }
 }

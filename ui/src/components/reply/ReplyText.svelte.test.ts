@@ -56,22 +56,22 @@ test("a reply that ends just before its text is drawn disturbs nothing", async (
 });
 
 test("a text that grows without rounds is followed by one document, until it is another text", async () => {
-  const update = vi.spyOn(ReplyDocument.prototype, "update");
+  const steps = vi.spyOn(ReplyDocument.prototype, "steps");
   const { props, leave } = show(null, "one", true);
   for (const text of ["one two", "one two three"]) {
     props.text = text;
     flushSync();
     expect(read()).toBe(text);
   }
-  expect(update).toHaveBeenCalledTimes(3);
-  expect(new Set(update.mock.contexts).size).toBe(1);
+  expect(steps).toHaveBeenCalledTimes(3);
+  expect(new Set(steps.mock.contexts).size).toBe(1);
   props.text = "other";
   flushSync();
   props.growing = false;
   flushSync();
   expect(read()).toBe("other");
-  expect(new Set(update.mock.contexts).size).toBe(3);
-  update.mockRestore();
+  expect(new Set(steps.mock.contexts).size).toBe(3);
+  steps.mockRestore();
   await leave();
 });
 
