@@ -160,7 +160,8 @@ test("why a question was refused is said in its conversation alone", async () =>
 });
 
 test("two files that are refused with the same words are both said", async () => {
-  window.app.attachments.problems = ["a.bin is not text.", "a.bin is not text."];
+  const binary = () => new File(["\0"], "a.bin");
+  await window.app.attachments.add([binary(), binary()]);
   await window.pass();
   expect(window.all("attachment-problem")).toHaveLength(2);
 });

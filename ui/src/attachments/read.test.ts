@@ -27,13 +27,15 @@ async function refusal(source: Source): Promise<string> {
 }
 
 test("a text is read with its lines ended as in a prompt", async () => {
-  const read = await readFile(file("a.csv", "fox,3\r\nhen,2\r\n"));
+  const { file: read } = await readFile(file("a.csv", "fox,3\r\nhen,2\r\n"));
   expect(read).toEqual({ name: "a.csv", kind: "text", text: "fox,3\nhen,2\n" });
 });
 
 test("a PDF is read page by page, whatever it is called", async () => {
   for (const name of ["a.PDF", "scan", "a.txt"]) {
-    const read = await readFile(file(name, pdfOf(["A fox found a lantern.", "It was lit."])));
+    const { file: read } = await readFile(
+      file(name, pdfOf(["A fox found a lantern.", "It was lit."])),
+    );
     const text = "A fox found a lantern.\n\nIt was lit.";
     expect(read).toEqual({ name, kind: "pdf", text });
   }
@@ -89,7 +91,7 @@ test.each([1, 3])(
 
 test("a PDF with packed streams is read", async () => {
   const text = Buffer.from("BT /F1 12 Tf 20 700 Td (A fox) Tj ET");
-  const read = await readFile(file("a.pdf", packedPdf([deflateSync(text)])));
+  const { file: read } = await readFile(file("a.pdf", packedPdf([deflateSync(text)])));
   expect(read.text).toBe("A fox");
 });
 

@@ -3,7 +3,7 @@ import type { Attached } from "../bindings/Attached";
 import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
-import { decoded } from "./decode";
+import { decoded, decodedAs } from "./decode";
 import { textOfPdf } from "./pdf";
 import { Refusal } from "./refusal";
 
@@ -21,8 +21,21 @@ export interface Source {
   slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> };
 }
 
-/** @throws Refusal, and what the browser says of a file that cannot be read. */
-export async function readFile(file: Source): Promise<Attached> {
+/** A file of text in an old encoding, which a person may correct. */
+export interface Encoded {
+  bytes: Uint8Array;
+  /** The encoding that was assumed, as `TextDecoder` names it. */
+  encoding: string;
+}
+
+export interface ReadFile {
+  file: Attached;
+  /** Null where the encoding is certain. */
+  encoded: Encoded | null;
+}
+
+/** @throws Refusal, and the browser's error where a file cannot be read. */
+export async function readFile(file: Source): Promise<ReadFile> {
   const { name, size } = file;
   if (IMAGE.test(name)) throw new Refusal(t("attach.image", { name }));
   if (size === 0) throw new Refusal(t("attach.empty", { name }));
@@ -31,8 +44,31 @@ export async function readFile(file: Source): Promise<Attached> {
   const pdf = name.toLowerCase().endsWith(".pdf") || isPdf(head);
   if (!pdf && size > facts.attachmentBytes) throw tooLarge(name, size, facts.attachmentBytes);
   const bytes = new Uint8Array(await file.arrayBuffer());
-  const text = pdf ? await pdfText(name, bytes) : await plainText(name, bytes);
-  return within({ name, kind: pdf ? "pdf" : "text", text });
+  if (pdf) {
+    const text = await pdfText(name, bytes);
+    return { file: within({ name, kind: "pdf", text }), encoded: null };
+  }
+  const found = await decoded(bytes);
+  if (found === null) throw new Refusal(t("attach.binary", { name }));
+  const { encoding } = found;
+  return {
+    file: textFile(name, found.text),
+    encoded: encoding === null ? null : { bytes, encoding },
+  };
+}
+
+/**
+ * A file of text read in another encoding.
+ *
+ * @throws Refusal
+ */
+export function readAs(name: string, { bytes, encoding }: Encoded): Attached {
+  return textFile(name, decodedAs(bytes, encoding));
+}
+
+function textFile(name: string, text: string): Attached {
+  if (text.trim() === "") throw new Refusal(t("attach.empty", { name }));
+  return within({ name, kind: "text", text: text.replaceAll("\r\n", "\n") });
 }
 
 /**
@@ -48,13 +84,6 @@ export function within(file: Attached): Attached {
 
 function isPdf(head: Uint8Array): boolean {
   return new TextDecoder("windows-1252").decode(head).includes("%PDF-");
-}
-
-async function plainText(name: string, bytes: Uint8Array): Promise<string> {
-  const text = await decoded(bytes);
-  if (text === null) throw new Refusal(t("attach.binary", { name }));
-  if (text.trim() === "") throw new Refusal(t("attach.empty", { name }));
-  return text.replaceAll("\r\n", "\n");
 }
 
 async function pdfText(name: string, bytes: Uint8Array): Promise<string> {

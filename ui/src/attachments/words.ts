@@ -3,6 +3,32 @@ import type { TokenCount } from "../bindings/TokenCount";
 import { count, decimal, percent } from "../messages/numbers";
 import { t } from "../messages/say";
 
+/** Encodings that a person can choose, by what is written in them. */
+const ENCODINGS = {
+  western: ["windows-1252"],
+  central: ["windows-1250", "iso-8859-2"],
+  cyrillic: ["windows-1251", "koi8-r", "iso-8859-5"],
+  greek: ["windows-1253"],
+  turkish: ["windows-1254"],
+  hebrew: ["windows-1255"],
+  arabic: ["windows-1256", "iso-8859-6"],
+  baltic: ["windows-1257"],
+  chinese: ["gb18030", "big5"],
+  japanese: ["shift_jis", "euc-jp"],
+  korean: ["euc-kr"],
+} as const;
+
+/** Encodings as `TextDecoder` names them, with their words: "Central European (windows-1250)". */
+export function encodingWords(): { encoding: string; words: string }[] {
+  const scripts = Object.keys(ENCODINGS) as (keyof typeof ENCODINGS)[];
+  return scripts.flatMap((script) =>
+    ENCODINGS[script].map((encoding) => ({
+      encoding,
+      words: `${t(`attach.script.${script}`)} (${encoding})`,
+    })),
+  );
+}
+
 /** What takes less of the context, and less time, is not worth a word. */
 const SHARE = 0.1;
 const SECONDS = 3;

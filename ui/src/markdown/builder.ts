@@ -64,9 +64,14 @@ export class Builder {
     this.#open.pop();
   }
 
-  /** Cuts what is open here if it is long: all that follows is in branches that continue it. */
-  cut() {
-    if (this.#at - this.#begin < this.#longest || !this.#open.at(-1)?.children.length) return;
+  /** Cuts what is open here if it is longer: all that follows is in branches that continue it. */
+  cut(longest = this.#longest) {
+    if (
+      this.#longest === Infinity ||
+      this.#at - this.#begin < longest ||
+      !this.#open.at(-1)?.children.length
+    )
+      return;
     const open = this.#open;
     this.#open = [];
     for (const [depth, branch] of open.entries()) {

@@ -64,7 +64,7 @@ export class Inline {
       const isPiece = child.name === INLINE;
       if (isPiece && isLater) {
         this.#stretch(child.from, beside);
-        this.#into.cut();
+        this.#into.cut(0);
         yield;
       }
       isLater = isPiece;

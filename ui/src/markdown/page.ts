@@ -89,7 +89,7 @@ class Column {
     this.#head = new Stack(root);
   }
 
-  /** What is added while the text is `growing` is in view. */
+  /** The end of a text that is `growing` is in view. */
   show(blocks: readonly Block[], draw: Draw, text: string, growing: boolean) {
     const end = this.#watch ? chunkEnd(blocks, 0) : blocks.length;
     const drawBlock = (block: Block) => draw(block, block === blocks.at(-1));
@@ -99,7 +99,7 @@ class Column {
     for (let at = end; at < blocks.length;) {
       const to = chunkEnd(blocks, at);
       const count = this.#chunks.length;
-      const chunk = before[count] ?? this.#append(growing);
+      const chunk = before[count] ?? this.#append(growing && to === blocks.length);
       chunk.show(blocks.slice(at, to), drawBlock, text);
       this.#chunks.push(chunk);
       at = to;
@@ -121,8 +121,8 @@ class Column {
 }
 
 /** Most characters and blocks that are drawn at once. */
-const CHUNK_LETTERS = 16_384;
-const CHUNK_BLOCKS = 200;
+const CHUNK_LETTERS = 8192;
+const CHUNK_BLOCKS = 50;
 
 /** The end of the chunk that begins with a block. */
 function chunkEnd(blocks: readonly Block[], first: number): number {

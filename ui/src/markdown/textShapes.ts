@@ -76,11 +76,11 @@ export class TextShapes {
     const leaves = [...leavesOf([branch])].filter(({ kind }) => kind !== "gap");
     const [first, last] = [leaves[0], leaves.at(-1)];
     const source = first && last ? this.#text.slice(first.from, last.to) : "";
+    const name = displayed ? "formula display" : "formula";
     if (source.length > LONGEST_STRETCH) {
-      return element("div", "formula display source", inStretches(source), { dir: "ltr" });
+      return element(tag, `${name} source`, inStretches(source), { dir: "ltr" });
     }
     const fill = formula(source, readIn(branch, this.#text), displayed, this.#whenHere);
-    const name = displayed ? "formula display" : "formula";
     return { tag, class: name, attributes: { dir: "ltr" }, children: [], fill };
   }
 }

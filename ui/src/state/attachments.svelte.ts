@@ -3,7 +3,7 @@
  * they survive a restart.
  */
 import { SvelteMap } from "svelte/reactivity";
-import { readFile, within, type Source } from "../attachments/read";
+import { readAs, readFile, within, type Encoded, type Source } from "../attachments/read";
 import { Refusal } from "../attachments/refusal";
 import type { Attached } from "../bindings/Attached";
 import type { TokenCount } from "../bindings/TokenCount";
@@ -19,6 +19,8 @@ export interface Waiting {
   file: Attached | null;
   /** Null while it is counted. */
   count: TokenCount | null;
+  /** The bytes of a file whose encoding was assumed, until the page is left. */
+  encoded: Encoded | null;
 }
 
 type Conversation = number | null;
@@ -28,8 +30,10 @@ export class Attachments {
   readonly #lists = new SvelteMap<Conversation, readonly Waiting[]>();
   /** Files of the open conversation. */
   readonly waiting = $derived.by(() => this.#lists.get(this.#current()) ?? []);
-  /** Why files were not attached, a sentence each. */
-  problems = $state.raw<readonly string[]>([]);
+  /** Why files were not attached, by conversation. */
+  readonly #problems = new SvelteMap<Conversation, readonly string[]>();
+  /** Why files were not attached in the open conversation, a sentence each. */
+  readonly problems = $derived.by(() => this.#problems.get(this.#current()) ?? []);
 
   readonly reading = $derived(this.waiting.some(({ file }) => file === null));
   /** Tokens of all that was counted. */
@@ -57,20 +61,20 @@ export class Attachments {
     const files = kept.map(({ id: stored, file }) => {
       const id = (this.#lastId += 1);
       this.#stored.set(id, Promise.resolve(stored));
-      return { id, name: file.name, file, count: null };
+      return { id, name: file.name, file, count: null, encoded: null };
     });
     if (files.length === 0) return;
     this.#lists.set(conversation, [...files, ...(this.#lists.get(conversation) ?? [])]);
-    for (const { id, file } of files) void this.#count(id, file);
+    for (const { id, file } of files) void this.#count(conversation, id, file);
   }
 
   /** Reads files one after the other; says of each that cannot be attached why not. */
   async add(files: Iterable<Source>) {
-    this.problems = [];
     const home = this.#current();
+    this.#problems.delete(home);
     const taken = [...files];
     const room = facts.attachments - this.waiting.length;
-    if (taken.length > room) this.#refuse(tooMany().message);
+    if (taken.length > room) this.#refuse(home, tooMany().message);
     const begun = taken
       .slice(0, Math.max(0, room))
       .map((file) => ({ file, id: this.#list(home, file) }));
@@ -79,9 +83,9 @@ export class Attachments {
 
   /** Attaches a text that was pasted; returns its number, or null where it is said why not. */
   addText(text: string): number | null {
-    this.problems = [];
     const name = t("attach.pasted");
     const home = this.#current();
+    this.#problems.delete(home);
     try {
       if (this.waiting.length >= facts.attachments) throw tooMany();
       const file = this.#unlike(home, within({ name, kind: "text", text }));
@@ -89,14 +93,14 @@ export class Attachments {
       void this.#keep(home, id, file);
       return id;
     } catch (thrown) {
-      this.#refuse(BackendError.from(thrown).message);
+      this.#refuse(home, BackendError.from(thrown).message);
       return null;
     }
   }
 
   /** Says that a pasted image was not attached. */
   refuseImage() {
-    this.problems = [t("attach.pastedImage")];
+    this.#problems.set(this.#current(), [t("attach.pastedImage")]);
   }
 
   remove(id: number) {
@@ -111,23 +115,47 @@ export class Attachments {
   /** Takes off the list what was sent. */
   sent(files: readonly Attached[]) {
     this.#filter(({ file }) => file === null || !files.includes(file));
-    this.problems = [];
+    this.dismiss();
+    // A new conversation has its own number by now.
+    this.#problems.delete(null);
   }
 
   /** Counts again, for another model. */
   recount() {
-    const all = [...this.#lists.values()].flat();
-    for (const { id, file } of all) if (file) void this.#count(id, file);
+    for (const [home, list] of this.#lists) {
+      for (const { id, file } of list) if (file) void this.#count(home, id, file);
+    }
   }
 
+  /** Removes the problems of the open conversation. */
   dismiss() {
-    this.problems = [];
+    this.#problems.delete(this.#current());
+  }
+
+  /** Reads a file again in the encoding that a person chose. */
+  async decodeAs(id: number, encoding: string) {
+    const home = this.#current();
+    const one = this.#lists.get(home)?.find((other) => other.id === id);
+    if (!one?.encoded) return;
+    try {
+      const encoded = { ...one.encoded, encoding };
+      const file = readAs(one.name, encoded);
+      this.#change(id, { encoded, count: null });
+      const before = this.#stored.get(id);
+      await this.#keep(home, id, file);
+      const stored = await before;
+      if (typeof stored === "number") {
+        await this.#backend.removeUnsentFiles([stored]).catch(() => undefined);
+      }
+    } catch (thrown) {
+      this.#refuse(home, BackendError.from(thrown).message);
+    }
   }
 
   #list(home: Conversation, { name }: { name: string }): number {
     const id = (this.#lastId += 1);
     const others = this.#lists.get(home) ?? [];
-    this.#lists.set(home, [...others, { id, name, file: null, count: null }]);
+    this.#lists.set(home, [...others, { id, name, file: null, count: null, encoded: null }]);
     return id;
   }
 
@@ -161,12 +189,14 @@ export class Attachments {
 
   async #read(home: Conversation, id: number, source: Source) {
     try {
-      await this.#keep(home, id, this.#unlike(home, await readFile(source)));
+      const { file, encoded } = await readFile(source);
+      this.#change(id, { encoded });
+      await this.#keep(home, id, this.#unlike(home, file));
     } catch (thrown) {
       this.remove(id);
       const detail = BackendError.from(thrown).message;
       const unread = t("attach.unread", { name: source.name, detail });
-      this.#refuse(thrown instanceof Refusal ? thrown.message : unread);
+      this.#refuse(home, thrown instanceof Refusal ? thrown.message : unread);
     }
   }
 
@@ -180,15 +210,15 @@ export class Attachments {
         this.#backend.addUnsentFile(home, file).catch(() => null),
       );
     }
-    await this.#count(id, file);
+    await this.#count(home, id, file);
   }
 
-  async #count(id: number, file: Attached) {
+  async #count(home: Conversation, id: number, file: Attached) {
     this.#change(id, { file });
     try {
       this.#change(id, { count: await this.#backend.countAttachment(file) });
     } catch (thrown) {
-      this.#refuse(errorWords(BackendError.from(thrown)));
+      this.#refuse(home, errorWords(BackendError.from(thrown)));
     }
   }
 
@@ -200,8 +230,8 @@ export class Attachments {
     }
   }
 
-  #refuse(sentence: string) {
-    this.problems = [...this.problems, sentence];
+  #refuse(home: Conversation, sentence: string) {
+    this.#problems.set(home, [...(this.#problems.get(home) ?? []), sentence]);
   }
 }
 

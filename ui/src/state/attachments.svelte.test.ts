@@ -128,3 +128,32 @@ test("files of a conversation that was opened from a file stay on the page alone
   await expect.poll(() => attachments.tokens).toBe(3);
   expect(stored).toEqual([]);
 });
+
+test("why a file was not attached is said in the conversation that it was for", async () => {
+  let open = $state<number | null>(1);
+  const all = new Attachments(backend, () => open);
+  const adding = all.add([new File(["\0"], "a.bin")]);
+  open = 2;
+  await adding;
+  expect(all.problems).toEqual([]);
+  all.refuseImage();
+  open = 1;
+  expect(all.problems[0]).toContain("a.bin");
+  all.dismiss();
+  open = 2;
+  expect(all.problems).toHaveLength(1);
+});
+
+test("a file is read, counted and stored again in the encoding that a person chose", async () => {
+  current = 7;
+  const bytes = Uint8Array.from("Erd\u00f5s Gy\u00f5z\u00f5", (letter) => letter.charCodeAt(0));
+  await attachments.add([new File([bytes], "names.txt"), file("utf8.txt", "ő")]);
+  const [names, other] = attachments.waiting;
+  expect(names?.encoded?.encoding).toBe("windows-1252");
+  expect(other?.encoded).toBeNull();
+  await attachments.decodeAs(names?.id ?? 0, "windows-1250");
+  expect(attachments.files[0]?.text).toBe("Erdős Győző");
+  expect(attachments.waiting[0]?.encoded?.encoding).toBe("windows-1250");
+  expect(attachments.waiting[0]?.count).not.toBeNull();
+  expect(stored.map((one) => one.file.text).sort()).toEqual(["Erdős Győző", "ő"]);
+});
