@@ -8,6 +8,7 @@ mod connections;
 mod devices;
 mod e2e;
 mod finding;
+mod hostile_models;
 mod reload;
 mod remote;
 mod right_to_left;

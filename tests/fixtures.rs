@@ -52,7 +52,7 @@ pub use random_head::{Flags, RandomHead};
 pub use real_shape::qwen35_9b;
 #[cfg(unix)]
 pub use slow_child::SlowChild;
-pub use starter_folder::write_starter_folder;
+pub use starter_folder::{write_greedy_folder, write_starter_folder};
 
 /// Root of the repository.
 pub fn repository() -> PathBuf {

@@ -6,6 +6,7 @@ use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{LineWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use foretoken_engine::context::{After, Context};
@@ -33,8 +34,9 @@ struct Turn {
 
 impl Turn {
     /// Finds them by comparing two one-message conversations that differ only in the message.
-    fn of(form: &Form, tokenizer: &Tokenizer) -> Result<Self, Box<dyn Error>> {
-        let tokens = |message: &str| form.tokens(tokenizer, &[form.said(message)?], None, usize::MAX);
+    fn of(form: &Form, tokenizer: &Arc<Tokenizer>) -> Result<Self, Box<dyn Error>> {
+        let tokens =
+            |message: &str| form.tokens(tokenizer, &[form.said(message)?], None, usize::MAX, &|| false);
         let (one, two) = (tokens("1")?, tokens("2")?);
         let at = one.iter().zip(&two).position(|(one, two)| one != two).unwrap_or(one.len() - 1);
         let after = one[at + 1..].to_vec();
@@ -127,10 +129,11 @@ pub fn write(
     at_a_time: usize,
 ) -> Result<(), Box<dyn Error>> {
     let source = ModelSource::open(model)?;
-    let tokenizer = source.tokenizer()?;
+    let tokenizer = Arc::new(source.tokenizer()?);
     let form = Form::chat(&source, &Renderer::in_this_process())?;
     let turn = Turn::of(&form, &tokenizer)?;
-    let prompt_tokens = |prompt: &str| form.tokens(&tokenizer, &[form.said(prompt)?], None, usize::MAX);
+    let prompt_tokens =
+        |prompt: &str| form.tokens(&tokenizer, &[form.said(prompt)?], None, usize::MAX, &|| false);
     let mut target = CpuModel::load(&source)?;
     let prompts: Vec<Prompt> = lines(prompts)?;
     let done: HashSet<usize> = lines::<Text>(texts)?.into_iter().map(|text| text.number).collect();

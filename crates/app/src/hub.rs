@@ -31,7 +31,10 @@ pub(crate) struct FromHub {
 impl FromHub {
     /// Opens the hub; `on_arrival` is called when a download is done.
     pub(crate) fn open(folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
-        let hub = Hub::new(folders)?;
+        Self::of(Hub::new(folders)?, folders, on_arrival)
+    }
+
+    fn of(hub: Hub, folders: &Folders, on_arrival: impl Fn() + Send + Sync + 'static) -> Result<Self> {
         let status = Arc::new(Observable::new(Vec::new()));
         let shown = Arc::clone(&status);
         let arrived = Mutex::new(HashSet::new());
@@ -48,6 +51,22 @@ impl FromHub {
         let downloads = Downloads::open(folders, hub.clone(), on_change)?;
         status.update(|shown| *shown = views(&downloads.list()));
         Ok(Self { hub, downloads, status, asking: Latest::default(), searching: Latest::default() })
+    }
+
+    fn find_repository(&self, name: &str) -> Result<Repository> {
+        let cancel = self.asking.begin();
+        Ok(self.hub.repository_unless(name.trim(), &|| cancel.is_cancelled())?.into())
+    }
+
+    fn search(&self, words: &str) -> Result<Vec<FoundRepository>> {
+        let cancel = self.searching.begin();
+        let found = self.hub.search_unless(words.trim(), &|| cancel.is_cancelled())?.into_iter();
+        Ok(found.map(FoundRepository::from).collect())
+    }
+
+    fn cancel_requests(&self) {
+        self.asking.end();
+        self.searching.end();
     }
 }
 
@@ -72,26 +91,19 @@ impl App {
     /// Returns the contents of the repository `name`. Sends a request to the hub, which ends the
     /// previous one.
     pub fn find_repository(&self, name: &str) -> Result<Repository> {
-        let hub = self.hub()?;
-        let cancel = hub.asking.begin();
-        Ok(hub.hub.repository_unless(name.trim(), &|| cancel.is_cancelled())?.into())
+        self.hub()?.find_repository(name)
     }
 
     /// Returns repositories with GGUF files whose names contain `words`, the most downloaded first.
     /// Sends a request to the hub, which ends the previous search.
     pub fn search_hub(&self, words: &str) -> Result<Vec<FoundRepository>> {
-        let hub = self.hub()?;
-        let cancel = hub.searching.begin();
-        let found = hub.hub.search_unless(words.trim(), &|| cancel.is_cancelled())?.into_iter();
-        Ok(found.map(FoundRepository::from).collect())
+        self.hub()?.search(words)
     }
 
     /// Ends the running requests of [`Self::find_repository`] and [`Self::search_hub`], which then
     /// return `Cancelled`.
     pub fn cancel_hub_requests(&self) -> Result<()> {
-        let hub = self.hub()?;
-        hub.asking.end();
-        hub.searching.end();
+        self.hub()?.cancel_requests();
         Ok(())
     }
 
@@ -221,5 +233,38 @@ impl From<library::TokenSource> for TokenSource {
             library::TokenSource::Keyring => Self::Keyring,
             library::TokenSource::File => Self::File,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::ipc::ErrorCode;
+
+    #[test]
+    fn a_search_and_a_question_for_a_repository_can_be_cancelled() {
+        // A hub that accepts connections and never answers.
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let endpoint = format!("http://{}", silent.local_addr().unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let folders = Folders::at(folder.path());
+        folders.create().unwrap();
+        let hub = Hub::at(&endpoint, folder.path().join("cache"), None);
+        let hub = FromHub::of(hub, &folders, || ()).unwrap();
+        let begun = Instant::now();
+        let (found, searched) = thread::scope(|scope| {
+            let found = scope.spawn(|| hub.find_repository("owner/name").unwrap_err());
+            let searched = scope.spawn(|| hub.search("name").unwrap_err());
+            let _connections = (silent.accept().unwrap(), silent.accept().unwrap());
+            thread::sleep(Duration::from_millis(100));
+            hub.cancel_requests();
+            (found.join().unwrap(), searched.join().unwrap())
+        });
+        assert_eq!((found.code, searched.code), (ErrorCode::Cancelled, ErrorCode::Cancelled));
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     }
 }

@@ -10,6 +10,7 @@ use foretoken_engine::session::{
     Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
 };
 use foretoken_engine::trace::Round;
+use foretoken_forward::device::Opened;
 use foretoken_library::{Folders, Library, SavedStats};
 use foretoken_model::{ModelSource, Renderer};
 
@@ -61,19 +62,49 @@ pub fn choose_draft(
     stage: Option<&str>,
     devices: &PairDeviceArgs,
 ) -> Result<Draft> {
+    let draft = match draft_source(session, choice, stage, devices)? {
+        Some(source) => session.open_draft(&source, devices.draft_device())?,
+        None => Draft::default(),
+    };
+    Ok(std::mem::replace(&mut session.draft, draft))
+}
+
+/// Loads the drafters again with their model on the CPU, because its GPU failed. On an error there
+/// is no draft.
+///
+/// # Errors
+/// As [`choose_draft`].
+pub fn draft_on_cpu(
+    session: &mut Session,
+    choice: &DraftChoice,
+    stage: Option<&str>,
+    devices: &PairDeviceArgs,
+) -> Result<()> {
+    // GPU memory is freed first.
+    session.draft = Draft::default();
+    if let Some(source) = draft_source(session, choice, stage, devices)? {
+        let cpu = Opened::cpu_because("The draft's GPU failed.".to_owned());
+        session.draft = session.open_draft_onto(&source, devices.draft_device(), &cpu)?;
+    }
+    Ok(())
+}
+
+/// Opens what drafts; `None` without drafts.
+fn draft_source(
+    session: &Session,
+    choice: &DraftChoice,
+    stage: Option<&str>,
+    devices: &PairDeviceArgs,
+) -> Result<Option<DraftSource>> {
     let open = |name: &str| devices.target.open(name);
-    let source = match choice {
-        DraftChoice::None => {
-            return Ok(std::mem::take(&mut session.draft));
-        }
+    Ok(Some(match choice {
+        DraftChoice::None => return Ok(None),
         DraftChoice::Ngram => DraftSource::WithoutModel,
         DraftChoice::Mtp => DraftSource::Model { source: session.mtp_head()?, stage: None },
         DraftChoice::Model(name) => {
             DraftSource::Model { source: open(name)?, stage: stage.map(open).transpose()? }
         }
-    };
-    let draft = session.open_draft(&source, devices.draft_device())?;
-    Ok(std::mem::replace(&mut session.draft, draft))
+    }))
 }
 
 /// Writes a reply and passes each round to `on_round`. `interrupt` may stop it. Saves the

@@ -275,11 +275,17 @@ impl ModelSource {
             .sum())
     }
 
-    /// Builds the tokenizer.
+    /// Builds the tokenizer. A watcher can stop that, see [`Self::watched_by`].
     ///
     /// # Errors
-    /// `Error::Tokenizer` when it is missing, damaged or of an unknown kind.
+    /// `Error::Tokenizer` when it is missing, damaged or of an unknown kind; `Error::Cancelled`.
     pub fn tokenizer(&self) -> Result<Tokenizer> {
+        let Some(watcher) = &self.watcher else { return self.build_tokenizer() };
+        let (source, total) = (self.clone(), self.tensors.bytes());
+        tokenizer::unless_stopped(&|| watcher(0, total).is_break(), move || source.build_tokenizer())
+    }
+
+    fn build_tokenizer(&self) -> Result<Tokenizer> {
         match &*self.form {
             Form::Gguf(header) => tokenizer::from_gguf(header),
             Form::Folder(folder) => tokenizer::from_folder(folder),

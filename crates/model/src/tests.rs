@@ -9,6 +9,7 @@ mod recurrent;
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use candle_core::quantized::GgmlDType;
@@ -809,4 +810,17 @@ fn a_folder_recommends_what_its_generation_config_says_within_range() {
     assert_eq!(recommended(json!([1, 2])), None);
     let greedy = Recommended { temperature: Some(0.0), ..Recommended::default() };
     assert_eq!(recommended(json!({"do_sample": false, "temperature": 0.9})), Some(greedy));
+}
+
+#[test]
+fn building_a_tokenizer_stops_when_loading_is_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+    let watched = |go_on: bool| {
+        let flow =
+            move |_: u64, _: u64| if go_on { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        source.clone().watched_by(Arc::new(flow)).tokenizer()
+    };
+    assert!(matches!(watched(false).err(), Some(Error::Cancelled)));
+    assert_eq!(watched(true).unwrap().vocabulary(), source.tokenizer().unwrap().vocabulary());
 }

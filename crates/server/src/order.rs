@@ -89,17 +89,24 @@ impl SamplingChoices {
 }
 
 impl Order {
-    /// Builds the engine's request.
+    /// Builds the engine's request, unless `stop` returns `true` meanwhile.
     ///
     /// # Errors
     /// Returns errors of the template and the tokenizer, and those of [`Request::admit`].
-    pub(crate) fn request(self, session: &Session, defaults: &Defaults) -> Result<Request> {
+    pub(crate) fn request(
+        self,
+        session: &Session,
+        defaults: &Defaults,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Request> {
         let prompt = match &self.prompt {
             Prompt::Conversation(messages) => match session.form() {
                 Form::Raw => return Err(Error::NoTemplate { path: session.path().to_owned() }),
-                Form::Chat(_) => session.conversation(messages, self.thinking.or(defaults.thinking))?,
+                Form::Chat(_) => {
+                    session.conversation_unless(messages, self.thinking.or(defaults.thinking), stop)?
+                }
             },
-            Prompt::Text(text) => whole_text(session.tokenizer(), text, session.context())?,
+            Prompt::Text(text) => whole_text(session.tokenizer(), text, session.context(), stop)?,
         };
         let request = Request {
             sampling: self.sampling.over(&defaults.sampling),

@@ -76,7 +76,10 @@ impl Local {
         let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
         let messages = if text.is_empty() { &sample } else { text };
         let session = &mut self.loaded()?.session;
-        let prompt = request(session, messages, &settings)?.prompt;
+        let prompt = match request(session, messages, &settings, &|| cancel.is_cancelled()) {
+            Err(error) if error.code == ErrorCode::Cancelled => return Ok(None),
+            request => request?.prompt,
+        };
         let sampling = session.decoder.sampling(&settings.sampling);
         let prompt =
             EvaluationText::prepare(session.decoder.target_mut(), &prompt, &sampling, &mut || cancel.flow());

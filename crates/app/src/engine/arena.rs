@@ -88,7 +88,7 @@ impl Local {
             ArenaSetup { draft: drafts[places[which]].label.clone(), setup }
         });
         let sampling = Sampling { mode: Mode::Reproducible, ..self.settings.sampling.clone() }.seeded();
-        let requests = self.requests(asked, &sampling)?;
+        let requests = self.requests(asked, &sampling, cancel)?;
         let [first, second] = requests;
         let contenders = [
             Contender { request: first, drafters: places[0] },
@@ -137,11 +137,16 @@ impl Local {
         })
     }
 
-    fn requests(&mut self, asked: &ArenaRequest, sampling: &Sampling) -> Result<[Request; 2]> {
+    fn requests(
+        &mut self,
+        asked: &ArenaRequest,
+        sampling: &Sampling,
+        cancel: &Cancel,
+    ) -> Result<[Request; 2]> {
         let settings = Settings { max_tokens: asked.max_tokens, ..self.settings.clone() };
         let session = &self.loaded()?.session;
         let question = ChatMessage { role: Role::User, content: asked.prompt.trim().to_owned() };
-        let request = request(session, &[question], &settings)?;
+        let request = request(session, &[question], &settings, &|| cancel.is_cancelled())?;
         request.admit(session.context())?;
         Ok(asked.setups.each_ref().map(|setup| Request {
             sampling: Sampling { mode: setup.mode, ..sampling.clone() },

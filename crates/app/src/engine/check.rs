@@ -26,7 +26,7 @@ impl Local {
         on_progress: &OnCheck,
         cancel: &Cancel,
     ) -> Result<ReplyCheck> {
-        let asked = self.asked(stored)?;
+        let asked = self.asked(stored, cancel)?;
         let progress = |done: usize, total: usize| {
             on_progress(CheckProgress { done: done as u32, total: total as u32 });
             cancel.flow()
@@ -58,7 +58,7 @@ impl Local {
     }
 
     /// Rebuilds the request of the reply, as far as it is known.
-    fn asked(&mut self, stored: &Stored) -> Result<Request> {
+    fn asked(&mut self, stored: &Stored, cancel: &Cancel) -> Result<Request> {
         let gone = |what: &str| {
             let message =
                 format!("{what}, so the reply can't be checked. Regenerate it, then check the new one.");
@@ -86,7 +86,7 @@ impl Local {
             );
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }
-        let asked = request(&target.session, &stored.messages, &settings)?;
+        let asked = request(&target.session, &stored.messages, &settings, &|| cancel.is_cancelled())?;
         if asked.prompt.len() as u32 != stored.summary.prompt_tokens {
             return Err(gone("The messages before this reply have changed"));
         }

@@ -7,6 +7,7 @@ use std::time::Instant;
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::session::{Session, estimated_tokens};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
+use foretoken_engine::trace::Finish;
 use foretoken_model::sampling::Mode;
 use foretoken_model::{ChatMessage, Role};
 
@@ -28,10 +29,18 @@ impl Replier for Local {
     ) -> Result<Ending> {
         let speculation = speculation(self.chosen_draft(), &settings.speculation);
         let Target { entry, session, .. } = self.loaded()?;
-        let request = Request { speculation, ..request(session, conversation, settings)? };
-        request.admit(session.context())?;
         let (target, draft) = (entry.label.clone(), session.draft.drafting().map(str::to_owned));
-        on(Event::Started { target: &target, draft: draft.as_deref() });
+        let started = Event::Started { target: &target, draft: draft.as_deref() };
+        let request = match request(session, conversation, settings, &|| cancel.is_cancelled()) {
+            // The question stays, as after a stop during the reply.
+            Err(error) if error.code == ErrorCode::Cancelled => {
+                on(started);
+                return Ok(Ending { finish: Finish::Cancelled, summary: None });
+            }
+            request => Request { speculation, ..request? },
+        };
+        request.admit(session.context())?;
+        on(started);
 
         let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.status.get().why);
         let status = Arc::clone(&self.status);
@@ -69,7 +78,7 @@ impl Replier for Local {
         if let Some(size) = excess(session, conversation) {
             return Ok(size);
         }
-        let tokens = request(session, conversation, settings)?.prompt.len();
+        let tokens = request(session, conversation, settings, &|| false)?.prompt.len();
         Ok(PromptSize { tokens, context: session.context() })
     }
 }
@@ -82,10 +91,16 @@ impl Local {
 }
 
 /// Builds the target's request: the conversation in its template, with sampling and draft settings.
+/// `stop` ends encoding early.
 ///
 /// # Errors
-/// Returns template errors; `PromptTooLong` if that is known without encoding.
-pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Settings) -> Result<Request> {
+/// Returns template errors; `PromptTooLong` if that is known without encoding; `Cancelled`.
+pub(super) fn request(
+    session: &Session,
+    messages: &[ChatMessage],
+    settings: &Settings,
+    stop: &dyn Fn() -> bool,
+) -> Result<Request> {
     if let Some(size @ PromptSize { tokens, context }) = excess(session, messages) {
         let message = format!(
             "the prompt is too long: about {tokens} tokens, and the model's context window holds {context}. \
@@ -107,7 +122,7 @@ pub(super) fn request(session: &Session, messages: &[ChatMessage], settings: &Se
         sampling,
         speculation: settings.speculation.clone(),
         max_tokens: longest(settings.max_tokens),
-        ..Request::new(session.conversation(&messages, settings.thinking)?)
+        ..Request::new(session.conversation_unless(&messages, settings.thinking, stop)?)
     })
 }
 

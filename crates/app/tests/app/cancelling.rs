@@ -126,3 +126,29 @@ fn a_page_loaded_during_a_reply_receives_all_of_it_and_can_stop_it() {
     assert!(received.recv().is_err(), "no event is repeated");
     assert!(app.follow_reply(listen().0).unwrap().is_none());
 }
+
+#[test]
+fn a_stop_while_a_long_prompt_is_encoded_keeps_the_question() {
+    let model = tempfile::tempdir().unwrap();
+    foretoken_tests::write_starter_folder("starter-draft", model.path());
+    let config = model.path().join("config.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+    json["max_position_embeddings"] = 8_000_000.into();
+    std::fs::write(&config, json.to_string()).unwrap();
+    let fixture = Fixture::new();
+    let id = fixture.app.add_model(&model.path().display().to_string()).unwrap().id;
+    fixture.set(|settings| settings.target.clone_from(&id));
+    let status = fixture.status();
+    assert_eq!(status.target.map(|target| target.id), Some(id));
+    let text = "Once upon a time, 1234 foxes. ".repeat(60_000);
+    let app = Arc::clone(&fixture.app);
+    let asked = thread::spawn(move || app.send(None, text.as_str(), listen().0).unwrap());
+    let taken = || fixture.app.check_reply(0, Box::new(|_| ())).unwrap_err().code == ErrorCode::Busy;
+    while !taken() {
+        thread::yield_now();
+    }
+    fixture.app.stop();
+    let reply = asked.join().unwrap();
+    assert_eq!((reply.reply.finish, reply.reply.text.as_str()), (Some(Finish::Cancelled), ""));
+    assert_eq!(fixture.app.messages(reply.conversation.id).unwrap().len(), 2);
+}

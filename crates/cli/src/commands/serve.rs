@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::ready::{Ready, ready};
-use crate::session::{choose_draft, form};
+use crate::session::{choose_draft, draft_on_cpu, form};
 
 /// Environment variable with the key, which keeps it out of the list of processes.
 const KEY_VARIABLE: &str = "FORETOKEN_SERVER_KEY";
@@ -120,6 +120,12 @@ trait Replying: Sized {
     /// Writes a reply and sends its text to `sink`.
     fn write(&mut self, order: Order, sink: &ReplySink) -> EngineResult<Summary>;
 
+    /// Returns whether the draft failed on a GPU in the last reply.
+    fn draft_failed(&self) -> bool;
+
+    /// Loads a draft that failed on a GPU onto the CPU; without it, replies go on.
+    fn recover_draft(&mut self);
+
     /// Returns the recovery after an error, if one is necessary.
     fn remedy(&self, error: &EngineError) -> Option<Remedy>;
 
@@ -145,6 +151,19 @@ impl Replying for Loaded {
         outcome
     }
 
+    fn draft_failed(&self) -> bool {
+        self.session.draft.failed_on_gpu()
+    }
+
+    fn recover_draft(&mut self) {
+        let Self { talk, draft, session, .. } = self;
+        let stage = talk.speculation.stage.as_deref();
+        match draft_on_cpu(session, draft, stage, &talk.device) {
+            Ok(()) => output::note("The draft runs on the CPU because it failed on the GPU."),
+            Err(error) => tracing::warn!("the draft could not be loaded again: {error}"),
+        }
+    }
+
     fn remedy(&self, error: &EngineError) -> Option<Remedy> {
         self.session.remedy(error)
     }
@@ -159,7 +178,13 @@ impl Replying for Loaded {
             }
             Failure::Gpu(remedy) => {
                 let mut session = session.recover(remedy, |source| source)?;
-                choose_draft(&mut session, &draft, talk.speculation.stage.as_deref(), &talk.device)?;
+                let stage = talk.speculation.stage.as_deref();
+                // Replies go on without a draft that fails as well.
+                match choose_draft(&mut session, &draft, stage, &talk.device) {
+                    Ok(_) if !talk.speculation.cold => session.prepare()?,
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!("the draft could not be loaded again: {error}"),
+                }
                 session
             }
         };
@@ -191,6 +216,14 @@ fn write_all<R: Replying>(
         ready.store(failure.is_none(), Ordering::Relaxed);
         let failed = || Refusal::failed("The engine failed on this request; its log has the reason.");
         sink.end(outcome.map_or_else(|_| Err(failed()), |outcome| outcome.map_err(Into::into)));
+        if failure.is_none() && model.draft_failed() {
+            // A panic discards the session.
+            if catch_unwind(AssertUnwindSafe(|| model.recover_draft())).is_err() {
+                ready.store(false, Ordering::Relaxed);
+                model = recover(model, Failure::Panic)?;
+                ready.store(true, Ordering::Relaxed);
+            }
+        }
         if let Some(failure) = failure {
             model = recover(model, failure)?;
             ready.store(true, Ordering::Relaxed);
@@ -217,8 +250,12 @@ mod tests {
     use super::*;
 
     /// A model that fails on requests by their text, and whose reload takes a moment.
+    #[derive(Default)]
     struct Scripted {
         reloads: u32,
+        /// Times that the draft was loaded again.
+        drafts: u32,
+        draft_failed: bool,
     }
 
     impl Replying for Scripted {
@@ -227,12 +264,22 @@ mod tests {
             match text.as_str() {
                 "panic" => panic!("a scripted panic"),
                 "gpu" => Err(EngineError::EmptyPrompt),
-                _ => {
+                text => {
+                    self.draft_failed = text == "draft";
                     sink.send(Event::Started);
-                    sink.send(Event::Text(format!("{} reloads", self.reloads)));
+                    let drafts = if self.drafts == 0 { "" } else { ", another draft" };
+                    sink.send(Event::Text(format!("{} reloads{drafts}", self.reloads)));
                     Ok(Summary::of(&[], Finish::Stop, 9, 4, 20.0))
                 }
             }
+        }
+
+        fn draft_failed(&self) -> bool {
+            self.draft_failed
+        }
+
+        fn recover_draft(&mut self) {
+            (self.drafts, self.draft_failed) = (self.drafts + 1, false);
         }
 
         fn remedy(&self, error: &EngineError) -> Option<Remedy> {
@@ -243,7 +290,7 @@ mod tests {
             thread::sleep(Duration::from_millis(300));
             match (self.reloads, failure) {
                 (2, _) => panic!("a scripted panic while loading"),
-                (reloads, _) => Ok(Self { reloads: reloads + 1 }),
+                (reloads, _) => Ok(Self { reloads: reloads + 1, ..Self::default() }),
             }
         }
     }
@@ -259,7 +306,7 @@ mod tests {
         let writer = SessionThread { model: "fox".to_owned(), ready: Arc::clone(&ready), orders };
         let address = Address { host: LOOPBACK.to_owned(), port: 0, key: String::new() };
         let server = Server::start(&address, Arc::new(writer)).unwrap();
-        let session = thread::spawn(move || write_all(Scripted { reloads: 0 }, &ready, ordered));
+        let session = thread::spawn(move || write_all(Scripted::default(), &ready, ordered));
         let at = server.address();
         let health = || get(at, "/health").status;
         let until = |status: u16| {
@@ -269,6 +316,9 @@ mod tests {
             }
         };
         assert_eq!((health(), ask(at, "a").json()["choices"][0]["text"].as_str()), (200, Some("0 reloads")));
+        // A draft that failed on its GPU is loaded again after the reply, and nothing else.
+        assert_eq!((ask(at, "draft").status, health()), (200, 200));
+        assert_eq!(ask(at, "a").json()["choices"][0]["text"], "0 reloads, another draft");
         assert_eq!((ask(at, "panic").status, health()), (500, 503));
         assert_eq!(ask(at, "a").status, 503, "no request waits for a model that is gone");
         until(200);

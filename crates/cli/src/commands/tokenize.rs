@@ -1,6 +1,7 @@
 //! `tokenize` and `detokenize`: text to tokens and back.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use foretoken_engine::session::whole_text;
 use foretoken_model::Error as EngineError;
@@ -69,9 +70,9 @@ pub fn tokenize(args: &TokenizeArgs) -> Result<()> {
         (None, Some(path)) => read_text(path)?,
         (text, _) => text.clone().unwrap_or_default(),
     };
-    let tokenizer = open(&args.model)?.tokenizer()?;
+    let tokenizer = Arc::new(open(&args.model)?.tokenizer()?);
     let ids = if args.special {
-        whole_text(&tokenizer, &text, usize::MAX)?
+        whole_text(&tokenizer, &text, usize::MAX, &|| false)?
     } else {
         tokenizer.encode(&text, Special::Ignore)?
     };

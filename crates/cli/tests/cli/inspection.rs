@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use foretoken_engine::inspection::{CHILDREN, FileProblem, Inspector};
 use foretoken_model::Renderer;
-use foretoken_tests::{repository, write_starter_folder};
+use foretoken_tests::{repository, write_greedy_folder, write_starter_folder};
 
 use crate::program::{Run, program};
 
@@ -14,13 +14,6 @@ const TOO_MUCH: &str = "could not be inspected: took more than 512 MB";
 
 fn inspector() -> Inspector {
     Inspector::beside(&Renderer::program(env!("CARGO_BIN_EXE_foretoken-cli").into()))
-}
-
-/// Writes a model whose tokenizer.json has 60 MB of numbers, which take 1 GB when they are parsed.
-fn write_greedy_model(to: &Path) {
-    write_starter_folder("starter-draft", to);
-    let numbers = "0,".repeat(30_000_000);
-    fs::write(to.join("tokenizer.json"), format!(r#"{{"normalizer":[{numbers}0]}}"#)).unwrap();
 }
 
 fn starter(name: &str) -> PathBuf {
@@ -31,7 +24,7 @@ fn starter(name: &str) -> PathBuf {
 fn a_model_that_takes_all_memory_is_a_line_in_the_list_and_the_program_stays_small() {
     let data = tempfile::tempdir().unwrap();
     let models = data.path().join("models");
-    write_greedy_model(&models.join("a-greedy"));
+    write_greedy_folder(&models.join("a-greedy"));
     fs::copy(starter("target"), models.join("b-good.gguf")).unwrap();
     let list = |arguments: &[&str]| {
         let mut command = program(&[&["models", "list"], arguments].concat());
@@ -103,7 +96,7 @@ fn an_inspection_in_a_child_process_returns_what_one_in_this_process_does() {
 #[test]
 fn a_child_process_that_was_ended_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    write_greedy_model(folder.path());
+    write_greedy_folder(folder.path());
     let inspector = inspector();
     for _ in 0..2 {
         let FileProblem { short, reason, was_ended } = inspector.inspect(folder.path()).unwrap_err();

@@ -116,6 +116,22 @@ fn ctrl_c_pauses_and_the_same_command_resumes() {
     shelf.assert_arrived();
 }
 
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_question_to_a_hub_that_does_not_answer() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let shelf = Shelf::new(8);
+    let mut command = shelf.program(&["models", "pull", NAME]);
+    command.env("HF_ENDPOINT", format!("http://{}", silent.local_addr().unwrap()));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let _connection = silent.accept().unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let begun = std::time::Instant::now();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
 #[test]
 fn progress_is_json_if_requested() {
     let shelf = Shelf::new(2_000_000);

@@ -348,7 +348,21 @@ impl Session {
     /// # Errors
     /// Errors of [`Form::tokens`].
     pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), messages, thinking, self.context())
+        self.conversation_unless(messages, thinking, &|| false)
+    }
+
+    /// Tokenizes a conversation as [`Self::conversation`] does, unless `stop` returns `true`
+    /// meanwhile.
+    ///
+    /// # Errors
+    /// Errors of [`Form::tokens`].
+    pub fn conversation_unless(
+        &self,
+        messages: &[ChatMessage],
+        thinking: Option<bool>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<TokenId>> {
+        self.form.tokens(self.tokenizer(), messages, thinking, self.context(), stop)
     }
 
     /// Generates a reply, see [`Decoder::reply`].

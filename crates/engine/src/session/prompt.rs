@@ -5,12 +5,16 @@ use std::sync::Arc;
 use foretoken_model::channels;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
+use foretoken_model::tokenizer::unless_stopped;
 use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
 
 use super::spellings;
 
 /// Bytes of text per token: about the average of English.
 const BYTES_PER_TOKEN: usize = 4;
+
+/// Bytes of a text from which encoding can be stopped; shorter ones take milliseconds.
+const LONG_TEXT: usize = 1 << 16;
 
 /// Returns the estimated tokens of a text of `bytes` bytes that is not encoded.
 pub fn estimated_tokens(bytes: usize) -> usize {
@@ -78,19 +82,21 @@ impl Form {
     }
 
     /// Tokens of that prompt. Only the template's own parts may contain special tokens, except in
-    /// raw form. A text that is too long for a context of `context` tokens is not encoded.
+    /// raw form. A text that is too long for a context of `context` tokens is not encoded. `stop`
+    /// ends encoding early.
     ///
     /// # Errors
-    /// `Error::PromptTooLong`; errors of the template and the tokenizer.
+    /// `Error::PromptTooLong`; `Error::Cancelled`; errors of the template and the tokenizer.
     pub fn tokens(
         &self,
-        tokenizer: &Tokenizer,
+        tokenizer: &Arc<Tokenizer>,
         messages: &[ChatMessage],
         thinking: Option<bool>,
         context: usize,
+        stop: &dyn Fn() -> bool,
     ) -> Result<Vec<TokenId>> {
         let Self::Chat(template) = self else {
-            return whole_text(tokenizer, &self.conversation(messages, thinking)?, context);
+            return whole_text(tokenizer, &self.conversation(messages, thinking)?, context, stop);
         };
         let prompt = spellings::render(tokenizer, messages, |messages| opened(template, messages, thinking))?;
         if prompt.broken > 0 {
@@ -101,8 +107,24 @@ impl Form {
             );
         }
         check_length(tokenizer, &prompt.text, context)?;
-        tokenizer.encode_around(&prompt.text, &prompt.plain)
+        encoded(tokenizer, prompt.text, stop, move |tokenizer, text| {
+            tokenizer.encode_around(text, &prompt.plain)
+        })
     }
+}
+
+/// Encodes a text with `encode`; a long one on a thread of its own while `stop` is checked.
+fn encoded(
+    tokenizer: &Arc<Tokenizer>,
+    text: String,
+    stop: &dyn Fn() -> bool,
+    encode: impl FnOnce(&Tokenizer, &str) -> Result<Vec<TokenId>> + Send + 'static,
+) -> Result<Vec<TokenId>> {
+    if text.len() < LONG_TEXT {
+        return encode(tokenizer, &text);
+    }
+    let tokenizer = Arc::clone(tokenizer);
+    unless_stopped(stop, move || encode(&tokenizer, &text))
 }
 
 /// Renders a conversation with the assistant's turn open, after the partial reply at its end, if
@@ -126,14 +148,21 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
 }
 
 /// Tokens of a whole text, with the first token that the tokenizer adds and with special tokens. A
-/// text that is too long for a context of `context` tokens is not encoded.
+/// text that is too long for a context of `context` tokens is not encoded. `stop` ends encoding
+/// early.
 ///
 /// # Errors
-/// `Error::PromptTooLong`; errors of the tokenizer.
-pub fn whole_text(tokenizer: &Tokenizer, text: &str, context: usize) -> Result<Vec<TokenId>> {
+/// `Error::PromptTooLong`; `Error::Cancelled`; errors of the tokenizer.
+pub fn whole_text(
+    tokenizer: &Arc<Tokenizer>,
+    text: &str,
+    context: usize,
+    stop: &dyn Fn() -> bool,
+) -> Result<Vec<TokenId>> {
     check_length(tokenizer, text, context)?;
     let mut tokens: Vec<TokenId> = tokenizer.bos().filter(|_| tokenizer.adds_bos()).into_iter().collect();
-    tokens.extend(tokenizer.encode(text, Special::Parse)?);
+    let text = text.to_owned();
+    tokens.extend(encoded(tokenizer, text, stop, |tokenizer, text| tokenizer.encode(text, Special::Parse))?);
     Ok(tokens)
 }
 

@@ -143,6 +143,7 @@ mod tests {
     use foretoken_model::token::TokenId;
     use foretoken_model::{ChatTemplate, ModelSource, Renderer, Special};
     use foretoken_testkit::{Gguf, data, text};
+    use std::sync::Arc;
 
     /// Template with its special tokens: control tokens, and added ones.
     struct Family {
@@ -212,7 +213,7 @@ mod tests {
         }
 
         /// A byte-level tokenizer and a SentencePiece one.
-        fn tokenizers(&self) -> [Tokenizer; 2] {
+        fn tokenizers(&self) -> [Arc<Tokenizer>; 2] {
             let pieces = [("▁", -9.0), ("a", -9.0), ("<", -9.0), ("|", -9.0), (">", -9.0)];
             [Gguf::tiny(), Gguf::sentence_piece(&pieces)].map(|mut gguf| {
                 gguf.tensors.clear();
@@ -222,7 +223,7 @@ mod tests {
                     self.add(&mut gguf, "scores", |_, _| Value::F32(0.0));
                 }
                 let folder = tempfile::tempdir().unwrap();
-                ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap()
+                Arc::new(ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap())
             })
         }
 
@@ -251,8 +252,8 @@ mod tests {
         tokens.iter().copied().filter(|&token| tokenizer.is_special(token)).collect()
     }
 
-    fn tokens(family: &Family, tokenizer: &Tokenizer, messages: &[ChatMessage]) -> Vec<TokenId> {
-        family.form().tokens(tokenizer, messages, None, usize::MAX).unwrap()
+    fn tokens(family: &Family, tokenizer: &Arc<Tokenizer>, messages: &[ChatMessage]) -> Vec<TokenId> {
+        family.form().tokens(tokenizer, messages, None, usize::MAX, &|| false).unwrap()
     }
 
     #[test]
@@ -373,7 +374,8 @@ mod tests {
     #[test]
     fn special_tokens_in_a_raw_prompt_are_encoded() {
         let [tokenizer, _] = chatml().tokenizers();
-        let found = Form::Raw.tokens(&tokenizer, &[message(Role::User, "<|im_start|>a")], None, 64).unwrap();
+        let said = [message(Role::User, "<|im_start|>a")];
+        let found = Form::Raw.tokens(&tokenizer, &said, None, 64, &|| false).unwrap();
         assert_eq!(special(&tokenizer, &found).len(), 1);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Mutex;
+use std::time::Instant;
 
 use foretoken_forward::Model;
 use foretoken_forward::device::{Candidate, Gpu, Problem};
@@ -204,8 +205,24 @@ fn raw_text_is_encoded_as_it_is_and_a_conversation_by_the_template() {
     let chat = load(&host);
     assert!(matches!(raw.text(""), Err(Error::EmptyPrompt)));
     assert!(matches!(chat.text(" \n"), Err(Error::EmptyPrompt)));
-    assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once", 64).unwrap());
+    assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once", 64, &|| false).unwrap());
     let question = ChatMessage { role: Speaker::User, content: "Once".to_owned() };
     assert_eq!(chat.text("Once").unwrap(), chat.conversation(&[question], None).unwrap());
     assert_ne!(chat.text("Once").unwrap(), raw.text("Once").unwrap());
+}
+
+#[test]
+fn encoding_of_a_long_text_can_be_stopped_and_the_next_text_is_encoded_at_once() {
+    let tokenizer = Arc::new(target().tokenizer().unwrap());
+    let text = "Once upon a time, 1234 foxes. ".repeat(200_000);
+    let begun = Instant::now();
+    let never = whole_text(&tokenizer, &text, usize::MAX, &|| false).unwrap().len();
+    let whole = begun.elapsed();
+    assert!(never > 1_000_000);
+
+    let begun = Instant::now();
+    let stopped = whole_text(&tokenizer, &text, usize::MAX, &|| begun.elapsed() > whole / 10);
+    assert!(matches!(stopped, Err(Error::Cancelled)));
+    assert!(whole_text(&tokenizer, "Once", 64, &|| true).is_ok(), "short texts are encoded at once");
+    assert!(begun.elapsed() < whole / 2, "{:?} of {whole:?}", begun.elapsed());
 }

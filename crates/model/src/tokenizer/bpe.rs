@@ -5,7 +5,7 @@ use tokenizers::AddedToken;
 use tokenizers::models::bpe::{BPE, BpeBuilder, Merges, Vocab};
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 
-use super::library::Built;
+use super::library::{Built, Stoppable};
 use super::pre_tokenizer::PreTokenizer;
 use super::table::{Kind, SPACE};
 use super::words::Words;
@@ -54,7 +54,7 @@ fn build<'a>(
 ) -> Result<Built, String> {
     let (vocabulary, pairs) = merged(tokens, merges)?;
     let model = model.vocab_and_merges(vocabulary, pairs).build().map_err(|error| error.to_string())?;
-    let mut tokenizer = Built::new(model.into());
+    let mut tokenizer = Built::new(Stoppable::from(model));
     tokenizer.with_pre_tokenizer(Some(words));
     let named = tokens.iter().filter(|(text, _)| !text.is_empty());
     let added = named.filter_map(|&(text, kind)| match kind {

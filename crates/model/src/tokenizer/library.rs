@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::de::IgnoredAny;
@@ -13,13 +14,57 @@ use tokenizers::{
     PostProcessor, PreTokenizedString, PreTokenizer, Token, TokenizerImpl, normalizer,
 };
 
+use super::cancel::{self, CANCELLED};
 use super::table::Kind;
 use super::whole::{Mark, Whole, is_read};
 use super::words::Words;
 use crate::token::TokenId;
 
 /// The library's tokenizer, without post-processor and decoder.
-pub(super) type Built = TokenizerImpl<ModelWrapper, NormalizerWrapper, Words, Unused, Unused>;
+pub(super) type Built = TokenizerImpl<Stoppable, NormalizerWrapper, Words, Unused, Unused>;
+
+/// The library's vocabulary. Its encoding stops at the next word once it is cancelled.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Stoppable(ModelWrapper);
+
+impl<M: Into<ModelWrapper>> From<M> for Stoppable {
+    fn from(model: M) -> Self {
+        Self(model.into())
+    }
+}
+
+impl Model for Stoppable {
+    type Trainer = <ModelWrapper as Model>::Trainer;
+
+    fn tokenize(&self, word: &str) -> tokenizers::Result<Vec<Token>> {
+        if cancel::is_cancelled() { Err(CANCELLED.into()) } else { self.0.tokenize(word) }
+    }
+
+    fn token_to_id(&self, token: &str) -> Option<TokenId> {
+        self.0.token_to_id(token)
+    }
+
+    fn id_to_token(&self, id: TokenId) -> Option<String> {
+        self.0.id_to_token(id)
+    }
+
+    fn get_vocab(&self) -> HashMap<String, TokenId> {
+        self.0.get_vocab()
+    }
+
+    fn get_vocab_size(&self) -> usize {
+        self.0.get_vocab_size()
+    }
+
+    fn save(&self, folder: &Path, prefix: Option<&str>) -> tokenizers::Result<Vec<PathBuf>> {
+        self.0.save(folder, prefix)
+    }
+
+    fn get_trainer(&self) -> Self::Trainer {
+        self.0.get_trainer()
+    }
+}
 
 /// Encoder on the `tokenizers` library.
 pub(super) struct Library {
@@ -55,6 +100,9 @@ impl Library {
     /// A reason if the vocabulary cannot express a character, or splitting takes too long.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<TokenId>, String> {
         let mut tokenizer = self.tokenizer();
+        if cancel::is_cancelled() {
+            return Err(CANCELLED.to_owned());
+        }
         tokenizer.set_encode_special_tokens(!special);
         unharmed(|| tokenizer.encode_fast(text, false))
     }

@@ -2,6 +2,7 @@
 //! decides whether a prompt starts with BOS.
 
 mod bpe;
+mod cancel;
 mod from_folder;
 mod from_gguf;
 mod library;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 use crate::error::{Error, Result};
 use crate::token::TokenId;
 
+pub use cancel::unless_stopped;
 pub(super) use from_folder::{from_folder, kind as folder_kind, special_tokens as folder_special_tokens};
 pub(super) use from_gguf::{
     from_gguf, kind as gguf_kind, special_tokens as gguf_special_tokens, vocabulary_size,
@@ -83,13 +85,21 @@ impl Tokenizer {
     /// Encodes `text`, without adding tokens.
     ///
     /// # Errors
-    /// `Error::Tokenizer` if the vocabulary cannot express a character.
+    /// `Error::Tokenizer` if the vocabulary cannot express a character; `Error::Cancelled` within
+    /// [`unless_stopped`].
     pub fn encode(&self, text: &str, special: Special) -> Result<Vec<TokenId>> {
         match &self.encoder {
             Encoder::SentencePiece(pieces) => pieces.encode(text, special),
             Encoder::Library(library) => library.encode(text, special == Special::Parse),
         }
-        .map_err(|reason| Error::Tokenizer { path: self.path.clone(), reason })
+        .map_err(|reason| self.error(reason))
+    }
+
+    fn error(&self, reason: String) -> Error {
+        if cancel::is_cancelled() {
+            return Error::Cancelled;
+        }
+        Error::Tokenizer { path: self.path.clone(), reason }
     }
 
     /// Encodes `text` with special and added tokens, except where they overlap `plain`, ascending
@@ -117,7 +127,7 @@ impl Tokenizer {
             Encoder::SentencePiece(pieces) => pieces.encode_around(text, plain),
             Encoder::Library(library) => library.encode_around(text, plain),
         }
-        .map_err(|reason| Error::Tokenizer { path: self.path.clone(), reason })
+        .map_err(|reason| self.error(reason))
     }
 
     /// Returns the ranges of `text` that spell special or added tokens, or a part of one at either

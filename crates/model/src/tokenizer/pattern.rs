@@ -9,6 +9,8 @@ use std::time::Instant;
 use fancy_regex::{Expr, RegexBuilder};
 use tokenizers::tokenizer::pattern;
 
+use super::cancel;
+
 /// Longest pattern in bytes. The longest in real tokenizers, with lists of letters, has 1,200.
 const LONGEST: usize = 8192;
 /// Largest product of counted repetitions. Real patterns count to three.
@@ -90,7 +92,7 @@ impl pattern::Pattern for &Search<'_> {
         let mut parts = Vec::new();
         let mut end = 0;
         for found in self.pattern.0.find_iter(text) {
-            if Instant::now() > self.deadline {
+            if Instant::now() > self.deadline || cancel::is_cancelled() {
                 return Err(too_long());
             }
             let found = found.map_err(|_| too_long())?;

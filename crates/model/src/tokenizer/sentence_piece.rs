@@ -7,9 +7,13 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Range;
 
 use super::Special;
+use super::cancel::{self, CANCELLED};
 use super::table::{Kind, SPACE, byte_token};
 use super::whole::{Mark, Whole, is_read};
 use crate::token::TokenId;
+
+/// Merges after which a cancellation is noticed.
+const CHECKED_MERGES: u32 = 1 << 12;
 
 /// Pieces of a vocabulary.
 pub(super) struct SentencePiece {
@@ -137,6 +141,9 @@ impl SentencePiece {
         let mut tokens = Vec::new();
         // Every plain stretch starts a text, also after a special token.
         for (range, whole) in self.whole.stretches(text, allowed) {
+            if cancel::is_cancelled() {
+                return Err(CANCELLED.to_owned());
+            }
             match whole {
                 Some(id) => tokens.push(id),
                 None => self.encode_plain(&text[range], &mut tokens)?,
@@ -154,7 +161,11 @@ impl SentencePiece {
             spelled.push(SPACE);
         }
         spelled.extend(text.chars().map(|c| if c == ' ' { SPACE } else { c }));
-        for piece in self.joined(&spelled) {
+        let pieces = self.joined(&spelled);
+        if cancel::is_cancelled() {
+            return Err(CANCELLED.to_owned());
+        }
+        for piece in pieces {
             match self.piece(piece) {
                 Some(id) => tokens.push(id),
                 None => self.push_bytes(piece, tokens)?,
@@ -163,7 +174,8 @@ impl SentencePiece {
         Ok(())
     }
 
-    /// Merges adjacent characters, best score first, until no two runs spell a piece.
+    /// Merges adjacent characters, best score first, until no two runs spell a piece or encoding
+    /// is cancelled.
     fn joined<'t>(&self, text: &'t str) -> impl Iterator<Item = &'t str> + use<'t> {
         let count = text.chars().count();
         let mut runs: Vec<Run> = text
@@ -180,7 +192,11 @@ impl SentencePiece {
         for right in 1..runs.len() {
             pairs.extend(self.pair(text, &runs, Some(right - 1), Some(right)));
         }
-        while let Some(Pair { left, right, len, .. }) = pairs.pop() {
+        for merges in 1_u32.. {
+            let Some(Pair { left, right, len, .. }) = pairs.pop() else { break };
+            if merges % CHECKED_MERGES == 0 && cancel::is_cancelled() {
+                break;
+            }
             let (first, second) = (runs[left], runs[right]);
             if first.len == 0 || second.len == 0 || first.len + second.len != len {
                 continue;
