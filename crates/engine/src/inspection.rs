@@ -21,8 +21,8 @@ const MEMORY: usize = 512_000_000;
 const TIME: Duration = Duration::from_secs(5);
 
 /// Problems of files that exceed the limits, in a few words.
-const TOO_MUCH: &str = "could not be inspected: took more than 512 MB";
-const TOO_LONG: &str = "could not be inspected: took longer than 5 s";
+const TOO_MUCH: &str = "inspecting it took more than 512 MB";
+const TOO_LONG: &str = "inspecting it took longer than 5 s";
 
 /// Most inspections at a time, each in a process of its own.
 pub const CHILDREN: usize = 2;
@@ -120,14 +120,14 @@ impl From<Failure> for FileProblem {
             Failure::TooMuchMemory => (
                 TOO_MUCH.to_owned(),
                 format!(
-                    "it {TOO_MUCH} of memory. Download it again, or choose another \
+                    "it could not be used: {TOO_MUCH} of memory. Download it again, or choose another \
                      model."
                 ),
             ),
             Failure::TooLong => (
                 TOO_LONG.to_owned(),
                 format!(
-                    "it {TOO_LONG}. If it is on a slow disk or network, restart \
+                    "it could not be used: {TOO_LONG}. If it is on a slow disk or network, restart \
                      Foretoken when that answers, or choose another model."
                 ),
             ),

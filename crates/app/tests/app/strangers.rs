@@ -74,7 +74,7 @@ fn a_model_whose_inspection_takes_too_long_is_listed_with_the_problem_and_not_lo
     assert_eq!(status.target.unwrap().id, good.display().to_string());
     let id = slow.display().to_string();
     let entry = status.targets.iter().find(|entry| entry.id == id).unwrap();
-    assert_eq!(entry.problem.as_ref().unwrap().short, "could not be inspected: took longer than 5 s");
+    assert_eq!(entry.problem.as_ref().unwrap().short, "inspecting it took longer than 5 s");
     let draft = status.drafts.iter().find(|option| option.id == id).unwrap();
     assert_eq!(draft.problem, entry.problem);
     let refused = fixture.app.add_model(&id).unwrap_err();

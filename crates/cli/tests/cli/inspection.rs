@@ -10,7 +10,7 @@ use foretoken_tests::{repository, write_greedy_folder, write_starter_folder};
 
 use crate::program::{Run, program};
 
-const TOO_MUCH: &str = "could not be inspected: took more than 512 MB";
+const TOO_MUCH: &str = "inspecting it took more than 512 MB";
 
 fn inspector() -> Inspector {
     Inspector::beside(&Renderer::program(env!("CARGO_BIN_EXE_foretoken-cli").into()))
@@ -101,7 +101,7 @@ fn a_child_process_that_was_ended_is_replaced() {
     for _ in 0..2 {
         let FileProblem { short, reason, was_ended } = inspector.inspect(folder.path()).unwrap_err();
         assert_eq!((short.as_str(), was_ended), (TOO_MUCH, true));
-        assert!(reason.starts_with("it could not be inspected"), "{reason}");
+        assert!(reason.starts_with("it could not be used"), "{reason}");
         assert!(inspector.inspect(&starter("target")).is_ok());
     }
     inspector.rest();
@@ -123,10 +123,7 @@ fn an_inspection_that_takes_too_long_is_ended_and_many_files_start_few_processes
     assert!((1..=CHILDREN).contains(&child.starts()), "{} processes", child.starts());
     let begun = std::time::Instant::now();
     let problem = inspector.inspect(&folder.path().join("slow.gguf")).unwrap_err();
-    assert_eq!(
-        (problem.short.as_str(), problem.was_ended),
-        ("could not be inspected: took longer than 5 s", true)
-    );
+    assert_eq!((problem.short.as_str(), problem.was_ended), ("inspecting it took longer than 5 s", true));
     assert!((5..20).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     assert!(inspector.inspect(&starter("target")).is_ok());
 }
