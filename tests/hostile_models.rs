@@ -54,6 +54,7 @@ fn peak_memory(window: &Window) -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1024
 }
 
+#[allow(clippy::print_stderr, reason = "the measurement is shown")]
 #[tokio::test]
 async fn a_window_with_hostile_models_starts_as_usual_and_lists_each_with_its_problem() {
     let measure = async |hostile: bool| {

@@ -82,6 +82,7 @@ export type Commands = {
   catalogue: { args: {}, returns: Array<CatalogueFamily> },
   recommendations: { args: {}, returns: Array<Recommendation> },
   find_repository: { args: { name: string }, returns: Repository },
+  cancel_hub_requests: { args: {}, returns: null },
   search_hub: { args: { words: string }, returns: Array<FoundRepository> },
   watch_downloads: { args: { onChange: Channel<Array<Download>> }, returns: null },
   start_download: { args: { repository: string, file: string | null }, returns: Download },

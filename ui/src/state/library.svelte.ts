@@ -191,7 +191,8 @@ export class Library {
     this.lookup = { state: "none" };
     if (wanted === "") {
       this.hits = { state: "none" };
-      return this.#try(() => this.#backend.cancelHubRequests());
+      await this.#try(() => this.#backend.cancelHubRequests());
+      return;
     }
     const asking: Hits = { state: "asking" };
     this.hits = asking;
