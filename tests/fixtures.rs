@@ -188,7 +188,7 @@ pub fn model_drafter(tokenizer: &Tokenizer) -> ModelDrafter {
 
 /// `question` as the first turn of a conversation, in the model's chat template.
 pub fn chat_prompt(source: &ModelSource, tokenizer: &Tokenizer, question: &str) -> Vec<TokenId> {
-    let message = ChatMessage { role: Role::User, content: question.to_owned() };
+    let message = ChatMessage::new(Role::User, question);
     let text = source.template(&Renderer::in_this_process()).unwrap().render(&[message], true).unwrap();
     tokenizer.encode(&text, Special::Parse).unwrap()
 }

@@ -32,7 +32,7 @@ impl From<foretoken_model::Error> for CommandError {
             Error::PromptTooLong { .. } => ErrorCode::PromptTooLong,
             Error::Setting { .. } => ErrorCode::BadSetting,
             Error::Cancelled => ErrorCode::Cancelled,
-            Error::Compute(_) | Error::UnknownToken { .. } => ErrorCode::Internal,
+            Error::Compute(_) | Error::UnknownToken { .. } | Error::NotFinite => ErrorCode::Internal,
             _ => ErrorCode::BadModel,
         };
         let prompt = match error {

@@ -1,5 +1,6 @@
 //! Converts stored messages to the chat that a model replies to.
 
+use foretoken_engine::trace::Summary;
 use foretoken_model::{ChatMessage, Role};
 use foretoken_store as store;
 
@@ -18,8 +19,18 @@ pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
             store::Role::Assistant => Role::Assistant,
         };
         push(&mut chat, role, &message.text);
+        if let Some(last) = chat.last_mut() {
+            last.unfinished = unfinished(message);
+        }
     }
     chat
+}
+
+/// Returns the bytes of a character that a reply ended in.
+fn unfinished(message: &store::Message) -> Vec<u8> {
+    let summary =
+        message.summary.as_deref().and_then(|summary| serde_json::from_str::<Summary>(summary).ok());
+    summary.map_or_else(Vec::new, |summary| summary.unfinished)
 }
 
 /// Appends a message. Consecutive messages of one role are merged, because some templates require
@@ -33,12 +44,14 @@ pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str) {
             }
             last.content.push_str(text);
         }
-        _ => chat.push(ChatMessage { role, content: text.to_owned() }),
+        _ => chat.push(ChatMessage::new(role, text)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use foretoken_engine::trace::Finish;
+
     use super::*;
 
     fn message(role: store::Role, text: &str) -> store::Message {
@@ -74,5 +87,19 @@ mod tests {
         let chat = chat_messages(stored.into_iter().map(|(role, text)| message(role, text)).collect());
         let chat: Vec<_> = chat.iter().map(|turn| (turn.role, turn.content.as_str())).collect();
         assert_eq!(chat, [(Role::User, "One?\n\nTwo?"), (Role::Assistant, "Two."), (Role::User, "Three?")]);
+    }
+
+    #[test]
+    fn the_bytes_of_an_unfinished_character_are_kept_with_the_reply_and_go_to_its_continuation() {
+        let mut reply = message(store::Role::Assistant, "a");
+        let summary = Summary { unfinished: vec![0xE2, 0x96], ..Summary::of(&[], Finish::Length, 1, 0, 1.0) };
+        reply.summary = Some(serde_json::to_string(&summary).unwrap());
+        let question = message(store::Role::User, "Why?");
+        let chat = chat_messages(vec![question.clone(), reply.clone()]);
+        assert_eq!(chat[1].unfinished, [0xE2, 0x96]);
+        // The continuation contains the whole character.
+        let rest = message(store::Role::Assistant, "\u{2588}b");
+        let chat = chat_messages(vec![question, reply, rest]);
+        assert_eq!((chat[1].content.as_str(), &chat[1].unfinished[..]), ("a\u{2588}b", &[][..]));
     }
 }

@@ -1,7 +1,7 @@
 //! Probability distributions over tokens, and their computation from logits. Draws nothing.
 
 use foretoken_forward::{LogitSubset, Row};
-use foretoken_model::error::Result;
+use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 
@@ -34,8 +34,10 @@ impl Distribution {
     /// equals.
     ///
     /// # Errors
-    /// `Error::Compute` if the logits cannot be fetched.
+    /// `Error::NotFinite` for a row without a finite logit; `Error::Compute` if the logits cannot
+    /// be fetched.
     pub fn processed(row: Row<'_>, sampling: &Sampling, penalties: &[Penalty]) -> Result<Self> {
+        require_usable(row)?;
         let row = &Penalised::new(row, penalties)?;
         let highest = row.likeliest();
         if sampling.is_greedy() {
@@ -105,6 +107,14 @@ impl Distribution {
     pub fn largest(&self) -> f64 {
         self.entries.iter().map(|&(_, probability)| probability).fold(0.0, f64::max)
     }
+}
+
+/// Rejects a row from which no token can be chosen.
+///
+/// # Errors
+/// `Error::NotFinite`.
+pub(crate) fn require_usable(row: Row<'_>) -> Result<()> {
+    if row.is_usable() { Ok(()) } else { Err(Error::NotFinite) }
 }
 
 /// Order by descending probability, then by token id.

@@ -9,7 +9,7 @@ use foretoken_model::token::TokenId;
 
 use crate::accept::Guess;
 use crate::context::{After, Context};
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, require_usable};
 use crate::drafter_kind::DrafterKind;
 use crate::penalties::{Penalised, Penalties, PenaltyTokens};
 use crate::random::{Generator, Randomness};
@@ -74,13 +74,14 @@ impl Sampler {
     /// on the drawn token.
     ///
     /// # Errors
-    /// `Error::Compute` if the logits cannot be fetched.
+    /// As [`Distribution::processed`].
     pub fn guess<'a>(
         &mut self,
         row: Row<'_>,
         context: impl Into<After<'a>>,
         count: usize,
     ) -> Result<Vec<Guess>> {
+        require_usable(row)?;
         let context = context.into();
         let penalties = self.penalties.at(context);
         if self.sampling.is_greedy() {

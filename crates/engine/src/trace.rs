@@ -254,6 +254,11 @@ pub struct Summary {
     /// Settings of the reply; `None` if the reply is older than this field.
     #[serde(default)]
     pub settings: Option<ReplySettings>,
+    /// Bytes of a character that the reply ended in; its text does not contain them, and a
+    /// continuation completes the character.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(skip)]
+    pub unfinished: Vec<u8>,
 }
 
 /// Drafting and sampling settings of a reply.
@@ -312,6 +317,7 @@ impl Summary {
             plain_tokens_per_second: None,
             speedup: Speedup::of(rounds),
             settings: None,
+            unfinished: Vec::new(),
         }
     }
 }

@@ -8,6 +8,9 @@ use super::cpu::{sum_exp, sum_exp_with};
 use super::sketch::Sketch;
 use super::slices::{SLICE, largest_of, sum_of_parts};
 
+/// Number from which GPUs search for the highest logit.
+const LOWEST: f32 = -3.4e38;
+
 /// A row for each requested node; valid until the model's next pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Logits<'a>(Rows<'a>);
@@ -156,6 +159,12 @@ impl<'a> Row<'a> {
     /// The highest logit.
     pub fn largest(&self) -> f32 {
         self.peak.largest
+    }
+
+    /// Returns true if a token can be chosen from the row: its highest logit is finite. GPUs return
+    /// the lowest number for a row of NaN.
+    pub fn is_usable(&self) -> bool {
+        self.peak.largest.is_finite() && self.peak.largest > LOWEST
     }
 
     /// The `count` highest logits and their tokens, highest first, the lower id first of equals.
@@ -402,6 +411,18 @@ mod tests {
         let logits = [f32::NAN, 1.0, 3.0, 3.0];
         assert_eq!(Peak::of_slices(&logits, &[(f32::NAN, f32::NAN)], 4).token, 2);
         assert_eq!(Row::of(&logits).probability(2).unwrap(), 0.0);
+        assert!(Row::of(&logits).is_usable());
+    }
+
+    #[test]
+    fn a_row_without_a_finite_highest_logit_is_not_usable() {
+        let low = f32::NEG_INFINITY;
+        for row in
+            [[f32::NAN; 3], [low; 3], [f32::NAN, low, f32::NAN], [1.0, f32::INFINITY, 0.0], [-3.4e38; 3]]
+        {
+            assert!(!Row::of(&row).is_usable(), "{row:?}");
+        }
+        assert!(Row::of(&[f32::NAN, -2.0, low]).is_usable());
     }
 
     #[test]

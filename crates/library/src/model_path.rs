@@ -2,11 +2,18 @@
 //! `.safetensors` files. Either may be split into numbered parts.
 
 use std::fs::{self, DirEntry};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// Deepest level of models below a folder: `publisher/model/quantisation/file`. Also ends loops of
 /// links.
 const DEPTH: usize = 4;
+
+/// Bytes at the beginning of a file in which its header is looked for; vocabularies take some MB.
+const LARGEST_HEADER: u64 = 16 << 20;
+
+/// Parts up to which a file is compared with its siblings.
+const MOST_PARTS: u32 = 1000;
 
 /// A file or folder that looks like a model.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,9 +71,19 @@ fn gguf_size(path: &Path, size: u64) -> Result<u64, String> {
     }
     match Part::of(path) {
         None => Ok(size),
+        Some(part) if part.is_alone(path) && !is_split(path) => Ok(size),
         Some(part) if part.number == 1 => part.total_size(path),
         Some(part) => Err(format!("part {} of {}: choose the first part", part.number, part.count)),
     }
+}
+
+/// Returns whether the header of a `.gguf` file says that it is a part of several. Some whole files
+/// keep the name of a part. A file that cannot be read, or is none, counts as a part.
+fn is_split(path: &Path) -> bool {
+    const KEY: &[u8] = b"split.count";
+    let mut start = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(LARGEST_HEADER).read_to_end(&mut start));
+    read.is_err() || !start.starts_with(b"GGUF") || start.windows(KEY.len()).any(|bytes| bytes == KEY)
 }
 
 /// Returns whether a folder model needs the file of this name, as weights or beside them.
@@ -122,6 +139,15 @@ impl Part {
         let (stem, number) = rest.rsplit_once('-')?;
         let parse = |digits: &str| (digits.len() == 5).then(|| digits.parse().ok()).flatten();
         Some(Self { stem: stem.into(), number: parse(number)?, count: parse(count)? })
+    }
+
+    /// Returns whether no other part of the model is beside `path`.
+    fn is_alone(&self, path: &Path) -> bool {
+        // Names with thousands of parts are not searched one by one.
+        self.count <= MOST_PARTS
+            && (1..=self.count)
+                .filter(|&number| number != self.number)
+                .all(|number| !self.sibling(path, number).exists())
     }
 
     fn total_size(&self, path: &Path) -> Result<u64, String> {
@@ -211,6 +237,21 @@ pub(crate) mod tests {
             let reason = recognise(&folder.path().join("s")).unwrap_err();
             assert!(reason.ends_with(&format!("part {missing} is missing")), "{reason}");
         }
+    }
+
+    #[test]
+    fn a_complete_model_named_like_a_part_is_a_model() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, key) in [
+            ("whole-00001-of-00003.gguf", &b"general.name"[..]),
+            ("part-00001-of-00003.gguf", b"split.count"),
+        ] {
+            fs::write(folder.path().join(name), [b"GGUF\x03\0\0\0", key].concat()).unwrap();
+        }
+        assert_eq!(found_in(folder.path()), [("whole-00001-of-00003.gguf".to_string(), 20)]);
+        let second = folder.path().join("whole-00002-of-00003.gguf");
+        fs::write(&second, b"GGUF\x03\0\0\0").unwrap();
+        assert!(recognise(&second).is_err(), "one of several files is a part");
     }
 
     #[test]

@@ -88,6 +88,20 @@ pub enum Error {
     #[error("Foretoken's engine for GPUs cannot run {0} yet.")]
     NotOnGpu(&'static str),
 
+    /// A row of logits without a finite value, from which no token can be chosen.
+    #[error(
+        "the model computed no usable score for any token, so no next token can be chosen. Its file may be damaged: \
+         download it again, or choose another model."
+    )]
+    NotFinite,
+
+    #[error("an error of the program stopped the draft. The log has its cause.")]
+    DraftPanicked,
+
+    /// A file that Git LFS left in the place of the real one.
+    #[error("{} is a Git LFS pointer, which only names a file. Run \"git lfs pull\" in its folder, or download it again.", file_name(.0))]
+    LfsPointer(PathBuf),
+
     #[error("cancelled before it finished.")]
     Cancelled,
 
@@ -103,6 +117,7 @@ impl Error {
             Self::Io { .. } => "cannot be read",
             Self::Empty(_) => "empty file",
             Self::Incomplete { .. } => "incomplete file",
+            Self::LfsPointer(_) => "Git LFS pointer",
             Self::BadModel { hint: DOWNLOAD_AGAIN | DOWNLOAD_PART, .. } => "damaged file",
             Self::BadModel { .. } => "unsupported format",
             Self::Architecture { .. } => "unsupported architecture",

@@ -56,7 +56,7 @@ impl Folder {
             path: path.to_owned(),
             config,
             generation_config: read("generation_config.json")?.unwrap_or_default(),
-            tokenizer_config: read_json(&path.join("tokenizer_config.json"), limits::DOCUMENT)?
+            tokenizer_config: read_json(&path.join("tokenizer_config.json"), limits::TOKENIZER_CONFIG)?
                 .unwrap_or_default(),
             special_tokens_map: read("special_tokens_map.json")?.unwrap_or_default(),
         })
@@ -120,7 +120,7 @@ impl Folder {
     /// `Error::Io`; `Error::BadModel` for invalid JSON.
     pub fn chat_template(&self) -> Result<Option<String>> {
         if let Some(text) = read_document(&self.path.join("chat_template.jinja"), limits::DOCUMENT)? {
-            return Ok(Some(String::from_utf8_lossy(&text).into_owned()));
+            return Ok(Some(String::from_utf8_lossy(&text).into_owned()).filter(|text| !text.is_empty()));
         }
         let document = read_json(&self.path.join("chat_template.json"), limits::DOCUMENT)?;
         let template = match &document.as_ref().unwrap_or(&self.tokenizer_config)["chat_template"] {
@@ -129,7 +129,7 @@ impl Folder {
             }
             other => other,
         };
-        Ok(template.as_str().map(str::to_owned))
+        Ok(template.as_str().filter(|text| !text.is_empty()).map(str::to_owned))
     }
 
     /// Returns the names of the weight files.
@@ -162,9 +162,20 @@ impl Folder {
     }
 }
 
+/// First words of a file that Git LFS left in the place of the real one.
+const LFS: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+/// Returns true if a file that begins with `start` is a pointer of Git LFS.
+pub(super) fn is_lfs_pointer(start: &[u8]) -> bool {
+    start.starts_with(LFS)
+}
+
 /// Reads a JSON document of at most `limit` bytes; `None` if the file does not exist.
 fn read_json(path: &Path, limit: usize) -> Result<Option<Json>> {
     let Some(text) = read_document(path, limit)? else { return Ok(None) };
+    if is_lfs_pointer(&text) {
+        return Err(Error::LfsPointer(path.to_owned()));
+    }
     serde_json::from_slice(&text).map(Some).map_err(|error| Error::BadModel {
         path: path.to_owned(),
         expected: "a JSON document".into(),
@@ -196,6 +207,9 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
     let cut_short = || damaged(format!("{} bytes: the file is cut short", file.len()));
     if file.len() == 0 {
         return Err(Error::Empty(path.to_owned()));
+    }
+    if is_lfs_pointer(&file.read(0..LFS.len().min(file.len()))?) {
+        return Err(Error::LfsPointer(path.to_owned()));
     }
     let length = file.read(0..LENGTH_PREFIX.min(file.len()))?;
     let length = u64::from_le_bytes(length.try_into().map_err(|_| cut_short())?);

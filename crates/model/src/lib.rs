@@ -327,7 +327,7 @@ impl ModelSource {
 
     fn stored_template(&self) -> Result<Option<String>> {
         match &*self.form {
-            Form::Gguf(header) => Ok(header.string("tokenizer.chat_template")?.map(str::to_owned)),
+            Form::Gguf(header) => Ok(header.chat_template()?.map(str::to_owned)),
             Form::Folder(folder) => folder.chat_template(),
         }
     }

@@ -27,8 +27,11 @@ pub(crate) const FILES: usize = 1000;
 /// Bytes of config.json and other small documents.
 pub(crate) const SMALL_DOCUMENT: usize = 1 << 20;
 
-/// Bytes of tokenizer_config.json and of a chat template.
+/// Bytes of a chat template's document.
 pub(crate) const DOCUMENT: usize = 4 << 20;
+
+/// Bytes of tokenizer_config.json, which lists tens of thousands of added tokens of speech models.
+pub(crate) const TOKENIZER_CONFIG: usize = 16 << 20;
 
 /// Bytes of the index of a model's safetensors files.
 pub(crate) const INDEX: usize = 16 << 20;
@@ -42,8 +45,8 @@ pub(crate) const SAFETENSORS_HEADER: usize = 32 << 20;
 /// Tokens that end a reply.
 pub(crate) const ENDS: usize = 64;
 
-/// Whole tokens (control and added tokens) that begin with the same byte.
-pub(crate) const WHOLE_TOKENS: usize = 8192;
+/// Bytes of a whole token (a control or added token).
+pub(crate) const WHOLE_TOKEN_BYTES: usize = 1024;
 
 /// Checks the sizes of `config` that decide how many tensors are looked up.
 ///

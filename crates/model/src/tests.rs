@@ -155,7 +155,7 @@ fn a_template_knows_the_texts_of_special_tokens() {
     let mut gguf = Gguf::tiny();
     gguf.set("tokenizer.chat_template", text("{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"));
     let template = open(&gguf).unwrap().template(&Renderer::in_this_process()).unwrap();
-    let messages = [ChatMessage { role: Role::User, content: "hi".into() }];
+    let messages = [ChatMessage::new(Role::User, "hi")];
     assert_eq!(template.render(&messages, true).unwrap(), "<s>hi</s>");
 }
 
@@ -742,7 +742,7 @@ fn the_starter_pair_opens_and_speaks_chatml() {
         assert_eq!(description.quantisation.as_deref(), Some("Q8_0"));
         let tokenizer = source.tokenizer().unwrap();
         assert_eq!((tokenizer.ends(), tokenizer.adds_bos()), ([2, 0].as_slice(), false));
-        let messages = [ChatMessage { role: Role::User, content: "Hi".into() }];
+        let messages = [ChatMessage::new(Role::User, "Hi")];
         let prompt = source.template(&Renderer::in_this_process()).unwrap().render(&messages, true).unwrap();
         assert_eq!(prompt, "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n");
         let tokens = tokenizer.encode(&prompt, Special::Parse).unwrap();

@@ -13,6 +13,8 @@ pub struct TextStream {
     tokenizer: Arc<Tokenizer>,
     /// Stop strings, none of them empty.
     stops: Vec<String>,
+    /// Control tokens that stop strings name. They have no text in which a string could be found.
+    stop_tokens: Vec<TokenId>,
     /// True until the first bytes of a text, before which the tokenizer added a space.
     drops_space: bool,
     /// Conversion of channels, for a model that writes them.
@@ -27,7 +29,9 @@ pub struct TextStream {
 impl TextStream {
     /// Starts a text. `stops` end it: neither a stop string nor text after it is returned.
     pub fn new(tokenizer: Arc<Tokenizer>, stops: &[String]) -> Self {
+        let named = stops.iter().filter_map(|stop| tokenizer.id_of(stop.trim()));
         Self {
+            stop_tokens: named.filter(|&token| tokenizer.is_control(token)).collect(),
             stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
             drops_space: tokenizer.strips_leading_space(),
             channels: Channels::after(&[], &tokenizer),
@@ -44,14 +48,27 @@ impl TextStream {
         self
     }
 
-    /// Continues an earlier text, so that a leading space is part of it.
-    pub fn continuing(mut self) -> Self {
+    /// Continues an earlier text, so that a leading space is part of it. `unfinished` are the bytes
+    /// of a character that the earlier text began: see [`Self::unfinished`].
+    pub fn continuing(mut self, unfinished: &[u8]) -> Self {
         self.drops_space = false;
+        self.incomplete = unfinished.to_vec();
         self
+    }
+
+    /// Returns the bytes of a character that has begun, at most three. They are not part of the
+    /// text until the character is complete.
+    pub fn unfinished(&self) -> &[u8] {
+        &self.incomplete
     }
 
     /// Adds a token and returns the text that is now certain.
     pub fn push(&mut self, token: TokenId) -> String {
+        if self.stop_tokens.contains(&token) && !self.stopped {
+            let rest = self.finish();
+            self.stopped = true;
+            return rest;
+        }
         let tokenizer = Arc::clone(&self.tokenizer);
         let bytes = tokenizer.next_bytes(token, &mut self.drops_space);
         let text = self.complete(bytes);
@@ -64,15 +81,10 @@ impl TextStream {
         self.stopped
     }
 
-    /// Ends the text and returns what was held back. An incomplete character becomes U+FFFD.
+    /// Ends the text and returns what was held back, without an [unfinished](Self::unfinished)
+    /// character.
     pub fn finish(&mut self) -> String {
-        if self.stopped {
-            return String::new();
-        }
-        let rest = std::mem::take(&mut self.incomplete);
-        let mut text = std::mem::take(&mut self.held);
-        text.push_str(&String::from_utf8_lossy(&rest));
-        text
+        if self.stopped { String::new() } else { std::mem::take(&mut self.held) }
     }
 
     /// Appends bytes and returns all characters that are complete.
@@ -158,10 +170,25 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_character_at_the_end_becomes_a_replacement() {
-        let mut stream = stream(&[]);
-        assert_eq!(stream.push(0xE2) + &stream.push(0x96), "");
-        assert_eq!(stream.finish(), "\u{FFFD}");
+    fn the_bytes_of_an_unfinished_character_are_kept_and_not_shown() {
+        let mut ended = stream(&[]);
+        assert_eq!(ended.push(b'a'.into()) + &ended.push(0xE2) + &ended.push(0x96), "a");
+        assert_eq!((ended.finish().as_str(), ended.unfinished()), ("", &[0xE2, 0x96][..]));
+        let mut next = stream(&[]).continuing(ended.unfinished());
+        assert_eq!(next.push(0x88) + &next.push(b'b'.into()), "\u{2588}b");
+        // Bytes that the next token does not complete are damaged.
+        let mut other = stream(&[]).continuing(&[0xE2, 0x96]);
+        assert_eq!(other.push(b'b'.into()), "\u{FFFD}b");
+    }
+
+    #[test]
+    fn a_stop_string_that_names_a_control_token_ends_the_text_there() {
+        let mut named = stream(&["<s>\n"]);
+        assert_eq!(pieces(&mut named, "a<").concat() + &named.push(258) + &named.push(b'c'.into()), "a<");
+        assert!(named.stopped());
+        // The text of one that is written letter by letter counts, too.
+        let mut spelled = stream(&["<s>"]);
+        assert_eq!(pieces(&mut spelled, "a<s>b").concat(), "a");
     }
 
     #[test]
@@ -197,7 +224,7 @@ mod tests {
         let mut stream = TextStream::new(Arc::clone(&spaced), &[]);
         // Control tokens have no text.
         assert_eq!([1, 259, 259].map(|token| stream.push(token)), ["", "a", " a"]);
-        let mut continuing = TextStream::new(spaced, &[]).continuing();
+        let mut continuing = TextStream::new(spaced, &[]).continuing(&[]);
         assert_eq!(continuing.push(259), " a");
     }
 
@@ -209,6 +236,7 @@ mod tests {
             let mut stream = TextStream::new(Arc::clone(&tokenizer), &[]);
             let mut text: String = tokens.iter().map(|&token| stream.push(token)).collect();
             text.push_str(&stream.finish());
+            text.push_str(&String::from_utf8_lossy(stream.unfinished()));
             prop_assert_eq!(text, tokenizer.decode(&tokens));
         }
 
@@ -221,6 +249,7 @@ mod tests {
             let mut stream = TextStream::new(Arc::clone(&tokenizer), &[]);
             let mut text: String = tokens.iter().map(|&token| stream.push(token)).collect();
             text.push_str(&stream.finish());
+            text.push_str(&String::from_utf8_lossy(stream.unfinished()));
             prop_assert_eq!(text, tokenizer.decode(&tokens));
         }
 

@@ -193,7 +193,7 @@ mod tests {
     }
 
     fn message(role: Role, content: &str) -> ChatMessage {
-        ChatMessage { role, content: content.to_owned() }
+        ChatMessage::new(role, content)
     }
 
     #[test]

@@ -148,7 +148,7 @@ fn patience(moment: Duration) -> Timeouts {
 }
 
 fn hello() -> Vec<ChatMessage> {
-    vec![ChatMessage { role: Role::User, content: "What is a fox?".to_owned() }]
+    vec![ChatMessage::new(Role::User, "What is a fox?")]
 }
 
 fn ask(client: &Client) -> (String, Result<Reply>) {
@@ -267,7 +267,7 @@ fn continuing_a_reply_is_requested_and_a_refusal_starts_no_new_reply() {
     let refusal =
         whole("400 Bad Request", "", r#"{"error":{"message":"continue_final_message is not permitted"}}"#);
     let server = Scripted::start(vec![sends(&[&refusal])]);
-    let going_on = [hello(), vec![ChatMessage { role: Role::Assistant, content: "A f".to_owned() }]].concat();
+    let going_on = [hello(), vec![ChatMessage::new(Role::Assistant, "A f")]].concat();
     let (events, reply) = ask_until(&server.client(), &going_on, &|| false);
     assert_eq!(events, "");
     let error = reply.unwrap_err();

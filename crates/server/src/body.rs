@@ -271,7 +271,7 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
                 return Err(Refusal::bad_field(&format!("messages[{at}].content"), expected));
             }
         };
-        Ok(ChatMessage { role, content })
+        Ok(ChatMessage::new(role, content))
     };
     messages.into_iter().enumerate().map(message).collect()
 }

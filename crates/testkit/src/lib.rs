@@ -132,6 +132,22 @@ impl Gguf {
         self.values.insert(key.to_owned(), value);
     }
 
+    /// Appends tokens to the vocabulary, each with GGUF's number of its type; returns the first id.
+    /// Drops the tensors, which no longer fit.
+    pub fn extend_vocabulary(&mut self, more: impl IntoIterator<Item = (String, i32)>) -> u32 {
+        self.tensors.clear();
+        let (names, types): (Vec<Value>, Vec<Value>) =
+            more.into_iter().map(|(token, number)| (Value::String(token), Value::I32(number))).unzip();
+        let mut first = 0;
+        for (key, values) in [("tokens", names), ("token_type", types)] {
+            let list = self.values.get_mut(&format!("tokenizer.ggml.{key}"));
+            let Some(Value::Array(list)) = list else { panic!("{key}") };
+            first = list.len() as u32;
+            list.extend(values);
+        }
+        first
+    }
+
     pub fn write(&self, folder: &Path) -> PathBuf {
         let path = folder.join("model.gguf");
         let values: Vec<(&str, &Value)> = self.values.iter().map(|(k, v)| (k.as_str(), v)).collect();

@@ -160,7 +160,7 @@ fn is_small(source: &str) -> bool {
 }
 
 fn conversations() -> [(Vec<ChatMessage>, bool); 3] {
-    let message = |role, content: &str| ChatMessage { role, content: content.into() };
+    let message = |role, content: &str| ChatMessage::new(role, content);
     let question = message(Role::User, "Hello\n<b>, \"you\"");
     let long = vec![
         message(Role::System, "Be kind."),

@@ -835,6 +835,7 @@ export class Replay implements Backend {
         this.#phase === "loading" ? { label: STARTER.label, percent: 43, draft: false } : null,
       target: loaded ? this.#target() : null,
       thinks: null,
+      merges_system: false,
       targets: this.#targets,
       drafts: DRAFTS,
       draft: this.#draft().id,

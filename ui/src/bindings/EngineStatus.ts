@@ -30,6 +30,11 @@ target: ModelEntry | null,
  */
 thinks: boolean | null, 
 /**
+ * `true` if the target's template refuses system messages, so that the system prompt is put
+ * before the first question.
+ */
+merges_system: boolean, 
+/**
  * Penalties of replies with automatic penalties by the loaded target.
  */
 penalties: ModelPenalties, 

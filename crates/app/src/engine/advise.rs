@@ -73,7 +73,7 @@ impl Local {
     /// it; `None` if it was cancelled.
     fn trial_prompt(&mut self, text: &[ChatMessage], cancel: &Cancel) -> Result<Option<EvaluationText>> {
         let settings = self.settings.clone();
-        let sample = SAMPLE.map(|(role, content)| ChatMessage { role, content: content.to_owned() });
+        let sample = SAMPLE.map(|(role, content)| ChatMessage::new(role, content));
         let messages = if text.is_empty() { &sample } else { text };
         let session = &mut self.loaded()?.session;
         let prompt = match request(session, messages, &settings, &|| cancel.is_cancelled()) {

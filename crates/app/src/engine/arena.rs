@@ -145,7 +145,7 @@ impl Local {
     ) -> Result<[Request; 2]> {
         let settings = Settings { max_tokens: asked.max_tokens, ..self.settings.clone() };
         let session = &self.loaded()?.session;
-        let question = ChatMessage { role: Role::User, content: asked.prompt.trim().to_owned() };
+        let question = ChatMessage::new(Role::User, asked.prompt.trim());
         let request = request(session, &[question], &settings, &|| cancel.is_cancelled())?;
         request.admit(session.context())?;
         Ok(asked.setups.each_ref().map(|setup| Request {

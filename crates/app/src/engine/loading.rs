@@ -9,7 +9,7 @@ use foretoken_model::Error;
 use foretoken_model::ModelSource;
 
 use super::local::{Local, Target, message, no_target};
-use super::why::{off, ready_to_speculate};
+use super::why::{add_failure, off, ready_to_speculate};
 use crate::error::Result;
 use crate::ipc::{
     CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Why,
@@ -64,15 +64,16 @@ impl Local {
     /// Installs a loaded target; returns a remark about its device.
     fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<String> {
         entry.context = session.context() as u32;
-        let thinks = session.form().thinks();
+        let (thinks, merges_system) = (session.form().thinks(), session.form().merges_system());
         // The draft may take as long again.
         self.status.update(|status| {
             (status.target, status.thinks, status.loading) = (Some(entry.clone()), thinks, None);
+            status.merges_system = merges_system;
             // These belong to the previous target.
             (status.drafts, status.draft) = (Vec::new(), String::new());
         });
         let fell_back = session.fell_back().map(str::to_owned);
-        self.target = Some(Target { id, entry, session, thinks });
+        self.target = Some(Target { id, entry, session, thinks, merges_system });
         self.choice = None;
         fell_back
     }
@@ -120,6 +121,9 @@ impl Local {
         let on_cpu = beside_gpu.filter(|device| device.gpu.is_none());
         if let Some(remark) = on_cpu.and_then(|device| device.remark.as_deref()) {
             why.add(remark);
+        }
+        if let Some(failure) = session.draft.drafters.failure() {
+            add_failure(&mut why, &failure);
         }
         match prepared {
             Ok(()) => why,

@@ -55,6 +55,8 @@ pub(super) struct Target {
     /// Default of the reasoning switch, see
     /// [`EngineStatus::thinks`](crate::ipc::EngineStatus::thinks).
     pub(super) thinks: Option<bool>,
+    /// [`EngineStatus::merges_system`](crate::ipc::EngineStatus::merges_system).
+    pub(super) merges_system: bool,
 }
 
 /// The draft of the loaded target.
@@ -204,6 +206,7 @@ impl Local {
             }
             status.target = loaded;
             status.thinks = target.and_then(|target| target.thinks);
+            status.merges_system = target.is_some_and(|target| target.merges_system);
             status.penalties = session.map(|session| session.decoder.penalties()).unwrap_or_default();
             status.device = session.map_or_else(String::new, |session| session.device().label.clone());
             status.device_choice = session.map_or(&self.settings.device, Session::device_choice).clone();
@@ -226,7 +229,7 @@ impl Local {
         self.status.update(|status| {
             (status.phase, status.loading, status.message) = (EnginePhase::Ready, None, message);
             (status.target, status.device) = (Some(entry), device);
-            (status.thinks, status.reading_rate) = (None, None);
+            (status.thinks, status.merges_system, status.reading_rate) = (None, false, None);
             status.penalties = ModelPenalties::default();
             (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);
             (status.device_remarks, status.device_notes) = (Vec::new(), Vec::new());

@@ -147,6 +147,7 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
         elapsed_ms: reply.elapsed_ms,
         times: Times::default(),
         plain_tokens_per_second: None,
+        unfinished: Vec::new(),
         speedup: None,
         settings: Some(ReplySettings {
             speculation: Speculation::off(),
@@ -170,7 +171,7 @@ mod tests {
 
     #[test]
     fn reasoning_of_earlier_replies_is_not_sent_but_a_continued_reply_keeps_it() {
-        let message = |role, content: &str| ChatMessage { role, content: content.to_owned() };
+        let message = |role, content: &str| ChatMessage::new(role, content);
         let thought = "<think>Hm.</think>\n\nA fox.";
         let conversation = [
             message(Role::User, "<think>a</think>"),

@@ -62,7 +62,8 @@ impl Replier for Local {
             }
             cancel.flow()
         });
-        if let Some(why) = reporter.shown {
+        let failure = self.loaded()?.session.draft.drafters.failure();
+        if let Some(why) = reporter.end(failure.as_deref(), &self.status.get().why) {
             self.status.update(|status| status.why = why);
         }
         let mut summary = reply.map_err(|error| self.failed(error))?.summary;
@@ -111,6 +112,9 @@ pub(super) fn request(
             ..CommandError::new(ErrorCode::PromptTooLong, message)
         });
     }
+    let continued = messages.last().filter(|message| message.role == Role::Assistant);
+    let (continues, unfinished) =
+        continued.map_or((false, Vec::new()), |reply| (!reply.content.is_empty(), reply.unfinished.clone()));
     let messages: Vec<ChatMessage> =
         system_prompt(settings).into_iter().chain(messages.iter().cloned()).collect();
     let mut sampling = settings.sampling.clone();
@@ -122,6 +126,8 @@ pub(super) fn request(
         sampling,
         speculation: settings.speculation.clone(),
         max_tokens: longest(settings.max_tokens),
+        continues,
+        unfinished,
         ..Request::new(session.conversation_unless(&messages, settings.thinking, stop)?)
     })
 }
@@ -139,7 +145,7 @@ fn excess(session: &Session, messages: &[ChatMessage]) -> Option<PromptSize> {
 /// Returns the system prompt of a conversation.
 pub(super) fn system_prompt(settings: &Settings) -> Option<ChatMessage> {
     let system = settings.system_prompt.trim();
-    (!system.is_empty()).then(|| ChatMessage { role: Role::System, content: system.to_owned() })
+    (!system.is_empty()).then(|| ChatMessage::new(Role::System, system))
 }
 
 /// Returns the longest reply in tokens; `None` means as long as the context allows.

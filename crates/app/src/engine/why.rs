@@ -28,8 +28,20 @@ impl Reporter {
     /// Creates a reporter; `label` is the drafter's name and `before` the state before the reply.
     pub fn new(label: &str, before: &Why) -> Self {
         // A reason for drafting nothing no longer holds once something is drafted.
-        let remark = if before.state == Speculating::Off { String::new() } else { before.text.clone() };
+        let remark = if before.state == Speculating::Off {
+            String::new()
+        } else {
+            without_failure(&before.text).to_owned()
+        };
         Self { label: label.to_owned(), remark, decision: None, shown: None, due: Instant::now() }
+    }
+
+    /// Returns the state to show after the reply, with the reason if a drafter failed in it.
+    pub fn end(self, failure: Option<&str>, now: &Why) -> Option<Why> {
+        let Some(failure) = failure else { return self.shown };
+        let mut why = self.shown.unwrap_or_else(|| now.clone());
+        add_failure(&mut why, failure);
+        Some(why)
     }
 
     pub fn observe(&mut self, round: &Round, status: &Observable) {
@@ -45,6 +57,20 @@ impl Reporter {
         }
         self.shown = Some(why);
     }
+}
+
+/// Beginning of the sentence about a drafter that failed.
+const FAILED: &str = "The draft failed: ";
+
+/// Adds the reason why a drafter is left out, in the place of an earlier one.
+pub fn add_failure(why: &mut Why, failure: &str) {
+    why.text = without_failure(&why.text).to_owned();
+    why.add(&format!("{FAILED}{failure}"));
+}
+
+/// Cuts the sentence about a drafter that failed, the last one.
+fn without_failure(text: &str) -> &str {
+    text.split(FAILED).next().unwrap_or_default().trim_end_matches(['.', ' '])
 }
 
 /// Returns the state after a round; `None` for a round that says nothing about later ones.

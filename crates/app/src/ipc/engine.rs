@@ -21,6 +21,9 @@ pub struct EngineStatus {
     pub target: Option<ModelEntry>,
     /// Default of the target's reasoning switch; `None` if its template has no such switch.
     pub thinks: Option<bool>,
+    /// `true` if the target's template refuses system messages, so that the system prompt is put
+    /// before the first question.
+    pub merges_system: bool,
     /// Penalties of replies with automatic penalties by the loaded target.
     pub penalties: ModelPenalties,
     /// All models on this computer, whether usable as a target or not; unusable ones with the
@@ -82,6 +85,7 @@ impl EngineStatus {
             loading,
             target,
             thinks,
+            merges_system,
             penalties,
             targets,
             drafts,

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use foretoken_app::ipc::{DRAFT_NONE, EnginePhase, EngineStatus, Settings, Speculating};
+use foretoken_app::ipc::{AdviceState, DRAFT_NONE, EnginePhase, EngineStatus, Settings, Speculating};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_forward::device::{Candidate, DeviceChoice, Gpu, GpuName, Opened};
@@ -38,6 +38,10 @@ struct Script {
     full_for: Vec<bool>,
     /// Failure of the draft (`true`) or target after this many passes.
     fails: Option<(bool, usize, &'static str)>,
+    /// True if these failures also happen on the CPU.
+    fails_on_cpu: bool,
+    /// True if loading a draft panics.
+    panics_on_load: bool,
     loads: Vec<Load>,
     /// Extra time of a pass of the target on the GPU and on the CPU, and of the draft.
     passes: Passes,
@@ -130,6 +134,10 @@ impl Hardware for FakeGpu {
         if on_gpu && script.full_for.contains(&draft) {
             return Err(failure(NO_MEMORY));
         }
+        if draft && script.panics_on_load {
+            drop(script);
+            panic!("{PANIC}");
+        }
         let passes = if draft { script.passes.draft } else { script.passes.target };
         let other = self.other.filter(|(name, _)| opened.label.starts_with(name));
         let pass = other.map_or(passes[usize::from(!on_gpu)], |(_, pass)| pass);
@@ -159,7 +167,8 @@ impl Model for Scripted {
 
     fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
         std::thread::sleep(self.pass);
-        match self.gpu.failure(self.draft).filter(|_| self.on_gpu) {
+        let fails = self.on_gpu || self.gpu.script.lock().unwrap().fails_on_cpu;
+        match fails.then(|| self.gpu.failure(self.draft)).flatten() {
             Some(PANIC) => panic!("{PANIC}"),
             Some(words) => return Err(failure(words)),
             None => (),
@@ -395,6 +404,73 @@ fn a_draft_that_fails_on_the_gpu_is_skipped_for_the_reply_and_moves_to_the_cpu()
     let (_, events) = fixture.send(None, "Tell me a story about a fox.");
     let drafted = rounds(&events).into_iter().flat_map(|round| round.drafted);
     assert!(drafted.into_iter().any(|drafted| drafted.drafter == DrafterKind::Model));
+}
+
+/// Chooses the starter's draft again, with a script, and waits until the status is as wanted.
+fn with_draft(
+    fixture: &Fixture,
+    gpu: &FakeGpu,
+    script: impl FnOnce(&mut Script),
+    wanted: impl Fn(&EngineStatus) -> bool,
+) {
+    let none = |status: &EngineStatus| is_ready(status) && status.draft == DRAFT_NONE;
+    set_until(fixture, |settings| let_draft(settings, DRAFT_NONE), none);
+    gpu.loads();
+    gpu.script(script);
+    set_until(fixture, |settings| let_draft(settings, "starter-draft"), wanted);
+}
+
+#[test]
+fn a_draft_that_panics_while_it_is_measured_or_drafting_never_takes_its_target_along() {
+    let (fixture, gpu) = fixture();
+    for device in [DeviceChoice::Auto, DeviceChoice::Cpu] {
+        let on_cpu = device == DeviceChoice::Cpu;
+        fixture.set(|settings| settings.device = device);
+        for passes in [0, 3, 60] {
+            let script = |script: &mut Script| {
+                (script.fails, script.fails_on_cpu) = (Some((DRAFT, passes, PANIC)), on_cpu);
+            };
+            with_draft(&fixture, &gpu, script, is_ready);
+            let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
+            assert_eq!((reply.reply.problem, reply.reply.summary.unwrap().tokens), (None, 40), "{passes}");
+            let shown = |status: &EngineStatus| match on_cpu {
+                true => {
+                    is_ready(status) && status.why.text.contains("The draft failed: an error of the program")
+                }
+                false => draft_is_on(status, "CPU"),
+            };
+            let status = fixture.wait_for(shown);
+            assert!(status.message.is_none_or(|message| !message.contains("failed on this model")));
+            assert!(gpu.loads().iter().all(|load| load.draft), "the target was loaded again");
+        }
+    }
+}
+
+#[test]
+fn a_draft_that_panics_while_it_is_loaded_never_takes_its_target_along() {
+    let (fixture, gpu) = fixture();
+    let refused = |status: &EngineStatus| {
+        is_ready(status) && status.why.text.contains("can't be used: an error of the program")
+    };
+    with_draft(&fixture, &gpu, |script| script.panics_on_load = true, refused);
+    assert_eq!(fixture.send(None, "Hello!").0.reply.problem, None);
+    assert!(gpu.loads().iter().all(|load| load.draft), "the target was loaded again");
+}
+
+#[test]
+fn a_draft_that_panics_while_it_is_tried_never_takes_its_target_along() {
+    let (fixture, gpu) = fixture();
+    gpu.script(|script| (script.fails, script.fails_on_cpu) = (Some((DRAFT, 2, PANIC)), true));
+    let (sender, received) = std::sync::mpsc::channel();
+    fixture.app.advise(None, Box::new(move |advice| sender.send(advice).unwrap())).unwrap();
+    let failed: Vec<_> = received.try_iter().filter(|advice| advice.state == AdviceState::Failed).collect();
+    let [advice] = &failed[..] else { panic!("{failed:?}") };
+    assert!(
+        advice.reason.as_ref().is_some_and(|reason| reason.contains("error of the program")),
+        "{advice:?}"
+    );
+    assert!(gpu.loads().iter().all(|load| load.draft), "the target was loaded again");
+    assert_eq!(fixture.send(None, "Hello!").0.reply.problem, None);
 }
 
 /// Extra time of passes on the GPU and on the CPU.

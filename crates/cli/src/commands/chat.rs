@@ -176,7 +176,7 @@ impl Chat<'_> {
     /// Replies to a message. A message that does not fit is removed again, so that a shorter one
     /// can follow.
     fn answer(&mut self, text: &str) -> Result<()> {
-        self.messages.push(ChatMessage { role: Role::User, content: text.to_owned() });
+        self.messages.push(ChatMessage::new(Role::User, text));
         match self.reply() {
             Err(error @ (Error::Engine(_) | Error::Library(_))) => {
                 self.messages.pop();
@@ -234,7 +234,7 @@ impl Chat<'_> {
                 break;
             }
             request.max_tokens = request.max_tokens.map(|left| left.saturating_sub(tokens as usize));
-            self.messages.push(ChatMessage { role: Role::Assistant, content: content.clone() });
+            self.messages.push(ChatMessage::new(Role::Assistant, content.clone()));
             let prompt = self.prompt(true);
             self.messages.pop();
             match prompt {
@@ -244,7 +244,7 @@ impl Chat<'_> {
         }
         output::line("")?;
         self.last.iter().for_each(|summary| output::note(output::summary(summary)));
-        self.messages.push(ChatMessage { role: Role::Assistant, content });
+        self.messages.push(ChatMessage::new(Role::Assistant, content));
         Ok(())
     }
 }

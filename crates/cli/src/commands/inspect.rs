@@ -62,6 +62,7 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
         rows.push(("tokenizer", format!("{}, {} tokens", tokenizer.kind, tokenizer.vocabulary)));
         rows.push(("begin of text", format!("{} ({begins})", listed(special.bos.as_slice()))));
         rows.push(("end of reply", listed(&special.ends)));
+        rows.extend(special.warnings.iter().map(|warning| ("ignored", warning.clone())));
     }
     if let Some(problem) = &model.tokenizer_problem {
         rows.push(("tokenizer", problem.clone()));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::BoolishValueParser;
-use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role};
+use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, SpecialToken};
 use serde::{Deserialize, Serialize};
 
 use crate::args::read_text;
@@ -16,6 +16,8 @@ use crate::session::{open, this_computer};
 pub struct Args {
     #[command(flatten)]
     template: TemplateArgs,
+    #[command(flatten)]
+    tokens: TokenArgs,
     /// JSON file with the messages: [{"role": "user", "content": "Hello"}, ...]; roles are system,
     /// user and assistant; `-` is standard input
     #[arg(long, value_name = "FILE")]
@@ -43,6 +45,17 @@ struct TemplateArgs {
     template: Option<PathBuf>,
 }
 
+/// Names that a template gives the first and the last token of a text.
+#[derive(Debug, clap::Args)]
+struct TokenArgs {
+    /// Text of `bos_token` in the template [default: the model's, empty without a model]
+    #[arg(long, value_name = "TEXT")]
+    bos: Option<String>,
+    /// Text of `eos_token` in the template [default: the model's, empty without a model]
+    #[arg(long, value_name = "TEXT")]
+    eos: Option<String>,
+}
+
 #[derive(Deserialize)]
 struct Message {
     role: Speaker,
@@ -67,19 +80,37 @@ pub fn run(args: &Args) -> Result<()> {
     let source = args.template.model.as_deref().map(open).transpose()?;
     let renderer = this_computer()?.renderer;
     let template = match (&args.template.template, &source) {
-        (Some(path), source) => compile(path, source.as_ref(), &renderer)?,
-        (None, Some(source)) => source.template(&renderer)?,
+        (Some(path), source) => {
+            compile(path.clone(), read_text(path)?, source.as_ref(), &args.tokens, &renderer)?
+        }
+        (None, Some(source)) => {
+            let text = source.template_source()?;
+            compile(source.path().to_owned(), text, Some(source), &args.tokens, &renderer)?
+        }
         (None, None) => return Err(Error::Usage("render needs --model or --template.".to_owned())),
     };
     let text = template.render_with(&messages, !args.no_generation_prompt, args.thinking)?;
     if args.json { output::json(&Rendered { text }) } else { output::text(&text) }
 }
 
-fn compile(path: &Path, source: Option<&ModelSource>, renderer: &Arc<Renderer>) -> Result<ChatTemplate> {
-    let text = read_text(path)?;
-    let special = source.map(ModelSource::special_tokens).transpose()?.unwrap_or_default();
-    let (bos, eos) = (special.bos.map(|token| token.text), special.eos.map(|token| token.text));
-    Ok(ChatTemplate::new(path.to_owned(), text, bos.as_deref(), eos.as_deref(), renderer)?)
+fn compile(
+    path: PathBuf,
+    text: String,
+    source: Option<&ModelSource>,
+    tokens: &TokenArgs,
+    renderer: &Arc<Renderer>,
+) -> Result<ChatTemplate> {
+    let name = |token: Option<SpecialToken>| token.map(|token| token.text);
+    let (bos, eos) = match source {
+        Some(source) => {
+            let special = source.special_tokens()?;
+            (name(special.bos), name(special.eos))
+        }
+        // Defined, since templates add these names to other texts.
+        None => (Some(String::new()), Some(String::new())),
+    };
+    let (bos, eos) = (tokens.bos.clone().or(bos), tokens.eos.clone().or(eos));
+    Ok(ChatTemplate::new(path, text, bos.as_deref(), eos.as_deref(), renderer)?)
 }
 
 fn read_messages(path: &Path) -> Result<Vec<ChatMessage>> {
@@ -99,6 +130,6 @@ impl From<Message> for ChatMessage {
             Speaker::User => Role::User,
             Speaker::Assistant => Role::Assistant,
         };
-        Self { role, content: message.content }
+        Self::new(role, message.content)
     }
 }

@@ -146,6 +146,11 @@ fn a_conversation_is_rendered_with_the_models_template() {
     assert_eq!(one(&ask)["text"], "system=Be brief.;user=Hello;");
     let with_model = one(&[&ask[..], &["--model", "starter"]].concat());
     assert_eq!(with_model["text"], "<|endoftext|>system=Be brief.;user=Hello;");
+    // Templates add these names to texts; without a model they are empty, or as the options say.
+    let added = folder.file("added.jinja", "{{ bos_token + messages[1].content + eos_token }}");
+    let ask = ["render", "--messages", &messages, "--template", &added];
+    assert_eq!(one(&ask)["text"], "Hello");
+    assert_eq!(one(&[&ask[..], &["--bos", "<s>", "--eos", "</s>"]].concat())["text"], "<s>Hello</s>");
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn hostile() -> Vec<(&'static str, String, &'static str)> {
 }
 
 fn messages() -> Vec<ChatMessage> {
-    vec![ChatMessage { role: Role::User, content: "Hello".into() }]
+    vec![ChatMessage::new(Role::User, "Hello")]
 }
 
 fn program() -> Arc<Renderer> {
@@ -150,7 +150,7 @@ fn conversations_reach_the_renderer_process_unchanged() {
     let messages: Vec<ChatMessage> = contents
         .iter()
         .zip([Role::System, Role::User, Role::Assistant, Role::User])
-        .map(|(content, role)| ChatMessage { role, content: (*content).into() })
+        .map(|(content, role)| ChatMessage::new(role, *content))
         .collect();
     let of = |renderer: Arc<Renderer>| {
         let template =

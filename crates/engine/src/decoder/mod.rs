@@ -49,6 +49,9 @@ pub struct Request {
     /// True if the reply continues the last text of the prompt, so that a space before its first
     /// word is kept.
     pub continues: bool,
+    /// Bytes of a character that the prompt's last tokens began; the reply's text begins with the
+    /// whole character.
+    pub unfinished: Vec<u8>,
 }
 
 impl Request {
@@ -62,6 +65,7 @@ impl Request {
             stop: Vec::new(),
             ignore_end: false,
             continues: false,
+            unfinished: Vec::new(),
         }
     }
 
@@ -202,7 +206,10 @@ impl Decoder {
         let request = &Request { sampling: self.sampling(&request.sampling).seeded(), ..request.clone() };
         let mut writing = Writing::new(self, request, drafters, started)?;
         let finish = writing.run(on_progress)?;
-        let Writing { rounds, context, reused, .. } = writing;
+        let Writing { rounds, context, reused, output, .. } = writing;
+        // After an end token nothing completes the character.
+        let unfinished = if finish == Finish::Stop { Vec::new() } else { output.text.unfinished().to_vec() };
+        drop(output);
         let prompt = request.prompt.len();
         let text = rounds.iter().flat_map(Round::emitted).map(|(_, text)| text).collect();
         let settings = ReplySettings {
@@ -215,6 +222,7 @@ impl Decoder {
         let summary = Summary {
             plain_tokens_per_second: governor.map(|governor| governor.plain_rate() * 1e3),
             settings: Some(settings),
+            unfinished,
             ..Summary::of(&rounds, finish, prompt, reused, milliseconds(started))
         };
         Ok(Reply { text, tokens: context[prompt..].to_vec(), rounds, summary })
@@ -249,7 +257,7 @@ impl<'a> Writing<'a> {
             target: decoder.target.as_mut(),
             output: Output {
                 tokenizer: &decoder.tokenizer,
-                text: if request.continues { text.continuing() } else { text },
+                text: if request.continues { text.continuing(&request.unfinished) } else { text },
                 ignore_end: request.ignore_end,
                 loops: (request.sampling.stop_loops && !request.ignore_end).then(Loops::default),
             },

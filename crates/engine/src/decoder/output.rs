@@ -30,9 +30,14 @@ impl Output<'_> {
     pub fn emit(&mut self, tokens: impl Iterator<Item = TokenId>, mut room: usize, full: Finish) -> Emission {
         let mut emission = Emission::default();
         for token in tokens {
-            let mut text = self.text.push(token);
-            room -= 1;
             let ended = !self.ignore_end && self.tokenizer.ends().contains(&token);
+            // The name of a token that ends replies is never part of one.
+            let mut text = if ended && !self.tokenizer.is_control(token) {
+                String::new()
+            } else {
+                self.text.push(token)
+            };
+            room -= 1;
             let circles = self.loops.as_mut().is_some_and(|loops| loops.push(token, &text));
             emission.finish = match room {
                 _ if ended || self.text.stopped() => Some(Finish::Stop),
@@ -50,5 +55,29 @@ impl Output<'_> {
             }
         }
         emission
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use foretoken_model::ModelSource;
+    use foretoken_testkit::Gguf;
+
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_marker_that_ends_a_reply_is_not_part_of_it() {
+        let mut gguf = Gguf::tiny();
+        let end = gguf.extend_vocabulary([("<|fin|>".to_owned(), 4)]);
+        let folder = tempfile::tempdir().unwrap();
+        let mut tokenizer = ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap();
+        tokenizer.add_end(end);
+        let tokenizer = Arc::new(tokenizer);
+        let text = TextStream::new(Arc::clone(&tokenizer), &[]);
+        let mut output = Output { tokenizer: &tokenizer, text, ignore_end: false, loops: None };
+        let emission = output.emit([u32::from(b'a'), end, 99].into_iter(), 9, Finish::Length);
+        assert_eq!((emission.texts.concat().as_str(), emission.finish), ("a", Some(Finish::Stop)));
     }
 }

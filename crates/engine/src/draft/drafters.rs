@@ -71,12 +71,18 @@ impl Drafters {
 
     /// Returns true if a drafter of this kind failed in the last reply.
     pub fn has_failed(&self, kind: DrafterKind) -> bool {
-        self.members.iter().any(|member| member.failed && member.kind() == kind)
+        self.members.iter().any(|member| member.has_failed() && member.kind() == kind)
+    }
+
+    /// Reason why the first drafter that failed is left out, as a sentence: in the last reply, or
+    /// in the measurement before the first one.
+    pub fn failure(&self) -> Option<String> {
+        self.members.iter().find_map(Member::failure)
     }
 
     /// The first drafter.
     pub fn first(&mut self) -> Option<&mut (dyn Drafter + 'static)> {
-        self.members.first_mut().map(|member| member.drafter.as_mut())
+        self.members.first_mut().map(|member| &mut member.drafter as &mut dyn Drafter)
     }
 
     /// The governor; `None` before the first measurement.
@@ -120,7 +126,7 @@ impl Drafters {
 
     /// Starts a reply of this kind, drafted as `speculation` says.
     pub(crate) fn begin_reply(&mut self, kind: TextKind, speculation: &Speculation) {
-        self.members.iter_mut().for_each(|member| member.failed = false);
+        self.members.iter_mut().for_each(Member::begin_reply);
         let mut readers = self.members.iter().filter(|member| member.drafts_in(speculation));
         self.taps = readers.find_map(|member| member.drafter.taps()).cloned().unwrap_or_default();
         self.guessed.clear();

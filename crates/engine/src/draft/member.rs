@@ -1,7 +1,9 @@
 //! One of several drafters: it is left out of the rest of a reply once it failed.
 
 use foretoken_forward::Taps;
+use foretoken_model::Error;
 
+use super::caught::CaughtDrafter;
 use super::drafting::Drafting;
 use super::{Bound, Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
@@ -13,15 +15,32 @@ use crate::speculation::{DrafterChoice, Room, Speculation, Tree};
 pub(super) struct Member {
     /// Index among the drafters; also its index in the governor.
     number: usize,
-    pub(super) drafter: Box<dyn Drafter>,
-    pub(super) failed: bool,
+    pub(super) drafter: CaughtDrafter,
+    /// Reason why it is left out of the reply; `None` while it drafts.
+    failure: Option<String>,
     /// False while the cost of its drafts is assumed.
     pub(super) is_measured: bool,
 }
 
 impl Member {
     pub(super) fn new(number: usize, drafter: Box<dyn Drafter>) -> Self {
-        Self { number, drafter, failed: false, is_measured: true }
+        Self { number, drafter: CaughtDrafter::new(drafter), failure: None, is_measured: true }
+    }
+
+    /// Returns true if it is left out of the reply.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some() || self.drafter.panicked()
+    }
+
+    /// Reason why it is left out of the reply, as a sentence.
+    pub(super) fn failure(&self) -> Option<String> {
+        let panicked = || self.drafter.panicked().then(|| Error::DraftPanicked.to_string());
+        self.failure.clone().or_else(panicked)
+    }
+
+    /// Lets it draft again, in a new reply. A drafter that panicked stays excluded.
+    pub(super) fn begin_reply(&mut self) {
+        self.failure = None;
     }
 
     pub(super) fn number(&self) -> usize {
@@ -39,7 +58,7 @@ impl Member {
 
     /// Returns true if the settings allow it to draft.
     pub(super) fn drafts_in(&self, speculation: &Speculation) -> bool {
-        !self.failed && !speculation.is_off() && speculation.drafter.allows(self.kind())
+        !self.has_failed() && !speculation.is_off() && speculation.drafter.allows(self.kind())
     }
 
     /// Tokens of `context` that it, or the target on its behalf, has to read before it can draft.
@@ -55,13 +74,13 @@ impl Member {
     /// Excludes it from the rest of the reply.
     pub(super) fn fail(&mut self, why: &dyn std::fmt::Display) {
         tracing::warn!("a drafter failed, and the reply continues without it: {why}");
-        self.failed = true;
+        self.failure.get_or_insert(why.to_string());
     }
 
     /// Passes on tokens that the target ran, with hidden states if it reads exactly the tapped
     /// ones.
     pub(super) fn observe(&mut self, observed: &Observation<'_>, tapped: &Taps) {
-        if self.failed {
+        if self.has_failed() {
             return;
         }
         let features = observed.features.filter(|_| self.drafter.taps() == Some(tapped));
@@ -77,7 +96,7 @@ impl Member {
         vocabulary: usize,
         sampler: &mut Sampler,
     ) -> Option<Draft> {
-        if self.failed {
+        if self.has_failed() {
             return None;
         }
         match self.drafter.draft(context, request, sampler) {

@@ -1,5 +1,6 @@
 //! Drafters: the trait, its requests and its drafts. Acceptance is in `accept`.
 
+mod caught;
 mod chain;
 mod cost;
 mod drafters;
@@ -29,6 +30,8 @@ use crate::governor::{Calibration, Cutoff, Shape};
 use crate::sampler::Sampler;
 use crate::trace::LengthReason;
 
+pub use caught::CaughtDrafter;
+pub(crate) use caught::caught;
 pub use cost::Cost;
 pub use drafters::Drafters;
 pub(crate) use drafters::FeatureGap;

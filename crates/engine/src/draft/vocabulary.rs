@@ -141,8 +141,17 @@ impl Vocabulary {
         }
     }
 
-    /// Draft token of a target token that the draft guessed. Token 0 if the draft does not have it:
-    /// a draft whose logits are not numbers guesses any token, which the target then rejects.
+    /// Number of the target's first tokens among which all guesses are.
+    pub fn guessed(&self) -> usize {
+        match self {
+            Self::Same(shared) => *shared,
+            Self::Intersection(both) => {
+                both.to_target.iter().flatten().max().map_or(0, |&token| token as usize + 1)
+            }
+        }
+    }
+
+    /// Draft token of a target token that the draft guessed; token 0 if the draft does not have it.
     pub fn in_draft(&self, token: TokenId) -> TokenId {
         match self {
             Self::Same(_) => token,
@@ -243,7 +252,8 @@ mod tests {
         let aligned = vocabulary.align(&logits).unwrap();
         assert_eq!((aligned[261], aligned[262], aligned[b'a' as usize]), (262.0, f32::NEG_INFINITY, 97.0));
         assert_eq!(vocabulary.in_draft(261), 262);
-        // No token of the draft; logits that are not numbers lead there.
+        assert_eq!((vocabulary.guessed(), Vocabulary::Same(100).guessed()), (262, 100));
+        // No token of the draft.
         assert_eq!(vocabulary.in_draft(9999), 0);
         let Vocabulary::Intersection(both) = &vocabulary else { panic!() };
         assert!(both.is_guessed(261) && !both.is_guessed(262) && !both.is_guessed(9999));

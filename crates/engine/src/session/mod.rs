@@ -37,7 +37,7 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 
 use crate::decoder::{Decoder, Progress, Reply, Request};
-use crate::draft::{Drafter, Drafters, ModelDrafter, head_drafter};
+use crate::draft::{CaughtDrafter, Drafter, Drafters, ModelDrafter, caught, head_drafter};
 
 /// Services of the computer that a session uses.
 #[derive(Clone)]
@@ -90,7 +90,9 @@ impl Session {
         wanted: &Opened,
     ) -> Result<Self> {
         source.check_target()?;
-        let tokenizer = Arc::new(source.tokenizer()?);
+        let mut tokenizer = source.tokenizer()?;
+        form.turn_end(&tokenizer).into_iter().for_each(|end| tokenizer.add_end(end));
+        let tokenizer = Arc::new(tokenizer);
         let (model, opened) = place(wanted, Role::Target, |opened| host.hardware.load(source, opened))?;
         Ok(Self {
             host: host.clone(),
@@ -274,11 +276,13 @@ impl Session {
     /// # Errors
     /// As [`Self::open_draft`].
     pub fn load_drafter(&self, source: &ModelSource, wanted: &Opened) -> Result<(Box<dyn Drafter>, Opened)> {
-        if source.is_draft_head() {
-            return self.load_head(source, wanted);
-        }
-        let (model, opened) = self.load_draft(source, wanted)?;
-        Ok((Box::new(model), opened))
+        let (drafter, opened): (Box<dyn Drafter>, _) = if source.is_draft_head() {
+            self.load_head(source, wanted)?
+        } else {
+            let (model, opened) = self.load_draft(source, wanted)?;
+            (Box::new(model), opened)
+        };
+        Ok((Box::new(CaughtDrafter::new(drafter)), opened))
     }
 
     /// Loads a draft model; returns its device, too.
@@ -286,16 +290,32 @@ impl Session {
     /// # Errors
     /// As [`Self::open_draft`].
     pub fn load_draft(&self, source: &ModelSource, wanted: &Opened) -> Result<(ModelDrafter, Opened)> {
-        place(wanted, Role::Draft, |opened| {
-            let load = |source: &ModelSource| self.host.hardware.load(source, opened);
-            ModelDrafter::open_by(source, self.tokenizer(), load)
-        })
+        let (drafter, opened) = caught(|| {
+            place(wanted, Role::Draft, |opened| {
+                let load = |source: &ModelSource| self.host.hardware.load(source, opened);
+                ModelDrafter::open_by(source, self.tokenizer(), load)
+            })
+        })?;
+        let drafter = drafter.limited_to(self.scored());
+        check_vocabulary(drafter.vocabulary(), self.scored())?;
+        Ok((drafter, opened))
+    }
+
+    /// Number of tokens that the target scores.
+    fn scored(&self) -> usize {
+        self.decoder.target().config().vocabulary
     }
 
     fn load_head(&self, source: &ModelSource, wanted: &Opened) -> Result<(Box<dyn Drafter>, Opened)> {
         let source = source.for_target(&ModelSource::open(&self.path)?)?;
-        let (model, opened) = place(wanted, Role::Draft, |opened| self.host.hardware.load(&source, opened))?;
-        Ok((head_drafter(&source, model, self.tokenizer().ends())?, opened))
+        let guessed = source.guessed_tokens()?.and_then(|tokens| tokens.last().copied());
+        let guessed = guessed.map_or(source.config()?.vocabulary, |last| last as usize + 1);
+        check_vocabulary(guessed, self.scored())?;
+        caught(|| {
+            let load = |opened: &Opened| self.host.hardware.load(&source, opened);
+            let (model, opened) = place(wanted, Role::Draft, load)?;
+            Ok((head_drafter(&source, model, self.tokenizer().ends())?, opened))
+        })
     }
 
     /// Replaces the texts of other conversations that the drafters may repeat.
@@ -402,4 +422,19 @@ impl Session {
         let session = Self::load_onto(&host, &source, form, choice, &wanted)?;
         Ok(Self { limited: remedy.context().is_some(), ..session })
     }
+}
+
+/// Checks that a draft only guesses tokens that the target scores. A guess of another token would
+/// drop the draft in the middle of a reply.
+///
+/// # Errors
+/// `Error::Incompatible`.
+fn check_vocabulary(guessed: usize, scored: usize) -> Result<()> {
+    if guessed <= scored {
+        return Ok(());
+    }
+    let last = guessed - 1;
+    Err(Error::Incompatible(format!(
+        "it guesses tokens up to number {last}, and the target has {scored} tokens"
+    )))
 }

@@ -64,7 +64,7 @@ impl Form {
         match self {
             Self::Raw if text.is_empty() => Err(Error::EmptyPrompt),
             Self::Chat(_) if text.trim().is_empty() => Err(Error::EmptyPrompt),
-            _ => Ok(ChatMessage { role: Role::User, content: text.to_owned() }),
+            _ => Ok(ChatMessage::new(Role::User, text)),
         }
     }
 
@@ -107,9 +107,39 @@ impl Form {
             );
         }
         check_length(tokenizer, &prompt.text, context)?;
-        encoded(tokenizer, prompt.text, stop, move |tokenizer, text| {
+        let mut tokens = encoded(tokenizer, prompt.text, stop, move |tokenizer, text| {
             tokenizer.encode_around(text, &prompt.plain)
-        })
+        })?;
+        if let Some(reply) = messages.last().filter(|message| message.role == Role::Assistant) {
+            tokens.extend(tokenizer.byte_tokens(&reply.unfinished));
+        }
+        Ok(tokens)
+    }
+
+    /// Token that the template writes after a reply, which ends replies; `None` if it writes none
+    /// that is matched whole.
+    pub fn turn_end(&self, tokenizer: &Tokenizer) -> Option<TokenId> {
+        const REPLY: &str = "Yes, 7421.";
+        let Self::Chat(template) = self else { return None };
+        // In channels, the same token also stands between reasoning and answer.
+        if template.has_channels() {
+            return None;
+        }
+        let messages = [ChatMessage::new(Role::User, "Why?"), ChatMessage::new(Role::Assistant, REPLY)];
+        let rendered = template.render(&messages, false).ok()?;
+        let after = rendered[rendered.rfind(REPLY)? + REPLY.len()..].trim_start();
+        let token = tokenizer.encode(after, Special::Parse).ok()?.first().copied()?;
+        let is_marker =
+            tokenizer.is_special(token) && !tokenizer.spelled(&tokenizer.piece(token), false).is_empty();
+        is_marker.then_some(token)
+    }
+
+    /// Returns true if the template refuses system messages, so that their text goes into the first
+    /// message of the user.
+    pub fn merges_system(&self) -> bool {
+        let Self::Chat(template) = self else { return false };
+        let messages = [ChatMessage::new(Role::System, "Be brief."), ChatMessage::new(Role::User, "Why?")];
+        template.render(&messages, true).is_err() && template.render(&messages[1..], true).is_ok()
     }
 }
 
@@ -135,7 +165,7 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
         _ => (messages, ""),
     };
     if !template.has_channels() {
-        return Ok(template.render_with(before, true, thinking)? + reply);
+        return Ok(rendered(template, before, thinking)? + reply);
     }
     let said = |message: &ChatMessage| match message.role {
         Role::Assistant => {
@@ -144,7 +174,23 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
         _ => message.clone(),
     };
     let before: Vec<ChatMessage> = before.iter().map(said).collect();
-    Ok(template.render_with(&before, true, thinking)? + &channels::written(reply, thinking != Some(false)))
+    Ok(rendered(template, &before, thinking)? + &channels::written(reply, thinking != Some(false)))
+}
+
+/// Renders a conversation. If the template refuses its system message, that text begins the first
+/// message of the user.
+fn rendered(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
+    let refused = match template.render_with(messages, true, thinking) {
+        Err(error @ Error::Template { .. }) => error,
+        rendered => return rendered,
+    };
+    let [system, user, rest @ ..] = messages else { return Err(refused) };
+    if (system.role, user.role) != (Role::System, Role::User) {
+        return Err(refused);
+    }
+    let asked = ChatMessage::new(Role::User, format!("{}\n\n{}", system.content, user.content));
+    let merged = [&[asked], rest].concat();
+    template.render_with(&merged, true, thinking).map_err(|_| refused)
 }
 
 /// Tokens of a whole text, with the first token that the tokenizer adds and with special tokens. A
@@ -160,10 +206,11 @@ pub fn whole_text(
     stop: &dyn Fn() -> bool,
 ) -> Result<Vec<TokenId>> {
     check_length(tokenizer, text, context)?;
-    let mut tokens: Vec<TokenId> = tokenizer.bos().filter(|_| tokenizer.adds_bos()).into_iter().collect();
     let text = text.to_owned();
-    tokens.extend(encoded(tokenizer, text, stop, |tokenizer, text| tokenizer.encode(text, Special::Parse))?);
-    Ok(tokens)
+    let tokens = encoded(tokenizer, text, stop, |tokenizer, text| tokenizer.encode(text, Special::Parse))?;
+    // A text that begins with the token already does not get a second one.
+    let first = tokenizer.bos().filter(|&bos| tokenizer.adds_bos() && tokens.first() != Some(&bos));
+    Ok(first.into_iter().chain(tokens).collect())
 }
 
 /// Rejects a text that has more than `context` tokens whatever it says. Encoding takes hundreds of
@@ -195,7 +242,7 @@ mod tests {
         let renderer = Renderer::in_this_process();
         let template = ChatTemplate::new("model".into(), CHANNELS.to_owned(), None, None, &renderer).unwrap();
         assert_eq!(template.thinking().map(|tags| tags.open), Some("<think>"));
-        let said = |&(role, content): &(Role, &str)| ChatMessage { role, content: content.to_owned() };
+        let said = |&(role, content): &(Role, &str)| ChatMessage::new(role, content);
         let messages: Vec<ChatMessage> = messages.iter().map(said).collect();
         let form = Form::Chat(Box::new(template));
         assert_eq!(form.thinks(), Some(true));
@@ -221,5 +268,74 @@ mod tests {
         );
         let said_at_once = format!("{question}<|start|>assistant<|channel|>final<|message|>");
         assert_eq!(prompt(&[asked], Some(false)), said_at_once);
+    }
+
+    /// The tiny tokenizer, with BOS before raw texts and a few markers.
+    fn tokenizer() -> Arc<Tokenizer> {
+        let mut gguf = foretoken_testkit::Gguf::tiny();
+        gguf.extend_vocabulary([("<|fin|>".to_owned(), 4)]);
+        gguf.set("tokenizer.ggml.add_bos_token", candle_core::quantized::gguf_file::Value::Bool(true));
+        let folder = tempfile::tempdir().unwrap();
+        Arc::new(ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap())
+    }
+
+    fn form(template: &str) -> Form {
+        let renderer = Renderer::in_this_process();
+        let template = ChatTemplate::new("model".into(), template.to_owned(), None, None, &renderer);
+        Form::Chat(Box::new(template.unwrap()))
+    }
+
+    /// Template that refuses system messages, with an end marker that is no control token.
+    const WITHOUT_SYSTEM: &str = "{% for m in messages %}{% if m.role == 'system' %}\
+        {{ raise_exception('System role not supported') }}{% endif %}[{{ m.role }}]{{ m.content }}\
+        {% if m.role == 'assistant' %} <|fin|>{% endif %}{% endfor %}{% if add_generation_prompt %}[]{% endif %}";
+
+    #[test]
+    fn a_bos_that_is_already_written_in_a_raw_prompt_is_not_doubled() {
+        let tokenizer = tokenizer();
+        let tokens = |text: &str| whole_text(&tokenizer, text, 64, &|| false).unwrap();
+        assert_eq!(tokens("<s>a"), [258, 97]);
+        assert_eq!(tokens("a"), [258, 97]);
+        assert_eq!(tokens("<s><s>a"), [258, 258, 97]);
+    }
+
+    #[test]
+    fn the_text_of_a_system_message_that_a_template_refuses_begins_the_first_question() {
+        let form = form(WITHOUT_SYSTEM);
+        assert!(form.merges_system());
+        let (system, user) =
+            (ChatMessage::new(Role::System, "Be brief."), ChatMessage::new(Role::User, "Why?"));
+        let reply = ChatMessage::new(Role::Assistant, "So.");
+        let messages = [system.clone(), user.clone(), reply, user.clone()];
+        let rendered = form.conversation(&messages, None).unwrap();
+        assert_eq!(rendered, "[user]Be brief.\n\nWhy?[assistant]So. <|fin|>[user]Why?[]");
+        // Without a question there is nothing to put it before.
+        let error = form.conversation(&[system], None).unwrap_err();
+        assert!(error.to_string().contains("System role not supported"), "{error}");
+        // Other refusals keep their words.
+        assert!(!self::form("{{ raise_exception('no') }}").merges_system());
+        assert!(!self::form("{{ messages[0].content }}").merges_system());
+    }
+
+    #[test]
+    fn the_marker_that_a_template_writes_after_a_reply_ends_replies() {
+        let tokenizer = tokenizer();
+        assert_eq!(form(WITHOUT_SYSTEM).turn_end(&tokenizer), Some(261));
+        for other in
+            ["{{ messages[1].content }}", "{{ messages[1].content }} and so on", "{{ messages[0].content }}"]
+        {
+            assert_eq!(form(other).turn_end(&tokenizer), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_continued_reply_goes_on_from_the_bytes_of_its_unfinished_character() {
+        let tokenizer = tokenizer();
+        let form = form("{{ messages[0].content }}:");
+        let mut reply = ChatMessage::new(Role::Assistant, "a");
+        reply.unfinished = vec![0xE2, 0x96];
+        let messages = [ChatMessage::new(Role::User, "b"), reply];
+        let tokens = form.tokens(&tokenizer, &messages, None, 64, &|| false).unwrap();
+        assert_eq!(tokens, [98, 58, 97, 0xE2, 0x96]);
     }
 }

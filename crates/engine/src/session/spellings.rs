@@ -75,7 +75,7 @@ fn with(
             end = range.end;
         }
         content.push_str(&message.content[end..]);
-        ChatMessage { role: message.role, content }
+        ChatMessage::new(message.role, content)
     };
     messages.iter().zip(spelled).map(content).collect()
 }
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn message(role: Role, content: &str) -> ChatMessage {
-        ChatMessage { role, content: content.to_owned() }
+        ChatMessage::new(role, content)
     }
 
     /// Conversation in which every message is `said`.

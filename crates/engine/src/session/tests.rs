@@ -101,7 +101,7 @@ fn full() -> Error {
 }
 
 pub fn request(session: &Session) -> Request {
-    let question = ChatMessage { role: Speaker::User, content: "Count from one to ten.".to_owned() };
+    let question = ChatMessage::new(Speaker::User, "Count from one to ten.");
     let prompt = session.conversation(&[question], None).unwrap();
     Request { sampling: Sampling::greedy(), max_tokens: Some(24), ..Request::new(prompt) }
 }
@@ -206,7 +206,7 @@ fn raw_text_is_encoded_as_it_is_and_a_conversation_by_the_template() {
     assert!(matches!(raw.text(""), Err(Error::EmptyPrompt)));
     assert!(matches!(chat.text(" \n"), Err(Error::EmptyPrompt)));
     assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once", 64, &|| false).unwrap());
-    let question = ChatMessage { role: Speaker::User, content: "Once".to_owned() };
+    let question = ChatMessage::new(Speaker::User, "Once");
     assert_eq!(chat.text("Once").unwrap(), chat.conversation(&[question], None).unwrap());
     assert_ne!(chat.text("Once").unwrap(), raw.text("Once").unwrap());
 }
@@ -225,4 +225,11 @@ fn encoding_of_a_long_text_can_be_stopped_and_the_next_text_is_encoded_at_once()
     assert!(matches!(stopped, Err(Error::Cancelled)));
     assert!(whole_text(&tokenizer, "Once", 64, &|| true).is_ok(), "short texts are encoded at once");
     assert!(begun.elapsed() < whole / 2, "{:?} of {whole:?}", begun.elapsed());
+}
+
+#[test]
+fn a_draft_that_guesses_tokens_its_target_does_not_have_is_refused_at_opening() {
+    assert!(check_vocabulary(100, 100).is_ok());
+    let error = check_vocabulary(101, 100).unwrap_err().to_string();
+    assert!(error.contains("it guesses tokens up to number 100, and the target has 100 tokens"), "{error}");
 }

@@ -55,6 +55,18 @@ impl Header {
         })
     }
 
+    /// Returns a whole number that may be negative, within the range of `i128`.
+    pub fn signed(&self, key: &str) -> Result<Option<i128>> {
+        self.typed(key, "a whole number", |place, bytes| {
+            place.elements.is_none().then(|| integer(place.kind, bytes)).flatten()
+        })
+    }
+
+    /// Returns the source of the chat template; an empty one counts as none, as in Python.
+    pub fn chat_template(&self) -> Result<Option<&str>> {
+        Ok(self.string("tokenizer.chat_template")?.filter(|text| !text.is_empty()))
+    }
+
     pub fn number(&self, key: &str) -> Result<Option<f64>> {
         self.typed(key, "a number", |place, bytes| match place.elements {
             None => number(place.kind, bytes),

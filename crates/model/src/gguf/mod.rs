@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::assistant_tensors::is_order;
+use super::folder::is_lfs_pointer;
 use super::limits::{self, at_most};
 use super::tensors::{Meaning, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
@@ -186,6 +187,7 @@ fn check_magic(path: &Path, file: &[u8]) -> Result<()> {
             refuse(format!("version {}", u32::from_le_bytes([a, b, c, d])), CHOOSE_GGUF)
         }
         (Some(b"GGUF"), _) => refuse(format!("{} bytes", file.len()), DOWNLOAD_AGAIN),
+        _ if is_lfs_pointer(file) => Err(Error::LfsPointer(path.to_owned())),
         _ => refuse("a different kind of file".into(), CHOOSE_GGUF),
     }
 }

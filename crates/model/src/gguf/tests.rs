@@ -247,3 +247,25 @@ fn headers_with_more_keys_or_tensors_than_any_model_has_are_refused() {
         assert!(message.contains(&expected), "{message}");
     }
 }
+
+#[test]
+fn a_git_lfs_pointer_is_named_as_one() {
+    const CONFIG: &str = r#"{"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "hidden_size": 32,
+        "intermediate_size": 64, "num_attention_heads": 4, "vocab_size": 261, "rms_norm_eps": 1e-5,
+        "max_position_embeddings": 64, "rope_theta": 10000.0}"#;
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    std::fs::write(&path, pointer).unwrap();
+    let error = ModelSource::open(&path).err().unwrap();
+    assert_eq!(error.short(), "Git LFS pointer");
+    assert!(error.to_string().contains("is a Git LFS pointer, which only names a file"), "{error}");
+    // Any file of a folder may be one.
+    for name in ["config.json", "model.safetensors"] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("config.json"), CONFIG).unwrap();
+        std::fs::write(folder.path().join(name), pointer).unwrap();
+        let error = ModelSource::open(folder.path()).err().unwrap();
+        assert_eq!(error.short(), "Git LFS pointer", "{name}: {error}");
+    }
+}

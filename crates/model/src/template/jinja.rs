@@ -10,7 +10,7 @@ use minijinja::{Environment, ErrorKind, context};
 use serde::Serialize;
 
 use super::ask::{Answer, Ask, Prompt, Source, TOO_LONG};
-use super::thinking;
+use super::{python, thinking};
 
 /// Instructions per rendering. A long conversation needs some thousands; an endless loop stops
 /// within a second.
@@ -52,7 +52,8 @@ impl Compiled {
                 environment.add_global(name, text.clone());
             }
         }
-        environment.add_template_owned(NAME, without_marks(&source.text))?;
+        environment
+            .add_template_owned(NAME, python::rewritten(&without_marks(&with_newlines(&source.text))))?;
         Ok(Self { source: source.clone(), environment })
     }
 
@@ -76,7 +77,7 @@ fn environment() -> Result<Environment<'static>, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     environment.set_fuel(Some(FUEL));
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_unknown_method_callback(python::unknown_method);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", strftime_now);
     environment.add_filter("tojson", to_json);
@@ -114,6 +115,11 @@ fn strftime_now(format: &str) -> Result<String, minijinja::Error> {
         minijinja::Error::new(ErrorKind::InvalidOperation, format!("unknown date format '{format}'"))
     })?;
     Ok(text)
+}
+
+/// Replaces line ends by newlines, as Jinja2 does.
+fn with_newlines(source: &str) -> String {
+    source.replace("\r\n", "\n").replace('\r', "\n")
 }
 
 /// Replaces `{% generation %}` blocks, which mark the assistant's text for training.

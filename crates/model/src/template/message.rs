@@ -7,6 +7,15 @@ use serde::{Deserialize, Serialize};
 pub struct ChatMessage {
     pub role: Role,
     pub content: String,
+    /// Bytes of a character that a partial reply began after `content`, at most three.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<u8>,
+}
+
+impl ChatMessage {
+    pub fn new(role: Role, content: impl Into<String>) -> Self {
+        Self { role, content: content.into(), unfinished: Vec::new() }
+    }
 }
 
 /// Author of a message.

@@ -8,6 +8,7 @@
 mod ask;
 mod jinja;
 mod message;
+mod python;
 mod renderer;
 #[cfg(test)]
 mod tests;
@@ -70,7 +71,7 @@ impl ChatTemplate {
         if !thinking::SWITCHES.iter().any(|name| self.source.text.contains(name)) {
             return None;
         }
-        let question = [ChatMessage { role: Role::User, content: "Why?".to_owned() }];
+        let question = [ChatMessage::new(Role::User, "Why?")];
         let rendered = |thinking| self.render_with(&question, true, thinking).ok();
         let off = rendered(Some(false))?;
         let differs = rendered(Some(true))? != off;

@@ -17,7 +17,7 @@ fn compile(source: &str, bos: Option<&str>, eos: Option<&str>) -> Result<ChatTem
 }
 
 fn message(role: Role, content: &str) -> ChatMessage {
-    ChatMessage { role, content: content.into() }
+    ChatMessage::new(role, content)
 }
 
 fn conversation(system: bool) -> Vec<ChatMessage> {
@@ -239,6 +239,76 @@ fn json_is_written_as_python_writes_it() {
 }
 
 #[test]
+fn a_template_with_crlf_line_ends_renders_as_one_with_newlines() {
+    let lines =
+        "{% for message in messages %}\n<{{ message.role }}>\n{{ message.content }}\n{% endfor %}\nend";
+    assert_eq!(render(&lines.replace('\n', "\r\n")), render(lines));
+    assert_eq!(render("a\rb\r\n\nc"), "a\nb\n\nc");
+}
+
+/// Renders an expression.
+fn value(expression: &str) -> String {
+    render(&format!("{{{{ {expression} }}}}"))
+}
+
+#[test]
+fn methods_of_pythons_strings_work_in_templates() {
+    for (expression, expected) in [
+        ("'unhappy'.removeprefix('un')", "happy"),
+        ("'happy'.removeprefix('un')", "happy"),
+        ("'a.txt'.removesuffix('.txt')", "a"),
+        ("'a.txt'.removesuffix('')", "a.txt"),
+        ("'k=v=w'.partition('=')|join('|')", "k|=|v=w"),
+        ("'kv'.partition('=')|join('|')", "kv||"),
+        ("'k=v=w'.rpartition('=')|join('|')", "k=v|=|w"),
+        ("'kv'.rpartition('=')|join('|')", "||kv"),
+        ("'a b  c'.rsplit(' ', 1)|join('|')", "a b |c"),
+        ("' a b  c '.rsplit()|join('|')", "a|b|c"),
+        ("'7'.zfill(3)", "007"),
+        ("'-7'.zfill(4)", "-007"),
+        ("'1234'.zfill(3)", "1234"),
+        ("'é'.ljust(3, '.')", "é.."),
+        ("'é'.rjust(3)", "  é"),
+        ("'ab'.center(5, '*')", "**ab*"),
+        ("'aBc'.swapcase()", "AbC"),
+        ("'STRASSE'.casefold()", "strasse"),
+        ("'abc'.index('c')", "2"),
+        ("'abcb'.rindex('b')", "3"),
+        ("'a\tb'.expandtabs(4)", "a   b"),
+        ("['a', 'b'].index('b')", "1"),
+        ("'abc'.startswith('ab')", "true"),
+    ] {
+        assert_eq!(value(expression).to_lowercase(), expected.to_lowercase(), "{expression}");
+    }
+    assert_eq!(value("'aBc'.swapcase()"), "AbC");
+    assert!(reason("{{ 'abc'.index('x') }}").contains("substring not found"));
+    assert!(reason("{{ 'a'.zfill(1000000000000) }}").contains("too long"));
+    assert!(reason("{{ 'a'.partition('') }}").contains("empty separator"));
+}
+
+#[test]
+fn strings_are_formatted_with_percent_as_in_python() {
+    for (expression, expected) in [
+        ("'%s and %d' % ('a', 3)", "a and 3"),
+        ("'<%s>' % messages[0].content", "<Hello>"),
+        ("\"<%s>\" % messages[0]['content'].upper()", "<HELLO>"),
+        ("'%05.1f' % 2.25", "002.2"),
+        ("'a' ~ '%s' % 'b' ~ 'c'", "abc"),
+        ("'%s' % 1 if false else '%d%%' % 5", "5%"),
+        ("('%s' % 'x')|upper", "X"),
+        ("'%s-%s' % (1, (2, 3)|length)", "1-2"),
+        ("7 % 4", "3"),
+        ("messages|length % 2", "1"),
+        ("'100% %s'", "100% %s"),
+    ] {
+        assert_eq!(value(expression), expected, "{expression}");
+    }
+    assert_eq!(render("{{ 'a' }} % {{ 'b' }}{# '%s' % #}"), "a % b");
+    assert_eq!(render("{% raw %}{{ '%s' % 1 }}{% endraw %}"), "{{ '%s' % 1 }}");
+    assert_eq!(render("{% set line = '%s!' % 'a' %}{{ line }}"), "a!");
+}
+
+#[test]
 fn what_the_model_lacks_is_undefined() {
     assert_eq!(render("{{ bos_token is defined }}[{{ bos_token }}]"), "False[]");
 }
@@ -365,7 +435,7 @@ fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
 #[test]
 fn qwen_3_is_told_not_to_think_by_thoughts_that_are_over() {
     let template = template(&source("Qwen-Qwen3-0.6B"));
-    let question = [ChatMessage { role: Role::User, content: "Why?".to_owned() }];
+    let question = [ChatMessage::new(Role::User, "Why?")];
     let rendered = |thinking| template.render_with(&question, true, thinking).unwrap();
     assert_eq!(rendered(Some(false)), rendered(None) + "<think>\n\n</think>\n\n");
     assert_eq!(rendered(Some(true)), rendered(None));
@@ -374,7 +444,7 @@ fn qwen_3_is_told_not_to_think_by_thoughts_that_are_over() {
 #[test]
 fn glm_is_told_not_to_think_by_the_end_of_thoughts() {
     let template = template(&source("GLM-4.7-Flash"));
-    let question = [ChatMessage { role: Role::User, content: "Why?".to_owned() }];
+    let question = [ChatMessage::new(Role::User, "Why?")];
     let rendered = |thinking| template.render_with(&question, true, thinking).unwrap();
     assert_eq!(rendered(None), "[gMASK]<sop><|user|>Why?<|assistant|><think>");
     assert_eq!(rendered(Some(true)), rendered(None));

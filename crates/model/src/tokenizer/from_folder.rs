@@ -278,7 +278,7 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
     let adds_bos = folder.tokenizer_config["add_bos_token"]
         .as_bool()
         .unwrap_or_else(|| bos.as_ref().is_some_and(|bos| begins_with(&document.post_processor, &bos.text)));
-    let mut special = SpecialTokens { bos, adds_bos, eos: named("eos_token"), ends: Vec::new() };
+    let mut special = SpecialTokens { bos, adds_bos, eos: named("eos_token"), ..SpecialTokens::default() };
     if let Some(eos) = special.eos.clone() {
         special.add_end(eos);
     }
@@ -287,10 +287,15 @@ fn roles(folder: &Folder, document: &Document) -> SpecialTokens {
             Json::Array(ids) => ids.as_slice(),
             id => std::slice::from_ref(id),
         };
-        for id in ids.iter().filter_map(Json::as_u64).take(limits::ENDS) {
+        for id in ids.iter().filter_map(Json::as_i64).take(limits::ENDS) {
+            // -1 and numbers that no vocabulary reaches mean none.
+            let Ok(token) = TokenId::try_from(id) else {
+                special.warnings.push(format!("eos_token_id is {id}, which is no token"));
+                continue;
+            };
             // A token that ends a reply counts even if it is not an added token.
-            let unnamed = || SpecialToken { id: id as TokenId, text: format!("token {id}") };
-            special.add_end(by_id(id).unwrap_or_else(unnamed));
+            let unnamed = || SpecialToken { id: token, text: format!("token {id}") };
+            special.add_end(by_id(u64::from(token)).unwrap_or_else(unnamed));
         }
     }
     let controls = document.added_tokens.iter().filter(|added| added.special);

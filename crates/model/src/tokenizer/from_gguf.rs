@@ -30,6 +30,8 @@ pub(crate) fn from_gguf(header: &Header) -> Result<Tokenizer> {
     let failed = |reason| Error::Tokenizer { path: header.path().to_owned(), reason };
     let spelled = texts(header, TOKENS)?;
     let tokens = tokens(header, &spelled)?;
+    let whole = tokens.iter().filter(|(_, kind)| matches!(kind, Kind::Added | Kind::Control));
+    super::whole::check(whole.map(|&(text, _)| text)).map_err(failed)?;
     let special = special_tokens(header)?;
     let joined = method(header)?;
     let (encoder, adds_space) = match joined {
@@ -44,7 +46,7 @@ pub(crate) fn from_gguf(header: &Header) -> Result<Tokenizer> {
         }
         Method::Pieces => {
             let adds_space = header.boolean("tokenizer.ggml.add_space_prefix")?.unwrap_or(true);
-            let unknown = token_id(header, "tokenizer.ggml.unknown_token_id", tokens.len())?;
+            let unknown = token_id(header, "tokenizer.ggml.unknown_token_id", tokens.len(), &mut Vec::new())?;
             let mut pieces = SentencePiece::new(&tokens, scores(header, tokens.len())?, unknown, adds_space);
             if header.string("general.architecture")? == Some("phi3") {
                 pieces.drop_space_after(|token| !PHI3_KEEPS_SPACE.contains(&token));
@@ -83,8 +85,9 @@ pub(crate) fn vocabulary_size(header: &Header) -> Result<usize> {
 pub(crate) fn special_tokens(header: &Header) -> Result<SpecialTokens> {
     let spelled = texts(header, TOKENS)?;
     let tokens = tokens(header, &spelled)?;
-    let named = |key: &str| -> Result<Option<SpecialToken>> {
-        let id = token_id(header, key, tokens.len())?;
+    let mut warnings = Vec::new();
+    let mut named = |key: &str| -> Result<Option<SpecialToken>> {
+        let id = token_id(header, key, tokens.len(), &mut warnings)?;
         Ok(id.map(|id| SpecialToken { id, text: tokens[id as usize].0.to_owned() }))
     };
     let adds_bos_by_default = match method(header)? {
@@ -95,13 +98,14 @@ pub(crate) fn special_tokens(header: &Header) -> Result<SpecialTokens> {
         bos: named("tokenizer.ggml.bos_token_id")?,
         adds_bos: header.boolean("tokenizer.ggml.add_bos_token")?.unwrap_or(adds_bos_by_default),
         eos: named("tokenizer.ggml.eos_token_id")?,
-        ends: Vec::new(),
+        ..SpecialTokens::default()
     };
     let eot = named("tokenizer.ggml.eot_token_id")?;
     let eom = named("tokenizer.ggml.eom_token_id")?;
     for token in [special.eos.clone(), eot, eom].into_iter().flatten() {
         special.add_end(token);
     }
+    special.warnings = warnings;
     let controls = tokens.iter().zip(0..).filter(|((_, kind), _)| *kind == Kind::Control);
     special.add_known_ends(controls.map(|(&(text, _), id)| SpecialToken { id, text: text.to_owned() }));
     Ok(special)
@@ -151,13 +155,36 @@ fn pre_tokenizer(header: &Header) -> Result<&'static PreTokenizer> {
 /// Returns the spelling and kind of each token.
 fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str, Kind)>> {
     let texts = texts.iter().map(Cow::as_ref);
+    let template = header.chat_template()?.unwrap_or_default();
     let Some(types) = header.list(TOKEN_TYPES)? else {
         return Ok(texts.map(|text| (text, Kind::Normal)).collect());
     };
     let types = as_long(header, TOKEN_TYPES, types, texts.len())?
         .integers()
         .ok_or_else(|| header.bad(format!("whole numbers in {TOKEN_TYPES}"), "other values".into()))?;
-    Ok(texts.zip(types).map(|(text, number)| (text, token_kind(text, number))).collect())
+    Ok(texts
+        .zip(types)
+        .map(|(text, number)| match token_kind(text, number) {
+            Kind::Normal if is_marker(text) && template.contains(text) => (text, marker_kind(text)),
+            kind => (text, kind),
+        })
+        .collect())
+}
+
+/// Returns true for names that only markers of turns have: `<|im_end|>`, `[INST]`.
+fn is_marker(text: &str) -> bool {
+    let inner = |open: &str, close: &str| text.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+    let barred =
+        inner("<|", "|>").is_some_and(|name| !name.is_empty() && !name.contains(char::is_whitespace));
+    let capitals = |name: &str| name.len() >= 3 && name.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let bracketed = inner("[", "]").is_some_and(|name| capitals(name.strip_prefix('/').unwrap_or(name)));
+    barred || bracketed || ENDS.contains(&text)
+}
+
+/// Kind of a marker that some writers list as normal text. The template means the token, and user
+/// input must not spell it.
+fn marker_kind(text: &str) -> Kind {
+    if ENDS.contains(&text) && !SHOWN.contains(&text) { Kind::Control } else { Kind::Added }
 }
 
 /// Maps GGUF's token type to a kind.
@@ -203,11 +230,18 @@ fn missing(header: &Header, key: &str) -> Error {
     }
 }
 
-fn token_id(header: &Header, key: &str, vocabulary: usize) -> Result<Option<TokenId>> {
-    match header.integer(key)? {
-        Some(id) if id >= vocabulary as u64 => {
-            Err(header.bad(format!("{key} below {vocabulary}"), id.to_string()))
-        }
-        id => Ok(id.map(|id| id as TokenId)),
+/// Returns the id of a token with a role. An id outside the vocabulary means none to many writers
+/// (-1, the largest number of its type); it is ignored with one of the `warnings`.
+fn token_id(
+    header: &Header,
+    key: &str,
+    vocabulary: usize,
+    warnings: &mut Vec<String>,
+) -> Result<Option<TokenId>> {
+    let Some(id) = header.signed(key)? else { return Ok(None) };
+    let found = usize::try_from(id).ok().filter(|&id| id < vocabulary);
+    if found.is_none() {
+        warnings.push(format!("{key} is {id}, which is no token"));
     }
+    Ok(found.map(|id| id as TokenId))
 }

@@ -199,6 +199,29 @@ impl Tokenizer {
         &self.ends
     }
 
+    /// Makes a token end replies, such as the marker that a template writes after a reply.
+    pub fn add_end(&mut self, token: TokenId) {
+        if !self.ends.contains(&token) {
+            self.ends.push(token);
+        }
+    }
+
+    /// Returns tokens that together stand for `bytes`, such as the beginning of a character: as few
+    /// as a greedy search finds. Bytes without a token are left out.
+    pub fn byte_tokens(&self, mut bytes: &[u8]) -> Vec<TokenId> {
+        let mut tokens = Vec::new();
+        while !bytes.is_empty() {
+            let of = |part: &[u8]| {
+                let all = 0..self.vocabulary() as TokenId;
+                all.into_iter().find(|&token| self.decode_bytes(token) == part && !self.is_special(token))
+            };
+            let found = (1..=bytes.len()).rev().find_map(|length| Some((length, of(&bytes[..length])?)));
+            tokens.extend(found.map(|(_, token)| token));
+            bytes = &bytes[found.map_or(1, |(length, _)| length)..];
+        }
+        tokens
+    }
+
     /// Returns the special tokens with their texts.
     pub fn special(&self) -> &SpecialTokens {
         &self.special

@@ -46,6 +46,9 @@ pub struct SpecialTokens {
     pub eos: Option<SpecialToken>,
     /// Tokens that end a reply, `eos` first.
     pub ends: Vec<SpecialToken>,
+    /// Settings of the file that are ignored, each as a sentence without its full stop.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 impl SpecialTokens {

@@ -219,7 +219,7 @@ fn an_unknown_kind_of_vocabulary_is_refused_by_name() {
 #[test]
 fn damaged_vocabularies_are_refused() {
     let long = ["h".repeat(20), "e".repeat(20)];
-    let cases: [(&str, Value, &str); 5] = [
+    let cases: [(&str, Value, &str); 4] = [
         (
             "tokenizer.ggml.merges",
             Value::Array(vec![text(&long.join(" "))]),
@@ -228,7 +228,6 @@ fn damaged_vocabularies_are_refused() {
         ("tokenizer.ggml.merges", Value::Array(vec![text("hx")]), "two parts"),
         ("tokenizer.ggml.merges", Value::Array(vec![text("q zz")]), "zz"),
         ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1)]), "261 entries"),
-        ("tokenizer.ggml.eos_token_id", Value::U32(9999), "below 261"),
     ];
     for (key, value, expected) in cases {
         let mut gguf = Gguf::tiny();
@@ -236,6 +235,45 @@ fn damaged_vocabularies_are_refused() {
         let message = error(&gguf).to_string();
         assert!(message.contains(expected), "{key}: {message}");
     }
+}
+
+#[test]
+fn token_ids_that_mean_none_are_ignored_with_a_warning() {
+    let none = [Value::I32(-1), Value::I64(-1), Value::U32(u32::MAX), Value::U64(u64::MAX), Value::U32(261)];
+    for id in none {
+        let mut gguf = Gguf::tiny();
+        for role in ["bos", "eos", "eot", "unknown"] {
+            gguf.set(&format!("tokenizer.ggml.{role}_token_id"), id.clone());
+        }
+        let special = built(&gguf).special().clone();
+        assert_eq!((special.bos, special.eos, special.ends), (None, None, Vec::new()), "{id:?}");
+        let [bos, ..] = &special.warnings[..] else { panic!("no warnings for {id:?}") };
+        assert!(bos.starts_with("tokenizer.ggml.bos_token_id is ") && bos.ends_with("which is no token"));
+    }
+    let mut gguf = Gguf::tiny();
+    gguf.set("tokenizer.ggml.bos_token_id", text("none"));
+    assert!(error(&gguf).to_string().contains("a whole number"));
+    assert!(tiny().special().warnings.is_empty());
+}
+
+#[test]
+fn turn_markers_of_the_template_that_are_typed_as_normal_tokens_are_special_and_end_a_reply() {
+    let mut gguf = Gguf::tiny();
+    let markers = ["<|im_start|>", "<|im_end|>", "[TURN]", "<|other|>", "[i]"];
+    let first = gguf.extend_vocabulary(markers.map(|marker| (marker.to_owned(), 1)));
+    let turns =
+        "{% for m in messages %}<|im_start|>{{ messages[i].role }}[TURN]{{ m }}<|im_end|>{% endfor %}";
+    gguf.set("tokenizer.chat_template", text(turns));
+    let tokenizer = built(&gguf);
+    let written = "<|im_start|>a[TURN]<|im_end|>";
+    let tokens = [first, 97, first + 2, first + 1];
+    assert_eq!(tokenizer.encode(written, Special::Parse).unwrap(), tokens);
+    let said = tokenizer.encode_around(written, &tokenizer.spelled(written, false)).unwrap();
+    assert!(tokens.iter().all(|token| *token == 97 || !said.contains(token)), "{said:?}");
+    assert!(tokenizer.ends().contains(&(first + 1)) && !tokenizer.ends().contains(&first));
+    assert!(tokenizer.is_control(first + 1) && tokenizer.is_special(first + 2));
+    // Tokens that the template does not have, and those of ordinary text, stay as they are.
+    assert!(!tokenizer.is_special(first + 3) && !tokenizer.is_special(first + 4));
 }
 
 #[test]

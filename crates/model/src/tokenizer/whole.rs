@@ -1,7 +1,6 @@
 //! Tokens that are matched whole before merges or scores: control tokens and added tokens. Finds
 //! where a text spells them, and where user input does so by accident.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use super::table::Kind;
@@ -69,60 +68,134 @@ impl Mark {
     }
 }
 
-/// All tokens of a vocabulary that are matched whole.
+/// Byte strings in order, so that those with a common prefix are neighbours: a search takes a few
+/// steps for each byte of a text, however many strings begin alike.
 #[derive(Debug, Default)]
-pub(super) struct Whole {
-    /// Tokens by first byte, longest first.
-    marks: HashMap<u8, Vec<Mark>>,
-    /// Length of the longest token in bytes.
+struct Sorted(Vec<Vec<u8>>);
+
+impl Sorted {
+    fn new(mut all: Vec<Vec<u8>>) -> Self {
+        all.sort_unstable();
+        all.dedup();
+        Self(all)
+    }
+}
+
+/// For each length, the entries that begin with so many bytes of `text`, while there are any. The
+/// first of them is the shortest. Entries are sorted by `bytes`.
+fn narrowed<'a, T>(
+    entries: &'a [T],
+    bytes: impl Fn(&T) -> &[u8],
+    text: impl Iterator<Item = u8>,
+) -> impl Iterator<Item = &'a [T]> {
+    let mut rest = entries;
+    text.enumerate().map_while(move |(at, byte)| {
+        let start = rest.partition_point(|entry| bytes(entry).get(at) < Some(&byte));
+        let end = start + rest[start..].partition_point(|entry| bytes(entry).get(at) == Some(&byte));
+        rest = &rest[start..end];
+        (!rest.is_empty()).then_some(rest)
+    })
+}
+
+/// Tokens with a meaning, in lower case, for the search for accidental spellings.
+#[derive(Debug, Default)]
+struct Meaningful {
+    forward: Sorted,
+    /// Reversed tokens.
+    backward: Sorted,
+    /// Bytes of the longest token.
     longest: usize,
 }
 
-/// Checks that no more than [`limits::WHOLE_TOKENS`] of `texts` begin with the same byte, since all
-/// of these are compared at each place of a text.
+impl Meaningful {
+    fn new<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
+        let lower: Vec<Vec<u8>> = texts.map(|text| text.to_ascii_lowercase().into_bytes()).collect();
+        let backward = lower.iter().map(|text| text.iter().rev().copied().collect());
+        let longest = lower.iter().map(Vec::len).max().unwrap_or(0);
+        Self { backward: Sorted::new(backward.collect()), forward: Sorted::new(lower), longest }
+    }
+
+    /// Length of the longest token that `text` begins with, and the number of bytes of `text` that
+    /// any token begins with.
+    fn at(&self, text: &[u8]) -> (Option<usize>, usize) {
+        let (mut longest, mut shared) = (None, 0);
+        let lower = text.iter().map(u8::to_ascii_lowercase);
+        for (index, found) in narrowed(&self.forward.0, |text| text, lower).enumerate() {
+            shared = index + 1;
+            longest = (found[0].len() == shared).then_some(shared).or(longest);
+        }
+        (longest, shared)
+    }
+
+    /// Longest prefix of `text`, ignoring white space, that is a proper suffix of a token.
+    fn suffix_at(&self, text: &str) -> Option<Range<usize>> {
+        let start = text.len() - text.trim_start().len();
+        let rest = &text.as_bytes()[start..];
+        let is_suffix = |&length: &usize| {
+            let lower = rest[..length].iter().rev().map(u8::to_ascii_lowercase);
+            let found = narrowed(&self.backward.0, |text| text, lower).nth(length - 1);
+            // Tokens are different, so a second one is longer.
+            found.is_some_and(|found| found.len() > 1 || found[0].len() > length)
+        };
+        let length = (1..=rest.len().min(self.longest.saturating_sub(1))).rev().find(is_suffix)?;
+        text.is_char_boundary(start + length).then_some(start..start + length)
+    }
+}
+
+/// All tokens of a vocabulary that are matched whole.
+#[derive(Debug, Default)]
+pub(super) struct Whole {
+    /// Tokens ordered by text, each text once.
+    marks: Vec<Mark>,
+    /// Control tokens, and these with all other tokens that mean more than their text.
+    controls: Meaningful,
+    meaningful: Meaningful,
+}
+
+/// Checks that no token is longer than [`limits::WHOLE_TOKEN_BYTES`], which bounds the search at
+/// each place of a text.
 ///
 /// # Errors
 /// The reason to reject the tokens.
 pub(super) fn check<'a>(texts: impl Iterator<Item = &'a str>) -> Result<(), String> {
-    let mut counts = [0; 256];
-    for first in texts.filter_map(|text| text.bytes().next()) {
-        counts[usize::from(first)] += 1;
-    }
-    match counts.into_iter().max().filter(|&most| most > limits::WHOLE_TOKENS) {
+    match texts.map(str::len).max().filter(|&most| most > limits::WHOLE_TOKEN_BYTES) {
         Some(most) => Err(format!(
-            "expected at most {} added tokens that begin alike, found {most}",
-            limits::WHOLE_TOKENS
+            "expected at most {} bytes in an added token, found {most}",
+            limits::WHOLE_TOKEN_BYTES
         )),
         None => Ok(()),
     }
 }
 
 impl Whole {
+    /// Sorts tokens; the first of equal texts counts.
     pub fn new(all: impl Iterator<Item = Mark>) -> Self {
-        let mut whole = Self::default();
-        for mark in all {
-            let Some(&first) = mark.text.as_bytes().first() else { continue };
-            whole.longest = whole.longest.max(mark.text.len());
-            whole.marks.entry(first).or_default().push(mark);
-        }
-        for marks in whole.marks.values_mut() {
-            marks.sort_by_key(|mark| std::cmp::Reverse(mark.text.len()));
-        }
-        whole
+        let mut marks: Vec<Mark> = all.filter(|mark| !mark.text.is_empty()).collect();
+        let texts = |counts: fn(&Mark) -> bool| {
+            Meaningful::new(marks.iter().filter(|mark| counts(mark)).map(|mark| mark.text.as_str()))
+        };
+        let controls = texts(|mark| mark.control);
+        let meaningful = texts(|mark| mark.control || !mark.ordinary);
+        marks.sort_by(|left, right| left.text.cmp(&right.text));
+        marks.dedup_by(|later, first| later.text == first.text);
+        Self { marks, controls, meaningful }
     }
 
+    #[cfg(test)]
     pub fn iter(&self) -> impl Iterator<Item = &Mark> {
-        self.marks.values().flatten()
+        self.marks.iter()
     }
 
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Mark> {
-        self.marks.values_mut().flatten()
+        self.marks.iter_mut()
     }
 
     /// Returns the longest `allowed` token that `text` begins with.
     fn at(&self, text: &str, allowed: impl Fn(&Mark) -> bool) -> Option<&Mark> {
-        let marks = self.marks.get(text.as_bytes().first()?)?;
-        marks.iter().find(|mark| text.starts_with(&mark.text) && allowed(mark))
+        let found = narrowed(&self.marks, |mark| mark.text.as_bytes(), text.bytes());
+        let whole = found.enumerate().filter(|(index, found)| found[0].text.len() == index + 1);
+        let whole: Vec<&Mark> = whole.map(|(_, found)| &found[0]).collect();
+        whole.into_iter().rev().find(|mark| allowed(mark))
     }
 
     /// Splits `text` into `allowed` tokens matched whole and the text between them.
@@ -162,28 +235,19 @@ impl Whole {
     /// part of one at either end; ascending and disjoint. With `controls`, considers control tokens
     /// only.
     pub fn spelled(&self, text: &str, controls: bool) -> Vec<Range<usize>> {
-        let counts = |mark: &&Mark| mark.control || !controls && !mark.ordinary;
-        let marks: Vec<&[u8]> = self.iter().filter(counts).map(|mark| mark.text.as_bytes()).collect();
-        let mut by_first: HashMap<u8, Vec<&[u8]>> = HashMap::new();
-        for &mark in &marks {
-            by_first.entry(mark[0].to_ascii_lowercase()).or_default().push(mark);
-        }
-        let starting =
-            |at: usize| by_first.get(&text.as_bytes()[at].to_ascii_lowercase()).into_iter().flatten();
-        let mut found = Vec::new();
-        found.extend(ends_of(&marks, text));
-        for (at, _) in text.char_indices() {
-            let rest = &text.as_bytes()[at..];
-            let lengths = starting(at).filter(|mark| begins(rest, mark)).map(|mark| mark.len());
-            found.extend(lengths.max().map(|length| at..at + length));
-        }
+        let tokens = if controls { &self.controls } else { &self.meaningful };
         let end = text.trim_end().len();
-        let tail = text.char_indices().map(|(at, _)| at).find(|&at| {
-            at < end
-                && at + self.longest > end
-                && starting(at).any(|mark| begins(mark, &text.as_bytes()[at..end]))
-        });
-        found.extend(tail.map(|at| at..end));
+        let mut found: Vec<Range<usize>> = tokens.suffix_at(text).into_iter().collect();
+        let mut tail = None;
+        for (at, _) in text.char_indices() {
+            let (longest, shared) = tokens.at(&text.as_bytes()[at..]);
+            found.extend(longest.map(|length| at..at + length));
+            // The first place from which the text ends within a token.
+            if tail.is_none() && at < end && at + shared >= end {
+                tail = Some(at..end);
+            }
+        }
+        found.extend(tail);
         joined(found)
     }
 }
@@ -193,23 +257,6 @@ impl Whole {
 pub(super) fn is_read(plain: &[Range<usize>], range: &Range<usize>, mark: &Mark) -> bool {
     let next = plain.partition_point(|plain| plain.end <= range.start);
     mark.ordinary || plain.get(next).is_none_or(|plain| plain.start >= range.end)
-}
-
-/// Returns whether `text` begins with `so`, ignoring ASCII case.
-fn begins(text: &[u8], so: &[u8]) -> bool {
-    text.get(..so.len()).is_some_and(|start| start.eq_ignore_ascii_case(so))
-}
-
-/// Returns the longest prefix of `text`, ignoring white space, that is a proper suffix of a token.
-fn ends_of(marks: &[&[u8]], text: &str) -> Option<Range<usize>> {
-    let start = text.len() - text.trim_start().len();
-    let rest = &text.as_bytes()[start..];
-    let length = |mark: &&[u8]| {
-        let longest = rest.len().min(mark.len().saturating_sub(1));
-        (1..=longest).rev().find(|&length| mark[mark.len() - length..].eq_ignore_ascii_case(&rest[..length]))
-    };
-    let length = marks.iter().filter_map(length).max()?;
-    text.is_char_boundary(start + length).then_some(start..start + length)
 }
 
 /// Sorts ranges and merges those that overlap or touch.

@@ -252,6 +252,8 @@ export const settings = {
   "field.on": "An",
   "field.block": "Ganzer Draft",
   "field.token": "Token für Token",
+  "settings.mergedSystemPrompt":
+    "Das geladene Modell kennt keinen eigenen System-Prompt. Dieser Text beginnt deshalb die erste Nachricht.",
   "settings.systemPromptExample": "Du bist ein hilfreicher Assistent, der kurz antwortet.",
   "settings.replies": "{count, plural, one {# Antwort} other {# Antworten}}",
   "settings.deleteAllTraces":

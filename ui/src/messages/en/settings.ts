@@ -245,6 +245,8 @@ export const settings = {
   "field.on": "On",
   "field.block": "Whole draft",
   "field.token": "Token by token",
+  "settings.mergedSystemPrompt":
+    "The loaded model takes no system prompt of its own, so this text begins your first message.",
   "settings.systemPromptExample": "You are a helpful assistant who answers briefly.",
   "settings.replies": "{count, plural, one {# reply} other {# replies}}",
   "settings.deleteAllTraces":

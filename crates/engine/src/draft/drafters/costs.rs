@@ -54,7 +54,7 @@ impl Drafters {
                 drafters.push((member.kind(), None));
                 continue;
             }
-            let measured = Self::measured_draft(target, member.drafter.as_mut(), text);
+            let measured = Self::measured_draft(target, &mut member.drafter, text);
             let measured = measured.unwrap_or_else(|error| {
                 member.fail(&error);
                 None
@@ -109,12 +109,12 @@ impl Drafters {
     /// `context` now.
     pub(crate) fn measure_remaining(&mut self, target: &mut dyn Model, context: &Context) {
         let Some(governor) = &mut self.governor else { return };
-        for member in self.members.iter_mut().filter(|member| !member.is_measured && !member.failed) {
+        for member in self.members.iter_mut().filter(|member| !member.is_measured && !member.has_failed()) {
             if member.is_free() || !member.has_features(context) {
                 continue;
             }
             member.is_measured = true;
-            match measure::draft(member.drafter.as_mut(), context, target, context) {
+            match measure::draft(&mut member.drafter, context, target, context) {
                 Ok(Some(costs)) => governor.set_draft_costs(member.number(), costs),
                 Ok(None) => {}
                 Err(error) => member.fail(&error),

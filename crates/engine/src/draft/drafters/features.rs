@@ -7,8 +7,8 @@ use foretoken_forward::Taps;
 
 use super::Drafters;
 use crate::context::Context;
-use crate::draft::Observation;
 use crate::draft::member::Member;
+use crate::draft::{Drafter, Observation};
 use crate::speculation::{Room, Speculation};
 
 /// Tokens that the target may rerun together with the next pass, so that a drafter is not left with

@@ -83,6 +83,20 @@ impl ModelDrafter {
         Ok(Self::new(load(source)?, vocabulary, target.ends()))
     }
 
+    /// Number of the target's first tokens among which all guesses are.
+    pub fn vocabulary(&self) -> usize {
+        self.vocabulary.guessed()
+    }
+
+    /// Restricts guesses of a shared vocabulary to its first `scored` tokens.
+    #[must_use]
+    pub fn limited_to(mut self, scored: usize) -> Self {
+        if let Vocabulary::Same(shared) = &mut self.vocabulary {
+            *shared = (*shared).min(scored);
+        }
+        self
+    }
+
     pub fn model(&self) -> &dyn Model {
         self.model.as_ref()
     }

@@ -288,13 +288,68 @@ fn thousands_of_added_tokens_are_added_at_once() {
     assert_eq!(tokenizer.vocabulary(), 20_258);
 }
 
+/// Added tokens that begin alike, as speech models have for sounds.
+fn sounds() -> impl Iterator<Item = String> {
+    (0..30_000).map(|number| format!("<|audio_{number}|>"))
+}
+
+/// Checks that the tokens from `first` on are [`sounds`], which are found in time proportional to
+/// the text.
+#[track_caller]
+fn assert_found_in_linear_time(tokenizer: &Tokenizer, first: TokenId) {
+    let text = "<|audio_29999|>a<|audio_1|><|audio_12345|>";
+    let expected = [first + 29_999, 97, first + 1, first + 12_345];
+    assert_eq!(tokenizer.encode(text, Special::Parse).unwrap(), expected);
+    let plain = |text: &str| std::iter::once(0..text.len()).collect::<Vec<_>>();
+    assert!(!tokenizer.encode_around(text, &plain(text)).unwrap().contains(&(first + 1)));
+    assert_eq!(tokenizer.spelled("a <|AUDIO_7|> b", false), [2..13]);
+    let took = |times: usize| {
+        let text = "<|audio_<| ".repeat(times);
+        let started = Instant::now();
+        // The text ends within a token.
+        assert_eq!(tokenizer.spelled(&text, false), [text.len() - 3..text.len() - 1]);
+        tokenizer.encode_around(&text, &plain(&text)).unwrap();
+        started.elapsed()
+    };
+    took(200);
+    let (short, long) = (took(1_000), took(8_000));
+    assert!(long < short * 20 + Duration::from_millis(200), "{short:?} became {long:?}");
+    assert!(long < Duration::from_secs(3), "{long:?}");
+}
+
 #[test]
-fn more_added_tokens_that_begin_alike_than_any_model_has_are_refused() {
-    let reason = refusal(|document| {
-        let token = |id: usize| json!({"id": 256 + id, "content": format!("<{id}>"), "special": false});
-        document["added_tokens"] = (0..8193).map(token).collect();
+fn tens_of_thousands_of_added_tokens_that_begin_alike_are_found_in_linear_time() {
+    let folder = folder();
+    change(&folder, "tokenizer.json", |document| {
+        let token = |(id, text): (usize, String)| {
+            json!({"id": id, "content": text, "special": false, "single_word": false, "lstrip": false,
+                   "rstrip": false, "normalized": false})
+        };
+        let added = document["added_tokens"].as_array_mut().unwrap();
+        added.extend((258..).zip(sounds()).map(token));
     });
-    assert!(reason.contains("at most 8192 added tokens that begin alike, found 8193"), "{reason}");
+    assert_found_in_linear_time(&from_folder(&folder).unwrap(), 258);
+}
+
+#[test]
+fn tens_of_thousands_of_added_tokens_of_a_gguf_file_are_found_in_linear_time() {
+    let mut gguf = Gguf::tiny();
+    let first = gguf.extend_vocabulary(sounds().map(|text| (text, 4)));
+    assert_found_in_linear_time(&built(&gguf), first);
+}
+
+#[test]
+fn an_added_token_longer_than_any_model_has_is_refused() {
+    let long = "a".repeat(crate::limits::WHOLE_TOKEN_BYTES + 1);
+    let reason = refusal(|document| {
+        let token = json!({"id": 258, "content": long, "special": false});
+        document["added_tokens"].as_array_mut().unwrap().push(token);
+    });
+    assert!(reason.contains("bytes in an added token, found 1025"), "{reason}");
+    let mut gguf = Gguf::tiny();
+    gguf.extend_vocabulary([(long, 4)]);
+    let reason = error(&gguf).to_string();
+    assert!(reason.contains("bytes in an added token, found 1025"), "{reason}");
 }
 
 #[test]
