@@ -1,5 +1,6 @@
-//! Exact enumeration: runs the acceptance rule through every random branch on a toy model. The
-//! joint distribution of the emitted tokens must equal the target's to 1e-12.
+//! Exact enumeration: runs the acceptance rule through every random branch on a toy model, with and
+//! without an end token. The joint distribution of the emitted tokens must equal the target's to
+//! 1e-12.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -17,6 +18,7 @@ use foretoken_model::token::TokenId;
 use proptest::prelude::*;
 
 const VOCABULARY: usize = 3;
+/// Tokens of a text, unless an end token comes before.
 const LENGTH: usize = 4;
 const TOLERANCE: f64 = 1e-12;
 
@@ -129,6 +131,8 @@ struct Pair {
     /// A draft ends before a guess with a lower probability than this.
     threshold: f64,
     verification: Verification,
+    /// Token that ends a text.
+    end: Option<TokenId>,
 }
 
 fn guess(token: TokenId, parent: Option<usize>, drawn_from: Option<&Arc<Distribution>>) -> Guess {
@@ -154,7 +158,8 @@ impl Pair {
     ) {
         let depth = self.draft_length - left;
         let (q, reported) = self.drawn_and_reported(context, depth);
-        if left == 0 || q.largest() < self.threshold {
+        let has_ended = depth > 0 && self.has_ended(context);
+        if left == 0 || has_ended || q.largest() < self.threshold {
             return;
         }
         let width = self.widths[depth];
@@ -229,8 +234,19 @@ impl Pair {
                 text.push(token);
             }
         }
-        guesses.truncate(self.draft_length);
+        let end = guesses.iter().position(|guess| Some(guess.token) == self.end);
+        guesses.truncate(end.map_or(self.draft_length, |end| self.draft_length.min(end + 1)));
         guesses
+    }
+
+    /// Returns true if the last token of `text` ends it.
+    fn has_ended(&self, text: &[TokenId]) -> bool {
+        text.last().is_some_and(|&last| Some(last) == self.end)
+    }
+
+    /// Returns true if nothing follows `text`.
+    fn is_complete(&self, text: &[TokenId]) -> bool {
+        text.len() == LENGTH || self.has_ended(text)
     }
 
     /// Joint distribution of the first tokens that decoding by `rule` emits.
@@ -238,7 +254,7 @@ impl Pair {
         let mut joint = HashMap::new();
         Oracle::leaves(|oracle| {
             let mut text = Vec::new();
-            while text.len() < LENGTH {
+            while !self.is_complete(&text) {
                 self.round(rule, &mut text, oracle);
             }
             *joint.entry(text).or_insert(0.0) += oracle.weight;
@@ -266,9 +282,13 @@ impl Pair {
         };
         let mut target = |last: Option<usize>| self.target.next(&[&text[..start], &path(last)].concat());
         let verdict = rule(&guesses, self.verification, &mut target, oracle);
-        let tokens = path(verdict.path.last().copied());
-        text.extend(tokens);
-        text.push(verdict.extra);
+        let accepted = path(verdict.path.last().copied());
+        // The decoder emits nothing after an end token.
+        for token in accepted.into_iter().chain([verdict.extra]) {
+            if !self.has_ended(text) || text.len() == start {
+                text.push(token);
+            }
+        }
     }
 
     /// Total variation distance to the target's joint distribution.
@@ -277,7 +297,7 @@ impl Pair {
         let mut difference = 0.0;
         Oracle::leaves(|oracle| {
             let mut text = Vec::new();
-            while text.len() < LENGTH {
+            while !self.is_complete(&text) {
                 text.push(oracle.draw(text.len(), &self.target.next(&text)));
             }
             difference += (joint.remove(&text).unwrap_or(0.0) - oracle.weight).abs();
@@ -392,10 +412,11 @@ fn pair() -> impl Strategy<Value = Pair> {
     let rows = || prop::collection::vec(row(), 1..30);
     let threshold = prop_oneof![2 => Just(0.0), 1 => 0.3f64..0.9];
     let verification = prop_oneof![Just(Verification::Block), Just(Verification::Token)];
-    let how = (drafting(), shape(), threshold, verification);
+    let end = prop_oneof![Just(None), Just(Some(0)), Just(Some(2))];
+    let how = (drafting(), shape(), threshold, verification, end);
     (rows(), rows(), sampling(), sampling(), how, any::<[bool; 2]>()).prop_map(
         |(target, draft, ours, theirs, how, [same_rows, same_sampling])| {
-            let (drafting, (draft_length, widths), threshold, verification) = how;
+            let (drafting, (draft_length, widths), threshold, verification, end) = how;
             let draft = if same_rows { target.clone() } else { draft };
             let theirs = if same_sampling { ours.clone() } else { theirs };
             Pair {
@@ -406,6 +427,7 @@ fn pair() -> impl Strategy<Value = Pair> {
                 widths,
                 threshold,
                 verification,
+                end,
             }
         },
     )
@@ -413,10 +435,10 @@ fn pair() -> impl Strategy<Value = Pair> {
 
 impl std::fmt::Debug for Pair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { target, draft, drafting, draft_length, widths, threshold, verification } = self;
+        let Self { target, draft, drafting, draft_length, widths, threshold, verification, end } = self;
         write!(
             f,
-            "{drafting:?} x {draft_length}, {widths:?}, threshold {threshold}, {verification:?}\n\
+            "{drafting:?} x {draft_length}, {widths:?}, threshold {threshold}, {verification:?}, end {end:?}\n\
              target {target:?}\ndraft {draft:?}"
         )
     }
@@ -461,6 +483,7 @@ fn revealing_pair(drafting: Drafting) -> Pair {
         widths: [1; LENGTH],
         threshold: 0.0,
         verification: Verification::Token,
+        end: None,
     }
 }
 
@@ -552,6 +575,18 @@ fn block_verification_without_its_memory_is_detected() {
             let q = guesses[verdict.path.len()].drawn_from.as_ref().unwrap();
             verdict.extra = oracle.draw(0, &p.residual(1.0, q).unwrap_or(p));
         }
+        verdict
+    });
+}
+
+#[test]
+fn writing_on_after_an_end_token_is_detected() {
+    let pair = Pair { end: Some(1), ..revealing_pair(Drafting::Drawn) };
+    assert_caught(&pair, |guesses, verification, target, oracle| {
+        let mut verdict = as_shipped(guesses, verification, target, oracle);
+        // An accepted end token is dropped.
+        let end = verdict.path.iter().position(|&index| guesses[index].token == 1);
+        verdict.path.truncate(end.unwrap_or(verdict.path.len()));
         verdict
     });
 }

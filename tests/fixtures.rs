@@ -22,6 +22,7 @@ pub mod served;
 mod slow_child;
 pub mod spread;
 mod starter_folder;
+mod table_model;
 #[cfg(target_os = "linux")]
 pub mod window;
 
@@ -53,6 +54,7 @@ pub use real_shape::qwen35_9b;
 #[cfg(unix)]
 pub use slow_child::SlowChild;
 pub use starter_folder::{write_greedy_folder, write_starter_folder};
+pub use table_model::TableModel;
 
 /// Root of the repository.
 pub fn repository() -> PathBuf {

@@ -7,6 +7,7 @@ mod block_heads;
 mod broken_models;
 mod circles;
 mod docs;
+mod drafted_distribution;
 mod evaluation;
 mod exact;
 mod families;

@@ -12,13 +12,9 @@ use std::time::Instant;
 use foretoken_engine::decoder::{Decoder, Progress, Request};
 use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, RecyclingDrafter, Vocabulary};
 use foretoken_engine::speculation::{Speculation, Staged, Tree};
-use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{Features, Logits, Model, Pass, Peak, Runner, Want};
 use foretoken_model::ModelConfig;
-use foretoken_model::error::Result;
 use foretoken_model::sampling::Sampling;
-use foretoken_model::token::TokenId;
-use foretoken_tests::{loaded, starter_target};
+use foretoken_tests::{TableModel, loaded, starter_target};
 
 /// Allocator that counts requested bytes.
 struct Counting;
@@ -50,83 +46,18 @@ static ALLOCATOR: Counting = Counting;
 
 const VOCABULARY: usize = 64;
 
-/// Mock model whose passes cost next to nothing: its logits depend only on the last token.
-struct MadeUp {
-    config: ModelConfig,
-    cached: Vec<TokenId>,
-    /// Logits after each token.
-    rows: Vec<[f32; VOCABULARY]>,
-    values: Vec<f32>,
-    peaks: Vec<Peak>,
-}
+/// Context length of the models.
+const CONTEXT: usize = 70_000;
 
-impl MadeUp {
-    /// Two models with different `taste` differ in the continuation of every fourth token.
-    fn new(config: &ModelConfig, taste: usize) -> Self {
-        let row = |token: usize| {
-            let next = (token * 5 + 1 + if token.is_multiple_of(4) { taste } else { 0 }) % VOCABULARY;
-            std::array::from_fn(
-                |other| if other == next { 4.0 } else { ((other * 7 + token) % 13) as f32 / 8.0 },
-            )
-        };
-        Self {
-            config: ModelConfig { context: 70_000, vocabulary: VOCABULARY, ..config.clone() },
-            cached: Vec::with_capacity(70_000),
-            rows: (0..VOCABULARY).map(row).collect(),
-            values: Vec::new(),
-            peaks: Vec::new(),
-        }
-    }
-}
-
-impl Model for MadeUp {
-    fn config(&self) -> &ModelConfig {
-        &self.config
-    }
-
-    fn cached(&self) -> &[TokenId] {
-        &self.cached
-    }
-
-    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
-        Pass::run(self, tree, want)
-    }
-
-    fn truncate(&mut self, length: usize) -> usize {
-        self.cached.truncate(length);
-        self.cached.len()
-    }
-}
-
-impl Runner for MadeUp {
-    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
-        self.values.clear();
-        self.peaks.clear();
-        self.cached.extend(tree.tokens().skip(first));
-        for node in want.rows_between(first, tree.len()) {
-            let row = &self.rows[tree.token(first + node) as usize];
-            self.values.extend(row);
-            self.peaks.push(Peak::of(row));
-        }
-        Ok(())
-    }
-
-    fn logits(&self) -> Logits<'_> {
-        Logits::of(&self.values, &self.peaks)
-    }
-
-    fn features(&self) -> Option<Features<'_>> {
-        None
-    }
-
-    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
-        let base = self.cached.len() - nodes;
-        for (place, &node) in path.iter().enumerate() {
-            self.cached[base + place] = self.cached[base + node];
-        }
-        self.cached.truncate(base + path.len());
-        Ok(())
-    }
+/// Model whose passes cost next to nothing. Two models with different `taste` differ in the
+/// continuation of every fourth token.
+fn model(config: &ModelConfig, taste: usize) -> Box<TableModel> {
+    let row = |token: usize| {
+        let next = (token * 5 + 1 + if token.is_multiple_of(4) { taste } else { 0 }) % VOCABULARY;
+        let logit = |other| if other == next { 4.0 } else { ((other * 7 + token) % 13) as f32 / 8.0 };
+        (0..VOCABULARY).map(logit).collect()
+    };
+    Box::new(TableModel::new(config, CONTEXT, (0..VOCABULARY).map(row).collect()))
 }
 
 /// Bytes and microseconds of the rounds of a reply after `context` tokens: the median and the lower
@@ -135,13 +66,13 @@ fn rounds(context: usize, sampling: &Sampling, speculation: &Speculation) -> (us
     let source = starter_target();
     let config = loaded(&source).config().clone();
     let tokenizer = Arc::new(source.tokenizer().unwrap());
-    let draft = ModelDrafter::new(Box::new(MadeUp::new(&config, 9)), Vocabulary::Same(VOCABULARY), &[]);
+    let draft = ModelDrafter::new(model(&config, 9), Vocabulary::Same(VOCABULARY), &[]);
     let mut drafters = Drafters::new(vec![
         Box::new(draft),
         Box::<NgramDrafter>::default(),
         Box::<RecyclingDrafter>::default(),
     ]);
-    let mut decoder = Decoder::new(Box::new(MadeUp::new(&config, 0)), tokenizer);
+    let mut decoder = Decoder::new(model(&config, 0), tokenizer);
     let mut state = 1u32;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -26,7 +26,7 @@ fn generator(mode: Mode, seed: u32) -> Generator {
 
 /// Value that chi-square with `freedom` degrees exceeds with probability 1e-4 (Wilson and Hilferty
 /// 1931).
-fn critical(freedom: f64) -> f64 {
+pub fn critical(freedom: f64) -> f64 {
     const NORMAL_QUANTILE: f64 = 3.719;
     let spread = 2.0 / (9.0 * freedom);
     freedom * (1.0 - spread + NORMAL_QUANTILE * spread.sqrt()).powi(3)

@@ -61,6 +61,19 @@ impl Material<'_> {
         file
     }
 
+    /// Returns a parent in which one element is repeated, with ascending numbers, until the file has
+    /// about `size` bytes: a list as long as a hostile file may have.
+    pub fn grow(&self, size: usize, random: &mut Random) -> Vec<u8> {
+        let mut file = self.parent(random).to_vec();
+        let head = self.head.min(file.len());
+        let element = element_after(&file[..head], random.below(head));
+        let (end, element) = (element.end, file[element].to_vec());
+        let copies = size.saturating_sub(file.len()) / element.len().max(1);
+        let list: Vec<u8> = (0..copies).flat_map(|number| numbered(&element, number)).collect();
+        file.splice(end..end, list);
+        file
+    }
+
     fn parent(&self, random: &mut Random) -> &[u8] {
         &self.parents[random.below(self.parents.len())]
     }
@@ -117,4 +130,52 @@ fn word_at(file: &[u8], at: usize) -> std::ops::Range<usize> {
     let start = at - file[..at.min(file.len())].iter().rev().take_while(|byte| within(byte)).count();
     let end = at + file.get(at..).unwrap_or_default().iter().take_while(|byte| within(byte)).count();
     start..end
+}
+
+/// Returns the next part of a file that lies between two equal separators, with the first of them.
+/// Without one, the next few bytes.
+fn element_after(file: &[u8], at: usize) -> std::ops::Range<usize> {
+    let is_separator = |byte: &u8| matches!(byte, b',' | b'\n' | b'{' | b' ');
+    let separator =
+        |from: usize, is: &dyn Fn(&u8) -> bool| file[from..].iter().position(is).map(|found| from + found);
+    let between = separator(at, &is_separator).and_then(|start| {
+        let end = separator(start + 1, &|byte| *byte == file[start])?;
+        Some(start..end)
+    });
+    between.unwrap_or(at..file.len().min(at + 8))
+}
+
+/// Returns `element` with its last number replaced, or with a number after its first word.
+fn numbered(element: &[u8], number: usize) -> Vec<u8> {
+    let digits = |byte: &u8| byte.is_ascii_digit();
+    let range = match element.iter().rposition(digits) {
+        Some(last) => {
+            let count = element[..last].iter().rev().take_while(|byte| digits(byte)).count();
+            last - count..last + 1
+        }
+        None => {
+            let start = element.iter().position(u8::is_ascii_alphanumeric).unwrap_or(element.len());
+            let end = word_at(element, start).end;
+            end..end
+        }
+    };
+    let mut numbered = element.to_vec();
+    numbered.splice(range, number.to_string().into_bytes());
+    numbered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_grown_list_has_different_elements() {
+        let file = br#"{"ids":[7,8,9],"name":"<|end|>"}"#.to_vec();
+        let material = Material { parents: &[file], words: &[], head: usize::MAX, longest: 100 };
+        let grown = (0..50).map(|seed| material.grow(1000, &mut Random(seed)));
+        let grown: Vec<String> = grown.map(|file| String::from_utf8(file).unwrap()).collect();
+        assert!(grown.iter().any(|file| file.starts_with(r#"{"ids":[7,8,0,1,2,3,"#)), "{grown:?}");
+        assert!(grown.iter().all(|file| (800..2000).contains(&file.len())), "{grown:?}");
+        assert_eq!(numbered(br#","<|end|>""#, 5), br#","<|end5|>""#);
+    }
 }

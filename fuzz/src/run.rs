@@ -1,5 +1,5 @@
-//! Loop over one target: inputs are mutated, executed and checked; those with new coverage become
-//! parents.
+//! Loop over one target: inputs are mutated, executed and checked, also for memory and time against
+//! their size; those with new coverage become parents.
 
 use std::fs::{self, File};
 use std::io::{Seek, Write};
@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::coverage::Coverage;
+use crate::cpu_time::cpu_time_of;
 use crate::memory::peak_of;
 use crate::mutate::Material;
 use crate::random::Random;
@@ -19,6 +20,13 @@ use crate::targets::Target;
 const MAX_INPUTS: usize = 3_000;
 /// Time limit of one execution on a busy processor.
 const TIMEOUT: Duration = Duration::from_secs(300);
+/// One in this many inputs is a file with a long list.
+const GROWTH_INTERVAL: u64 = 400;
+/// Size of such a file in bytes: elements of a few bytes, compared with each other, take seconds.
+const GROWN: usize = 256 << 10;
+/// Allowed processor time of an execution, and in addition of each byte of its input.
+const TIME: Duration = Duration::from_millis(400);
+const TIME_PER_BYTE: Duration = Duration::from_micros(2);
 /// Executions between two progress messages.
 const PROGRESS_INTERVAL: u64 = 100_000;
 
@@ -64,7 +72,11 @@ pub fn run(target: &mut Target, executions: u64, seed: u64, folders: &Folders<'_
                 head: target.head,
                 longest: target.longest,
             };
-            material.draw(&mut random)
+            if (report.executions + 1).is_multiple_of(GROWTH_INTERVAL) {
+                material.grow(GROWN, &mut random)
+            } else {
+                material.draw(&mut random)
+            }
         });
         // If the process dies, its last input is found here.
         file.rewind().and_then(|()| file.write_all(&input)).unwrap();
@@ -101,10 +113,14 @@ pub fn run(target: &mut Target, executions: u64, seed: u64, folders: &Folders<'_
 /// # Errors
 /// Returns the violated invariant.
 pub fn execute(target: &mut Target, input: &[u8], panic_message: &Mutex<String>) -> Result<bool, String> {
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| peak_of(|| (target.run)(input))));
-    let (peak, refusal) = outcome.map_err(|_| format!("panicked: {}", panic_message.lock().unwrap()))?;
+    let run = || cpu_time_of(|| peak_of(|| (target.run)(input)));
+    let (time, (peak, refusal)) = panic::catch_unwind(AssertUnwindSafe(run))
+        .map_err(|_| format!("panicked: {}", panic_message.lock().unwrap()))?;
     if peak > target.memory.bytes(input.len()) {
         return Err(format!("took {peak} bytes for {} bytes", input.len()));
+    }
+    if time > TIME + TIME_PER_BYTE * input.len() as u32 {
+        return Err(format!("took {} ms for {} bytes", time.as_millis(), input.len()));
     }
     let Some(message) = refusal else { return Ok(false) };
     if message.contains(char::is_control) || !message.ends_with('.') || message.chars().count() >= 1200 {

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use foretoken_fuzz::run::{execute, files};
-use foretoken_fuzz::targets::{ALL, target};
+use foretoken_fuzz::run::{Folders, execute, files, run};
+use foretoken_fuzz::targets::{ALL, Target, target};
 
 /// Executions of each target.
 const EXECUTIONS: u32 = 2_000;
@@ -39,7 +39,7 @@ macro_rules! targets {
 }
 
 targets! {
-    hub, trace, template, server, remote, config, index, safetensors, gguf, tokenizer, formats, vocabulary, ipc, import
+    hub, trace, template, server, remote, config, added_tokens, generation, index, safetensors, gguf, tokenizer, formats, vocabulary, ipc, import
 }
 
 #[test]
@@ -53,6 +53,25 @@ fn every_target_has_a_short_run_and_seeds() {
             execute(&mut target, &seed, &panic_message).unwrap();
         }
     }
+}
+
+/// A list whose elements are compared with each other takes time with the square of its length.
+#[test]
+fn a_quadratic_step_is_detected() {
+    let compare = |input: &[u8]| {
+        let mut known: Vec<&[u8]> = Vec::new();
+        for element in input.split(|byte| *byte == b',') {
+            if !known.contains(&element) {
+                known.push(element);
+            }
+        }
+        None
+    };
+    let mut target =
+        Target { seeds: vec![b"[1,2,3]".to_vec()], run: Box::new(compare), ..target("generation").unwrap() };
+    let keep = tempfile::tempdir().unwrap();
+    let report = run(&mut target, 4_000, 1, &Folders { found: None, failures: keep.path() });
+    assert!(report.failures.iter().any(|failure| failure.contains(" ms for ")), "{report:?}");
 }
 
 /// Inputs in `failures/TARGET/` failed once.

@@ -388,6 +388,17 @@ mod tests {
         assert_close(&found, &[(0, 0.6 / 0.9), (1, 0.3 / 0.9)]);
     }
 
+    /// Min-p before the temperature would keep two.
+    #[test]
+    fn the_temperature_comes_before_the_filters() {
+        let kept = processed(&logits(&[0.5, 0.3, 0.2]), |sampling| {
+            (sampling.temperature, sampling.min_p) = (2.0, 0.5);
+        });
+        assert_eq!(kept.len(), 3);
+        let kept = processed(&logits(&[0.5, 0.3, 0.2]), |sampling| sampling.min_p = 0.5);
+        assert_eq!(kept.len(), 2);
+    }
+
     #[test]
     fn the_penalty_lowers_positive_and_negative_logits_alike() {
         let found = processed(&[2.0, 2.0], |s| s.repetition_penalty = 2.0);

@@ -1,12 +1,12 @@
 //! JSON files of a model in Hugging Face format: config.json, header and index of its weights,
-//! tokenizer.json.
+//! tokenizer.json, and the two files that name special tokens.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
 use candle_core::{DType, Device, Tensor};
-use foretoken_model::ModelSource;
+use foretoken_model::{Error, ModelSource};
 use serde_json::{Map, Value, json};
 
 use super::gguf::look;
@@ -66,19 +66,18 @@ fn letters(id: u32) -> String {
     printable.into_iter().filter_map(char::from_u32).nth(id as usize).unwrap().to_string()
 }
 
-/// Creates a target that damages the file `name` of the folder.
+/// Creates a target that damages the file `file` of the folder.
 fn damaging(
     name: &'static str,
     file: &'static str,
     words: &'static [&'static str],
     more: Vec<Vec<u8>>,
+    read: fn(&Path) -> Result<(), Error>,
 ) -> Target {
     let folder = folder();
     write(folder.path());
     let path = folder.path().join(file);
-    let whole = fs::read(&path).unwrap();
-    let mut seeds = vec![whole];
-    seeds.extend(more);
+    let seeds: Vec<_> = fs::read(&path).into_iter().chain(more).collect();
     Target {
         name,
         longest: 2 * seeds.iter().map(Vec::len).max().unwrap(),
@@ -88,10 +87,13 @@ fn damaging(
         memory: Memory { each: 16, beside: 2 << 20 },
         run: Box::new(move |input| {
             fs::write(&path, input).unwrap();
-            let opened = ModelSource::open(folder.path()).map(|source| drop(source.describe()));
-            opened.err().map(|error| error.to_string())
+            read(folder.path()).err().map(|error| error.to_string())
         }),
     }
+}
+
+fn describe(folder: &Path) -> Result<(), Error> {
+    ModelSource::open(folder).map(|source| drop(source.describe()))
 }
 
 pub fn config() -> Target {
@@ -147,7 +149,7 @@ pub fn config() -> Target {
         "text_config",
         "rms_norm_eps",
     ];
-    damaging("config", "config.json", WORDS, corpus("config"))
+    damaging("config", "config.json", WORDS, corpus("config"), describe)
 }
 
 pub fn index() -> Target {
@@ -162,13 +164,13 @@ pub fn index() -> Target {
         "config.json",
         "model.norm.weight",
     ];
-    damaging("index", "model.safetensors.index.json", WORDS, Vec::new())
+    damaging("index", "model.safetensors.index.json", WORDS, Vec::new(), describe)
 }
 
 pub fn safetensors() -> Target {
     const WORDS: &[&str] =
         &["BF16", "F16", "F32", "F8_E4M3", "I64", "U8", "data_offsets", "shape", "dtype", "__metadata__"];
-    let target = damaging("safetensors", "model-00002-of-00002.safetensors", WORDS, Vec::new());
+    let target = damaging("safetensors", "model-00002-of-00002.safetensors", WORDS, Vec::new(), describe);
     let header = u64::from_le_bytes(target.seeds[0][..8].try_into().unwrap());
     Target { head: 8 + header as usize, ..target }
 }
@@ -206,22 +208,42 @@ pub fn tokenizer() -> Target {
         "post_processor",
         "TemplateProcessing",
     ];
-    let folder = folder();
-    write(folder.path());
-    let path = folder.path().join("tokenizer.json");
-    let mut seeds = vec![fs::read(&path).unwrap()];
-    seeds.extend(corpus("tokenizer"));
-    Target {
-        name: "tokenizer",
-        longest: 2 * seeds.iter().map(Vec::len).max().unwrap(),
-        seeds,
-        words: WORDS,
-        head: usize::MAX,
-        // A compiled pattern may take 4 MB, and three times as much while it is compiled.
-        memory: Memory { each: 64, beside: 24 << 20 },
-        run: Box::new(move |input| {
-            fs::write(&path, input).unwrap();
-            look(folder.path()).err().map(|error| error.to_string())
-        }),
-    }
+    let target = damaging("tokenizer", "tokenizer.json", WORDS, corpus("tokenizer"), look);
+    // A compiled pattern may take 4 MB, and three times as much while it is compiled.
+    Target { memory: Memory { each: 64, beside: 24 << 20 }, ..target }
+}
+
+pub fn added_tokens() -> Target {
+    const WORDS: &[&str] = &[
+        "added_tokens_decoder",
+        "\"300\":{\"content\":\"<tool>\",\"special\":true,\"normalized\":true},",
+        "content",
+        "special",
+        "normalized",
+        "lstrip",
+        "single_word",
+        "bos_token",
+        "eos_token",
+        "eot_token",
+        "additional_special_tokens",
+        "add_bos_token",
+        "chat_template",
+        "<|im_end|>",
+    ];
+    let target = damaging("added_tokens", "tokenizer_config.json", WORDS, corpus("added_tokens"), look);
+    Target { memory: Memory { each: 64, beside: 2 << 20 }, ..target }
+}
+
+pub fn generation() -> Target {
+    const WORDS: &[&str] = &[
+        "eos_token_id",
+        "bos_token_id",
+        "[256,1,2]",
+        "temperature",
+        "top_k",
+        "top_p",
+        "repetition_penalty",
+        "do_sample",
+    ];
+    damaging("generation", "generation_config.json", WORDS, corpus("generation"), look)
 }

@@ -54,14 +54,16 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its share of a hundred executions: fast ones get more.
-pub const ALL: [(&str, u64, Make); 14] = [
+pub const ALL: [(&str, u64, Make); 16] = [
     ("hub", 21, hub::target),
     ("trace", 15, trace::target),
     ("template", 12, template::target),
     ("server", 6, server::target),
     ("remote", 5, remote::target),
-    ("config", 10, documents::config),
-    ("index", 7, documents::index),
+    ("config", 9, documents::config),
+    ("added_tokens", 2, documents::added_tokens),
+    ("generation", 2, documents::generation),
+    ("index", 4, documents::index),
     ("safetensors", 8, documents::safetensors),
     ("gguf", 6, gguf::target),
     ("tokenizer", 4, documents::tokenizer),

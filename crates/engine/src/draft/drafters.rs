@@ -244,7 +244,8 @@ impl Drafters {
             governor.commit_explanation(plan);
             self.behind = if best.guesses.is_empty() { 0 } else { behind };
             let chain = !best.guesses.is_empty() && best.guesses.is_chain();
-            if chain && speculation.length == DraftLength::Auto && speculation.threshold.is_governed() {
+            let goes_on = chain && best.reason != LengthReason::EndOfText;
+            if goes_on && speculation.length == DraftLength::Auto && speculation.threshold.is_governed() {
                 self.extend(&mut best, context, speculation, room, vocabulary, sampler);
             }
         }

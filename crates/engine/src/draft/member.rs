@@ -11,6 +11,7 @@ use crate::drafter_kind::DrafterKind;
 use crate::governor::{Governor, Plan};
 use crate::sampler::Sampler;
 use crate::speculation::{DrafterChoice, Room, Speculation, Tree};
+use crate::trace::LengthReason;
 
 pub(super) struct Member {
     /// Index among the drafters; also its index in the governor.
@@ -164,8 +165,10 @@ impl Member {
         if plan.shape.is_none() {
             guesses.truncate(plan.length);
         }
+        // Where confidence ends a governed chain, the planned length is only the room for it.
+        let ends_by_confidence = plan.cutoff.is_some() && plan.reason == LengthReason::Governed;
         let drafting = Drafting {
-            length: plan.length,
+            length: if ends_by_confidence { guesses.len() } else { plan.length },
             reason: draft.shortened.unwrap_or(plan.reason),
             threshold: plan.cutoff.map(|cutoff| cutoff.survival.max(cutoff.to_go_on) as f32),
             staged: plan.staged && plan.shape.is_none(),

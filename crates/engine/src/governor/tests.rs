@@ -152,6 +152,23 @@ fn chains() -> Speculation {
     Speculation { tree: Tree::Off, staged: Staged::Off, ..Speculation::default() }
 }
 
+/// E_0 of Leviathan et al. (2023): expected accepted tokens of a chain of N guesses that are each
+/// accepted with probability P, P(1 - P^N) / (1 - P).
+#[test]
+fn expected_tokens_equal_the_closed_form_for_every_length() {
+    let governor = Pair { verify: |rows| 10.0 + rows as f64, token_ms: 1.5, acceptance: |_| 0.5 }.governor();
+    for chance in [0.05, 0.3, 0.5, 0.8, 0.99] {
+        let prospects = governor.prospects(MODEL, &[chance; MAX_DRAFT_LENGTH], false);
+        for (length, prospect) in prospects.iter().enumerate() {
+            let accepted = chance * (1.0 - chance.powi(length as i32)) / (1.0 - chance);
+            let tokens = prospect.tokens;
+            assert!((tokens - 1.0 - accepted).abs() < 1e-12, "{tokens} tokens, {length} guesses at {chance}");
+        }
+        let (best, rate) = governor.expected_speed(MODEL, chance);
+        assert!((rate - prospects[best].tokens / prospects[best].ms).abs() < 1e-12);
+    }
+}
+
 #[test]
 fn the_chosen_length_is_within_five_percent_of_the_best() {
     let verify: fn(usize) -> f64 = |rows| 10.0 * (1.0 + 0.03 * (rows - 1) as f64);

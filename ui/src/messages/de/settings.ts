@@ -49,7 +49,7 @@ export const settings = {
   "setting.verification.standard": "ganzer Draft",
   "setting.temperature": "Temperatur",
   "setting.temperature.explanation":
-    "0 wählt immer das wahrscheinlichste Token. Höhere Werte ergeben abwechslungsreicheren Text.",
+    "0 wählt immer das wahrscheinlichste Token. Höhere Werte ergeben abwechslungsreicheren Text. Wirkt vor Top-k, Top-p und Min-p.",
   "setting.temperature.standard": "0,7",
   "setting.top_k": "Top-k",
   "setting.top_k.explanation":

@@ -46,7 +46,7 @@ export const settings = {
   "setting.verification.standard": "whole draft",
   "setting.temperature": "Temperature",
   "setting.temperature.explanation":
-    "0 always picks the most likely token. Higher values give more varied text.",
+    "0 always picks the most likely token. Higher values give more varied text. Applied before top-k, top-p and min-p.",
   "setting.temperature.standard": "0.7",
   "setting.top_k": "Top-k",
   "setting.top_k.explanation":
