@@ -70,7 +70,7 @@ fn a_quadratic_step_is_detected() {
     let mut target =
         Target { seeds: vec![b"[1,2,3]".to_vec()], run: Box::new(compare), ..target("generation").unwrap() };
     let keep = tempfile::tempdir().unwrap();
-    let report = run(&mut target, 4_000, 1, &Folders { found: None, failures: keep.path() });
+    let report = run(&mut target, 800, 1, &Folders { found: None, failures: keep.path() });
     assert!(report.failures.iter().any(|failure| failure.contains(" ms for ")), "{report:?}");
 }
 
