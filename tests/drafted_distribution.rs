@@ -26,8 +26,8 @@ const CONTEXT: usize = 512;
 /// Tokens of the prompt, enough to measure costs with.
 const PROMPT: u32 = 200;
 
-/// Logits of `vocabulary` tokens after each of the first [`LIKELY`], which alone have a probability.
-/// Two models of different `taste` differ everywhere.
+/// Logits of `vocabulary` tokens after each of the first [`LIKELY`], which alone have a
+/// probability. Two models of different `taste` differ everywhere.
 fn table(vocabulary: usize, taste: usize) -> Vec<Vec<f32>> {
     let logit = |token: usize, next: usize| match next {
         0..LIKELY => ((token * 5 + next * 7 + taste * 3) % 9) as f32 / 4.0,

@@ -61,8 +61,8 @@ impl Material<'_> {
         file
     }
 
-    /// Returns a parent in which one element is repeated, with ascending numbers, until the file has
-    /// about `size` bytes: a list as long as a hostile file may have.
+    /// Returns a parent in which one element is repeated, with ascending numbers, until the file
+    /// has about `size` bytes: a list as long as a hostile file may have.
     pub fn grow(&self, size: usize, random: &mut Random) -> Vec<u8> {
         let mut file = self.parent(random).to_vec();
         let head = self.head.min(file.len());
