@@ -3,13 +3,15 @@ import { narrow, wordsOf, type Found } from "../search/words";
 import { foundBy, sectionOf, SETTING_IDS, SETTINGS } from "../settings/words";
 import type { App } from "../state/app.svelte";
 import { nameOf, presetsOf } from "../state/presets";
-import { applies, GROUPS, obstacleOf, type Command, type Desk } from "./command";
+import { applies, GROUPS, obstacleOf, type Command, type Desk, type Group } from "./command";
 import type { Keys } from "./keys";
 import { COMMANDS } from "./table";
 import { t } from "../messages/say";
 
 export interface Entry extends Found {
   id: string;
+  /** The group of a command, or the kind of an entry that is none. */
+  sort: Group | "conversation" | "preset" | "setting";
   /** What kind of thing it is, where it is no command. */
   kind: string | null;
   /** Title of the group that it is listed in; null while something is looked for. */
@@ -60,6 +62,7 @@ function entryOf(command: Command, app: App, desk: Desk): Entry {
   const { id, name, more, group, keys } = command;
   return {
     id,
+    sort: group,
     name,
     more: `${more} ${t(`command.group.${group}`)}`,
     kind: null,
@@ -70,9 +73,25 @@ function entryOf(command: Command, app: App, desk: Desk): Entry {
   };
 }
 
-function jump(id: string, { name, more }: Found, kind: string, run: () => void): Entry {
+function jump(
+  sort: Entry["sort"],
+  id: string | number,
+  { name, more }: Found,
+  kind: string,
+  run: () => void,
+): Entry {
   more = `${more ?? ""} ${kind}`;
-  return { id, name, more, kind, heading: null, keys: null, obstacle: null, run };
+  return {
+    id: `${sort}-${String(id)}`,
+    sort,
+    name,
+    more,
+    kind,
+    heading: null,
+    keys: null,
+    obstacle: null,
+    run,
+  };
 }
 
 function conversationsOf(app: App): Entry[] {
@@ -81,13 +100,13 @@ function conversationsOf(app: App): Entry[] {
     ...app.conversations.list.map(({ id, title }) => ({ id, name: title })),
   ];
   return titles.map(({ id, name }) =>
-    jump(`conversation-${id}`, { name }, t("command.conversation"), () => void app.open(id)),
+    jump("conversation", id, { name }, t("command.conversation"), () => void app.open(id)),
   );
 }
 
 function presetEntries(app: App): Entry[] {
   return presetsOf(app).map((preset) =>
-    jump(`preset-${preset.id}`, { name: nameOf(preset) }, t("command.presetKind"), () => {
+    jump("preset", preset.id, { name: nameOf(preset) }, t("command.presetKind"), () => {
       void app.setup.choose(preset);
     }),
   );
@@ -95,7 +114,7 @@ function presetEntries(app: App): Entry[] {
 
 function settingsOf(app: App): Entry[] {
   return SETTING_IDS.map((id) =>
-    jump(`setting-${id}`, foundBy(id), t("command.settingOf", { section: sectionOf(id) }), () => {
+    jump("setting", id, foundBy(id), t("command.settingOf", { section: sectionOf(id) }), () => {
       app.settingSearch.wanted = id;
       app.view.openSettings(SETTINGS[id].section);
     }),

@@ -4,7 +4,7 @@
  */
 
 /** Length of a slice. One piece of work may be longer. */
-const SLICE_MS = 25;
+const SLICE_MS = 15;
 
 let spent = 0;
 let scheduled = false;

@@ -280,3 +280,13 @@ describe("what a model writes cannot", () => {
     expect(draw(`[x](${address})`).querySelector("a")).toBeNull();
   });
 });
+
+test("of thousands of formulas in one block the first are set", async () => {
+  const text = "$x$ ".repeat(400);
+  draw(text);
+  await vi.waitFor(() => expect(draw("$x$").querySelector(".katex")).not.toBeNull());
+  const formulas = draw(text).querySelectorAll(".formula");
+  expect(formulas).toHaveLength(400);
+  expect(formulas[399]?.textContent).toBe("$x$");
+  expect(formulas[399]?.className).toBe("formula source");
+});

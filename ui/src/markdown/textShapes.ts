@@ -12,6 +12,7 @@ export class TextShapes {
   readonly #text: string;
   readonly #whenHere: () => void;
   readonly #wraps: boolean;
+  #formulas = 0;
 
   /** `whenHere` is called when a block could be drawn better than before; `wraps`: no line of code scrolls. */
   constructor(text: string, whenHere: () => void, wraps = false) {
@@ -77,6 +78,10 @@ export class TextShapes {
     const [first, last] = [leaves[0], leaves.at(-1)];
     const source = first && last ? this.#text.slice(first.from, last.to) : "";
     const name = displayed ? "formula display" : "formula";
+    this.#formulas += 1;
+    if (this.#formulas > MOST_FORMULAS) {
+      return element(tag, `${name} source`, [source], { dir: "ltr" });
+    }
     if (source.length > LONGEST_STRETCH) {
       return element(tag, `${name} source`, inStretches(source), { dir: "ltr" });
     }
@@ -84,6 +89,9 @@ export class TextShapes {
     return { tag, class: name, attributes: { dir: "ltr" }, children: [], fill };
   }
 }
+
+/** More formulas in one block stay LaTeX: a model in a loop writes thousands, and each is laid out with all others. */
+const MOST_FORMULAS = 300;
 
 const LONGEST_STRETCH = 16_384;
 

@@ -12,8 +12,6 @@ export class Find {
   hits = $state(0);
   /** The present one, from 0. */
   at = $state(0);
-  /** Pixels left above the text, so that the bar covers no hit there. */
-  room = $state(0);
   /** Grows with each step: also one to the same hit is one. */
   steps = $state(0);
 
@@ -51,6 +49,5 @@ export class Find {
     this.open = false;
     this.first = null;
     this.hits = 0;
-    this.room = 0;
   }
 }
