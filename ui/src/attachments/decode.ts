@@ -1,15 +1,24 @@
-/** Decodes bytes: UTF-8, UTF-16 by its mark, an older encoding that is detected, or windows-1252; null where they are no text. */
+/**
+ * Decodes bytes: UTF-8, UTF-16 by its mark, an older encoding that is detected, or windows-1252;
+ * null where they are no text.
+ */
 
 /** More control characters than this share of a text are not written by anybody. */
 const CONTROLS = 0.002;
 
-/** Without what lays text out: tab, line feed, form feed, carriage return, and the escape of terminals' colours. */
+/**
+ * Without what lays text out: tab, line feed, form feed, carriage return, and the escape of
+ * terminals' colours.
+ */
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000e-\u001a\u001c-\u001f\u007f]/g;
 
 export interface Decoded {
   text: string;
-  /** The old encoding that was assumed, as `TextDecoder` names it; null where the bytes say which it is. */
+  /**
+   * The old encoding that was assumed, as `TextDecoder` names it; null where the bytes say which it
+   * is.
+   */
   encoding: string | null;
 }
 

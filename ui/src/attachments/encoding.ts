@@ -38,7 +38,10 @@ const LEAD = 1024;
 const LEAST_LETTERS = 5;
 /** By this factor another Latin alphabet has to be likelier than windows-1252. */
 const CLEARLY = 1.3;
-/** In a word a symbol is another alphabet's letter. Acute accents and middle dots are written in words. */
+/**
+ * In a word a symbol is another alphabet's letter. Acute accents and middle dots are written in
+ * words.
+ */
 const SYMBOL_IN_WORD = /\p{L}[\u00a1-\u00b3\u00b5\u00b6\u00b8-\u00bf\u00d7\u00f7]\p{L}/u;
 /** The library gives less to encodings in which nothing speaks for the text. */
 const LEAST_CONFIDENCE = 10;

@@ -1,12 +1,12 @@
 /**
- * The text of a PDF, by Mozilla's pdf.js. What reads the file runs in a worker of its own, which is there for this
- * file alone and is ended with it; nothing is drawn, fetched or run.
+ * The text of a PDF, by Mozilla's pdf.js. What reads the file runs in a worker of its own, which is
+ * there for this file alone and is ended with it; nothing is drawn, fetched or run.
  */
 
 /** A file that keeps its reader busy for longer is given up. */
 const PATIENCE_MS = 60_000;
 
-/** What is not the file's text: the sentence is for who asked. */
+/** Why a PDF's text could not be read; messages explain each case. */
 export type Unread = "encrypted" | "damaged" | "slow" | "unpacksTooLarge";
 
 /** Pages are parted by an empty line; empty where all of them are pictures. */
@@ -80,7 +80,10 @@ async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string>
   return texts.join("\n\n");
 }
 
-/** Read part by part: WebKit cannot walk through a stream in a loop, as pdf.js's own way to the whole does. */
+/**
+ * Read part by part: WebKit cannot walk through a stream in a loop, as pdf.js's own way to the
+ * whole does.
+ */
 async function textOf(page: Page, longest: number): Promise<string> {
   const parts = page.streamTextContent().getReader();
   let text = "";
@@ -94,7 +97,7 @@ async function textOf(page: Page, longest: number): Promise<string> {
   return text.trim();
 }
 
-/** Of a piece of text; marks between pieces have none. */
+/** The text of an item; marked-content items have none. */
 function wordsOf(item: object): string {
   if (!("str" in item) || typeof item.str !== "string") return "";
   return "hasEOL" in item && item.hasEOL === true ? `${item.str}\n` : item.str;

@@ -1,7 +1,7 @@
 /**
- * A limit on what pdf.js decodes at once. A stream of a PDF is decoded into one array that grows, by
- * whatever filters and behind whatever password, so the length of an array is what is bounded: 1.5 MB
- * of deflated spaces took 3 GB.
+ * A limit on what pdf.js decodes at once. A stream of a PDF is decoded into one array that grows,
+ * by whatever filters and behind whatever password, so the length of an array is what is bounded:
+ * 1.5 MB of deflated spaces took 3 GB.
  */
 
 /** The longest array that may be made, in bytes. Text of 4 MB is attached at most. */
@@ -12,7 +12,10 @@ export const TOO_LONG = { tooLong: true } as const;
 
 type Scope = Pick<typeof globalThis, "Uint8Array"> & { DecompressionStream?: unknown };
 
-/** Has longer arrays refused in `scope`, a worker's; `report` is called at the first. Returns the undoing. */
+/**
+ * Has longer arrays refused in `scope`, a worker's; `report` is called at the first. Returns the
+ * undoing.
+ */
 export function limitArrays(scope: Scope, report: () => void): () => void {
   const { Uint8Array: original, DecompressionStream: stream } = scope;
   let reported = false;

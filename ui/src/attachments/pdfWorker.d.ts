@@ -1,4 +1,4 @@
-/** What pdf.js does not declare. */
+/** Types that pdf.js does not declare. */
 declare module "pdfjs-dist/legacy/build/pdf.worker.mjs" {
   export const WorkerMessageHandler: { initializeFromPort(port: MessagePort): void };
 }

@@ -1,4 +1,4 @@
-/** What is in a file that a person attaches, as text. */
+/** Reads attached files as text. */
 import type { Attached } from "../bindings/Attached";
 import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
@@ -13,7 +13,7 @@ const HEAD_BYTES = 1024;
 /** Names of images. An SVG is text. */
 const IMAGE = /\.(png|jpe?g|gif|webp|bmp|tiff?|heic|avif|ico)$/i;
 
-/** What is asked of a file, or of any other blob with a name. */
+/** The parts of `File` that reading needs. */
 export interface Source {
   name: string;
   size: number;
@@ -72,7 +72,7 @@ function textFile(name: string, text: string): Attached {
 }
 
 /**
- * What is not longer than what can be attached.
+ * Returns the file if it is within the size limit.
  *
  * @throws Refusal
  */

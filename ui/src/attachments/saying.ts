@@ -1,4 +1,4 @@
-/** What is sent where it is words alone. */
+/** A message without attachments. */
 import type { Sent } from "../bindings/Sent";
 
 export function saying(text: string): Sent {

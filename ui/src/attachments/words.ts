@@ -29,11 +29,14 @@ export function encodingWords(): { encoding: string; words: string }[] {
   );
 }
 
-/** What takes less of the context, and less time, is not worth a word. */
+/** Smaller shares of the context, and shorter times, are not mentioned. */
 const SHARE = 0.1;
 const SECONDS = 3;
 
-/** "1,234 tokens, 15 % of the context, about 12 s to read". `context` in tokens, 0 where it is not known. */
+/**
+ * "1,234 tokens, 15 % of the context, about 12 s to read". `context` in tokens, 0 where it is not
+ * known.
+ */
 export function tokenWords(
   { tokens, exact }: TokenCount,
   context: number,

@@ -1,11 +1,11 @@
-/** What can be done in the window, as the table says it. */
+/** The types of commands, which table.ts lists. */
 import { createContext } from "svelte";
 import type { App } from "../state/app.svelte";
 import type { Message } from "../bindings/Message";
 import { t, type Key } from "../messages/say";
 import type { Keys } from "./keys";
 
-/** What only the window's parts can do, as the window hands it to commands. */
+/** Actions that only the window's components can perform. */
 export interface Desk {
   focusComposer: () => void;
   focusSearch: () => void;
@@ -36,7 +36,7 @@ export interface Command {
   id: string;
   group: Group;
   readonly name: string;
-  /** What else it is found by. */
+  /** Further words for the search. */
   readonly more: string;
   keys?: readonly Keys[];
   /** Whether there is anything to do; what has nothing to do is not listed. */
@@ -46,7 +46,7 @@ export interface Command {
   run: (app: App, desk: Desk) => void;
 }
 
-/** Those that are called by a message of their own. */
+/** Ids of commands that have a message as their name. */
 type NamedId = IdOf<Key>;
 type IdOf<K extends Key> = K extends `command.${infer Id}.more`
   ? `command.${Id}` extends Key

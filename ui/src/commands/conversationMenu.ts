@@ -1,4 +1,4 @@
-/** What can be done with a conversation: its context menu, and the table's commands for the open one. */
+/** Actions on a conversation: its context menu, and commands for the open one. */
 import type { Conversation } from "../bindings/Conversation";
 import { PLACE_KEYS } from "./placeKeys";
 import type { SubjectCommand } from "./subject";

@@ -1,4 +1,4 @@
-/** What the palette lists: commands, and what is jumped to by name: conversations and settings. */
+/** Entries of the palette: commands, presets, conversations and settings. */
 import { narrow, wordsOf, type Found } from "../search/words";
 import { foundBy, sectionOf, SETTING_IDS, SETTINGS } from "../settings/words";
 import type { App } from "../state/app.svelte";
@@ -12,7 +12,7 @@ export interface Entry extends Found {
   id: string;
   /** The group of a command, or the kind of an entry that is none. */
   sort: Group | "conversation" | "preset" | "setting";
-  /** What kind of thing it is, where it is no command. */
+  /** Its kind in words; null for a command. */
   kind: string | null;
   /** Title of the group that it is listed in; null while something is looked for. */
   heading: string | null;
@@ -39,7 +39,7 @@ export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
   return narrow(entries, query, (entry) => entry).slice(0, MOST);
 }
 
-/** What was done last, then what can be done by group, then the rest. */
+/** Recent commands, then available ones by group, then the rest. */
 function grouped(commands: readonly Command[], app: App, desk: Desk): Entry[] {
   const { recent } = app.view;
   const place = (entry: Entry, { id, group }: Command): [number, string] => {

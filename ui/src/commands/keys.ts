@@ -1,4 +1,6 @@
-/** How keys are recognised and written on this system. Which there are: table.ts and placeKeys.ts. */
+/**
+ * How keys are recognised and written on this system. Which there are: table.ts and placeKeys.ts.
+ */
 import { isComposed } from "../composing";
 import { t } from "../messages/say";
 
@@ -19,7 +21,7 @@ const ARROWS: Readonly<Record<string, string>> = {
   ArrowDown: "↓",
 };
 
-/** Those that have a name and not just a sign. */
+/** Keys with a name instead of a character. */
 const NAMED = {
   " ": "keys.space",
   Escape: "keys.escape",
@@ -36,7 +38,7 @@ function nameOf(key: string): string {
   return named ? t(named[1]) : (ARROWS[key] ?? key);
 }
 
-/** Whether one of these is what was pressed. */
+/** Whether an event presses one of these keys. */
 export function pressed(event: KeyboardEvent, any: readonly Keys[], apple = APPLE): boolean {
   return !isComposed(event) && any.some((keys) => isPressed(event, keys, apple));
 }
@@ -52,7 +54,9 @@ function isPressed(event: KeyboardEvent, keys: Keys, apple: boolean): boolean {
 /** Signs of shortcuts that other alphabets have letters in the place of, by where they are. */
 const SIGNS: Readonly<Record<string, string>> = { Comma: ",", Slash: "/" };
 
-/** On a keyboard with another alphabet's letters, the key that stands there on one with Latin ones. */
+/**
+ * On a keyboard with another alphabet's letters, the key that stands there on one with Latin ones.
+ */
 function latinKey({ key, code }: KeyboardEvent): string {
   const isOther = /^(?!\p{Script=Latin})\p{L}$/u.test(key);
   if (!isOther) return key;

@@ -1,6 +1,7 @@
 /**
- * The keys that mean something in one part of the window alone, while that has the keyboard. What they do
- * is up to the part. The keys of general controls, such as lists, are those of every program.
+ * The keys that mean something in one part of the window alone, while that has the keyboard. What
+ * they do is up to the part. The keys of general controls, such as lists, are those of every
+ * program.
  */
 import { t, type Key } from "../messages/say";
 import type { SendKey } from "../bindings/SendKey";

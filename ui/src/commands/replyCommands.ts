@@ -14,7 +14,7 @@ function noReply(app: App): string | null {
   return t("command.unfinished");
 }
 
-/** The same for what needs its conversation, which an imported trace does not bring along. */
+/** Like {@link noReply}, for commands that need a conversation, which imported traces lack. */
 function noConversation(app: App, act: "regenerate" | "continue" | "check"): string | null {
   const imported = isImported(app.conversations.current);
   return noReply(app) ?? (imported ? t(`command.${act}.imported`) : app.occupied);

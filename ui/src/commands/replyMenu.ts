@@ -1,4 +1,4 @@
-/** What can be done with one reply: the entries of its menu and of its context menu. */
+/** Actions on a reply: the entries of its menu and context menu. */
 import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
 import { isImported } from "../state/imports.svelte";
@@ -9,7 +9,7 @@ import { branch, deleteMessage } from "./questionMenu";
 import { menuOf } from "./subject";
 import { keysOf } from "./table";
 
-/** What is done with a reply most often; the buttons below it, in their order. */
+/** The most frequent actions, in the order of the buttons below a reply. */
 export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]) {
   const [first, last] = [parts[0], parts.at(-1)];
   if (!first || !last) return [];

@@ -17,7 +17,9 @@ export interface SubjectCommand<Subject> {
   run: (app: App, desk: Desk, subject: Subject) => void;
 }
 
-/** The entries of the context menu of `subject`, as `Action` in components/ui/action.ts has them. */
+/**
+ * The entries of the context menu of `subject`, as `Action` in components/ui/action.ts has them.
+ */
 export function menuOf<Subject>(
   commands: readonly SubjectCommand<Subject>[],
   app: App,

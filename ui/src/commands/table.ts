@@ -1,7 +1,7 @@
 /**
  * Everything that can be done in the window, and by which keys: what the palette and the list of
- * shortcuts show, and what the keys do, so that they never differ. Where keys have several commands,
- * the first that applies is meant.
+ * shortcuts show, and what the keys do, so that they never differ. Where keys have several
+ * commands, the first that applies is meant.
  */
 import { LOCALES } from "../messages/locale.svelte";
 import { t } from "../messages/say";

@@ -17,7 +17,9 @@ const copyToken: TokenCommand = {
   run: (_, desk, { text }) => desk.copy(text),
 };
 
-/** Selects the token, and shows the inspector unless the heatmap is docked below the conversation. */
+/**
+ * Selects the token, and shows the inspector unless the heatmap is docked below the conversation.
+ */
 const showInHeatmap: TokenCommand = {
   id: "show-in-heatmap",
   run: ({ view, panels }, _, { message, place }) => {

@@ -1,4 +1,6 @@
-/** Which addresses of a model's links may be copied: pages and mail, nothing that runs or is local. */
+/**
+ * Which addresses of a model's links may be copied: pages and mail, nothing that runs or is local.
+ */
 
 const ALLOWED = new Set(["http:", "https:", "mailto:"]);
 

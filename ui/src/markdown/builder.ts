@@ -1,14 +1,18 @@
 /**
  * Collects leaves into branches, in the order of the text. Leaves stand in **hosts**, the branches
- * that hold lines of text; what stands between two hosts goes to the end of the first up to its last
- * line break, the rest to the beginning of the second, so that a bullet stands before its item.
+ * that hold lines of text; what stands between two hosts goes to the end of the first up to its
+ * last line break, the rest to the beginning of the second, so that a bullet stands before its
+ * item.
  */
 import type { Branch, Leaf, LeafKind, Tag } from "./nodes";
 
 /** Deeper structure is read as text: it could not be laid out. */
 const DEEPEST = 32;
 
-/** A block that is longer is cut into some of about this length, which are parsed and drawn one by one. */
+/**
+ * A block that is longer is cut into some of about this length, which are parsed and drawn one by
+ * one.
+ */
 export const LONGEST_BLOCK = 16_384;
 
 export class Builder {

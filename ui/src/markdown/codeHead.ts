@@ -1,9 +1,14 @@
-/** The line above a block of code, the same in both views of a reply: its language, and what can be done with it. */
+/**
+ * The line above a block of code, the same in both views of a reply: its language, and what can be
+ * done with it.
+ */
 import { element, type ElementShape } from "./shapes";
 import { leavesOf, type Branch } from "./nodes";
 import { t } from "../messages/say";
 
-/** `data-wrap` and `data-copy` mark the buttons; `data-copy` is where the code begins in the text. */
+/**
+ * `data-wrap` and `data-copy` mark the buttons; `data-copy` is where the code begins in the text.
+ */
 export function codeHead(branch: Branch, wraps: boolean): ElementShape {
   const wrap = { "aria-pressed": String(wraps), "data-tooltip": t("reply.wrapTitle") };
   return element("div", "code-head", [

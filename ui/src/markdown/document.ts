@@ -24,7 +24,10 @@ export class ReplyDocument {
     atOnce(this.steps(text, whole));
   }
 
-  /** Does the same in steps, between which it yields. The last of them must be done before others begin. */
+  /**
+   * Does the same in steps, between which it yields. The last of them must be done before others
+   * begin.
+   */
   *steps(text: string, whole: boolean): Generator<void> {
     if (!this.thinking?.closed) {
       this.#look(text);

@@ -1,8 +1,10 @@
-/** What both views of a reply draw alike: blocks, lists, tables, emphasis. */
+/** Shapes that both views of a reply share: blocks, lists, tables, emphasis. */
 import type { Branch } from "./nodes";
 import { element, type ElementShape, type Shape } from "./shapes";
 
-/** A list and the like stands on the side where its text begins; lines of text see to themselves. */
+/**
+ * A list and the like stands on the side where its text begins; lines of text see to themselves.
+ */
 const EITHER_WAY = { dir: "auto" };
 
 export function frame(branch: Branch, children: readonly Shape[]): ElementShape {

@@ -1,6 +1,6 @@
 /**
- * Colours for code, found by a worker: grammars take time with the square of some texts, and a worker
- * that takes too long is ended. The characters stay the same.
+ * Colours for code, found by a worker: grammars take time with the square of some texts, and a
+ * worker that takes too long is ended. The characters stay the same.
  */
 import type { Uncoloured } from "./colour";
 import type { Shape } from "./shapes";

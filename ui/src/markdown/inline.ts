@@ -56,7 +56,9 @@ export class Inline {
     this.#inTable = false;
   }
 
-  /** All that stands in a block that holds lines of text. Yields between the pieces of a long one. */
+  /**
+   * All that stands in a block that holds lines of text. Yields between the pieces of a long one.
+   */
   *inside(host: SyntaxNode): Generator<void> {
     let beside = false;
     let isLater = false;
@@ -75,7 +77,7 @@ export class Inline {
     this.#stretch(host.to, beside);
   }
 
-  /** What stands in a part of a line. */
+  /** Adds the contents of a span, such as emphasis. */
   #within(span: Span) {
     let beside = false;
     for (const child of span.children) beside = this.#beside(child, beside);
@@ -137,7 +139,7 @@ export class Inline {
     }
   }
 
-  /** What stands for other characters than its own. */
+  /** Escapes, entities, line breaks and task markers, which are shown as other characters. */
   #characters(node: Span) {
     const written = this.#source.slice(node.from, node.to);
     let shown: string | undefined;
@@ -264,7 +266,9 @@ function allOf(span: Span, name: string): Span[] {
   return span.children.filter((child) => child.name === name);
 }
 
-/** The definitions of addresses, `[label]: address`, and of notes among a tree's outermost blocks. */
+/**
+ * The definitions of addresses, `[label]: address`, and of notes among a tree's outermost blocks.
+ */
 export function definitionsIn(blocks: readonly SyntaxNode[], source: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const block of blocks) {

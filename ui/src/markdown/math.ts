@@ -1,6 +1,6 @@
 /**
- * LaTeX in Markdown, for the parser: `$..$` and `\(..\)` in a line, `$$..$$` and `\[..\]` displayed.
- * What is not closed stays text, so that prices and half-written formulas do.
+ * LaTeX in Markdown, for the parser: `$..$` and `\(..\)` in a line, `$$..$$` and `\[..\]`
+ * displayed. What is not closed stays text, so that prices and half-written formulas do.
  */
 import type {
   BlockContext,
@@ -15,9 +15,11 @@ import type {
 const MARK = 2;
 /** No formula in a line of text is longer. */
 const LONGEST_INLINE = 2000;
-/** Begins with a letter of a script that puts spaces between words and formulas, or with a digit. */
+/**
+ * Begins with a letter of a script that puts spaces between words and formulas, or with a digit.
+ */
 const SPACED = /^[\p{Script=Latin}\p{N}]/u;
-/** What is written behind a formula without a space: "$n$th", "two $x$s". */
+/** Endings that follow a formula without a space: "$n$th", "two $x$s". */
 const ENDING = /^(?:th|st|nd|rd|s)(?![\p{L}\p{N}])/u;
 /** An amount and words, as between the dollars of "$5 (or 6$)". */
 const PROSE = /^[\d.,]+\s[^\\]*\p{L}{2}[^\\]*$/u;

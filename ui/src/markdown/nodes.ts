@@ -4,7 +4,7 @@
  * it knows by offset. Says nothing about how anything looks.
  */
 
-/** What the characters of a leaf are. */
+/** The kind of a leaf's characters. */
 export type LeafKind =
   /** Meant to be read. */
   | "text"
@@ -17,7 +17,7 @@ export interface Leaf {
   kind: LeafKind;
   from: number;
   to: number;
-  /** What a reader sees in its place, where that differs: of `&amp;`, `&`. */
+  /** Text shown instead of the source, where it differs: for `&amp;`, `&`. */
   shown?: string;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A reply's elements: its answer, and before it what the model thought, folded away. Blocks that are
- * on the page as they shall be are not touched. `data-from` is where a block's source begins, in both
- * views: the conversation keeps the reading position by it.
+ * A reply's elements: its answer, and before it what the model thought, folded away. Blocks that
+ * are on the page as they shall be are not touched. `data-from` is where a block's source begins,
+ * in both views: the conversation keeps the reading position by it.
  */
 import type { ReplyDocument } from "./document";
 import { plainBlocks, type Block } from "./section";
@@ -22,7 +22,10 @@ export class ReplyPage {
   readonly #thought: Column;
   readonly #answer: Column;
 
-  /** `open`: thoughts are in sight until somebody folds them. Without `watch` everything is drawn at once. */
+  /**
+   * `open`: thoughts are in sight until somebody folds them. Without `watch` everything is drawn at
+   * once.
+   */
   constructor(root: HTMLElement, open: boolean, watch: Watch | null = null) {
     this.#thinking.className = "thinking";
     this.#thinking.open = open;
@@ -73,10 +76,15 @@ interface Drawn {
   shape: ElementShape;
 }
 
-/** Calls back whenever an element comes near what is in view, or goes away; returns how to end that. */
+/**
+ * Calls back whenever an element comes near what is in view, or goes away; returns how to end that.
+ */
 export type Watch = (element: Element, onChange: (near: boolean) => void) => () => void;
 
-/** Blocks below each other. Those of a long text stand in chunks, each of which is drawn when it comes near. */
+/**
+ * Blocks below each other. Those of a long text stand in chunks, each of which is drawn when it
+ * comes near.
+ */
 class Column {
   readonly root: HTMLElement;
   readonly #watch: Watch | null;

@@ -1,9 +1,9 @@
 /**
- * The Markdown parser: CommonMark with GitHub's tables, task lists, strikethrough, addresses and footnotes, and
- * LaTeX. The exact position of every mark is kept. Tags are not HTML here, but text.
+ * The Markdown parser: CommonMark with GitHub's tables, task lists, strikethrough, addresses and
+ * footnotes, and LaTeX. The exact position of every mark is kept. Tags are not HTML here, but text.
  *
- * A text is parsed in two passes, so that each can be done in steps: its blocks, and later the text of each
- * block ({@link inlineIn}).
+ * A text is parsed in two passes, so that each can be done in steps: its blocks, and later the text
+ * of each block ({@link inlineIn}).
  */
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { GFM, parser as commonmark, type Element, type MarkdownConfig } from "@lezer/markdown";
@@ -11,17 +11,22 @@ import { footnotes } from "./footnotes";
 import { math } from "./math";
 
 /**
- * A paragraph is parsed in pieces of so many characters: what a broken model may write, thousands of
- * open brackets, would take time that grows with their square.
+ * A paragraph is parsed in pieces of so many characters: what a broken model may write, thousands
+ * of open brackets, would take time that grows with their square.
  */
 const PIECE = 8192;
 /** Longer runs of spaces mean nothing in Markdown and take the parser as long. */
 const LONGEST_BLANK = /[ \t]{500,}/g;
 
-/** A line that begins with more marks of quotes and lists than can be laid out: the rest of it is text. */
+/**
+ * A line that begins with more marks of quotes and lists than can be laid out: the rest of it is
+ * text.
+ */
 const DEEP_LINE = /^((?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){100})(.*)/gm;
 
-/** A paragraph or table ends at the next line after so many characters: it is parsed in one step. */
+/**
+ * A paragraph or table ends at the next line after so many characters: it is parsed in one step.
+ */
 const LONGEST_LEAF = 65_536;
 
 /** Text beyond so many characters stays plain: no reply is as long. */
@@ -114,7 +119,10 @@ function spanOf(element: Element): Span {
   return { name, from, to, children: children.map(spanOf) };
 }
 
-/** Puts the mark of a quote, which stands at the beginning of a line, into the innermost span around it. */
+/**
+ * Puts the mark of a quote, which stands at the beginning of a line, into the innermost span around
+ * it.
+ */
 function insert(spans: Span[], mark: Span) {
   let at = spans.length;
   while (at > 0 && (spans[at - 1]?.to ?? 0) >= mark.to) at -= 1;
@@ -123,7 +131,7 @@ function insert(spans: Span[], mark: Span) {
   else spans.splice(at, 0, mark);
 }
 
-/** What means nothing, in the place of a stretch. */
+/** Dots of the same length, which Markdown gives no meaning. */
 function dots(stretch: string): string {
   return ".".repeat(stretch.length);
 }

@@ -1,6 +1,7 @@
 /**
- * A reply as plain text, for places that know no Markdown: what a person reads of it with its thoughts folded.
- * Code as it is, formulas as their LaTeX, the cells of a table with tabs between them, links with their address.
+ * A reply as plain text, for places that know no Markdown: what a person reads of it with its
+ * thoughts folded. Code as it is, formulas as their LaTeX, the cells of a table with tabs between
+ * them, links with their address.
  */
 import { ReplyDocument } from "./document";
 import { isLeaf, leavesOf, type Branch, type Node } from "./nodes";
@@ -12,7 +13,7 @@ export function plainText(text: string): string {
   return written.blocks(document.answer.map(({ branch }) => branch)).trim();
 }
 
-/** What makes a block of its own; all else stands in a line. */
+/** Tags of blocks; all others are inline. */
 const BLOCKS = new Set<Branch["tag"]>([
   ...(["p", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "blockquote", "ul", "ol", "table"] as const),
   ...(["code-block", "display-formula", "marks"] as const),
@@ -118,7 +119,9 @@ function branchesIn(branch: Branch): Branch[] {
   return branch.children.filter((node): node is Branch => !isLeaf(node));
 }
 
-/** Lines behind a mark: the first behind `first`, the others behind `rest`; blank ones stay blank. */
+/**
+ * Lines behind a mark: the first behind `first`, the others behind `rest`; blank ones stay blank.
+ */
 function indented(text: string, first: string, rest: string): string {
   const lines = text.split("\n");
   return lines.map((line, at) => ((at === 0 ? first : rest) + line).trimEnd()).join("\n");

@@ -1,4 +1,7 @@
-/** Parses the text of a reply, which may grow, in steps: neither input nor drawing waits for a long one. */
+/**
+ * Parses the text of a reply, which may grow, in steps: neither input nor drawing waits for a long
+ * one.
+ */
 import { ReplyDocument } from "./document";
 import { inSteps } from "./slices";
 
@@ -38,9 +41,9 @@ export class ReplyReader {
   }
 
   /**
-   * Calls `show` when the text is parsed: at once if little of it is new. Where nothing else is shown, it is
-   * also called before, with what is parsed so far. `text` and `whole` as for {@link ReplyDocument.update};
-   * of texts that come while one is parsed, the last is next.
+   * Calls `show` when the text is parsed: at once if little of it is new. Where nothing else is
+   * shown, it is also called before, with what is parsed so far. `text` and `whole` as for {@link
+   * ReplyDocument.update}; of texts that come while one is parsed, the last is next.
    */
   read(text: string, whole: boolean, show: () => void) {
     if (this.#stop) {

@@ -1,7 +1,7 @@
 /**
  * A stretch of Markdown that grows at its end. Blocks that nothing written later can change are
- * kept; each update parses what follows them. A block is such when another begins after a blank line
- * behind it and the first line of that one is complete.
+ * kept; each update parses what follows them. A block is such when another begins after a blank
+ * line behind it and the first line of that one is complete.
  */
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { LONGEST_BLOCK } from "./builder";
@@ -30,7 +30,7 @@ export class Section {
   /** Whether parts of a block are kept that may yet change. */
   #isRough = false;
   readonly #definitions = new Map<string, string>();
-  /** What links in kept blocks would be, if it were defined. */
+  /** Labels of links in kept blocks that have no definition yet. */
   readonly #unresolved = new Set<string>();
 
   /** Longer blocks are cut into some of about `longest` characters. */
@@ -42,8 +42,9 @@ export class Section {
 
   /**
    * Takes the text from the section's begin to `end`; `whole` when nothing more will come. Yields
-   * between steps. {@link blocks} change with the last one. Of a long block that grows all but the end is
-   * kept as it is; it is read again when it is whole, since an item far below may make a list a loose one.
+   * between steps. {@link blocks} change with the last one. Of a long block that grows all but the
+   * end is kept as it is; it is read again when it is whole, since an item far below may make a
+   * list a loose one.
    */
   *steps(text: string, end: number, whole: boolean): Generator<void> {
     if (whole && this.#isRough) this.#restart();
@@ -73,12 +74,17 @@ export class Section {
     return whole && this.#isRough ? this.#from : this.#cut;
   }
 
-  /** The blocks that are done while {@link steps} are under way, and the rest of the text as it is. */
+  /**
+   * The blocks that are done while {@link steps} are under way, and the rest of the text as it is.
+   */
   soFar(text: string, end: number): Block[] {
     return this.#kept.concat(plainBlocks(text, this.#cut, end));
   }
 
-  /** Reads a portion; true when links of kept blocks need its definitions, and all is to be read again. */
+  /**
+   * Reads a portion; true when links of kept blocks need its definitions, and all is to be read
+   * again.
+   */
   *#read(text: string, to: number, end: number, whole: boolean): Generator<void, boolean> {
     const isLast = to === end;
     const source = this.#head + text.slice(this.#cut, to);
@@ -138,7 +144,7 @@ export class Section {
   }
 }
 
-/** So many characters are read at once, and more where a block is longer. */
+/** Characters read at once; more where a block is longer. */
 const PORTION = 65_536;
 /** And at first, so that something is there to be drawn. */
 const FIRST_PORTION = 8192;
@@ -158,7 +164,9 @@ function lastOpen(outermost: readonly SyntaxNode[], source: string): number {
   return 0;
 }
 
-/** A stretch of text that was not parsed, in paragraphs of about {@link LONGEST_BLOCK} characters. */
+/**
+ * A stretch of text that was not parsed, in paragraphs of about {@link LONGEST_BLOCK} characters.
+ */
 export function plainBlocks(text: string, from: number, to: number): Block[] {
   const blocks: Block[] = [];
   for (let at = from; at < to;) {

@@ -1,6 +1,7 @@
 /**
- * What shall be on the page, as plain objects, and the change of real elements into it. Elements and
- * text only, made one by one: no markup is ever read, so that nothing in a text can become any.
+ * Descriptions of elements as plain objects, and the update of real elements to match them.
+ * Elements and text only, made one by one: no markup is ever read, so that nothing in a text can
+ * become any.
  */
 
 export type Shape = string | ElementShape;
@@ -10,7 +11,9 @@ export interface ElementShape {
   readonly class?: string;
   readonly attributes?: Readonly<Record<string, string>>;
   readonly children: readonly Shape[];
-  /** Tells it from others beside it: a list that lost its beginning is known by what it begins with. */
+  /**
+   * Tells it from others beside it: a list that lost its beginning is known by what it begins with.
+   */
   readonly key?: string;
   /** Draws what is inside by itself, instead of `children`; again when `key` differs. */
   readonly fill?: Fill;

@@ -1,6 +1,6 @@
 /**
- * Work on the page's thread in slices of time, so that input and drawing come between them. All that
- * is done in one task shares one slice.
+ * Work on the page's thread in slices of time, so that input and drawing come between them. All
+ * that is done in one task shares one slice.
  */
 
 /** Length of a slice. One piece of work may be longer. */
@@ -10,7 +10,7 @@ let spent = 0;
 let scheduled = false;
 const waiting: (() => void)[] = [];
 
-/** Runs `work` in this slice if there is time left, else in one of the next; true where it ran. */
+/** Runs `work` in this slice if time is left, else in a later one; returns whether it ran. */
 export function inSlices(work: () => void): boolean {
   schedule();
   if (waiting.length > 0 || spent >= SLICE_MS) {

@@ -14,7 +14,10 @@ export class TextShapes {
   readonly #wraps: boolean;
   #formulas = 0;
 
-  /** `whenHere` is called when a block could be drawn better than before; `wraps`: no line of code scrolls. */
+  /**
+   * `whenHere` is called when a block could be drawn better than before; `wraps`: no line of code
+   * scrolls.
+   */
   constructor(text: string, whenHere: () => void, wraps = false) {
     this.#text = text;
     this.#whenHere = whenHere;
@@ -66,7 +69,7 @@ export class TextShapes {
     return element("div", "code", [codeHead(branch, this.#wraps), block]);
   }
 
-  /** What scrolls is a stop of the tab key, so that the arrow keys reach its end. */
+  /** A scrolling block can be focused, so that the arrow keys scroll it. */
   #scrolling(language: string): Readonly<Record<string, string>> {
     if (this.#wraps) return {};
     return { tabindex: "0", role: "group", "aria-label": t("reply.codeIn", { language }) };
@@ -90,7 +93,10 @@ export class TextShapes {
   }
 }
 
-/** More formulas in one block stay LaTeX: a model in a loop writes thousands, and each is laid out with all others. */
+/**
+ * More formulas in one block stay LaTeX: a model in a loop writes thousands, and each is laid out
+ * with all others.
+ */
 const MOST_FORMULAS = 300;
 
 const LONGEST_STRETCH = 16_384;

@@ -1,6 +1,6 @@
 /**
- * The token view of a reply: draws a window of its rounds and follows it while it grows. What is far
- * behind is forgotten, so that a frame costs the same after a hundred thousand tokens.
+ * The token view of a reply: draws a window of its rounds and follows it while it grows. What is
+ * far behind is forgotten, so that a frame costs the same after a hundred thousand tokens.
  */
 import type { Round } from "../bindings/Round";
 import { chipCount, chipsOf, type Chip } from "../trace/chips";
@@ -14,11 +14,13 @@ import { firstIn, tailShapes, tokenShape } from "./tokenShapes";
 
 /** More chips than anyone reads at once are drawn only when asked for. */
 export const MAX_CHIPS = 2000;
-/** Fewer in the last block while a reply grows, as each frame lays that out again: a window full. */
+/**
+ * Fewer in the last block while a reply grows, as each frame lays that out again: a window full.
+ */
 const MAX_GROWING = 400;
 /** And in all blocks then: those above are neither laid out again nor in view, as a rule. */
 const MAX_GROWING_IN_ALL = 1200;
-/** So many stay when there were too many: to drop some at every frame would cost more. */
+/** Chips kept after dropping: dropping a few at every frame would cost more. */
 const CHIPS_KEPT = 200;
 
 /** Rounds shown: from the first to before `end`, which is null while it follows the newest. */
@@ -27,7 +29,7 @@ export interface Shown {
   end: number | null;
 }
 
-/** What stands in faint letters behind the text of a reply that grows: a draft before its outcome. */
+/** A draft before its outcome, shown in faint letters behind a growing reply. */
 export interface Ahead {
   draft: string;
   /** Newest rounds that are not drawn yet: 1 where the draft is that of the newest one. */
@@ -66,7 +68,7 @@ export class TokenPage {
   readonly #page: ReplyPage;
   readonly #whenDrawn: () => void;
   readonly #reader = new ReplyReader();
-  /** Of the trace that was shown last. */
+  /** Offsets of the trace that was shown last. */
   #offsets: Offsets | null = null;
   #chips: Chip[] = [];
   #shown: Shown = { first: 0, end: 0 };
@@ -102,9 +104,9 @@ export class TokenPage {
   }
 
   /**
-   * Draws these rounds; `growing` while more may come. Returns the first round drawn, which is later
-   * than the one asked for where a growing window became too large. `most` is {@link MAX_CHIPS}, and
-   * more where more were asked for.
+   * Draws these rounds; `growing` while more may come. Returns the first round drawn, which is
+   * later than the one asked for where a growing window became too large. `most` is {@link
+   * MAX_CHIPS}, and more where more were asked for.
    */
   show(trace: Rounds, shown: Shown, growing: boolean, most = MAX_CHIPS, ahead = NOTHING): number {
     const until = trace.rounds.length - ahead.held;

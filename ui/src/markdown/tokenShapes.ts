@@ -27,9 +27,9 @@ export interface TokenLook {
 }
 
 /**
- * `chips` are in the order of the text. What was not emitted, or has no text, stands before the next
- * character; behind the last one only in the `last` block, before the `tail`. Null where a block has
- * no chips.
+ * `chips` are in the order of the text. What was not emitted, or has no text, stands before the
+ * next character; behind the last one only in the `last` block, before the `tail`. Null where a
+ * block has no chips.
  */
 export function tokenShape(
   block: Block,
@@ -132,7 +132,7 @@ class Walk {
 class Line {
   #shapes: ElementShape[] = [];
   #folded: Chip[] = [];
-  /** Of the emitted token before; a line under several of one kind goes on below the space between. */
+  /** Kind of the emitted token before; one line runs under neighbours of one kind. */
   #before: ChipKind | null = null;
 
   add(chip: Chip, text: string, first: boolean, kind: LeafKind, shown?: string) {
@@ -151,7 +151,7 @@ class Line {
     return this.take();
   }
 
-  /** What was added since it was last taken. */
+  /** The shapes added since the last call. */
   take(): ElementShape[] {
     this.#fold();
     const shapes = this.#shapes;
@@ -225,8 +225,8 @@ function drawn(branch: Branch, children: readonly Shape[], wraps: boolean): Elem
 const ROUNDS_LAID_OUT = 8;
 
 /**
- * Code in stretches of lines, so that a frame lays out the last one alone. Where one ends depends on
- * its own chips: those that stay are the same when the beginning of the code is dropped.
+ * Code in stretches of lines, so that a frame lays out the last one alone. Where one ends depends
+ * on its own chips: those that stay are the same when the beginning of the code is dropped.
  */
 function inLines(chips: readonly Shape[]): Shape[] {
   const stretches: Shape[] = [];
@@ -274,7 +274,7 @@ interface Stretch {
   kind: LeafKind;
   /** Whether the emitted token before it has another outcome. */
   parted?: boolean;
-  /** What a reader sees in its place, where that differs. */
+  /** Text shown instead of the source, where it differs. */
   shown?: string | undefined;
 }
 
@@ -327,7 +327,7 @@ function inChip({ text, look }: Piece): Shape {
   return element("span", "mark", [text], { "aria-hidden": "true" });
 }
 
-/** What a reader sees instead of the characters of the text. */
+/** Text shown instead of the source characters. */
 function as(shown: string): Shape[] {
   return shown === "" ? [] : [element("span", "shown", [shown], { "aria-hidden": "true" })];
 }

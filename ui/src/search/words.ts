@@ -9,10 +9,10 @@ export interface Piece {
   hit: boolean;
 }
 
-/** What something is found by. */
+/** Words by which an entry is found. */
 export interface Found {
   name: string;
-  /** What else it is found by, though never before a name that has the words. */
+  /** Further words; matches in them rank below matches in names. */
   more?: string;
 }
 
@@ -57,7 +57,9 @@ function isLetter(text: string): boolean {
   return /[\p{L}\p{N}]/u.test(text);
 }
 
-/** How well this has all the words; 0 when one is missing, and the same for all when there are none. */
+/**
+ * How well this has all the words; 0 when one is missing, and the same for all when there are none.
+ */
 export function score({ name, more = "" }: Found, words: readonly string[]): number {
   const [folded, others] = [fold(name), fold(more)];
   const first = words[0] !== undefined && folded.startsWith(words[0]) ? FIRST : 0;
@@ -66,7 +68,7 @@ export function score({ name, more = "" }: Found, words: readonly string[]): num
   return weights.reduce((sum, weight) => sum + weight, 1 + first);
 }
 
-/** Those that have all the words, the best first; equals stay in their order. */
+/** The entries that contain all the words, best first; ties keep their order. */
 export function narrow<T>(all: readonly T[], query: string, foundBy: (one: T) => Found): T[] {
   const words = wordsOf(query);
   return all
@@ -76,7 +78,10 @@ export function narrow<T>(all: readonly T[], query: string, foundBy: (one: T) =>
     .map(({ one }) => one);
 }
 
-/** Where a text has one of the words, in its order, none over another. With `begun`, only where words begin. */
+/**
+ * Where a text has one of the words, in its order, none over another. With `begun`, only where
+ * words begin.
+ */
 export function placesOf(
   text: string,
   words: readonly string[],
@@ -96,7 +101,7 @@ export function placesOf(
   return places.filter(({ from }, at) => from >= (places[at - 1]?.to ?? 0));
 }
 
-/** What was typed as one word to look for, spaces in it as they are. */
+/** The query as one phrase, with its spaces. */
 export function phraseOf(query: string): string[] {
   const phrase = fold(query.trim());
   return phrase === "" ? [] : [phrase];

@@ -107,7 +107,7 @@ export class Attachments {
     this.#filter((other) => other.id !== id);
   }
 
-  /** Those that can be sent. */
+  /** The files that can be sent. */
   get files(): Attached[] {
     return this.waiting.flatMap(({ file }) => file ?? []);
   }
@@ -178,7 +178,11 @@ export class Attachments {
     if (ids.length > 0) await this.#backend.removeUnsentFiles(ids).catch(() => undefined);
   }
 
-  /** What is not attached already. */
+  /**
+   * Returns the file if it is not attached already.
+   *
+   * @throws Refusal
+   */
   #unlike(home: Conversation, file: Attached): Attached {
     const same = (this.#lists.get(home) ?? []).some(
       (other) => other.file?.name === file.name && other.file.text === file.text,

@@ -1,4 +1,4 @@
-/** What is looked for in the open conversation, and which hit is the present one. Where hits are, the page knows. */
+/** The query in the open conversation and the current hit. The page finds where the hits are. */
 import { phraseOf, wordsOf } from "../search/words";
 
 export class Find {
@@ -30,7 +30,7 @@ export class Find {
     this.open = true;
   }
 
-  /** What a person types is meant as it is. */
+  /** Searches for the typed text as one phrase. */
   type(query: string) {
     this.query = query;
     this.any = false;

@@ -7,7 +7,7 @@ export interface Hit {
   range: Range;
 }
 
-/** What is said in a message, drawn or not. */
+/** Elements with a message's text, drawn or not. */
 const SAID = "[data-testid=message-user], [data-testid=reply-text], .stored";
 
 /** Words on buttons and what is only heard are not said. */
@@ -18,7 +18,7 @@ const BLOCK = [
   ...["h1", "h2", "h3", "h4", "h5", "h6"],
 ].join();
 
-/** Of more hits than these the rest is not looked for: nobody goes through them. */
+/** Most hits that are collected: nobody goes through more. */
 export const MOST_HITS = 5000;
 
 /** The hits in all messages below `root`, in their order and at most {@link MOST_HITS}; see `placesOf`. */

@@ -1,9 +1,9 @@
-/** Tells what a scrolled list's elements are near the part in view: only those need to be drawn. */
+/** Reports when an element is near the visible part of its scroller, so that others need not be drawn. */
 
 /** How far beyond the edges is near: what one turn of the wheel brings into view. */
 const MARGIN_PX = 400;
 
-/** What scrolls is marked so; without one, the window is. */
+/** Selector of scrollers; without one, the window is used. */
 const SCROLLER = "[data-scroller]";
 
 const observers = new WeakMap<Element | Document, IntersectionObserver>();
