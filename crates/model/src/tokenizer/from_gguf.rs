@@ -152,6 +152,9 @@ fn pre_tokenizer(header: &Header) -> Result<&'static PreTokenizer> {
     PreTokenizer::named(name).map_err(|reason| Error::Tokenizer { path: header.path().to_owned(), reason })
 }
 
+/// Markers listed as normal text that are searched for in the template, more than any model has.
+const MOST_MARKERS: usize = 1024;
+
 /// Returns the spelling and kind of each token.
 fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str, Kind)>> {
     let texts = texts.iter().map(Cow::as_ref);
@@ -162,10 +165,12 @@ fn tokens<'a>(header: &Header, texts: &'a [Cow<'_, str>]) -> Result<Vec<(&'a str
     let types = as_long(header, TOKEN_TYPES, types, texts.len())?
         .integers()
         .ok_or_else(|| header.bad(format!("whole numbers in {TOKEN_TYPES}"), "other values".into()))?;
+    let mut searches = 0..MOST_MARKERS;
+    let mut in_template = |text: &str| searches.next().is_some() && template.contains(text);
     Ok(texts
         .zip(types)
         .map(|(text, number)| match token_kind(text, number) {
-            Kind::Normal if is_marker(text) && template.contains(text) => (text, marker_kind(text)),
+            Kind::Normal if is_marker(text) && in_template(text) => (text, marker_kind(text)),
             kind => (text, kind),
         })
         .collect())
