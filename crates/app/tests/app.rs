@@ -120,6 +120,7 @@ impl Fixture {
         Self::at(folder)
     }
 
+    /// Waits for a status that has not been seen before.
     fn wait_for(&self, wanted: impl Fn(&EngineStatus) -> bool) -> EngineStatus {
         loop {
             let status = self.statuses.recv_timeout(TIMEOUT).expect("the status never arrived");
