@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod bandwidth;
+mod cached;
 pub mod cpu;
 pub mod device;
 mod features;

@@ -3,8 +3,6 @@
 //! logged steps to a state reproduces a pass's result bit by bit. This file decides which states
 //! and logs exist; the engine stores their numbers in the slots named here.
 
-use foretoken_model::token::TokenId;
-
 use crate::tree::TokenTree;
 
 /// Tokens that can always be rewound, wherever passes began: a draft, and the template's tokens
@@ -179,22 +177,6 @@ impl StateHistory {
         let dropped = own.iter().enumerate().filter(|(node, _)| !path.contains(node));
         self.log_slots.free.extend(dropped.map(|(_, &row)| row));
         true
-    }
-
-    /// Applies [`Self::keep`] to a model's `cached` tokens, if it has recurrent layers. If the
-    /// state cannot be restored, cuts the text and returns the tokens to run again.
-    pub fn keep_or_rerun(
-        history: &mut Option<Self>,
-        cached: &mut Vec<TokenId>,
-        start: usize,
-        path: &[usize],
-    ) -> Option<TokenTree> {
-        let lost = history.as_mut().is_some_and(|history| !history.keep(start, path));
-        lost.then(|| {
-            let kept = TokenTree::chain(path.iter().map(|&node| cached[start + node]));
-            cached.truncate(start);
-            kept
-        })
     }
 
     /// Slot for the state of `at` tokens: the newest one's, if the state before it is near enough

@@ -1,5 +1,5 @@
-//! A model on the CPU with its cache: how many threads run a pass, and which tokens stay cached.
-//! The pass itself is in [`PassContext`].
+//! Passes on the CPU: memory for what they cache, and how many threads run them. The pass itself is
+//! in [`PassContext`].
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -21,13 +21,16 @@ use super::team::Team;
 use super::team_size::TeamSizes;
 use super::tree_walk::TreeWalk;
 use super::workspace::Workspace;
+use crate::cached::{Cached, Executor, Nodes};
 use crate::device;
-use crate::state_history::StateHistory;
 use crate::tree::TokenTree;
-use crate::{Features, HeadInput, Logits, Model, Pass, Row, Runner, Want};
+use crate::{Features, HeadInput, Logits, Row, Want};
 
 /// A model on the CPU and its cache.
-pub struct CpuModel {
+pub type CpuModel = Cached<CpuExecutor>;
+
+/// Runs passes on the CPU.
+pub struct CpuExecutor {
     pub(super) config: ModelConfig,
     pub(super) network: Network,
     /// Bytes of weights that a pass over one row reads.
@@ -41,14 +44,9 @@ pub struct CpuModel {
     caches: Vec<KvCache>,
     /// States by layer; empty for attention layers.
     memories: Vec<Memory>,
-    /// States and step logs of the cached text, in a model with recurrent layers.
-    history: Option<StateHistory>,
     pub(super) workspace: Workspace,
     /// Vocabulary of the last pass's logits.
     vocabulary: usize,
-    cached: Vec<TokenId>,
-    /// The text is longer than [`ModelConfig::rope_switch_length`].
-    long: bool,
     /// Free memory of the computer in bytes.
     free_memory: fn() -> u64,
 }
@@ -73,8 +71,9 @@ impl CpuModel {
     pub fn load(source: &ModelSource) -> Result<Self> {
         let mut model = Self::with(source, Isa::choose()?, device::threads())?;
         if device::adapts() {
-            let members = |rows| model.members(rows);
-            model.team_sizes = Some(TeamSizes::new(model.team.threads(), members));
+            let executor = &mut model.executor;
+            let members = |rows| executor.members(rows);
+            executor.team_sizes = Some(TeamSizes::new(executor.team.threads(), members));
         }
         Ok(model)
     }
@@ -98,13 +97,10 @@ impl CpuModel {
         let memory = |spec: &LayerSpec| spec.mixer.recurrence().map(Memory::new).unwrap_or_default();
         let recurrent = config.layers.iter().filter_map(|layer| layer.mixer.recurrence());
         let state_bytes: usize = recurrent.map(|recurrence| Layout::of(recurrence).state_bytes()).sum();
-        let history = config
-            .recurrence()
-            .map(|_| StateHistory::new((CHECKPOINT_BYTES / state_bytes.max(1)).clamp(1, MAX_CHECKPOINTS)));
-        Ok(Self {
+        let checkpoints = (CHECKPOINT_BYTES / state_bytes.max(1)).clamp(1, MAX_CHECKPOINTS);
+        let executor = CpuExecutor {
             caches: (0..config.depth()).map(cache).collect(),
             memories: config.layers.iter().map(memory).collect(),
-            history,
             bytes: network.matrices().map(Panels::bytes).sum(),
             network,
             kernels: isa.kernels(),
@@ -112,36 +108,14 @@ impl CpuModel {
             team_sizes: None,
             workspace: Workspace::default(),
             vocabulary: config.vocabulary,
-            cached: Vec::new(),
-            long: false,
             free_memory: device::free_memory,
             config,
-        })
+        };
+        Ok(Self::new(executor, checkpoints))
     }
+}
 
-    /// Grows the caches to `positions` and the recurrent memory by `nodes`, if the computer has
-    /// memory to spare.
-    ///
-    /// # Errors
-    /// `Error::NoMemory` before the computer runs out of it.
-    fn reserve(&mut self, positions: usize, nodes: usize) -> Result<()> {
-        let slots = self.history.as_ref().map_or((0, 0), |history| history.slots(nodes));
-        let cached_bytes: usize = self.caches.iter().map(|cache| cache.bytes_to_reserve(positions)).sum();
-        let recurrent_bytes: usize = self.memories.iter().map(|memory| memory.bytes_to_reserve(slots)).sum();
-        let needed = cached_bytes + recurrent_bytes;
-        if needed == 0 {
-            return Ok(());
-        }
-        let (needed, free) = (needed as u64, (self.free_memory)());
-        if free < needed + MEMORY_RESERVE {
-            return Err(Error::NoMemory { needed, free });
-        }
-        let (mut caches, mut memories) = (self.caches.iter_mut(), self.memories.iter_mut());
-        let reserved = caches.try_for_each(|cache| cache.reserve(positions));
-        let reserved = reserved.and_then(|()| memories.try_for_each(|memory| memory.reserve(slots)));
-        reserved.map_err(|_| Error::NoMemory { needed, free })
-    }
-
+impl CpuExecutor {
     /// Builds a pass over one node of `tree` that returns nothing.
     pub(super) fn pass_context<'a>(&'a self, tree: &'a TokenTree) -> PassContext<'a> {
         PassContext {
@@ -173,111 +147,41 @@ impl CpuModel {
     }
 }
 
-impl Model for CpuModel {
+impl Executor for CpuExecutor {
     fn config(&self) -> &ModelConfig {
         &self.config
     }
 
-    fn cached(&self) -> &[TokenId] {
-        &self.cached
-    }
-
-    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
-        Pass::run(self, tree, want)
-    }
-
-    fn read_weights(&self) -> usize {
-        self.team.run(self.members(1), &|member| {
-            for matrix in self.network.matrices() {
-                member.share(matrix.panels(), run_length(matrix.panels(), member), |panels| {
-                    // SAFETY: the processor has the kernels' instructions.
-                    panels.for_each(|panel| unsafe {
-                        black_box((self.kernels.read)(matrix.panel(panel)));
-                    });
-                });
-                member.barrier();
-            }
-        });
-        self.bytes
-    }
-
-    fn experts_read(&self) -> Option<f64> {
-        let read = self.workspace.experts_read.load(Relaxed);
-        let routed = self.config.layers.iter().filter(|layer| layer.feed_forward.experts().is_some()).count();
-        (routed > 0).then(|| read as f64 / routed as f64)
-    }
-
-    fn truncate(&mut self, length: usize) -> usize {
-        let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
-        self.cached.truncate(length);
-        self.caches.iter_mut().for_each(|cache| cache.release(length));
-        self.cached.len()
-    }
-
-    fn prepare_for_length(&mut self, length: usize) {
-        if self.config.is_long(length) != self.long {
-            self.long = !self.long;
-            self.truncate(0);
+    fn reserve(&mut self, positions: usize, slots: (usize, usize)) -> Result<()> {
+        let cached_bytes: usize = self.caches.iter().map(|cache| cache.bytes_to_reserve(positions)).sum();
+        let recurrent_bytes: usize = self.memories.iter().map(|memory| memory.bytes_to_reserve(slots)).sum();
+        let needed = cached_bytes + recurrent_bytes;
+        if needed == 0 {
+            return Ok(());
         }
-    }
-}
-
-impl Runner for CpuModel {
-    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
-        let at = self.cached.len() - first;
-        if first > 0 && self.history.as_ref().is_some_and(|history| history.lacks_logs(at)) {
-            // Run the earlier nodes once more to record their steps.
-            self.truncate(at);
-            self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
+        let (needed, free) = (needed as u64, (self.free_memory)());
+        if free < needed + MEMORY_RESERVE {
+            return Err(Error::NoMemory { needed, free });
         }
-        self.run_nodes(tree, first, want, false)
+        let (mut caches, mut memories) = (self.caches.iter_mut(), self.memories.iter_mut());
+        let reserved = caches.try_for_each(|cache| cache.reserve(positions));
+        let reserved = reserved.and_then(|()| memories.try_for_each(|memory| memory.reserve(slots)));
+        reserved.map_err(|_| Error::NoMemory { needed, free })
     }
 
-    fn logits(&self) -> Logits<'_> {
-        self.workspace.logits(self.vocabulary)
-    }
-
-    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
-        self.rescore(row, before)
-    }
-
-    fn features(&self) -> Option<Features<'_>> {
-        self.workspace.features()
-    }
-
-    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
-        let start = self.cached.len() - nodes;
-        if let Some(rerun) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
-            return self.run_nodes(&rerun, 0, &Want::nothing(), false);
-        }
-        for (to, &from) in path.iter().enumerate().filter(|&(to, &from)| to != from) {
-            self.caches.iter_mut().for_each(|cache| cache.copy(start + from, start + to));
-            self.cached[start + to] = self.cached[start + from];
-        }
-        self.cached.truncate(start + path.len());
-        Ok(())
-    }
-}
-
-impl CpuModel {
-    /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers record the steps of
-    /// all nodes, even of a long chain.
-    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
-        let at = self.cached.len() - first;
-        self.reserve(at + tree.len(), tree.len() - first)?;
+    fn run(&mut self, Nodes { tree, first, at, long, states }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads, want.features);
         let features = want.features.map_or(0, |taps| taps.width(&self.config));
         self.workspace.prepare_features(nodes, features);
-        if let Some(history) = self.history.as_mut().filter(|_| nodes > 0) {
-            let plan = history.plan(tree, first, at, !rows.is_empty(), record_all);
+        if let Some(plan) = states {
             self.workspace.recurrent.walk = TreeWalk::new(tree, first, plan);
         }
         self.workspace.prepare(
             &self.config,
             tree,
-            (at, first, self.long),
+            (at, first, long),
             rows.len(),
             (threads, copies),
             self.kernels.tile,
@@ -317,8 +221,51 @@ impl CpuModel {
             }
         }
         self.workspace.find_peaks(self.vocabulary, rows.len());
-        self.cached.extend(tree.tokens().skip(first));
         Ok(())
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        self.workspace.logits(self.vocabulary)
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        self.rescore(row, before)
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        self.workspace.features()
+    }
+
+    fn copy(&mut self, moves: &[(usize, usize)]) -> Result<()> {
+        for &(from, to) in moves {
+            self.caches.iter_mut().for_each(|cache| cache.copy(from, to));
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, length: usize) {
+        self.caches.iter_mut().for_each(|cache| cache.release(length));
+    }
+
+    fn read_weights(&self) -> usize {
+        self.team.run(self.members(1), &|member| {
+            for matrix in self.network.matrices() {
+                member.share(matrix.panels(), run_length(matrix.panels(), member), |panels| {
+                    // SAFETY: the processor has the kernels' instructions.
+                    panels.for_each(|panel| unsafe {
+                        black_box((self.kernels.read)(matrix.panel(panel)));
+                    });
+                });
+                member.barrier();
+            }
+        });
+        self.bytes
+    }
+
+    fn experts_read(&self) -> Option<f64> {
+        let read = self.workspace.experts_read.load(Relaxed);
+        let routed = self.config.layers.iter().filter(|layer| layer.feed_forward.experts().is_some()).count();
+        (routed > 0).then(|| read as f64 / routed as f64)
     }
 }
 
@@ -328,6 +275,7 @@ mod tests {
 
     use super::super::cache::PAGE;
     use super::*;
+    use crate::Model;
     use foretoken_testkit::{Gguf, HIDDEN, VOCABULARY};
 
     fn run(model: &mut CpuModel, tokens: TokenId) -> Result<()> {
@@ -345,7 +293,7 @@ mod tests {
             CpuModel::load(&ModelSource::open(&path).unwrap().in_eight_bits(eight_bits)).unwrap()
         };
         let share = |one: &CpuModel, other: &CpuModel| {
-            let (one, other) = (&one.network, &other.network);
+            let (one, other) = (&one.executor.network, &other.executor.network);
             let embeddings = one.embedding.as_ref().zip(other.embedding.as_ref());
             [
                 embeddings.is_some_and(|(one, other)| Arc::ptr_eq(one, other)),
@@ -367,14 +315,14 @@ mod tests {
         let mut model = CpuModel::load(&source).unwrap();
         // No free memory, or exactly as much as is spared.
         for free in [|| MEMORY_RESERVE - 1, || MEMORY_RESERVE] {
-            model.free_memory = free;
+            model.executor.free_memory = free;
             let error = run(&mut model, 3).unwrap_err();
             assert!(matches!(error, Error::NoMemory { .. }), "{error}");
         }
-        assert_eq!((model.cached().len(), model.caches[0].bytes_to_reserve(PAGE) > 0), (0, true));
-        model.free_memory = || u64::MAX;
+        assert_eq!((model.cached().len(), model.executor.caches[0].bytes_to_reserve(PAGE) > 0), (0, true));
+        model.executor.free_memory = || u64::MAX;
         run(&mut model, 3).unwrap();
-        model.free_memory = || 0;
+        model.executor.free_memory = || 0;
         run(&mut model, 3).unwrap_or_else(|error| panic!("there is room already: {error}"));
     }
 }

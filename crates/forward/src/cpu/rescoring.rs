@@ -6,10 +6,11 @@ use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
 use super::block_head::{BlockHead, Confidence, Markov, Selector};
-use super::model::CpuModel;
+use super::model::CpuExecutor;
 use super::pass::PassContext;
+use crate::Row;
+use crate::cached::Executor;
 use crate::tree::TokenTree;
-use crate::{Row, Runner};
 
 /// Output of a pass for one position.
 #[derive(Clone, Copy)]
@@ -21,8 +22,8 @@ pub struct PositionScores<'a> {
     pub state: &'a [f32],
 }
 
-impl CpuModel {
-    /// Implements [`Runner::row_after`].
+impl CpuExecutor {
+    /// Implements [`Executor::row_after`].
     pub(super) fn rescore(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
         let Some(head) = &self.network.block_head else { return Ok((self.logits().row(row), None)) };
         let rank = self.config.block().and_then(|block| block.selector).map_or(0, |sizes| sizes.rank);

@@ -1,5 +1,5 @@
-//! A loaded model on a GPU and its cache: splits passes into chunks, collects outputs and keeps
-//! track of cached tokens. [`Phases`] encodes the pass itself.
+//! Passes on a GPU: split into chunks, with their outputs collected. [`Phases`] encodes the pass
+//! itself.
 
 use std::sync::Arc;
 
@@ -20,13 +20,16 @@ use super::pass::{Phases, Steps};
 use super::recording::Recording;
 use super::scores::{LogitRequest, Scorer, Scores};
 use super::state::{ROWS, SCORED, State};
+use crate::cached::{Cached, Executor, Nodes};
 use crate::cpu::rescoring::{PositionScores, rescore};
 use crate::cpu::simd::LANES;
-use crate::tree::TokenTree;
-use crate::{DispatchStats, Features, HeadInput, LogitSubset, Logits, Model, Pass, Row, Runner, Want};
+use crate::{DispatchStats, Features, HeadInput, LogitSubset, Logits, Row, Want};
 
 /// A model on a GPU and its cache.
-pub struct GpuModel {
+pub type GpuModel = Cached<GpuExecutor>;
+
+/// Runs passes on a GPU.
+pub struct GpuExecutor {
     config: ModelConfig,
     device: Arc<GpuDevice>,
     network: Network,
@@ -41,9 +44,6 @@ pub struct GpuModel {
     vocabulary: usize,
     output_buffers: OutputBuffers,
     outputs: Outputs,
-    cached: Vec<TokenId>,
-    /// The text is longer than [`ModelConfig::rope_switch_length`].
-    long: bool,
     /// Numbers per node of the last pass's features.
     tapped: usize,
     /// Scores after a token, in a head that drafts blocks.
@@ -66,7 +66,7 @@ impl GpuModel {
         // All other kernels are few and small; they are compiled on first use.
         device.pipelines().prepare(device, &network.products(device.tiles()))?;
         let state = State::new(device, &network, &config)?;
-        let model = Self {
+        let executor = GpuExecutor {
             steps: Steps::new(device, &network, &state, &config)?,
             head_steps: HeadInputSteps::load(device, &weights, &config, &state)?,
             block: Block::load(device, &weights, (&config, &network, &state))?,
@@ -80,16 +80,17 @@ impl GpuModel {
             device: Arc::clone(device),
             network,
             state,
-            cached: Vec::new(),
-            long: false,
             tapped: 0,
             after: Vec::new(),
             config,
         };
-        model.device.wait()?;
-        Ok(model)
+        executor.device.wait()?;
+        // No family with recurrent layers runs here.
+        Ok(Self::new(executor, 0))
     }
+}
 
+impl GpuExecutor {
     /// Makes room for `positions`, and for `words` words of masks.
     ///
     /// # Errors
@@ -100,7 +101,7 @@ impl GpuModel {
     }
 
     /// Destination of a pass's inputs.
-    fn inputs(&self) -> Inputs<'_> {
+    fn inputs(&self, long: bool) -> Inputs<'_> {
         Inputs {
             device: &self.device,
             config: &self.config,
@@ -108,7 +109,7 @@ impl GpuModel {
             state: &self.state,
             head_steps: self.head_steps.as_ref(),
             block: self.block.as_ref(),
-            long: self.long,
+            long,
         }
     }
 
@@ -159,17 +160,9 @@ impl GpuModel {
     }
 }
 
-impl Model for GpuModel {
+impl Executor for GpuExecutor {
     fn config(&self) -> &ModelConfig {
         &self.config
-    }
-
-    fn cached(&self) -> &[TokenId] {
-        &self.cached
-    }
-
-    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
-        Pass::run(self, tree, want)
     }
 
     fn wait(&self) -> Result<()> {
@@ -180,22 +173,7 @@ impl Model for GpuModel {
         Some(self.dispatch_stats)
     }
 
-    fn truncate(&mut self, length: usize) -> usize {
-        self.cached.truncate(length);
-        self.cached.len()
-    }
-
-    fn prepare_for_length(&mut self, length: usize) {
-        if self.config.is_long(length) != self.long {
-            self.long = !self.long;
-            self.truncate(0);
-        }
-    }
-}
-
-impl Runner for GpuModel {
-    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
-        let at = self.cached.len() - first;
+    fn run(&mut self, Nodes { tree, first, at, long, .. }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
         let positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
         let rows = want.rows_between(first, tree.len());
         let wanted = first + rows.start..first + rows.end;
@@ -223,13 +201,12 @@ impl Runner for GpuModel {
             let rows = nodes.start - first..nodes.end - first;
             let head_input = want.head_input.map(|head_input| (head_input, rows));
             let destination = (nodes.clone(), &chunk, &self.memory.buffers.nodes);
-            self.inputs().write(tree, &positions, destination, head_input);
+            self.inputs(long).write(tree, &positions, destination, head_input);
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let request =
                 LogitRequest { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };
             self.run_chunk(&chunk, want, &request)?;
         }
-        self.cached.extend(tree.tokens().skip(first));
         Ok(())
     }
 
@@ -259,24 +236,15 @@ impl Runner for GpuModel {
         (self.tapped > 0).then(|| Features::new(&self.outputs.features, self.tapped))
     }
 
-    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
-        let start = self.cached.len() - nodes;
-        let moves = path.iter().enumerate().filter(|&(to, &from)| to != from);
-        let words: Vec<u32> =
-            moves.flat_map(|(to, &from)| [(start + from) as u32, (start + to) as u32]).collect();
-        if !words.is_empty() {
-            self.make_room(self.cached.len(), words.len())?;
-            self.memory.gather(&self.device, &self.config, &words)?;
-        }
-        for (to, &from) in path.iter().enumerate() {
-            self.cached[start + to] = self.cached[start + from];
-        }
-        self.cached.truncate(start + path.len());
-        Ok(())
+    fn copy(&mut self, moves: &[(usize, usize)]) -> Result<()> {
+        let words: Vec<u32> = moves.iter().flat_map(|&(from, to)| [from as u32, to as u32]).collect();
+        let positions = moves.last().map_or(0, |&(from, _)| from + 1);
+        self.make_room(positions, words.len())?;
+        self.memory.gather(&self.device, &self.config, &words)
     }
 }
 
-impl GpuModel {
+impl GpuExecutor {
     /// Rows that go through the layers together. They are fewer if a layer takes long, and if the
     /// logits of many rows are requested (`requested`).
     fn rows_at_once(&self, requested: usize) -> usize {

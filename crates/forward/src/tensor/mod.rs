@@ -47,12 +47,14 @@ use self::per_layer::PerLayerInputs;
 use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
 use super::sketch::Sketch;
-use super::state_history::StateHistory;
-use super::{Features, HeadInput, LogitSubset, Logits, Model, Pass, Peak, Row, Runner, Taps, Want};
-use crate::tree::TokenTree;
+use super::{Features, HeadInput, LogitSubset, Logits, Peak, Row, Taps, Want};
+use crate::cached::{Cached, Executor, Nodes};
 
-/// A loaded model and its cache.
-pub struct TensorModel {
+/// A model on tensors and its cache.
+pub type TensorModel = Cached<TensorExecutor>;
+
+/// Runs passes on tensors.
+pub struct TensorExecutor {
     config: ModelConfig,
     device: Device,
     /// `None` for an assistant, which reads its target's embedding.
@@ -68,9 +70,6 @@ pub struct TensorModel {
     output_norm: Tensor, // [hidden]
     output: Stack,       // [vocabulary, hidden]
     padding: Padding,
-    /// History of recurrent layers, if the model has any.
-    history: Option<StateHistory>,
-    cached: Vec<TokenId>,
     scores: Scores,
     features: Vec<f32>, // [nodes, tapped]
     /// Numbers per node of the last pass's features.
@@ -99,7 +98,7 @@ impl TensorModel {
     /// # Errors
     /// A missing or misshapen tensor, or `Error::Compute` when the device has no room.
     pub fn load(source: &ModelSource, device: &Device) -> Result<Self> {
-        Self::with_arithmetic(source, device, Arithmetic::Kernels)
+        Ok(Self::new(TensorExecutor::load(source, device, Arithmetic::Kernels)?, MAX_CHECKPOINTS))
     }
 
     /// Loads a model that computes in 32 bits throughout: the reference for rounding errors.
@@ -107,10 +106,12 @@ impl TensorModel {
     /// # Errors
     /// Those of [`Self::load`].
     pub fn exact(source: &ModelSource, device: &Device) -> Result<Self> {
-        Self::with_arithmetic(source, device, Arithmetic::Exact)
+        Ok(Self::new(TensorExecutor::load(source, device, Arithmetic::Exact)?, MAX_CHECKPOINTS))
     }
+}
 
-    fn with_arithmetic(source: &ModelSource, device: &Device, arithmetic: Arithmetic) -> Result<Self> {
+impl TensorExecutor {
+    fn load(source: &ModelSource, device: &Device, arithmetic: Arithmetic) -> Result<Self> {
         let config = source.config()?.clone();
         let weights = source.weights(device)?;
         let layers = (0..config.depth())
@@ -141,10 +142,8 @@ impl TensorModel {
             rotary: rotary.collect::<Computed<_>>()?,
             padding: layers.first().map_or(Ok(Padding::NONE), |layer| layer.measure(&config, device))?,
             layers,
-            history: config.recurrence().is_some().then(|| StateHistory::new(MAX_CHECKPOINTS)),
             config,
             device: device.clone(),
-            cached: Vec::new(),
             scores: Scores::Sketches(Vec::new()),
             features: Vec::new(),
             tapped: 0,
@@ -153,11 +152,12 @@ impl TensorModel {
         })
     }
 
-    /// Runs all layers. Returns the last layer's output, `[nodes, hidden]`, and the tapped inputs
-    /// of layers.
+    /// Runs all layers over nodes at the cached positions from `start` on. Returns the last layer's
+    /// output, `[nodes, hidden]`, and the tapped inputs of layers.
     fn run_layers(
         &mut self,
         feed: &Feed,
+        start: usize,
         tokens: &[TokenId],
         recurrent: Option<&RecurrentPass<'_>>,
         want: &Want<'_>,
@@ -190,7 +190,6 @@ impl TensorModel {
         let per_layer = per_layer.map(|inputs| inputs.compute(&x, tokens, &self.config, self.padding));
         let per_layer = per_layer.transpose()?;
         let inputs = self.inputs(feed)?;
-        let at = self.cached.len();
         let mut shared_kv = match &self.assistant {
             Some(assistant) => assistant.shared_kv(feed.cached)?,
             None => SharedKv::new(),
@@ -202,7 +201,7 @@ impl TensorModel {
             }
             let layer_inputs = (fused_input.take(), per_layer.as_ref().map(|inputs| &inputs[index]));
             let pass_inputs = (&inputs[..], &mut shared_kv, recurrent);
-            x = layer.forward(&x, layer_inputs, &self.config, at, pass_inputs, self.padding)?;
+            x = layer.forward(&x, layer_inputs, &self.config, start, pass_inputs, self.padding)?;
         }
         Ok((x, tapped))
     }
@@ -226,23 +225,28 @@ impl TensorModel {
 
     /// Caches head inputs without drafting: the target's states in a head that drafts blocks, its
     /// keys and values in an assistant.
-    fn cache_states(&mut self, states: Features<'_>, feed: &Feed) -> Computed<()> {
+    fn cache_states(&mut self, states: Features<'_>, feed: &Feed, start: usize) -> Computed<()> {
         if let Some(assistant) = &mut self.assistant {
-            return assistant.cache_target_kv(states, &self.config, self.cached.len());
+            return assistant.cache_target_kv(states, &self.config, start);
         }
         let Some(head) = &self.block_head else { return Ok(()) };
         let rows = head.rows(states, self.config.norm_epsilon as f32, self.padding, &self.device)?;
-        let at = self.cached.len();
         for (layer, kind) in self.layers.iter_mut().zip(self.config.kinds()) {
             let angles = self.rotary[kind].at(&feed.positions)?;
-            layer.cache_kv(&rows, &self.config, at, &angles, self.padding)?;
+            layer.cache_kv(&rows, &self.config, start, &angles, self.padding)?;
         }
         Ok(())
     }
 
-    /// Features of all `taps`, `[nodes, width]`. `hidden` is the last layer's output, `tapped` the
-    /// inputs of layers.
-    fn fetch_features(&self, taps: &Taps, hidden: &Tensor, mut tapped: Vec<Tensor>) -> Computed<Vec<f32>> {
+    /// Features of all `taps`, `[nodes, width]`, at the cached positions from `start` on. `hidden`
+    /// is the last layer's output, `tapped` the inputs of layers.
+    fn fetch_features(
+        &self,
+        taps: &Taps,
+        hidden: &Tensor,
+        mut tapped: Vec<Tensor>,
+        start: usize,
+    ) -> Computed<Vec<f32>> {
         if taps.entering.contains(&self.config.depth()) {
             tapped.push(hidden.clone());
         }
@@ -258,7 +262,7 @@ impl TensorModel {
             tapped.push(projected.transpose()?.unwrap_or(normed));
         }
         for &layer in &taps.cached {
-            tapped.extend(self.layers[layer].cached_kv(self.cached.len(), hidden.dim(0)?)?);
+            tapped.extend(self.layers[layer].cached_kv(start, hidden.dim(0)?)?);
         }
         Tensor::cat(&tapped, 1)?.flatten_all()?.to_vec1()
     }
@@ -310,48 +314,43 @@ fn apply_scoring(mut logits: Tensor, scoring: Scoring) -> Computed<Tensor> {
     Ok(logits)
 }
 
-impl Model for TensorModel {
+impl Executor for TensorExecutor {
     fn config(&self) -> &ModelConfig {
         &self.config
-    }
-
-    fn cached(&self) -> &[TokenId] {
-        &self.cached
-    }
-
-    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
-        Pass::run(self, tree, want)
     }
 
     fn wait(&self) -> Result<()> {
         Ok(self.device.synchronize()?)
     }
 
-    fn truncate(&mut self, length: usize) -> usize {
-        let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
-        self.cached.truncate(length);
-        self.cached.len()
-    }
-
-    fn prepare_for_length(&mut self, length: usize) {
-        let long = self.config.is_long(length);
-        // `set_long` has to be called on every table, so `any` would not do.
-        let changed = self.rotary.iter_mut().map(|rotary| rotary.set_long(long)).filter(|&changed| changed);
-        if changed.count() > 0 {
-            self.truncate(0);
+    fn run(&mut self, Nodes { tree, first, at, long, states }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
+        self.rotary.iter_mut().for_each(|rotary| rotary.set_long(long));
+        let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
+        let start = at + first;
+        let feed = match &self.assistant {
+            Some(_) => Feed::independent(&tokens, at, &self.device)?,
+            None => Feed::new(tree, first, at, &self.device)?,
+        };
+        let caches_input = self.block_head.is_some() || self.assistant.is_some();
+        if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| caches_input) {
+            self.cache_states(rows, &feed, start)?;
+            self.scores = Scores::Sketches(Vec::new());
+            return Ok(());
         }
-    }
-}
-
-impl Runner for TensorModel {
-    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
-        let at = self.cached.len() - first;
-        if first > 0 && self.history.as_ref().is_some_and(|history| history.lacks_logs(at)) {
-            // The earlier nodes run again, for their step logs.
-            self.truncate(at);
-            self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
+        let recurrent = states.map(|plan| RecurrentPass { plan, tree, first });
+        let (hidden, tapped) = self.run_layers(&feed, start, &tokens, recurrent.as_ref(), want)?;
+        let rows = want.rows_between(first, tree.len());
+        self.scored_states = None;
+        if self.block_head.is_some() && !rows.is_empty() {
+            self.scored_states = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
         }
-        self.run_nodes(tree, first, want, false)
+        self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
+        self.features.clear();
+        if let Some(taps) = want.features {
+            self.features = self.fetch_features(taps, &hidden, tapped, start)?;
+        }
+        self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
+        Ok(())
     }
 
     fn logits(&self) -> Logits<'_> {
@@ -378,65 +377,11 @@ impl Runner for TensorModel {
         (self.tapped > 0).then(|| Features::new(&self.features, self.tapped))
     }
 
-    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
-        let start = self.cached.len() - nodes;
-        if let Some(rerun) = StateHistory::keep_or_rerun(&mut self.history, &mut self.cached, start, path) {
-            return self.run_nodes(&rerun, 0, &Want::nothing(), false);
-        }
-        let moved = path.iter().enumerate().skip_while(|&(to, &from)| to == from);
-        let moved: Vec<usize> = moved.map(|(_, &from)| from).collect();
-        if !moved.is_empty() {
-            let to = start + path.len() - moved.len();
-            let from: Vec<u32> = moved.iter().map(|&node| (start + node) as u32).collect();
-            let from = Tensor::new(from, &self.device)?;
-            self.layers.iter_mut().try_for_each(|layer| layer.gather(&from, to))?;
-        }
-        let kept: Vec<TokenId> = path.iter().map(|&node| self.cached[start + node]).collect();
-        self.cached.truncate(start);
-        self.cached.extend(kept);
-        Ok(())
-    }
-}
-
-impl TensorModel {
-    /// Does what [`Runner::extend`] does. `record_all`: recurrent layers log the steps of all
-    /// nodes, however many there are.
-    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
-        let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
-        let before = self.cached.len() - first;
-        let feed = match &self.assistant {
-            Some(_) => Feed::independent(&tokens, before, &self.device)?,
-            None => Feed::new(tree, first, before, &self.device)?,
-        };
-        let caches_input = self.block_head.is_some() || self.assistant.is_some();
-        if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| caches_input) {
-            self.cache_states(rows, &feed)?;
-            self.scores = Scores::Sketches(Vec::new());
-            self.cached.extend(tokens);
-            return Ok(());
-        }
-        let rows = want.rows_between(first, tree.len());
-        let (at, scored) = (self.cached.len() - first, !rows.is_empty());
-        let history = self.history.as_mut().filter(|_| first < tree.len());
-        let plan = history.map(|history| history.plan(tree, first, at, scored, record_all));
-        let recurrent = plan.map(|plan| RecurrentPass { plan, tree, first });
-        let ran = self.run_layers(&feed, &tokens, recurrent.as_ref(), want);
-        if ran.is_err() && recurrent.is_some() {
-            // The states may be half updated.
-            self.truncate(0);
-        }
-        let (hidden, tapped) = ran?;
-        self.scored_states = None;
-        if self.block_head.is_some() && !rows.is_empty() {
-            self.scored_states = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
-        }
-        self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
-        self.features.clear();
-        if let Some(taps) = want.features {
-            self.features = self.fetch_features(taps, &hidden, tapped)?;
-        }
-        self.tapped = want.features.map_or(0, |taps| taps.width(&self.config));
-        self.cached.extend(tokens);
-        Ok(())
+    fn copy(&mut self, moves: &[(usize, usize)]) -> Result<()> {
+        let from: Vec<u32> = moves.iter().map(|&(from, _)| from as u32).collect();
+        let from = Tensor::new(from, &self.device)?;
+        // The destinations are consecutive.
+        let to = moves.first().map_or(0, |&(_, to)| to);
+        Ok(self.layers.iter_mut().try_for_each(|layer| layer.gather(&from, to))?)
     }
 }

@@ -55,13 +55,11 @@ impl RotaryTable {
         })
     }
 
-    /// Selects LongRoPE's factors for long or short texts. Returns whether they changed.
-    pub fn set_long(&mut self, long: bool) -> bool {
-        let changes = self.rotary.long_frequencies.is_some() && self.long != long;
-        if changes {
+    /// Selects LongRoPE's factors for long or short texts.
+    pub fn set_long(&mut self, long: bool) {
+        if self.rotary.long_frequencies.is_some() && self.long != long {
             (self.long, self.positions) = (long, 0);
         }
-        changes
     }
 
     pub fn at(&mut self, positions: &Positions) -> Result<Angles> {

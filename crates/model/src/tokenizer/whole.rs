@@ -83,11 +83,11 @@ impl Sorted {
 
 /// For each length, the entries that begin with so many bytes of `text`, while there are any. The
 /// first of them is the shortest. Entries are sorted by `bytes`.
-fn narrowed<'a, T>(
-    entries: &'a [T],
+fn narrowed<T>(
+    entries: &[T],
     bytes: impl Fn(&T) -> &[u8],
     text: impl Iterator<Item = u8>,
-) -> impl Iterator<Item = &'a [T]> {
+) -> impl Iterator<Item = &[T]> {
     let mut rest = entries;
     text.enumerate().map_while(move |(at, byte)| {
         let start = rest.partition_point(|entry| bytes(entry).get(at) < Some(&byte));

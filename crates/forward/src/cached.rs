@@ -1,0 +1,213 @@
+//! A model on any of the engines: which text it has cached, and what a pass adds or drops. An
+//! [`Executor`] computes passes and stores keys, values and states.
+
+use foretoken_model::ModelConfig;
+use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
+
+use crate::state_history::{StateHistory, StatePlan};
+use crate::tree::TokenTree;
+use crate::{DispatchStats, Features, Logits, Model, Pass, Row, Runner, Want};
+
+/// Nodes of a tree that run in one pass.
+pub struct Nodes<'a> {
+    pub tree: &'a TokenTree,
+    /// First node to run; those before it are cached.
+    pub first: usize,
+    /// Tokens cached before the tree.
+    pub at: usize,
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
+    pub long: bool,
+    /// State and log slots; `None` without recurrent layers, and without nodes.
+    pub states: Option<StatePlan>,
+}
+
+/// Computes the passes of an engine and stores what they cache, by position.
+pub trait Executor: Send {
+    fn config(&self) -> &ModelConfig;
+
+    /// Reserves memory for `positions` cached positions, and for `slots` states and step logs.
+    ///
+    /// # Errors
+    /// `Error::NoMemory` before the computer runs out of it.
+    fn reserve(&mut self, _positions: usize, _slots: (usize, usize)) -> Result<()> {
+        Ok(())
+    }
+
+    /// Runs and caches nodes.
+    ///
+    /// # Errors
+    /// As [`Model::run`].
+    fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()>;
+
+    /// Logits that the last [`Self::run`] was asked for.
+    fn logits(&self) -> Logits<'_>;
+
+    /// Implements [`Runner::row_after`].
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)>;
+
+    /// Hidden states that the last [`Self::run`] was asked for, if any.
+    fn features(&self) -> Option<Features<'_>>;
+
+    /// Copies the keys and values at the first position of each pair to the second. The first ones
+    /// ascend, the second ones are consecutive, and no position is read after it was written.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn copy(&mut self, moves: &[(usize, usize)]) -> Result<()>;
+
+    /// Frees memory that `length` cached tokens do not need.
+    fn release(&mut self, _length: usize) {}
+
+    /// Implements [`Model::wait`].
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Implements [`Model::read_weights`].
+    fn read_weights(&self) -> usize {
+        0
+    }
+
+    /// Implements [`Model::experts_read`].
+    fn experts_read(&self) -> Option<f64> {
+        None
+    }
+
+    /// Implements [`Model::dispatch_stats`].
+    fn dispatch_stats(&self) -> Option<DispatchStats> {
+        None
+    }
+}
+
+/// A model on the engine of `E`, with the text that it has cached.
+pub struct Cached<E> {
+    pub(crate) executor: E,
+    tokens: Vec<TokenId>,
+    /// States and step logs of the cached text, in a model with recurrent layers.
+    history: Option<StateHistory>,
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
+    long: bool,
+}
+
+impl<E: Executor> Cached<E> {
+    /// Creates a model with an empty cache. At most `checkpoints` states of recurrent layers are
+    /// kept for rewinding.
+    pub(crate) fn new(executor: E, checkpoints: usize) -> Self {
+        let history = executor.config().recurrence().map(|_| StateHistory::new(checkpoints));
+        Self { executor, tokens: Vec::new(), history, long: false }
+    }
+
+    /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers log the steps of all
+    /// nodes, even of a long chain.
+    fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
+        let at = self.tokens.len() - first;
+        let count = tree.len() - first;
+        let slots = self.history.as_ref().map_or((0, 0), |history| history.slots(count));
+        self.executor.reserve(at + tree.len(), slots)?;
+        let scored = !want.rows_between(first, tree.len()).is_empty();
+        let history = self.history.as_mut().filter(|_| count > 0);
+        let states = history.map(|history| history.plan(tree, first, at, scored, record_all));
+        let is_recurrent = states.is_some();
+        let ran = self.executor.run(Nodes { tree, first, at, long: self.long, states }, want);
+        if ran.is_err() && is_recurrent {
+            // The states may be half updated.
+            self.truncate(0);
+        }
+        ran?;
+        self.tokens.extend(tree.tokens().skip(first));
+        Ok(())
+    }
+}
+
+impl<E: Executor> Model for Cached<E> {
+    fn config(&self) -> &ModelConfig {
+        self.executor.config()
+    }
+
+    fn cached(&self) -> &[TokenId] {
+        &self.tokens
+    }
+
+    fn run(&mut self, tree: &TokenTree, want: &Want<'_>) -> Result<Pass<'_>> {
+        Pass::run(self, tree, want)
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.executor.wait()
+    }
+
+    fn read_weights(&self) -> usize {
+        self.executor.read_weights()
+    }
+
+    fn experts_read(&self) -> Option<f64> {
+        self.executor.experts_read()
+    }
+
+    fn dispatch_stats(&self) -> Option<DispatchStats> {
+        self.executor.dispatch_stats()
+    }
+
+    fn truncate(&mut self, length: usize) -> usize {
+        let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
+        self.tokens.truncate(length);
+        self.executor.release(length);
+        self.tokens.len()
+    }
+
+    fn prepare_for_length(&mut self, length: usize) {
+        if self.config().is_long(length) != self.long {
+            self.long = !self.long;
+            self.truncate(0);
+        }
+    }
+}
+
+impl<E: Executor> Runner for Cached<E> {
+    fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()> {
+        let at = self.tokens.len() - first;
+        if first > 0 && self.history.as_ref().is_some_and(|history| history.lacks_logs(at)) {
+            // The earlier nodes run once more, for their step logs.
+            self.truncate(at);
+            self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
+        }
+        self.run_nodes(tree, first, want, false)
+    }
+
+    fn logits(&self) -> Logits<'_> {
+        self.executor.logits()
+    }
+
+    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+        self.executor.row_after(row, before)
+    }
+
+    fn features(&self) -> Option<Features<'_>> {
+        self.executor.features()
+    }
+
+    fn keep(&mut self, nodes: usize, path: &[usize]) -> Result<()> {
+        let start = self.tokens.len() - nodes;
+        let kept: Vec<TokenId> = path.iter().map(|&node| self.tokens[start + node]).collect();
+        if self.history.as_mut().is_some_and(|history| !history.keep(start, path)) {
+            // The state after these nodes cannot be restored.
+            self.tokens.truncate(start);
+            return self.run_nodes(&TokenTree::chain(kept), 0, &Want::nothing(), false);
+        }
+        let moves = path.iter().enumerate().filter(|&(to, &from)| to != from);
+        let moves: Vec<(usize, usize)> = moves.map(|(to, &from)| (start + from, start + to)).collect();
+        if !moves.is_empty() {
+            self.executor.copy(&moves)?;
+        }
+        self.tokens.truncate(start);
+        self.tokens.extend(kept);
+        Ok(())
+    }
+}
