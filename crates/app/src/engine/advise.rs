@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use foretoken_engine::draft::{Drafter, Evaluation, EvaluationText, NgramDrafter};
+use foretoken_engine::draft::{CaughtDrafter, Drafter, Evaluation, EvaluationText, NgramDrafter};
 use foretoken_model::{ChatMessage, Role};
 
 use super::job::OnAdvice;
@@ -101,9 +101,9 @@ impl Local {
         prompt: &EvaluationText,
         cancel: &Cancel,
     ) -> Result<Option<Evaluation>> {
-        let mut drafter = self.drafter_on_trial(&draft.id, cancel)?;
-        Ok(prompt
-            .evaluate(self.loaded()?.session.decoder.target_mut(), drafter.as_mut(), &mut || cancel.flow())?)
+        let mut drafter = CaughtDrafter::new(self.drafter_on_trial(&draft.id, cancel)?);
+        let target = self.loaded()?.session.decoder.target_mut();
+        Ok(prompt.evaluate(target, &mut drafter, &mut || cancel.flow())?)
     }
 
     fn drafter_on_trial(&mut self, id: &str, cancel: &Cancel) -> Result<Box<dyn Drafter>> {

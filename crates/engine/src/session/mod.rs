@@ -37,7 +37,7 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 
 use crate::decoder::{Decoder, Progress, Reply, Request};
-use crate::draft::{CaughtDrafter, Drafter, Drafters, ModelDrafter, caught, head_drafter};
+use crate::draft::{Drafter, Drafters, ModelDrafter, caught, head_drafter};
 
 /// Services of the computer that a session uses.
 #[derive(Clone)]
@@ -276,13 +276,11 @@ impl Session {
     /// # Errors
     /// As [`Self::open_draft`].
     pub fn load_drafter(&self, source: &ModelSource, wanted: &Opened) -> Result<(Box<dyn Drafter>, Opened)> {
-        let (drafter, opened): (Box<dyn Drafter>, _) = if source.is_draft_head() {
-            self.load_head(source, wanted)?
-        } else {
-            let (model, opened) = self.load_draft(source, wanted)?;
-            (Box::new(model), opened)
-        };
-        Ok((Box::new(CaughtDrafter::new(drafter)), opened))
+        if source.is_draft_head() {
+            return self.load_head(source, wanted);
+        }
+        let (model, opened) = self.load_draft(source, wanted)?;
+        Ok((Box::new(model), opened))
     }
 
     /// Loads a draft model; returns its device, too.
