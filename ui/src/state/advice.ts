@@ -1,4 +1,4 @@
-/** What is known of every installed draft: from the engine's lists at once, from a probe later. */
+/** Advice on every installed draft: from the engine's lists at first, from a probe later. */
 import type { Advice } from "../bindings/Advice";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { EngineStatus } from "../bindings/EngineStatus";
@@ -7,18 +7,18 @@ import { facts } from "../bindings/facts";
 import { sizeHint } from "./pairs";
 import { t } from "../messages/say";
 
-/** A draft, what its size lets expect, and what a trial has come to. */
+/** A draft, the expectation from its size, and the result of its probe. */
 export interface DraftAdvice extends Advice {
   label: string;
-  /** Why it cannot draft for the target; null when it can. */
+  /** Why the draft cannot be used with the target; null if it can. */
   problem: Problem | null;
-  /** Whether it fits in memory beside the target. */
+  /** Whether the draft fits in memory beside the target. */
   fits: boolean;
-  /** Its size against the target's. */
+  /** Comparison of the draft's size with the target's, in words. */
   size_hint: string;
 }
 
-/** Every draft there is for the loaded target, not yet probed. */
+/** All drafts listed for the loaded target, not yet probed. */
 export function unprobed(status: EngineStatus): DraftAdvice[] {
   return status.drafts
     .filter(({ id }) => id !== facts.draftNone)
@@ -40,7 +40,7 @@ function before({ id, label, problem }: DraftOption, status: EngineStatus): Draf
   };
 }
 
-/** The best first: what was measured by its speed, then what may yet be, then what cannot be used. */
+/** Sorts advice: probed drafts by speed-up, then untested ones, then those that cannot be used. */
 export function sorted(advice: readonly DraftAdvice[]): DraftAdvice[] {
   const rank = ({ problem, fits, state, probe }: DraftAdvice) => {
     if (problem !== null) return 4;

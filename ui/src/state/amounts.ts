@@ -2,12 +2,12 @@
 import { t } from "../messages/say";
 import { count, decimal } from "../messages/numbers";
 
-/** "8.8 MB", "4.9 GB": as the shell writes them. */
+/** "8.8 MB", "4.9 GB": the same format as in the shell. */
 export function size(bytes: number): string {
   return bytes >= 1e9 ? `${decimal(bytes / 1e9, 1)} GB` : `${decimal(bytes / 1e6, 1)} MB`;
 }
 
-/** "about 3 min left"; null while nobody can say. */
+/** "about 3 min left"; null while the speed is unknown. */
 export function timeLeft(bytes: number, bytesPerSecond: number): string | null {
   if (bytesPerSecond <= 0 || bytes <= 0) return null;
   const seconds = bytes / bytesPerSecond;

@@ -1,4 +1,4 @@
-/** All state of the page, made once around a backend and handed to components by context. */
+/** All state of the page, created once around a backend and passed to components by context. */
 import { createContext } from "svelte";
 import type { AppInfo } from "../bindings/AppInfo";
 import { BackendError, type Backend } from "../backend/backend";
@@ -67,7 +67,7 @@ export class App {
   readonly servers: Servers;
   info = $state.raw<AppInfo | null>(null);
 
-  /** A draft chosen while a reply is written, and that reply. */
+  /** The draft chosen while a reply is written, and that reply. */
   #chosenMeanwhile = $state.raw<{ reply: number; draft: string } | null>(null);
 
   readonly #backend: Backend;
@@ -76,7 +76,7 @@ export class App {
     () => this.conversations.messages.findLast(({ role }) => role === "assistant") ?? null,
   );
 
-  /** The reply whose trace the inspector shows: the one asked for, the one in view, or the newest. */
+  /** The reply whose trace the inspector shows: the chosen one, the one in view, or the newest. */
   readonly inspected = $derived.by(() => {
     const { messages } = this.conversations;
     const find = (wanted: number | null) => messages.find(({ id }) => id === wanted);
@@ -98,7 +98,7 @@ export class App {
     this.attachments = new Attachments(backend, () => this.conversations.current);
     this.context = new Context(backend);
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
-      // What has just been asked for is what one wants to watch.
+      // A new reply is more interesting than the replay of an old one.
       this.playback.close();
       if (conversation === this.conversations.current) this.view.inspect(null);
     });
@@ -113,14 +113,14 @@ export class App {
     this.servers = new Servers(backend, this.settings);
   }
 
-  /** Lights up a token of a reply on the page, by its number from 0. */
+  /** Highlights a token of a reply on the page, by its index from 0. */
   async showToken(message: number, position: number) {
     await this.traces.want(message);
     const place = placeOf(this.traces.of(message)?.rounds ?? [], position);
     if (place) this.view.inspect(message, place);
   }
 
-  /** What keeps the engine busy, in a sentence that says what to do; null while nothing does. */
+  /** Why the engine is busy, in a sentence that says what to do; null while it is idle. */
   get occupied(): string | null {
     if (this.reply.active) return t("window.replyWritten");
     if (this.check.running !== null) return t("window.replyChecked");
@@ -131,15 +131,15 @@ export class App {
     return this.inspected ? this.traceOf(this.inspected.id) : undefined;
   }
 
-  /** A reply's trace as it is shown: during its replay up to a moment. */
+  /** The trace of a reply as shown: during a replay, only the rounds up to the current moment. */
   traceOf(message: number): Trace | undefined {
     if (this.playback.message === message) return this.playback.trace;
     return this.traces.of(message);
   }
 
   /**
-   * Speed-up of a reply, all its parts together: live while it streams, up to the shown round in a replay,
-   * else as stored. Null where nothing was drafted or nothing is known to compare with.
+   * Speed-up of a reply with all its parts: live while it streams, else up to the shown round of a
+   * replay, else as stored. Null without drafts or without a baseline.
    */
   speedupOf(message: number): Speedup | null {
     const found = this.conversations.messages.find(({ id }) => id === message);
@@ -150,7 +150,7 @@ export class App {
     return last?.id === this.reply.message?.id ? this.reply.speedup : (last?.speedup ?? null);
   }
 
-  /** The first reply of the open conversation that is shown as tokens, by its first part; null for none. */
+  /** First part of the first reply in the open conversation that is shown as tokens, or null. */
   readonly firstInTokens = $derived.by(() => {
     const replies = wholesOf(this.conversations.messages).filter(
       ({ message }) => message.role === "assistant" && !this.lacksTrace(message),
@@ -159,16 +159,16 @@ export class App {
     return firsts.find((first) => this.view.viewOf(first) === "tokens") ?? null;
   });
 
-  /** Whether no rounds of a reply are known, so that it has no tokens to show. */
+  /** Whether a reply has no recorded rounds, and so no tokens to show. */
   lacksTrace({ id, summary, text }: Message): boolean {
     const trace = this.traces.of(id);
     if (this.reply.message?.id === id) return trace?.length === 0 && text !== "";
     return trace ? trace.length === 0 : summary?.rounds === 0;
   }
 
-  /** Fetches what the window shows; the settings were read before it was. */
+  /** Fetches the window's state; the settings are loaded earlier. */
   async start() {
-    // Who is told more seldom than the page wished loses nothing.
+    // If the request fails, events only arrive at another pace.
     frames.onpace = (intervalMs) => void this.#backend.pace(intervalMs).catch(() => undefined);
     const info = this.#backend.appInfo().then((facts) => (this.info = facts));
     void this.reply.takeUp((conversation) => this.open(conversation));
@@ -184,7 +184,7 @@ export class App {
     ]);
   }
 
-  /** Closes the window, with all saved that waits to be. */
+  /** Saves everything that is pending and closes the window. */
   async quit() {
     await Promise.all([this.settings.save(), this.setup.save(), this.unsent.save()]);
     await this.#backend.quit().catch((thrown: unknown) => this.#tell(thrown));
@@ -202,7 +202,7 @@ export class App {
     this.toasts.show(errorWords(BackendError.from(thrown)));
   }
 
-  /** What happened at the start is in the log, too. */
+  /** Shows the notices from startup; the log has them as well. */
   async #tellNotices() {
     const notices = await this.#backend.takeNotices().catch(() => []);
     for (const notice of notices) this.toasts.notify(notice);
@@ -216,7 +216,7 @@ export class App {
     this.conversations.startNew();
   }
 
-  /** Opens a conversation, at a message and with what was looked for in it lit up. */
+  /** Opens a conversation at a message, with the hits of `query` highlighted. */
   async open(conversation: number, message: number | null = null, query = "") {
     this.view.arenaOpen = false;
     this.find.close();
@@ -241,14 +241,17 @@ export class App {
     this.check.retain(shown);
   }
 
-  /** Opens a copy of a conversation, up to a message or of all, unless the person has gone elsewhere meanwhile. */
+  /**
+   * Copies a conversation, up to a message or all of it. Opens the copy, unless another
+   * conversation was opened meanwhile.
+   */
   async duplicate(conversation: Conversation, upTo: number | null = null) {
     const { current } = this.conversations;
     const copy = await this.conversations.duplicate(conversation, upTo);
     if (copy && this.conversations.current === current) await this.open(copy.id);
   }
 
-  /** The text of a reply's parts, also of the one that is being written. */
+  /** The text of a reply's parts, including the one being written. */
   written(parts: readonly Message[]): string {
     const streamed = this.reply.message?.id;
     const texts = parts.map(({ id, text }) => {
@@ -259,7 +262,7 @@ export class App {
     return texts.join("");
   }
 
-  /** Shows a stored reply again, round by round. */
+  /** Starts the replay of a stored reply. */
   async replay({ id }: Message) {
     if (this.reply.message?.id === id) return;
     await this.traces.want(id);
@@ -273,14 +276,17 @@ export class App {
     this.playback.open(id, rounds, !this.littleMotion, speedups);
   }
 
-  /** After each round of a reply; none where they cannot be had, which is no reason not to replay it. */
+  /**
+   * Speed-ups after each round of a reply; empty if they cannot be fetched, since a replay works
+   * without.
+   */
   async #speedupsOf(reply: number): Promise<readonly (Speedup | null)[]> {
     const imported = this.imports.list.find((file) => file.reply.id === reply);
     if (imported) return imported.speedups;
     return await this.#backend.speedups(reply).catch(() => []);
   }
 
-  /** Writes a reply's trace into a file; resolves with its path, or null where that failed. */
+  /** Writes a reply's trace to a file; resolves with its path, or null if that failed. */
   async exportTrace(reply: Message): Promise<string | null> {
     await this.traces.want(reply.id);
     const rounds = this.traces.of(reply.id)?.rounds;
@@ -299,7 +305,7 @@ export class App {
     }
   }
 
-  /** Opens trace files and shows the last of them; says of each that cannot be read why not. */
+  /** Opens trace files and shows the last one; a toast explains each file that cannot be read. */
   async importTraces(files: Iterable<File>) {
     for (const file of files) {
       try {
@@ -314,13 +320,13 @@ export class App {
     }
   }
 
-  /** Takes an imported trace off the page; its file stays. */
+  /** Removes an imported trace from the page; its file stays. */
   closeImported(conversation: number) {
     this.imports.forget(conversation);
     if (this.conversations.current === conversation) this.startNew();
   }
 
-  /** The draft that was chosen while a reply is written, by its name: it drafts from the next one on. */
+  /** Name of the draft chosen while a reply is written; used from the next reply on. */
   get nextDraft(): string | null {
     const chosen = this.#chosenMeanwhile;
     return chosen?.reply === this.reply.message?.id ? (chosen?.draft ?? null) : null;
@@ -333,7 +339,7 @@ export class App {
     this.toasts.show(t("pill.next", { draft: this.nextDraft ?? "" }));
   }
 
-  /** Lets another draft for the loaded target; null leaves it to what fits best. */
+  /** Selects a draft for the loaded target; null selects the best one automatically. */
   chooseDraft(draft: string | null): Promise<void> {
     const target = this.engine.status.target?.id ?? this.settings.values.target;
     const { message } = this.reply;
@@ -341,13 +347,13 @@ export class App {
     return this.settings.chooseDraft(target, draft);
   }
 
-  /** Loads a target, and lets what drafted for it before do so again. */
+  /** Loads a target with `draft`; null keeps the draft selected for it. */
   loadTarget(target: string, draft: string | null): Promise<void> {
     const own: Record<string, string> = draft === null ? {} : { [target]: draft };
     return this.settings.choose({ target, drafts: { ...this.settings.values.drafts, ...own } });
   }
 
-  /** Gives up what is being loaded; the settings are then what is loaded. */
+  /** Cancels loading; the settings return to the loaded models. */
   async cancelLoading() {
     try {
       await this.settings.save();
@@ -358,18 +364,20 @@ export class App {
     }
   }
 
-  /** Adds a model by its path; resolves with the sentence that says why not, or null. */
+  /** Adds a model by its path; resolves with the reason it cannot be added, or null. */
   async addModel(path: string): Promise<string | null> {
     return await this.#changeModels(async () => {
       this.library.newest = (await this.#backend.addModel(path)).id;
     });
   }
 
-  /** Takes what was dropped on the window for what it is: models, traces, conversations, or files to send. */
+  /**
+   * Opens files dropped on the window by their kind: models, traces, conversations, attachments.
+   */
   async addDropped(dropped: readonly Dropped[]) {
     const of = (kind: Dropped["kind"]) =>
       dropped.filter((file) => file.kind === kind).map(({ path }) => path);
-    // Those that take long hold up none of the others.
+    // In parallel, so that slow files do not delay the others.
     await Promise.all([
       this.#readDropped(of("trace"), of("attachment")),
       this.exchange.import(of("conversations")),
@@ -382,7 +390,9 @@ export class App {
     await this.attach(await this.#droppedFiles(attachments));
   }
 
-  /** Reads files into the message that is being written; that is brought into view, in a new chat if need be. */
+  /**
+   * Attaches files to the message being written and shows the composer, in a new chat if necessary.
+   */
   async attach(files: Iterable<Source>) {
     const taken = [...files];
     if (taken.length === 0) return;
@@ -392,7 +402,7 @@ export class App {
     await this.attachments.add(taken);
   }
 
-  /** Those that can be read; says of the others why not. */
+  /** Readable files at `paths`; a toast explains each of the others. */
   async #droppedFiles(paths: readonly string[]): Promise<File[]> {
     const files: File[] = [];
     for (const path of paths) {
@@ -405,7 +415,7 @@ export class App {
     return files;
   }
 
-  /** Adds models, and shows the library with them. */
+  /** Adds models and opens the library. */
   async #addModels(paths: readonly string[]) {
     if (paths.length === 0) return;
     this.view.settingsOpen = false;
@@ -432,7 +442,7 @@ export class App {
     return this.#choose(() => this.#backend.chooseModelFolder());
   }
 
-  /** Whether the person, or the system for them, asks for reduced motion. */
+  /** Whether the settings or the system ask for reduced motion. */
   get littleMotion(): boolean {
     return (
       this.settings.values.appearance.reduced_motion ||
@@ -440,7 +450,7 @@ export class App {
     );
   }
 
-  /** The trace that the page was opened with. */
+  /** Opens the trace that the program was started with. */
   async #openGiven() {
     try {
       const file = await this.#backend.traceToOpen();
@@ -461,7 +471,7 @@ export class App {
 
   async #changeModels(change: () => Promise<unknown>): Promise<string | null> {
     try {
-      // What is not saved yet would be saved later with the old list.
+      // Pending changes would otherwise be saved later, with the old list.
       await this.settings.save();
       await change();
       await this.settings.refreshModels();

@@ -1,6 +1,6 @@
 /**
- * The arena: what is to be compared, the contest on the screen, and those that were stored. One runs
- * at a time, and only while the engine does nothing else.
+ * The arena's form, the contest on the screen, and stored contests. One contest runs at a time, and
+ * only while the engine is idle.
  */
 import type { Arena as Stored } from "../bindings/Arena";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
@@ -18,20 +18,20 @@ import { errorWords } from "../messages/shell";
 
 export const USUAL_TOKENS = 256;
 const USUAL_PAIRS = 5;
-/** Of the exported file, see docs/arena.md. */
+/** Format version of the exported file, see docs/arena.md. */
 const EXPORT_VERSION = 1;
 
 export class Arena {
   prompt = $state("");
   pairs = $state(USUAL_PAIRS);
   maxTokens = $state<number>(USUAL_TOKENS);
-  /** Null until something was chosen: then the settings against no draft. */
+  /** The chosen set-ups; null means the current settings against no draft. */
   #chosen = $state.raw<Pair<Setup> | null>(null);
-  /** What is on the screen instead of the form: under way, over, or stored earlier. */
+  /** The contest shown instead of the form: running, finished or stored. */
   contest = $state.raw<Contest | null>(null);
   /** Newest first. */
   stored = $state.raw<readonly Stored[]>([]);
-  /** Why the last one did not start. */
+  /** Why the last contest did not start. */
   problem = $state<string | null>(null);
 
   readonly #backend: Backend;
@@ -40,7 +40,7 @@ export class Arena {
   readonly #toasts: Toasts;
   readonly #occupied: () => string | null;
 
-  /** `occupied` says why the engine is busy with something else, or null. */
+  /** `occupied` returns why the engine is busy with something else, or null. */
   constructor(
     backend: Backend,
     settings: Settings,
@@ -70,7 +70,7 @@ export class Arena {
     return [setup, { ...setup, draft: facts.draftNone }];
   }
 
-  /** Why it cannot start as it stands, in a sentence that says what to do; null when it can. */
+  /** Why the contest cannot start, in a sentence that says what to do; null if it can. */
   get obstacle(): string | null {
     const { target, drafts } = this.#engine.status;
     if (target === null) return t("arena.noModel");
@@ -91,7 +91,7 @@ export class Arena {
     }
   }
 
-  /** Runs what the form says. */
+  /** Starts the contest of the form. */
   async start() {
     if (this.running) return;
     const request: ArenaRequest = {
@@ -104,7 +104,7 @@ export class Arena {
     if (this.problem === null) await this.#run(request);
   }
 
-  /** Runs the contest on the screen, or one that was stored, once more. */
+  /** Repeats the contest on the screen, or a stored one. */
   async again({ prompt, setups, pairs, max_tokens }: ArenaRequest) {
     if (this.running) return;
     this.prompt = prompt;
@@ -138,7 +138,7 @@ export class Arena {
     }
   }
 
-  /** Back to the form, with what it held. */
+  /** Shows the form again, with its contents. */
   showForm() {
     if (!this.running) this.contest = null;
   }
@@ -175,7 +175,7 @@ export class Arena {
     const contest = new Contest(request, labels, target?.label ?? "");
     this.contest = contest;
     try {
-      // What is sampled by is read from the stored settings.
+      // The shell reads sampling from the stored settings.
       await this.#settings.save();
       const stored = await this.#backend.runArena(request, (event) => contest.take(event));
       contest.finish(stored);
@@ -184,7 +184,7 @@ export class Arena {
       const error = BackendError.from(thrown);
       contest.fail(error);
       if (contest.begun) return;
-      // Refused: there is something to mend in the form.
+      // The request was refused, so the form has to be corrected.
       this.contest = null;
       if (error.code !== "cancelled") this.problem = errorWords(error);
     }

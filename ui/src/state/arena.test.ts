@@ -38,7 +38,7 @@ function offer(...drafts: DraftOption[]) {
   };
 }
 
-/** Starts one of two pairs, and waits until the backend is asked. */
+/** Starts a contest of two pairs, and waits for the call to the backend. */
 async function begun() {
   app.arena.prompt = "Tell me a story.";
   app.arena.pairs = 2;

@@ -10,7 +10,7 @@ let current: number | null;
 let backend: Backend;
 /** The files in the store, which outlives the page. */
 let stored: { conversation: number | null; id: number; file: Attached }[];
-/** By how much the backend counts: another model, another number. */
+/** Factor on the backend's token counts: each model counts differently. */
 let factor = 1;
 
 beforeEach(() => {

@@ -1,7 +1,4 @@
-/**
- * Files of messages that are not sent yet, by conversation: read, counted, and stored until they are sent, so that
- * they survive a restart.
- */
+/** Files of unsent messages, by conversation: read, counted, and stored to survive a restart. */
 import { SvelteMap } from "svelte/reactivity";
 import { readAs, readFile, within, type Encoded, type Source } from "../attachments/read";
 import { Refusal } from "../attachments/refusal";
@@ -15,11 +12,11 @@ import { errorWords } from "../messages/shell";
 export interface Waiting {
   id: number;
   name: string;
-  /** Null while it is read. */
+  /** The contents; null while the file is read. */
   file: Attached | null;
-  /** Null while it is counted. */
+  /** The number of tokens; null while it is counted. */
   count: TokenCount | null;
-  /** The bytes of a file whose encoding was assumed, until the page is left. */
+  /** The bytes of a file whose encoding was assumed; not kept over a reload. */
   encoded: Encoded | null;
 }
 
@@ -36,13 +33,13 @@ export class Attachments {
   readonly problems = $derived.by(() => this.#problems.get(this.#current()) ?? []);
 
   readonly reading = $derived(this.waiting.some(({ file }) => file === null));
-  /** Tokens of all that was counted. */
+  /** Sum of all token counts. */
   readonly tokens = $derived(
     this.waiting.reduce((sum, { count }) => sum + (count?.tokens ?? 0), 0),
   );
 
   #lastId = 0;
-  /** Ids of files in the store, by their ids on the page; null where one could not be stored. */
+  /** Ids of files in the store, by their ids on the page; null if storing failed. */
   readonly #stored = new Map<number, Promise<number | null>>();
   readonly #loaded = new Set<Conversation>();
   readonly #backend: Backend;
@@ -53,7 +50,7 @@ export class Attachments {
     this.#current = current;
   }
 
-  /** Reads the files of a conversation that an earlier page left, once. */
+  /** Loads the stored files of a conversation, once. */
   async load(conversation: Conversation) {
     if (isUnstored(conversation) || this.#loaded.has(conversation)) return;
     this.#loaded.add(conversation);
@@ -68,7 +65,7 @@ export class Attachments {
     for (const { id, file } of files) void this.#count(conversation, id, file);
   }
 
-  /** Reads files one after the other; says of each that cannot be attached why not. */
+  /** Reads files one after the other; files that cannot be attached become problems. */
   async add(files: Iterable<Source>) {
     const home = this.#current();
     this.#problems.delete(home);
@@ -81,7 +78,7 @@ export class Attachments {
     for (const { file, id } of begun) await this.#read(home, id, file);
   }
 
-  /** Attaches a text that was pasted; returns its number, or null where it is said why not. */
+  /** Attaches a pasted text; returns its id, or null with a problem shown. */
   addText(text: string): number | null {
     const name = t("attach.pasted");
     const home = this.#current();
@@ -98,7 +95,7 @@ export class Attachments {
     }
   }
 
-  /** Says that a pasted image was not attached. */
+  /** Shows that a pasted image was not attached. */
   refuseImage() {
     this.#problems.set(this.#current(), [t("attach.pastedImage")]);
   }
@@ -112,15 +109,15 @@ export class Attachments {
     return this.waiting.flatMap(({ file }) => file ?? []);
   }
 
-  /** Takes off the list what was sent. */
+  /** Removes sent files from the list. */
   sent(files: readonly Attached[]) {
     this.#filter(({ file }) => file === null || !files.includes(file));
     this.dismiss();
-    // A new conversation has its own number by now.
+    // The new conversation has an id by now.
     this.#problems.delete(null);
   }
 
-  /** Counts again, for another model. */
+  /** Counts all files again, after a change of the model. */
   recount() {
     for (const [home, list] of this.#lists) {
       for (const { id, file } of list) if (file) void this.#count(home, id, file);
@@ -159,7 +156,7 @@ export class Attachments {
     return id;
   }
 
-  /** Takes off the lists, and out of the store, what does not pass. */
+  /** Removes the files that fail `stays` from the lists and from the store. */
   #filter(stays: (one: Waiting) => boolean) {
     for (const [home, list] of this.#lists) {
       const gone = list.filter((one) => !stays(one));
@@ -208,7 +205,7 @@ export class Attachments {
   async #keep(home: Conversation, id: number, file: Attached) {
     if (!this.#lists.get(home)?.some((one) => one.id === id)) return;
     if (!isUnstored(home)) {
-      // One that cannot be stored can be sent nevertheless.
+      // A file that cannot be stored can still be sent.
       this.#stored.set(
         id,
         this.#backend.addUnsentFile(home, file).catch(() => null),
@@ -243,7 +240,7 @@ function tooMany(): Refusal {
   return new Refusal(t("attach.tooMany", { count: facts.attachments }));
 }
 
-/** Whether a conversation was opened from a file, and is not in the store. */
+/** Whether a conversation was opened from a file, and so is not in the store. */
 function isUnstored(conversation: Conversation): boolean {
   return conversation !== null && conversation < 0;
 }

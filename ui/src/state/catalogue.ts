@@ -1,15 +1,17 @@
-/** Which models of the catalogue are shown: by words of their names, and by what a person wants of them. */
+/** Filters the catalogue by words of the models' names and by kinds of use. */
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Use } from "../bindings/Use";
 
-/** Bytes that a small model has at most. */
+/** Size limit of the filter "small". */
 const SMALL_BYTES = 3e9;
 
 export const FILTERS = ["fits", "small", "code", "reasoning", "languages"] as const;
 export type Filter = (typeof FILTERS)[number];
 
-/** The families that have such models, with these alone; families with targets that fit come first. */
+/**
+ * Families with matching models, and only those models; families with targets that fit come first.
+ */
 export function chosen(
   families: readonly CatalogueFamily[],
   query: string,

@@ -1,6 +1,6 @@
 /**
- * "Check this reply": decoded again without drafts and compared, one reply at a time. What was found is
- * kept while the conversation is open.
+ * "Check this reply": decodes a reply again without drafts and compares, one reply at a time.
+ * Results are kept while the conversation is open.
  */
 import { SvelteMap } from "svelte/reactivity";
 import type { CheckProgress } from "../bindings/CheckProgress";
@@ -8,7 +8,7 @@ import type { ReplyCheck } from "../bindings/ReplyCheck";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";
 
-/** What came of a check: what it found, or why there was none. */
+/** Outcome of a check: its result, or why it did not run. */
 export type Finding = { check: ReplyCheck } | { refusal: string };
 
 export class Check {
@@ -23,8 +23,8 @@ export class Check {
   readonly #findings = new SvelteMap<number, Finding>();
 
   /**
-   * `occupied` says what the engine is busy with, a check included, or null; `onDifference` hears of the
-   * first token that differs.
+   * `occupied` returns why the engine is busy, checks included, or null. `onDifference` receives
+   * the position of the first token that differs.
    */
   constructor(
     backend: Backend,
@@ -72,7 +72,7 @@ export class Check {
     try {
       await this.#backend.stop();
     } catch {
-      // The check goes on, and its own end says what became of it.
+      // The check goes on; its result is awaited elsewhere.
       this.stopping = false;
     }
   }
@@ -81,7 +81,7 @@ export class Check {
     this.#findings.delete(message);
   }
 
-  /** Forgets what was found of all but these replies. */
+  /** Drops the results of all replies except these. */
   retain(messages: ReadonlySet<number>) {
     for (const id of [...this.#findings.keys()]) if (!messages.has(id)) this.#findings.delete(id);
   }

@@ -1,6 +1,6 @@
 /**
- * One arena: as it is run, event by event, and when it is over. What was measured stays when it fails
- * or is stopped half way. Texts and curves under way change a few times a second, not with every round.
+ * One contest, running or stored. Its measurements remain if it fails or is stopped. Texts and
+ * curves are updated a few times a second, not with every round.
  */
 import type { Arena } from "../bindings/Arena";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
@@ -26,21 +26,24 @@ export class Contest {
 
   stage = $state<Stage>("running");
   stopping = $state(false);
-  /** Runs that are over. */
+  /** Finished runs. */
   runs = $state.raw<readonly ArenaRun[]>([]);
   /** The run under way. */
   current = $state.raw<{ pair: number; side: Side } | null>(null);
   curve = $state.raw<Curve>([]);
   texts = $state.raw<Pair<string>>(["", ""]);
-  /** Why it failed or was stopped, in a sentence. */
+  /** Why the contest failed or was stopped, in a sentence. */
   problem = $state<string | null>(null);
-  /** As it was stored, when it has finished. */
+  /** The stored contest, once it has finished. */
   stored = $state.raw<Arena | null>(null);
-  /** What the set-ups are called: as it was said at the start, and of a stored one in the language of the moment. */
+  /**
+   * Labels of the set-ups: fixed at the start of a contest, in the current language for a stored
+   * one.
+   */
   readonly names: Pair<string> = $derived(distinct(this.#names()));
   readonly verdict: Verdict = $derived(this.stored?.verdict ?? verdictOf(this.runs));
 
-  /** Whether a run has begun: before, a refusal has something to say about the request. */
+  /** Whether a run has begun. A refusal before that concerns the request. */
   begun = false;
   #writing = "";
   #points: [number, number][] = [];
@@ -55,7 +58,7 @@ export class Contest {
     this.#labels = labels;
   }
 
-  /** One that was stored; undefined if it lacks one of its two set-ups. */
+  /** A stored contest; undefined if one of its two set-ups is missing. */
   static of(stored: Arena): Contest | undefined {
     const [one, other] = stored.setups;
     if (!one || !other) return undefined;

@@ -1,4 +1,6 @@
-/** Tokens in the model's context before the next message: counted by the shell when they may have changed. */
+/**
+ * Tokens in the model's context before the next message; the shell counts them after each change.
+ */
 import type { ContextUse } from "../bindings/ContextUse";
 import type { Backend } from "../backend/backend";
 
@@ -18,15 +20,15 @@ export class Context {
     this.#backend = backend;
   }
 
-  /** Takes over what a reply under way has counted so far. */
+  /** Shows the count of a reply under way. */
   hold(tokens: number) {
     this.use = { ...this.use, used: { tokens, exact: true } };
   }
 
-  /** Counts for this conversation, or for one that is about to begin. */
+  /** Counts for a conversation, or for a new one. */
   async count(conversation: number | null) {
     const asked = (this.#asked += 1);
-    // A conversation that was just deleted takes nothing.
+    // A conversation that was just deleted uses no tokens.
     const use = await this.#backend.contextUse(conversation).catch(() => NOTHING);
     if (asked === this.#asked) this.use = use;
   }

@@ -1,4 +1,4 @@
-/** The list of conversations, the open one and its messages. Writes nothing itself: asks the backend. */
+/** The list of conversations, the open one and its messages. All writes go through the backend. */
 import type { Attached } from "../bindings/Attached";
 import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
@@ -10,18 +10,20 @@ import type { Toasts } from "./toasts.svelte";
 import { t } from "../messages/say";
 import { errorWords } from "../messages/shell";
 
-/** How often it is looked whether a reply that could not be stored is. */
+/** Interval of checks whether an unsaved reply has been stored. */
 const LOOK_MS = 2000;
 
 export class Conversations {
   list = $state.raw<Conversation[]>([]);
-  /** The open conversation; null is a new one that has no message yet. */
+  /** The open conversation; null is a new one without messages. */
   current = $state<number | null>(null);
   /** The branch that the open conversation shows, oldest first. */
   messages = $state.raw<Message[]>([]);
-  /** A message to bring into view. One that was found is shown from its beginning, and marked for a moment. */
+  /**
+   * The message to scroll to. A search result is shown from its beginning and marked for a moment.
+   */
   reveal = $state.raw<{ message: number; found: boolean } | null>(null);
-  /** Said to screen readers when another branch is shown. */
+  /** Announcement for screen readers when another branch is shown. */
   announcement = $state("");
   loaded = $state(false);
 
@@ -37,22 +39,22 @@ export class Conversations {
     this.#onBranch = onBranch;
   }
 
-  /** The open conversation, if the store knows it. */
+  /** The open conversation, if it is in the store. */
   get stored(): number | null {
     return isImported(this.current) ? null : this.current;
   }
 
-  /** The first message of the open conversation that the model sees; null while it sees all. */
+  /** The first message in the model's context; null if all messages are. */
   get seenFrom(): number | null {
     return this.list.find(({ id }) => id === this.current)?.seen_from ?? null;
   }
 
-  /** The questions of the open conversation that the model sees. */
+  /** The questions of the open conversation in the model's context. */
   readonly seenQuestions = $derived.by(() =>
     this.messages.filter(({ role, id }) => role === "user" && id >= (this.seenFrom ?? id)),
   );
 
-  /** The stored question at the end of the open conversation that has no reply. */
+  /** The stored question at the end of the open conversation, if it has no reply. */
   readonly unanswered = $derived.by(() => {
     const last = this.messages.at(-1);
     return last?.role === "user" && this.stored !== null ? last : null;
@@ -100,13 +102,13 @@ export class Conversations {
     return this.messages.some(({ id }) => id === message);
   }
 
-  /** Brings a message into view, whatever branch it is in. */
+  /** Scrolls to a message in any branch. */
   async #find(message: number) {
     if (!this.#shows(message)) await this.#branch(() => this.#backend.chooseBranch(message));
     if (this.#shows(message)) this.reveal = { message, found: true };
   }
 
-  /** While a reply could not be stored, looks whether it is by now. */
+  /** Checks at intervals whether an unsaved reply has been stored. */
   #lookAgain() {
     const waits = this.messages.some(({ unstored }) => unstored !== null);
     if (!waits || this.#looking) return;
@@ -124,8 +126,8 @@ export class Conversations {
   }
 
   /**
-   * Puts a message in its place: over an older state of itself, or after the message that it follows, where it takes
-   * the place of all that was shown.
+   * Replaces the older state of a message, or appends it after its parent in place of everything
+   * that was shown there.
    */
   place(message: Message) {
     if (message.conversation !== this.current) return;
@@ -138,7 +140,7 @@ export class Conversations {
     this.#lookAgain();
   }
 
-  /** Shows another branch: that of a message which stands beside one that is shown. */
+  /** Shows the branch of a message that is a sibling of a shown one. */
   async choose(message: number) {
     await this.#branch(() => this.#backend.chooseBranch(message));
     const chosen = this.messages.find(({ id }) => id === message);
@@ -147,7 +149,7 @@ export class Conversations {
     this.announcement = placeWords(chosen);
   }
 
-  /** Deletes a message and all that follows it, which can be undone. */
+  /** Deletes a message and everything after it; a toast offers to undo it. */
   async deleteMessage({ id, conversation, parent }: Message) {
     const last = this.messages.at(-1)?.id === id;
     const continues = this.messages.find((message) => message.id === parent)?.role === "assistant";
@@ -161,7 +163,7 @@ export class Conversations {
     }, conversation);
   }
 
-  /** Lets the model see the open conversation from this question on. */
+  /** Starts the model's context at this question. */
   async seeFrom(question: number) {
     const conversation = this.stored;
     if (conversation === null) return;
@@ -170,7 +172,7 @@ export class Conversations {
     });
   }
 
-  /** Lets the model see all of the open conversation again. */
+  /** Extends the model's context to the whole open conversation. */
   async seeAll() {
     const conversation = this.stored;
     if (conversation === null) return;
@@ -179,7 +181,7 @@ export class Conversations {
     });
   }
 
-  /** Puts a conversation in its place: pinned first, then newest. */
+  /** Inserts a conversation into the list: pinned first, then newest. */
   update(conversation: Conversation) {
     const others = this.list.filter(({ id }) => id !== conversation.id);
     this.list = [...others, conversation].sort(
@@ -201,16 +203,19 @@ export class Conversations {
     });
   }
 
-  /** Has a title written for a conversation that is called by its first words. Nobody waits for it. */
+  /**
+   * Generates a title for a conversation that is named after its first words; runs in the
+   * background.
+   */
   async writeTitle(conversation: number) {
-    // The first words do as well.
+    // If this fails, the first words remain the title.
     const named = await this.#backend.writeTitle(conversation).catch(() => null);
     if (named && this.list.some(({ id }) => id === conversation)) this.update(named);
   }
 
   /**
-   * Copies a conversation with its traces, all its branches or what leads to a message and that alone; resolves with
-   * the copy, or null where that failed.
+   * Copies a conversation with its traces: all branches, or only the messages up to `upTo`.
+   * Resolves with the copy, or null if that failed.
    */
   async duplicate({ id, title }: Conversation, upTo: number | null): Promise<Conversation | null> {
     let copy: Conversation | null = null;
@@ -238,7 +243,7 @@ export class Conversations {
     return hits;
   }
 
-  /** A file that stands beside a message; null where it cannot be had, which is told. */
+  /** An attachment of a message; null after an error, which is shown. */
   async attachment(id: number): Promise<Attached | null> {
     let file: Attached | null = null;
     await this.#try(async () => {
@@ -247,7 +252,7 @@ export class Conversations {
     return file;
   }
 
-  /** Shows what a conversation shows after a change of its branches, if it is open. */
+  /** Changes the branches of a conversation, and shows the result if the conversation is open. */
   async #branch(change: () => Promise<Message[]>, conversation = this.current) {
     await this.#try(async () => {
       const messages = await change();
@@ -257,7 +262,7 @@ export class Conversations {
     });
   }
 
-  /** Brings a deleted message back, and its conversation into view. */
+  /** Restores a deleted message and opens its conversation. */
   async #restoreMessage(message: number, conversation: number) {
     if (this.current !== conversation) await this.open(conversation);
     await this.#branch(() => this.#backend.restoreMessage(message), conversation);

@@ -1,33 +1,33 @@
-/** A number that goes to its goal in a few frames, with what else is painted beside the text. */
+/** A number that approaches its goal over a few frames, after the text of each frame is painted. */
 import { frames } from "../frames";
 
-/** Share of the way that a frame goes. */
+/** Share of the remaining distance covered by a frame. */
 const STEP = 0.5;
 
 export class Eased {
   value = $state(0);
   #goal = 0;
-  /** What is less than this away is there. */
+  /** Distance below which the goal counts as reached. */
   readonly #close: number;
 
   constructor(close: number) {
     this.#close = close;
   }
 
-  /** Goes there from the next frame on. */
+  /** Approaches `goal` from the next frame on. */
   to(goal: number) {
     this.#goal = goal;
     if (goal !== this.value) frames.ask(this.#approach, "beside");
   }
 
-  /** Is there now. */
+  /** Jumps to `goal` at once. */
   set(goal: number) {
     this.#goal = goal;
     this.value = goal;
     this.stop();
   }
 
-  /** Stays where it is. */
+  /** Stops at the current value. */
   stop() {
     frames.forget(this.#approach);
   }

@@ -1,4 +1,4 @@
-/** What the engine last said about itself. Never guesses: the shell sends every change. */
+/** The engine's latest status. The shell sends every change. */
 import { frames } from "../frames";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import { defaults } from "../bindings/defaults";
@@ -43,11 +43,11 @@ const STARTING: EngineStatus = {
 
 export class Engine {
   status = $state.raw<EngineStatus>(STARTING);
-  /** Whether devices are being looked for. */
+  /** Whether a search for devices is running. */
   isLooking = $state(false);
 
   readonly #backend: Backend;
-  /** Labels of all that was ever listed: a model that is deleted while it is loaded goes on working. */
+  /** Labels of all models ever listed: a loaded model still works after it is deleted. */
   readonly #labels = new Map<string, string>();
   #latest = STARTING;
 
@@ -62,7 +62,8 @@ export class Engine {
           this.#labels.set(id, label);
         }
         this.#latest = status;
-        // While a reply is written the why line changes as often as can be read: not in a frame of its own.
+        // While a reply is written, the reason line changes often: it shares a frame with other
+        // updates.
         const writing = status.phase === "replying" && this.status.phase === "replying";
         if (writing) frames.ask(this.#show);
         else this.#show();
@@ -77,14 +78,14 @@ export class Engine {
     this.status = this.#latest;
   };
 
-  /** Has what could compute listed; what cannot be looked for is not listed. */
+  /** Searches for devices; errors are ignored, and the status lists those found. */
   async lookForDevices() {
     this.isLooking = true;
     await this.#backend.lookForDevices().catch(() => undefined);
     this.isLooking = false;
   }
 
-  /** What a target or a draft is called, also one that is no longer listed. */
+  /** The label of a target or a draft, including models that are no longer listed. */
   label(id: string): string | undefined {
     return this.#labels.get(id);
   }

@@ -8,16 +8,15 @@ import type { Conversations } from "./conversations.svelte";
 import type { Toasts } from "./toasts.svelte";
 
 export interface Importing {
-  /** Name of the file. */
   name: string;
-  /** What was read of it. */
+  /** Share of the file that has been read. */
   share: number;
 }
 
 export class Exchange {
   /** The import under way. */
   importing = $state.raw<Importing | null>(null);
-  /** What is imported after it. */
+  /** Paths of the files to import next. */
   #next: string[] = [];
   readonly #backend: Backend;
   readonly #conversations: Conversations;
@@ -29,7 +28,7 @@ export class Exchange {
     this.#toasts = toasts;
   }
 
-  /** Writes a conversation, or with null all of them, into a file, and says where that is. */
+  /** Exports a conversation, or all of them for null, and shows the path of the file. */
   async export(conversation: number | null, form: ExportForm, traces = false) {
     try {
       const you = t("conversation.you");
@@ -45,7 +44,7 @@ export class Exchange {
     }
   }
 
-  /** Asks for files and imports them. */
+  /** Opens a file dialog and imports the chosen files. */
   async choose() {
     try {
       await this.import(await this.#backend.chooseConversationFiles());
@@ -54,7 +53,7 @@ export class Exchange {
     }
   }
 
-  /** Imports files, one after the other and after those under way, and says what came of each. */
+  /** Imports files one after the other, after those under way, and shows the result of each. */
   async import(paths: readonly string[]) {
     this.#next.push(...paths);
     if (this.importing) return;
@@ -75,7 +74,7 @@ export class Exchange {
     this.importing = null;
   }
 
-  /** Stops the import under way; those after it are not wanted either. */
+  /** Stops the import under way and drops those after it. */
   async stop() {
     this.#next = [];
     await this.#backend.stopImport().catch(() => undefined);

@@ -1,28 +1,31 @@
-/** The query in the open conversation and the current hit. The page finds where the hits are. */
+/** The query in the open conversation and the current hit. Components locate the hits. */
 import { phraseOf, wordsOf } from "../search/words";
 
 export class Find {
   open = $state(false);
   query = $state("");
-  /** Any of the words, where they begin, as in a search of all messages; else what was typed, anywhere. */
+  /**
+   * Matches any of the words at its beginning, as the search of all messages does, instead of the
+   * exact phrase.
+   */
   any = $state(false);
-  /** The message with the hit that is wanted first. */
+  /** The message whose hit is shown first. */
   first = $state<number | null>(null);
-  /** How many hits there are. */
+  /** Number of hits. */
   hits = $state(0);
-  /** The present one, from 0. */
+  /** Index of the current hit, from 0. */
   at = $state(0);
-  /** Grows with each step: also one to the same hit is one. */
+  /** Counter of steps; a step to the same hit counts as well. */
   steps = $state(0);
 
   readonly words = $derived(this.any ? wordsOf(this.query) : phraseOf(this.query));
 
-  /** Begins with nothing or what was looked for before. */
+  /** Opens the search with the previous query, if there is one. */
   start() {
     this.open = true;
   }
 
-  /** Shows what a search of all messages found in a message. */
+  /** Shows the hits of a search of all messages in a message. */
   show(query: string, message: number) {
     this.query = query;
     this.any = true;
@@ -37,7 +40,7 @@ export class Find {
     this.first = null;
   }
 
-  /** To the next hit (1) or the one before (-1), round the ends. */
+  /** Moves to the next hit (1) or the previous one (-1), and wraps around. */
   step(by: 1 | -1) {
     if (this.hits === 0) return;
     this.first = null;

@@ -1,35 +1,35 @@
 /**
- * The draft that runs ahead of a streamed reply. A round arrives when it is over; its draft is shown as
- * ghost text for a part of the time until the next round is expected, and its outcome after that. At most
- * the newest round is held so: where rounds come faster than frames, the last one of each frame.
+ * The draft shown ahead of a streamed reply. A round arrives when it has ended; its draft is shown
+ * as ghost text for a part of the expected time to the next round, and its outcome after that. Only
+ * the newest round is held back; where rounds come faster than frames, the last one of each frame.
  */
 import type { Round } from "../bindings/Round";
 import { frames } from "../frames";
 import { ghostOf } from "../trace/ghost";
 
-/** Of the time between rounds, so that the outcome is seen before the next draft. */
+/** Share of the time between rounds for the draft; the rest shows its outcome. */
 const SHARE = 0.55;
-/** Where the next round comes sooner, it takes the held one's place. */
+/** Shortest time for a draft; an earlier next round replaces it. */
 const SHORTEST_MS = 60;
 const LONGEST_MS = 320;
-/** With reduced motion nothing is shown that changes more often than about three times a second. */
+/** With reduced motion, nothing changes more often than about three times a second. */
 const STILL_MS = 600;
 
 export class Ghost {
-  /** Of the held round; empty without one. */
+  /** Ghost text of the held round; empty without one. */
   text = $state("");
   readonly #isStill: () => boolean;
-  /** Rounds that were there; null before the first look, when none of them is new. */
+  /** Number of rounds seen; null before the first call, which holds nothing back. */
   #seen: number | null = null;
   #seenAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** `isStill` says whether the person wants reduced motion. */
+  /** `isStill` returns whether reduced motion is on. */
   constructor(isStill: () => boolean) {
     this.#isStill = isStill;
   }
 
-  /** Takes the rounds shown so far into account; the newest one is held if it is new and has a draft. */
+  /** Updates the number of rounds; holds the newest one back if it is new and has a draft. */
   follow(rounds: readonly Round[]) {
     const { length } = rounds;
     if (length === this.#seen) return;

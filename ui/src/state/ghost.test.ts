@@ -26,7 +26,7 @@ const drafting = (count: number) =>
     }),
   );
 
-/** Rounds that come one after the other so many milliseconds apart; how long each draft stood. */
+/** Durations of drafts for `count` rounds at intervals of `everyMs`. */
 function stood(everyMs: number, count: number): number[] {
   const times: number[] = [];
   for (let at = 1; at <= count; at += 1) {
@@ -61,7 +61,7 @@ test("where rounds come with every frame, each draft gives way to the next witho
   const times = stood(16, 60);
   expect(times.every((ms) => ms === 16)).toBe(true);
   expect(asked).not.toHaveBeenCalled();
-  // Only the last one of all has to be settled.
+  // Only the last draft of all has to be settled.
   vi.advanceTimersByTime(100);
   expect(asked).toHaveBeenCalledOnce();
   expect(ghost.text).toBe("");

@@ -1,4 +1,4 @@
-/** Puts conversations under headings by date, the pinned ones first: days, then months. */
+/** Groups conversations under headings: pinned ones first, then days, then months. */
 import type { Conversation } from "../bindings/Conversation";
 import { monthName } from "../messages/numbers";
 import { t } from "../messages/say";
@@ -8,7 +8,7 @@ export interface Group {
   conversations: Conversation[];
 }
 
-/** Groups in the order of the list; `now` in milliseconds since 1970, days as the calendar has them. */
+/** Groups in the order of the list; `now` in milliseconds since 1970, days in local time. */
 export function groupsOf(conversations: readonly Conversation[], now: number): Group[] {
   const groups: Group[] = [];
   for (const conversation of conversations) {
@@ -33,7 +33,7 @@ function headingOf(updatedAt: number, now: number): string {
   return monthName(updatedAt);
 }
 
-/** How long it is until the calendar has another day, in milliseconds; at least one. */
+/** Milliseconds until the next day of the calendar; at least one. */
 export function untilMidnight(now: number): number {
   const today = new Date(now);
   const next = new Date(today.getFullYear(), today.getMonth(), today.getDate() + 1);

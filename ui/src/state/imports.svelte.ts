@@ -1,6 +1,6 @@
 /**
- * Traces that were opened from files: each is a conversation of a question and a reply that can be
- * looked at and is not stored. Its numbers are below zero, where no stored one's are.
+ * Traces opened from files. Each becomes a conversation of a question and a reply that is not
+ * stored; its ids are negative, unlike stored ones.
  */
 import type { Message } from "../bindings/Message";
 import type { Speedup } from "../bindings/Speedup";
@@ -12,23 +12,23 @@ import type { TraceFile } from "../trace/file/read";
 import { summaryOf } from "../trace/summary";
 import { Trace } from "./trace.svelte";
 
-/** Rounds counted before the page gets to do something else. */
+/** Rounds processed before control returns to the page. */
 const SLICE_ROUNDS = 4000;
 
-/** The shell keeps no larger file. */
+/** Size limit of files kept by the shell. */
 const MOST_KEPT_BYTES = 64 << 20;
 
 export interface Imported {
-  /** Number of the conversation. */
+  /** Id of the conversation. */
   id: number;
   /** Name of the file. */
   name: string;
   messages: Message[];
   reply: Message;
   trace: Trace;
-  /** After each round of the trace. */
+  /** Speed-ups after each round of the trace. */
   speedups: readonly (Speedup | null)[];
-  /** What a person should know of the file, a sentence each. */
+  /** Notices about the file, a sentence each. */
   notices: string[];
 }
 
@@ -38,12 +38,12 @@ export function isImported(conversation: number | null): boolean {
 }
 
 export class Imports {
-  /** The newest first. */
+  /** Imported traces, the newest first. */
   list = $state.raw<Imported[]>([]);
-  /** The file being read, and the share that was. */
+  /** The file being read, and the share read so far. */
   reading = $state.raw<{ name: string; share: number } | null>(null);
   #lastId = 0;
-  /** Numbers of the files that the shell keeps, by conversation. */
+  /** Ids of files kept by the shell, by conversation. */
   readonly #kept = new Map<number, number>();
   readonly #backend: Backend;
 
@@ -51,14 +51,14 @@ export class Imports {
     this.#backend = backend;
   }
 
-  /** Reads the files again that were imported before the page was loaded again. */
+  /** Reads files again that were imported before the page was reloaded. */
   async restore() {
     for (const { id: kept, name } of await this.#backend.importedTraces().catch(() => [])) {
       try {
         const file = new File([await this.#backend.importedTrace(kept)], name);
         this.#kept.set((await this.#read(file)).id, kept);
       } catch {
-        // It was read once: only one that was dropped meanwhile cannot be read again.
+        // The file was read before, so this can only fail if the shell dropped it meanwhile.
       }
     }
   }
@@ -67,7 +67,11 @@ export class Imports {
     return this.list.find(({ id }) => id === conversation);
   }
 
-  /** @throws TraceFileError, and what the browser says of a file that cannot be read. */
+  /**
+   * Reads a trace file.
+   *
+   * @throws TraceFileError, or the browser's error for an unreadable file.
+   */
   async read(file: File): Promise<Imported> {
     const imported = await this.#read(file);
     void this.#keep(imported.id, file);
@@ -81,7 +85,7 @@ export class Imports {
     const kept = await this.#backend.keepImportedTrace(name, text).catch(() => null);
     if (kept === null) return;
     this.#kept.set(conversation, kept);
-    // It may have been closed meanwhile.
+    // The trace may have been closed meanwhile.
     if (!this.find(conversation)) this.forget(conversation);
   }
 
@@ -98,7 +102,7 @@ export class Imports {
     }
   }
 
-  /** Takes one off the list; its file stays. */
+  /** Removes a trace from the list; its file stays. */
   forget(conversation: number) {
     this.list = this.list.filter(({ id }) => id !== conversation);
     const kept = this.#kept.get(conversation);
@@ -130,7 +134,7 @@ export class Imports {
       siblings: [replied],
       role: "assistant",
       text: file.text,
-      // Of a file that is cut off the notice speaks; how the reply ended is not known.
+      // A notice mentions a truncated file; how its reply ended is unknown.
       finish: file.done ? file.done.finish : "stop",
       summary: summaryIn(file, trace, speedup),
       speedup,
@@ -176,7 +180,7 @@ async function traceOf({ rounds }: TraceFile): Promise<Trace> {
   return trace;
 }
 
-/** The numbers the file says, and where it says none those that its rounds make. */
+/** The summary in the file; missing numbers are computed from the rounds. */
 function summaryIn(
   { rounds, done }: TraceFile,
   { statistics }: Trace,

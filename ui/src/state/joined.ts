@@ -1,4 +1,4 @@
-/** The traces of a reply's parts as one, whose rounds follow each other. The last one may grow. */
+/** The traces of a reply's parts as one sequence of rounds. The last trace may grow. */
 import { untrack } from "svelte";
 import type { Round } from "../bindings/Round";
 import { Offsets } from "../trace/offsets";
@@ -6,7 +6,7 @@ import type { Place } from "../trace/round";
 import type { Trace } from "./trace.svelte";
 
 export class Joined {
-  /** Of all parts. Not reactive: read {@link length} to depend on them. */
+  /** Rounds of all parts. Not reactive: read {@link length} to depend on them. */
   readonly rounds: Round[] = [];
   readonly offsets = new Offsets();
   readonly #traces: readonly Trace[];
@@ -16,7 +16,7 @@ export class Joined {
     untrack(() => this.length);
   }
 
-  /** Takes what has come since, and is the number of rounds. */
+  /** Appends new rounds and returns the number of all. */
   get length(): number {
     let before = 0;
     for (const trace of this.#traces) {
@@ -32,19 +32,19 @@ export class Joined {
     return this.rounds.length;
   }
 
-  /** The first round of a part, counted from 0. */
+  /** Index of a part's first round, from 0. */
   startOf(part: number): number {
     return this.#traces.slice(0, part).reduce((rounds, { length }) => rounds + length, 0);
   }
 
-  /** Which part a place of the whole is in, and where in its own trace. */
+  /** Converts a place in the whole into a part and a place in that part's trace. */
   own({ round, slot }: Place): { part: number; place: Place } {
     let part = this.#traces.length - 1;
     while (part > 0 && this.startOf(part) > round) part -= 1;
     return { part, place: { round: round - this.startOf(part), slot } };
   }
 
-  /** The place in the whole of one in a part's own trace. */
+  /** Converts a place in a part's trace into a place in the whole. */
   whole(part: number, { round, slot }: Place): Place {
     return { round: this.startOf(part) + round, slot };
   }

@@ -1,6 +1,6 @@
 /**
- * Models that are here, could be, or are on their way: the catalogue, the repository last looked up,
- * downloads, the access token, and what probes say of the drafts. Asks the backend for everything.
+ * Installed models, the catalogue, the last repository looked up, downloads, the access token, and
+ * advice on drafts. All data comes from the backend.
  */
 import type { Advice } from "../bindings/Advice";
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
@@ -21,11 +21,11 @@ import type { Engine } from "./engine.svelte";
 import { fetchOf } from "./pairFetch";
 import { errorWords } from "../messages/shell";
 
-/** Why something did not happen, and where it was asked for. */
+/** Why an action failed, and where it was started. */
 export interface Problem {
   code: ErrorCode;
   message: string;
-  /** What the shell says of it, where the message is a simpler one. */
+  /** The shell's own message, if `message` simplifies it. */
   details: string | null;
 }
 
@@ -44,7 +44,7 @@ export type Lookup =
   | { state: "found"; repository: Repository }
   | { state: "failed"; name: string; problem: Problem };
 
-/** What can be downloaded: a model of the catalogue or of a repository. */
+/** A downloadable model, from the catalogue or from a repository. */
 export interface Offer {
   id: string;
   repository: string;
@@ -60,25 +60,25 @@ export function underWay({ state }: Download): boolean {
 export class Library {
   families = $state.raw<CatalogueFamily[] | null>(null);
   lookup = $state.raw<Lookup>({ state: "none" });
-  /** Repositories that the hub's search found. */
+  /** Repositories found on the hub. */
   hits = $state.raw<Hits>({ state: "none" });
-  /** Pairs that suit this computer, two or three. */
+  /** Two or three pairs that suit this computer. */
   recommendations = $state.raw<Recommendation[]>([]);
-  /** What drafts brought over all stored replies, by pair. */
+  /** Speed-up by pair over all stored replies. */
   pairSpeedups = $state.raw<PairSpeedup[]>([]);
   downloads = $state.raw<Download[]>([]);
   token = $state<TokenSource | null>(null);
-  /** Why the last thing asked for did not happen. */
+  /** Why the last action failed. */
   problem = $state.raw<Problem | null>(null);
-  /** Id of the model that was added last. */
+  /** Id of the last model added. */
   newest = $state<string | null>(null);
-  /** What is held over the window, file by file. */
+  /** Kinds of the files dragged over the window, one per file. */
   dragged = $state.raw<readonly FileKind[]>([]);
-  /** Downloads that were asked for and are not in the list yet. */
+  /** Ids of requested downloads that are not listed yet. */
   asked = $state.raw<readonly string[]>([]);
   advising = $state(false);
 
-  /** By the id of the draft; of the target it was measured on. */
+  /** Advice by the draft's id, and the target of its probes. */
   #probed = $state.raw<{ target: string; advice: Record<string, Advice> }>({
     target: "",
     advice: {},
@@ -88,7 +88,7 @@ export class Library {
   readonly #engine: Engine;
   readonly #onDrop: (files: Dropped[]) => void;
 
-  /** Bytes here and in all of what is under way; null when nothing is. */
+  /** Bytes received and bytes in total of all downloads under way; null without any. */
   readonly progress = $derived.by(() => {
     const running = this.downloads.filter(underWay);
     if (running.length === 0) return null;
@@ -97,7 +97,7 @@ export class Library {
     return { done: sum((one) => one.done_bytes), total: sum((one) => one.total_bytes) };
   });
 
-  /** Those of the recommended pairs that were asked for and are not here yet. */
+  /** Recommended pairs that were requested and are not installed yet. */
   readonly awaited = $derived(
     this.recommendations.filter(({ target, draft }) => {
       const { state } = fetchOf([target, draft], this);
@@ -126,7 +126,7 @@ export class Library {
     });
   }
 
-  /** Fetches the catalogue, also again: what fits may have changed. */
+  /** Fetches the catalogue. Repeated, since the models that fit may change. */
   async load() {
     void this.loadPairSpeedups();
     await this.#try(async () => {
@@ -134,37 +134,40 @@ export class Library {
     });
   }
 
-  /** Fetches what drafts brought so far; it stays what it was where that fails. */
+  /** Fetches the speed-ups of pairs; an error leaves the old ones. */
   async loadPairSpeedups() {
     this.pairSpeedups = await this.#backend.pairSpeedups().catch(() => this.pairSpeedups);
   }
 
-  /** What drafts brought a target, by its label: with this draft if it has replies, else with the most used one. */
+  /**
+   * Speed-up of a target, by its label: with `draft` if it has replies; for null with the most used
+   * draft.
+   */
   pairSpeedup(target: string, draft: string | null): PairSpeedup | null {
     const own = this.pairSpeedups.filter((pair) => pair.target === target);
     return own.find((pair) => pair.draft === draft) ?? (draft === null ? null : own[0]) ?? null;
   }
 
-  /** Fetches the pairs that suit this computer; they stay while one of them is on its way, which changes what is free. */
+  /** Fetches recommended pairs. Not while one is being downloaded: that changes the free space. */
   async loadRecommendations() {
     void this.loadPairSpeedups();
     if (this.awaited.length > 0) return;
     try {
       this.recommendations = await this.#backend.recommendations();
     } catch {
-      // The catalogue is in the Library all the same.
+      // The Library still shows the catalogue.
       this.recommendations = [];
     }
   }
 
-  /** Asks where the token comes from, for which a locked keyring asks the person. */
+  /** Fetches the token's source; a locked keyring may prompt for a password. */
   async loadToken() {
     await this.#try(async () => {
       this.token = await this.#backend.hubToken();
     });
   }
 
-  /** The installed model that came from this offer. */
+  /** The installed model of an offer. */
   installed(id: string): ModelEntry | undefined {
     return this.#engine.status.targets.find(
       ({ kind, name }) => kind === "downloaded" && name === id,
@@ -175,7 +178,9 @@ export class Library {
     return this.downloads.find((download) => download.id === id);
   }
 
-  /** Opens the repository of that name, or searches for what is no name of one; nothing clears all results. */
+  /**
+   * Opens a repository by its full name, or searches the hub; an empty query clears the results.
+   */
   async find(words: string) {
     const wanted = words.trim();
     if (REPOSITORY.test(wanted)) {
@@ -185,7 +190,7 @@ export class Library {
     return this.search(wanted);
   }
 
-  /** Asks the hub for repositories whose names contain these words. */
+  /** Searches the hub for repositories by words of their names. */
   async search(words: string) {
     const wanted = words.trim();
     this.lookup = { state: "none" };
@@ -202,11 +207,11 @@ export class Library {
     } catch (thrown) {
       answer = { state: "failed", problem: problemOf(thrown) };
     }
-    // Something else may have been searched for since.
+    // A newer search may have started.
     if (this.hits === asking) this.hits = answer;
   }
 
-  /** Stops waiting for the hub; what it answered before stays. */
+  /** Cancels the request to the hub; earlier results stay. */
   async cancelFind() {
     if (this.lookup.state === "asking") this.lookup = { state: "none" };
     if (this.hits.state === "asking") this.hits = { state: "none" };
@@ -226,11 +231,11 @@ export class Library {
     } catch (thrown) {
       answer = { state: "failed", name: wanted, problem: problemOf(thrown) };
     }
-    // Something else may have been asked for since.
+    // A newer request may have started.
     if (this.lookup === asking) this.lookup = answer;
   }
 
-  /** Asks for all of them; what is here or under way already is left alone. */
+  /** Downloads all offers, except installed ones and those under way. */
   async get(...offers: Offer[]) {
     const missing = offers.filter(({ id }) => {
       const download = this.download(id);
@@ -249,7 +254,9 @@ export class Library {
   pausePair = (pair: Recommendation) => this.#each(pair, underWay, this.pause);
   resumePair = (pair: Recommendation) =>
     this.#each(pair, ({ state }) => state === "paused", this.resume);
-  /** What is here of it stays, and a draft that another pair waits for goes on. */
+  /**
+   * Cancels a pair's downloads. Finished files stay, and a draft shared with another pair goes on.
+   */
   async cancelPair(pair: Recommendation) {
     const { target, draft } = pair;
     const others = this.awaited.filter((one) => one.target.id !== target.id);
@@ -264,7 +271,7 @@ export class Library {
   cancel = (id: string) => this.#try(() => this.#backend.cancelDownload(id));
   dismiss = (id: string) => this.#try(() => this.#backend.dismissDownload(id));
 
-  /** Deletes an installed model, and forgets that it was downloaded. */
+  /** Deletes an installed model and its finished download. */
   async delete(id: string): Promise<boolean> {
     const name = this.#engine.status.targets.find((model) => model.id === id)?.name;
     const deleted = await this.#try(() => this.#backend.deleteModel(id));
@@ -273,14 +280,14 @@ export class Library {
     return deleted;
   }
 
-  /** Resolves with whether the token was kept, or with null removed. */
+  /** Stores the token, or removes it for null; resolves with whether that succeeded. */
   setToken(token: string | null): Promise<boolean> {
     return this.#try(async () => {
       this.token = await this.#backend.setHubToken(token);
     });
   }
 
-  /** Probes every draft on a conversation, where there is one; what comes is shown as it comes. */
+  /** Probes every draft, on a conversation if there is one; results are shown one by one. */
   async advise(conversation: number | null) {
     const target = this.#engine.status.target?.id;
     if (this.advising || target === undefined) return;
@@ -301,7 +308,7 @@ export class Library {
     });
   }
 
-  /** Does this with those downloads of a pair that it is for. */
+  /** Runs `act` for the downloads of a pair that pass `isFor`. */
   async #each(
     { target, draft }: Recommendation,
     isFor: (download: Download) => boolean,

@@ -42,7 +42,7 @@ const probe = (speedup: number): Probe => ({
   tokens: 64,
 });
 
-/** A backend that keeps what it is asked for, and answers when a test says so. */
+/** A backend that records requests, and answers when a test lets it. */
 class Fake {
   started: string[] = [];
   cancelled = 0;

@@ -1,9 +1,9 @@
-/** The view state that earlier versions left in the webview's storage: read once, then removed. */
+/** The view state of earlier versions in the webview's storage: read once, then removed. */
 import type { ViewState } from "../bindings/ViewState";
 
 const PREFIX = "foretoken.";
 
-/** The fields that are there and readable. */
+/** The stored fields that can be read. */
 export function localView(): Partial<ViewState> {
   const flag = (name: string) => localStorage.getItem(PREFIX + name) === "true";
   return {
@@ -14,7 +14,7 @@ export function localView(): Partial<ViewState> {
   };
 }
 
-/** Removes it, with the theme and the language that were kept beside it. */
+/** Removes the view state, and the theme and the language stored with it. */
 export function forgetLocalView() {
   const names = Object.keys(localStorage).filter((name) => name.startsWith(PREFIX));
   for (const name of names) localStorage.removeItem(name);

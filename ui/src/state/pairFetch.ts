@@ -1,19 +1,19 @@
-/** A target and its draft on their way here, told as one. */
+/** The downloads of a target and its draft, shown as one. */
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Download } from "../bindings/Download";
 import type { ModelEntry } from "../bindings/ModelEntry";
 
 export type PairFetch =
-  /** Bytes that are still to come. */
+  /** Bytes still to download. */
   | { state: "missing"; bytes: number }
   | { state: "starting" }
   | { state: "coming"; done: number; total: number; speed: number; verifying: boolean }
-  /** By the person, or for the reason. */
+  /** Paused by a person, or for `reason`. */
   | { state: "paused"; done: number; total: number; reason: string | null }
   | { state: "failed"; reason: string | null }
   | { state: "here"; target: ModelEntry; draft: ModelEntry };
 
-/** Where models and downloads are found by the ids of offers. */
+/** The models, downloads and requests to look offers up in. */
 interface Known {
   asked: readonly string[];
   installed(id: string): ModelEntry | undefined;
@@ -26,7 +26,7 @@ export function fetchOf(pair: [CatalogueModel, CatalogueModel], known: Known): P
   const [target, draft] = pair.map(({ id }) => known.installed(id));
   if (target && draft) return { state: "here", target, draft };
   const parts = pair.map((model) => partOf(model, known));
-  // The draft may be on its way for another target.
+  // The draft may be downloading for another target.
   if (parts[0]?.state === "none" && !known.asked.includes(pair[0].id)) {
     const bytes = parts.map((part) => (part.state === "none" ? part.total : 0));
     return { state: "missing", bytes: bytes.reduce((total, part) => total + part, 0) };
@@ -46,7 +46,7 @@ export function fetchOf(pair: [CatalogueModel, CatalogueModel], known: Known): P
     return { state: "paused", done, total, reason };
   }
   if (pair.some(({ id }) => known.asked.includes(id))) return { state: "starting" };
-  // All of it came, and the list of models has yet to say so.
+  // Both downloads have finished, but the list of models is not updated yet.
   if (inState("none").length === 0)
     return { state: "coming", done, total, speed: 0, verifying: true };
   return { state: "missing", bytes: total - done };

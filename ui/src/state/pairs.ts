@@ -1,15 +1,15 @@
-/** Which draft suits which target, before anything is measured: by their sizes. */
+/** Suitable drafts for targets by their sizes, before any measurement. */
 import { t } from "../messages/say";
 import { count } from "../messages/numbers";
 
-/** A draft does best at about this share of its target's parameters. */
+/** Best ratio of a draft's parameters to its target's. */
 const RULE_OF_THUMB = 0.1;
 
 interface Sized {
   parameters: number;
 }
 
-/** The draft whose size is nearest to a tenth of the target's; undefined when there is none. */
+/** The draft whose size is nearest to a tenth of the target's; undefined without drafts. */
 export function draftFor<Draft extends Sized>(
   target: Sized,
   drafts: readonly Draft[],
@@ -19,7 +19,7 @@ export function draftFor<Draft extends Sized>(
   return drafts.toSorted((a, b) => distance(a) - distance(b))[0];
 }
 
-/** What the sizes alone let expect of a draft. */
+/** The expectation of a draft from the sizes alone, in words. */
 export function sizeHint(target: Sized, draft: Sized): string {
   if (target.parameters === 0 || draft.parameters === 0) return t("advisor.sizeUnknown");
   const share = draft.parameters / target.parameters;

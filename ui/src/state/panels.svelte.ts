@@ -1,6 +1,6 @@
 /**
- * Which of the side panels are in sight. In a wide window they are columns, and a setting remembers which are
- * open; in a narrow one they lie over the conversation, one at a time, until they are closed.
+ * Visibility of the side panels. In a wide window they are columns, and a setting stores which are
+ * open. In a narrow one they lie over the conversation, one at a time.
  */
 import type { Settings } from "./settings.svelte";
 
@@ -12,7 +12,7 @@ export const COLUMN_FROM: Readonly<Record<Panel, number>> = { sidebar: 800, insp
 const SETTING = { sidebar: "sidebar_open", inspector: "inspector_open" } as const;
 
 export class Panels {
-  /** The window's, in CSS pixels. */
+  /** Width of the window, in CSS pixels. */
   #width = $state(window.innerWidth);
   /** The panel that lies over the conversation. */
   #over = $state<Panel | null>(null);
@@ -22,7 +22,6 @@ export class Panels {
     this.#settings = settings;
   }
 
-  /** Takes the window's width. */
   resize(width: number) {
     this.#width = width;
     if (this.#over && !this.floats(this.#over)) this.#over = null;

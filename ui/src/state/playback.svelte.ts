@@ -1,7 +1,7 @@
 /**
- * The replay of a stored reply: a moment on the trace's own clock, and a trace that holds the rounds
- * that had ended by then. It runs on animation frames, and is fed to the page a slice a frame, so
- * that a long trace stays easy to move about in.
+ * The replay of a stored reply: a moment on the trace's own clock, and a trace of the rounds that
+ * had ended by then. It runs on animation frames and feeds the page in slices, so that seeking in a
+ * long trace stays fast.
  */
 import type { Round } from "../bindings/Round";
 import type { Speedup } from "../bindings/Speedup";
@@ -9,52 +9,52 @@ import { Clock } from "../trace/clock";
 import { stagesOf, type Stage } from "../trace/stage";
 import { Trace } from "./trace.svelte";
 
-/** Times the pace it was written at; null is as fast as possible. */
+/** Factor on the original pace; null is as fast as possible. */
 export type Speed = number | null;
-/** The slowest is for small models, whose replies take a tenth of a second. */
+/** Selectable speeds. The slowest is for small models, whose replies take a tenth of a second. */
 export const SPEEDS: readonly Speed[] = [0.02, 0.1, 0.25, 0.5, 1, 2, 4, null];
 
-/** A replay begins at the pace it was written at, or as slowly as it takes to last this long. */
+/** Shortest duration of a replay at its initial speed. */
 const WATCHABLE_MS = 4000;
-/** Rounds given to the page in a frame: what it can count and draw within one. */
+/** Rounds fed to the page in a frame, which it can count and draw in time. */
 const SLICE_ROUNDS = 4000;
-/** As fast as possible is at most this many frames, and at least a round a frame. */
+/** Most frames of a replay at full speed; a frame shows at least one round. */
 const FASTEST_FRAMES = 600;
-/** How long a stage of a round stays when rounds are shown in stages. */
+/** Duration of a stage when rounds are shown in stages. */
 const STAGE_MS = 700;
-/** A page in the background gets no frames; what passed meanwhile is not caught up with. */
+/** Longest step of a frame: a page in the background gets no frames, and skips nothing later. */
 const LONGEST_FRAME_MS = 250;
 
-/** A draft that ran ahead for less than this would only flicker. */
+/** Shortest time a draft is shown ahead; less would flicker. */
 const SHORTEST_AHEAD_MS = 60;
 
 const NOTHING = new Clock([]);
 
 export class Playback {
-  /** The reply that is replayed; null without a replay. */
+  /** The replayed reply; null without a replay. */
   message = $state<number | null>(null);
-  /** All its rounds, and the clock they were written by. */
+  /** All rounds of the reply, and their clock. */
   rounds = $state.raw<readonly Round[]>([]);
   clock = $state.raw(NOTHING);
-  /** The speed-up after each of them. */
+  /** The speed-up after each round. */
   speedups = $state.raw<readonly (Speedup | null)[]>([]);
   /** The moment shown, in milliseconds from the start of the reply. */
   position = $state(0);
-  /** What the page shows: the rounds that had ended at the moment, once a long trace was fed. */
+  /** The shown trace: rounds that had ended at `position`, once a long trace has been fed. */
   trace = $state.raw(new Trace());
   playing = $state(false);
   speed = $state<Speed>(1);
-  /** Whether rounds are shown in stages; they are then played at an even pace. */
+  /** Whether rounds are shown in stages, which play at an even pace. */
   staged = $state(false);
-  /** How far the round after those shown has come; "emitted" before it begins. */
+  /** Stage of the round after those shown; "emitted" before it begins. */
   stage = $state<Stage>("emitted");
 
-  /** Rounds that had ended at the moment. */
+  /** Number of rounds that had ended at `position`. */
   readonly count = $derived(this.clock.countAt(this.position));
-  /** The speed-up of these rounds. */
+  /** The speed-up after these rounds. */
   readonly speedup = $derived(this.speedups[this.count - 1] ?? null);
 
-  /** The round under way once it was drafted and while it is checked; null where it is too short to see. */
+  /** The round being verified, with its draft complete; null if it is too short to see. */
   readonly ahead = $derived.by(() => {
     const next = this.rounds[this.count];
     if (!next) return null;
@@ -66,14 +66,14 @@ export class Playback {
     return isSeen && this.position > begin && this.position >= drafted ? next : null;
   });
 
-  /** On its way to what shall be shown, when that is less than what is. */
+  /** The next trace while it is being fed, after a step back. */
   #coming: Trace | null = null;
   #fed = 0;
   #frame: number | undefined;
   #last: number | undefined;
   #stageMs = 0;
 
-  /** Shows a reply from its start; a person who wants little motion begins it by hand. */
+  /** Shows a reply from its start; plays at once unless reduced motion is on. */
   open(
     message: number,
     rounds: readonly Round[],
@@ -102,7 +102,7 @@ export class Playback {
     this.#show(new Trace());
   }
 
-  /** From where it stands, or again from the start when it stands at the end. */
+  /** Plays from the current moment, or from the start at the end. */
   play() {
     if (this.count >= this.clock.rounds) this.#moveTo(0);
     this.playing = true;
@@ -119,7 +119,7 @@ export class Playback {
     else this.play();
   }
 
-  /** Shows a moment; playing goes on from there. */
+  /** Shows a moment; a replay that plays continues from there. */
   seek(moment: number) {
     this.#moveTo(Math.min(Math.max(0, moment), this.clock.end));
   }
@@ -134,13 +134,13 @@ export class Playback {
     this.seek(this.clock.end);
   }
 
-  /** One round further, or one stage of it. */
+  /** Advances by one round, or by one stage of it. */
   next() {
     this.pause();
     this.#step();
   }
 
-  /** One round back, or one stage of it. */
+  /** Goes back by one round, or by one stage of it. */
   previous() {
     this.pause();
     if (!this.staged) {
@@ -155,7 +155,7 @@ export class Playback {
     this.stage = stages[at - 1] ?? "emitted";
   }
 
-  /** Shows rounds in stages, or as wholes again. */
+  /** Switches between rounds in stages and whole rounds. */
   changeStaged(staged: boolean) {
     this.staged = staged;
     this.stage = "emitted";
@@ -205,14 +205,14 @@ export class Playback {
   }
 
   #advanceStages(passed: number) {
-    // Slower than this nobody would wait for.
+    // A speed below 1 does not slow the stages down: that would take too long.
     this.#stageMs += this.speed === null ? STAGE_MS : passed * Math.max(1, this.speed);
     if (this.#stageMs < STAGE_MS) return;
     this.#stageMs = 0;
     this.#step();
   }
 
-  /** Brings the trace shown nearer to the rounds that it shall hold: forwards by more, back by a new one. */
+  /** Feeds a slice of rounds to the shown trace; a step back feeds a new one. */
   #feed(now: number) {
     const wanted = this.count;
     if (wanted < this.#fed) this.#begin();
@@ -221,7 +221,7 @@ export class Playback {
     filling.show(this.rounds.slice(this.#fed, until), now);
     this.#fed = until;
     if (until < wanted) return;
-    // While it plays numbers follow a few times a second, as in a reply that is being written.
+    // While it plays, numbers change a few times a second, as in a reply being written.
     if (this.#coming || !this.playing) filling.flush();
     if (this.#coming) this.trace = this.#coming;
     this.#coming = null;

@@ -5,7 +5,7 @@ import { textOf } from "../trace/text";
 import { Playback, SPEEDS } from "./playback.svelte";
 
 const FRAME_MS = 16;
-/** They end at 100, 110, 120 and 150 ms. */
+/** Rounds that end at 100, 110, 120 and 150 ms. */
 const rounds = [...threeRounds, { ...treeRound, index: 3, at_ms: 150 }];
 
 let playback: Playback;

@@ -1,4 +1,6 @@
-/** The person's own presets and those that come with the program, as lists of them show them; changes of their own. */
+/**
+ * Presets for lists: the person's own and the built-in ones. Also creates and deletes own presets.
+ */
 import type { Preset } from "../bindings/Preset";
 import type { PresetValues } from "../bindings/PresetValues";
 import type { Recommended } from "../bindings/Recommended";
@@ -15,18 +17,18 @@ function isBuiltIn(id: string): id is BuiltInId {
   return facts.presetIds.some((built) => built === id);
 }
 
-/** What a preset is called. */
+/** The name of a preset. */
 export function nameOf({ id, name }: Preset): string {
   return isBuiltIn(id) ? t(`preset.${id}`) : name;
 }
 
-/** Those that can be chosen: the person's own, then those of the program that are not hidden. */
+/** Selectable presets: the person's own, then built-in ones that are not hidden. */
 export function presetsOf({ settings, setup }: App): Preset[] {
   const { presets, hidden_presets: hidden } = settings.values;
   return [...presets, ...setup.builtIn.filter(({ id }) => !hidden.includes(id))];
 }
 
-/** "temperature 0.6, top-p 0.95": the values of sampling that are said, or differ from what they usually are. */
+/** "temperature 0.6, top-p 0.95": sampling values that are set and differ from the neutral ones. */
 export function samplingWords(sampling: Sampling | Recommended): string {
   const words = [
     ["temperature", sampling.temperature],
@@ -42,7 +44,7 @@ export function samplingWords(sampling: Sampling | Recommended): string {
     .join(", ");
 }
 
-/** What is in a preset, in one line. */
+/** The contents of a preset, in one line. */
 export function detailOf({ sampling, system_prompt, max_tokens }: PresetValues): string {
   const parts = [samplingWords(sampling)];
   if (system_prompt.trim() !== "") parts.push(t("preset.withPrompt"));
@@ -50,7 +52,7 @@ export function detailOf({ sampling, system_prompt, max_tokens }: PresetValues):
   return parts.join(", ");
 }
 
-/** The name itself, or the first of "name 2", "name 3" that no preset has. */
+/** The name itself, or the first of "name 2", "name 3" that is not taken. */
 export function freeName(app: App, name: string): string {
   const room = facts.presetName.max - 4;
   const cut = Array.from(name.trim()).slice(0, room).join("").trim() || t("preset.newName");
@@ -65,7 +67,7 @@ function isTaken({ settings, setup }: App, name: string, but: string | null): bo
   return others.some((preset) => nameOf(preset).toLowerCase() === wanted);
 }
 
-/** Why a preset cannot be called so, in a sentence; null where it can. */
+/** Why a preset cannot have this name, in a sentence; null if it can. */
 export function nameProblem(app: App, id: string, name: string): string | null {
   const wanted = name.trim();
   if (wanted === "") return t("preset.noName");
@@ -75,7 +77,7 @@ export function nameProblem(app: App, id: string, name: string): string | null {
   return isTaken(app, wanted, id) ? t("preset.takenName", { name: wanted }) : null;
 }
 
-/** Makes a preset of these values and returns it. */
+/** Creates a preset of these values and returns it. */
 export async function createPreset(app: App, name: string, values: PresetValues): Promise<Preset> {
   const id = crypto.randomUUID();
   const preset = { id, name: freeName(app, name), values: values };
@@ -83,7 +85,7 @@ export async function createPreset(app: App, name: string, values: PresetValues)
   return preset;
 }
 
-/** Deletes a preset; a toast offers to undo it. What is written with it keeps its values. */
+/** Deletes a preset; a toast offers to undo it. Conversations that use it keep its values. */
 export async function deletePreset(app: App, preset: Preset) {
   const { settings, toasts } = app;
   const { presets, model_presets } = settings.values;

@@ -1,6 +1,6 @@
 /**
- * The reply under way, of which there is at most one: asks for it, takes its rounds or its text, and
- * lets the stored reply replace the preview when it ends. Also keeps why the last question was
+ * The reply under way, of which there is at most one. Requests it, receives its rounds or its text,
+ * and replaces the preview with the stored reply at the end. Also keeps why the last question was
  * refused.
  */
 import { SvelteMap } from "svelte/reactivity";
@@ -18,10 +18,10 @@ import type { Traces } from "./traces.svelte";
 import { t } from "../messages/say";
 import { errorWords } from "../messages/shell";
 
-/** A question that no longer fits into the context together with its conversation. */
+/** A question that does not fit in the context together with its conversation. */
 interface TooLong {
   conversation: number;
-  /** What was to be sent; null for a reply that was to be written again. */
+  /** The unsent message; null for a reply to be regenerated. */
   next: Sent | null;
   again: () => Promise<void>;
 }
@@ -29,35 +29,35 @@ interface TooLong {
 /** Why a conversation's last question was refused. */
 interface Refusal {
   problem: string;
-  /** Length of the prompt, where it is too long and was counted. */
+  /** Length of the prompt, if it is too long and was counted. */
   size: PromptSize | null;
-  /** Whether it is too long for the context, with its conversation or by itself. */
+  /** Whether the prompt is too long for the context, with or without its conversation. */
   overflows: boolean;
-  /** What was in the context then; null where that is not known. */
+  /** State of the context at the refusal; null if unknown. */
   context: string | null;
-  /** Set where it helps to drop messages from the context. */
+  /** Set if dropping messages from the context helps. */
   tooLong: TooLong | null;
 }
 
 export class Reply {
-  /** From the question's sending to the stored reply's arrival. */
+  /** True from the sending of the question to the arrival of the stored reply. */
   active = $state(false);
   stopping = $state(false);
-  /** The reply being written, from the moment the shell has begun it. */
+  /** The reply being written, once its first event has arrived. */
   message = $state.raw<Message | null>(null);
   trace = $state.raw<Trace | null>(null);
-  /** Its speed-up so far, with the parts that it continues. */
+  /** Speed-up so far, including the parts that the reply continues. */
   speedup = $state.raw<Speedup | null>(null);
-  /** How far the prompt has been read. */
+  /** Progress of the prefill, in tokens. */
   prompt = $state.raw<{ done: number; total: number } | null>(null);
-  /** Said to screen readers when a reply ends. */
+  /** Announcement for screen readers when a reply ends. */
   announcement = $state("");
 
-  /** By conversation; null is one that is to come. */
+  /** Refusals by conversation; null is a new one. */
   readonly #refusals = new SvelteMap<number | null, Refusal>();
-  /** Where rounds go; also those that arrive after the stored reply. */
+  /** The trace that receives rounds, including those after the stored reply. */
   #receiving: Trace | null = null;
-  /** Of a reply that has no rounds, what was written so far. */
+  /** The text so far of a reply without rounds. */
   #text = "";
   readonly #backend: Backend;
   readonly #conversations: Conversations;
@@ -84,29 +84,32 @@ export class Reply {
     return isPast ? null : refusal;
   }
 
-  /** Tells one state of the open conversation's context from another. */
+  /** Key of the open conversation's context, to detect changes. */
   get #context(): string {
     const { seenFrom, messages } = this.#conversations;
     return `${seenFrom} ${messages.at(-1)?.id}`;
   }
 
-  /** The same in a sentence. */
+  /** The refusal in a sentence. */
   get problem(): string | null {
     return this.refusal?.problem ?? null;
   }
 
-  /** Set with the problem where it helps to drop messages from the context. */
+  /** Set with the problem if dropping messages from the context helps. */
   get tooLong(): TooLong | null {
     return this.refusal?.tooLong ?? null;
   }
 
-  /** Takes up a reply that is written while the page is loaded; `show` opens its conversation if none is open. */
+  /**
+   * Follows a reply that was under way when the page was loaded; `show` opens its conversation if
+   * none is open.
+   */
   async takeUp(show: (conversation: number) => Promise<void>) {
     let asked: number | null = null;
     let followed = false;
     const take = (event: ReplyEvent) => {
       if (event.type === "started") {
-        // This page's own question came first; it is told of that reply already.
+        // This page has sent a question already; its own handler receives that reply.
         if (this.active && !followed) return;
         followed = this.active = true;
         asked = event.conversation.id;
@@ -123,7 +126,7 @@ export class Reply {
     );
   }
 
-  /** Asks in the open conversation; `onAccepted` runs once the question is stored. */
+  /** Sends a message in the open conversation; `onAccepted` runs once it is stored. */
   async send(sent: Sent, onAccepted: () => void) {
     const conversation = this.#conversations.current;
     const again = () => this.send(sent, onAccepted);
@@ -139,7 +142,9 @@ export class Reply {
     );
   }
 
-  /** Asks in the place of a question, which is kept with all that followed it. */
+  /**
+   * Sends an edited question as a sibling of `question`, which is kept with everything after it.
+   */
   async sendInstead(question: number, sent: Sent) {
     const again = () => this.sendInstead(question, sent);
     await this.#run(this.#offer("user", question, sent, again), (onEvent) =>
@@ -147,7 +152,7 @@ export class Reply {
     );
   }
 
-  /** Replies once more to what a reply answered, which is kept, or to the question at the end that has no reply. */
+  /** Regenerates a reply as a sibling, or answers the question at the end that has no reply. */
   async regenerate(message: number) {
     const again = () => this.regenerate(message);
     const role = this.#conversations.unanswered?.id === message ? "user" : "assistant";
@@ -156,12 +161,15 @@ export class Reply {
     );
   }
 
-  /** Goes on where a reply was cut. */
+  /** Continues a reply that was cut. */
   async continue(message: number) {
     await this.#run(null, (onEvent) => this.#backend.continueReply(message, onEvent));
   }
 
-  /** What is left out makes room at the end of a conversation, so it helps with the last of its messages alone. */
+  /**
+   * Dropping messages frees room only at the end of a conversation, so it is offered for the last
+   * message of `role`.
+   */
   #offer(
     role: Message["role"],
     message: number,
@@ -173,7 +181,7 @@ export class Reply {
     return current !== null && last ? { conversation: current, next, again } : null;
   }
 
-  /** Drops messages of the conversation from the context, and asks again if it is still open. */
+  /** Drops messages from the context, and tries again if the conversation is still open. */
   async makeRoom(drop: "oldest" | "all") {
     const offer = this.tooLong;
     if (!offer || this.active) return;
@@ -193,12 +201,12 @@ export class Reply {
     if (this.#conversations.current === conversation) await offer.again();
   }
 
-  /** Forgets why the open conversation's last question was refused. */
+  /** Removes the refusal of the open conversation. */
   dismiss() {
     this.#refusals.delete(this.#conversations.current);
   }
 
-  /** Forgets what was too long: another model counts otherwise. */
+  /** Removes refusals of long prompts: another model counts differently. */
   recount() {
     for (const [conversation, { overflows }] of this.#refusals) {
       if (overflows) this.#refusals.delete(conversation);
@@ -225,12 +233,12 @@ export class Reply {
     }
   }
 
-  /** After the open conversation was fetched: its stored state knows less than the preview. */
+  /** Restores the preview after the open conversation was fetched, whose stored state is older. */
   replaceIn(conversation: number) {
     if (this.message?.conversation === conversation) this.#conversations.place(this.message);
   }
 
-  /** Follows a new conversation's first question into it, unless the person has gone elsewhere. */
+  /** Opens a new conversation after its first question, unless another one was opened meanwhile. */
   #arriveIn(arrived: number, asked: number | null) {
     if (asked === null && this.#conversations.current === null) {
       this.#conversations.current = arrived;
@@ -254,7 +262,7 @@ export class Reply {
     );
   }
 
-  /** Waits for the end of a reply, and takes it if it is this page's: `own`. */
+  /** Waits for the end of a reply, and handles it if this page requested it (`own`). */
   async #end(
     conversation: () => number | null,
     offer: TooLong | null,
@@ -307,7 +315,7 @@ export class Reply {
         break;
       case "round":
         this.#receiving?.push(event.round);
-        // Late ones are shown with what says that the reply is over.
+        // Late rounds are shown together with the end of the reply.
         if (!this.active) this.#receiving?.flush();
         break;
       case "speedup":
@@ -332,7 +340,7 @@ export class Reply {
     this.#conversations.update(conversation);
     const begun = this.message?.id ?? reply.id;
     if (reply.id === begun) this.#conversations.place(reply);
-    // One in which nothing is leaves another in its place.
+    // After an empty reply, an older branch is shown again.
     else await this.#conversations.refresh();
     this.announcement =
       reply.finish === "cancelled" ? t("window.replyStopped") : t("window.replyFinished");

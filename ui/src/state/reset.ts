@@ -1,4 +1,4 @@
-/** The settings of a section at their defaults. What is shown, and which models there are, is no setting. */
+/** Default settings by section. The view and the lists of models are no settings. */
 import type { Settings } from "../bindings/Settings";
 import { defaults } from "../bindings/defaults";
 import { SECTIONS, type SectionId } from "../settings/words";
@@ -22,7 +22,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
     appearance: { ...defaults.appearance, sidebar_open, inspector_open },
   }),
   server: () => ({ server: defaults.server }),
-  // What a person made stays: presets, servers with their keys.
+  // Everything a person created stays: presets, servers with their keys.
   presets: () => ({
     model_presets: defaults.model_presets,
     hidden_presets: defaults.hidden_presets,
@@ -31,18 +31,18 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   data: () => ({ keep_traces: defaults.keep_traces, write_titles: defaults.write_titles }),
 };
 
-/** All settings, with those of a section at their defaults; null is every section. */
+/** All settings, with one section at its defaults; for null, all sections. */
 export function withDefaults(values: Settings, section: SectionId | null): Settings {
   const sections = section === null ? SECTIONS.map(({ id }) => id) : [section];
   return sections.reduce((reset, id) => ({ ...reset, ...STANDARD[id](reset) }), values);
 }
 
-/** Whether two are the same in what is stored: decimals in single precision. */
+/** Whether two settings are equal when stored: decimals in single precision. */
 export function sameSettings(a: Settings, b: Settings): boolean {
   return inSinglePrecision(a) === inSinglePrecision(b);
 }
 
-/** As JSON, in an order that does not depend on who wrote it. */
+/** The values as JSON, with sorted keys. */
 function inSinglePrecision(values: Settings): string {
   return JSON.stringify(values, (_, value: unknown) => {
     if (typeof value === "number") return Math.fround(value);

@@ -1,4 +1,4 @@
-/** Whether the local server runs, where, and what it was asked for. */
+/** The local server's state, address and requests. */
 import type { ServerRequest } from "../bindings/ServerRequest";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import { BackendError, type Backend } from "../backend/backend";
@@ -9,7 +9,7 @@ const REFRESH_MS = 1000;
 
 export class Server {
   status = $state.raw<ServerStatus>({ url: null, problem: null });
-  /** The latest requests, the latest first; current while {@link watchRequests} is. */
+  /** Requests, the latest first; updated while {@link watchRequests} is active. */
   requests = $state.raw<ServerRequest[]>([]);
 
   readonly #backend: Backend;
@@ -33,7 +33,7 @@ export class Server {
     let watching = true;
     const show = () => (this.requests = latest);
     const refresh = async () => {
-      // Without an answer the list stays as it is until the next one.
+      // An error leaves the list as it is until the next answer.
       latest = await this.#backend.serverRequests().catch(() => latest);
       if (!watching) return;
       frames.ask(show);

@@ -1,16 +1,16 @@
-/** The servers elsewhere that a person added: adding, asking and removing them, and what came of it. */
+/** Remote servers: adding, testing and removing them, with the results. */
 import { BackendError, type Backend } from "../backend/backend";
 import type { Settings as Values } from "../bindings/Settings";
 import { errorWords } from "../messages/shell";
 import type { Settings } from "./settings.svelte";
 
-/** What came of asking a server: a problem in a sentence, or null where it answered. */
+/** Result of a test: a problem in a sentence, or null if the server answered. */
 export type Outcome = { problem: string | null };
 
 export class Servers {
-  /** By the names of the servers that were asked. */
+  /** Results by the server's name. */
   outcomes = $state.raw<Readonly<Record<string, Outcome>>>({});
-  /** Whether something is asked. */
+  /** Whether a request is under way. */
   busy = $state(false);
 
   readonly #backend: Backend;
@@ -21,7 +21,7 @@ export class Servers {
     this.#settings = settings;
   }
 
-  /** Adds a server, and asks it for its models; resolves with why it cannot be added before it has answered. */
+  /** Adds a server and tests it; resolves before the test ends, with why it cannot be added. */
   async add(name: string, address: string, key: string): Promise<string | null> {
     const sent = key.trim() === "" ? null : key.trim();
     const problem = await this.#change(() => this.#backend.addServer(name, address, sent));
@@ -41,7 +41,7 @@ export class Servers {
   async #change(change: () => Promise<Values>): Promise<string | null> {
     this.busy = true;
     try {
-      // What is not saved yet goes first: the shell changes what it has.
+      // Pending changes are saved first: the shell changes its stored settings.
       await this.#settings.save();
       this.#settings.takeModels(await change());
       return null;

@@ -1,6 +1,6 @@
 /**
- * What the person has set. Shown at once, saved shortly after the last change; the shell checks the
- * values, and its objection is kept for the panel to show.
+ * The settings. A change is shown at once and saved shortly after; the shell validates the values,
+ * and its error is kept for the panel.
  */
 import type { Appearance } from "../bindings/Appearance";
 import type { ServerSettings } from "../bindings/ServerSettings";
@@ -15,11 +15,11 @@ const SAVE_AFTER_MS = 300;
 
 export class Settings {
   values = $state.raw<Values>(defaults);
-  /** Before the last reset of several, which can be undone while nothing else was changed. */
+  /** The values before the first of several resets; null after any other change. */
   #beforeReset = $state.raw<Values | null>(null);
   /** Why the last change was not saved. */
   problem = $state<string | null>(null);
-  /** How often they were saved: what follows them in the shell is then to be asked for again. */
+  /** Counter of saves; state in the shell that depends on settings is fetched again after each. */
   saved = $state(0);
 
   readonly #backend: Backend;
@@ -43,7 +43,7 @@ export class Settings {
     }
   }
 
-  /** Changes and saves a moment later; several changes in a row are saved once. */
+  /** Changes values and saves a moment later; several changes in a row are saved once. */
   change(change: Partial<Values>) {
     this.values = { ...this.values, ...change };
     this.#beforeReset = null;
@@ -52,14 +52,14 @@ export class Settings {
     this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
   }
 
-  /** Takes all settings of a section back to their defaults; null is every section. */
+  /** Resets a section to its defaults; for null, all sections. */
   reset(section: SectionId | null) {
     const before = this.values;
     this.change(withDefaults(before, section));
     this.#beforeReset = before;
   }
 
-  /** Undoes the last reset; null where there is none, or something was changed since. */
+  /** Undoes the last reset; null without one, or after a later change. */
   get undoReset(): (() => void) | null {
     const before = this.#beforeReset;
     return before && (() => this.change(before));
@@ -74,8 +74,8 @@ export class Settings {
   }
 
   /**
-   * Changes and saves now: for a choice that a person waits to see take effect. One that the shell
-   * refuses is taken back.
+   * Changes values and saves at once, for choices that take effect visibly. Reverts the change if
+   * the shell refuses it.
    */
   async choose(change: Partial<Values>) {
     const before = this.values;
@@ -88,12 +88,12 @@ export class Settings {
     this.values = { ...this.values, ...back };
   }
 
-  /** Makes `target` the target, with `draft` as its draft. */
+  /** Selects `target` with `draft` as its draft. */
   choosePair(target: string, draft: string): Promise<void> {
     return this.choose({ target, drafts: { ...this.values.drafts, [target]: draft } });
   }
 
-  /** Lets `draft` draft for `target` from now on; null leaves it to what fits best. */
+  /** Selects `draft` for `target`; null selects the best one automatically. */
   chooseDraft(target: string, draft: string | null): Promise<void> {
     const others = Object.entries(this.values.drafts).filter(([id]) => id !== target);
     const own: [string, string][] = draft === null ? [] : [[target, draft]];
@@ -101,8 +101,8 @@ export class Settings {
   }
 
   /**
-   * Takes what `add_model`, `remove_model` and `cancel_loading` changed in the shell: the list, and the
-   * target, its device, the drafts and the presets where a removed model was in use or another was given up.
+   * Fetches the changes of `add_model`, `remove_model` and `cancel_loading`: the list of models,
+   * and the selection if a removed model was in use or loading was cancelled.
    */
   async refreshModels() {
     try {
@@ -112,7 +112,10 @@ export class Settings {
     }
   }
 
-  /** Takes what the shell changed by itself: the lists of models and servers, which are in use, and with what preset. */
+  /**
+   * Adopts the shell's own changes: lists of models and servers, and the selected ones with their
+   * presets.
+   */
   takeModels(stored: Values) {
     const { added_models, remote_servers, target, device, drafts, model_presets } = stored;
     const taken = { added_models, remote_servers, target, device, drafts, model_presets };
@@ -120,7 +123,10 @@ export class Settings {
     this.#beforeReset = null;
   }
 
-  /** Saves what is not yet saved. Before the first load nothing is: it would erase what is stored. */
+  /**
+   * Saves pending changes. Does nothing before the first load: that would erase the stored
+   * settings.
+   */
   async save() {
     clearTimeout(this.#timer);
     this.#timer = undefined;

@@ -1,6 +1,6 @@
 /**
- * What replies are written with: what was chosen for the open conversation, or what the settings say in general. Also
- * whose values the settings panel shows and changes: the conversation's, the general ones, or a preset's.
+ * The values that replies use: the open conversation's own, or the general settings. Also the scope
+ * of the settings panel: the conversation, the general settings or a preset.
  */
 import type { ConversationSetup } from "../bindings/ConversationSetup";
 import type { Preset } from "../bindings/Preset";
@@ -14,18 +14,18 @@ import type { Toasts } from "./toasts.svelte";
 
 const SAVE_AFTER_MS = 300;
 
-/** Whose values are shown and changed. */
+/** Scope of the values shown and changed in the settings panel. */
 export type Scope = "conversation" | "general" | { preset: string };
 
 export class Setup {
-  /** Of the open conversation, or of one that is to come; null before it is known. */
+  /** Set-up of the open conversation, or of a new one; null until it is fetched. */
   current = $state.raw<ConversationSetup | null>(null);
-  /** The presets that come with the program, as they are for the chosen target. */
+  /** Built-in presets, adapted to the chosen target. */
   builtIn = $state.raw<Preset[]>([]);
-  /** What was asked for; see {@link shown} for what there is. */
+  /** The requested scope; see {@link shown} for the effective one. */
   scope = $state.raw<Scope>("conversation");
 
-  /** The stored conversation that {@link current} is of, or will be when it is known. */
+  /** The stored conversation of {@link current}, set before that is fetched. */
   #conversation = $state<number | null>(null);
   #timer: ReturnType<typeof setTimeout> | undefined;
   #loads = 0;
@@ -34,7 +34,7 @@ export class Setup {
   readonly #settings: Settings;
   readonly #toasts: Toasts;
 
-  /** The scope, where that is there. */
+  /** The effective scope: `scope` if it exists, else a wider one. */
   readonly shown: Scope = $derived.by(() => {
     const { scope } = this;
     if (typeof scope === "object") return this.#presetOf(scope.preset) ? scope : "general";
@@ -56,18 +56,18 @@ export class Setup {
     this.#toasts = toasts;
   }
 
-  /** Whether the open conversation is stored, so that it has something of its own. */
+  /** Whether the open conversation is stored, and so can have its own values. */
   get stored(): boolean {
     return this.#conversation !== null;
   }
 
-  /** What is written with where nothing else was chosen. */
+  /** The general values, used by conversations without their own. */
   get standard(): PresetValues {
     const { system_prompt, sampling, speculation, max_tokens } = this.#settings.values;
     return { system_prompt, sampling, speculation, max_tokens };
   }
 
-  /** Fetches what this conversation is written with, or with null one that is to come. */
+  /** Fetches the set-up of a conversation; for null, of a new one. */
   async load(conversation: number | null) {
     const load = (this.#loads += 1);
     if (conversation !== this.#conversation) await this.#leave(conversation);
@@ -79,7 +79,7 @@ export class Setup {
       ]);
       if (load !== this.#loads) return;
       this.builtIn = builtIn;
-      // What was changed meanwhile is newer.
+      // A change made meanwhile is newer.
       if (writes === this.#writes && this.#timer === undefined) this.current = current;
     });
   }
@@ -100,7 +100,7 @@ export class Setup {
     this.change({ speculation: { ...this.values.speculation, ...change } });
   }
 
-  /** Has the open conversation written with stronger penalties on repetition than now. */
+  /** Increases the repetition penalties of the open conversation. */
   async penaliseMore() {
     const { current } = this;
     const values = current?.own ? current.values : this.standard;
@@ -118,20 +118,20 @@ export class Setup {
     await this.#write(null, { ...values, sampling: { ...sampling, ...stronger } });
   }
 
-  /** Has the open conversation, or the one that is to come, written with a preset; null for what the settings say. */
+  /** Applies a preset to the open or the new conversation; null returns to the general settings. */
   async choose(preset: Preset | null) {
     this.#forget();
     await this.#write(preset?.id ?? null, preset?.values ?? null);
   }
 
-  /** Saves what is not yet saved. */
+  /** Saves a pending change. */
   async save() {
     if (this.#timer === undefined || !this.current) return;
     this.#forget();
     await this.#write(null, this.current.values);
   }
 
-  /** Whatever is chosen from now on is for another conversation. */
+  /** Switches to another conversation and saves pending changes of the last one. */
   async #leave(conversation: number | null) {
     const saved = this.save();
     this.#conversation = conversation;

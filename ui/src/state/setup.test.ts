@@ -15,9 +15,9 @@ const values = (system_prompt: string): PresetValues => ({
   max_tokens: 0,
 });
 
-/** What is stored, by conversation. */
+/** Stored set-ups by conversation. */
 let stored: Map<number | null, ConversationSetup>;
-/** What the backend's answers wait for. */
+/** Promises that delay the backend's answers. */
 let held: Map<string, Promise<void>>;
 let setup: Setup;
 
@@ -26,7 +26,7 @@ async function answer<T>(of: string, give: () => T): Promise<T> {
   return give();
 }
 
-/** Holds an answer back; returns what lets it go. */
+/** Delays an answer; returns the function that releases it. */
 function hold(of: string): () => void {
   let letGo: () => void = () => undefined;
   held.set(of, new Promise((resolve) => (letGo = resolve)));

@@ -1,4 +1,4 @@
-/** How fast a model is on this computer, in words. */
+/** The speed of a model on this computer, in words. */
 import type { ModelSpeed } from "../bindings/ModelSpeed";
 import type { PairSpeedup } from "../bindings/PairSpeedup";
 import { t } from "../messages/say";
@@ -11,7 +11,7 @@ export function reckoned(tokensPerSecond: number): string {
   return t("speed.about", { speed: significant(tokensPerSecond) });
 }
 
-/** "34 tokens/s here, 50 with drafts"; null where nothing is known. */
+/** "34 tokens/s here, 50 with drafts"; null if nothing is measured. */
 export function speedWords({ plain, drafted, measured }: ModelSpeed): string | null {
   if (!measured) return plain === null ? null : reckoned(plain);
   if (plain !== null && drafted === null) return t("speed.measured", { speed: significant(plain) });

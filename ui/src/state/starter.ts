@@ -1,4 +1,4 @@
-/** The starter pair stands in no picker beside SmolLM2, unless it is in use; the Library lists it. */
+/** Hides the starter pair in pickers beside SmolLM2, unless it is in use; the Library lists it. */
 import type { EngineStatus } from "../bindings/EngineStatus";
 
 const STARTER = ["starter", "starter-draft"];

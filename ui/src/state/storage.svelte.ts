@@ -1,12 +1,12 @@
-/** How much the stored traces take, and deleting them. */
+/** The size of stored traces, and their deletion. */
 import type { TraceStorage } from "../bindings/TraceStorage";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";
 
 export class Storage {
-  /** Null until it is known. */
+  /** The size; null until it is fetched. */
   used = $state.raw<TraceStorage | null>(null);
-  /** While traces are being deleted. */
+  /** Whether traces are being deleted. */
   busy = $state(false);
   problem = $state<string | null>(null);
 
@@ -20,7 +20,7 @@ export class Storage {
     return this.#take(() => this.#backend.traceStorage());
   }
 
-  /** Deletes the traces of replies older than so many days; null deletes all. */
+  /** Deletes traces older than a number of days; null deletes all. */
   async delete(olderThanDays: number | null) {
     if (this.busy) return;
     this.busy = true;

@@ -1,6 +1,6 @@
 /**
- * Short notes at the edge of the window, some with one thing to do. They go by themselves, notices when dismissed.
- * What can be undone is remembered longer than its note is shown.
+ * Toasts, some with one action. They disappear by themselves; notices stay until dismissed. Steps
+ * can be undone for longer than their toast is shown.
  */
 import { t } from "../messages/say";
 
@@ -14,14 +14,14 @@ export interface Toast {
 }
 
 interface Step {
-  /** Id of its note. */
+  /** Id of the step's toast. */
   toast: number;
   undo: () => void;
 }
 
 export class Toasts {
   list = $state.raw<Toast[]>([]);
-  /** What can be undone, the last step last. */
+  /** Steps that can be undone, the newest last. */
   #steps = $state.raw<Step[]>([]);
   #nextId = 1;
 
@@ -30,7 +30,9 @@ export class Toasts {
     setTimeout(() => this.dismiss(id), SHOWN_MS);
   }
 
-  /** Says what was done, and offers to undo it: in the note for a while, and by `undoLast` as long as the page lives. */
+  /**
+   * Shows a toast that offers to undo a step; `undoLast` can undo it for as long as the page lives.
+   */
   showUndoable(text: string, undo: () => void) {
     const toast = this.#nextId;
     const step = { toast, undo };
@@ -43,7 +45,7 @@ export class Toasts {
     return this.#steps.length > 0;
   }
 
-  /** Whether the note of the last step is still shown. */
+  /** Whether the toast of the last step is still shown. */
   get offersUndo(): boolean {
     const last = this.#steps.at(-1);
     return last !== undefined && this.list.some(({ id }) => id === last.toast);
@@ -60,7 +62,7 @@ export class Toasts {
     step.undo();
   }
 
-  /** Shows what is told once: it stays until it was read. */
+  /** Shows a notice until it is dismissed. */
   notify(text: string) {
     this.#add(text, null);
   }

@@ -1,6 +1,6 @@
 /**
- * The rounds of one reply as they arrive. Rounds are kept as they came and shown on the next frame,
- * however many came in between; a missing index is noticed and kept as a gap.
+ * The rounds of one reply as they arrive. New rounds are shown on the next frame, all at once; a
+ * missing index is kept as a gap.
  */
 import type { Round } from "../bindings/Round";
 import { frames } from "../frames";
@@ -8,7 +8,7 @@ import { Offsets } from "../trace/offsets";
 import { Accumulator, type Statistics } from "../trace/statistics";
 import { rowsOf } from "../trace/tree";
 
-/** Numbers change no faster than a person can read them; curves no faster than their end moves. */
+/** Interval of updates to numbers, slow enough to read, and to curves. */
 const STATISTICS_EVERY_MS = 300;
 const CURVES_EVERY_MS = 1000;
 
@@ -21,20 +21,20 @@ export interface Gap {
 export class Trace {
   /** All rounds shown. Not reactive itself: read {@link length} to depend on it. */
   readonly rounds: Round[] = [];
-  /** Their text, and where in it each one stands. Not reactive either. */
+  /** Text of the rounds, with the offset of each. Not reactive either. */
   readonly offsets = new Offsets();
   length = $state(0);
-  /** Rounds that what stands beside the text shows: the heatmap, the numbers. */
+  /** Number of rounds in the heatmap and in the numbers beside the text. */
   plotted = $state(0);
-  /** Rows of the heatmap that each round fills, the extra token's included. Not reactive either. */
+  /** Heatmap rows of each round, including the bonus token's. Not reactive either. */
   readonly rows: number[] = [];
   gap = $state.raw<Gap | null>(null);
 
   readonly #accumulator = new Accumulator();
   statistics = $state.raw<Statistics>(this.#accumulator.snapshot());
-  /** The same, as the text quotes them: they change with it. */
+  /** Statistics quoted in the text, updated together with it. */
   quoted = $state.raw<Statistics>(this.statistics);
-  /** Rounds that curves over the whole reply show. */
+  /** Number of rounds in curves over the whole reply. */
   drawn = $state(0);
 
   #pending: Round[] = [];
@@ -49,14 +49,14 @@ export class Trace {
     return trace;
   }
 
-  /** Takes a round and shows it on the next frame. */
+  /** Receives a round and shows it on the next frame. */
   push(round: Round) {
     this.#receive(round);
     frames.ask(this.#show);
     frames.ask(this.#plot, "beside");
   }
 
-  /** Takes rounds and shows them now, in a frame of somebody else's. */
+  /** Receives rounds and shows them now, within a frame of the caller. */
   show(rounds: readonly Round[], now: number) {
     for (const round of rounds) this.#receive(round);
     if (rounds.length === 0) return;
@@ -64,7 +64,7 @@ export class Trace {
     this.#plot(now);
   }
 
-  /** Shows everything now: the reply has ended. */
+  /** Shows all pending rounds now: the reply has ended. */
   flush() {
     for (const paint of [this.#show, this.#plot]) frames.forget(paint);
     [this.#countedAt, this.#drawnAt] = [-Infinity, -Infinity];

@@ -1,4 +1,4 @@
-/** The traces of the open conversation's replies, fetched when something wants to show them. */
+/** The traces of the open conversation's replies, fetched on demand. */
 import { SvelteMap } from "svelte/reactivity";
 import { BackendError, type Backend } from "../backend/backend";
 import { Trace } from "./trace.svelte";
@@ -15,12 +15,12 @@ export class Traces {
     this.#onProblem = onProblem;
   }
 
-  /** The trace of a reply, or undefined until it is here. */
+  /** The trace of a reply, or undefined until it is fetched. */
   of(message: number): Trace | undefined {
     return this.#loaded.get(message);
   }
 
-  /** Fetches the trace of a stored reply unless it is here; resolves when it is. */
+  /** Fetches the trace of a stored reply if necessary; resolves when it is available. */
   async want(message: number) {
     if (this.#loaded.has(message)) return;
     const coming = this.#wanted.get(message) ?? this.refresh(message);
@@ -41,7 +41,7 @@ export class Traces {
     this.#loaded.set(message, trace);
   }
 
-  /** Forgets all but the traces of these replies. */
+  /** Drops all traces except those of these replies. */
   retain(messages: ReadonlySet<number>) {
     for (const id of [...this.#loaded.keys()]) if (!messages.has(id)) this.#loaded.delete(id);
   }

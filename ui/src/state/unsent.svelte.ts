@@ -1,4 +1,4 @@
-/** Texts that are typed and edits of questions that are not sent, kept over a restart. */
+/** Unsent texts and edits of questions, kept over a restart. */
 import { SvelteMap } from "svelte/reactivity";
 import type { UnsentEdit } from "../bindings/UnsentEdit";
 import type { Backend } from "../backend/backend";
@@ -12,9 +12,9 @@ type Kept = Pick<
 type Edit = Pick<UnsentEdit, "text" | "kept">;
 
 export class Unsent {
-  /** By conversation; null is a new one. */
+  /** Texts by conversation; null is a new one. */
   readonly #texts = new SvelteMap<number | null, string>();
-  /** By question. */
+  /** Edits by question. */
   readonly #edits = new Map<number, Edit>();
   readonly #waiting = new Map<
     string,
@@ -26,7 +26,7 @@ export class Unsent {
     this.#backend = backend;
   }
 
-  /** Reads what was kept. What was typed meanwhile is newer. */
+  /** Loads the stored texts. A text typed meanwhile is newer. */
   async load() {
     const edits = this.#backend.unsentEdits().catch(() => []);
     for (const { conversation, text } of await this.#backend.unsent().catch(() => [])) {
@@ -67,13 +67,13 @@ export class Unsent {
     });
   }
 
-  /** Saves what is not yet saved. */
+  /** Saves pending changes. */
   async save() {
     await Promise.all([...this.#waiting.keys()].map((key) => this.#saveOne(key)));
   }
 
   #saveLater(key: string, save: () => Promise<unknown>) {
-    // What is changed without a pause is saved meanwhile: the page may end at any moment.
+    // Continuous changes are saved at intervals: the page may close at any moment.
     if (this.#waiting.has(key)) return;
     const timer = setTimeout(() => void this.#saveOne(key), SAVE_AFTER_MS);
     this.#waiting.set(key, { timer, save });

@@ -71,7 +71,7 @@ test("an edit of a question is kept over a restart, and gone once it is sent or 
   unsent.edit(9, null);
   await vi.advanceTimersByTimeAsync(1000);
   unsent.edit(8, null);
-  // As when the window closes: nothing waits for the timers.
+  // Saves without waiting for timers, as a closing window does.
   await unsent.save();
   const again = new Unsent(kept);
   await again.load();

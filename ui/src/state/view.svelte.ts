@@ -1,4 +1,4 @@
-/** What the window shows besides the messages: which trace, which token of it, which panels. */
+/** The view: the selected trace and token, open panels and dialogs, and how replies are shown. */
 import { SvelteMap } from "svelte/reactivity";
 import type { ReplyView } from "../bindings/ReplyView";
 import type { ViewState } from "../bindings/ViewState";
@@ -10,42 +10,45 @@ import { forgetLocalView, localView } from "./localView";
 const SAVE_AFTER_MS = 300;
 
 export class View {
-  /** What is kept from one start to the next. */
+  /** View state kept over a restart. */
   state = $state.raw<ViewState>(viewDefaults);
   paletteOpen = $state(false);
-  /** Ids of what was chosen last in the palette, the newest first. */
+  /** Ids of the last choices in the palette, the newest first. */
   recent: readonly string[] = [];
   shortcutsOpen = $state(false);
   settingsOpen = $state(false);
   settingsSection = $state("appearance");
   libraryOpen = $state(false);
   librarySection = $state("installed");
-  /** The conversation in the sidebar whose title is being changed. */
+  /** The conversation being renamed in the sidebar. */
   renaming = $state<number | null>(null);
-  /** The question in the conversation that is being changed. */
+  /** The question being edited in the conversation. */
   editing = $state<number | null>(null);
-  /** The arena in the conversation's place. */
+  /** Whether the arena is shown instead of the conversation. */
   arenaOpen = $state(false);
-  /** The reply that was asked for in the inspector; null follows what is in view. */
+  /** The reply selected for the inspector; null follows the one in view. */
   inspected = $state<number | null>(null);
-  /** The reply that the conversation was scrolled to; null at its end. */
+  /** The reply in view; null at the conversation's end. */
   inView = $state<number | null>(null);
   hovered = $state.raw<Place | null>(null);
   selected = $state.raw<Place | null>(null);
-  /** What is read: a reply, by the id of its first part, and where its block at the upper edge begins. */
+  /**
+   * Reading position: the id of a reply's first part, and the offset of the block at the upper
+   * edge.
+   */
   reading: { first: number; from: number } | null = null;
-  /** Replies with a view of their own, by the id of their first part. */
+  /** Views of single replies, by the id of their first part. */
   readonly shownAs = new SvelteMap<number, ReplyView>();
 
   readonly #backend: Pick<Backend, "viewState" | "saveViewState"> | null;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  /** Without a backend nothing is kept. */
+  /** Without a backend, nothing is stored. */
   constructor(backend: Pick<Backend, "viewState" | "saveViewState"> | null = null) {
     this.#backend = backend;
   }
 
-  /** Reads what was kept; where nothing was, what earlier versions left in the webview's own storage. */
+  /** Loads the view state; migrates the one of earlier versions from the webview's storage. */
   async load() {
     const stored = await this.#backend?.viewState().catch(() => viewDefaults);
     if (stored) {
@@ -56,12 +59,12 @@ export class View {
     if (await this.#save()) forgetLocalView();
   }
 
-  /** How replies are shown, but for those in {@link shownAs}. */
+  /** The view of replies that are not in {@link shownAs}. */
   get replyView(): ReplyView {
     return this.state.reply_view;
   }
 
-  /** Whether wrong and unchecked drafts stand in the text instead of being folded into marks. */
+  /** Whether rejected and unverified drafts are shown in the text instead of folded into marks. */
   get showDrafts(): boolean {
     return this.state.show_drafts;
   }
@@ -90,24 +93,24 @@ export class View {
     },
   };
 
-  /** Whether something lies over the window that has the keyboard. */
+  /** Whether a dialog is open and has the keyboard. */
   get dialogOpen(): boolean {
     return this.paletteOpen || this.shortcutsOpen || this.settingsOpen || this.libraryOpen;
   }
 
-  /** How a reply is shown; `first` is the id of its first part. */
+  /** The view of a reply; `first` is the id of its first part. */
   viewOf(first: number): ReplyView {
     return this.shownAs.get(first) ?? this.replyView;
   }
 
-  /** Shows all replies, later ones too, as their text or as their tokens; none of these is selected. */
+  /** Shows all replies, including later ones, as text or as tokens, and clears the selection. */
   showAllAs(view: ReplyView) {
     this.shownAs.clear();
     this.selected = null;
     this.#keep({ reply_view: view });
   }
 
-  /** Shows one reply as its tokens, or as its text again; `first` is the id of its first part. */
+  /** Switches one reply between tokens and text; `first` is the id of its first part. */
   toggleTokens(first: number) {
     this.shownAs.set(first, this.viewOf(first) === "tokens" ? "text" : "tokens");
   }
@@ -136,14 +139,17 @@ export class View {
     this.#keep({ heatmap_docked: docked });
   }
 
-  /** Changes it at once; several changes in a row are saved once. */
+  /** Changes the view at once; several changes in a row are saved once. */
   #keep(change: Partial<ViewState>) {
     this.state = { ...this.state, ...change };
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.#save(), SAVE_AFTER_MS);
   }
 
-  /** Whether it was saved. A view that was not saved lasts until the window closes. */
+  /**
+   * Saves the view; resolves with whether that succeeded. An unsaved view lasts until the window
+   * closes.
+   */
   async #save(): Promise<boolean> {
     if (!this.#backend) return false;
     try {
@@ -164,7 +170,7 @@ export class View {
     this.libraryOpen = true;
   }
 
-  /** Shows a reply's trace in the inspector, with one of its tokens or none. */
+  /** Selects a reply for the inspector, with one of its tokens or none. */
   inspect(message: number | null, place: Place | null = null) {
     this.inspected = message;
     this.selected = place;
