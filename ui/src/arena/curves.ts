@@ -1,19 +1,19 @@
-/** Tokens over time: the curves of single runs on a common grid, and the median curve of a set-up. */
+/** Curves of tokens over time: single runs on a common grid, and the median curve of a set-up. */
 import { median } from "./pairs";
 
-/** Milliseconds since the run began and tokens emitted by then, both rising. */
+/** Milliseconds since the start of the run, and tokens emitted by then; both rising. */
 export type Curve = readonly (readonly [ms: number, tokens: number])[];
 
-/** Steps of the grid and of a median curve: as fine as a plot can show. */
+/** Steps of the grid and of a median curve. */
 const STEPS = 96;
 
-/** Moments that divide the time of the longest curve evenly. */
+/** Moments at equal intervals, up to the end of the longest curve. */
 export function gridOf(curves: readonly Curve[]): number[] {
   const end = Math.max(0, ...curves.map(endOf));
   return Array.from({ length: STEPS + 1 }, (_, step) => (end * step) / STEPS);
 }
 
-/** A curve at the moments of a grid, and at its own two ends. */
+/** A curve at the moments of a grid and at its own two ends. */
 export function resampled(curve: Curve, grid: readonly number[]): Curve {
   const first = curve[0];
   const last = curve.at(-1);
@@ -23,7 +23,7 @@ export function resampled(curve: Curve, grid: readonly number[]): Curve {
   return first === last ? [first] : [first, ...middle, last];
 }
 
-/** For each number of tokens the median moment at which it was reached, while most runs reach it. */
+/** The median moment at each number of tokens, up to a number that most runs reach. */
 export function medianCurve(curves: readonly Curve[]): Curve {
   const begun = curves.filter(({ length }) => length > 0);
   const most = median(begun.map((curve) => curve.at(-1)?.[1] ?? 0));
@@ -43,7 +43,7 @@ function endOf(curve: Curve): number {
   return curve.at(-1)?.[0] ?? 0;
 }
 
-/** The coordinate `wanted` where the coordinate `given` is `value`, on the line between two points. */
+/** Interpolates linearly: the coordinate `wanted` at which the coordinate `given` is `value`. */
 function interpolated(curve: Curve, value: number, given: 0 | 1, wanted: 0 | 1): number {
   const after = curve.findIndex((point) => point[given] >= value);
   const high = curve[after] ?? curve.at(-1);

@@ -12,7 +12,7 @@ export const drafted: Setup = {
 };
 export const plain: Setup = { ...drafted, draft: "none" };
 
-/** A run of 100 tokens, in as many milliseconds as it is told. */
+/** A run of `tokens` tokens in `elapsed_ms` milliseconds. */
 export function run(pair: number, setup: number, elapsed_ms: number, tokens = 100): ArenaRun {
   return {
     pair,

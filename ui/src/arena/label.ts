@@ -1,4 +1,4 @@
-/** What a set-up is called. */
+/** Labels of set-ups. */
 import type { DraftOption } from "../bindings/DraftOption";
 import type { Setup } from "../bindings/Setup";
 import type { Threshold } from "../bindings/Threshold";
@@ -11,17 +11,17 @@ import { shellWords } from "../messages/shell";
 
 export const LETTERS: Pair<string> = ["A", "B"];
 
-/** Whether its replies are decoded without drafts. */
+/** Whether a set-up decodes without drafts. */
 export function isPlain({ draft, speculation: { length } }: Setup): boolean {
   return draft === facts.draftNone || length.type === "off";
 }
 
-/** The label of a set-up's draft; one that is not listed is called by its file's name. */
+/** The label of a set-up's draft; a draft that is not listed is named after its file. */
 export function draftName({ draft }: Setup, drafts: readonly DraftOption[]): string {
   return drafts.find(({ id }) => id === draft)?.label ?? draft.split("/").at(-1) ?? draft;
 }
 
-/** "Starter draft" and whatever differs from the default, or "no draft". */
+/** "Starter draft" with all settings that differ from the default, or "no draft". */
 export function labelOf(setup: Setup, draft: string): string {
   if (isPlain(setup)) return t("arena.noDraft");
   const { speculation, mode } = setup;
@@ -52,13 +52,13 @@ function thresholdWords(threshold: Threshold): string | null {
     : t("arena.threshold", { chance: count(threshold.chance, 6) });
 }
 
-/** The labels of two set-ups, with a letter where they would be the same. */
+/** The labels of two set-ups; equal ones get a letter. */
 export function distinct(labels: Pair<string>): Pair<string> {
   if (labels[0] !== labels[1]) return labels;
   return [`${labels[0]} (${LETTERS[0]})`, `${labels[1]} (${LETTERS[1]})`];
 }
 
-/** Why two set-ups cannot be run, in a sentence that says what to do; null when they can. */
+/** Why two set-ups cannot be compared, in a sentence that says what to do; null if they can. */
 export function obstacleOf(setups: Pair<Setup>, drafts: readonly DraftOption[]): string | null {
   for (const side of SIDES) {
     const { draft } = setups[side];

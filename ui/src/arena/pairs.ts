@@ -1,21 +1,23 @@
-/** Pairs of runs: which set-up was faster in each, and what all of them say together. */
+/** Pairs of runs: which set-up was faster in each, and the verdict over all. */
 import type { ArenaRun } from "../bindings/ArenaRun";
 import type { Verdict } from "../bindings/Verdict";
 
-/** The two set-ups, in the order in which they were chosen. */
+/** Indices of the two set-ups, in the order chosen. */
 export const SIDES = [0, 1] as const;
 export type Side = (typeof SIDES)[number];
 
-/** One thing of each set-up. */
+/** A value for each set-up. */
 export type Pair<Value> = readonly [Value, Value];
 
 export interface PairSpeed {
   pair: number;
-  /** How many times as fast the first set-up was: the second's time a token over the first's. */
+  /**
+   * Speed of the first set-up relative to the second: the second's time per token over the first's.
+   */
   ratio: number;
 }
 
-/** Of every pair that has both runs. A run that wrote nothing has no time a token. */
+/** Speed ratios of all complete pairs. A run without tokens has no time per token. */
 export function pairSpeeds(runs: readonly ArenaRun[]): PairSpeed[] {
   const firsts = runs.filter(({ setup, tokens }) => setup === 0 && tokens > 0);
   const speeds = firsts.flatMap((first): PairSpeed[] => {
@@ -26,7 +28,9 @@ export function pairSpeeds(runs: readonly ArenaRun[]): PairSpeed[] {
   return speeds.toSorted((a, b) => a.pair - b.pair);
 }
 
-/** The winner is faster in every pair; otherwise there is none, and the ratios are the first's. */
+/**
+ * The winner is the set-up that is faster in every pair. Without a winner, ratios are the first's.
+ */
 export function verdictOf(runs: readonly ArenaRun[]): Verdict {
   const ratios = pairSpeeds(runs).map(({ ratio }) => ratio);
   const pairs = ratios.length;
@@ -44,12 +48,12 @@ export function verdictOf(runs: readonly ArenaRun[]): Verdict {
   return { winner: null, ...spread(ratios) };
 }
 
-/** Of ratios: between the two in the middle their geometric mean, which is the same seen from either side. */
+/** Median of ratios; the geometric mean of the middle two, so that inverting all inverts it. */
 function middle(ratios: readonly number[]): number {
   return Math.exp(median(ratios.map(Math.log)) ?? 0);
 }
 
-/** The middle value, or the mean of the two in the middle; null of nothing. */
+/** The median; null without values. */
 export function median(values: readonly number[]): number | null {
   const sorted = values.toSorted((a, b) => a - b);
   const half = Math.floor(sorted.length / 2);

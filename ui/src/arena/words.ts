@@ -1,4 +1,4 @@
-/** What an arena has shown, in words: who won and by how much, and whether the texts are the same. */
+/** The result of a contest in words: the winner, its lead, and whether the texts are equal. */
 import type { Arena } from "../bindings/Arena";
 import type { Sampling } from "../bindings/Sampling";
 import type { Setup } from "../bindings/Setup";
@@ -8,15 +8,15 @@ import { t } from "../messages/say";
 import { count } from "../messages/numbers";
 
 export interface VerdictWords {
-  /** "1.42x"; null where nobody won. */
+  /** "1.42x"; null without a winner. */
   figure: string | null;
   /** "Starter draft is 1.42x as fast as no draft". */
   sentence: string;
-  /** Over how many pairs, and what to make of it. */
+  /** Number of pairs, and how to read the result. */
   spread: string;
 }
 
-/** "1.5x", "1.42x": up to two digits behind the point, and a third where two would say that nothing differs. */
+/** "1.5x", "1.42x": up to two decimals; a third where two would read as 1. */
 export function times(ratio: number): string {
   return `${count(ratio, ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2)}x`;
 }
@@ -42,12 +42,12 @@ export function verdictWords(verdict: Verdict, names: Pair<string>, same: boolea
   return { figure: times(ratio), sentence, spread: spread + noise };
 }
 
-/** Whether two set-ups are the same: an arena of them shows the noise. */
+/** Whether two set-ups are equal; their contest then shows the noise. */
 export function sameSetup([one, other]: Pair<Setup>): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Whether chance, and not the seed alone, decides a text. */
+/** Whether sampling depends on more than the seed, so that texts can differ. */
 function byChance(sampling: Sampling, setups: readonly Setup[]): boolean {
   return sampling.temperature > 0 && setups.some(({ mode }) => mode === "fastest");
 }
@@ -57,7 +57,7 @@ export interface TextWords {
   sentence: string;
 }
 
-/** Whether the two texts are the same, and what it means that they are not. */
+/** Whether the two texts are equal, and the meaning of a difference. */
 export function textWords(arena: Arena): TextWords {
   const { first_difference: at, texts, setups, sampling } = arena;
   if (at === null) return { verdict: "identical", sentence: t("arena.identical") };
@@ -81,7 +81,7 @@ export function textWords(arena: Arena): TextWords {
   };
 }
 
-/** What the texts will be like, said before the start. */
+/** The texts to expect, shown before the start. */
 export function expectationOf(setups: Pair<Setup>, sampling: Sampling): string {
   if (sampling.temperature === 0) return t("arena.expectIdentical0");
   if (byChance(sampling, setups)) {

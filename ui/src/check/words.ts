@@ -1,4 +1,4 @@
-/** What the check of a reply has found, in words. */
+/** The result of a reply's check, in words. */
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import type { TextDifference } from "../bindings/TextDifference";
 import { t } from "../messages/say";
@@ -7,7 +7,7 @@ import { count, decimal, scientific } from "../messages/numbers";
 type TextCheck = Extract<ReplyCheck, { kind: "text" }>;
 type DistributionCheck = Extract<ReplyCheck, { kind: "distribution" }>;
 
-/** "SmolLM2 135M Instruct" of "SmolLM2 135M Instruct · Q4_1". */
+/** "SmolLM2 135M Instruct" from "SmolLM2 135M Instruct · Q4_1". */
 export function shortName(label: string | null): string {
   return label?.split(" · ")[0]?.trim() || t("check.theTarget");
 }
@@ -21,13 +21,16 @@ export function differenceWords({ position }: TextDifference): string {
   return t("check.diverge", { number: count(position + 1) });
 }
 
-/** Whose fault a difference is. */
+/** The cause of a difference: a near tie or a bug. */
 export function causeWords({ near_tie, gap }: TextDifference): string {
   if (!near_tie) return t("check.bug");
   return t(gap === 0 ? "check.exactTie" : "check.nearTie");
 }
 
-/** What was compared where texts cannot be; where nothing agrees, also why they cannot. */
+/**
+ * The result where distributions are compared instead of texts; if they differ, also why texts
+ * cannot be.
+ */
 export function distributionWords(check: DistributionCheck, label: string | null): string {
   const { judged, different, largest_difference } = check;
   const why = t("check.why");
@@ -42,13 +45,13 @@ export function distributionWords(check: DistributionCheck, label: string | null
     : t("check.same", { judged });
 }
 
-/** "0.0031", "2.4e-7": two digits that matter. */
+/** "0.0031", "2.4e-7": two significant digits. */
 export function brief(value: number): string {
   if (value === 0 || value >= 1e-5) return count(Number(value.toPrecision(2)), 20);
   return scientific(value);
 }
 
-/** Logits with digits enough to tell them apart. */
+/** A logit with enough digits to show `gap`. */
 export function logitWords(value: number, gap: number | null): string {
   const size = Math.abs(gap ?? 1);
   const digits = size > 0 ? Math.ceil(-Math.log10(size)) + 1 : 2;

@@ -1,8 +1,7 @@
 /**
- * Draws one round: a cell for each drafted token, the extra token on top, the branches of a tree.
- * The strength of a cell's colour is the token's chance of acceptance, whatever became of it. What
- * did is said by colour and mark: a whole frame around accepted ones, one with a stroke through it
- * around rejected ones, a dashed one around those never judged.
+ * Draws one round: a cell for each draft token, the extra token on top, lines for the branches of a
+ * tree. The strength of a cell's colour is the token's acceptance probability. The frame shows the
+ * outcome: solid for accepted, struck through for rejected, dashed for unverified tokens.
  */
 import type { Drafted } from "../bindings/Drafted";
 import type { ExtraKind } from "../bindings/ExtraKind";
@@ -16,16 +15,16 @@ import { hasBranches, lanesOf, spotsOf, type Spot } from "./spots";
 
 export type Pen = CanvasRenderingContext2D;
 
-/** Weakest and strongest fill: an unlikely token is still seen, and a likely one most of all. */
+/** Weakest fill, at which an unlikely token is still visible. */
 export const FAINTEST = 0.14;
-/** What has no mark is told by its colour alone, which must then be strong enough. */
+/** Weakest fill of a tick, which has a colour but no frame. */
 const FAINTEST_TICK = 0.35;
-/** The strongest fill under text, so that it can be read. */
+/** Strongest fill at which text on a cell is readable. */
 export const STRONGEST_UNDER_TEXT = 0.42;
-/** Cells of this size have their token's text in them. */
+/** Smallest size of cells with their token's text. */
 const TEXT_WIDTH = 34;
 const TEXT_HEIGHT = 9;
-/** Cells of this width have their chance of acceptance beside the text. */
+/** Smallest width of cells with their acceptance probability beside the text. */
 const NUMBER_WIDTH = 110;
 const FONT = '"Inter Variable", system-ui, sans-serif';
 const MONO = '"JetBrains Mono Variable", ui-monospace, monospace';
@@ -51,7 +50,7 @@ export function paintRound(pen: Pen, view: View, index: number, round: Round, co
   }
 }
 
-/** The cell less the gaps around it; narrow columns have none beside them, branches more above. */
+/** A cell without its margins: none at the sides in narrow columns, more above with branches. */
 function inner({ x, y, width, height }: Rect, tick: boolean, branches: boolean): Rect {
   const beside = width >= layout.MARKS_WIDTH || branches ? 1 : width >= 2 ? 0.5 : 0;
   const above = branches ? gapAbove(height) : tick ? 0.5 : 2;
@@ -64,12 +63,12 @@ function inner({ x, y, width, height }: Rect, tick: boolean, branches: boolean):
   };
 }
 
-/** Room between the rows of a tree for its lines. */
+/** Margin between the rows of a tree, for its lines. */
 function gapAbove(height: number): number {
   return Math.min(7, 0.3 * height);
 }
 
-/** A guess beside the accepted path of a narrow column: its outcome's colour, no mark. */
+/** Draws a token beside the accepted path of a narrow column: colour only. */
 function paintTick(pen: Pen, cell: Rect, { outcome, acceptance }: Drafted, colours: Colours) {
   const faint = outcome === "discarded";
   pen.fillStyle = colours[outcome];
@@ -96,12 +95,12 @@ function paintDrafted(pen: Pen, cell: Rect, drafted: Drafted, staged: boolean, c
   if (written) write(pen, cell, drafted.text, acceptance, colours);
 }
 
-/** How strongly a cell is filled. */
+/** Opacity of a cell's fill. */
 export function strength(acceptance: number | null, most: number): number {
   return FAINTEST + (most - FAINTEST) * (acceptance ?? 0);
 }
 
-/** Whole around a judged token, dashed around one never judged. */
+/** Draws a frame: solid for a verified token, dashed for an unverified one. */
 function frame(pen: Pen, cell: Rect, drafted: Drafted, staged: boolean, colours: Colours) {
   const dashed = drafted.outcome === "discarded";
   pen.strokeStyle = colours[drafted.outcome];
@@ -112,7 +111,7 @@ function frame(pen: Pen, cell: Rect, drafted: Drafted, staged: boolean, colours:
   if (dashed) pen.setLineDash([]);
 }
 
-/** What is left of a token never judged where there is no room for its frame. */
+/** Draws a line for an unverified token, in a cell too small for a frame. */
 function paintTrace(pen: Pen, cell: Rect, colours: Colours) {
   pen.fillStyle = colours.discarded;
   pen.globalAlpha = 0.55;
@@ -120,7 +119,7 @@ function paintTrace(pen: Pen, cell: Rect, colours: Colours) {
   pen.globalAlpha = 1;
 }
 
-/** A stroke from corner to corner; before text, which it would hide. */
+/** Draws a stroke from corner to corner, or in front of text, which it would hide. */
 function strike(pen: Pen, cell: Rect, written: boolean, colours: Colours) {
   const line = () => {
     pen.beginPath();
@@ -142,8 +141,8 @@ function strike(pen: Pen, cell: Rect, written: boolean, colours: Colours) {
 }
 
 /**
- * Who drafted the token: square corners for a model, cut ones for a model that was drafted for
- * itself, a pointed top for a draft head, round ends for an n-gram, a round top for recycling.
+ * Outline by drafter: square corners for a model, cut ones for a staged draft, a pointed top for a
+ * draft head, round ends for an n-gram, a round top for recycling.
  */
 function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted, staged: boolean) {
   const round = Math.min(width, height, 22) / 2;
@@ -173,7 +172,7 @@ function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted, st
   }
 }
 
-/** A disc for a bonus token, a diamond for a recovered one, a ring for one without a draft. */
+/** Draws an extra token: a disc for bonus, a diamond for recovered, a ring without a draft. */
 function paintExtra(pen: Pen, cell: Rect, kind: ExtraKind, text: string, colours: Colours) {
   const written = cell.width >= TEXT_WIDTH && cell.height >= TEXT_HEIGHT;
   const radius = Math.min(3.2, cell.width / 2.4, cell.height / 3);
@@ -201,7 +200,7 @@ function paintExtra(pen: Pen, cell: Rect, kind: ExtraKind, text: string, colours
   if (written) write(pen, cell, text, null, colours);
 }
 
-/** A token's text in its cell, and its chance of acceptance where there is room. */
+/** Writes a token's text in its cell, and its acceptance probability where there is room. */
 function write(pen: Pen, cell: Rect, text: string, acceptance: number | null, colours: Colours) {
   const left = 14;
   const size = Math.min(12, Math.max(8, cell.height - 3));
@@ -217,18 +216,18 @@ function write(pen: Pen, cell: Rect, text: string, acceptance: number | null, co
   }
   pen.font = font(size, true);
   pen.textAlign = "left";
-  // The letters of this font are 0.6 of its size wide.
+  // A letter of this font is 0.6 times its size wide.
   const most = Math.max(1, Math.floor(room / (0.6 * size)));
   pen.fillText(cut(visible(text.trimStart() || text), most), cell.x + left, middle);
 }
 
-/** The beginning of a text, never half of a sign that takes two units. */
+/** The beginning of a text, without a split surrogate pair. */
 function cut(text: string, most: number): string {
   if (text.length <= most) return text;
   return `${text.slice(0, most - 1).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 
-/** A line from each token to those that follow it; to accepted ones in their colour. */
+/** Draws lines from each token to its children, in the colour of acceptance to accepted ones. */
 function paintBranches(
   pen: Pen,
   view: View,

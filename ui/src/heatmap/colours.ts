@@ -1,4 +1,4 @@
-/** The colours the heatmap is painted with, read from the theme once, not in each frame. */
+/** Colours of the heatmap, read from the theme once instead of in each frame. */
 export interface Colours {
   accepted: string;
   rejected: string;
@@ -6,14 +6,14 @@ export interface Colours {
   bonus: string;
   recovered: string;
   plain: string;
-  /** Around marks on top of a cell, so that they are seen on any strength of its colour. */
+  /** Outline of marks on cells, visible on any strength of their colour. */
   casing: string;
   branch: string;
   label: string;
   text: string;
 }
 
-/** Those that hold at an element. */
+/** Reads the colours in effect at an element. */
 export function coloursAt(element: Element): Colours {
   const style = getComputedStyle(element);
   const read = (name: string) => style.getPropertyValue(`--${name}`).trim();

@@ -1,26 +1,26 @@
 /**
- * Where things are in the heatmap: pure geometry, in CSS pixels. A column is a round, a row a
- * position in the draft, counted from the bottom. One column may be opened, wide enough for the
- * branches of its tree. Where in its column a token stands is for spots.ts to say.
+ * Geometry of the heatmap, in CSS pixels. A column is a round, a row a position in the draft,
+ * counted from the bottom. One column can be opened, wide enough for the branches of its tree.
+ * Positions within a column are in spots.ts.
  */
 import type { Spot } from "./spots";
 
-/** Room for the row numbers on the left, and around the plot. */
+/** Width of the row numbers on the left, and padding around the plot. */
 export const GUTTER = 18;
 export const PADDING = 6;
 
 export const COLUMN_WIDTH = 10;
-/** Below this width a column has no room for marks, only for colour. */
+/** Smallest width of a column with marks; narrower ones have colours only. */
 export const MARKS_WIDTH = 5;
-/** A guess of an opened tree has so much room beside its siblings. */
+/** Width of a branch in an opened tree. */
 export const LANE_WIDTH = 18;
 
-/** Height of the canvas, whatever a reply drafts: nothing below it moves while drafts grow. */
+/** Fixed height of the canvas: nothing below it moves while drafts grow. */
 export const HEIGHT = 160;
 
-/** Rows shown at the least. */
+/** Smallest number of rows. */
 const FEWEST_ROWS = 5;
-/** An opened column leaves some of the plot to its neighbours. */
+/** Largest share of the plot for an opened column. */
 const OPENED_SHARE = 0.8;
 
 export interface View {
@@ -28,13 +28,13 @@ export interface View {
   width: number;
   height: number;
   rounds: number;
-  /** Most rows any round fills; between two numbers while the scale eases from one to the next. */
+  /** Most rows of any round; fractional while the scale eases. */
   tallest: number;
-  /** Whole pixels a round, or one part in a whole number of rounds a pixel. */
+  /** Width of a column: whole pixels, or one pixel for a whole number of rounds. */
   columnWidth: number;
-  /** Column at the right edge of the plot; whole and fractional. Kept at `rounds` while following. */
+  /** Column at the right edge of the plot, fractional; equals `rounds` while following. */
   right: number;
-  /** The round whose column is opened, and how many guesses stand beside each other in it. */
+  /** The opened round, and the number of branches beside each other in it. */
   opened: { round: number; lanes: number } | null;
 }
 
@@ -53,10 +53,10 @@ export function rowCount({ tallest }: Pick<View, "tallest">): number {
   return Math.max(FEWEST_ROWS, tallest);
 }
 
-/** The scale shrinks only by so many rows and more: it would change with every round. */
+/** Smallest decrease of the scale: it would change with every round otherwise. */
 const FEWEST_LESS = 3;
 
-/** Rows that the scale shall have: those of the rounds in view, of which `rows` has the numbers. */
+/** Number of rows for the scale, from the rounds in view; `rows` has the rows of each round. */
 export function scaleFor(view: View, rows: readonly number[]): number {
   const { first, last } = visibleRounds(view);
   let tallest = 0;
@@ -69,27 +69,26 @@ export function rowHeight(view: View): number {
   return (view.height - 2 * PADDING) / rowCount(view);
 }
 
-/** Top of a row. */
 export function rowY(view: View, row: number): number {
   return view.height - PADDING - (row + 1) * rowHeight(view);
 }
 
-/** The widest useful column: one round fills the plot. */
+/** Widest column: one round fills the plot. */
 export function widestColumn(view: View): number {
   return Math.max(COLUMN_WIDTH, Math.floor(plotWidth(view)));
 }
 
-/** The narrowest useful column: the one at which the whole reply fits. */
+/** Narrowest column: the whole reply fits. */
 function narrowestColumn(view: View): number {
   return Math.min(COLUMN_WIDTH, wholeWidth(plotWidth(view) / Math.max(1, view.rounds)));
 }
 
-/** The nearest narrower width at which columns end on pixels, or pixels on columns. */
+/** The next narrower width at which columns end on pixels, or pixels on columns. */
 function wholeWidth(width: number): number {
   return width >= 1 ? Math.floor(width + 1e-6) : 1 / Math.ceil(1 / width - 1e-6);
 }
 
-/** The same view with its right edge and column width inside what makes sense. */
+/** The view with its right edge and column width limited to valid values. */
 export function clamp(view: View): View {
   const columnWidth = Math.min(
     widestColumn(view),
@@ -101,7 +100,6 @@ export function clamp(view: View): View {
   return clamped;
 }
 
-/** Width of a round's column. */
 export function widthOf(view: View, round: number): number {
   const { opened, columnWidth } = view;
   if (opened?.round !== round || columnWidth < 1) return columnWidth;
@@ -109,7 +107,7 @@ export function widthOf(view: View, round: number): number {
   return Math.max(columnWidth, Math.min(most, opened.lanes * LANE_WIDTH));
 }
 
-/** Pixels from the left edge of the first column to a place in the columns. */
+/** Pixels from the left edge of the first column to a position in columns. */
 function distanceTo(view: View, column: number): number {
   const distance = column * view.columnWidth;
   if (!view.opened || column <= view.opened.round) return distance;
@@ -117,7 +115,7 @@ function distanceTo(view: View, column: number): number {
   return distance + more * Math.min(1, column - view.opened.round);
 }
 
-/** The place in the columns so many pixels from the left edge of the first. */
+/** Position in columns at a distance in pixels from the left edge of the first column. */
 function columnAt(view: View, distance: number): number {
   const column = distance / view.columnWidth;
   if (!view.opened || column <= view.opened.round) return column;
@@ -128,9 +126,9 @@ function columnAt(view: View, distance: number): number {
 }
 
 /**
- * Whole pixels of the columns that lie left of the plot; negative where fewer columns than fit stand at its
- * right, where new ones come in. While following, the leftmost column is a whole one, and what is painted moves
- * by whole columns.
+ * Whole pixels of columns hidden left of the plot; negative while the columns do not fill it and
+ * stand at its right. While following, the leftmost column is a whole one, so that the painting
+ * moves by whole columns.
  */
 export function offset(view: View): number {
   const hidden = distanceTo(view, view.right) - plotWidth(view);
@@ -145,12 +143,12 @@ export function leftColumn(view: View): number {
   return columnAt(view, offset(view));
 }
 
-/** Columns in view, in rounds; at least one. */
+/** Number of columns that fit in the plot; at least one. */
 export function capacity(view: View): number {
   return Math.max(1, columnAt(view, offset(view) + plotWidth(view)) - leftColumn(view));
 }
 
-/** Rounds that are at least partly in view: `first` to `last`, the latter excluded. */
+/** Rounds at least partly in view: `first` inclusive, `last` exclusive. */
 export function visibleRounds(view: View): { first: number; last: number } {
   const end = columnAt(view, offset(view) + plotWidth(view));
   return {
@@ -163,7 +161,7 @@ export function follows(view: View): boolean {
   return view.right >= view.rounds - 0.5;
 }
 
-/** Whether the whole reply is in view, and was asked for. */
+/** Whether the view was zoomed out to the whole reply. */
 function showsAll(view: View): boolean {
   return view.columnWidth < COLUMN_WIDTH && view.columnWidth === narrowestColumn(view);
 }
@@ -191,7 +189,7 @@ export interface Point {
   up: number;
 }
 
-/** What lies under a point, or null beside the plot; whether a token is there is not asked. */
+/** The point of the plot at canvas coordinates, or null outside. May have no token. */
 export function pointAt(view: View, x: number, y: number): Point | null {
   if (x < GUTTER || x > view.width - PADDING) return null;
   const column = columnAt(view, offset(view) + x - GUTTER);
@@ -201,12 +199,14 @@ export function pointAt(view: View, x: number, y: number): Point | null {
   return { round, row, across: column - round, up: rows - row };
 }
 
-/** The view whose left edge is so many pixels from the first column. */
+/** The view with its left edge at a distance in pixels from the first column. */
 function from(view: View, left: number): View {
   return clamp({ ...view, right: columnAt(view, left + plotWidth(view)) });
 }
 
-/** Wider or narrower columns; the round under `anchorX` stays where it is, the newest if followed. */
+/**
+ * Scales the columns' width; the round under `anchorX` stays in place, the newest while following.
+ */
 export function zoom(view: View, factor: number, anchorX: number): View {
   const anchor = columnAt(view, offset(view) + anchorX - GUTTER);
   const zoomed = clamp({ ...view, columnWidth: stepped(view.columnWidth, factor) });
@@ -214,7 +214,7 @@ export function zoom(view: View, factor: number, anchorX: number): View {
   return from(zoomed, distanceTo(zoomed, anchor) - (anchorX - GUTTER));
 }
 
-/** About so many times as wide, and different at least by the smallest step there is. */
+/** The width times `factor`, changed by at least the smallest step. */
 function stepped(width: number, factor: number): number {
   const wanted = width * factor;
   if (width >= 1 && factor > 1) return Math.max(width + 1, Math.round(wanted));
@@ -224,25 +224,25 @@ function stepped(width: number, factor: number): number {
   return 1 / Math.max(rounds + 1, Math.round(1 / wanted));
 }
 
-/** Moves the window over the rounds by a number of columns; positive towards the newest. */
+/** Scrolls by a number of columns; positive towards the newest. */
 export function scroll(view: View, columns: number): View {
   return clamp({ ...view, right: view.right + columns });
 }
 
-/** The whole reply. */
+/** Zooms out to the whole reply. */
 export function fit(view: View): View {
   return clamp({ ...view, columnWidth: narrowestColumn(view), right: view.rounds, opened: null });
 }
 
-/** One round, as wide as the plot. */
+/** Zooms in to one round. */
 export function only(view: View, round: number): View {
   const zoomed = clamp({ ...view, columnWidth: widestColumn(view) });
   return clamp({ ...zoomed, right: round + 1 });
 }
 
 /**
- * More or other rounds; a view that showed the newest one goes on showing it, and one that showed
- * all of them goes on showing all.
+ * Replaces the rounds. A view of the newest round keeps following, and a view of the whole reply
+ * keeps showing all of it.
  */
 export function withRounds(view: View, rounds: number, tallest: number): View {
   const right = follows(view) ? rounds : view.right;
@@ -250,7 +250,7 @@ export function withRounds(view: View, rounds: number, tallest: number): View {
   return clamp(showsAll(view) ? { ...grown, columnWidth: narrowestColumn(grown) } : grown);
 }
 
-/** The nearest view that shows a round. */
+/** Scrolls as little as possible to show a round. */
 export function reveal(view: View, round: number): View {
   const [begin, end] = [distanceTo(view, round), distanceTo(view, round + 1)];
   const left = offset(view);
@@ -259,7 +259,7 @@ export function reveal(view: View, round: number): View {
   return view;
 }
 
-/** Opens the column of a round with so many guesses beside each other, or closes the one opened. */
+/** Opens the column of a round, or closes the opened one for null. */
 export function open(view: View, opened: View["opened"]): View {
   return clamp({ ...view, opened: opened && opened.lanes > 1 ? opened : null });
 }

@@ -22,7 +22,7 @@ const COLOURS: Colours = {
   text: "text",
 };
 
-/** Canvas calls by name, each with the colours and strength that held. */
+/** Canvas calls by name, each with the current colours and opacity. */
 let calls: { name: string; args: unknown[]; fill: unknown; stroke: unknown; alpha: unknown }[];
 
 function pen(): CanvasRenderingContext2D {
@@ -115,11 +115,11 @@ test("who drafted a token is told by its shape", () => {
   const corners = named("lineTo").length;
   expect(corners).toBeGreaterThanOrEqual(5);
   expect(by("head")).toBeUndefined();
-  // Four corners and not five, as often as it is drawn.
+  // Four corners instead of five, for the same number of strokes.
   expect(named("lineTo")).toHaveLength((corners * 4) / 5);
 });
 
-/** Lines of branches, by their ends. */
+/** Lines of branches, by their end points. */
 let lines: string[];
 class FakePath {
   moveTo(x: number, y: number) {
@@ -132,7 +132,7 @@ class FakePath {
 
 test("a tree in a wide column has a line from each token to those that follow it", () => {
   paint(picture([treeRound], { columnWidth: 90 }));
-  // Those of the second row, two of them after the same one; the first row follows the text.
+  // Lines to the second row, two of them to siblings; the first row follows the text.
   expect(lines.filter((line) => line.startsWith("to"))).toHaveLength(3);
   expect(new Set(lines.filter((line) => line.startsWith("from"))).size).toBe(2);
   const stroked = named("stroke").map(({ stroke }) => stroke);

@@ -1,7 +1,7 @@
 /**
- * Paints the heatmap on a canvas, and no more of it than changed: while it follows a reply, what is
- * painted already moves by whole pixels, and only the new columns are drawn. One round is for
- * cells.ts to draw; where many share a pixel, shares of them are drawn here.
+ * Paints the heatmap on a canvas, and only the part that changed. While it follows a reply, the old
+ * picture moves by whole pixels and only new columns are drawn. Single rounds are drawn by
+ * cells.ts; where many share a pixel, their sums are drawn here.
  */
 import type { Round } from "../bindings/Round";
 import { font, paintRound, strength, type Pen } from "./cells";
@@ -15,7 +15,7 @@ export interface Picture {
   rounds: readonly Round[];
 }
 
-/** What is on the canvas. */
+/** State of the canvas. */
 interface Painted extends Picture {
   colours: Colours;
   scale: number;
@@ -31,7 +31,10 @@ export class Painter {
     this.#pen = pen;
   }
 
-  /** `scale` is device pixels a CSS pixel. Whoever changes the canvas's size says so by {@link forget}. */
+  /**
+   * Paints a picture; `scale` is device pixels per CSS pixel. After the canvas is resized, call
+   * {@link forget} first.
+   */
   paint({ view, rounds }: Picture, colours: Colours, scale: number) {
     const before = this.#painted;
     const next: Painted = { view, rounds, colours, scale, offset: layout.offset(view) };
@@ -43,7 +46,7 @@ export class Painter {
     this.#painted = next;
   }
 
-  /** The canvas was emptied, or its colours changed. */
+  /** Repaints everything next time: the canvas was cleared, or its colours changed. */
   forget() {
     this.#painted = null;
   }
@@ -55,7 +58,7 @@ export class Painter {
     this.#paintFrom(next, 0);
   }
 
-  /** Moves what is there to the left, and paints what was not, or not whole. */
+  /** Moves the picture to the left, and paints new and incomplete columns. */
   #paintNew(next: Painted, known: number, moved: number) {
     const { view, scale } = next;
     const pen = this.#pen;
@@ -73,7 +76,7 @@ export class Painter {
     this.#paintFrom(next, Math.floor(known * view.columnWidth) - next.offset);
   }
 
-  /** Paints the plot from so many pixels right of its left edge. */
+  /** Paints the plot from a distance in pixels off its left edge. */
   #paintFrom(next: Painted, from: number) {
     const { view, rounds, colours } = next;
     const left = layout.GUTTER + Math.max(0, from);
@@ -96,8 +99,8 @@ export class Painter {
   }
 
   /**
-   * Several rounds a pixel: each row's height is shared between those accepted, from below, those
-   * rejected and those never judged; the rest of it had no draft.
+   * Paints several rounds per pixel. From below, the height of a row is divided into shares of
+   * accepted, rejected and unverified tokens; the rest of it had no draft.
    */
   #paintMeans({ view, rounds, colours, offset }: Painted, from: number) {
     this.#sums ??= new Sums(rounds);
@@ -133,10 +136,7 @@ export class Painter {
   }
 }
 
-/**
- * By how many pixels what is painted has to move to the left to stay true; null where it all must
- * be painted again.
- */
+/** Pixels by which the old picture moves to the left; null if everything must be repainted. */
 function movedBy(before: Painted, next: Painted): number | null {
   const [old, now] = [before.view, next.view];
   const same =
@@ -154,7 +154,7 @@ function movedBy(before: Painted, next: Painted): number | null {
   const moved = next.offset - before.offset;
   const whole =
     Number.isInteger(moved * next.scale) && Number.isInteger(layout.GUTTER * next.scale);
-  // What lay beyond the right edge was not painted: it is new as well only where rounds end there.
+  // Columns beyond the right edge were not painted; they are new only if rounds end there.
   const atEnd = layout.follows(old) && layout.follows(now);
   return moved >= 0 && whole && (atEnd || moved === 0) ? moved : null;
 }

@@ -1,29 +1,29 @@
 /**
- * Where tokens stand in their round's column, in rows and shares of its width and the row's height:
- * the row is the depth in the draft. In a wide column the guesses of a tree stand beside each other
- * as branches; in a narrow one the path that was accepted keeps most of it, and the other guesses
- * are ticks at its right. The extra token stands on top.
+ * Positions of tokens in their round's column, as rows and shares of its width and the row's
+ * height. The row is the depth in the draft. In a wide column the tokens of a tree stand beside
+ * each other as branches. In a narrow one the accepted path takes most of the width, and the other
+ * tokens are ticks at its right. The extra token stands on top.
  */
 import type { Round } from "../bindings/Round";
 import { depthsOf, parentsOf } from "../trace/tree";
 
 export interface Spot {
-  /** From the bottom. */
+  /** Row, counted from the bottom. */
   row: number;
-  /** Left and right edge, 0..=1 of the column. */
+  /** Left and right edge, as shares of the column's width. */
   from: number;
   to: number;
-  /** Lower and upper edge, 0..=1 of the row. */
+  /** Lower and upper edge, as shares of the row's height. */
   low: number;
   high: number;
 }
 
-/** A guess with less room beside its siblings than this is a tick, in CSS pixels. */
+/** Smallest width of a branch, in CSS pixels; narrower ones are ticks. */
 const NARROWEST_LANE = 8;
-/** Share of a narrow column that the accepted path keeps where it has siblings. */
+/** Share of a narrow column for the accepted path, beside its siblings. */
 const PATH_SHARE = 0.65;
 
-/** Slots by row, the path that was accepted (or else drafted first) leading in each. */
+/** Slots by row; each row begins with the accepted path, or else the first drafted. */
 export function rowsOfSlots(round: Round): number[][] {
   const parents = parentsOf(round);
   const rows: number[][] = [];
@@ -38,17 +38,17 @@ export function rowsOfSlots(round: Round): number[][] {
   return rows;
 }
 
-/** Guesses that stand beside each other at most. */
+/** Largest number of siblings in a row. */
 export function lanesOf(round: Round): number {
   return rowsOfSlots(round).reduce((most, slots) => Math.max(most, slots.length), 1);
 }
 
-/** Whether a column of this width shows a round's guesses as branches. */
+/** Whether a column of this width shows a tree as branches. */
 export function hasBranches(lanes: number, columnWidth: number): boolean {
   return lanes > 1 && columnWidth >= lanes * NARROWEST_LANE;
 }
 
-/** By slot, in a column so many CSS pixels wide. */
+/** Spots by slot, for a column of this width in CSS pixels. */
 export function spotsOf(round: Round, columnWidth: number): Spot[] {
   const rows = rowsOfSlots(round);
   const lanes = rows.reduce((most, slots) => Math.max(most, slots.length), 1);
@@ -71,7 +71,7 @@ function narrow(row: number, lane: number, guesses: number): Spot {
   return { row, from: PATH_SHARE, to: 1, low: (lane - 1) / ticks, high: lane / ticks };
 }
 
-/** The slot at a row and shares of the column's width and the row's height, or null. */
+/** The slot at a row and at shares of the column's width and the row's height, or null. */
 export function slotAt(
   spots: readonly Spot[],
   row: number,

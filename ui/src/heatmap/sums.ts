@@ -1,18 +1,18 @@
 /**
- * How the places of each row ended, summed from the first round on: the sum over any stretch of
- * rounds is a difference of two, however many rounds it holds. For views in which many rounds share
- * a pixel.
+ * Outcomes of each row, summed from the first round on. The sum over any range of rounds is a
+ * difference of two, so its cost does not grow with the range. Used where many rounds share a
+ * pixel.
  */
 import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
 import { depthsOf } from "../trace/tree";
 
-/** A sum is kept in front of every so many rounds; between them rounds are counted again. */
+/** Interval of stored sums, in rounds; rounds between them are added again. */
 const STRIDE = 16;
 
 /**
- * Numbers a row: places whose token was accepted, places where all judged guesses were rejected,
- * places never judged, then the summed chances of acceptance of the first two.
+ * Numbers per row: accepted positions, rejected positions, unverified positions, then the summed
+ * acceptance probabilities of the first two.
  */
 export const FIELDS = 5;
 export const FIELD_OF: Record<Outcome, number> = { accepted: 0, rejected: 1, discarded: 2 };
@@ -24,12 +24,12 @@ export class Sums {
   readonly #running: number[] = [];
   #counted = 0;
 
-  /** Of rounds that may become more, but never others. */
+  /** Sums over `rounds`, a list that may only grow. */
   constructor(rounds: readonly Round[]) {
     this.#rounds = rounds;
   }
 
-  /** {@link FIELDS} numbers a row over the rounds before `end`; what is missing is 0. */
+  /** {@link FIELDS} numbers per row over the rounds before `end`; missing ones are 0. */
   before(end: number): number[] {
     this.#countUpTo(end);
     if (end >= this.#counted) return [...this.#running];
@@ -51,11 +51,11 @@ export class Sums {
   }
 }
 
-/** What became of each row of the round at hand: 0 for none, else 1 more than its field. */
+/** Outcome of each row in the current round: 0 for none, else 1 more than its field. */
 const fates: number[] = [];
 const chances: number[] = [];
 
-/** Of several guesses for one place the accepted one counts, or else a rejected one. */
+/** Adds a round. Among siblings the accepted one counts, or else a rejected one. */
 function addRound(sums: number[], round: Round | undefined) {
   if (!round) return;
   fates.length = 0;

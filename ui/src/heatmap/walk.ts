@@ -1,9 +1,9 @@
-/** How the arrow keys walk the tokens of a trace: along a row, across rounds, up and down a draft. */
+/** Navigation with arrow keys: along a row, across rounds, up and down a draft. */
 import type { Round } from "../bindings/Round";
 import type { Place } from "../trace/round";
 import { rowsOfSlots } from "./spots";
 
-/** The token nearest to a row of a round and a place in it, or null in a round without tokens. */
+/** The token nearest to a row and a branch of a round; null in a round without tokens. */
 export function nearest(
   rounds: readonly Round[],
   round: number,
@@ -19,7 +19,7 @@ export function nearest(
   return slot === undefined ? null : { round: at, slot };
 }
 
-/** Beside a token: the next guess of its row, or the token of that row in the next round with any. */
+/** The next sibling of a token, or the token in its row of the next round that has one. */
 export function beside(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
   const here = stand(rounds, from);
   if (!here) return null;
@@ -32,7 +32,7 @@ export function beside(rounds: readonly Round[], from: Place, step: 1 | -1): Pla
   return from;
 }
 
-/** Above or below a token in its round. */
+/** The token above or below another in its round. */
 export function above(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
   const here = stand(rounds, from);
   return here && nearest(rounds, from.round, here.row + step, here.lane);

@@ -1,6 +1,5 @@
 /**
- * The settings of speculation as choices among a few words, some with a number: what the settings and
- * the arena's set-ups offer.
+ * Choices for the settings of speculation, some with a number; used by the settings and the arena.
  */
 import type { DraftLength } from "../bindings/DraftLength";
 import type { Mode } from "../bindings/Mode";
@@ -23,11 +22,11 @@ export interface Field<Word extends string> {
   options: readonly { value: Word; label: string }[];
   testid: string;
   onchange: (word: Word) => void;
-  /** For the word that needs one. */
+  /** Number field of the choice, if it has one. */
   number: NumberField | null;
 }
 
-/** Where Fixed begins. */
+/** Initial draft length of Fixed. */
 const USUAL_LENGTH = 4;
 
 const LENGTHS: Record<DraftLength["type"], DraftLength> = {

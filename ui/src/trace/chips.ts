@@ -1,7 +1,6 @@
 /**
- * The token view's fold: every token of a trace, in reading order, with its outcome and its place in
- * the text. What a rejected token was replaced by follows it; the extra token follows the discarded
- * ones too.
+ * All tokens of a trace in reading order, with outcome and place in the text, for the token view. A
+ * rejected token is followed by its replacement; the extra token also follows the discarded ones.
  */
 import type { ExtraKind } from "../bindings/ExtraKind";
 import type { Outcome } from "../bindings/Outcome";
@@ -15,19 +14,22 @@ export interface Chip extends Place {
   kind: ChipKind;
   text: string;
   /**
-   * The range of the reply's text that the token is, in UTF-16 units. Empty for one that was not
-   * emitted, at the place of what stands there instead.
+   * Range of the token in the reply's text, in UTF-16 units. Empty for a token that was not
+   * emitted, at the place of its replacement.
    */
   from: number;
   to: number;
 }
 
-/** Part of the reply's text, unlike rejected and discarded tokens. */
+/** Whether a token is part of the reply's text; rejected and discarded ones are not. */
 export function isEmitted(kind: ChipKind): boolean {
   return kind !== "rejected" && kind !== "discarded";
 }
 
-/** `firstRound` is the place of `rounds[0]` in the whole trace, `offset` the text before it. */
+/**
+ * Chips of `rounds`. `firstRound` is the index of the first of them in the whole trace, `offset`
+ * the length of the text before it.
+ */
 export function chipsOf(rounds: readonly Round[], firstRound = 0, offset = 0): Chip[] {
   const chips: Chip[] = [];
   let from = offset;
@@ -45,30 +47,30 @@ export function chipsOf(rounds: readonly Round[], firstRound = 0, offset = 0): C
   return chips;
 }
 
-/** Tokens of a round, all outcomes. */
+/** Number of a round's tokens, of any outcome. */
 export function chipCount({ drafted, extra }: Round): number {
   return drafted.length + (extra ? 1 : 0);
 }
 
-/** A piece of a chip and how it is shown. */
+/** A part of a chip and its appearance. */
 export interface Piece {
   text: string;
   /**
-   * "mark": drawn faint for what cannot be seen, and no part of the text. "hidden": part of the text
-   * that takes no room.
+   * "mark": a faint sign for an invisible character, no part of the text. "hidden": text without
+   * width.
    */
   look: "text" | "mark" | "hidden";
 }
 
-/** Line breaks, control characters but tabs, and what is between them. */
+/** Splits a text into line breaks, control characters except tabs, and other text. */
 // eslint-disable-next-line no-control-regex -- these are looked for
 const PARTS = /\n+|[\0-\x08\x0b-\x1f\x7f]+|[^\0-\x08\x0a-\x1f\x7f]+/g;
-/** Characters that only tell others how to be written. */
+/** Invisible characters that only format others. */
 const UNSEEN = /^\p{Cf}+$/u;
 
 /**
- * How a stretch of an emitted token is shown. A line break in a text stays and breaks the line
- * behind a faint return mark; one `between` blocks has nothing to break.
+ * Pieces of an emitted token. A line break is kept behind a faint return mark, except `between`
+ * blocks.
  */
 export function emittedPieces(text: string, between: boolean): Piece[] {
   if (UNSEEN.test(text)) return [mark(codesOf(text)), { text, look: "text" }];
@@ -80,7 +82,7 @@ export function emittedPieces(text: string, between: boolean): Piece[] {
   });
 }
 
-/** How a token that was not emitted is shown: its white space must not disturb the text. */
+/** Pieces of a token that was not emitted: its white space must not change the layout. */
 export function draftPieces(text: string): Piece[] {
   const shown = text.trim();
   if (UNSEEN.test(shown)) return [mark(codesOf(shown))];
@@ -97,7 +99,7 @@ function codesOf(text: string): string {
   return codes.map((code) => `U+${code.toUpperCase()}`).join(" ");
 }
 
-/** A text with line breaks and other control characters, but tabs, as signs. */
+/** A text with signs for line breaks and control characters, except tabs. */
 export function picture(text: string): string {
   // eslint-disable-next-line no-control-regex -- these are looked for
   return text.replace(/[\0-\x08\x0a-\x1f\x7f]/g, (one) => {
@@ -107,14 +109,14 @@ export function picture(text: string): string {
   });
 }
 
-/** A text with all of its white space in sight. */
+/** A text with signs for all white space. */
 export function visibleBlank(text: string): string {
   return picture(text).replaceAll("\t", "⇥").replaceAll(" ", "␣");
 }
 
 /**
- * Whether white space must be kept as it stands. A single leading space need not be: where the
- * line breaks before the token it then vanishes instead of leaving a stub of colour behind.
+ * Whether white space must be preserved. A single leading space must not: if the line breaks before
+ * the token, the space vanishes instead of leaving a coloured stub.
  */
 export function keepsSpace(text: string): boolean {
   return !/^ ?\S+$/u.test(text);

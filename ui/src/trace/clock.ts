@@ -1,8 +1,8 @@
-/** When the rounds of a trace ended, by the trace's own clock, and which had by a moment. */
+/** End times of a trace's rounds, by the trace's own clock. */
 import type { Round } from "../bindings/Round";
 
 export class Clock {
-  /** Milliseconds from the start of the reply, never falling. */
+  /** End of each round in milliseconds from the start of the reply, never falling. */
   readonly #ends: Float64Array;
 
   constructor(rounds: readonly Round[]) {
@@ -18,12 +18,12 @@ export class Clock {
     return this.#ends.length;
   }
 
-  /** When the last round ended. */
+  /** End of the last round. */
   get end(): number {
     return this.#ends.at(-1) ?? 0;
   }
 
-  /** How many rounds had ended by a moment. */
+  /** Number of rounds that had ended at a moment. */
   countAt(moment: number): number {
     let [low, high] = [0, this.#ends.length];
     while (low < high) {
@@ -34,7 +34,7 @@ export class Clock {
     return low;
   }
 
-  /** When so many rounds had ended; 0 is the start of the reply. */
+  /** End of the round number `count`, from 1; 0 is the start of the reply. */
   momentOf(count: number): number {
     return count <= 0 ? 0 : (this.#ends[Math.min(count, this.rounds) - 1] ?? 0);
   }

@@ -1,4 +1,4 @@
-/** The numbers of a whole conversation: sums over its replies, stored ones and the one under way. */
+/** Totals of a conversation over its replies, stored ones and the one under way. */
 import type { Message } from "../bindings/Message";
 import type { Statistics } from "./statistics";
 
@@ -9,7 +9,7 @@ export interface Live {
 }
 
 export interface Totals {
-  /** The parts of a continued reply are one. */
+  /** Number of replies; the parts of a continued one count once. */
   replies: number;
   tokens: number;
   judged: number;

@@ -1,4 +1,4 @@
-/** Words for what the governor chose and why, and for the points of the curve behind its choice. */
+/** The governor's decisions in words, and the points of the curve behind a decision. */
 import type { Decision } from "../bindings/Decision";
 import { duration, percent } from "./describe";
 import type { Decided } from "./history";
@@ -13,12 +13,12 @@ export function decisionWords(decision: Decision): string {
   return expectation === null ? changeWords(decision) : `${changeWords(decision)}: ${expectation}`;
 }
 
-/** "K 5 → 0", or "K = 5" where nothing changed. */
+/** "K 5 → 0", or "K = 5" if nothing changed. */
 export function changeWords({ before, chosen }: Decision): string {
   return before === null || before === chosen ? `K = ${chosen}` : `K ${before} → ${chosen}`;
 }
 
-/** The reason of a decision in the history: what the curve lets expect, unless something else decided. */
+/** Reason of a decision: the expectation from the curve, unless another reason applied. */
 export function whyWords({ reason, decision }: Decided): string {
   const expectation = expectationWords(decision);
   switch (reason) {
@@ -37,12 +37,12 @@ export function whyWords({ reason, decision }: Decided): string {
   }
 }
 
-/** What the best draft would lose, as a share of the speed: "it would be 8 % slower". */
+/** Loss of speed with the best draft, as a share: "it would be 8 % slower". */
 export function lossWords(loss: number): string {
   return loss < 0.005 ? t("decision.tooLittle") : t("decision.slower", { percent: percent(loss) });
 }
 
-/** "2.1x expected next", "no drafts, it would be 8 % slower"; null for a decision without a curve. */
+/** "2.1x expected next", "no drafts, it would be 8 % slower"; null without a curve. */
 function expectationWords({ chosen, tokens_per_second }: Decision): string | null {
   const [plain = 0, ...drafting] = tokens_per_second;
   if (plain <= 0) return null;
@@ -55,7 +55,7 @@ function expectationWords({ chosen, tokens_per_second }: Decision): string | nul
   return t("decision.noDrafts", { loss: lossWords(1 - Math.max(0, ...drafting) / plain) });
 }
 
-/** All that the curve knows of one draft length, in a sentence. */
+/** Values of the curve at one draft length, in a sentence. */
 export function lengthWords(decision: Decision, length: number): string {
   const plain = decision.tokens_per_second[0] ?? 0;
   const expected = decision.tokens_per_second[length];

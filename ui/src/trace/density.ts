@@ -1,19 +1,19 @@
 /**
- * A whole trace in a strip: drafted tokens that were accepted and that were not, by when they were
- * judged. A fold over the rounds, for the strip under the replay's scrubber.
+ * Accepted and other draft tokens of a whole trace by time, for the strip under the replay's
+ * scrubber.
  */
 import type { Round } from "../bindings/Round";
 import { count } from "./round";
 
-/** What ended in one piece of the time. */
+/** Tokens of one interval, by outcome. */
 export interface Bucket {
   accepted: number;
   rejected: number;
-  /** Drafted and never judged. */
+  /** Draft tokens that were never verified. */
   discarded: number;
 }
 
-/** The time from 0 to `end` in so many pieces of the same length. */
+/** Divides the time from 0 to `end` into `pieces` equal intervals. */
 export function densityOf(rounds: readonly Round[], end: number, pieces: number): Bucket[] {
   const buckets = Array.from({ length: pieces }, () => ({
     accepted: 0,

@@ -1,4 +1,4 @@
-/** Words for what the trace says: for hover cards, labels and screen readers. */
+/** Tokens of a trace in words: for hover cards, labels and screen readers. */
 import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Round } from "../bindings/Round";
 import { picture, visibleBlank, type ChipKind } from "./chips";
@@ -13,33 +13,33 @@ export function outcomeWords(kind: ChipKind): string {
   return t(`outcome.${kind}`);
 }
 
-/** Everything known about one token, ready to be shown. */
+/** All facts about one token, ready to be shown. */
 export interface TokenCard {
   kind: ChipKind;
   text: string;
   id: number;
   /** Position in the draft, from 1; null for the extra token. */
   position: number | null;
-  /** Longest path of the draft. */
+  /** Length of the draft's longest path. */
   draftLength: number;
-  /** Its rank by draft probability among the guesses for the same place, from 1; null for an only one. */
+  /** Rank among its siblings by draft probability, from 1; null without siblings. */
   guess: { number: number; of: number } | null;
   draftProbability: number | null;
   targetProbability: number | null;
   acceptance: number | null;
   drafter: string | null;
-  /** The chance of acceptance below which the draft was to end; null without one. */
+  /** Acceptance probability at which drafting stops; null without a threshold. */
   threshold: number | null;
-  /** The rejected guesses in whose place an emitted token stands. */
+  /** Texts of the rejected tokens that an emitted token replaces. */
   insteadOf: string[];
-  /** Of a rejected token: what its draft went on with, which was never checked; empty for others. */
+  /** The unverified rest of the draft behind a rejected token; empty for others. */
   unchecked: string;
   /** Number of the round, from 1. */
   round: number;
   roundMs: number;
   draftMs: number;
   verifyMs: number;
-  /** Experts that a layer read for the round; null in a model without. */
+  /** Experts read per layer for the round; null in a dense model. */
   experts: number | null;
 }
 
@@ -103,12 +103,12 @@ function guessOf(round: Round, slot: number): TokenCard["guess"] {
   const siblings = [...parents.keys()].filter((other) => parents[other] === parents[slot]);
   if (siblings.length < 2) return null;
   const chance = (at: number) => round.drafted[at]?.draft_probability ?? 0;
-  // Equal ones in the order they were drafted.
+  // Equal ones stay in draft order.
   const ranked = siblings.sort((a, b) => chance(b) - chance(a) || a - b);
   return { number: ranked.indexOf(slot) + 1, of: ranked.length };
 }
 
-/** Which models wrote a reply: "Written by Starter, drafted by n-gram". */
+/** The models of a reply: "Written by Starter, drafted by n-gram". */
 export function authorWords(target: string, draft: string | null): string {
   return draft === null
     ? t("trace.writtenPlain", { target })
@@ -130,17 +130,17 @@ export function sentenceOf(card: TokenCard): string {
   return parts.filter(Boolean).join(", ");
 }
 
-/** What a card has room for, in characters. */
+/** Longest text on a card, in characters. */
 const MAX_SHOWN = 120;
 
-/** A token's text with its white space in sight, a long one cut. */
+/** A token's text with visible white space, cut if it is long. */
 export function visible(text: string): string {
   return shortened(text, visibleBlank);
 }
 
 function shortened(text: string, show: (part: string) => string): string {
   if (text.length <= MAX_SHOWN) return show(text);
-  // Not between the halves of an emoji.
+  // Never splits a surrogate pair.
   const cut = text.slice(0, MAX_SHOWN).replace(/[\ud800-\udbff]$/, "");
   return t("trace.shortened", { text: show(cut), count: text.length });
 }
@@ -156,7 +156,7 @@ export function probability(value: number): string {
   return decimal(value, 3);
 }
 
-/** A time with sensible digits: "3.4 ms", "212 ms", "4.1 s", "42 s", "18:15", "2 h 12 min". */
+/** A duration: "3.4 ms", "212 ms", "4.1 s", "42 s", "18:15", "2 h 12 min". */
 export function duration(ms: number): string {
   const seconds = Math.round(ms / 1000);
   if (seconds >= 3600) {
@@ -178,7 +178,7 @@ function clockWords(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-/** A time that a person waits: "8 s", "2 min 5 s". Never less than a second. */
+/** A waiting time: "8 s", "2 min 5 s". At least a second. */
 export function seconds(ms: number): string {
   const all = Math.max(1, Math.round(ms / 1000));
   if (all < 60) return t("amount.seconds", { seconds: count(all) });

@@ -1,4 +1,4 @@
-/** Rounds for tests, written as briefly as they read. */
+/** Short constructors of rounds for tests. */
 import type { Drafted } from "../bindings/Drafted";
 import type { Extra } from "../bindings/Extra";
 import type { Outcome } from "../bindings/Outcome";
@@ -24,7 +24,7 @@ export function extra(text: string, kind: Extra["kind"]): Extra {
   return { token: 9, text, kind };
 }
 
-/** A round of 10 ms, of which drafting took 2, verifying 6 and sampling and the rest 1 each. */
+/** A round of 10 ms: 2 for drafting, 6 for verification, 1 each for sampling and the rest. */
 export function round(index: number, change: Partial<Round> = {}): Round {
   return {
     index,
@@ -41,7 +41,10 @@ export function round(index: number, change: Partial<Round> = {}): Round {
   };
 }
 
-/** "a b" accepted and a bonus " c"; " x" rejected, " y" discarded and " d" recovered; " e" plain. */
+/**
+ * Three rounds: "a b" accepted and a bonus " c"; " x" rejected, " y" discarded and " d" recovered;
+ * " e" plain.
+ */
 export const threeRounds: readonly Round[] = [
   round(0, {
     drafted: [drafted("a", "accepted"), drafted(" b", "accepted")],
@@ -54,7 +57,7 @@ export const threeRounds: readonly Round[] = [
   round(2, { extra: extra(" e", "plain") }),
 ];
 
-/** Of these three rounds: 100 tokens/s after the first. */
+/** The summary of {@link threeRounds}: 100 tokens/s after the first. */
 export function summary(change: Partial<Summary> = {}): Summary {
   return {
     finish: "stop",
@@ -79,8 +82,8 @@ export function summary(change: Partial<Summary> = {}): Summary {
 }
 
 /**
- * A tree: " a", " x" and " y" follow the text, " b" and " z" follow " a", " w" follows " x". " a" and
- * " b" are accepted, " x" and " z" rejected, the others never judged; a bonus " c".
+ * A tree: " a", " x" and " y" follow the text, " b" and " z" follow " a", " w" follows " x". " a"
+ * and " b" are accepted, " x" and " z" rejected, the others unverified; a bonus " c".
  */
 export const treeRound: Round = round(0, {
   drafted: [

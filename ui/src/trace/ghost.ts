@@ -1,9 +1,9 @@
-/** The draft of a round as text that runs ahead of the reply, before it is known what comes of it. */
+/** Ghost text: the draft of a round, shown ahead of the reply before its outcome. */
 import type { Round } from "../bindings/Round";
 import { picture } from "./chips";
 import { textAfter } from "./tree";
 
-/** The text of the likeliest path of the draft, on one line; empty for a round without a draft. */
+/** Text of the draft's likeliest path, on one line; empty without a draft. */
 export function ghostOf(round: Round | null | undefined): string {
   return round ? picture(textAfter(round, null)) : "";
 }

@@ -1,6 +1,6 @@
-/** Times by how often they occurred, in bins of equal ratio: the size stays, however many are added. */
+/** A histogram of times in bins of equal ratio; its size does not depend on the number of times. */
 
-/** A bin ends 1 % above where it begins; so no percentile is further off than that. */
+/** Ratio of a bin's edges, which bounds the error of percentiles to 1 %. */
 const RATIO = 1.01;
 const MIN_MS = 1e-3;
 const MAX_MS = 1e7;
@@ -8,7 +8,7 @@ const BINS = binOf(MAX_MS) + 1;
 
 export class Histogram {
   readonly #weights = new Float64Array(BINS);
-  /** Sum of the times in a bin: their mean is exact where all of them are the same. */
+  /** Sum of the times in a bin; its mean is exact if all are equal. */
   readonly #sums = new Float64Array(BINS);
   #total = 0;
 
@@ -19,7 +19,7 @@ export class Histogram {
     this.#total += weight;
   }
 
-  /** Median and 95th percentile; null without any. */
+  /** Median and 95th percentile; null without times. */
   percentiles(): { p50: number; p95: number } | null {
     if (this.#total === 0) return null;
     return { p50: this.#at(0.5), p95: this.#at(0.95) };
@@ -36,7 +36,7 @@ export class Histogram {
   }
 }
 
-/** The first bin holds all that is shorter than it, the last all that is longer. */
+/** Bin of a time; the first and the last one include everything beyond. */
 function binOf(ms: number): number {
   const within = Math.min(MAX_MS, Math.max(MIN_MS, ms));
   return Math.floor(Math.log(within / MIN_MS) / Math.log(RATIO));

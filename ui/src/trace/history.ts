@@ -1,11 +1,11 @@
-/** What the governor decided in the course of a reply, and why rounds drafted as many tokens as they did. */
+/** The governor's decisions during a reply, and the reasons for each round's draft length. */
 import type { Decision } from "../bindings/Decision";
 import type { LengthReason } from "../bindings/LengthReason";
 import type { Round } from "../bindings/Round";
 
-/** A decision, where it was made. */
+/** A decision with its round and time. */
 export interface Decided {
-  /** The round's place in the trace, counted in the order of arrival. */
+  /** Index of the round in the trace, in the order of arrival. */
   round: number;
   /** Milliseconds from the start of the reply. */
   atMs: number;
@@ -13,17 +13,17 @@ export interface Decided {
   decision: Decision;
 }
 
-/** How many rounds drafted what they did for one reason. */
+/** Number of rounds with the same reason. */
 export interface ReasonCount {
   reason: LengthReason;
   rounds: number;
 }
 
-/** Follows the rounds of one trace, which only grow: asked again it reads only what is new. */
+/** Follows a trace that only grows; each query reads only new rounds. */
 export class History {
   readonly #rounds: readonly Round[];
   #read = 0;
-  /** All decisions: those that changed nothing still have the curve of their time. */
+  /** All decisions; those without a change still have a curve. */
   readonly #decided: Decided[] = [];
   #changes: readonly Decided[] = [];
   readonly #reasons = new Map<LengthReason, number>();
@@ -38,21 +38,21 @@ export class History {
     return this.#changes;
   }
 
-  /** The decision that held in a round; the latest for null. Null where none had been made by then. */
+  /** The decision in effect in a round, or the latest for null; null before the first. */
   heldIn(round: number | null): Decided | null {
     this.#catchUp();
     if (round === null) return this.#decided.at(-1) ?? null;
     return this.#decided.findLast((decided) => decided.round <= round) ?? null;
   }
 
-  /** Most frequent first. */
+  /** Reasons, most frequent first. */
   reasons(): ReasonCount[] {
     this.#catchUp();
     const counts = [...this.#reasons].map(([reason, rounds]) => ({ reason, rounds }));
     return counts.sort((a, b) => b.rounds - a.rounds);
   }
 
-  /** When, and how many tokens a second plain decoding was expected to make, by each decision. */
+  /** Time of each decision, and the speed it expected of plain decoding in tokens per second. */
   plainRates(): (readonly [number, number])[] {
     this.#catchUp();
     return this.#decided.flatMap(({ atMs, decision }) => {

@@ -1,8 +1,8 @@
-/** Which outcomes occur in rounds. */
+/** Outcomes that occur in rounds. */
 import type { Round } from "../bindings/Round";
 import type { ChipKind } from "./chips";
 
-/** Of all that there are, so that reading on would find nothing new. */
+/** Number of all outcomes; the search stops once all are found. */
 const ALL = 6;
 
 export function kindsIn(parts: readonly (readonly Round[])[]): ReadonlySet<ChipKind> {

@@ -1,8 +1,8 @@
-/** Which marks of the heatmap occur in a trace: the legend explains those, and no others. */
+/** Marks of the heatmap that occur in a trace; the legend explains only those. */
 import type { Round } from "../bindings/Round";
 import { depthsOf } from "./tree";
 
-/** In the order that the legend lists them. */
+/** Outcomes in the order of the legend. */
 const OUTCOMES = [
   ...(["accepted", "rejected", "discarded", "bonus", "recovered", "plain", "tree"] as const),
 ];
@@ -11,7 +11,7 @@ const DRAFTERS = ["model", "staged", "head", "ngram", "recycling"] as const;
 export type OutcomeMark = (typeof OUTCOMES)[number];
 export type DrafterMark = (typeof DRAFTERS)[number];
 
-/** Follows the rounds of one trace, which only grow: asked again it reads only what is new. */
+/** Follows a trace that only grows; each query reads only new rounds. */
 export class Marks {
   readonly #rounds: readonly Round[];
   readonly #seen = new Set<OutcomeMark | DrafterMark>();
@@ -21,13 +21,13 @@ export class Marks {
     this.#rounds = rounds;
   }
 
-  /** What came of tokens; `tree` where several guesses stand in one place. */
+  /** Outcomes that occur; `tree` if some position has several tokens. */
   outcomes(): OutcomeMark[] {
     this.#catchUp();
     return OUTCOMES.filter((mark) => this.#seen.has(mark));
   }
 
-  /** Who drafted, where that is more than one: a shape that all cells have needs no explanation. */
+  /** Drafters that occur, if more than one: a single shape needs no explanation. */
   drafters(): DrafterMark[] {
     this.#catchUp();
     const seen = DRAFTERS.filter((mark) => this.#seen.has(mark));

@@ -1,12 +1,17 @@
-/** Short names of models, for where there is no room for the whole: the header. */
+/** Short names of models, for the header. */
 
-/** "SmolLM2 135M" of "SmolLM2 135M Instruct · Q4_1": without weight format, and without what all chat models are. */
+/**
+ * "SmolLM2 135M" from "SmolLM2 135M Instruct · Q4_1": without the format and words such as Chat.
+ */
 export function shortName(label: string): string {
   const [name = label] = label.split(" · ");
   return name.replaceAll(/\s(?:Instruct|Chat|it)(?=\s|$)/gi, "") || name;
 }
 
-/** "0.5B" of "Qwen2.5 Coder 0.5B" beside "Qwen2.5 Coder 1.5B": a draft of the same family is told by its size. */
+/**
+ * The name of a draft. Beside a target of the same family only its size: "0.5B" from "Qwen2.5 Coder
+ * 0.5B" beside "Qwen2.5 Coder 1.5B".
+ */
 export function shortDraftName(label: string, target: string): string {
   const [name, beside] = [shortName(label), shortName(target)].map((words) => words.split(" "));
   if (!name || !beside) return shortName(label);

@@ -1,7 +1,7 @@
-/** Where each round's text stands in the reply: kept as rounds arrive, so that nobody adds it up again. */
+/** Offsets of rounds in the reply's text, computed once as rounds arrive. */
 import type { Round } from "../bindings/Round";
 
-/** What a round adds to the reply. */
+/** The text that a round adds to the reply. */
 export function addedBy({ drafted, extra }: Round): string {
   let text = "";
   for (const token of drafted) if (token.outcome === "accepted") text += token.text;
@@ -18,12 +18,14 @@ export class Offsets {
     this.#ends.push(this.text.length);
   }
 
-  /** Characters (UTF-16) before what the round at this place added; of all text beyond the last. */
+  /** Text before the round at this index, in UTF-16 units; the whole text beyond the last. */
   before(round: number): number {
     return round > 0 ? (this.#ends[round - 1] ?? this.text.length) : 0;
   }
 
-  /** The round that added the character at this place; beyond the text, the number of rounds. */
+  /**
+   * Index of the round that added the character at `place`; the number of rounds beyond the text.
+   */
   roundAt(place: number): number {
     let [low, high] = [0, this.#ends.length];
     while (low < high) {
@@ -35,7 +37,7 @@ export class Offsets {
   }
 }
 
-/** The rounds of a trace with their places in the text. */
+/** The rounds of a trace and their offsets in the text. */
 export interface Rounds {
   readonly rounds: readonly Round[];
   readonly offsets: Offsets;

@@ -1,8 +1,8 @@
-/** From a token's number in the reply to its place in the trace. */
+/** Converts a token's index in the reply into its place in the trace. */
 import type { Round } from "../bindings/Round";
 import { emitted, type Place } from "./round";
 
-/** The place of the reply's token number `position`, from 0; null where the trace ends before it. */
+/** Place of the reply's token at index `position`; null beyond the trace's end. */
 export function placeOf(rounds: readonly Round[], position: number): Place | null {
   let before = 0;
   for (const [index, round] of rounds.entries()) {

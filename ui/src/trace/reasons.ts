@@ -1,11 +1,11 @@
-/** Words for why a round drafted as many tokens as it did. */
+/** Reasons for the draft length of a round, in words. */
 import type { LengthReason } from "../bindings/LengthReason";
 import { t } from "../messages/say";
 
 interface ReasonWords {
-  /** A word or two, to stand beside a count. */
+  /** A word or two, shown beside a count. */
   short: string;
-  /** The whole sentence. */
+  /** A whole sentence. */
   long: string;
 }
 

@@ -1,12 +1,12 @@
-/** Small questions about one round, shared by every fold over a trace. */
+/** Helpers for a single round, shared by all computations on a trace. */
 import type { Drafted } from "../bindings/Drafted";
 import type { Extra } from "../bindings/Extra";
 import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
 
 /**
- * A token's place in a trace: the round, counted in the order of arrival, and the slot in it:
- * 0.. for drafted tokens in draft order, `drafted.length` for the extra token.
+ * A token's place in a trace: the index of its round in order of arrival, and its slot. Slots from
+ * 0 are draft tokens in draft order; `drafted.length` is the extra token.
  */
 export interface Place {
   round: number;
@@ -23,12 +23,12 @@ export function count(round: Round, outcome: Outcome): number {
   return found;
 }
 
-/** Tokens the round added to the reply. */
+/** Number of tokens a round adds to the reply. */
 export function emitted(round: Round): number {
   return count(round, "accepted") + (round.extra ? 1 : 0);
 }
 
-/** The token at a slot, or null where the round has none. */
+/** The token at a slot, or null if there is none. */
 export function tokenAt(
   round: Round | undefined,
   slot: number,

@@ -9,10 +9,10 @@ import { shownOf } from "./shown";
 import { statisticsOf } from "./statistics";
 import { summaryOf } from "./summary";
 
-/** Traces with what the engine and the page make of them, see `tests/traces.rs`. */
+/** Traces with results of the engine and of the page, see `tests/traces.rs`. */
 const FOLDER = `${import.meta.dirname}/../../../tests/traces`;
 const OUTCOMES = ["accepted", "rejected", "discarded"] as const;
-/** Sums of single and of double precision differ by less. */
+/** Relative tolerance between sums of single and double precision. */
 const RELATIVE = 1e-5;
 
 const stored = readdirSync(FOLDER).filter((name) => name.endsWith(".jsonl"));
@@ -34,7 +34,7 @@ function outcomes(rounds: readonly Round[]) {
   return counts;
 }
 
-/** The same, with numbers that may differ by rounding. */
+/** A matcher for `value` whose numbers may differ by rounding. */
 function near(value: unknown): unknown {
   if (typeof value === "number") {
     const tolerance = RELATIVE * Math.max(1e-3, Math.abs(value));
@@ -48,7 +48,7 @@ function near(value: unknown): unknown {
 test.each(stored)("the page folds %s as the engine does", (name) => {
   const { rounds, text } = readTrace(readFileSync(`${FOLDER}/${name}`, "utf8"));
   const path = `${FOLDER}/${name.replace(".jsonl", ".expected.json")}`;
-  // Speed-ups are the engine's alone: the page shows them and computes none.
+  // Only the engine computes speed-ups; the page just shows them.
   const expected = JSON.parse(readFileSync(path, "utf8")) as {
     summary: { tokens_per_second: number | null };
     speedups?: unknown;
@@ -57,7 +57,7 @@ test.each(stored)("the page folds %s as the engine does", (name) => {
   const summary = summaryOf(rounds, "stop", 0);
   const wasted = summary.drafted - summary.accepted;
   expect({ summary, wasted, outcomes: outcomes(rounds), text }).toEqual(near(expected));
-  // The inspector counts it by itself.
+  // The inspector computes its own sums.
   const shown = shownOf({ rounds, statistics: statisticsOf(rounds) }, summary);
   expect(shown?.rate).toEqual(near(expected.summary.tokens_per_second));
 });

@@ -1,27 +1,24 @@
-/**
- * The numbers the inspector shows of one reply: those of its trace, or of its summary where the rounds
- * are not there.
- */
+/** Numbers of one reply in the inspector: from its trace, or from its summary without rounds. */
 import type { Summary } from "../bindings/Summary";
 import type { Round } from "../bindings/Round";
 import { emitted } from "./round";
 import { meanRate, type Statistics } from "./statistics";
 
 export interface Shown {
-  /** Without percentiles and positions where only the summary is there. */
+  /** Without percentiles and positions if there is only the summary. */
   statistics: Statistics;
-  /** Tokens a second: over the window while the reply grows, over all of it once it is whole. */
+  /** Tokens per second: over the window while the reply grows, over all of it once complete. */
   rate: number | null;
   whole: boolean;
 }
 
-/** The rounds that are there, and their numbers; less than all while a reply grows or is replayed. */
+/** Available rounds and their numbers; incomplete while a reply grows or is replayed. */
 export interface Counted {
   rounds: readonly Round[];
   statistics: Statistics;
 }
 
-/** Null where neither has anything to count. A reply from elsewhere has no rounds. */
+/** The numbers of a reply; null if there is nothing to count. A remote reply has no rounds. */
 export function shownOf(counted: Counted | null, summary: Summary | null): Shown | null {
   if (counted && counted.statistics.rounds > 0) return shownOfTrace(counted, summary);
   if (!summary || summary.tokens === 0) return null;

@@ -3,7 +3,7 @@ import type { Round } from "../bindings/Round";
 import { drafted, extra, round } from "./fixtures";
 import { Progress } from "./speed";
 
-/** Rounds of one token, `ms` apart, from the moment the prompt was read. */
+/** Rounds of one token, `ms` apart, from the end of the prefill. */
 function steady(count: number, ms: number): Round[] {
   return Array.from({ length: count }, (_, index) =>
     round(index, { extra: extra(" t", "plain"), at_ms: 500 + ms * index }),

@@ -1,24 +1,23 @@
-/** How fast a reply was written over its time: tokens a second over a sliding window, never a burst. */
+/** Speed of a reply over time: tokens per second over a sliding window, never of a burst. */
 import type { Round } from "../bindings/Round";
 import { emitted } from "./round";
 import { RATE_WINDOW_MS } from "./statistics";
 
-/** A window holds at least so many rounds: over fewer, one burst would decide. */
+/** Smallest number of rounds in a window: fewer would let one burst decide. */
 const WINDOW_ROUNDS = 12;
-/** Of a short reply a window is this share, so that there is a curve at all. */
+/** Window of a short reply, as a share of its duration, so that a curve exists at all. */
 const WINDOW_SHARE = 0.2;
 
 export interface SpeedCurve {
-  /** Width of the window. */
   windowMs: number;
-  /** Milliseconds from the reply's beginning, and the tokens a second over the window that ends there. */
+  /** Milliseconds from the reply's start, and tokens per second over the window that ends there. */
   points: [ms: number, rate: number][];
 }
 
-/** Follows the rounds of one trace, which only grow: asked again it reads only what is new. */
+/** Follows a trace that only grows; each query reads only new rounds. */
 export class Progress {
   readonly #rounds: readonly Round[];
-  /** The end of each round, and the tokens emitted by then, without the first round's. */
+  /** End of each round, and the tokens emitted by then, without the first round's. */
   readonly #atMs: number[] = [];
   readonly #tokens: number[] = [];
 
@@ -26,7 +25,7 @@ export class Progress {
     this.#rounds = rounds;
   }
 
-  /** At most `most` points; null while the reply is too short for a window and a way to slide. */
+  /** The curve with at most `most` points; null while the reply is too short to slide a window. */
   curve(most = 120): SpeedCurve | null {
     this.#catchUp();
     const begin = this.#atMs[0];
@@ -56,7 +55,7 @@ export class Progress {
     }
   }
 
-  /** Tokens by a moment; those of the round it falls into by the share of its time. */
+  /** Tokens by a moment; the round at that moment counts by the share of its time. */
   #tokensBy(ms: number): number {
     let [low, high] = [0, this.#atMs.length - 1];
     while (high - low > 1) {

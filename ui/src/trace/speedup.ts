@@ -1,15 +1,15 @@
-/** Words for how much faster a reply was written with drafts than without. */
+/** The speed-up of a reply by drafts, in words. */
 import type { Speedup } from "../bindings/Speedup";
 import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
 
-/** "1.6x faster", "about as fast", "0.8x the speed"; empty where there is nothing to compare. */
+/** "1.6x faster", "about as fast", "0.8x the speed"; empty without a comparison. */
 export function speedupWords(speedup: Speedup | null): string {
   return speedup === null ? "" : fasterWords(speedup.factor);
 }
 
-/** The same of an expected factor. */
+/** An expected speed-up, in the same words. */
 export function fasterWords(factor: number): string {
   const given = { factor: factorWords(factor) };
   switch (verdictOf({ factor })) {

@@ -1,15 +1,15 @@
-/** A round in slow motion: what was drafted, what the target said to it, what came of it. */
+/** Stages of a round: its draft, the verification, the outcome. */
 import type { Round } from "../bindings/Round";
 
-/** A round that has emitted its tokens is a round of the trace. */
+/** Stage of a round; an emitted one is part of the trace. */
 export type Stage = "drafted" | "judged" | "emitted";
 
-/** The stages a round goes through: one without a draft has nothing to show before its token. */
+/** Stages of a round; without a draft there is nothing to show before its token. */
 export function stagesOf(round: Round | undefined): readonly Stage[] {
   return round && round.drafted.length > 0 ? ["drafted", "judged", "emitted"] : ["emitted"];
 }
 
-/** The round as it stood then: before it is judged nothing is known of its tokens but themselves. */
+/** The round at a stage: before verification only the draft tokens' own values are known. */
 export function roundAt(round: Round, stage: Stage): Round {
   if (stage === "emitted") return round;
   if (stage === "judged") return { ...round, extra: null };

@@ -1,6 +1,6 @@
 /**
- * The numbers of a reply: folds over its rounds. Rates are over time, never over one round: accepted
- * tokens arrive in bursts, and a burst has no rate.
+ * Statistics of a reply, computed over its rounds. Rates are over time, never of one round:
+ * accepted tokens arrive in bursts, and a burst has no rate.
  */
 import type { Decision } from "../bindings/Decision";
 import type { Round } from "../bindings/Round";
@@ -11,10 +11,10 @@ import { depthsOf } from "./tree";
 
 /** Width of the sliding window for tokens per second. */
 export const RATE_WINDOW_MS = 2000;
-/** Rounds held for the rate before old ones are first dropped. */
+/** Rounds kept for the rate before old ones are dropped. */
 const RECENT = 4096;
 
-/** Several guesses for one place count once: at most one of them can be accepted. */
+/** Acceptance at a position in the draft. Siblings count once: at most one can be accepted. */
 export interface Position {
   judged: number;
   accepted: number;
@@ -31,18 +31,18 @@ export interface Statistics {
   acceptanceRate: number | null;
   /** tokens / rounds; null without rounds. */
   tokensPerRound: number | null;
-  /** Over the last {@link RATE_WINDOW_MS}; null before a second round gives it a duration. */
+  /** Speed over the last {@link RATE_WINDOW_MS}; null before the second round. */
   tokensPerSecond: number | null;
   /** Time to the end of the first round; null without rounds. */
   ttftMs: number | null;
-  /** Milliseconds a token took after the first round, median and 95th percentile, within 1 %. */
+  /** Milliseconds per token after the first round: median and 95th percentile, within 1 %. */
   tokenMs: { p50: number; p95: number } | null;
   times: Times;
-  /** Places that were judged, and those whose token was drafted, by position in the draft. */
+  /** Verified and accepted positions, by position in the draft. */
   byPosition: Position[];
-  /** Experts that a layer read in a round, on average; null in a model without. */
+  /** Mean number of experts read per layer in a round; null in a dense model. */
   expertsRead: number | null;
-  /** The governor's last; null where the draft length was never its choice. */
+  /** The governor's latest decision; null if it never chose the draft length. */
   decision: Decision | null;
 }
 
@@ -52,7 +52,7 @@ export function statisticsOf(rounds: readonly Round[]): Statistics {
   return accumulator.snapshot();
 }
 
-/** The fold itself: a round costs the same however many came before it. */
+/** Computes statistics incrementally, at constant cost per round. */
 export class Accumulator {
   #rounds = 0;
   #tokens = 0;
@@ -62,7 +62,7 @@ export class Accumulator {
   #ttftMs: number | null = null;
   #decision: Decision | null = null;
   readonly #experts = { read: 0, rounds: 0 };
-  /** The last rounds, at least those that reach into the window of the rate. */
+  /** The latest rounds, including all in the window of the rate. */
   #recent: Round[] = [];
   #maxRecent = RECENT;
   readonly #times: Times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
@@ -115,7 +115,7 @@ export class Accumulator {
     };
   }
 
-  /** Counts a round's accepted path, and the place behind it where guesses were rejected. */
+  /** Counts a round's accepted path, and the position after it if tokens were rejected there. */
   #countPositions(round: Round, accepted: number) {
     let judged = accepted;
     if (count(round, "rejected") > 0) {
@@ -132,8 +132,8 @@ export class Accumulator {
   }
 
   /**
-   * Drops rounds that ended before the window begins, but the last of them: with it the rate is that
-   * of the whole trace. Next when twice as many are held, so that a round costs no more for it.
+   * Drops rounds that ended before the window, except the last: it marks the start of the next one.
+   * Runs again once twice as many are kept, so that the cost per round stays constant.
    */
   #forget(start: number) {
     const inside = this.#recent.findIndex((round) => round.at_ms > start);
@@ -143,8 +143,9 @@ export class Accumulator {
 }
 
 /**
- * Tokens per second over the last `windowMs` of a trace. A round that the window cuts counts with
- * the share of its time that lies inside. The first round is left out: its time is the prompt's.
+ * Tokens per second over the last `windowMs` of a trace. A round across the window's start counts
+ * by the share of its time inside. The first round is excluded, since its time includes the
+ * prefill.
  */
 export function rateOf(rounds: readonly Round[], windowMs = RATE_WINDOW_MS): number | null {
   const end = rounds.at(-1)?.at_ms;
@@ -163,12 +164,12 @@ export function rateOf(rounds: readonly Round[], windowMs = RATE_WINDOW_MS): num
   return (tokens * 1000) / (end - start);
 }
 
-/** Tokens per second over all of a time; null where nothing was emitted in it, or it is none. */
+/** Tokens per second over a duration; null without tokens or without a duration. */
 export function meanRate(tokens: number, ms: number): number | null {
   return tokens > 0 && ms > 0 ? (tokens * 1000) / ms : null;
 }
 
-/** Milliseconds the round at `index` took, by the clock of the reply. */
+/** Duration of the round at `index` in milliseconds, by the reply's clock. */
 export function roundMs(rounds: readonly Round[], index: number): number {
   const round = rounds[index];
   if (!round) return 0;

@@ -1,6 +1,6 @@
 /**
- * Rounds as they are stored: those of older versions lack fields that were added later, which the shell
- * hands on as they are. What is filled in here is what the engine itself reads them as.
+ * Reads stored rounds, which the shell sends unchanged. Old ones lack newer fields; the defaults
+ * here are the engine's.
  */
 import type { Decision } from "../bindings/Decision";
 import type { Drafted } from "../bindings/Drafted";
@@ -17,7 +17,7 @@ export type StoredRound = Missing<
   "extra" | "threshold" | "staged"
 > & { drafted: StoredDrafted[]; decision?: StoredDecision | null };
 
-/** Every field of a round, with the default where it was not stored. */
+/** Fills in the missing fields of a round. */
 export function completed(stored: StoredRound): Round {
   const { drafted, decision } = stored;
   return {

@@ -1,11 +1,11 @@
-/** The numbers of a whole reply, folded from its rounds as the shell folds them. */
+/** Computes a reply's summary from its rounds as the shell does. */
 import type { Finish } from "../bindings/Finish";
 import type { Round } from "../bindings/Round";
 import type { Summary } from "../bindings/Summary";
 import { emitted } from "./round";
 import { meanRate, statisticsOf, type Statistics } from "./statistics";
 
-/** The numbers the shell would store for these rounds. */
+/** The summary that the shell would store for these rounds. */
 export function summaryOf(
   rounds: readonly Round[],
   finish: Finish,
@@ -32,7 +32,7 @@ export function summaryOf(
     elapsed_ms: elapsed,
     times: folded.times,
     plain_tokens_per_second: folded.decision?.tokens_per_second[0] ?? null,
-    // Measured by the shell alone.
+    // Only the shell measures the speed-up.
     speedup: null,
     settings: null,
   };

@@ -1,7 +1,7 @@
 /**
- * Rounds that no model wrote, for measuring and for looking at what recordings do not hold: every
- * outcome, drafter and shape of draft, from plain decoding to trees 16 deep and 8 wide. The same
- * seed gives the same rounds.
+ * Generated rounds for measurements and for cases that recordings lack: every outcome, drafter and
+ * shape of draft, from plain decoding to trees 16 deep and 8 wide. The same seed gives the same
+ * rounds.
  */
 import type { Drafted } from "../bindings/Drafted";
 import type { DrafterKind } from "../bindings/DrafterKind";
@@ -12,11 +12,11 @@ const WORDS =
   "the fox a lantern and of moss it was small light under old glass when she found in half buried " +
   "dark but breathed on where are we going asked one two then river stone by night they walked home";
 
-/** How a stretch of rounds is drafted, and how often a judged guess is accepted. */
+/** Parameters of a sequence of rounds: how they are drafted, and how often a token is accepted. */
 interface Stretch {
   drafter: DrafterKind;
   longest: number;
-  /** Guesses for one place, at most. */
+  /** Most siblings at one position. */
   widest: number;
   staged: boolean;
   chance: number;
@@ -34,7 +34,7 @@ const STRETCHES: readonly Stretch[] = [
 ];
 const STRETCH_ROUNDS = 24;
 const PARAGRAPH_TOKENS = 70;
-/** Share of rounds in which nothing was drafted though it might have been. */
+/** Share of rounds without a draft although drafting was possible. */
 const EMPTY_SHARE = 0.03;
 const DECISION_EVERY = 64;
 
@@ -45,7 +45,7 @@ export class Synthesis {
   #rounds = 0;
   #tokens = 0;
 
-  /** Tokens per second are what the rounds' times say on average. */
+  /** Generates rounds whose times average to `tokensPerSecond`. */
   constructor(seed: number, tokensPerSecond: number) {
     this.#state = (seed * 2_654_435_761 + 1) >>> 0 || 1;
     this.#tokensPerSecond = tokensPerSecond;
@@ -83,7 +83,7 @@ export class Synthesis {
     };
   }
 
-  /** Draws a tree or a chain and judges it; says what the round's extra token is. */
+  /** Generates a tree or a chain with outcomes; returns the kind of the extra token. */
   #draft({ drafter, longest, widest, chance }: Stretch, drafted: Drafted[]): Extra["kind"] {
     const length = 1 + Math.floor(this.#draw() * longest);
     let path: number | null = null;
@@ -95,7 +95,8 @@ export class Synthesis {
       let accepted: number | null = null;
       const first = drafted.length;
       for (let guess = 0; guess < guesses; guess += 1) {
-        // A guess behind the accepted one is not asked for any more, nor is anything behind a miss.
+        // After an accepted token its siblings are not verified, nor is anything behind a rejected
+        // one.
         const asked = judged && accepted === null;
         const outcome = !asked ? "discarded" : this.#draw() < chance ? "accepted" : "rejected";
         if (outcome === "accepted") accepted = drafted.length;
@@ -129,7 +130,7 @@ export class Synthesis {
     return this.#draw() < 1 / PARAGRAPH_TOKENS ? `.\n\n${word}` : ` ${word}`;
   }
 
-  /** A number from 0 to 1, by Marsaglia's xorshift of 32 bits. */
+  /** A random number from 0 to 1, by Marsaglia's 32-bit xorshift. */
   #draw(): number {
     this.#state ^= this.#state << 13;
     this.#state ^= this.#state >>> 17;

@@ -1,4 +1,4 @@
-/** The text of a reply: the fold that keeps what each round added. */
+/** The text of a reply, joined from its rounds. */
 import type { Round } from "../bindings/Round";
 import { addedBy } from "./offsets";
 

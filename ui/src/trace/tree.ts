@@ -1,24 +1,25 @@
 /**
- * A round as a tree: which drafted token follows which, how deep it stands, and in what order the
- * round is read. A chain is a tree with one guess for every place.
+ * A round as a tree: parents, depths, and the reading order of its tokens. A chain is a tree with
+ * one token at each depth.
  */
 import type { Round } from "../bindings/Round";
 
-/** The drafted token that one follows, by its slot; null for one that follows the text. */
+/** Slot of the draft token before another; null if it follows the text. */
 export type Parent = number | null;
 
 export function parentsOf(round: Round): Parent[] {
   if (isUnlinkedChain(round)) return round.drafted.map((_, slot) => (slot > 0 ? slot - 1 : null));
-  // A parent stands before its children; one that does not cannot be followed.
+  // A parent has a lower slot than its children; other values are ignored.
   return round.drafted.map(({ parent }, slot) =>
     parent !== null && parent < slot ? parent : null,
   );
 }
 
 /**
- * Chains from before parents were recorded have none. Guesses that all follow the text have none
- * either, and are told by their outcomes: in a chain the first that was not accepted is rejected for
- * the extra token, or was never judged because the reply had ended, and nothing after it is judged.
+ * Whether a round is a chain recorded before parents were. A tree whose tokens all follow the text
+ * has no parents either, so outcomes decide. In a chain, the first token not accepted is either
+ * rejected for the extra token, or unverified because the reply ended; all tokens after it are
+ * unverified.
  */
 function isUnlinkedChain({ drafted, extra }: Round): boolean {
   if (drafted.some(({ parent }) => parent !== null)) return false;
@@ -28,7 +29,7 @@ function isUnlinkedChain({ drafted, extra }: Round): boolean {
   return drafted[end]?.outcome === "rejected" ? extra?.kind === "recovered" : extra === null;
 }
 
-/** Drafted tokens before each one on its path, by slot. */
+/** Depth of each draft token, by slot: the number of tokens before it on its path. */
 export function depthsOf(round: Round): number[] {
   const depths: number[] = [];
   for (const parent of parentsOf(round)) {
@@ -37,17 +38,17 @@ export function depthsOf(round: Round): number[] {
   return depths;
 }
 
-/** Tokens on the longest path. */
+/** Number of tokens on the longest path. */
 export function longestPath(round: Round): number {
   return depthsOf(round).reduce((longest, depth) => Math.max(longest, depth + 1), 0);
 }
 
-/** Rows of the heatmap that the round fills: its longest path, and the extra token on top. */
+/** Rows of the heatmap for a round: its longest path, and the extra token on top. */
 export function rowsOf(round: Round): number {
   return longestPath(round) + (round.extra ? 1 : 0);
 }
 
-/** Slots of the rejected guesses in whose place the token at `slot` stands. */
+/** Slots of the rejected tokens that the token at `slot` replaces. */
 export function replacedBy(round: Round, slot: number): number[] {
   const parents = parentsOf(round);
   const accepted = round.drafted.findLastIndex(({ outcome }) => outcome === "accepted");
@@ -61,7 +62,7 @@ function rejectedAfter(round: Round, parents: readonly Parent[], parent: Parent)
   );
 }
 
-/** The slots that follow each one, and those that follow the text, in the order they were drafted. */
+/** Child slots by parent, and those that follow the text, in draft order. */
 function childrenOf(parents: readonly Parent[]): Map<Parent, number[]> {
   const children = new Map<Parent, number[]>();
   parents.forEach((parent, slot) => {
@@ -73,8 +74,8 @@ function childrenOf(parents: readonly Parent[]): Map<Parent, number[]> {
 }
 
 /**
- * The slots as they are read: each accepted token behind the rejected guesses for its place, those
- * for the extra token's place, the discarded ones, the extra token.
+ * Slots in reading order: each accepted token after its rejected siblings, then those rejected for
+ * the extra token, the discarded ones, and the extra token.
  */
 export function readingOrder(round: Round): number[] {
   const children = childrenOf(parentsOf(round));
@@ -97,13 +98,13 @@ export function readingOrder(round: Round): number[] {
   return [...read];
 }
 
-/** The text of the likeliest path of the draft behind a token of it, or of the whole draft behind null. */
+/** Text of the likeliest path behind a draft token; of the whole draft for null. */
 export function textAfter(round: Round, parent: Parent): string {
   const children = childrenOf(parentsOf(round));
   const chance = (slot: number) => round.drafted[slot]?.draft_probability ?? 0;
   let text = "";
   for (let last = parent; ;) {
-    // Equal ones in the order they were drafted.
+    // Among equal ones the first drafted.
     const likeliest = children.get(last)?.reduce((a, b) => (chance(b) > chance(a) ? b : a));
     if (likeliest === undefined) return text;
     text += round.drafted[likeliest]?.text ?? "";

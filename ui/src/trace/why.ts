@@ -1,4 +1,4 @@
-/** Words for the why line: whether replies are drafted, and the reason. */
+/** The reason line in words: whether replies are drafted, and why. */
 import type { Why } from "../bindings/Why";
 import { t } from "../messages/say";
 import { sentence } from "../messages/sentence";
@@ -17,7 +17,7 @@ function onWords({ drafter: label, length }: Why): string {
   return length === null ? t("why.onOpen", { drafter }) : t("why.on", { length, drafter });
 }
 
-/** Begins a sentence; a model's name stays as its makers write it. */
+/** A drafter's name at the beginning of a sentence; a model's name keeps its spelling. */
 function drafterWords(name: string | null): string {
   if (name === null) return sentence(t("why.aDraft"));
   return isTerm(name) ? sentence(shellWords(name)) : name;

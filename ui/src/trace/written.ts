@@ -1,4 +1,4 @@
-/** Words for the settings a reply was written with. */
+/** The settings of a stored reply, in words. */
 import type { DraftLength } from "../bindings/DraftLength";
 import type { ReplySettings } from "../bindings/ReplySettings";
 import type { Sampling } from "../bindings/Sampling";
@@ -31,7 +31,7 @@ function speculationRows(speculation: Speculation): Row[] {
   ];
 }
 
-/** Only what has an effect: at temperature 0 nothing is filtered and nothing drawn. */
+/** Rows for settings with an effect: at temperature 0 there is no filtering and no sampling. */
 function samplingRows(sampling: Sampling): Row[] {
   const penalty = penaltyRows(sampling);
   if (sampling.temperature === 0)
@@ -47,7 +47,7 @@ function samplingRows(sampling: Sampling): Row[] {
   ];
 }
 
-/** "1.03, last 128 tokens"; none for what is off. */
+/** "1.03, last 128 tokens"; no rows for penalties that are off. */
 export function penaltyRows(sampling: Sampling): Row[] {
   const last = (tokens: number) =>
     tokens === -1 ? t("settings.wholeText") : t("written.lastTokens", { count: tokens });

@@ -39,7 +39,7 @@ const done = line({ type: "done", text: "a b c d e", finish: "stop" });
 const file = (...rounds: object[]) => [first, ...rounds.map(roundLine), done].join("\n");
 const good = file(...threeRounds);
 
-/** A round with something in it changed, as JSON says it. */
+/** A round with one change, in its JSON form. */
 function changed(change: object, index = 0): Round {
   return { ...(threeRounds[index] ?? expect.fail()), ...change };
 }

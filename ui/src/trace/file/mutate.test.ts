@@ -17,7 +17,7 @@ const tree = [...threeRounds, { ...treeRound, index: 3, at_ms: 150 }]
   .map((round) => JSON.stringify({ type: "round", ...round }))
   .join("\n");
 
-/** Everything the page does with a trace before it draws it. */
+/** Runs every computation of the page on a trace, except drawing. */
 function fold({ rounds }: TraceFile) {
   expect(statisticsOf(rounds).rounds).toBe(rounds.length);
   for (const chip of chipsOf(rounds)) {

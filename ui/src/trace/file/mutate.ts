@@ -1,8 +1,8 @@
-/** Damage for tests: random changes of a trace file, the same for the same seed. */
+/** Random changes of a trace file for tests, reproducible by their seed. */
 
 export type Random = () => number;
 
-/** Numbers from 0 to 1 from a linear congruence; good enough to break things with. */
+/** Random numbers from 0 to 1 by a linear congruential generator. */
 export function randomFrom(seed: number): Random {
   let state = seed;
   return () => {
@@ -11,7 +11,7 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** Markup that would run if anything took it for more than text. */
+/** Markup that would run if it were treated as more than text. */
 export const MARKUP =
   '<img src=x onerror="window.harmed = true"><script>window.harmed = true</script>';
 
@@ -38,7 +38,7 @@ function pick<Item>(items: readonly Item[], random: Random): Item {
   return items[Math.floor(random() * items.length)] as Item;
 }
 
-/** Changes some signs: what a bad disk or a careless hand does. */
+/** Changes some characters, as a failing disk would. */
 export function scratch(text: string, random: Random): string {
   const at = Math.floor(random() * text.length);
   const kind = random();
@@ -48,7 +48,7 @@ export function scratch(text: string, random: Random): string {
   return text.slice(0, at) + instead + text.slice(at + length);
 }
 
-/** Puts another value into one field of one line, or moves lines about: what another program does. */
+/** Replaces a value in one line, or moves lines, as another program might. */
 export function rewrite(text: string, random: Random): string {
   const lines = text.split("\n");
   const at = Math.floor(random() * lines.length);

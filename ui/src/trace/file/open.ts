@@ -1,32 +1,36 @@
-/** Reads a trace file from disk in slices, so that the page stays responsive while a large one is read. */
+/** Reads a trace file in slices, so that the page stays responsive. */
 import { pause } from "./pause";
 import { TraceFileError } from "./problem";
 import { TraceReader, type TraceFile } from "./read";
 import { t } from "../../messages/say";
 import { count } from "../../messages/numbers";
 
-/** Larger files are refused: what they hold would not fit into a page. */
+/** Largest file that a page can hold; larger ones are refused. */
 const MAX_BYTES = 500e6;
-/** A round takes a few thousand characters at the most, the text of a long reply a million. */
+/** Longest line: a round takes a few thousand characters, the text of a long reply a million. */
 const MAX_LINE = 16_000_000;
 const CHUNK_BYTES = 1 << 20;
-/** Longest time in one piece: less than a frame. */
+/** Longest time without a pause: less than a frame. */
 const SLICE_MS = 8;
 
-/** What is asked of a file, or of any other blob. */
+/** The interface of a file, or of any other blob. */
 export interface Source {
   size: number;
   slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> };
 }
 
-/** `onProgress` is told the share that was read. @throws TraceFileError */
+/**
+ * Reads a trace; `onProgress` receives the share read so far.
+ *
+ * @throws TraceFileError
+ */
 export async function openTrace(
   file: Source,
   onProgress: (share: number) => void = () => undefined,
 ): Promise<TraceFile> {
   refuse(file);
   const reader = new TraceReader();
-  // Cut-off and other wrong bytes become signs that are no JSON, which the reader tells apart.
+  // Invalid bytes become replacement characters, which the reader rejects as invalid JSON.
   const decoder = new TextDecoder();
   let rest = "";
   let since = performance.now();

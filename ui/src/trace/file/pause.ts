@@ -1,4 +1,4 @@
-/** A break in long work: lets the page paint and hear the person. */
+/** A break in long work, in which the page handles input and paints. */
 export function pause(): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve));
 }

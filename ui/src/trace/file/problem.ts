@@ -1,8 +1,8 @@
-/** Why a file is not shown as a trace: a sentence that says what was expected, what was found, what to do. */
+/** Errors of trace files: a sentence with what was expected, what was found, and what to do. */
 import type { BaseIssue } from "valibot";
 import { t } from "../../messages/say";
 
-/** Longest excerpt of a file that a message quotes, in characters. */
+/** Longest quotation of a file in a message, in characters. */
 const EXCERPT = 40;
 
 export class TraceFileError extends Error {
@@ -12,7 +12,7 @@ export class TraceFileError extends Error {
   }
 }
 
-/** The error for a line; `field` is empty where the whole line is meant. */
+/** The error for a line; `field` is empty if it concerns the whole line. */
 export function lineProblem(line: number, field: string, wrong: string): TraceFileError {
   const given = { line: String(line), wrong };
   return new TraceFileError(
@@ -20,7 +20,7 @@ export function lineProblem(line: number, field: string, wrong: string): TraceFi
   );
 }
 
-/** The same for what a schema objects to; its messages say what it expected. */
+/** The error for an issue of the schema, whose message names the expected value. */
 export function issueProblem(line: number, issue: BaseIssue<unknown>): TraceFileError {
   const field = (issue.path ?? []).reduce(
     (path, { key }) =>
@@ -31,7 +31,7 @@ export function issueProblem(line: number, issue: BaseIssue<unknown>): TraceFile
   return lineProblem(line, field, `expected ${expected}, found ${found(issue.input)}`);
 }
 
-/** A value as a message names it. */
+/** A value as quoted in a message. */
 export function found(value: unknown): string {
   if (value === undefined) return "nothing";
   if (Array.isArray(value)) return `a list of ${value.length}`;

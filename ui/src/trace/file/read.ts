@@ -1,6 +1,6 @@
 /**
- * Reads a trace file, line by line: what an export holds, or what the terminal writes. Whatever is
- * wrong with it is one {@link TraceFileError}; what can be lived with is a notice.
+ * Reads a trace file line by line, from an export or from the terminal. Every error is one {@link
+ * TraceFileError}; tolerable faults become notices.
  */
 import * as v from "valibot";
 import type { Round } from "../../bindings/Round";
@@ -11,21 +11,21 @@ import { t } from "../../messages/say";
 import { count } from "../../messages/numbers";
 
 export interface TraceFile {
-  /** Null for what the terminal writes, which has no first line. */
+  /** The first line; null for the terminal's output, which has none. */
   header: Header | null;
   rounds: Round[];
-  /** Null for a file that ends before its reply does. */
+  /** The last line; null for a file that ends before its reply. */
   done: Done | null;
-  /** The reply: what its rounds join to, or what the last line says where there are no rounds. */
+  /** Text of the reply: joined from its rounds, or from the last line if there are none. */
   text: string;
-  /** What a person should know of it, a sentence each. */
+  /** Notices about the file, a sentence each. */
   notices: string[];
 }
 
-/** A round lasts this long where a file does not say when it ended, so that it can be replayed. */
+/** Duration of rounds without recorded times, so that they can be replayed. */
 const ASSUMED_MS = 1;
 
-/** The whole file at once. */
+/** Reads a whole file at once. */
 export function readTrace(text: string): TraceFile {
   const reader = new TraceReader();
   for (const line of text.split("\n")) reader.take(line);
@@ -42,10 +42,10 @@ export class TraceReader {
   #unknown = 0;
   #beyond = false;
   #untimed = false;
-  /** A line that is no JSON: cut off if it is the last one, wrong if another one follows. */
+  /** A line of invalid JSON: truncated if it is the last one, an error if another follows. */
   #broken: { line: number; text: string } | null = null;
 
-  /** Takes the next line, without its line break. */
+  /** Reads the next line, without its line break. */
   take(text: string) {
     this.#line += 1;
     if (text.trim() === "") return;
@@ -86,7 +86,7 @@ export class TraceReader {
   }
 
   #takeHeader(value: object) {
-    // First, since the other fields of a newer version may mean anything.
+    // Checked first, since fields of a newer version may have other meanings.
     const version: unknown = "version" in value ? value.version : undefined;
     if (typeof version === "number" && version > VERSION) {
       throw new TraceFileError(
@@ -104,7 +104,7 @@ export class TraceReader {
     this.#rounds.push({ ...round, at_ms: this.#momentOf(round, last) });
   }
 
-  /** A drafted token follows the text, or one that was drafted before it in the same round. */
+  /** Checks that every draft token follows the text or an earlier draft token of its round. */
   #checkParents(drafted: Round["drafted"]) {
     drafted.forEach(({ parent }, slot) => {
       if (parent === null || parent < slot) return;

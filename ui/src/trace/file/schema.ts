@@ -1,6 +1,6 @@
 /**
- * What the lines of a trace file may hold; docs/trace.md is its description. Messages are what was
- * expected, to stand in a sentence. Fields that are not known are left out of what is read.
+ * Schema of a trace file's lines, described in docs/trace.md. Messages are noun phrases for the
+ * expected value. Unknown fields are dropped.
  */
 import * as v from "valibot";
 import type { Decision } from "../../bindings/Decision";
@@ -14,14 +14,14 @@ import type { Outcome } from "../../bindings/Outcome";
 import type { Round } from "../../bindings/Round";
 import type { Times } from "../../bindings/Times";
 
-/** The newest version of the schema that is read, and the one that is written. */
+/** The version that is written, and the newest that can be read. */
 export const VERSION = 1;
 
-/** Far more than any draft has, and few enough to be drawn. */
+/** Most draft tokens of a round: more than any draft has, few enough to draw. */
 const MAX_DRAFTED = 256;
 const MAX_TOKEN = 65_536;
 
-/** Every member of a union of words, which the type checker counts. */
+/** Schema of a union of string literals; the type checker verifies that all are listed. */
 function words<Word extends string>(members: Record<Word, true>) {
   const known = Object.keys(members) as Word[];
   return v.picklist(known, `one of ${known.join(", ")}`);
@@ -66,7 +66,7 @@ function whole(highest: number, expected: string) {
   return v.pipe(number(0, highest, expected), v.integer(expected));
 }
 
-/** A field that older files lack, or that holds nothing. */
+/** A field that may be null or missing, as in older files. */
 function orNull<Schema extends v.GenericSchema>(schema: Schema) {
   return v.optional(v.nullable(schema), null);
 }
@@ -75,7 +75,7 @@ const TEXT = v.string("a text");
 const COUNT = whole(Number.MAX_SAFE_INTEGER, "a whole number from 0");
 const PROBABILITY = number(0, 1, "a number from 0 to 1");
 const MILLISECONDS = number(0, Number.MAX_VALUE, "a number of milliseconds from 0");
-/** What is left of a round by subtraction may be a little less than nothing. */
+/** A duration. Subtractions may leave it slightly below zero. */
 const DURATION = v.pipe(
   number(-1e-3, Number.MAX_VALUE, "a number of milliseconds from 0"),
   v.transform((ms) => Math.max(0, ms)),
@@ -133,7 +133,7 @@ const TIMES = v.object(
   "an object",
 ) satisfies v.GenericSchema<unknown, Times>;
 
-/** A round, but for its time, which a file from before times were recorded does not say. */
+/** A round except its time, which old files lack. */
 export const ROUND = v.object(
   {
     index: COUNT,
@@ -166,7 +166,7 @@ export const HEADER = v.object(
 
 export type Header = v.InferOutput<typeof HEADER>;
 
-/** The terminal writes the ids of the tokens where the window writes how many they are. */
+/** Token ids as written by the terminal, or their number as written by the window. */
 const TOKENS = v.union(
   [
     COUNT,
@@ -178,11 +178,11 @@ const TOKENS = v.union(
   "a whole number from 0 or a list of them",
 );
 
-/** The reply's numbers, by the names of the summary that the shell stores. */
+/** The reply's numbers, named as in the stored summary. */
 export const DONE = v.object(
   {
     text: v.optional(TEXT),
-    /** Null for a reply that was cut off; what does not say so ended by itself. */
+    /** Null for a reply that was cut off; a missing field means that it ended normally. */
     finish: v.optional(v.nullable(FINISHES), "stop"),
     prompt_tokens: v.optional(COUNT),
     reused_tokens: v.optional(COUNT),

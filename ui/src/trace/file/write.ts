@@ -1,20 +1,20 @@
-/** Writes a reply as a trace file: a line about it, a line a round, a line with its numbers. */
+/** Writes a reply as a trace file: a header, a line per round, and a line with its numbers. */
 import type { Message } from "../../bindings/Message";
 import type { Round } from "../../bindings/Round";
 import { pause } from "./pause";
 import { VERSION } from "./schema";
 
-/** Longest part of a title that a file's name takes, in characters. */
+/** Longest part of a title in a file name, in characters. */
 const MAX_SLUG = 40;
-/** Rounds written before the page gets to do something else. */
+/** Rounds written before control returns to the page. */
 const ROUNDS_A_SLICE = 2000;
 
 export interface Exported {
   reply: Message;
   rounds: readonly Round[];
-  /** What the person had asked; null where nothing is known of it. */
+  /** The question; null if it is unknown. */
   prompt: string | null;
-  /** What wrote the file, with its version. */
+  /** Name and version of the program that wrote the file. */
   program: string;
 }
 
