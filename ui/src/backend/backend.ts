@@ -1,6 +1,6 @@
 /**
- * What the page asks of the world outside it. Two implementations: `tauri.ts` (the shell) and
- * `replay.ts` (recorded traces in an ordinary browser). Nothing here knows which one is behind.
+ * Interface between the page and the outside, with two implementations: `tauri.ts` (the shell) and
+ * `replay.ts` (recorded traces in an ordinary browser). The page does not depend on either.
  */
 import type { Advice } from "../bindings/Advice";
 import type { AppInfo } from "../bindings/AppInfo";
@@ -55,207 +55,213 @@ export interface Backend {
   appInfo(): Promise<AppInfo>;
   /** Opens a folder in the system's file manager. */
   openFolder(folder: Folder): Promise<void>;
-  /** What the person is to be told of this start: sentences, each given once. */
+  /** Notices of this start as sentences; each is returned once. */
   takeNotices(): Promise<string[]>;
   settings(): Promise<Settings>;
   /** Resolves with the settings as stored. */
   saveSettings(settings: Settings): Promise<Settings>;
-  /** How the window looked last; null where that was never saved. */
+  /** The last view state; null if none was saved. */
   viewState(): Promise<ViewState | null>;
   saveViewState(state: ViewState): Promise<void>;
-  /** Texts that were typed and not sent. */
+  /** Unsent texts. */
   unsent(): Promise<Unsent[]>;
-  /** Replaces that of its conversation; an empty one is removed. */
+  /** Replaces the unsent text of its conversation; an empty one is removed. */
   saveUnsent(unsent: Unsent): Promise<void>;
-  /** Files that were attached in a conversation and not sent. */
+  /** Unsent attachments of a conversation. */
   unsentFiles(conversation: number | null): Promise<UnsentFile[]>;
   /** Resolves with the id of the stored file. */
   addUnsentFile(conversation: number | null, file: Attached): Promise<number>;
   removeUnsentFiles(ids: number[]): Promise<void>;
-  /** Edits of questions that were not sent. */
+  /** Unsent edits of questions. */
   unsentEdits(): Promise<UnsentEdit[]>;
   saveUnsentEdit(edit: UnsentEdit): Promise<void>;
   removeUnsentEdit(message: number): Promise<void>;
-  /** Keeps an imported file for a page that is loaded again; null where it is too large. */
+  /** Keeps an imported file over a reload of the page; resolves with null if it is too large. */
   keepImportedTrace(name: string, text: string): Promise<number | null>;
-  /** Imported files that are kept, the oldest first. */
+  /** Kept imported files, the oldest first. */
   importedTraces(): Promise<ImportedTrace[]>;
   importedTrace(id: number): Promise<ArrayBuffer>;
   forgetImportedTrace(id: number): Promise<void>;
   /** Closes the window. */
   quit(): Promise<void>;
   toggleFullscreen(): Promise<void>;
-  /** The presets that come with the program, as the settings and the chosen target have them. */
+  /** Built-in presets, adapted to the settings and the chosen target. */
   builtInPresets(): Promise<Preset[]>;
-  /**
-   * Makes a conversation, or with null one that is to come, the one that the engine is ready to write in; resolves
-   * with what it is written with. Loads no model.
-   */
+  /** Activates a conversation, or a new one for null; resolves with its set-up. Loads no model. */
   openSetup(conversation: number | null): Promise<ConversationSetup>;
   /**
-   * Has it written with these values from its next reply on, with null with what the settings say; `preset` is the id
-   * of the one that they are from.
+   * Sets the values for a conversation's later replies; null returns to the general settings.
+   * `preset` is the id of the preset with these values.
    */
   saveSetup(
     conversation: number | null,
     preset: string | null,
     values: PresetValues | null,
   ): Promise<ConversationSetup>;
-  /** Whether the local server runs by the settings that were saved last. */
+  /** Status of the local server under the settings saved last. */
   serverStatus(): Promise<ServerStatus>;
-  /** The latest requests to the local server, the latest first; none while it does not run. */
+  /** Requests to the local server, the latest first; empty while it is off. */
   serverRequests(): Promise<ServerRequest[]>;
-  /** Adds a server elsewhere, or changes the one of this name; with null its address keeps its key. Asks nobody. */
+  /**
+   * Adds a remote server, or changes the one of this name. If `key` is null, the same address keeps
+   * its key. Sends no request.
+   */
   addServer(name: string, address: string, key: string | null): Promise<Settings>;
-  /** Asks a server for its models; resolves with the settings that have them. */
+  /** Fetches a server's models; resolves with the settings that include them. */
   testServer(name: string): Promise<Settings>;
-  /** Takes a server off the list and forgets its key. */
+  /** Removes a server and its key. */
   removeServer(name: string): Promise<Settings>;
-  /** Calls `onStatus` with the present status at once, then at each change. */
+  /** Calls `onStatus` with the current status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;
-  /** Looks for what could compute, which the engine's status then lists; resolves when all of it was looked at. */
+  /**
+   * Searches for devices, which the engine's status then lists; resolves at the end of the search.
+   */
   lookForDevices(): Promise<void>;
   addModel(path: string): Promise<ModelEntry>;
-  /** Takes a model that was added by its path off the list; the file stays. */
+  /** Removes a model that was added by its path from the list; the file stays. */
   removeModel(id: string): Promise<void>;
   /** Deletes an installed model from disk. */
   deleteModel(id: string): Promise<void>;
-  /** Asks for a file in the system's own dialog; null when the person closed it. */
+  /** Opens the system's file dialog; resolves with null if it was closed. */
   chooseModelFile(): Promise<string | null>;
-  /** The same for a folder. */
+  /** Opens the system's folder dialog; resolves with null if it was closed. */
   chooseModelFolder(): Promise<string | null>;
-  /** Calls `onDrag` when files are dragged over the window, away again, or dropped. */
+  /** Calls `onDrag` when files are dragged over the window, leave it, or are dropped. */
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
   /** A file that was dropped on the window, by its path. */
   droppedFile(path: string): Promise<File>;
-  /** The known pairs of models, by family. */
+  /** Known pairs of models, by family. */
   catalogue(): Promise<CatalogueFamily[]>;
-  /** The pairs to begin with on this computer, three at most. */
+  /** Recommended pairs for this computer, three at most. */
   recommendations(): Promise<Recommendation[]>;
-  /** Asks the hub for repositories with GGUF files whose names contain `words`, the most downloaded first. */
+  /** Searches the hub for GGUF repositories by words of their names, the most downloaded first. */
   searchHub(words: string): Promise<FoundRepository[]>;
-  /** Asks the hub what the repository `owner/name` offers. */
+  /** Fetches the models of the repository `owner/name` from the hub. */
   findRepository(name: string): Promise<Repository>;
-  /** Ends the requests of `searchHub` and `findRepository` that run. */
+  /** Cancels requests of `searchHub` and `findRepository`. */
   cancelHubRequests(): Promise<void>;
   /** Calls `onChange` with all downloads at once, then at each change. */
   watchDownloads(onChange: (downloads: Download[]) => void): Promise<void>;
-  /** Begins a download or goes on with it; null for the file asks for a safetensors folder. */
+  /** Starts or continues a download; null for the file selects a safetensors folder. */
   startDownload(repository: string, file: string | null): Promise<Download>;
   pauseDownload(id: string): Promise<void>;
   resumeDownload(id: string): Promise<void>;
-  /** Stops it and deletes what is here of it. */
+  /** Stops a download and deletes its partial file. */
   cancelDownload(id: string): Promise<void>;
-  /** Forgets one that is done or failed. */
+  /** Removes a finished or failed download from the list. */
   dismissDownload(id: string): Promise<void>;
   hubToken(): Promise<TokenSource>;
-  /** Keeps a token, or with null removes the kept one; resolves with where it comes from then. */
+  /** Stores a token, or removes it for null; resolves with the token's source after that. */
   setHubToken(token: string | null): Promise<TokenSource>;
-  /** Gives up the model that is being loaded; what is loaded stays. */
+  /** Cancels loading a model; loaded models stay. */
   cancelLoading(): Promise<void>;
   /**
-   * Tries every installed draft on a conversation, or with null on a sample; resolves when all were tried.
+   * Probes every installed draft on a conversation, or on a sample for null; resolves at the end.
    */
   advise(conversation: number | null, onAdvice: (advice: Advice) => void): Promise<void>;
   stopAdvice(): Promise<void>;
-  /** Pinned first, then newest. */
+  /** Conversations, pinned first, then newest. */
   conversations(): Promise<Conversation[]>;
-  /** The branch that the conversation shows, oldest first. */
+  /** The shown branch of a conversation, oldest first. */
   messages(conversation: number): Promise<Message[]>;
   trace(message: number): Promise<Round[]>;
-  /** The speed-up of a reply after each of its rounds, with the parts that it continues. */
+  /** Speed-ups after each round of a reply, including the parts that it continues. */
   speedups(message: number): Promise<(Speedup | null)[]>;
-  /** The speed-up after each round of a trace that is not stored. */
+  /** Speed-ups after each round of a trace that is not stored. */
   traceSpeedups(rounds: Round[]): Promise<(Speedup | null)[]>;
-  /** The speed-ups over all stored replies, by the pair that wrote them. */
+  /** Speed-ups by pair over all stored replies. */
   pairSpeedups(): Promise<PairSpeedup[]>;
   rename(conversation: number, title: string): Promise<Conversation>;
   pin(conversation: number, pinned: boolean): Promise<Conversation>;
-  /** Can be undone with {@link restore}. */
+  /** Deletes a conversation; {@link restore} undoes it. */
   delete(conversation: number): Promise<void>;
   restore(conversation: number): Promise<Conversation>;
   /**
-   * Has a title written for a conversation that is called by its first words; null where it keeps them, as when
-   * anything else is asked for meanwhile.
+   * Generates a title for a conversation named after its first words. Resolves with null if the
+   * name stays, for example because another request came first.
    */
   writeTitle(conversation: number): Promise<Conversation | null>;
-  /** Copies a conversation with its traces: all its branches, or what leads to a message and that alone. */
+  /** Copies a conversation with its traces: all branches, or the path up to a message. */
   duplicate(conversation: number, upTo: number | null, title: string): Promise<Conversation>;
-  /** Writes conversations into a file in the person's Downloads folder; resolves with its path. */
+  /** Writes conversations to a file in the Downloads folder; resolves with its path. */
   exportConversations(wanted: Export): Promise<string>;
-  /** Asks for files in the system's own dialog; none when the person closed it. */
+  /** Opens the system's file dialog; resolves with no paths if it was closed. */
   chooseConversationFiles(): Promise<string[]>;
-  /** Stores what is in a file and not here yet: all of it or nothing. */
+  /** Stores the conversations of a file that are not in the store yet: all of them or none. */
   importConversations(
     path: string,
     onProgress: (progress: ImportProgress) => void,
   ): Promise<Imported>;
-  /** Ends the import under way, which rejects with the code "cancelled". */
+  /** Cancels the import under way, which rejects with the code "cancelled". */
   stopImport(): Promise<void>;
   search(query: string): Promise<SearchHit[]>;
-  /** A file that stands beside a message. */
+  /** An attachment of a message. */
   attachment(id: number): Promise<Attached>;
-  /** The tokens that a file takes in a prompt. */
+  /** Number of tokens of a file in a prompt. */
   countAttachment(file: Attached): Promise<TokenCount>;
-  /** Tokens in the context before the next message: all, the system prompt's, the files'. */
+  /**
+   * Tokens in the context before the next message: in total, of the system prompt, of attachments.
+   */
   contextUse(conversation: number | null): Promise<ContextUse>;
-  /** Asks in a conversation, or in a new one when it is null. Resolves with the stored reply. */
+  /**
+   * Sends a message in a conversation, or in a new one for null. Resolves with the stored reply.
+   */
   send(
     conversation: number | null,
     sent: Sent,
     onEvent: (event: ReplyEvent) => void,
   ): Promise<Reply>;
-  /** Asks in the place of a question, which is kept with all that followed it. */
+  /** Sends an edited question as a sibling of `message`, which is kept with everything after it. */
   sendInstead(message: number, sent: Sent, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
-  /** Replies once more to what a reply answered, which is kept with all that followed it, or to a question. */
+  /** Regenerates a reply as a sibling, or replies to a question. */
   regenerate(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
-  /** Goes on where a reply was cut, in a reply that follows it. */
+  /** Continues a reply that was cut, as a new message after it. */
   continueReply(message: number, onEvent: (event: ReplyEvent) => void): Promise<Reply>;
   /**
-   * Takes up the reply under way, from its beginning on: for a page that was loaded while it is written. Resolves with
-   * the stored reply, or with null at once where none is under way.
+   * Follows the reply under way from its beginning, for a reloaded page. Resolves with the stored
+   * reply, or with null at once if there is none.
    */
   followReply(onEvent: (event: ReplyEvent) => void): Promise<Reply | null>;
-  /** Shows the branch that a message is in; resolves with what the conversation shows then. */
+  /** Shows the branch of a message; resolves with the shown messages. */
   chooseBranch(message: number): Promise<Message[]>;
-  /** Deletes a message and all that follows it; {@link restoreMessage} undoes it. */
+  /** Deletes a message and everything after it; {@link restoreMessage} undoes it. */
   deleteMessage(message: number): Promise<Message[]>;
   restoreMessage(message: number): Promise<Message[]>;
   /**
-   * Lets the model no longer see the oldest messages of a conversation, as few as leave room for what is sent
-   * next, or with null for the last reply again.
+   * Drops the oldest messages from the context, as few as make room for `next`, or for the last
+   * reply again if it is null.
    */
   leaveOutOldest(conversation: number, next: Sent | null): Promise<Conversation>;
-  /** Starts the model's context at this question, or with null at the message that is sent next. */
+  /** Starts the model's context at a question, or at the next message for null. */
   seeFrom(conversation: number, question: number | null): Promise<Conversation>;
-  /** Lets the model see all of a conversation, where it fits. */
+  /** Extends the model's context to the whole conversation, if it fits. */
   seeAll(conversation: number): Promise<Conversation>;
-  /** Ends what is under way: a reply, a check, an arena. */
+  /** Stops the reply, check or arena under way. */
   stop(): Promise<void>;
-  /** Says how long it is from frame to frame: to be told of anything more often is of no use. */
+  /** Sets the interval between frames; more frequent events are of no use. */
   pace(intervalMs: number): Promise<void>;
   /**
-   * Writes a text file into the person's Downloads folder under this name, or the next free one;
-   * resolves with its path.
+   * Writes a text file to the Downloads folder under this name, or the next free one; resolves with
+   * its path.
    */
   saveFile(name: string, text: string): Promise<string>;
-  /** The trace file that the page was asked to show when it was opened; null without one. */
+  /** The trace file that the program was started with; null without one. */
   traceToOpen(): Promise<File | null>;
   /**
-   * Decodes a stored reply again without drafts and compares. {@link stop} ends it, which rejects with the
-   * code "cancelled".
+   * Decodes a stored reply again without drafts and compares. After {@link stop} it rejects with
+   * the code "cancelled".
    */
   checkReply(message: number, onProgress: (progress: CheckProgress) => void): Promise<ReplyCheck>;
   /**
-   * Runs two set-ups in turn. Resolves with what was stored; {@link stop} ends it, which rejects with the
-   * code "cancelled" and stores nothing.
+   * Runs two set-ups alternately and resolves with the stored result. After {@link stop} it rejects
+   * with the code "cancelled" and stores nothing.
    */
   runArena(request: ArenaRequest, onEvent: (event: ArenaEvent) => void): Promise<Arena>;
-  /** Newest first. */
+  /** Stored arenas, newest first. */
   arenas(): Promise<Arena[]>;
   deleteArena(id: number): Promise<void>;
   traceStorage(): Promise<TraceStorage>;
-  /** Deletes the traces of replies older than so many days; null deletes all. */
+  /** Deletes traces older than a number of days; null deletes all. */
   deleteTraces(olderThanDays: number | null): Promise<TraceStorage>;
 }
 
@@ -264,14 +270,14 @@ export class BackendError extends Error {
   constructor(
     readonly code: ErrorCode,
     message: string,
-    /** Length of a prompt that is too long, where it was counted. */
+    /** Length of the prompt, if it is too long and was counted. */
     readonly prompt: PromptSize | null = null,
   ) {
     super(message);
     this.name = "BackendError";
   }
 
-  /** The error behind whatever was thrown. */
+  /** Converts a thrown value. */
   static from(thrown: unknown): BackendError {
     if (thrown instanceof BackendError) return thrown;
     if (isCommandError(thrown)) {

@@ -1,4 +1,4 @@
-/** Where a command sends its events. Structural, so that the generated command types need no Tauri. */
+/** Receiver of a command's events. A structural type: generated command types do not need Tauri. */
 export interface Channel<T> {
   onmessage: (event: T) => void;
 }

@@ -1,4 +1,4 @@
-/** Which backend this page has: the shell's when the page runs in it, else, or with `?replay`, recorded traces. */
+/** Selects the backend: the shell's in the shell, recorded traces elsewhere or with `?replay`. */
 import type { Backend } from "./backend";
 
 export async function chooseBackend(): Promise<Backend> {

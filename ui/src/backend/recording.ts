@@ -1,4 +1,4 @@
-/** A recorded reply that the backend in a browser plays, and the same reply as it would be without drafts. */
+/** Recorded replies for the backend in a browser, and their form without drafts. */
 import type { Finish } from "../bindings/Finish";
 import type { Round } from "../bindings/Round";
 import { readTrace } from "../trace/file/read";
@@ -11,7 +11,11 @@ export interface Recording {
   finish: Finish;
 }
 
-/** Of the lines that `generate --json` writes. @throws TraceFileError */
+/**
+ * Parses the output of `generate --json`.
+ *
+ * @throws TraceFileError
+ */
 export function recordingOf(lines: string): Recording {
   const { rounds, text, done } = readTrace(lines);
   return {
@@ -22,7 +26,7 @@ export function recordingOf(lines: string): Recording {
   };
 }
 
-/** What is left of a reply after its first `letters` UTF-16 units, by whole rounds. */
+/** The rest of a reply after its first `letters` UTF-16 units, in whole rounds. */
 export function restOf(recording: Recording, letters: number): Recording {
   let said = 0;
   const next = recording.rounds.findIndex((round) => {
@@ -36,7 +40,7 @@ export function restOf(recording: Recording, letters: number): Recording {
   return { ...recording, rounds, text: textOf(rounds) };
 }
 
-/** The same reply decoded without drafts: a round a token, each as slow as a round's verifying. */
+/** The reply as decoded without drafts: a round per token, each with the time of a verification. */
 export function withoutDrafts(recording: Recording): Recording {
   const rounds: Round[] = [];
   let atMs = recording.rounds[0]?.at_ms ?? 0;

@@ -187,7 +187,7 @@ test("a synthetic reply comes at its rate, behind the rounds that are there at o
   expect((await replay.trace(reply.id)).length).toBe(rounds);
 });
 
-/** Asks in the newest conversation, or goes on in it, and waits for the reply. */
+/** Sends a question in the newest conversation, or continues there, and waits for the reply. */
 async function played(reply: Promise<Reply>): Promise<Message> {
   await vi.advanceTimersByTimeAsync(120_000);
   return (await reply).reply;

@@ -1,11 +1,14 @@
 /**
- * The backend in an ordinary browser: plays recorded traces and keeps
- * conversations and settings in memory. For working on the page without the shell; it computes
- * nothing. `?engine=loading` and `?engine=failed` hold the engine in those states. The starter pair
- * writes faster than one can watch, so replies play at a twentieth of their pace; `?speed=1` plays
- * them as fast as they were written. For measuring, `?rate=2000` streams an endless synthetic reply of
- * so many tokens a second, behind `?rounds=100000` rounds that are there at once; `?messages=500`
- * adds a conversation of so many messages. `?trace=` and an address open an exported trace.
+ * Backend in an ordinary browser, for work on the page without the shell. Plays recorded traces,
+ * keeps conversations and settings in memory, and computes nothing. Options in the address:
+ *
+ * - `?engine=loading` and `?engine=failed` keep the engine in that state.
+ * - `?speed=1` plays replies at their original pace; the default is a twentieth of it, since the
+ *   starter pair is too fast to watch.
+ * - `?rate=2000` streams an endless synthetic reply of that many tokens per second, after
+ *   `?rounds=100000` rounds at once.
+ * - `?messages=500` adds a conversation of that many messages.
+ * - `?trace=` and an address open an exported trace.
  */
 import type { Advice } from "../bindings/Advice";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
@@ -114,11 +117,11 @@ const WATCHABLE_SPEED = 0.05;
 const DAY_MS = 86_400_000;
 const HIT_CONTEXT = 36;
 const LONG_TITLE = "A long conversation";
-/** Tokens a second of synthetic replies that are not streamed. */
+/** Tokens per second of stored synthetic replies. */
 const STORED_RATE = 40;
 const BYTES_PER_DRAFTED = 14;
 const BYTES_PER_ROUND = 40;
-/** Tokens a second. */
+/** Prefill speed in tokens per second. */
 const READING_RATE = 100;
 const PENALTIES = {
   repetition_penalty: 1.03,
@@ -130,9 +133,9 @@ const PENALTIES = {
 };
 
 export class Replay implements Backend {
-  // What is played was written by the starter pair.
   #view = viewDefaults;
   readonly #unsent = new Map<number | null, string>();
+  // The starter pair wrote the recordings.
   #settings: Settings = { ...structuredClone(defaults), target: "starter" };
   #conversations = new Map<number, Conversation>();
   #deleted = new Map<number, Conversation>();
@@ -148,7 +151,7 @@ export class Replay implements Backend {
   readonly #held: string | null;
   readonly #trace: string | null;
   readonly #speed: number;
-  /** Tokens a second of a synthetic reply; 0 plays recordings. */
+  /** Tokens per second of a synthetic reply; 0 plays recordings. */
   readonly #rate: number;
   readonly #roundsAtOnce: number;
   readonly #library: ReplayLibrary;
@@ -233,11 +236,11 @@ export class Replay implements Backend {
   importedTrace = () => Promise.resolve(new ArrayBuffer(0));
   forgetImportedTrace = () => Promise.resolve();
 
-  // The browser's own window.
+  // A browser's window cannot be closed from here.
   quit = () => Promise.resolve();
   toggleFullscreen = () => Promise.resolve();
 
-  /** A page that is loaded again has a new backend, in which nothing is under way. */
+  /** A reloaded page has a new backend without a reply under way. */
   followReply = () => Promise.resolve(null);
 
   saveSettings = (settings: Settings) => {
@@ -453,7 +456,7 @@ export class Replay implements Backend {
     return Promise.resolve({ used, system_prompt, attachments: estimated(files) });
   };
 
-  /** Tokens in the context of a conversation. */
+  /** Number of tokens in the context of a conversation. */
   #used(conversation: number | null): number {
     const start = this.#conversations.get(conversation ?? 0)?.seen_from ?? 0;
     const shown = conversation === null ? [] : this.#messages.shown(conversation);
@@ -565,7 +568,7 @@ export class Replay implements Backend {
     return this.traceStorage();
   };
 
-  /** Why a question cannot be answered now, thrown. */
+  /** Throws if a question cannot be answered now. */
   #refuseSent({ text, kept, attached }: Sent, conversation: number | null = null) {
     if (text.trim() === "" && kept.length + attached.length === 0) {
       throw new BackendError("empty_prompt", "the prompt is empty: write something first.");
@@ -578,7 +581,7 @@ export class Replay implements Backend {
     void this.#change(conversation, { seen_from: this.#nextId });
   }
 
-  /** Why a prompt of about `tokens` tokens after `before` others cannot be answered now, thrown. */
+  /** Throws if a prompt of about `tokens` tokens after `before` others cannot be answered now. */
   #refuse(tokens: number, before = 0) {
     this.#refuseBusy();
     if (this.#phase !== "ready") {
@@ -602,7 +605,7 @@ export class Replay implements Backend {
     throw new BackendError("busy", message);
   }
 
-  /** A message by this speaker, and its conversation. */
+  /** A message of this role, and its conversation. */
   #found(message: number, role: Message["role"]): { home: Conversation; found: Message } {
     const found = this.#messages.find(message);
     const home = found && this.#conversations.get(found.conversation);
@@ -618,7 +621,7 @@ export class Replay implements Backend {
     return await this.messages(found.conversation);
   }
 
-  /** Replies to the branch that ends with the message `after`: to a question, or further to a reply. */
+  /** Plays a reply after the message `after`: to a question, or as a continuation of a reply. */
   async #play(
     home: Conversation,
     user: Message | null,
@@ -658,12 +661,12 @@ export class Replay implements Backend {
     return { conversation: this.#touch(home), reply: shown ?? stored };
   }
 
-  /** Of a message and the parts that it continues. */
+  /** Speed-up of a message and the parts that it continues. */
   #speedupUntil(message: number | null): Speedup | null {
     return withSpeedups(this.#messages.upTo(message)).at(-1)?.speedup ?? null;
   }
 
-  /** What is played after these messages: the recording for the last question, less what was said of it. */
+  /** The recording for the last question, without the part that was already played. */
   #rest(before: Message[]): Recording {
     const asked = before.findLastIndex(({ role }) => role === "user");
     const recording = recordingFor(before[asked]?.text ?? "", this.#drafts());
@@ -671,7 +674,7 @@ export class Replay implements Backend {
     return said === 0 ? recording : restOf(recording, said);
   }
 
-  /** Streams a reply without end, until it is stopped. */
+  /** Streams an endless reply until it is stopped. */
   async #synthesise(reply: Message, onEvent: (event: ReplyEvent) => void): Promise<Message> {
     const source = new Synthesis(reply.id, this.#rate);
     const played = source.take(this.#roundsAtOnce);
@@ -679,7 +682,7 @@ export class Replay implements Backend {
     const begin = performance.now() - (played.at(-1)?.at_ms ?? 0);
     while (!this.#hasStopped()) {
       const round = source.next();
-      // A timer is slower than a round: as many as are due come at once.
+      // Timers are coarser than rounds: all rounds that are due come at once.
       if (begin + round.at_ms > performance.now()) await until(begin + round.at_ms);
       played.push(round);
       onEvent({ type: "round", round });
@@ -694,7 +697,7 @@ export class Replay implements Backend {
     return limit > 0 && summaryOf(played, "length", 0).tokens >= limit;
   }
 
-  /** Read through a method, since it changes while `#play` waits. */
+  /** Read through a method, since the value changes while `#play` waits. */
   #hasStopped() {
     return this.#stopped;
   }
@@ -710,7 +713,7 @@ export class Replay implements Backend {
     return stored;
   }
 
-  /** A conversation from before this page was opened. */
+  /** Adds a conversation from before this page was opened. */
   #recall(question: string, agoMs: number, pinned = false) {
     const home = this.#home(null, question);
     const updated_at = Date.now() - agoMs;
@@ -720,7 +723,7 @@ export class Replay implements Backend {
     this.#store(this.#write(home.id, "assistant", "", id), rounds, finish, promptTokens);
   }
 
-  /** A conversation of so many messages, questions and synthetic replies by turns. */
+  /** Adds a conversation of many messages: questions and synthetic replies alternately. */
   #recallLong(messages: number) {
     if (messages === 0) return;
     const home = this.#home(null, LONG_TITLE);
@@ -773,7 +776,7 @@ export class Replay implements Backend {
     });
   }
 
-  /** Writes a question with the files beside it. */
+  /** Adds a question with its attachments. */
   #ask(conversation: number, { text, kept, attached }: Sent, parent: number | null): Message {
     const question = this.#write(conversation, "user", text, parent);
     const files = [...kept.flatMap((id) => this.#files.get(id) ?? []), ...attached];
@@ -860,7 +863,7 @@ export class Replay implements Backend {
   }
 }
 
-/** English has about so many letters to a token. */
+/** Estimates tokens from characters, by the ratio of English. */
 function estimated(text: string): TokenCount {
   return { tokens: Math.ceil(text.length / 4), exact: false };
 }

@@ -1,7 +1,7 @@
 /**
- * The arena in an ordinary browser: recordings in place of runs, each a little slower or faster than
- * the last. `?arena=sample` begins with some that were stored; `?arena=fails` breaks off in the third
- * run; `?arena=differs` lets texts part whatever the mode.
+ * Arena in an ordinary browser, with recordings as runs, each slightly slower or faster than the
+ * last. `?arena=sample` begins with stored ones; `?arena=fails` fails in the third run;
+ * `?arena=differs` lets texts differ in any mode.
  */
 import type { Arena } from "../bindings/Arena";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
@@ -21,9 +21,9 @@ import { recordingFor } from "./recordings";
 import type { Desk } from "./replayDesk";
 
 const DAY_MS = 86_400_000;
-/** How far a run may be from its set-up's usual time. */
+/** Largest relative deviation of a run's time. */
 const NOISE = 0.035;
-/** Rounds that a text sampled by chance goes without. */
+/** Rounds left out of the second text where texts differ. */
 const CHANCE = { from: 14, to: 17 };
 
 export class ReplayArena {
@@ -86,7 +86,7 @@ export class ReplayArena {
     }
   }
 
-  /** The recording that answers, in this set-up's time. */
+  /** The recording that answers the prompt, at the set-up's speed. */
   #rounds({ prompt, setups, max_tokens }: ArenaRequest, pair: number, side: Side): Round[] {
     const setup = setups[side];
     const { rounds } = recordingFor(prompt, !isPlain(setup));
@@ -174,14 +174,14 @@ function measured(rounds: Round[], pair: number, setup: Side): ArenaRun {
   };
 }
 
-/** A round that emits so many tokens at most. */
+/** A round cut to at most `room` tokens. */
 function shortened(round: Round, room: number): Round {
   if (emitted(round) <= room) return round;
   const accepted = round.drafted.filter(({ outcome }) => outcome === "accepted");
   return { ...round, drafted: accepted.slice(0, room), extra: null };
 }
 
-/** How much slower a set-up is than the recording. */
+/** Factor on the recording's time for a set-up. */
 function slownessOf(setup: Setup): number {
   const { length } = setup.speculation;
   if (isPlain(setup)) return 1;
@@ -190,7 +190,7 @@ function slownessOf(setup: Setup): number {
   return byLength * (setup.draft === "ngram" ? 1.7 : 1.25);
 }
 
-/** Between -1 and 1, and the same for the same number: chance that can be looked at twice. */
+/** A pseudorandom number from -1 to 1, by its seed. */
 function swing(seed: number): number {
   return Math.sin(seed * 12.9898 + 4.1) * Math.cos(seed * 3.7);
 }

@@ -1,6 +1,6 @@
 /**
- * Checks of recorded replies in an ordinary browser: what the shell would say, made up from the trace.
- * `?check=` holds the answer: `identical`, `tie`, `bug`, `ended`, `distribution` or `refused`.
+ * Checks of recorded replies in an ordinary browser: invented results for a trace. `?check=`
+ * selects the result: `identical`, `tie`, `bug`, `ended`, `distribution` or `refused`.
  */
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
@@ -11,7 +11,7 @@ import { BackendError } from "./backend";
 import type { Desk } from "./replayDesk";
 
 const MS_PER_TOKEN = 0.8;
-/** Where the made-up difference is. */
+/** Position of the invented difference. */
 const DIFFERS_AT = 40;
 
 export async function checkReply(

@@ -1,14 +1,14 @@
-/** What the replay backend's parts ask of it: whether they may begin, and what it holds. */
+/** The replay backend as seen by its parts: exclusive use of the engine, settings and status. */
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { Settings } from "../bindings/Settings";
 
 export interface Desk {
-  /** Takes the engine, or throws why it cannot; for a prompt of about so many tokens. */
+  /** Occupies the engine for a prompt of about `tokens` tokens, or throws why it cannot. */
   begin(tokens: number): void;
   end(): void;
   stopped(): boolean;
   settings(): Settings;
   status(): EngineStatus;
-  /** Waits for as long as this takes at the speed replies are played with. */
+  /** Waits for a duration, scaled by the speed of replies. */
   play(ms: number): Promise<void>;
 }

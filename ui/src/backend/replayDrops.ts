@@ -1,4 +1,4 @@
-/** Files that are dropped on the page in a browser, which tells no paths: they are known by their names. */
+/** Files dropped on the page in a browser, which has no paths: names stand in for them. */
 import type { FileDrag } from "../bindings/FileDrag";
 import type { FileKind } from "../bindings/FileKind";
 import { BackendError } from "./backend";
@@ -9,7 +9,7 @@ export class ReplayDrops {
   watch(onDrag: (drag: FileDrag) => void) {
     window.addEventListener("dragenter", (event) => {
       if (event.relatedTarget !== null) return;
-      // What it is, a browser tells when it is let go of.
+      // A browser reveals names only after the drop.
       const kinds = [...(event.dataTransfer?.items ?? [])].map((): FileKind => "attachment");
       onDrag({ type: "over", kinds });
     });
@@ -37,7 +37,7 @@ export class ReplayDrops {
   }
 }
 
-/** As the shell does it. */
+/** The kind of a file by its name, as in the shell. */
 function kind(name: string): FileKind {
   const end = name.toLowerCase().split(".").at(-1);
   if (end === "gguf" || end === "safetensors") return "model";

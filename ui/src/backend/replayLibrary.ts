@@ -1,8 +1,8 @@
 /**
- * The library of the backend in a browser: downloads that only count, a hub that answers by the name it
- * is asked for. `?downloads=sample` begins with a download in every state, `?catalogue=none` with an
- * empty catalogue, of which nothing is recommended. A name with `missing`, `offline` or
- * `empty` in it, or one of `meta-llama/`, gets the answer that such a repository would.
+ * Library of the backend in a browser: simulated downloads and a sample hub. `?downloads=sample`
+ * begins with a download in every state, `?catalogue=none` with an empty catalogue and no
+ * recommendations. Repository names with `missing`, `offline` or `empty`, and those of
+ * `meta-llama/`, get the matching answers.
  */
 import type { Advice } from "../bindings/Advice";
 import type { Download } from "../bindings/Download";
@@ -39,7 +39,7 @@ export class ReplayLibrary {
   constructor(options: URLSearchParams, onArrival: (model: ModelEntry) => void) {
     this.#empty = options.get("catalogue") === "none";
     this.#onArrival = onArrival;
-    // Held still, so that each can be looked at.
+    // Sample downloads stand still.
     if (options.get("downloads") === "sample") this.#downloads = SAMPLE_DOWNLOADS;
   }
 
@@ -117,7 +117,7 @@ export class ReplayLibrary {
     return this.#token;
   };
 
-  /** Goes through the drafts that can be used, one after the other. */
+  /** Simulates probes of all usable drafts, one after the other. */
   async advise(options: readonly DraftOption[], onAdvice: (advice: Advice) => void) {
     this.#stopped = false;
     const usable = options.filter(({ id, problem }) => id !== "none" && problem === null);
@@ -137,7 +137,7 @@ export class ReplayLibrary {
     return Promise.resolve();
   };
 
-  /** Read through a method, since it changes while `advise` waits. */
+  /** Read through a method, since the value changes while `advise` waits. */
   #hasStopped() {
     return this.#stopped;
   }
@@ -146,7 +146,7 @@ export class ReplayLibrary {
     this.#timer ??= setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** One download at a time counts on. */
+  /** Advances one download at a time. */
   #tick() {
     const current = this.#downloads.find(({ state }) => ["queued", "running"].includes(state));
     if (!current) {

@@ -1,17 +1,17 @@
-/** The messages of the backend in a browser: of each conversation a tree, of which one branch is shown. */
+/** Messages of the backend in a browser: a tree for each conversation, with one shown branch. */
 import type { Message } from "../bindings/Message";
 
 type Kept = Omit<Message, "siblings">;
 
 export class ReplayMessages {
-  /** Oldest first, so what follows a message stands after it. */
+  /** All messages, oldest first, so that children come after parents. */
   #kept: Kept[] = [];
-  /** Deleted ones, with the message that was deleted when they went. */
+  /** Deleted messages, each with the message whose deletion removed it. */
   #deletedWith = new Map<number, number>();
-  /** The last message that each conversation shows. */
+  /** The last shown message of each conversation. */
   #leaves = new Map<number, number | null>();
 
-  /** Those of all branches. */
+  /** Messages of all branches. */
   all(): Message[] {
     return this.#visible().map((message) => this.#withSiblings(message));
   }
@@ -21,7 +21,7 @@ export class ReplayMessages {
     return found && this.#withSiblings(found);
   }
 
-  /** What a conversation shows, oldest first. */
+  /** The shown branch of a conversation, oldest first. */
   shown(conversation: number): Message[] {
     return this.upTo(this.leaf(conversation));
   }
@@ -36,7 +36,7 @@ export class ReplayMessages {
     return this.#leaves.get(conversation) ?? null;
   }
 
-  /** Adds a message, which is shown. */
+  /** Adds a message and shows it. */
   add(message: Kept): Message {
     this.#kept.push(message);
     this.#leaves.set(message.conversation, message.id);
@@ -49,13 +49,13 @@ export class ReplayMessages {
     );
   }
 
-  /** Shows the branch that a message is in: of several, the one that was written last. */
+  /** Shows the newest branch that includes a message. */
   choose({ id, conversation }: Message) {
     const shown = this.shown(conversation).some((message) => message.id === id);
     if (!shown) this.#leaves.set(conversation, this.#newestBelow(id));
   }
 
-  /** Hides a message and all that follows it; shows what stands beside it, or what it followed. */
+  /** Hides a message and everything after it; shows a sibling or the parent instead. */
   delete(message: Message) {
     const { id, conversation, parent, siblings } = message;
     const shown = this.shown(conversation).some((other) => other.id === id);
@@ -65,7 +65,7 @@ export class ReplayMessages {
     this.#leaves.set(conversation, beside === undefined ? parent : this.#newestBelow(beside));
   }
 
-  /** Brings back a deleted message with what followed it, and shows it; undefined where it cannot. */
+  /** Restores a deleted message with everything after it, and shows it; undefined if it cannot. */
   restore(id: number): Message | undefined {
     const parent = this.#kept.find((message) => message.id === id)?.parent ?? null;
     if (parent !== null && !this.find(parent)) return undefined;
@@ -77,9 +77,7 @@ export class ReplayMessages {
     return restored;
   }
 
-  /**
-   * Removes a reply in which nothing is, where another stands beside it or it was to go on with one; returns that.
-   */
+  /** Removes an empty reply if it has a sibling or continues another reply; returns that one. */
   withdraw({ id, conversation, parent, siblings }: Message): Message | undefined {
     const before = parent === null ? undefined : this.find(parent);
     const beside = siblings.findLast((sibling) => sibling !== id);
@@ -102,7 +100,7 @@ export class ReplayMessages {
     return { ...message, siblings: beside.map(({ id }) => id) };
   }
 
-  /** A message and all that follows it, in the order in which they were written. */
+  /** Ids of a message and everything after it, in order of creation. */
   #below(id: number): number[] {
     const below = new Set([id]);
     for (const message of this.#visible()) {

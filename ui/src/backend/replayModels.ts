@@ -1,4 +1,4 @@
-/** Sample models for the backend in a browser: what is installed, what the hub offers, what is on its way. */
+/** Sample models for the backend in a browser: installed ones, the hub's, and downloads. */
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Download } from "../bindings/Download";
@@ -10,10 +10,10 @@ import type { Repository } from "../bindings/Repository";
 
 const FREE_BYTES = 12e9;
 const FREE_DISK_BYTES = 15e9;
-/** Of weights, in passes. */
+/** Bandwidth of reading weights. */
 const BYTES_PER_SECOND = 32e9;
 
-/** As the shell estimates it. */
+/** Memory of a model, estimated as in the shell. */
 export function memoryOf(sizeBytes: number): { memory_bytes: number; fits: boolean } {
   const memory_bytes = Math.round(sizeBytes * 1.125);
   return { memory_bytes, fits: memory_bytes <= FREE_BYTES };
@@ -240,7 +240,7 @@ const QUANTISATIONS: [string, number][] = [
   ["F16", 16.1e9],
 ];
 
-/** Repositories of the sample hub whose names contain these words. */
+/** Repositories of the sample hub by words of their names. */
 export function foundBy(words: string): FoundRepository[] {
   const names = ["unsloth/Qwen3-8B-GGUF", "bartowski/Qwen3-8B-GGUF", "someone/Qwen3-8B-Story-GGUF"];
   return names
@@ -253,7 +253,7 @@ export function foundBy(words: string): FoundRepository[] {
     }));
 }
 
-/** A repository with a file for each quantisation, some of them with long names. */
+/** A repository with a file per quantisation, some with long names. */
 export function repositoryCalled(id: string): Repository {
   const name =
     id
@@ -287,7 +287,7 @@ function download(id: string, done: number, change: Partial<Download>): Download
   };
 }
 
-/** A download in every state. */
+/** One download in each state. */
 export const SAMPLE_DOWNLOADS: Download[] = [
   download("unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf", 1, { state: "done" }),
   download("ggml-org/gemma-3-4b-it-GGUF:gemma-3-4b-it-Q4_K_M.gguf", 0, {

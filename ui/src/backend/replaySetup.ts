@@ -1,4 +1,4 @@
-/** What conversations are written with, in a browser: kept in memory, with presets like those of the program. */
+/** Set-ups of conversations in a browser: kept in memory, with presets like the built-in ones. */
 import type { ConversationSetup } from "../bindings/ConversationSetup";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Preset } from "../bindings/Preset";
@@ -11,7 +11,7 @@ type Own = Pick<ConversationSetup, "preset" | "values">;
 
 export class ReplaySetup {
   readonly #own = new Map<number | null, Own>();
-  /** The targets of last replies. */
+  /** Target of each conversation's last reply. */
   readonly #targets = new Map<number, string>();
   #open: number | null = null;
 
@@ -48,7 +48,7 @@ export class ReplaySetup {
     return this.open(conversation, settings);
   }
 
-  /** Keeps with a conversation what its reply is written with. */
+  /** Stores the values of a conversation's reply with it. */
   keep(conversation: number, settings: Settings) {
     const { own, preset, values } = this.open(this.#open === null ? null : conversation, settings);
     if (own) this.#own.set(conversation, { preset, values });

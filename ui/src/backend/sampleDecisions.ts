@@ -1,7 +1,7 @@
 /**
- * SAMPLE decisions of a governor, for recordings that were made with a fixed draft length: reckoned by
- * the governor's formula from acceptance as it was recorded and from costs that look measured. They
- * let the page show a curve and a history in an ordinary browser; nothing was decided by them.
+ * SAMPLE decisions of a governor, for recordings with a fixed draft length. Computed with the
+ * governor's formula from the recorded acceptance and from plausible costs. They give the page a
+ * curve and a history in an ordinary browser; no draft length followed from them.
  */
 import type { Decision } from "../bindings/Decision";
 import type { Round } from "../bindings/Round";
@@ -12,9 +12,9 @@ const DRAFT_MS = 0.42;
 const VERIFY_MS = 1.45;
 const ROW_MS = 0.13;
 const JUDGE_MS = 0.1;
-/** How fast the estimate of acceptance follows. */
+/** Smoothing factor of the acceptance estimate. */
 const FOLLOW = 0.12;
-/** A change has to promise so much more. */
+/** Ratio of expected speeds at which the length changes. */
 const WORTH_CHANGING = 1.03;
 const TOLD_AGAIN_EVERY = 64;
 
@@ -36,7 +36,7 @@ export function withSampleDecisions(rounds: readonly Round[]): Round[] {
   });
 }
 
-/** Deeper tokens are accepted less often. */
+/** Acceptance at a depth: it falls with each. */
 function acceptanceAt(chance: number, depth: number): number {
   return chance * 0.985 ** depth;
 }

@@ -1,16 +1,16 @@
 /**
- * SAMPLE speed-ups for the recordings and for synthetic replies, which an ordinary browser plays: a plain pass is
- * taken to cost the same everywhere. Real ones are measured by the engine.
+ * SAMPLE speed-ups for recordings and synthetic replies in an ordinary browser, under the
+ * assumption that plain passes cost the same everywhere. The engine measures the real ones.
  */
 import type { Message } from "../bindings/Message";
 import type { Round } from "../bindings/Round";
 import type { Speedup } from "../bindings/Speedup";
 import { count, emitted } from "../trace/round";
 
-/** A plain pass over the mean round that drafts. */
+/** Time of a plain pass as a share of the mean round with a draft. */
 const PASS_SHARE = 0.42;
 
-/** After each round; null after the first, and while nothing was drafted. */
+/** Speed-ups after each round; null after the first, and before the first draft. */
 export function sampleSpeedups(rounds: readonly Round[]): (Speedup | null)[] {
   const [first, last] = [rounds[0], rounds.at(-1)];
   if (!first || !last) return [];
@@ -28,7 +28,7 @@ export function sampleSpeedups(rounds: readonly Round[]): (Speedup | null)[] {
   });
 }
 
-/** Of several replies, or of the parts of one. */
+/** Speed-up over several replies, or over the parts of one. */
 export function sampleSum(speedups: readonly (Speedup | null)[], replies: number): Speedup | null {
   const known = speedups.filter((speedup) => speedup !== null);
   const sum = (of: (speedup: Speedup) => number) =>
@@ -40,7 +40,10 @@ export function sampleSum(speedups: readonly (Speedup | null)[], replies: number
   );
 }
 
-/** The messages of a branch, each part of a continued reply with the speed-up of all parts until then. */
+/**
+ * Adds speed-ups to the messages of a branch; each part of a continued reply includes the earlier
+ * ones.
+ */
 export function withSpeedups(messages: readonly Message[]): Message[] {
   const filled: Message[] = [];
   for (const message of messages) {

@@ -5,7 +5,7 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import { completed, type StoredRound } from "../trace/stored";
 import { BackendError, type Backend } from "./backend";
 
-/** A value without half characters, which JSON of the shell cannot hold. */
+/** Replaces lone surrogates, which the shell's JSON cannot represent. */
 function wellFormed(value: unknown): unknown {
   if (typeof value === "string") return value.replace(/\p{Surrogate}/gu, "\ufffd");
   if (Array.isArray(value)) return value.map(wellFormed);
@@ -13,7 +13,7 @@ function wellFormed(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, part]) => [key, wellFormed(part)]));
 }
 
-/** Calls a command of the shell; a name or an argument that it does not have is a type error. */
+/** Calls a command of the shell; an unknown name or argument is a type error. */
 async function call<Name extends keyof Commands>(
   name: Name,
   args: Commands[Name]["args"],
@@ -25,7 +25,7 @@ async function call<Name extends keyof Commands>(
   }
 }
 
-/** A channel on which events come several at a time. */
+/** A channel that delivers several events at a time. */
 function batches<Event>(onEvent: (event: Event) => void): Channel<Event[]> {
   return new Channel((events) => events.forEach((event) => onEvent(event)));
 }
@@ -79,7 +79,7 @@ export const tauri: Backend = {
   testServer: (name) => call("test_server", { name }),
   removeServer: (name) => call("remove_server", { name }),
   watchEngine: async (onStatus) => {
-    // The first change is all of it.
+    // The first change holds the whole status.
     let status = {} as EngineStatus;
     const onChange = new Channel((change: Partial<EngineStatus>) => {
       onStatus((status = { ...status, ...change }));

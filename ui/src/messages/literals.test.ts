@@ -3,9 +3,8 @@ import { expect, test } from "vitest";
 import { en } from "./en";
 
 /**
- * All but tests and what they are made of, recordings, what small models are asked in the language that
- * they know, and what says in which way a trace file is not one: details for who wrote it, behind a
- * sentence of the messages.
+ * All sources except tests and fixtures, recordings, prompts for small models in English, and
+ * details of faulty trace files, which are for developers and follow a translated sentence.
  */
 const sources = import.meta.glob<string>(
   [
@@ -22,12 +21,12 @@ const sources = import.meta.glob<string>(
 );
 
 const EXCEPTIONS = new Set([
-  // Names, and what is called the same in every language.
+  // Names, and words that are equal in all languages.
   ...["Foretoken", "English", "Deutsch", "ms", "hf_…"],
   ...["/home/me/models/model.gguf", "http://192.168.1.5:8000/v1"],
-  // What the shell says before it has said anything.
+  // The shell's state before its first message.
   "no model is loaded yet",
-  // What the browser reads.
+  // Texts for the browser.
   ...["(prefers-reduced-motion: reduce)", "(prefers-color-scheme: dark)", "formula display"],
   ...["input, textarea, select", "input, textarea, button", "button, a, label, summary"],
   "input, textarea, select, [contenteditable], canvas",
@@ -36,7 +35,7 @@ const EXCEPTIONS = new Set([
   '"JetBrains Mono Variable", ui-monospace, monospace',
 ]);
 
-/** Attributes and properties whose text is read. */
+/** Attributes and properties whose texts are shown. */
 const READ = new Set(
   `data-tooltip alt aria-label aria-roledescription aria-valuetext caption description explanation heading label
   none note placeholder question title words yes no`.split(/\s+/),
@@ -67,7 +66,7 @@ function textsOf(path: string, source: string): string[] {
       )
     )
       return;
-    // What went wrong in the page itself is for its developers.
+    // Errors of the page itself are for developers.
     if (node.type === "ThrowStatement" || node.type === "Comment") return;
     if (node.type === "Text" && LETTERS.test(String(node["data"])) && read) {
       found.push(String(node["data"]).trim());

@@ -1,6 +1,6 @@
 /**
- * The language that the page speaks, and the system's where a person chose none. Whatever reads it is
- * written again when it changes. What models and people write is not touched by it.
+ * The language of the page; by default the system's. Reactive: a change updates every text. Texts
+ * of models and people stay as they are.
  */
 import type { Language } from "../bindings/Language";
 
@@ -13,20 +13,20 @@ export function locale(): Locale {
   return shown;
 }
 
-/** Speaks it from now on. */
+/** Changes the language of the page. */
 export function showLanguage(language: Language) {
   const locale = localeOf(language);
   shown = locale;
   document.documentElement.lang = locale;
 }
 
-/** Calls back when the system's languages change; returns how to stop listening. */
+/** Calls `changed` when the system's languages change; returns a function that stops it. */
 export function onSystemLanguage(changed: () => void): () => void {
   window.addEventListener("languagechange", changed);
   return () => window.removeEventListener("languagechange", changed);
 }
 
-/** Of the system's languages, the person's favourite first, the first that there are messages in. */
+/** The locale of a setting; for "system", the first of the system's languages with messages. */
 function localeOf(language: Language): Locale {
   if (language !== "system") return language;
   const [first = "en"] = navigator.languages.flatMap((tag) => known(tag.split("-")[0] ?? "") ?? []);

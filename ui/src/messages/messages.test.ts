@@ -21,7 +21,7 @@ function elementsOf(message: string, locale: Locale): Element[] {
   return new IntlMessageFormat(message, locale, undefined, { ignoreTag: true }).getAst();
 }
 
-/** All forms of the plurals in a message, one after the other. */
+/** All plural forms of a message, one after the other. */
 function within(elements: readonly Element[]): Element[] {
   return elements.flatMap((element) => [
     element,
@@ -31,7 +31,7 @@ function within(elements: readonly Element[]): Element[] {
   ]);
 }
 
-/** A placeholder that is no plural; texts between them are of the kind 0. */
+/** Whether an element is a placeholder other than a plural; plain text has type 0. */
 function isArgument(element: Element): element is Element & { value: string } {
   return Number(element.type.toString()) === 1;
 }

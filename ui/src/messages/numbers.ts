@@ -1,7 +1,7 @@
-/** Numbers, dates and lists as the language of the page writes them. */
+/** Numbers, dates and lists in the page's language. */
 import { locale } from "./locale.svelte";
 
-/** Making one takes longer than a hundred uses of it. */
+/** Cache of formats: creating one takes longer than a hundred uses. */
 const numbers = new Map<string, Intl.NumberFormat>();
 const months = new Map<string, Intl.DateTimeFormat>();
 
@@ -31,13 +31,13 @@ export function date(at: number): string {
   return new Intl.DateTimeFormat(spoken, { dateStyle: "medium", timeStyle: "short" }).format(at);
 }
 
-/** "14:05:09": of a time in milliseconds since 1970. */
+/** "14:05:09"; `at` in milliseconds since 1970. */
 export function clock(at: number): string {
   const spoken = locale() === "en" ? "en-GB" : locale();
   return new Intl.DateTimeFormat(spoken, { timeStyle: "medium" }).format(at);
 }
 
-/** "March 2026", "März 2026": of a time in milliseconds since 1970. */
+/** "March 2026", "März 2026"; `at` in milliseconds since 1970. */
 export function monthName(at: number): string {
   const known = months.get(locale());
   const format = known ?? new Intl.DateTimeFormat(locale(), { month: "long", year: "numeric" });
@@ -63,7 +63,7 @@ function format(value: number, least: number, most: number): string {
   return known.format(value);
 }
 
-/** "2.4e-7", "2,4e-7": two digits that matter, of what is very small. */
+/** "2.4e-7", "2,4e-7": two significant digits of a very small number. */
 export function scientific(value: number): string {
   const [digits = "", exponent = ""] = value.toExponential(1).split("e");
   return `${decimal(Number(digits), 1)}e${exponent}`;

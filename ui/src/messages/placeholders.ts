@@ -1,9 +1,9 @@
 /**
- * What a message has to be given, read by the type checker from its text in ICU MessageFormat:
- * "Deleted “{title}”" needs a text, "{count, plural, one {# reply} other {# replies}}" a number.
+ * Types of a message's placeholders, parsed by the type checker from ICU MessageFormat: "Deleted
+ * “{title}”" needs a text, "{count, plural, one {# reply} other {# replies}}" a number.
  */
 
-/** The placeholders with what belongs into them: a number where a plural is chosen by it, else a text. */
+/** Values by placeholder: a number if it selects a plural, else a text. */
 export type Values<Placeholder extends string> = {
   [P in Placeholder as NameOf<P>]: P extends `${string}, plural` ? number : string;
 };
@@ -12,13 +12,13 @@ type NameOf<Placeholder extends string> = Placeholder extends `${infer Name}, ${
   ? Name
   : Placeholder;
 
-/** What is in braces, but for the forms of a plural: "title", "count, plural". */
+/** Placeholders in a message, including those in plural forms: "title", "count, plural". */
 export type Placeholders<Message extends string> = InText<Message, []>;
 
-/** One more for every form of a plural that is open. */
+/** Stack of open plural forms, one element each. */
 type Open = readonly unknown[];
 
-/** In words a brace begins a placeholder or ends the form of a plural. */
+/** Parses text: a brace begins a placeholder or ends a plural form. */
 type InText<
   Rest extends string,
   Around extends Open,
@@ -41,7 +41,7 @@ type FormEnd<Rest extends string, Around extends Open> = Rest extends `${string}
     : never
   : never;
 
-/** Between the forms of a plural a brace begins the next one, or ends the plural. */
+/** Parses a plural between its forms: a brace begins the next form or ends the plural. */
 type InPlural<
   Rest extends string,
   Around extends Open,

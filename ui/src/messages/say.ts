@@ -1,4 +1,4 @@
-/** Says a message in the language of the page. */
+/** Formats messages in the page's language. */
 import { IntlMessageFormat } from "intl-messageformat";
 import { de } from "./de";
 import { en } from "./en";
@@ -13,22 +13,22 @@ export function isKey(key: string): key is Key {
   return key in en;
 }
 
-/** What the message of a key is given; nothing where it has no placeholders. */
+/** Arguments of a message; none without placeholders. */
 type Given<K extends Key> = [Placeholders<Messages[K]>] extends [never]
   ? []
   : [given: Values<Placeholders<Messages[K]>>];
 
-/** Stands for what is no text in a message: ui/Around.svelte puts that there. */
+/** Placeholder for an element inside a message, inserted by ui/Around.svelte. */
 export const HERE = "\ufffc";
 
 const MESSAGES: Readonly<Record<Locale, Readonly<Record<Key, string>>>> = { en, de };
 
-/** Messages are read once, when they are first said. */
+/** Cache of parsed messages. */
 const formats = new Map<string, IntlMessageFormat>();
 
 /**
- * The message, with what it is given in its placeholders: a number where it chooses among the forms of
- * a plural, else text, in which numbers are written already (numbers.ts).
+ * Formats a message with values for its placeholders: a number where it selects a plural, else
+ * text. Numbers in texts are formatted before (numbers.ts).
  */
 export function t<K extends Key>(key: K, ...[given]: Given<K>): string {
   const [spoken, message] = [locale(), MESSAGES[locale()][key]];

@@ -1,8 +1,8 @@
-/** The shell's messages as sentences of their own. */
+/** Capitalises the shell's messages. */
 
 /**
- * With a capital at the start. A path or a repository's name stays as it is, which CSS's
- * `::first-letter` would not see to: it passes over punctuation and makes `/home` into `/Home`.
+ * A message with a capital first letter. Paths and repository names stay as they are; CSS's
+ * `::first-letter` would skip punctuation and turn `/home` into `/Home`.
  */
 export function sentence(message: string): string {
   if (/^\S+\//.test(message)) return message;

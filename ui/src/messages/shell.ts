@@ -1,12 +1,12 @@
 /**
- * What the shell says. It speaks English: the page has messages of its own for its terms, and its
- * sentences stand behind one that says in the language of the page what kind of problem they are about.
+ * Translations of the shell's English messages: the page translates known terms. Sentences of the
+ * shell follow a translated one that names the kind of problem.
  */
 import type { CommandError } from "../bindings/CommandError";
 import { count, decimal } from "./numbers";
 import { t } from "./say";
 
-/** What is known of the words that the shell uses; `shell.test.ts` looks for them in its source. */
+/** Known terms of the shell; `shell.test.ts` looks for them in its source. */
 export const TERMS = {
   "no model is loaded": "shell.noModel",
   "no model is loaded yet": "shell.noModelYet",
@@ -52,10 +52,10 @@ export const TERMS = {
   "one tile for all rows": "shell.oneTile",
 } as const;
 
-/** Short reason of a draft head that is no target. */
+/** Short reason why a draft head cannot be a target. */
 export const IS_DRAFT_HEAD = "draft head";
 
-/** Sentences with something in them that is not the shell's, such as a model's name. */
+/** Sentences with variable parts, such as a model's name. */
 const SENTENCES = [
   { pattern: /^Loading (?<model>.+)$/, key: "shell.loading" },
   { pattern: /^on the server (?<server>.+)$/, key: "shell.onServer" },
@@ -72,18 +72,18 @@ const SENTENCES = [
   { pattern: /^The GPU that was chosen is not there: (?<gpu>.+)\.$/, key: "shell.gpuGone" },
 ] as const;
 
-/** What was measured of a token on a GPU and on the CPU, and which of them follows from it. */
+/** Pattern of a comparison of a GPU with the CPU, with the device chosen. */
 function tokenTimes(begin: string, used: string): RegExp {
   const times = String.raw`takes (?<there>[\d.]+) ms a token, the CPU (?<here>[\d.]+) ms`;
   return new RegExp(String.raw`^${begin} GPU \((?<gpu>.+)\) ${times}: using the ${used}\.$`);
 }
 
-/** Whether these words are a term of the shell, and no name of a model. */
+/** Whether a text is a term of the shell, unlike a model's name. */
 export function isTerm(words: string): boolean {
   return Object.hasOwn(TERMS, words);
 }
 
-/** A term or a sentence of the shell that is known; others stay as they are. */
+/** Translates a known term or sentence of the shell; others stay as they are. */
 export function shellWords(words: string): string {
   const known = Object.entries(TERMS).find(([english]) => english === words);
   if (known) return t(known[1]);
@@ -105,7 +105,7 @@ export function shellWords(words: string): string {
   return words;
 }
 
-/** With decimals as the language writes them: "8.8 MB", "8,8 MB". */
+/** Localises decimals: "8.8 MB", "8,8 MB". */
 function inLocale(found: Record<string, string>): Record<string, string> {
   const written = (text: string) =>
     text.replace(/(?<= |^)\d+\.(\d+)(?= |$)/g, (digits, places: string) =>
@@ -123,12 +123,15 @@ function inLocale(found: Record<string, string>): Record<string, string> {
   );
 }
 
-/** What is known of a device, with the words for it that are known: "Vulkan, AMD Radeon 780M, bit-identical to the CPU". */
+/**
+ * Translates the known parts of a device's label: "Vulkan, AMD Radeon 780M, bit-identical to the
+ * CPU".
+ */
 export function deviceWords(label: string): string {
   return label.split(", ").map(factWords).join(", ");
 }
 
-/** The same in short: "CPU · 2 threads", or the name of a GPU. */
+/** A device's short label: "CPU · 2 threads", or the name of a GPU. */
 export function shortDevice(label: string): string {
   const [first = "", second] = label.split(", ").map(factWords);
   if (second === undefined) return first;
@@ -140,7 +143,7 @@ function factWords(fact: string): string {
   return threads === undefined ? shellWords(fact) : t("shell.threads", { count: Number(threads) });
 }
 
-/** Why something failed, by its code; the shell's own sentence says more. */
+/** An error's message by its code, with the shell's sentence as detail. */
 export function errorWords({
   code,
   message,

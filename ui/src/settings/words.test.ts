@@ -13,7 +13,7 @@ test("settings are found by their names and explanations, by words in any order"
 test("a setting is explained in one line, which ends as a sentence does, or not at all", () => {
   for (const id of SETTING_IDS) {
     const { explanation, standard } = SETTINGS[id];
-    // Others, such as the data folder, are no settings.
+    // Entries such as the data folder are no settings.
     if (standard === undefined) continue;
     expect(explanation, id).toMatch(/^([^\n]{10,200}[.?])?$/);
   }

@@ -1,7 +1,6 @@
 /**
- * The words of every setting: its name, one line of explanation, its default, and the section that it
- * is in. Rows show them, and the search and the palette find settings by them. Also of what stands
- * beside the settings and is looked for there, such as the data folder.
+ * Texts of all settings: name, explanation, default, and section. Used by rows, the search and the
+ * palette. Includes entries beside the settings that can be searched, such as the data folder.
  */
 import { isKey, t } from "../messages/say";
 import { narrow, type Found } from "../search/words";
@@ -35,19 +34,19 @@ const [first, ...others] = SECTION_IDS;
 
 export const SECTIONS = [section(first), ...others.map(section)] as const;
 
-/** Those with settings that a conversation has for itself. */
+/** Sections with settings that a conversation can override. */
 export const SCOPED: readonly SectionId[] = ["speculation", "sampling", "system-prompt"];
 
 export interface SettingWords {
   section: SectionId;
   readonly label: string;
-  /** Empty where the name and the control say enough. */
+  /** Empty if the name and the control are clear enough. */
   readonly explanation: string;
-  /** The default in words; what is no setting has none. */
+  /** The default in words; undefined for entries that are no settings. */
   readonly standard: string | undefined;
 }
 
-/** In the order in which they are shown, with their sections. */
+/** Sections and their settings, in the order shown. */
 const sections = {
   theme: "appearance",
   language: "appearance",
@@ -109,7 +108,7 @@ function optional(id: SettingId, part: "explanation" | "standard"): string | und
   return isKey(key) ? t(key) : undefined;
 }
 
-/** Its words in the language of the moment. */
+/** Texts of a setting in the current language. */
 function wordsOf(id: SettingId): SettingWords {
   return {
     section: sections[id],
@@ -129,18 +128,18 @@ export const SETTINGS = Object.fromEntries(SETTING_IDS.map((id) => [id, wordsOf(
   Record<SettingId, SettingWords>
 >;
 
-/** What a setting is found by: its name, and what explains it. */
+/** Searchable texts of a setting: its name and its explanation. */
 export function foundBy(id: SettingId): Found {
   const { label, explanation } = SETTINGS[id];
   return { name: label, more: explanation };
 }
 
-/** The settings that have all words of a query. */
+/** Settings that match all words of a query. */
 export function settingsWith(query: string): ReadonlySet<SettingId> {
   return new Set(narrow(SETTING_IDS, query, foundBy));
 }
 
-/** The section's name of a setting. */
+/** Name of a setting's section. */
 export function sectionOf(id: SettingId): string {
   return SECTIONS.find((section) => section.id === SETTINGS[id].section)?.name ?? "";
 }

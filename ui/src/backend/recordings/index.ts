@@ -1,7 +1,7 @@
 /**
- * The recordings that come with the page, and which of them answers a question.
+ * Recordings for the backend in a browser, selected by words of the question.
  *
- * Each is what the starter wrote to standard output, numbers rounded to four decimals:
+ * Each is standard output of these commands, with numbers rounded to four decimals:
  *
  *     foretoken-cli generate --target starter --json --threads 1 --top-p 0.95 --mode fastest ...
  *     lantern      --draft starter-draft --temperature 0.7 --seed 3
@@ -11,12 +11,11 @@
  *     count-ngram  --draft ngram --temperature 0.7 --seed 3
  *                  --prompt "Copy this text: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12."
  *
- * `markdown-sample` no model wrote: it is a sample made by hand, with everything in it that Markdown
- * has, since the starter writes plain text.
+ * `markdown-sample` was written by hand and covers all of Markdown: the starter writes plain text.
  *
- * The page that is built into the window has the shortest of them alone: nobody talks to it there.
+ * The built page has only the shortest recording: in the shell this backend is not used.
  *
- * The governor's decisions in them are a sample, see sampleDecisions.ts.
+ * The governor's decisions are samples, see sampleDecisions.ts.
  */
 import type { Recording } from "../recording";
 import { recordingOf, withoutDrafts } from "../recording";
@@ -35,7 +34,7 @@ const SHELF = import.meta.env.PROD
       { about: /./, lines: lantern },
     ];
 
-/** The recording whose subject the question names first on the shelf; the last for all others. */
+/** The first recording whose subject the question mentions, else the last one. */
 export function recordingFor(question: string, drafts: boolean): Recording {
   const found = SHELF.find(({ about }) => about.test(question))?.lines ?? count;
   const recording = recordingOf(found);

@@ -1,4 +1,4 @@
-/** DRY's sequence breakers as one line of text: separated by spaces, with \n, \t and \s for blank characters. */
+/** DRY's sequence breakers as one line: separated by spaces, with \n, \t and \s for white space. */
 const ESCAPES = [
   ["\\", "\\\\"],
   ["\n", "\\n"],
@@ -12,7 +12,7 @@ export function formatBreakers(breakers: readonly string[]): string {
   return breakers.map(escaped).join(" ");
 }
 
-/** The breakers of a line; each of them once. */
+/** The breakers of a line, without duplicates. */
 export function parseBreakers(line: string): string[] {
   const characters = new Map<string, string>(
     ESCAPES.map(([character, escape]) => [escape, character]),

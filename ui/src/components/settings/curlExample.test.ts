@@ -4,7 +4,7 @@ import { curlExample } from "./curlExample";
 
 const URL = "http://127.0.0.1:8642/v1";
 
-/** The words that a shell makes of a command line, without the command. */
+/** Arguments of a command line as split by a shell, without the command. */
 function words(command: string): string[] {
   const script = command.replace(/^curl/, String.raw`printf '%s\0'`);
   return execFileSync("sh", ["-c", script], { encoding: "utf8" }).split("\0").slice(0, -1);

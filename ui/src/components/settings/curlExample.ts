@@ -1,4 +1,4 @@
-/** A request to the local server that a person can paste into a terminal. */
+/** A request to the local server, to paste into a terminal. */
 export function curlExample(url: string, key: string, question: string): string {
   const body = JSON.stringify({ messages: [{ role: "user", content: question }] });
   const lines = [
@@ -14,7 +14,7 @@ function header(name: string, value: string): string {
   return `-H ${quoted(`${name}: ${value}`)}`;
 }
 
-/** One word for a POSIX shell, whatever is in it. */
+/** Quotes any text as one word of a POSIX shell. */
 function quoted(text: string): string {
   return /^[\w:/.@-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

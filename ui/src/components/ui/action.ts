@@ -1,15 +1,15 @@
 /** An entry of a menu. */
 export interface Action {
   label: string;
-  /** Explains the label, or says why the entry is disabled, in a tooltip. */
+  /** Tooltip that explains the label, or why the entry is disabled. */
   title?: string | null;
   testid: string;
   disabled: boolean;
-  /** Its shortcut, as `shortcut` writes it. */
+  /** Shortcut of the entry, as formatted by `shortcut`. */
   keys?: string | null;
-  /** Whether a line separates it from the entry before. */
+  /** Whether a line separates the entry from the one before. */
   divided?: boolean;
-  /** Whether it destroys something. */
+  /** Whether the action destroys something. */
   dangerous?: boolean;
   run: () => void;
 }

@@ -1,4 +1,4 @@
-/** Puts text on the clipboard, also in webviews that have no clipboard interface. */
+/** Copies text to the clipboard, even in webviews without the clipboard API. */
 
 export async function copyText(text: string): Promise<boolean> {
   try {

@@ -1,6 +1,6 @@
 /**
- * The context menus of the window: by the secondary mouse button, the menu key and Shift+F10. The browser's own
- * menu, which offers to reload the page, opens in text fields only, where it is the system's.
+ * Context menus of the window, opened by the secondary mouse button, the menu key or Shift+F10. The
+ * browser's own menu can reload the page, so it opens in text fields only.
  */
 import { flushSync, mount, unmount } from "svelte";
 import MenuList from "./MenuList.svelte";
@@ -13,7 +13,7 @@ type Source = (target: Element) => readonly Action[];
 
 const sources = new WeakMap<Element, Source>();
 
-/** Attachment: the entries for what is in the element, asked for each time that the menu opens. */
+/** Attachment with the entries for an element, computed each time the menu opens. */
 export function contextMenu(source: Source): (element: Element) => () => void {
   return (element) => {
     sources.set(element, source);
@@ -21,7 +21,7 @@ export function contextMenu(source: Source): (element: Element) => () => void {
   };
 }
 
-/** The entries at an element, the innermost first: of the selected text, and of all that it is in. */
+/** Entries at an element, innermost first: of the selected text, and of all its ancestors. */
 export function actionsAt(target: Element): Action[] {
   const groups: (readonly Action[])[] = [selectionActions(target)];
   for (let at: Element | null = target; at; at = at.parentElement) {
@@ -32,7 +32,7 @@ export function actionsAt(target: Element): Action[] {
   );
 }
 
-/** Opens menus until the returned function is called. */
+/** Enables context menus until the returned function is called. */
 export function openContextMenus(): () => void {
   const over = new AbortController();
   const { signal } = over;
@@ -44,7 +44,7 @@ export function openContextMenus(): () => void {
     if (actions.length === 0) return;
     const focused = document.activeElement;
     const list = mount(MenuList, {
-      // A modal dialog hides and disables what is outside of it.
+      // A modal dialog hides and disables everything outside of it.
       target: target.closest("dialog") ?? document.body,
       props: {
         label: t("menu.label"),
@@ -69,7 +69,7 @@ export function openContextMenus(): () => void {
     const { target } = event;
     if (!(target instanceof Element) || isField(target)) return;
     event.preventDefault();
-    // Some systems send this event after the key press that `onkeydown` answered.
+    // Some systems send this event after the key press handled in `onkeydown`.
     if (open && event.button !== 2) return;
     show(target, { left: event.clientX, top: event.clientY, width: 0, height: 0 }, "list");
   }
@@ -96,7 +96,7 @@ function isField(target: Element): boolean {
   return target.closest("input, textarea, [contenteditable]") !== null;
 }
 
-/** Copies the selected text, where the menu opens on it. */
+/** Entry to copy the selected text, if the menu opens on it. */
 function selectionActions(target: Element): Action[] {
   const selection = getSelection();
   const text = selection?.toString() ?? "";

@@ -1,6 +1,9 @@
-/** Reports when an element is near the visible part of its scroller, so that others need not be drawn. */
+/**
+ * Reports when an element is near the visible part of its scroller, so that the rest can stay
+ * undrawn.
+ */
 
-/** How far beyond the edges is near: what one turn of the wheel brings into view. */
+/** Distance beyond the edges that counts as near: a turn of the mouse wheel. */
 const MARGIN_PX = 400;
 
 /** Selector of scrollers; without one, the window is used. */
@@ -9,7 +12,10 @@ const SCROLLER = "[data-scroller]";
 const observers = new WeakMap<Element | Document, IntersectionObserver>();
 const watchers = new WeakMap<Element, (near: boolean) => void>();
 
-/** Calls `onChange` soon, and then whenever the element comes near or goes away; returns how to end it. */
+/**
+ * Calls `onChange` soon, and then whenever the element comes near or leaves; returns a function
+ * that stops it.
+ */
 export function watchNear(element: Element, onChange: (near: boolean) => void): () => void {
   const observer = observerOf(element.closest(SCROLLER));
   watchers.set(element, onChange);

@@ -1,6 +1,6 @@
-/** Where the keyboard goes when an item of a list goes, by a button on it. */
+/** Next focus after a button removes its list item. */
 
-/** The same button on the item after it, or before it; null where it is the only one. */
+/** The button like `button` in the next or the previous item; null in the only item. */
 export function neighbour(button: Element): HTMLElement | null {
   const item = button.closest("li");
   const at = [...(item?.querySelectorAll("button") ?? [])].findIndex((one) => one === button);

@@ -1,7 +1,6 @@
 /**
- * What floats over the page beside what it belongs to: where it stands, and what sends it away.
- * Attached to what floats, and asked for what it belongs to when that floats; how it looks is
- * `.floating` in app.css.
+ * Position and dismissal of elements that float beside an anchor. Used as attachments of the
+ * floating element, which compute the anchor when it opens; the style is `.floating` in app.css.
  */
 
 /** A box on the screen, in CSS pixels from the window's corner. */
@@ -13,23 +12,23 @@ export interface Anchor {
 }
 
 export interface Standing {
-  /** Where it stands unless there is room on the other side alone. */
+  /** Preferred side; the other one is used if only that has room. */
   side: "above" | "below";
   align: "start" | "middle" | "end";
-  /** Kept free to the anchor, and to the window's edge above or below. */
+  /** Distance to the anchor, and to the window's edge above or below. */
   gap: number;
 }
 
-/** Kept free at the window's left and right. */
+/** Distance to the window's left and right edge. */
 const MARGIN_PX = 8;
 
-/** A list goes above its opener where there is less than this below. */
+/** Smallest height below the opener; with less, a list opens above it. */
 const MIN_HEIGHT_PX = 200;
 const MAX_HEIGHT_ABOVE_PX = 400;
 const LIST_GAP_PX = 6;
 const LIST_MARGIN_PX = 16;
 
-/** Stands beside an anchor: something as large as what is in it. */
+/** Positions an element beside an anchor, at its own size. */
 export function beside(of: () => Anchor, { side, align, gap }: Standing) {
   return (floating: HTMLElement) => {
     const anchor = of();
@@ -45,7 +44,7 @@ export function beside(of: () => Anchor, { side, align, gap }: Standing) {
   };
 }
 
-/** Hangs from its opener: a list at least as wide, that may be as high as there is room. */
+/** Positions a list below its opener, at least as wide, and limited in height by the window. */
 export function hanging(opener: () => Element, leastWidth: number) {
   return (floating: HTMLElement) => {
     const box = opener().getBoundingClientRect();
@@ -65,12 +64,12 @@ export function hanging(opener: () => Element, leastWidth: number) {
   };
 }
 
-/** The nearest place to the wanted one that is in the window, from left to right. */
+/** The position nearest to `left` that keeps an element horizontally in the window. */
 function within(left: number, width: number): number {
   return Math.max(MARGIN_PX, Math.min(left, window.innerWidth - width - MARGIN_PX));
 }
 
-/** Goes when something is pressed outside of it and of its opener, and when one of these happens. */
+/** Closes a floating element on a press outside of it and its opener, and on `events`. */
 export function dismissing(
   opener: () => Element,
   close: () => void,
@@ -84,7 +83,7 @@ export function dismissing(
       if (!inner.some((of) => target instanceof Node && of.contains(target))) close();
     };
     window.addEventListener("pointerdown", onpointerdown, { signal });
-    // What scrolls tells nobody above it, except on the way down.
+    // Scroll events do not bubble, so they are captured.
     for (const event of events) window.addEventListener(event, close, { signal, capture: true });
     return () => over.abort();
   };

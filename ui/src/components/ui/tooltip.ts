@@ -1,14 +1,15 @@
 /**
- * Tooltips: the text of `data-tooltip`, in a card above the element or below it, and while the element has the
- * keyboard or the pointer its description for screen readers. Text that is not cut where it stands is not repeated.
+ * Tooltips: the text of `data-tooltip` in a card near the element. While the element has the focus
+ * or the pointer, the text is also its description for screen readers. Text that is visible uncut
+ * gets no tooltip.
  */
 import { beside } from "./popover";
 
 const DELAY_MS = 400;
-/** From one tooltip to the next there is no delay within this time. */
+/** Time after a tooltip within which the next one opens without delay. */
 const WARM_MS = 300;
 
-/** Shows tooltips until the returned function is called. */
+/** Enables tooltips until the returned function is called. */
 export function showTooltips(): () => void {
   const over = new AbortController();
   const { signal } = over;
@@ -29,7 +30,7 @@ export function showTooltips(): () => void {
 
   function show(element: HTMLElement, text: string) {
     card.textContent = text;
-    // A modal dialog hides what is outside of it.
+    // A modal dialog hides everything outside of it.
     (element.closest("dialog") ?? document.body).append(card);
     beside(() => element.getBoundingClientRect(), { side: "above", align: "middle", gap: 6 })(card);
   }
@@ -70,7 +71,7 @@ export function showTooltips(): () => void {
   };
 }
 
-/** Whether the text stands there already and is not cut. */
+/** Whether the text is visible in the element and uncut. */
 function isRead(element: HTMLElement, text: string): boolean {
   if (element.textContent.trim() !== text) return false;
   const all = [element, ...element.querySelectorAll<HTMLElement>("*")];

@@ -1,4 +1,4 @@
-/** Angehängte Dateien, und was im Kontext Platz braucht. */
+/** Angehängte Dateien und die Belegung des Kontexts. */
 import type { attachments as english } from "../en/attachments";
 
 export const attachments = {

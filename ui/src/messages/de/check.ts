@@ -1,4 +1,4 @@
-/** Was die Prüfung einer Antwort ergeben hat. */
+/** Ergebnisse der Prüfung einer Antwort. */
 import type { check as english } from "../en/check";
 
 export const check = {

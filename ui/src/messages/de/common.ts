@@ -1,4 +1,4 @@
-/** Was viele Teile gemeinsam haben, Mengen und Auswahllisten. */
+/** Gemeinsame Wörter, Mengen und Auswahllisten. */
 import type { common as english } from "../en/common";
 
 export const common = {

@@ -1,4 +1,4 @@
-/** Presets, und womit eine Unterhaltung geschrieben wird. */
+/** Presets und die Einstellungen einer Unterhaltung. */
 import type { presets as english } from "../en/presets";
 
 export const presets = {

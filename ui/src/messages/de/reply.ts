@@ -1,4 +1,4 @@
-/** Eine Antwort, was man mit ihr tun kann, ihre Token und ihre Wiedergabe. */
+/** Antworten: Aktionen, Token und Wiedergabe. */
 import type { reply as english } from "../en/reply";
 
 export const reply = {

@@ -1,4 +1,4 @@
-/** Was die Shell auf Englisch sagt: Fehler nach ihren Codes, und ihre Begriffe. */
+/** Texte der Shell: Fehler nach ihren Codes und Begriffe. */
 import type { shell as english } from "../en/shell";
 
 export const shell = {

@@ -1,4 +1,4 @@
-/** Was ein Trace sagt: Ergebnisse, Gründe, Entscheidungen, die Warum-Zeile. */
+/** Traces: Ergebnisse, Gründe, Entscheidungen, die Warum-Zeile. */
 import type { trace as english } from "../en/trace";
 
 export const trace = {

@@ -1,4 +1,4 @@
-/** Warum eine Trace-Datei nicht oder nicht ganz gezeigt wird. */
+/** Fehler und Hinweise zu Trace-Dateien. */
 import type { traceFile as english } from "../en/traceFile";
 
 export const traceFile = {

@@ -1,4 +1,4 @@
-/** Das Fenster: Hinweise, und Dateien darüber. */
+/** Das Fenster: Hinweise und gezogene Dateien. */
 import type { window as english } from "../en/window";
 
 export const window = {

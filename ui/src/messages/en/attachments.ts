@@ -1,4 +1,4 @@
-/** Files that are attached, and what takes room in the context. */
+/** Attachments and the use of the context. */
 export const attachments = {
   "attach.attach": "Attach files",
   "attach.files": "Attached files",

@@ -1,4 +1,4 @@
-/** What the check of a reply has found. */
+/** Results of a reply's check. */
 export const check = {
   "check.theTarget": "the target",
   "check.temperature0": "temperature 0",

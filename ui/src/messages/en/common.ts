@@ -1,4 +1,4 @@
-/** Words that many parts share, amounts, and lists to choose from. */
+/** Shared words, amounts, and lists to choose from. */
 export const common = {
   "common.close": "Close",
   "common.closeEsc": "Close (Esc)",

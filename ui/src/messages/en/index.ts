@@ -1,4 +1,4 @@
-/** All messages in English, from which their types follow. */
+/** All messages in English, which define the types of messages. */
 import { arena } from "./arena";
 import { attachments } from "./attachments";
 import { check } from "./check";

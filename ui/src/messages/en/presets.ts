@@ -1,4 +1,4 @@
-/** Presets, and what a conversation is written with. */
+/** Presets and the settings of a conversation. */
 export const presets = {
   "preset.label": "Preset",
   "preset.standard": "Default",

@@ -1,4 +1,4 @@
-/** A reply, what can be done with it, its tokens and its replay. */
+/** Replies: actions, tokens and replay. */
 export const reply = {
   "replay.place": "round {round} of {rounds}",
   "replay.fastest": "Fastest",

@@ -1,4 +1,4 @@
-/** What the shell says in English: its errors by their codes, and its terms. */
+/** Texts of the shell: errors by their codes, and terms. */
 export const shell = {
   "error.busy": "{detail}",
   "error.no_target": "{detail}",

@@ -1,4 +1,4 @@
-/** What a trace says: outcomes, reasons, decisions, the why line. */
+/** Traces: outcomes, reasons, decisions, the reason line. */
 export const trace = {
   "why.loadingTarget": "Loading the target model, {percent}",
   "why.loadingDraft": "Loading the draft model, {percent}",

@@ -1,4 +1,4 @@
-/** Why a trace file is not shown, or not all of it. */
+/** Errors and notices about trace files. */
 export const traceFile = {
   "traceFile.incomplete": "The last line, {line}, is incomplete: everything before it is shown.",
   "traceFile.endsEarly": "The file ends before the reply does: everything up to there is shown.",

@@ -1,4 +1,4 @@
-/** The window: what is told, and files held over it. */
+/** The window: notices and dragged files. */
 export const window = {
   "window.replyCopied": "Reply copied.",
   "window.replyNotCopied": "The reply could not be copied.",

@@ -35,7 +35,7 @@ const getMore = vi.fn();
 const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);
 const option = (id: string) => find(`draft-option-${id}`);
 const words = (id: string) => option(id)?.textContent.replace(/\s+/g, " ").trim();
-/** What is read out of the list: the line that the keys are at. */
+/** The active line of the list, as announced by screen readers. */
 const active = () =>
   document.getElementById(find("draft-picker")?.getAttribute("aria-activedescendant") ?? "");
 

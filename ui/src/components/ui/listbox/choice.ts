@@ -1,15 +1,15 @@
-/** What a list to choose from is made of, and the words for what in it cannot be chosen. */
+/** Choices of a list, and the message for those that cannot be chosen. */
 
-/** An entry of a list to choose from. */
+/** A choice of a list. */
 export interface Choice {
   id: string;
   label: string;
   detail: string;
-  /** What speaks for it, in a word or two. */
+  /** Advantage of the choice, in a word or two. */
   merit?: string | null;
-  /** Why it cannot be chosen, in a few words and in full; null when it can. */
+  /** Why the choice cannot be used, in a few words and in full; null if it can. */
   problem: { short: string; reason: string } | null;
 }
 
-/** What the line that hides those that cannot be chosen says of them: a message that counts them. */
+/** Message of the line that folds unusable choices, with their number. */
 export type Unusable = "choice.doNotFit" | "choice.cannotBeUsed";

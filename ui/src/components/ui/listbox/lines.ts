@@ -1,10 +1,10 @@
 /**
- * The lines of a list to choose from: its choices, one line that folds those that cannot be chosen,
- * and what else there is to do. Draws nothing.
+ * Lines of a list of choices: choices, one line that folds unusable ones, and further actions. Pure
+ * functions without drawing.
  */
 import type { Choice } from "./choice";
 
-/** Something else there is to do, below the choices. */
+/** A further action below the choices. */
 export interface More {
   label: string;
   run: () => void;
@@ -12,7 +12,7 @@ export interface More {
 
 export interface Parts {
   plain: readonly Choice[];
-  /** Those that one line stands for until it is unfolded. */
+  /** Choices hidden in one line until it is unfolded. */
   folded: readonly Choice[];
   more: readonly More[];
 }
@@ -20,7 +20,7 @@ export interface Parts {
 export type Line =
   { kind: "choice"; choice: Choice } | { kind: "fold" } | { kind: "more"; more: More };
 
-/** What is in sight, from the top. */
+/** Visible lines, from the top. */
 export function linesOf({ plain, folded, more }: Parts, unfolded: boolean): Line[] {
   const choiceLine = (choice: Choice): Line => ({ kind: "choice", choice });
   return [
@@ -31,7 +31,7 @@ export function linesOf({ plain, folded, more }: Parts, unfolded: boolean): Line
   ];
 }
 
-/** Where the first choice like this is; -1 when none is in sight. */
+/** Index of the first visible choice that matches; -1 without one. */
 export function lineOf(lines: readonly Line[], like: (choice: Choice) => boolean): number {
   return lines.findIndex((line) => line.kind === "choice" && like(line.choice));
 }

@@ -1,7 +1,7 @@
-/** What a plot shows, and the lists uPlot wants for it. Draws nothing itself. */
+/** Contents of a plot, and their conversion for uPlot. Pure functions without drawing. */
 import { count } from "../../../messages/numbers";
 
-/** Rising x, then for each series its y there: what uPlot calls aligned data. */
+/** Rising x, then the y of each series at them: uPlot's aligned data. */
 export type Aligned = [xs: number[], ...ys: (number | null)[][]];
 
 /** A point of a line: x, then y. */
@@ -9,19 +9,19 @@ export type Point = readonly [x: number, y: number];
 
 export interface PlotSeries {
   label: string;
-  /** By rising x. */
+  /** Points by rising x. */
   points: readonly Point[];
-  /** A colour of the theme by its name, without dashes: "accepted". */
+  /** Name of a theme colour without dashes: "accepted". */
   colour: string;
-  /** Lengths of strokes and gaps in CSS pixels; a whole line without. */
+  /** Lengths of strokes and gaps in CSS pixels; solid by default. */
   dash?: readonly number[];
   /** Whether every point gets a dot. */
   dots?: boolean;
-  /** A thin line behind the others, not named and not read: one of many. */
+  /** A thin background line, without a label and readings. */
   quiet?: boolean;
 }
 
-/** A point that stands out, with a word above it. */
+/** A highlighted point with a word above it. */
 export interface PlotMark {
   at: Point;
   label: string;
@@ -29,20 +29,20 @@ export interface PlotMark {
 }
 
 export interface PlotAxis {
-  /** What is measured: "draft length". */
+  /** Name of the measured quantity: "draft length". */
   label: string;
-  /** What it is measured in: "tokens/s"; none for counts. */
+  /** Unit of the quantity: "tokens/s"; none for counts. */
   unit?: string;
-  /** Shown at least from here to there; data beyond widen it. */
+  /** Smallest range shown; data widen it. */
   from?: number;
   to?: number;
-  /** Words for a tick; plain digits without. */
+  /** Text of a tick; plain digits by default. */
   format?: (value: number) => string;
-  /** Whether only whole numbers get a tick. */
+  /** Whether only integers get a tick. */
   whole?: boolean;
 }
 
-/** All x that occur, rising, and for each series its y there, or null where it has no point. */
+/** All x of the series, rising, with the y of each series or null. */
 export function aligned(series: readonly PlotSeries[]): Aligned {
   const xs = [...new Set(series.flatMap(({ points }) => points.map(([x]) => x)))];
   xs.sort((a, b) => a - b);
@@ -53,7 +53,7 @@ export function aligned(series: readonly PlotSeries[]): Aligned {
   return [xs, ...columns];
 }
 
-/** The range of an axis: what it is to show at least, widened by the data; never empty. */
+/** Range of an axis: its smallest range, widened by the data; never empty. */
 export function rangeOf(axis: PlotAxis, low: number | null, high: number | null): [number, number] {
   const from = Math.min(axis.from ?? Infinity, low ?? Infinity);
   const to = Math.max(axis.to ?? -Infinity, high ?? -Infinity);
@@ -70,20 +70,20 @@ export function nearestY(points: readonly Point[], x: number): number | null {
   return best && best[1];
 }
 
-/** A number with as many digits as its size deserves: "0.42", "3.1", "1,210". */
+/** A number with about three significant digits: "0.42", "3.1", "1,210". */
 export function short(value: number): string {
   const size = Math.abs(value);
   const digits = size === 0 || size >= 100 ? 0 : size >= 1 ? 1 : 2;
   return count(value, digits);
 }
 
-/** An amount with its unit, or after its name where it has none: "3.2 s", "draft length 5". */
+/** A value with its unit, or after its name if it has none: "3.2 s", "draft length 5". */
 export function amountOf(axis: PlotAxis, value: number): string {
   const digits = (axis.format ?? short)(value);
   return axis.unit === undefined ? `${axis.label} ${digits}` : `${digits} ${axis.unit}`;
 }
 
-/** What all series say at an x: "3.2 s: with a draft 38.2, plain 16.8 tokens/s". */
+/** Values of all series at an x: "3.2 s: with a draft 38.2, plain 16.8 tokens/s". */
 export function readingOf(
   series: readonly PlotSeries[],
   x: PlotAxis,
@@ -98,7 +98,7 @@ export function readingOf(
   return `${amountOf(x, at)}: ${values.join(", ")} ${y.unit ?? y.label}`;
 }
 
-/** Where a key leads from a place in a list of `length`; null for keys that lead nowhere. */
+/** New index after a key in a list of `length`; null for other keys. */
 export function stepped(key: string, from: number | null, length: number): number | null {
   if (length === 0) return null;
   const last = length - 1;

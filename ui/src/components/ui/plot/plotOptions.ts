@@ -1,14 +1,14 @@
-/** How a plot looks: what uPlot is told, in the page's colours and type. */
+/** uPlot's options for a plot in the page's colours and fonts. */
 import type uPlot from "uplot";
 import { rangeOf, short, type PlotAxis, type PlotMark, type PlotSeries } from "./plot";
 
-/** Width of a digit, of its height. */
+/** Width of a digit relative to its height. */
 const DIGIT = 0.62;
-/** How far from the pointer a series is still read. */
+/** Largest distance of the pointer from a series that is read. */
 const NEAR_PX = 24;
-/** Room above the highest point for its mark, of the plot's height. */
+/** Space above the highest point for its mark, relative to the plot's height. */
 const HEADROOM = 0.06;
-/** Of a quiet line. */
+/** Opacity of a quiet line. */
 const QUIET_ALPHA = 0.35;
 const WHOLE = [1, 2, 4, 5, 10, 20, 50, 100, 200, 500, 1000];
 
@@ -16,16 +16,16 @@ export interface Look {
   series: readonly PlotSeries[];
   x: PlotAxis;
   y: PlotAxis;
-  /** Asked at every drawing. */
+  /** Called with every drawing. */
   marks: () => readonly PlotMark[];
-  /** Whole pixels: uPlot reads no others. */
+  /** Font size in whole pixels: uPlot accepts no others. */
   typePx: number;
   family: string;
-  /** The value of a theme's colour. */
+  /** CSS value of a theme colour. */
   colour: (name: string) => string;
 }
 
-/** `onread` hears which x is under the cursor, by its index; null for none. */
+/** Options of a plot; `onread` receives the index of the x under the cursor, or null. */
 export function optionsOf(
   look: Look,
   size: { width: number; height: number },
@@ -39,7 +39,7 @@ export function optionsOf(
     cursor: {
       y: false,
       drag: { x: false, y: false, setScale: false },
-      // Series with other x are read at their own nearest point, unless that is far off.
+      // Series with other x are read at their nearest point, within a limit.
       hover: { skip: [null, undefined], prox: NEAR_PX },
       points: {
         size: (_, index) => (series[index - 1]?.quiet ? 0 : 8),
@@ -91,7 +91,7 @@ function lineOf(series: PlotSeries, colour: Look["colour"]): uPlot.Series {
     alpha: quiet ? QUIET_ALPHA : 1,
     spanGaps: true,
     points: { show: dots, size: 6, width: 1.5, fill: colour("panel"), stroke },
-    // The only length that uPlot wants in the screen's own pixels.
+    // Unlike other lengths, uPlot expects this one in device pixels.
     ...(dash ? { dash: dash.map((px) => px * window.devicePixelRatio) } : {}),
   };
 }
@@ -107,7 +107,7 @@ function ruled(axis: PlotAxis, { typePx, family, colour }: Look): uPlot.Axis {
   };
 }
 
-/** As wide as the longest value. The types promise values; the first time there are none. */
+/** Width of the longest value. uPlot's first call passes no values, unlike its types say. */
 function wide(typePx: number): uPlot.Axis.Size {
   return (_, values: string[] | null) => {
     const longest = Math.max(1, ...(values ?? []).map((value) => value.length));
