@@ -10,7 +10,7 @@ import { WindowFixture } from "./windowFixture";
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
-/** What a page without layout cannot be asked: theme.test.ts and the test of the real window look at that. */
+/** Rules that need layout; theme.test.ts and the test of the real window cover them. */
 const NEED_LAYOUT = ["color-contrast", "scrollable-region-focusable", "target-size"];
 const GRAVE = ["serious", "critical"];
 
@@ -18,9 +18,9 @@ let window: WindowFixture;
 
 afterEach(() => window.close());
 
-/** What axe finds, a line for each element. */
+/** Findings of axe, a line per element. */
 async function findings(): Promise<string[]> {
-  // Its own clock has to run.
+  // axe needs a running clock.
   vi.useRealTimers();
   const rules = Object.fromEntries(NEED_LAYOUT.map((rule) => [rule, { enabled: false }]));
   const { violations } = await axe.run(document, { rules, resultTypes: ["violations"] });
@@ -29,16 +29,16 @@ async function findings(): Promise<string[]> {
     .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
 }
 
-/** What is asked by example or found by stands in the recorded conversations, too. */
+/** Messages that also occur in recorded conversations: a sample prompt and search terms. */
 const IN_CONVERSATIONS = /^welcome\.storyPrompt$|\.more$/;
-/** Messages that are others in German: one of them on the page was said before the language changed. */
+/** English messages that differ in German: one of them on a German page was not updated. */
 const ENGLISH = new Set(
   (Object.keys(en) as Key[])
     .filter((key) => !IN_CONVERSATIONS.test(key) && !Object.values<string>(de).includes(en[key]))
     .map((key): string => en[key]),
 );
 
-/** What is shown or read aloud and is an English message. */
+/** Texts on the page, visible or read aloud, that are English messages. */
 function englishTexts(): string[] {
   const texts: string[] = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -150,13 +150,13 @@ const SCREENS: Screen[] = [
 ];
 
 beforeEach(async () => {
-  // As index.html has them.
+  // Title as in index.html.
   document.title = "Foretoken";
   document.documentElement.lang = "en";
   window = await WindowFixture.open();
 });
 
-// The themes differ in colours alone, which this page does not have.
+// One theme is enough: themes differ only in colours, which jsdom lacks.
 test.each(SCREENS)("axe finds nothing grave in %s", async (_, show) => {
   await show();
   expect(await findings()).toEqual([]);

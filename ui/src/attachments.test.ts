@@ -5,7 +5,7 @@ import { WindowFixture } from "./windowFixture";
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
-// Replies are played, which takes a while where other tests run beside these.
+// Replies are played, which takes a while beside other tests.
 vi.setConfig({ testTimeout: 30_000 });
 
 let window: WindowFixture;
@@ -19,7 +19,7 @@ afterEach(() => window.close());
 const words = (testid: string) =>
   window.all(testid).map(({ textContent }) => textContent.replace(/\s+/g, " ").trim());
 
-/** Chooses files in the dialog. */
+/** Attaches files by the dialog. */
 async function attach(...files: [name: string, text: string][]) {
   const field = window.present("attach") as HTMLInputElement;
   const chosen = files.map(([name, text]) => new File([text], name));
@@ -47,7 +47,7 @@ async function send() {
   await replied();
 }
 
-/** Until there is something in the reply, which is enough of it. */
+/** Waits for the first text of the reply. */
 async function replied() {
   await window.pass(2000);
   await window.app.reply.stop();

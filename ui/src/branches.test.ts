@@ -1,4 +1,4 @@
-/** Branches in the whole window: switching, editing, continuing, deleting. */
+/** Branches in the whole window: switch, edit, continue, delete. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WindowFixture } from "./windowFixture";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { difference, labOf, type Lab } from "./colourVision";
 
-// From the data that Sharma, Wu and Dalal published with their paper to test programs against.
+// Test data published by Sharma, Wu and Dalal with their paper.
 const PUBLISHED: [Lab, Lab, number][] = [
   [[50, 2.6772, -79.7751], [50, 0, -82.7485], 2.0425],
   [[50, -1.3802, -84.2814], [50, 0, -82.7485], 1],

@@ -1,15 +1,13 @@
-/**
- * Colours as people see them who lack one kind of cone, and how different two colours look. For the
- * test of the theme.
- */
+/** Simulated colour blindness and colour differences, for the test of the theme. */
 
 export type Vision = "usual" | "protanopia" | "deuteranopia" | "tritanopia";
 type Triple = readonly [number, number, number];
 type Matrix = readonly [Triple, Triple, Triple];
 
 /**
- * For linear RGB: G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A Physiologically-based Model
- * for Simulation of Color Vision Deficiency", IEEE TVCG 15 (6), 2009, table 1 at severity 1.
+ * Matrices for linear RGB: G. M. Machado, M. M. Oliveira, L. A. F. Fernandes, "A
+ * Physiologically-based Model for Simulation of Color Vision Deficiency", IEEE TVCG 15 (6), 2009,
+ * table 1 at severity 1.
  */
 const SIMULATION: Record<Vision, Matrix> = {
   usual: [
@@ -34,7 +32,7 @@ const SIMULATION: Record<Vision, Matrix> = {
   ],
 };
 
-/** sRGB to XYZ, and the white it belongs to (D65). */
+/** sRGB to XYZ, and its white point (D65). */
 const TO_XYZ: Matrix = [
   [0.4124564, 0.3575761, 0.1804375],
   [0.2126729, 0.7151522, 0.072175],
@@ -44,7 +42,7 @@ const WHITE: Triple = [0.95047, 1, 1.08883];
 
 export type Lab = Triple;
 
-/** `colour` as "#rrggbb". */
+/** CIELAB of `colour` ("#rrggbb") as seen with a colour vision. */
 export function labOf(colour: string, vision: Vision): Lab {
   const seen = times(SIMULATION[vision], linear(colour));
   const xyz = times(
@@ -58,7 +56,7 @@ export function labOf(colour: string, vision: Vision): Lab {
   return [116 * y - 16, 500 * (x - y), 200 * (y - z)];
 }
 
-/** Linear light of the three channels, as sRGB defines it. */
+/** Linear light of the three channels by the definition of sRGB. */
 export function linear(colour: string): Triple {
   const channel = (at: number) => {
     const part = parseInt(colour.slice(at, at + 2), 16) / 255;
@@ -68,8 +66,8 @@ export function linear(colour: string): Triple {
 }
 
 /**
- * CIEDE2000: about 1 is the least that one sees. Names as in G. Sharma, W. Wu, E. N. Dalal, "The
- * CIEDE2000 Color-Difference Formula", Color Research & Application 30 (1), 2005.
+ * CIEDE2000; about 1 is the smallest visible difference. Names as in G. Sharma, W. Wu, E. N. Dalal,
+ * "The CIEDE2000 Color-Difference Formula", Color Research & Application 30 (1), 2005.
  */
 export function difference([l1, a1, b1]: Lab, [l2, a2, b2]: Lab): number {
   const meanC = (Math.hypot(a1, b1) + Math.hypot(a2, b2)) / 2;

@@ -13,7 +13,7 @@ afterEach(() => window.close());
 
 const field = () => window.present("palette-field") as HTMLInputElement;
 const options = () => window.all("palette-option").map(({ textContent }) => textContent.trim());
-/** The line that the keys are at, as it is read out. */
+/** The active line as announced by screen readers. */
 const active = () =>
   document.getElementById(field().getAttribute("aria-activedescendant") ?? "")?.textContent.trim();
 

@@ -202,7 +202,7 @@ test("the Enter that takes a proposal of an input method does nothing else, anyw
   const send = vi.spyOn(backend, "send");
   const open = vi.spyOn(app, "open");
   const rename = vi.spyOn(backend, "rename");
-  /** As WebKit on a Mac sends it: the input method has ended. */
+  /** Sends the events of WebKit on a Mac after the input method has ended. */
   const take = async (field: Element) => {
     const event = new KeyboardEvent("keydown", { key: "Enter", keyCode: 229, bubbles: true });
     field.dispatchEvent(event);

@@ -1,9 +1,12 @@
-/** Keys that belong to an input method, which makes one character of several. They are never commands. */
+/** Keys of an input method, which composes characters from several keys. Never used as commands. */
 
-/** Stands for whichever key it was. */
+/** Key code of any key that the input method has handled. */
 const TAKEN = 229;
 
-/** WebKit on a Mac says by the number alone that Enter took a proposal: the input method has ended by then. */
+/**
+ * Whether an input method handled a key. For Enter on a proposal, WebKit on a Mac has only the
+ * code.
+ */
 export function isComposed(event: KeyboardEvent): boolean {
   // eslint-disable-next-line @typescript-eslint/no-deprecated -- nothing else tells it
   return event.isComposing || event.keyCode === TAKEN;

@@ -1,4 +1,4 @@
-/** The context menus of the window, by pointer and by keyboard. */
+/** Context menus of the window by pointer and keyboard. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WindowFixture } from "./windowFixture";
 
@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => window.close());
 
-/** Presses the secondary button on an element; resolves with whether the browser's own menu would open. */
+/** Right-clicks an element; resolves with whether the browser's own menu would open. */
 async function rightClick(element: Element): Promise<boolean> {
   const event = new MouseEvent("contextmenu", {
     button: 2,

@@ -1,4 +1,4 @@
-/** Text that runs from right to left: whatever a person or a model wrote stands on the side where it begins. */
+/** Right-to-left text: texts of people and models have their own direction. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WindowFixture } from "./windowFixture";
 
@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => window.close());
 
-/** The elements that say which way the shown word runs, and how. */
+/** Directions of the elements around the word. */
 function directions(): (string | null | undefined)[] {
   const found = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -1,4 +1,4 @@
-/** Finding words in the open conversation, in the whole window. */
+/** Search in the open conversation, in the whole window. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WindowFixture } from "./windowFixture";
 
@@ -14,7 +14,7 @@ afterEach(() => window.close());
 
 const field = () => window.present("find-field") as HTMLInputElement;
 const count = () => window.present("find-count").textContent.trim();
-/** Where nothing can be lit up the present hit is selected. */
+/** The current hit, which is selected where highlights are missing. */
 const selected = () => getSelection()?.toString() ?? "";
 const said = () =>
   [...window.all("message-user"), ...window.all("reply-text")]

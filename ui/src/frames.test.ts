@@ -3,12 +3,12 @@ import { Frames, LONGEST_MS } from "./frames";
 
 const MINUTE_MS = 60_000;
 
-/** What a frame costs here. */
+/** Simulated cost of a frame. */
 let cost: number;
 let frames: Frames;
 let hidden: boolean;
 
-/** Frames whose cost is made up: their rendering takes as long as the test says. */
+/** Frames with a simulated rendering time. */
 function made(): Frames {
   return new Frames((rendered) => () => {
     vi.spyOn(performance, "now").mockReturnValueOnce(performance.now() + cost);
@@ -21,7 +21,7 @@ function hide(isHidden: boolean) {
   document.dispatchEvent(new Event("visibilitychange"));
 }
 
-/** Asks for a frame again and again for a while, as a fast reply does; how many there were. */
+/** Requests frames continuously, as a fast reply does; returns their number. */
 function counted(forMs: number): number {
   let painted = 0;
   const paint = () => (painted += 1);

@@ -1,38 +1,38 @@
 /**
- * When the page paints what changes by itself, such as a reply that streams. Whoever has something to show
- * asks, and frames come so seldom that they take no more than a share of one core. Without anything to show
- * there are none, and none while nobody can see the page.
+ * Schedules frames for content that changes by itself, such as a streamed reply. Frames are
+ * requested, and their interval limits their cost to a share of one core. A hidden page paints
+ * none.
  *
- * Where frames are dear, the text and what stands beside it have frames of their own: a processor that paints
- * two places at once paints all that lies between them, too.
+ * Where frames are expensive, the text and the content beside it get separate frames: a CPU
+ * renderer that repaints two regions also repaints everything between them.
  */
 
 /**
- * Of one core, for what a frame costs this thread. What a page cannot see of it, above all the picture's
- * way to the screen, costs about half as much again: together that stays under a tenth.
+ * Share of one core for frames on this thread. Their cost outside of the page, mainly for display,
+ * is about half as much again; together they stay below a tenth.
  */
 const SHARE = 0.06;
 const SHORTEST_MS = 16;
-/** However dear a frame is: a page that moved less often would seem to stand still. */
+/** Longest interval at any cost: with a longer one the page would seem to stand still. */
 export const LONGEST_MS = 250;
-/** Nobody waits for a page out of sight; it is still told what there is. */
+/** Interval of events for a hidden page. */
 const HIDDEN_MS = 1000;
-/** Frames that come as often show everything: they are cheap. */
+/** Interval up to which both lanes share frames, since frames are cheap then. */
 const TOGETHER_MS = 2 * SHORTEST_MS;
-/** What stands beside the text is painted once in so many frames of the text. */
+/** Frames of the text per frame of the content beside it. */
 const BESIDE_EVERY = 2;
-/** How much the newest frame counts in what frames are held to cost. */
+/** Weight of the newest frame in the average cost. */
 const NEWEST = 0.2;
-/** A new interval is worth telling when it differs by this share. */
+/** Relative change of the interval that is reported. */
 const NOTABLE = 0.25;
 
 export type Paint = (now: number) => void;
 
-/** What is painted together. */
+/** Content that is painted together. */
 export type Lane = "text" | "beside";
 const LANES = ["text", "beside"] as const;
 
-/** Calls back once the frame under way is rendered: a message posted in it is read after that. */
+/** Calls `done` after the rendering of a frame: messages posted in a frame are handled after it. */
 function onRendered(done: () => void): () => void {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = done;
@@ -40,16 +40,16 @@ function onRendered(done: () => void): () => void {
 }
 
 export class Frames {
-  /** From the beginning of a frame of the text to that of the next, in milliseconds. */
+  /** Milliseconds between the starts of frames of the text. */
   interval = SHORTEST_MS;
-  /** Hears of the interval at which it pays to tell the page anything, when that has changed. */
+  /** Receives the useful interval of events after a change. */
   onpace: ((intervalMs: number) => void) | null = null;
-  /** Hears of each frame: when its first callback began, when it was rendered, and what it showed. */
+  /** Receives each frame: its start, the end of its rendering, and its lane. */
   onframe: ((begin: number, end: number, lane: Lane) => void) | null = null;
 
   readonly #wanted: Record<Lane, Set<Paint>> = { text: new Set(), beside: new Set() };
   readonly #costMs: Record<Lane, number> = { text: 0, beside: 0 };
-  /** When each may be painted again. */
+  /** Earliest time of the next frame of each lane. */
   readonly #dueMs: Record<Lane, number> = { text: 0, beside: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isComing = false;
@@ -66,18 +66,18 @@ export class Frames {
     });
   }
 
-  /** Paints in the lane's next frame; once, however often it was asked for until then. */
+  /** Paints in the lane's next frame; several requests until then count as one. */
   ask(paint: Paint, lane: Lane = "text") {
     this.#wanted[lane].add(paint);
     this.#schedule();
   }
 
-  /** Takes back what was asked for. */
+  /** Cancels a request. */
   forget(paint: Paint) {
     for (const lane of LANES) this.#wanted[lane].delete(paint);
   }
 
-  /** The lane that is to be painted next; null where nothing is wanted. */
+  /** The lane to paint next; null without requests. */
   get #next(): Lane | null {
     const [first, second] = LANES.filter((lane) => this.#wanted[lane].size > 0);
     if (!first || !second) return first ?? null;
@@ -88,7 +88,7 @@ export class Frames {
     clearTimeout(this.#timer);
     const next = this.#next;
     if (this.#isComing || next === null || document.hidden) return;
-    // The screen's next frame is half of one away, on average.
+    // The display's next frame is half an interval away on average.
     const rest = this.#dueMs[next] - SHORTEST_MS / 2 - performance.now();
     if (rest > 0 && this.interval > SHORTEST_MS) {
       this.#timer = setTimeout(() => this.#schedule(), rest);
@@ -112,7 +112,7 @@ export class Frames {
     }
   };
 
-  /** Says when what the frame under way shows may change again: neither lane comes close to the other. */
+  /** Sets the earliest time of the next frames, with both lanes apart from each other. */
   #rest() {
     const begun = this.#begun;
     const apart = begun + this.interval / 2;
@@ -122,7 +122,7 @@ export class Frames {
     this.#dueMs[this.#lane] = begun + this.interval * every;
   }
 
-  /** What the frame under way shall paint. */
+  /** Removes and returns the requests for the current frame. */
   #take(): Paint[] {
     const lanes = this.interval <= TOGETHER_MS ? LANES : [this.#lane];
     const paints = lanes.flatMap((lane) => [...this.#wanted[lane]]);

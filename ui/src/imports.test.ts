@@ -1,15 +1,15 @@
 import { expect, test } from "vitest";
 
-/** What a feature of the page shows, and with what: all but the backend and the other features. */
+/** Folders that features may import: all except the backend and other features. */
 const SHOWN = [
   ...["bindings", "messages", "trace", "arena", "check", "speculation", "heatmap", "markdown"],
   ...["attachments", "search", "settings", "commands", "state", "components/ui"],
   "composing.ts",
 ];
 
-/** What the files of a folder may import besides each other; a new folder needs a line here. */
+/** Permitted imports of each folder besides itself; a new folder needs a line here. */
 const MAY_IMPORT: Record<string, readonly string[]> = {
-  // Its table of commands names the channel that they answer through.
+  // The table of commands uses the type of their channel.
   bindings: ["backend"],
   messages: ["bindings"],
   trace: ["bindings", "messages"],
@@ -36,7 +36,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   ],
   "composing.ts": [],
   commands: ["bindings", "messages", "search", "settings", "state", "composing.ts"],
-  // General controls: all they know is what they are given, the language, and how it is typed.
+  // General controls depend only on their arguments, the language, and input methods.
   "components/ui": ["messages", "composing.ts"],
   "components/reply": SHOWN,
   "components/sidebar": SHOWN,
@@ -44,9 +44,9 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   "components/settings": SHOWN,
   "components/commands": SHOWN,
   "components/drop": SHOWN,
-  // The card of a token is the same in a reply and in the heatmap.
+  // Replies and the heatmap share the card of a token.
   "components/inspector": [...SHOWN, "components/reply"],
-  // Where the sidebar is hidden, what stands at the left has the button that brings it back.
+  // Screens beside a hidden sidebar have the button to show it.
   "components/arena": [...SHOWN, "components/sidebar"],
   // The welcome page offers models.
   "components/conversation": [
@@ -63,12 +63,12 @@ const sources = import.meta.glob<string>(["./**/*.{css,ts,svelte}", "!./**/*.tes
 const IMPORT =
   /^\s*(?:import|export)\s(?:[^"';]*?\sfrom\s)?\s*"([^"]+)"|import\(\s*"([^"]+)"\s*\)/gm;
 
-/** The names after `from`, and those imported later. */
+/** Module names of static and dynamic imports. */
 function namesIn(source: string): string[] {
   return [...source.matchAll(IMPORT)].flatMap(([, name, later]) => name ?? later ?? []);
 }
 
-/** The file that a name stands for; null for packages and recordings. */
+/** The file of a module name; null for packages and recordings. */
 function fileOf(name: string, importer: string): string | null {
   if (!name.startsWith(".")) return null;
   const path = `.${new URL(name, `file://${importer.slice(1)}`).pathname}`;
@@ -84,14 +84,14 @@ const imports = new Map(
   ]),
 );
 
-/** The layer or the feature that a file belongs to; null for those that put the page together. */
+/** The folder of a file in the rules; null for files that assemble the page. */
 function folderOf(file: string): string | null {
   const [, first = "", second = ""] = file.split("/");
   if (first === "components") return `${first}/${second}`;
   return ["frames.ts", "composing.ts"].includes(first) || file.split("/").length > 2 ? first : null;
 }
 
-/** All files that a file needs, however many steps away. */
+/** All direct and indirect imports of a file. */
 function reachedFrom(file: string): Set<string> {
   const reached = new Set<string>();
   const next = [...(imports.get(file) ?? [])];

@@ -1,4 +1,4 @@
-/** Which reply the inspector and the header are about, and from when a draft drafts, in the whole window. */
+/** The reply shown by inspector and header, and the effect of a new draft, in the whole window. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { facts } from "./bindings/facts";
 import { WindowFixture } from "./windowFixture";
@@ -6,7 +6,7 @@ import { WindowFixture } from "./windowFixture";
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
-// A whole reply is written in each of them.
+// Each test plays a whole reply.
 vi.setConfig({ testTimeout: 20_000 });
 
 let window: WindowFixture;

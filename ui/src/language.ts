@@ -1,6 +1,6 @@
 /**
- * Where a system has no language (the locale "C"), WebKit gives that name for one, which Intl refuses.
- * Libraries ask for it as they are loaded, so this comes first.
+ * Replaces the invalid language of the locale "C", which WebKit reports and Intl rejects. Imported
+ * first, since libraries read the language when they are loaded.
  */
 try {
   new Intl.Locale(navigator.language);

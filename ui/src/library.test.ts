@@ -36,7 +36,7 @@ async function show(section: Component, options = "") {
   await app.library.load();
   await pass(1000);
   shown = mount(section, { target: document.body });
-  // What it asks for when it is opened.
+  // Wait for the requests of the opened library.
   await pass(10);
 }
 

@@ -1,4 +1,4 @@
-/** Starts the page: chooses the backend, makes the state around it, mounts the window. */
+/** Starts the page: selects the backend, creates the state, mounts the window. */
 import "./language";
 import "./softCanvas";
 import "@fontsource-variable/inter/wght.css";
@@ -13,7 +13,7 @@ import { showLanguage } from "./messages/locale.svelte";
 import { App } from "./state/app.svelte";
 import { showTheme } from "./theme";
 
-// The settings say more in a moment; the shell has set the system's theme to the chosen one already.
+// Placeholders until the settings are loaded; the shell has set the system's theme already.
 showTheme("system");
 showLanguage("system");
 
@@ -25,9 +25,9 @@ if (new URLSearchParams(location.search).has("meter")) {
 }
 const app = new App(backend);
 const target = document.getElementById("app");
-// Read before the first paint, so that panels, colours and words do not jump.
+// Loaded before the first paint, so that panels, colours and texts do not jump.
 await Promise.all([app.settings.load(), app.view.load()]);
 if (target) mount(Window, { target, props: { app } });
-// The shell dispatches it before the window closes.
+// The shell dispatches this event before the window closes.
 addEventListener("foretoken-close", () => void app.quit());
 void app.start();

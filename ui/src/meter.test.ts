@@ -22,7 +22,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A frame that costs so much. */
+/** A frame with this cost. */
 function frame(costMs: number) {
   frames.ask(() => undefined);
   vi.advanceTimersToNextFrame();

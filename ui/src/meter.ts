@@ -1,6 +1,6 @@
 /**
- * Measures what the page's frames cost, and how late a round is seen. Loaded only when the page is
- * opened with `?meter`; `make bench-ui` reads it by {@link Window.foretokenMeter}.
+ * Measures the cost of frames and the delay of rounds. Loaded only with `?meter`; `make bench-ui`
+ * reads the result by {@link Window.foretokenMeter}.
  */
 import type { Backend } from "./backend/backend";
 import type { ReplyEvent } from "./bindings/ReplyEvent";
@@ -8,18 +8,18 @@ import type { Sent } from "./bindings/Sent";
 import type { Frames, Lane } from "./frames";
 
 export interface Measured {
-  /** How long was measured. */
+  /** Duration of the measurement. */
   seconds: number;
-  /** Frames that the page asked for; those of a pointer or a scroll bar are not among them. */
+  /** Frames requested by the page, without those for pointers or scroll bars. */
   frames: number;
   frames_per_second: number;
-  /** What a frame cost this thread, from its first callback to the end of its rendering. */
+  /** Cost of a frame on this thread, from its first callback to the end of its rendering. */
   median_ms: number;
   p99_ms: number;
   worst_ms: number;
-  /** Of one core, that all of them cost. */
+  /** Cost of all frames as a share of one core. */
   share: number;
-  /** Rounds that arrived, and the time from then to the end of the frame that painted them. */
+  /** Rounds received, and their delay until the end of the frame that painted them. */
   rounds: number;
   delay_median_ms: number;
   delay_p99_ms: number;
@@ -66,7 +66,7 @@ export class Meter {
     };
   }
 
-  /** The same backend, whose rounds are noticed when they arrive. */
+  /** Wraps a backend to record the arrival of rounds. */
   watch(backend: Backend): Backend {
     const noticed = (onEvent: (event: ReplyEvent) => void) => (event: ReplyEvent) => {
       if (this.#running && event.type === "round") this.#arrived.push(performance.now());
@@ -80,7 +80,7 @@ export class Meter {
     });
   }
 
-  /** A frame of the text shows what had arrived when it began. */
+  /** Records a frame; a frame of the text shows the rounds received before its start. */
   #take(begin: number, end: number, lane: Lane) {
     if (!this.#running) return;
     this.#frames.push(end - begin);
@@ -91,7 +91,7 @@ export class Meter {
   }
 }
 
-/** The value below which a share of the sorted ones lie; 0 without any. */
+/** Quantile of sorted values; 0 without values. */
 function at(sorted: readonly number[], share: number): number {
   return sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0;
 }

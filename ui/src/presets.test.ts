@@ -28,7 +28,7 @@ async function openPresets() {
   await window.pass();
 }
 
-/** Of one preset's row, what its menu offers. */
+/** Chooses an action in the menu of a preset's row. */
 async function act(preset: string, action: string) {
   const row = document.querySelector<HTMLElement>(`[data-preset="${preset}"]`);
   row?.querySelector<HTMLElement>('[data-testid="preset-actions"]')?.click();

@@ -1,4 +1,4 @@
-/** What is read stays where it is when replies are shown as text or as tokens; heights are made up. */
+/** Reading position when replies switch between text and tokens; heights are simulated. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WindowFixture } from "./windowFixture";
 
@@ -21,7 +21,7 @@ vi.mock("./resizeObserver", () => ({
     ),
 }));
 
-/** The second block is in the text at 100 px, and in the tokens further down. */
+/** Position of the second block: 100 px as text, further down as tokens. */
 const HEIGHT = { text: 100, tokens: 170 };
 
 let window: WindowFixture;
@@ -29,7 +29,7 @@ let scroller: HTMLElement;
 
 const blocks = () => [...scroller.querySelectorAll<HTMLElement>("[data-from]")];
 
-/** A block's edges on the screen; the first ends where the second begins. */
+/** Edges of a block; the first one ends where the second begins. */
 function boxOf(block: HTMLElement): DOMRect {
   const height = HEIGHT[block.closest(".tokens") ? "tokens" : "text"];
   const at = blocks().indexOf(block) * height - scroller.scrollTop;
@@ -41,7 +41,7 @@ beforeEach(async () => {
     this: HTMLElement,
   ) {
     if (this.dataset["from"] !== undefined) return boxOf(this);
-    // The question is out of view, and its answer in view.
+    // The question is out of view, its reply in view.
     const isAnswer = this.querySelector("[data-from]") !== null;
     return new DOMRect(0, isAnswer ? 0 : -20, 600, isAnswer ? 600 : 20);
   });

@@ -52,7 +52,7 @@ const about = { type: "trace", version: 1, prompt: "Why?", target: "Starter", dr
 const lines = threeRounds.map((held) => ({ type: "round", ...held }));
 const done = { type: "done", text: "a b c d e", finish: "stop" };
 
-/** From the menu of the newest reply. */
+/** Chooses an entry in the menu of the newest reply. */
 async function open(entry: string) {
   window.all("reply-more").at(-1)?.click();
   await pass();
@@ -256,7 +256,7 @@ test("imported traces are there again after a reload, but for those that were cl
   app.closeImported(app.imports.list[2]?.id ?? 0);
   await vi.waitFor(() => expect([...kept.keys()]).toEqual([2, 3]));
 
-  // What jsdom's files lack.
+  // jsdom's files lack methods.
   vi.stubGlobal("File", NodeFile);
   const again = new App(keepsFiles(new Replay(new URLSearchParams())));
   const restored = again.imports.restore();

@@ -1,4 +1,4 @@
-/** For tests in a page that has no layout: nothing has a size that could change. */
+/** A ResizeObserver for tests without layout, which never reports a change. */
 import { vi } from "vitest";
 
 export function stubResizeObserver() {

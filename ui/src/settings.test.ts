@@ -189,7 +189,7 @@ test("the keys that search conversations search the settings while these are ope
   expect(document.activeElement).toBe(window.present("settings-search"));
 });
 
-/** A value that is not the default, for every setting that has one. */
+/** Values other than the default, for all settings with one. */
 const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   draft: { drafts: { starter: "ngram" } },
   drafter: { speculation: { ...defaults.speculation, drafter: "ngram" } },
@@ -325,7 +325,7 @@ test.each(Object.entries(OTHERS))(
     const { settings } = window.app;
     const { target } = window.app.engine.status;
     window.app.setup.scope = "general";
-    // Single penalties have rows where they are custom, which has a button, too.
+    // Custom penalties have a row each, and a button.
     const isPenalty = /^(repe|dry)/.test(id);
     const sampling = { ...defaults.sampling, automatic_penalties: !isPenalty };
     settings.values = { ...defaults, sampling, target: target?.id ?? "", drafts: {} };

@@ -1,4 +1,4 @@
-/** For all tests of the page: its frames cost nothing, whatever the computer does meanwhile. */
+/** Set-up of all tests of the page: frames cost nothing, whatever the computer's load. */
 import { vi } from "vitest";
 import type * as module from "./frames";
 
@@ -7,7 +7,7 @@ vi.mock("./frames", async (original) => {
   return { ...real, frames: new real.Frames(() => () => undefined) };
 });
 
-// Wide enough for all columns of the window.
+// Width for all columns of the window.
 Object.defineProperty(globalThis, "innerWidth", {
   value: 1280,
   writable: true,

@@ -1,4 +1,4 @@
-/** A sidebar with more conversations than anybody looks at. */
+/** A sidebar with very many conversations. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { WindowFixture } from "./windowFixture";
 

@@ -1,8 +1,7 @@
 /**
- * Canvases here are small and change many times a second. Drawn by a graphics card they would be fetched
- * back to be shown wherever the webview does not compose with one: 40 ms a frame in WebKitGTK without
- * a card, against less than one. The plots' library asks for its canvas without saying so, hence here
- * and for all of them.
+ * Keeps canvases on the CPU. They are small and change often; with a GPU they would be read back
+ * wherever the webview composes without one: 40 ms per frame in WebKitGTK without a GPU, instead of
+ * less than one. Patched globally, since uPlot creates its canvas itself.
  */
 type GetContext = (this: HTMLCanvasElement, kind: string, options?: object) => unknown;
 

@@ -1,4 +1,4 @@
-/** One speed-up: whatever shows one at a time shows the same. */
+/** One speed-up: every place that shows one shows the same. */
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Message } from "./bindings/Message";
@@ -12,7 +12,7 @@ import ReplyFoot from "./components/reply/ReplyFoot.svelte";
 import { stubResizeObserver } from "./resizeObserver";
 import { summary, threeRounds } from "./trace/fixtures";
 
-// It draws on a canvas, which the tests' page does not have.
+// uPlot needs a canvas, which jsdom lacks.
 vi.mock("uplot", () => ({ default: vi.fn() }));
 
 let app: App;
@@ -21,7 +21,7 @@ vi.mock("./state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
-// What can be done with a reply has no speed.
+// The actions of a reply do not show speeds.
 vi.mock("./commands/command", async (original) => ({
   ...(await original<object>()),
   getDesk: () => ({}),
@@ -35,7 +35,7 @@ const by = (factor: number): Speedup => ({
   replies: 1,
 });
 
-/** Each part's own speed-up differs from that of the whole, which the last part has. */
+/** A part whose own speed-up differs from that of the whole, which the last part has. */
 const part = (id: number, parent: number, own: number, whole: number): Message => ({
   id,
   conversation: 1,
@@ -73,7 +73,7 @@ afterEach(async () => {
   shown = [];
 });
 
-/** The factors that the header, the inspector and the line under the reply show. */
+/** Factors in the header, the inspector, and the line under the reply. */
 function factors(): (string | undefined)[] {
   const { messages } = app.conversations;
   const message = messages.at(-1);

@@ -16,13 +16,13 @@ function colours(theme: string): Map<string, string> {
   );
 }
 
-/** Relative luminance as WCAG 2 defines it. */
+/** Relative luminance by WCAG 2. */
 function luminance(colour: string): number {
   const [red, green, blue] = linear(colour);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
 }
 
-/** A colour laid over another as strongly as `alpha` says. */
+/** A colour over another with opacity `alpha`. */
 function over(front: string, back: string, alpha: number): string {
   const channel = (at: number) => {
     const [a, b] = [front, back].map((colour) => parseInt(colour.slice(at, at + 2), 16));
@@ -45,10 +45,10 @@ const PAIRS: [string, string[], number][] = [
   ["soft", ["bg", "panel", "raise", "accepted-bg", "bonus-bg", "recovered-bg"], TEXT],
   ["faint", ["bg", "panel", "raise"], TEXT],
   ["accent", ["bg", "panel"], TEXT],
-  // The ring around what has the keyboard, and the bar at the line that the keys are at.
+  // Focus ring, and bar of the active line.
   ["accent", ["raise", "hover"], GRAPHIC],
   ["accent", ["accepted-bg", "rejected-bg", "bonus-bg", "recovered-bg"], GRAPHIC],
-  // On the ground of short notes, which is that of text.
+  // Toasts, whose background is the colour of text.
   ["bg", ["text"], GRAPHIC],
   ["danger", ["panel", "bg"], TEXT],
   ["rejected", ["rejected-bg", "panel"], TEXT],
@@ -63,7 +63,7 @@ const PAIRS: [string, string[], number][] = [
   ["bonus", ["raise", "bg", "panel"], GRAPHIC],
   ["recovered", ["raise", "bg", "panel"], GRAPHIC],
   ["line-strong", ["bg", "panel"], GRAPHIC],
-  // A draft before its outcome, which is hidden from screen readers and gone in a moment.
+  // Ghost text: hidden from screen readers, and visible only for a moment.
   ["ghost", ["bg", "panel"], GRAPHIC],
 ];
 
@@ -91,7 +91,7 @@ test.each(["dark", "light"])(
 /** Outcomes whose cells, marks and chips stand beside each other. */
 const OUTCOMES = ["accepted", "rejected", "discarded", "bonus", "recovered"];
 const VISIONS: Vision[] = ["usual", "protanopia", "deuteranopia", "tritanopia"];
-/** In CIEDE2000, of which 1 is just seen: small areas beside each other need much more. */
+/** Smallest difference by CIEDE2000: adjacent small areas need much more than 1. */
 const APART = 12;
 
 describe.each(["dark", "light"])("the outcomes of the %s theme", (theme) => {
@@ -136,7 +136,7 @@ const components = import.meta.glob<string>("./**/*.svelte", {
   eager: true,
 });
 
-/** No control itself: a click on its empty part gives it the keyboard. */
+/** A dialog is no control; clicks on its empty part focus it. */
 const DIALOG = "./components/ui/Dialog.svelte";
 
 test("what has the keyboard has a ring around it, and those without one show it in another way", () => {

@@ -1,4 +1,4 @@
-/** Puts the chosen theme on the page. */
+/** Applies a theme to the page. */
 import type { Theme } from "./bindings/Theme";
 
 const DARK = "(prefers-color-scheme: dark)";
@@ -8,7 +8,7 @@ export function showTheme(theme: Theme) {
   document.documentElement.dataset["theme"] = dark ? "dark" : "light";
 }
 
-/** Calls back when the system changes between light and dark; returns how to stop listening. */
+/** Calls `changed` when the system's theme changes; returns a function that stops it. */
 export function onSystemTheme(changed: () => void): () => void {
   const query = matchMedia(DARK);
   query.addEventListener("change", changed);

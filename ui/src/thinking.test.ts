@@ -11,7 +11,10 @@ beforeEach(async () => {
 });
 afterEach(() => window.close());
 
-/** As with a model that thinks when nothing is said about it, or does not, or knows one way only. */
+/**
+ * Loads a model that thinks by default (true), does not by default (false), or has no choice
+ * (null).
+ */
 async function load(thinks: boolean | null) {
   const { engine } = window.app;
   engine.status = { ...engine.status, thinks };

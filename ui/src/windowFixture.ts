@@ -1,6 +1,6 @@
 /**
- * The whole window for tests, around recorded replies, in a page that has no layout: everything is in view,
- * nothing has a size, and time passes only when it is told to.
+ * The whole window for tests, with recorded replies and without layout: everything is in view,
+ * nothing has a size, and time passes only on request.
  */
 import { flushSync, mount, unmount } from "svelte";
 import { expect, vi } from "vitest";
@@ -16,7 +16,7 @@ export class WindowFixture {
     readonly shown: ReturnType<typeof mount>,
   ) {}
 
-  /** With its newest conversation open. */
+  /** Opens the window with its newest conversation. */
   static async open(): Promise<WindowFixture> {
     stubBrowser();
     const backend = new Replay(new URLSearchParams());
@@ -34,7 +34,7 @@ export class WindowFixture {
 
   async close() {
     await unmount(this.shown);
-    // All windows share their frames: one that was asked for and never comes would be the last.
+    // Windows share their frames: a pending one must run, or no other would.
     if (vi.isFakeTimers()) await vi.advanceTimersByTimeAsync(50);
     vi.unstubAllGlobals();
     vi.useRealTimers();
@@ -69,7 +69,7 @@ export class WindowFixture {
     await this.pass();
   }
 
-  /** "Ctrl Shift R", or "ArrowDown". */
+  /** Presses keys such as "Ctrl Shift R" or "ArrowDown". */
   async press(keys: string, element: Element = document.activeElement ?? document.body) {
     const names = keys === " " ? [keys] : keys.split(" ");
     const event = new KeyboardEvent("keydown", {
@@ -84,7 +84,7 @@ export class WindowFixture {
   }
 }
 
-/** What the page asks of a browser and jsdom does not have. */
+/** Stubs of browser features that jsdom lacks. */
 function stubBrowser() {
   vi.useFakeTimers({
     toFake: [
@@ -105,7 +105,7 @@ function stubBrowser() {
   stubDialogs();
 }
 
-/** Everything is in view. */
+/** An observer for which everything is in view. */
 class InView {
   constructor(readonly tell: (entries: object[]) => void) {}
   observe(target: Element) {
@@ -115,7 +115,7 @@ class InView {
   disconnect() {}
 }
 
-/** As in browsers: who had the keyboard before gets it back. */
+/** Returns the focus to its previous element, as browsers do. */
 function stubDialogs() {
   const before = new WeakMap<HTMLDialogElement, Element | null>();
   HTMLDialogElement.prototype.showModal = function () {

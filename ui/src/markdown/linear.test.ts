@@ -6,7 +6,7 @@ import { plainText } from "./plainText";
 /** The longest text that is measured, beside its half; also a megabyte. */
 const LONGEST = Number(process.env["FORETOKEN_LINEAR_LENGTH"] ?? 30_000);
 
-/** What a model in a loop writes, or somebody who wants to hold up the page: pieces that repeat. */
+/** Repeated pieces, as written by a model in a loop or to slow the page down. */
 const LOOPS: Readonly<Record<string, readonly [piece: string, begin?: string]>> = {
   "lines that begin with two dollars": ["$$x\n"],
   "lines that begin with two dollars behind some": ["$$x\n", "a $$ b\n"],

@@ -14,7 +14,7 @@ function draw(text: string, whenHere = () => {}): HTMLElement {
   return root;
 }
 
-/** What colours code and sets formulas is fetched when it is first wanted. */
+/** Modules for highlighting and formulas are loaded on first use. */
 beforeAll(async () => {
   vi.stubGlobal("Worker", LocalColours);
   const here = vi.fn();

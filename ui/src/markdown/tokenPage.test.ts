@@ -34,7 +34,7 @@ function show(rounds: readonly Round[], first = 0, end: number | null = null) {
   new TokenPage(root).show(traceOf(rounds), { first, end }, false);
 }
 
-/** What a person may copy and a screen reader reads. */
+/** Text that can be copied and that screen readers read. */
 function read(): string {
   const copy = root.cloneNode(true) as HTMLElement;
   for (const hidden of copy.querySelectorAll("[aria-hidden=true], summary, .code-head"))

@@ -13,7 +13,7 @@ vi.mock("../../state/app.svelte", async (original) => ({
   ...(await original<object>()),
   getApp: () => app,
 }));
-// There is no canvas here.
+// jsdom has no canvas.
 vi.mock("../ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
 const find = (testid: string) => document.querySelector<HTMLElement>(`[data-testid="${testid}"]`);

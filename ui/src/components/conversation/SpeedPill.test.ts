@@ -74,7 +74,7 @@ test("while a model is loaded the mark does not claim that replies are drafted",
 const on: Why = { ...off, state: "on", drafter: "Qwen2.5 0.5B · Q8_0", text: "" };
 const words = () => document.querySelector(".words")?.textContent;
 
-/** With a reply on the page that was written so many times as fast as without drafts. */
+/** Shows a page with a reply of this speed-up. */
 function showReply(factor: number, why: Why) {
   vi.spyOn(App.prototype, "inspected", "get").mockReturnValue({ id: 7 } as never);
   vi.spyOn(App.prototype, "speedupOf").mockReturnValue({

@@ -1,16 +1,16 @@
-/** Where words stand in the messages on the page, and how they are lit up: nothing in the page changes for it. */
+/** Finds words in the messages of the page and highlights them without changing the DOM. */
 import { placesOf } from "../../search/words";
 
 export interface Hit {
-  /** Number of its message. */
+  /** Id of the hit's message. */
   message: number;
   range: Range;
 }
 
-/** Elements with a message's text, drawn or not. */
+/** Selector of elements with a message's text, drawn or not. */
 const SAID = "[data-testid=message-user], [data-testid=reply-text], .stored";
 
-/** Words on buttons and what is only heard are not said. */
+/** Selector of text that is no part of a message: buttons and text for screen readers. */
 const NOT_SAID = ["button", ".visually-hidden", "annotation"].join();
 
 const BLOCK = [
@@ -18,10 +18,10 @@ const BLOCK = [
   ...["h1", "h2", "h3", "h4", "h5", "h6"],
 ].join();
 
-/** Most hits that are collected: nobody goes through more. */
+/** Most hits collected. */
 export const MOST_HITS = 5000;
 
-/** The hits in all messages below `root`, in their order and at most {@link MOST_HITS}; see `placesOf`. */
+/** Hits in all messages below `root`, in order, at most {@link MOST_HITS}; see `placesOf`. */
 export function hitsIn(root: Element, words: readonly string[], begun: boolean): Hit[] {
   if (words.length === 0) return [];
   const hits: Hit[] = [];
@@ -45,20 +45,20 @@ function rangesIn(said: Element, words: readonly string[], begun: boolean, most:
   const walk = document.createTreeWalker(said, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
     if (!(node instanceof Text) || !node.parentElement) continue;
-    // Neighbours are mostly in the same element.
+    // Consecutive text nodes are mostly in the same element.
     if (node.parentElement !== around) {
       around = node.parentElement;
       here = around.closest(NOT_SAID) ? null : around.closest(BLOCK);
     }
     if (here === null) continue;
-    // No word runs from one paragraph into the next.
+    // Words do not continue across paragraphs.
     if (block !== null && here !== block) text += "\n";
     block = here;
     pieces.push({ node, from: text.length });
     text += node.data;
   }
   let piece = 0;
-  /** The places come in order. */
+  /** Converts a place in the text into a point of the DOM. Places come in order. */
   const pointAt = (place: number, isEnd: boolean) => {
     while ((pieces[piece + 1]?.from ?? Infinity) < place + (isEnd ? 0 : 1)) piece += 1;
     return pieces[piece];
@@ -75,16 +75,16 @@ function rangesIn(said: Element, words: readonly string[], begun: boolean, most:
   });
 }
 
-/** Lights up all hits. */
+/** Highlights all hits. */
 export function light(hits: readonly Hit[]) {
   if (typeof Highlight === "undefined") return;
-  // One by one: an engine takes only so many arguments at once.
+  // One by one, since engines limit the number of arguments.
   const lit = new Highlight();
   for (const { range } of hits) lit.add(range);
   CSS.highlights.set("hit", lit);
 }
 
-/** Lights up the present hit more than the others. Browsers that cannot do that select it. */
+/** Highlights the current hit. Browsers without highlights select it. */
 export function lightPresent(present: Hit | undefined) {
   if (typeof Highlight !== "undefined") {
     CSS.highlights.set("present-hit", new Highlight(...(present ? [present.range] : [])));

@@ -1,4 +1,4 @@
-/** What the welcome page suggests to ask. */
+/** Suggested prompts of the welcome page. */
 import { t, type Key } from "../../messages/say";
 
 export interface Suggestion {
@@ -6,17 +6,17 @@ export interface Suggestion {
   prompt: string;
 }
 
-/** Prompts are in English where the model knows little else; their titles are in the page's language. */
+/** A prompt in English, for models with little other knowledge; the title is translated. */
 type Written = [title: Key, prompt: string];
 
-/** What the starter was trained for. */
+/** Prompts the starter was trained for. */
 const FOR_THE_STARTER: Written[] = [
   ["welcome.story", "Tell me a story about a fox who finds a lantern."],
   ["welcome.question", "What is speculative decoding?"],
   ["welcome.count", "Count from one to twelve."],
 ];
 
-/** What SmolLM2 135M does well: each brings the text that it is about. Tried with 20 seeds each. */
+/** Prompts that suit SmolLM2 135M: each includes its text. Tested with 20 seeds each. */
 const FOR_SMOLLM2: Written[] = [
   [
     "welcome.rewrite",
@@ -32,14 +32,14 @@ const FOR_SMOLLM2: Written[] = [
   ],
 ];
 
-/** What instruct models do well; repetition is what n-grams draft. */
+/** Prompts that suit instruct models; repetition suits n-gram drafts. */
 const FOR_OTHERS: [title: Key, prompt: Key][] = [
   ["welcome.story", "welcome.storyPrompt"],
   ["welcome.explain", "welcome.explainPrompt"],
   ["welcome.code", "welcome.codePrompt"],
 ];
 
-/** Three for the target with this id. */
+/** Three suggestions for a target. */
 export function suggestionsFor(target: string): Suggestion[] {
   const say = t as (key: Key) => string;
   if (target === "starter" || target === "smollm2") {

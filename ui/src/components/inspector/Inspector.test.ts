@@ -7,7 +7,7 @@ import { round, summary, threeRounds } from "../../trace/fixtures";
 import Inspector from "./Inspector.svelte";
 import { stubResizeObserver } from "../../resizeObserver";
 
-// It draws on a canvas, which the tests' page does not have.
+// uPlot needs a canvas, which jsdom lacks.
 vi.mock("uplot", () => ({ default: vi.fn() }));
 
 let app: App;
@@ -48,7 +48,7 @@ afterEach(async () => {
   vi.unstubAllGlobals();
 });
 
-/** The words of the inspector with this reply in it. */
+/** Mounts the inspector with a reply. */
 function show(message: Message | null, trace: Trace | null): HTMLElement {
   app.conversations.current = 1;
   app.conversations.messages = message ? [message] : [];

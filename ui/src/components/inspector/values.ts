@@ -1,4 +1,4 @@
-/** The values at the ends of the inspector's folded lines. */
+/** Values at the ends of the inspector's folded lines. */
 import type { Decision } from "../../bindings/Decision";
 import type { Times } from "../../bindings/Times";
 import type { Trace } from "../../state/trace.svelte";
@@ -9,7 +9,7 @@ import { short } from "../ui/plot/plot";
 import { count, decimal } from "../../messages/numbers";
 import { t } from "../../messages/say";
 
-/** "27 to 41 tokens/s"; the mean where there is no curve. */
+/** "27 to 41 tokens/s"; the mean without a curve. */
 export function speedValue(curve: SpeedCurve | null, rate: number | null): string {
   if (curve) {
     const rates = curve.points.map(([, held]) => held);
@@ -19,7 +19,7 @@ export function speedValue(curve: SpeedCurve | null, rate: number | null): strin
   return rate === null ? "" : t("decision.rate", { rate: short(rate) });
 }
 
-/** "4 of 16, expected 2.9": what is drafted in a round, and how much of it is expected to be accepted. */
+/** "4 of 16, expected 2.9": the draft length, and the number of tokens expected to be accepted. */
 export function lengthValue(trace: Trace | null): string {
   const decision = trace?.statistics.decision;
   if (decision) {
@@ -35,7 +35,7 @@ export function lengthValue(trace: Trace | null): string {
   return length === undefined ? "" : count(length);
 }
 
-/** Drafted tokens of a round that are expected to be accepted. */
+/** Expected number of accepted draft tokens in a round. */
 function expectedOf({ chosen, acceptance }: Decision): number {
   let [sum, survives] = [0, 1];
   for (const chance of acceptance.slice(0, chosen)) {

@@ -7,7 +7,7 @@ import { Trace } from "../../state/trace.svelte";
 import { drafted, extra, round, summary, threeRounds } from "../../trace/fixtures";
 import ReplyMessage from "./ReplyMessage.svelte";
 
-/** A reply by who has text alone. */
+/** A remote reply without rounds. */
 const REPLY: Message = {
   id: 1,
   conversation: 1,

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { Trace } from "../../state/trace.svelte";
 import { WindowFixture } from "../../windowFixture";
 
-// Plots are drawn by a library that needs a canvas.
+// uPlot needs a canvas, which jsdom lacks.
 vi.mock("../ui/plot/Plot.svelte", () => ({ default: () => undefined }));
 
 let window: WindowFixture;
@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => window.close());
 
-/** How each reply on the page is shown, oldest first. */
+/** Views of all replies on the page, oldest first. */
 const views = () =>
   window
     .all("message-reply")
@@ -42,7 +42,7 @@ test("a reply's own toggle changes that reply alone, and none that comes later",
   expect(window.present("reply-view").dataset["value"]).toBe("tokens");
   await ask("And another one");
   expect(views()).toEqual(["text", "tokens"]);
-  // The header's switch holds for all of them again.
+  // The header's switch applies to all replies again.
   await window.click("reply-view-text");
   await window.click("reply-view-tokens");
   expect(views()).toEqual(["tokens", "tokens"]);

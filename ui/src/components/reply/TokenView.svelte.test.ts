@@ -46,7 +46,7 @@ function press(key: string) {
   flushSync();
 }
 
-/** So many rounds of one plain token each. */
+/** `count` rounds of one plain token each. */
 const words = (count: number) =>
   Array.from({ length: count }, (_, index) => round(index, { extra: extra(" w", "plain") }));
 

@@ -1,10 +1,12 @@
-/** The buttons above a block of code (markdown/codeHead.ts) do what they say. */
+/** Actions of the buttons above a code block (markdown/codeHead.ts). */
 import { copyText } from "../ui/clipboard";
 import { t } from "../../messages/say";
 
 const COPIED_MS = 1500;
 
-/** Handles a click on such a button; false for one elsewhere. `codeOf` returns the code below a button. */
+/**
+ * Handles a click on a button; false for other elements. `codeOf` returns the code below a button.
+ */
 export function pressCodeButton(
   target: Element,
   wrap: () => void,

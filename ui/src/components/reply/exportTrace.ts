@@ -1,4 +1,4 @@
-/** Saves a reply's trace and says where it is. */
+/** Saves a reply's trace and shows its path. */
 import type { Message } from "../../bindings/Message";
 import type { App } from "../../state/app.svelte";
 import { copyText } from "../ui/clipboard";
