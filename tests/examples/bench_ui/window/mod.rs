@@ -4,6 +4,7 @@
 //! that showed it. FORETOKEN_BENCH_MODELS may name a folder with real models, which are then
 //! measured, too.
 
+mod megabytes;
 mod painted;
 mod speed;
 mod taken;
@@ -51,6 +52,9 @@ pub async fn run() {
     typing::while_it_streams(&window).await;
     opening(&window).await;
     window.close().await;
+    let data = folder.path().join("megabytes");
+    megabytes::fill(&data);
+    megabytes::blocks(&data).await;
 }
 
 /// Makes the page play an endless reply, and prints the cost of its frames.
