@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Writes assistants.safetensors: scores of Gemma 4's assistants as transformers computes them in 32 bits, which
-tests/assistants.rs compares with.
+tests/engine/assistants.rs compares with.
 
     python -m venv venv && venv/bin/pip install torch transformers==5.23.0 safetensors
     cargo run -p foretoken-tests --example write_families -- FOLDER
     venv/bin/python tests/goldens/assistants.py FOLDER
 
 The targets are the folders that Foretoken's tests load. The assistants are made up from names, by the rule of
-tests/random_assistant.rs. Of each target `<label> dense` and `<label> clustered`: the scores of three steps after a text,
+tests/kit/random_assistant.rs. Of each target `<label> dense` and `<label> clustered`: the scores of three steps after a text,
 each fed the text's next token and the state before it, [STEPS, 320]; and of each target `<label> keys`, what its
 assistants attend to at every token of the text: keys and values of layers without a window and of those with one,
 [TOKENS, numbers].

@@ -1,5 +1,5 @@
 """Writes block_heads.safetensors: what speculators' own draft models score, with the weights of
-tests/random_block_head.rs, so that the engine can be compared with code that nobody here wrote.
+tests/kit/random_block_head.rs, so that the engine can be compared with code that nobody here wrote.
 
     pip install torch safetensors speculators==0.9.0 transformers==5.23.0
     python tests/goldens/block_heads.py

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes families.safetensors: logits of the families of tests/random_family/recent.rs as transformers computes them in
-32 bits, which tests/goldens.rs compares with.
+"""Writes families.safetensors: logits of the families of tests/kit/random_family/recent.rs as transformers computes them in
+32 bits, which tests/engine/goldens.rs compares with.
 
     python -m venv venv && venv/bin/pip install torch transformers==5.23.0 safetensors
     cargo run -p foretoken-tests --example write_families -- FOLDER

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes heads.safetensors: rows of draft heads as speculators 0.9 computes them, which tests/heads.rs compares with.
+"""Writes heads.safetensors: rows of draft heads as speculators 0.9 computes them, which tests/engine/heads.rs compares with.
 
     python -m venv venv && venv/bin/pip install torch transformers==5.23.0 safetensors speculators==0.9.0
     venv/bin/python tests/goldens/heads.py
 
-The heads and the states they read are made up from names, by the rule of tests/random_head.rs. For each kind of head
+The heads and the states they read are made up from names, by the rule of tests/kit/random_head.rs. For each kind of head
 `<kind>`: the scores after every token of a text but the first, [23, 107], and `<kind> steps`: those of three further
 steps at row CHAIN, each fed the text's next token and the state before it, [3, 107].
 """

@@ -1,4 +1,4 @@
-"""The made-up numbers of tensors, by the rule of tests/head_files.rs."""
+"""The made-up numbers of tensors, by the rule of tests/kit/head_files.rs."""
 import numpy as np
 
 

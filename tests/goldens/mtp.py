@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes mtp.safetensors: rows of the blocks for MTP of a Qwen3.5 and of a GLM-4.7-Flash in 32 bits, which tests/mtp.rs
+"""Writes mtp.safetensors: rows of the blocks for MTP of a Qwen3.5 and of a GLM-4.7-Flash in 32 bits, which tests/engine/mtp.rs
 compares with.
 
     python -m venv venv && venv/bin/pip install torch transformers==5.23.0 safetensors

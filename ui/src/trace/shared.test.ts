@@ -9,7 +9,7 @@ import { shownOf } from "./shown";
 import { statisticsOf } from "./statistics";
 import { summaryOf } from "./summary";
 
-/** Traces with results of the engine and of the page, see `tests/traces.rs`. */
+/** Traces with results of the engine and of the page, see `tests/engine/traces.rs`. */
 const FOLDER = `${import.meta.dirname}/../../../tests/traces`;
 const OUTCOMES = ["accepted", "rejected", "discarded"] as const;
 /** Relative tolerance between sums of single and double precision. */

@@ -22,9 +22,9 @@ use foretoken_tests::{RandomFamily, families, family, loaded, loaded_with};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::families::tokens;
-use crate::invariance::difference;
-use crate::lossless::Hostile;
+use super::families::tokens;
+use super::invariance::difference;
+use super::lossless::Hostile;
 
 /// Families with such layers.
 fn recurrent() -> Vec<RandomFamily> {

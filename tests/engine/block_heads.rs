@@ -26,7 +26,7 @@ use foretoken_tests::{
 };
 use serde_json::json;
 
-use crate::replay::{assert_drafts_like_new, replay};
+use super::replay::{assert_drafts_like_new, replay};
 
 /// Largest difference of rows, because the CPU stores keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;

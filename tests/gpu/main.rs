@@ -6,7 +6,7 @@
 //! time.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod gpu_heads;
+mod heads;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -10,7 +10,7 @@ use foretoken_tests::{
     repository,
 };
 
-const START: &str = "<!-- support: written by tests/support.rs -->\n";
+const START: &str = "<!-- support: written by tests/repository/support.rs -->\n";
 const END: &str = "<!-- /support -->\n";
 
 /// The models of each random family, by its label; a label without models stands for a variant.

@@ -24,8 +24,8 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{ModelSource, Renderer};
 use foretoken_tests::{RandomAssistant, RandomFamily, family, loaded};
 
-use crate::invariance::difference;
-use crate::replay::{assert_changes_no_text, assert_drafts_for, replay};
+use super::invariance::difference;
+use super::replay::{assert_changes_no_text, assert_drafts_for, replay};
 
 /// Largest difference of rows, because the CPU stores keys and values in half precision.
 const IN_HALVES: f32 = 3e-3;

@@ -17,7 +17,7 @@ use foretoken_tests::{
     chat_prompt, logits_in_chunks, random_model, starter_draft, starter_target, tensors_on,
 };
 
-use crate::invariance::{difference as error, exact, reference};
+use super::invariance::{difference as error, exact, reference};
 
 fn device() -> Device {
     tensors_on().cloned().unwrap_or(Device::Cpu)

@@ -18,7 +18,7 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{ModelConfig, ModelSource};
 use foretoken_tests::{chat_prompt, families, loaded, loaded_with, starter_draft, starter_target};
 
-use crate::invariance::difference;
+use super::invariance::difference;
 
 /// The starter target on the CPU and on tensors.
 fn both() -> [Box<dyn Model>; 2] {

@@ -22,8 +22,8 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{ModelSource, Renderer};
 use foretoken_tests::{RandomFamily, family, loaded, starter_target};
 
-use crate::invariance::difference;
-use crate::replay::{assert_changes_no_text, assert_drafts_for, replay};
+use super::invariance::difference;
+use super::replay::{assert_changes_no_text, assert_drafts_for, replay};
 
 /// Vocabulary size of all families here.
 const VOCABULARY: usize = 320;

@@ -6,8 +6,8 @@ use foretoken_forward::TensorModel;
 use foretoken_tests::{RandomFamily, family, loaded, logits_in_chunks};
 use serde_json::json;
 
-use crate::families::{IN_HALVES, tokens};
-use crate::invariance::difference;
+use super::families::{IN_HALVES, tokens};
+use super::invariance::difference;
 
 #[test]
 fn separate_and_stacked_experts_are_the_same_model() {

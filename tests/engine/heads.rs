@@ -18,7 +18,7 @@ use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_tests::{Flags, RandomHead, chat_prompt, decoder, family, loaded, made_up, starter_target};
 
-use crate::replay::{assert_drafts_like_new, replay};
+use super::replay::{assert_drafts_like_new, replay};
 
 /// Largest difference of rows, because the CPU stores keys and values in half precision.
 const IN_HALVES: f32 = 1.5e-3;

@@ -23,8 +23,8 @@ use foretoken_tests::{
 };
 use serde_json::{Value as Json, json};
 
-use crate::invariance::{difference, exact};
-use crate::lossless::Hostile;
+use super::invariance::{difference, exact};
+use super::lossless::Hostile;
 
 /// Largest difference of logits. The CPU stores keys and values in half precision, where a last bit
 /// can decide the rounding.

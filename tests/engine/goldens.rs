@@ -18,9 +18,9 @@ use foretoken_model::token::TokenId;
 use foretoken_tests::{family, loaded, logits_in_chunks, recent, repository};
 use serde_json::json;
 
-use crate::families::{IN_HALVES, tokens};
-use crate::invariance::difference;
-use crate::lossless::Hostile;
+use super::families::{IN_HALVES, tokens};
+use super::invariance::difference;
+use super::lossless::Hostile;
 
 /// Positions with goldens.
 const POSITIONS: [usize; 14] = [0, 1, 7, 8, 9, 14, 15, 16, 17, 24, 31, 32, 33, 39];

@@ -1,0 +1,10 @@
+//! The repository itself: documents, language, imports, `unsafe`, dependencies.
+
+mod circles;
+mod docs;
+mod icons;
+mod language;
+mod libraries;
+mod supply_chain;
+mod support;
+mod unsafe_blocks;
