@@ -23,7 +23,7 @@ test("what is no text is told by zeros, control characters, and marks that promi
   expect(await decoded(bytes(0xff, 0xfe, 0x00, 0xd8))).toBeNull();
   expect(await decoded(bytes(0xff, 0xfe, 0x61, 0, 0, 0))).toBeNull();
   expect(await decoded(bytes(0xef, 0xbb, 0xbf, 0xff))).toBeNull();
-  // Every byte equally often, as in what is packed or encrypted, but for zeros.
+  // Every byte equally often except zeros, as in compressed or encrypted data.
   const noise = Uint8Array.from({ length: 5000 }, (_, at) => 1 + ((at * 7919) % 255));
   expect(await decoded(noise)).toBeNull();
   expect(await decoded(utf8(`${"a line of a log\n".repeat(100)}\u0007`))).not.toBeNull();
@@ -149,7 +149,7 @@ test.each([
 });
 
 test("a text is read in the encoding that a person chose", async () => {
-  // "Erdős Győző" is too short to be known as Hungarian.
+  // "Erdős Győző" is too short to be detected as Hungarian.
   const short = bytes(0x45, 0x72, 0x64, 0xf5, 0x73, 0x20, 0x47, 0x79, 0xf5, 0x7a, 0xf5);
   expect(await decoded(short)).toEqual({ text: "Erdõs Gyõzõ", encoding: "windows-1252" });
   expect(decodedAs(short, "windows-1250")).toBe("Erdős Győző");

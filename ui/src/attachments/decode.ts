@@ -1,24 +1,21 @@
 /**
- * Decodes bytes: UTF-8, UTF-16 by its mark, an older encoding that is detected, or windows-1252;
- * null where they are no text.
+ * Decodes UTF-8, UTF-16 with a byte order mark, a detected older encoding, or windows-1252; returns
+ * null for binary data.
  */
 
-/** More control characters than this share of a text are not written by anybody. */
+/** Largest share of control characters in a text. */
 const CONTROLS = 0.002;
 
 /**
- * Without what lays text out: tab, line feed, form feed, carriage return, and the escape of
- * terminals' colours.
+ * Control characters except those for layout: tab, line feed, form feed, carriage return, and the
+ * escape of terminals' colours.
  */
 // eslint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000b\u000e-\u001a\u001c-\u001f\u007f]/g;
 
 export interface Decoded {
   text: string;
-  /**
-   * The old encoding that was assumed, as `TextDecoder` names it; null where the bytes say which it
-   * is.
-   */
+  /** The assumed older encoding as a label of `TextDecoder`; null if the encoding is certain. */
   encoding: string | null;
 }
 
@@ -29,7 +26,7 @@ export async function decoded(bytes: Uint8Array): Promise<Decoded | null> {
   return text === null || isBinary(text) ? null : { text, encoding: null };
 }
 
-/** The text in an encoding that a person chose; characters that it lacks are replaced. */
+/** Decodes a text in a chosen encoding; invalid characters are replaced. */
 export function decodedAs(bytes: Uint8Array, encoding: string): string {
   return new TextDecoder(encoding).decode(bytes);
 }

@@ -1,7 +1,7 @@
-/** The encoding of text that is not UTF-8, found by a library and checked on the decoded text. */
+/** Detects the encoding of text other than UTF-8 with a library, and checks the decoded text. */
 import { analyse, type EncodingName } from "chardet";
 
-/** From the library's names to those of `TextDecoder`. */
+/** Labels of `TextDecoder` by the library's names. */
 const LABELS: Partial<Record<EncodingName, string>> = {
   GB18030: "gb18030",
   Big5: "big5",
@@ -21,7 +21,7 @@ const LABELS: Partial<Record<EncodingName, string>> = {
 
 const WESTERN = new Set<EncodingName>(["ISO-8859-1", "windows-1252"]);
 
-/** Other encodings of Latin alphabets, which differ from those in few letters. */
+/** Further encodings of Latin alphabets, which differ from those above in few letters. */
 const LATIN_LABELS: Partial<Record<EncodingName, string>> = {
   "ISO-8859-2": "iso-8859-2",
   "windows-1250": "windows-1250",
@@ -30,33 +30,36 @@ const LATIN_LABELS: Partial<Record<EncodingName, string>> = {
   "windows-1257": "windows-1257",
 };
 
-/** Bytes that are looked at, from the first that is not ASCII. */
+/** Bytes examined from the first one beyond ASCII. */
 const LOOKED_AT = 1 << 16;
-/** And before it, in bytes: words in ASCII speak for a language, too. */
+/** Bytes examined before those: words in ASCII also indicate a language. */
 const LEAD = 1024;
-/** Fewer letters beyond ASCII cannot distinguish one Latin alphabet from another. */
+/** Fewest letters beyond ASCII that distinguish Latin alphabets. */
 const LEAST_LETTERS = 5;
-/** By this factor another Latin alphabet has to be likelier than windows-1252. */
+/** Factor by which another Latin encoding must be likelier than windows-1252. */
 const CLEARLY = 1.3;
 /**
- * In a word a symbol is another alphabet's letter. Acute accents and middle dots are written in
- * words.
+ * A symbol within a word, which indicates another alphabet. Acute accents and middle dots do occur
+ * in words.
  */
 const SYMBOL_IN_WORD = /\p{L}[\u00a1-\u00b3\u00b5\u00b6\u00b8-\u00bf\u00d7\u00f7]\p{L}/u;
-/** The library gives less to encodings in which nothing speaks for the text. */
+/** Least confidence of the library; it returns less without any evidence. */
 const LEAST_CONFIDENCE = 10;
 
 const OTHER = "[\\p{Script=Cyrillic}\\p{Script=Greek}\\p{Script=Hebrew}\\p{Script=Arabic}]";
 const LATIN = "\\p{Script=Latin}";
-/** A word of letters of two alphabets. */
+/** A word with letters of two alphabets. */
 const MIXED = new RegExp(`${LATIN}${OTHER}|${OTHER}${LATIN}`, "u");
-/** Half-width katakana, private characters, C1 controls, and frames. */
+/**
+ * Characters that are unlikely in texts: half-width katakana, private use, C1 controls, box
+ * drawing.
+ */
 const UNLIKELY = /[\uff61-\uff9f\ue000-\uf8ff\u0080-\u009f\u2500-\u259f]/;
 const CJK = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}]/u;
-/** Letters between others, as an umlaut read as the first half of a character is. */
+/** Adjacent CJK letters: a misread umlaut would be a single one between other letters. */
 const CJK_WORD = new RegExp(`${CJK.source}{2}`, "u");
 
-/** The likeliest encoding; null where none is likelier than windows-1252. */
+/** The likeliest encoding; null if none is likelier than windows-1252. */
 export function oldEncoding(
   bytes: Uint8Array,
   read: (bytes: Uint8Array, encoding: string) => string | null,
@@ -72,7 +75,7 @@ export function oldEncoding(
   return latinEncoding(found, bytes, read);
 }
 
-/** An encoding of a Latin alphabet that is clearly likelier than windows-1252. */
+/** A Latin encoding that is clearly likelier than windows-1252. */
 function latinEncoding(
   found: readonly { name: EncodingName; confidence: number }[],
   bytes: Uint8Array,

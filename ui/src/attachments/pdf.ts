@@ -1,15 +1,15 @@
 /**
- * The text of a PDF, by Mozilla's pdf.js. What reads the file runs in a worker of its own, which is
- * there for this file alone and is ended with it; nothing is drawn, fetched or run.
+ * Extracts the text of a PDF with Mozilla's pdf.js. Each file has its own worker, which is
+ * terminated afterwards; nothing is drawn, fetched or run.
  */
 
-/** A file that keeps its reader busy for longer is given up. */
+/** Time limit of a file. */
 const PATIENCE_MS = 60_000;
 
 /** Why a PDF's text could not be read; messages explain each case. */
 export type Unread = "encrypted" | "damaged" | "slow" | "unpacksTooLarge";
 
-/** Pages are parted by an empty line; empty where all of them are pictures. */
+/** Text with an empty line between pages; empty if all pages are images. */
 export async function textOfPdf(
   bytes: Uint8Array,
   longest: number,
@@ -52,7 +52,7 @@ export async function textOfPdf(
     return { unread: locked ? "encrypted" : "damaged" };
   } finally {
     clearTimeout(timer);
-    // Without waiting: a worker that hangs would not answer.
+    // Not awaited: a worker that hangs would not answer.
     void task.destroy().catch(() => undefined);
     worker.terminate();
   }
@@ -67,7 +67,7 @@ interface Page {
   streamTextContent(): ReadableStream<{ items: readonly object[] }>;
 }
 
-/** Ends soon after `longest` characters: more is refused anyway. */
+/** Extracts pages until soon after `longest` characters: longer texts are refused. */
 async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string> {
   const pages = await opened;
   const texts: string[] = [];
@@ -81,8 +81,7 @@ async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string>
 }
 
 /**
- * Read part by part: WebKit cannot walk through a stream in a loop, as pdf.js's own way to the
- * whole does.
+ * Extracts a page in parts: pdf.js's own function iterates a stream, which WebKit does not support.
  */
 async function textOf(page: Page, longest: number): Promise<string> {
   const parts = page.streamTextContent().getReader();
@@ -90,14 +89,14 @@ async function textOf(page: Page, longest: number): Promise<string> {
   for (let part = await parts.read(); !part.done; part = await parts.read()) {
     text += part.value.items.map(wordsOf).join("");
     if (text.length <= longest) continue;
-    // Answered when the reader of the file has time, or never: it is ended soon.
+    // Not awaited: the worker answers late or never, and is terminated soon.
     void parts.cancel(new Error("enough")).catch(() => undefined);
     break;
   }
   return text.trim();
 }
 
-/** The text of an item; marked-content items have none. */
+/** Text of an item; marked-content items have none. */
 function wordsOf(item: object): string {
   if (!("str" in item) || typeof item.str !== "string") return "";
   return "hasEOL" in item && item.hasEOL === true ? `${item.str}\n` : item.str;

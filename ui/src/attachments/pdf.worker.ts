@@ -1,4 +1,4 @@
-/** pdf.js's worker, which may decode no more than {@link limitArrays} allows. */
+/** pdf.js's worker with the memory limit of {@link limitArrays}. */
 import "pdfjs-dist/legacy/build/pdf.worker.min.mjs";
 import { limitArrays, TOO_LONG } from "./pdfLimits";
 

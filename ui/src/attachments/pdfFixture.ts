@@ -1,6 +1,6 @@
-/** PDFs for tests, made on the spot. */
+/** Generated PDFs for tests. */
 
-/** One with a page for each text; `extra` goes into its trailer. */
+/** A PDF with a page for each text; `extra` is added to its trailer. */
 export function pdfOf(pages: readonly string[], extra = ""): Uint8Array<ArrayBuffer> {
   const kids = pages.map((_, page) => `${4 + 2 * page} 0 R`).join(" ");
   const objects = [
@@ -30,7 +30,7 @@ export function pdfOf(pages: readonly string[], extra = ""): Uint8Array<ArrayBuf
   return new TextEncoder().encode(file);
 }
 
-/** One whose only page has deflated streams. */
+/** A PDF whose only page has deflated streams. */
 export function packedPdf(streams: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const refs = streams.map((_, at) => `${5 + at} 0 R`).join(" ");
   const head = [
@@ -45,12 +45,12 @@ export function packedPdf(streams: readonly Uint8Array[]): Uint8Array<ArrayBuffe
     stream,
     Buffer.from("\nendstream\nendobj\n"),
   ]);
-  // Without a table of its objects: readers look for them.
+  // Without a cross-reference table: readers search for objects.
   const end = Buffer.from("trailer << /Root 1 0 R >>\n%%EOF");
   return new Uint8Array(Buffer.concat([Buffer.from(head.join("")), ...parts, end]));
 }
 
-/** One that asks for a password. */
+/** A PDF with a password. */
 export function lockedPdf(): Uint8Array<ArrayBuffer> {
   const key = `<${"5a".repeat(32)}>`;
   const encrypt = `/Encrypt << /Filter /Standard /V 1 /R 2 /O ${key} /U ${key} /P -4 >>`;

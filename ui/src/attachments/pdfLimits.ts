@@ -1,20 +1,19 @@
 /**
- * A limit on what pdf.js decodes at once. A stream of a PDF is decoded into one array that grows,
- * by whatever filters and behind whatever password, so the length of an array is what is bounded:
- * 1.5 MB of deflated spaces took 3 GB.
+ * Limits the memory of pdf.js. A PDF's streams are decoded into one growing array for any filter
+ * and password, so the length of arrays is limited: 1.5 MB of deflated spaces took 3 GB.
  */
 
-/** The longest array that may be made, in bytes. Text of 4 MB is attached at most. */
+/** Longest array in bytes. Attachments have at most 4 MB of text. */
 const LONGEST = 1 << 26;
 
-/** The message of a worker in which an array would have been longer. */
+/** Message of a worker after a refused array. */
 export const TOO_LONG = { tooLong: true } as const;
 
 type Scope = Pick<typeof globalThis, "Uint8Array"> & { DecompressionStream?: unknown };
 
 /**
- * Has longer arrays refused in `scope`, a worker's; `report` is called at the first. Returns the
- * undoing.
+ * Makes longer arrays fail in a worker's `scope`; `report` is called the first time. Returns a
+ * function that undoes it.
  */
 export function limitArrays(scope: Scope, report: () => void): () => void {
   const { Uint8Array: original, DecompressionStream: stream } = scope;
@@ -29,7 +28,7 @@ export function limitArrays(scope: Scope, report: () => void): () => void {
       return Reflect.construct(target, given, made === scope.Uint8Array ? target : made) as object;
     },
   });
-  // It collects what it decodes without a limit; without it pdf.js decodes by itself.
+  // The native stream has no limit; without it pdf.js decodes by itself.
   scope.DecompressionStream = undefined;
   return () => {
     scope.Uint8Array = original;

@@ -65,7 +65,7 @@ test("a PDF of pictures, one with a password and a damaged one are told apart", 
 test("a PDF that is never done is given up, and what reads it is ended", async () => {
   class Silent extends LocalWorker {
     override postMessage() {
-      // Says nothing, as one in an endless loop.
+      // Never answers, like a worker in an endless loop.
     }
   }
   vi.stubGlobal("Worker", Silent);

@@ -7,10 +7,10 @@ import { decoded, decodedAs } from "./decode";
 import { textOfPdf } from "./pdf";
 import { Refusal } from "./refusal";
 
-/** Where a PDF says that it is one, its readers are lenient. */
+/** Bytes searched for a PDF's header, as lenient as other readers. */
 const HEAD_BYTES = 1024;
 
-/** Names of images. An SVG is text. */
+/** File names of images. SVG is text. */
 const IMAGE = /\.(png|jpe?g|gif|webp|bmp|tiff?|heic|avif|ico)$/i;
 
 /** The parts of `File` that reading needs. */
@@ -21,20 +21,24 @@ export interface Source {
   slice(from: number, to: number): { arrayBuffer(): Promise<ArrayBuffer> };
 }
 
-/** A file of text in an old encoding, which a person may correct. */
+/** A text file in an older encoding, which can be corrected. */
 export interface Encoded {
   bytes: Uint8Array;
-  /** The encoding that was assumed, as `TextDecoder` names it. */
+  /** Assumed encoding as a label of `TextDecoder`. */
   encoding: string;
 }
 
 export interface ReadFile {
   file: Attached;
-  /** Null where the encoding is certain. */
+  /** The bytes and the assumed encoding; null if it is certain. */
   encoded: Encoded | null;
 }
 
-/** @throws Refusal, and the browser's error where a file cannot be read. */
+/**
+ * Reads a file as text.
+ *
+ * @throws Refusal, or the browser's error for an unreadable file.
+ */
 export async function readFile(file: Source): Promise<ReadFile> {
   const { name, size } = file;
   if (IMAGE.test(name)) throw new Refusal(t("attach.image", { name }));
@@ -58,7 +62,7 @@ export async function readFile(file: Source): Promise<ReadFile> {
 }
 
 /**
- * A file of text read in another encoding.
+ * Decodes a text file in another encoding.
  *
  * @throws Refusal
  */

@@ -1,9 +1,9 @@
-/** How large files are, in words. */
+/** Sizes of files in words. */
 import type { TokenCount } from "../bindings/TokenCount";
 import { count, decimal, percent } from "../messages/numbers";
 import { t } from "../messages/say";
 
-/** Encodings that a person can choose, by what is written in them. */
+/** Selectable encodings with the languages they are used for. */
 const ENCODINGS = {
   western: ["windows-1252"],
   central: ["windows-1250", "iso-8859-2"],
@@ -18,7 +18,7 @@ const ENCODINGS = {
   korean: ["euc-kr"],
 } as const;
 
-/** Encodings as `TextDecoder` names them, with their words: "Central European (windows-1250)". */
+/** Labels of `TextDecoder` with their names: "Central European (windows-1250)". */
 export function encodingWords(): { encoding: string; words: string }[] {
   const scripts = Object.keys(ENCODINGS) as (keyof typeof ENCODINGS)[];
   return scripts.flatMap((script) =>
@@ -29,14 +29,11 @@ export function encodingWords(): { encoding: string; words: string }[] {
   );
 }
 
-/** Smaller shares of the context, and shorter times, are not mentioned. */
+/** Smallest share of the context, and shortest time, that are mentioned. */
 const SHARE = 0.1;
 const SECONDS = 3;
 
-/**
- * "1,234 tokens, 15 % of the context, about 12 s to read". `context` in tokens, 0 where it is not
- * known.
- */
+/** "1,234 tokens, 15 % of the context, about 12 s to read". `context` in tokens, 0 if unknown. */
 export function tokenWords(
   { tokens, exact }: TokenCount,
   context: number,

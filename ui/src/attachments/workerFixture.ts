@@ -1,9 +1,9 @@
-/** pdf.js's worker in the same thread, for tests: what it reads with is the same. */
+/** pdf.js's real worker code on the test's own thread. */
 import { limitArrays, TOO_LONG } from "./pdfLimits";
 import { WorkerMessageHandler } from "pdfjs-dist/legacy/build/pdf.worker.mjs";
 
 export class LocalWorker {
-  /** How many there are that were not ended. */
+  /** Number of workers that were not terminated. */
   static alive = 0;
 
   readonly #channel = new MessageChannel();

@@ -1,4 +1,4 @@
-/** The types of commands, which table.ts lists. */
+/** Types of commands, which are listed in table.ts. */
 import { createContext } from "svelte";
 import type { App } from "../state/app.svelte";
 import type { Message } from "../bindings/Message";
@@ -39,14 +39,16 @@ export interface Command {
   /** Further words for the search. */
   readonly more: string;
   keys?: readonly Keys[];
-  /** Whether there is anything to do; what has nothing to do is not listed. */
+  /** Whether the command has any effect; it is not listed otherwise. */
   applies?: (app: App) => boolean;
-  /** Why it cannot be done now, in a sentence that says what to do; null when it can. */
+  /**
+   * Why the command is unavailable, in a sentence that says what to do; null if it is available.
+   */
   obstacle?: (app: App) => string | null;
   run: (app: App, desk: Desk) => void;
 }
 
-/** Ids of commands that have a message as their name. */
+/** Ids of commands whose names are messages. */
 type NamedId = IdOf<Key>;
 type IdOf<K extends Key> = K extends `command.${infer Id}.more`
   ? `command.${Id}` extends Key
@@ -54,7 +56,7 @@ type IdOf<K extends Key> = K extends `command.${infer Id}.more`
     : never
   : never;
 
-/** A command that is called what its message says, in the language of the moment. */
+/** A command with its message as name, in the current language. */
 export function named(command: Omit<Command, "name" | "more"> & { id: NamedId }): Command {
   const { id } = command;
   return {

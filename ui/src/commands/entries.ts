@@ -10,21 +10,21 @@ import { t } from "../messages/say";
 
 export interface Entry extends Found {
   id: string;
-  /** The group of a command, or the kind of an entry that is none. */
+  /** Group of a command, or kind of another entry. */
   sort: Group | "conversation" | "preset" | "setting";
-  /** Its kind in words; null for a command. */
+  /** Kind of the entry in words; null for a command. */
   kind: string | null;
-  /** Title of the group that it is listed in; null while something is looked for. */
+  /** Heading of the entry's group; null during a search. */
   heading: string | null;
   keys: Keys | null;
   obstacle: string | null;
   run: () => void;
 }
 
-/** More than anybody reads. */
+/** Most entries listed. */
 const MOST = 100;
 
-/** Without a query all commands by group; else what has all its words, the best first. */
+/** Without a query, all commands by group; else the matches, best first. */
 export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
   const commands = COMMANDS.filter((command) => applies(command, app));
   if (wordsOf(query).length === 0) return grouped(commands, app, desk);
@@ -34,7 +34,7 @@ export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
     ...conversationsOf(app),
     ...settingsOf(app),
   ];
-  // Of equals those that can be done come first.
+  // Among equal matches, available ones come first.
   entries.sort((a, b) => Number(a.obstacle !== null) - Number(b.obstacle !== null));
   return narrow(entries, query, (entry) => entry).slice(0, MOST);
 }
@@ -53,7 +53,7 @@ function grouped(commands: readonly Command[], app: App, desk: Desk): Entry[] {
     const [order, heading] = place(entry, command);
     return { order, entry: { ...entry, heading } };
   });
-  // No subtraction: two that come last would have no order.
+  // Compared without subtraction, which gives NaN for two infinite orders.
   placed.sort((a, b) => (a.order === b.order ? 0 : a.order < b.order ? -1 : 1));
   return placed.map(({ entry }) => entry);
 }

@@ -1,13 +1,13 @@
 /**
- * How keys are recognised and written on this system. Which there are: table.ts and placeKeys.ts.
+ * Recognises and formats keys on this system. Shortcuts are listed in table.ts and placeKeys.ts.
  */
 import { isComposed } from "../composing";
 import { t } from "../messages/say";
 
 export interface Keys {
-  /** As `KeyboardEvent.key` names it; letters as capitals. */
+  /** Value of `KeyboardEvent.key`; letters as capitals. */
   key: string;
-  /** With the system's command key: Ctrl, or Cmd on a Mac. */
+  /** Whether the command key is held: Ctrl, or Cmd on a Mac. */
   command?: boolean;
   shift?: boolean;
 }
@@ -38,7 +38,7 @@ function nameOf(key: string): string {
   return named ? t(named[1]) : (ARROWS[key] ?? key);
 }
 
-/** Whether an event presses one of these keys. */
+/** Whether an event matches one of these keys. */
 export function pressed(event: KeyboardEvent, any: readonly Keys[], apple = APPLE): boolean {
   return !isComposed(event) && any.some((keys) => isPressed(event, keys, apple));
 }
@@ -51,24 +51,22 @@ function isPressed(event: KeyboardEvent, keys: Keys, apple: boolean): boolean {
   return isSign(key) || event.shiftKey === shift;
 }
 
-/** Signs of shortcuts that other alphabets have letters in the place of, by where they are. */
+/** Signs of shortcuts by key code, since other alphabets have letters on these keys. */
 const SIGNS: Readonly<Record<string, string>> = { Comma: ",", Slash: "/" };
 
-/**
- * On a keyboard with another alphabet's letters, the key that stands there on one with Latin ones.
- */
+/** The key at the same place of a Latin keyboard, for keyboards of other alphabets. */
 function latinKey({ key, code }: KeyboardEvent): string {
   const isOther = /^(?!\p{Script=Latin})\p{L}$/u.test(key);
   if (!isOther) return key;
   return /^Key([A-Z])$/.exec(code)?.[1] ?? SIGNS[code] ?? key;
 }
 
-/** Where a sign is on a keyboard, and whether it needs Shift, differs by country. */
+/** Whether a key is a sign, whose place and need for Shift differ by country. */
 function isSign(key: string): boolean {
   return key.length === 1 && !/[\p{L} ]/u.test(key);
 }
 
-/** The names of keys that are pressed together, in the system's order. */
+/** Names of keys pressed together, in the system's order. */
 export function keyNames({ key, command, shift }: Keys, apple = APPLE): string[] {
   const name = nameOf(key);
   const withShift = shift ? [apple ? "⇧" : t("keys.shift")] : [];

@@ -1,13 +1,12 @@
 /**
- * The keys that mean something in one part of the window alone, while that has the keyboard. What
- * they do is up to the part. The keys of general controls, such as lists, are those of every
- * program.
+ * Keys of single parts of the window, active while the part has the focus and handled there. Keys
+ * of general controls such as lists are not included, as they are the same in every program.
  */
 import { t, type Key } from "../messages/say";
 import type { SendKey } from "../bindings/SendKey";
 import { pressed, type Keys } from "./keys";
 
-/** One at least. */
+/** A list with at least one element. */
 type Some<Value> = readonly [Value, ...Value[]];
 
 export interface PlaceKey {
@@ -18,7 +17,7 @@ export interface PlaceKey {
 type NameKey = Extract<Key, `placeKeys.${string}.${string}`>;
 type Place = Readonly<Record<string, PlaceKey>>;
 
-/** A name in the language of the moment. */
+/** A named key, with its name in the current language. */
 const called = (name: NameKey, ...keys: Some<Keys>): PlaceKey => ({
   get name() {
     return t(name);
@@ -93,7 +92,7 @@ type Places = {
   readonly [Id in PlaceId]: Readonly<Record<keyof (typeof PLACE_KEYS)[Id], PlaceKey>>;
 };
 
-/** The keys of all places; `sendKey` is the one that sends a message. */
+/** Keys of all places; `sendKey` is the key that sends a message. */
 export function placeKeys(sendKey: SendKey): Places {
   if (sendKey === "enter") return PLACE_KEYS;
   return {
@@ -110,7 +109,7 @@ export function placeKeys(sendKey: SendKey): Places {
   };
 }
 
-/** Which of a place's keys were pressed. */
+/** The pressed key of a place, if any. */
 export function keyIn<Id extends PlaceId>(
   event: KeyboardEvent,
   place: Id,

@@ -1,4 +1,4 @@
-/** The context menu of a message that the person sent. */
+/** Context menu of a question. */
 import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
 import { isImported } from "../state/imports.svelte";
@@ -34,7 +34,7 @@ const seeFrom: MessageCommand = {
   run: ({ conversations }, _, { id }) => void conversations.seeFrom(id),
 };
 
-/** Copies the conversation up to a message into a new one. Replies offer it, too. */
+/** Copies the conversation up to a message into a new one. Also in the menu of replies. */
 export const branch: MessageCommand = {
   id: "branch",
   obstacle: occupied,
@@ -44,7 +44,7 @@ export const branch: MessageCommand = {
   },
 };
 
-/** Deletes a message and all that follows it. Replies offer it, too. */
+/** Deletes a message and everything after it. Also in the menu of replies. */
 export const deleteMessage: MessageCommand = {
   id: "delete",
   divided: true,
@@ -52,7 +52,7 @@ export const deleteMessage: MessageCommand = {
   run: ({ conversations }, _, message) => void conversations.deleteMessage(message),
 };
 
-/** The entries for a sent message; one of an imported trace can only be copied. */
+/** Entries for a question; a question of an imported trace can only be copied. */
 export function questionMenu(app: App, desk: Desk, message: Message) {
   const unanswered = app.conversations.unanswered?.id === message.id ? [answer] : [];
   const stored = [...unanswered, edit, seeFrom, branch, deleteMessage];

@@ -1,4 +1,4 @@
-/** Commands for the newest messages of the open conversation, and for what runs. */
+/** Commands for the newest messages of the open conversation and for running tasks. */
 import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
 import { besideOf, hasBranches, wasCut } from "../state/branches";
@@ -6,7 +6,7 @@ import { isImported } from "../state/imports.svelte";
 import { t } from "../messages/say";
 import { named, type Command } from "./command";
 
-/** Why nothing can be done with the newest reply; null when there is one and it is whole. */
+/** Why commands for the newest reply are unavailable; null if there is a complete reply. */
 function noReply(app: App): string | null {
   const reply = app.newestReply;
   if (reply === null) return t("command.noReply");
@@ -14,32 +14,32 @@ function noReply(app: App): string | null {
   return t("command.unfinished");
 }
 
-/** Like {@link noReply}, for commands that need a conversation, which imported traces lack. */
+/** Like {@link noReply}, for commands that need a stored conversation. */
 function noConversation(app: App, act: "regenerate" | "continue" | "check"): string | null {
   const imported = isImported(app.conversations.current);
   return noReply(app) ?? (imported ? t(`command.${act}.imported`) : app.occupied);
 }
 
-/** Why no reply can be continued. */
+/** Why no reply can be continued; null if one can. */
 function notCut(app: App): string | null {
   const reply = app.newestReply;
   const cut = reply !== null && wasCut(reply) && app.conversations.messages.at(-1) === reply;
   return noConversation(app, "continue") ?? (cut ? null : t("command.continue.whole"));
 }
 
-/** The last message that was asked in a conversation that is stored. */
+/** The last question of a stored conversation. */
 function lastQuestion({ conversations }: App): Message | undefined {
   return conversations.stored === null
     ? undefined
     : conversations.messages.findLast(({ role }) => role === "user");
 }
 
-/** The last message beside which other branches begin. */
+/** The last message with siblings. */
 function lastWithBranches({ conversations }: App): Message | undefined {
   return conversations.messages.findLast(hasBranches);
 }
 
-/** Shows the branch before (-1) or after (1) that of the last message that has several. */
+/** Shows the branch before (-1) or after (1) that of the last message with siblings. */
 function branchCommand(id: "previous-branch" | "next-branch", step: -1 | 1): Command {
   const end = () => t(step < 0 ? "command.firstBranch" : "command.lastBranch");
   return named({
@@ -59,7 +59,7 @@ function branchCommand(id: "previous-branch" | "next-branch", step: -1 | 1): Com
   });
 }
 
-/** Does it where it can be seen. */
+/** Runs an action on the newest reply, with the conversation visible. */
 function withReply(app: App, act: (reply: Message) => void) {
   app.view.arenaOpen = false;
   if (app.newestReply) act(app.newestReply);

@@ -48,7 +48,7 @@ export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]
   ];
 }
 
-/** The rest, for one part of a reply: what is done with all of it is offered at its last part. */
+/** The other actions for a part of a reply; actions on the whole reply are at its last part. */
 export function moreReplyActions(
   app: App,
   desk: Desk,

@@ -1,4 +1,4 @@
-/** The sections of the library: those of the settings are beside their words. */
+/** Sections of the library; those of the settings are listed with their texts. */
 import { t } from "../messages/say";
 
 const IDS = ["installed", "get", "downloads", "advisor", "token"] as const;

@@ -1,4 +1,4 @@
-/** Commands for one conversation, message or token: the entries of its context menu. */
+/** Commands for one conversation, message or token, as entries of its context menu. */
 import type { App } from "../state/app.svelte";
 import { t, type Key } from "../messages/say";
 import type { Desk } from "./command";
@@ -7,19 +7,17 @@ import { shortcut, type Keys } from "./keys";
 type MenuId = Extract<Key, `menu.${string}`> extends `menu.${infer Id}` ? Id : never;
 
 export interface SubjectCommand<Subject> {
-  /** Its message, and in the page the test id `menu-ID`. */
+  /** Key of the command's message; on the page the test id is `menu-ID`. */
   id: MenuId | ((subject: Subject) => MenuId);
   keys?: Keys;
-  /** Whether a line separates it from the command before. */
+  /** Whether a line separates the command from the one before. */
   divided?: boolean;
-  /** Why it cannot be done now; null when it can. */
+  /** Why the command is unavailable; null if it is available. */
   obstacle?: (app: App, subject: Subject) => string | null;
   run: (app: App, desk: Desk, subject: Subject) => void;
 }
 
-/**
- * The entries of the context menu of `subject`, as `Action` in components/ui/action.ts has them.
- */
+/** Entries of the context menu of `subject`, see `Action` in components/ui/action.ts. */
 export function menuOf<Subject>(
   commands: readonly SubjectCommand<Subject>[],
   app: App,

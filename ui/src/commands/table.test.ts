@@ -43,7 +43,7 @@ function makeApp(): App {
   return new App({} as never);
 }
 
-/** With a conversation that has a reply. */
+/** An app whose conversation has a reply. */
 function makeAppWithReply(): App {
   const app = makeApp();
   app.conversations.list = [CONVERSATION];
@@ -77,7 +77,7 @@ test("no keys of a place mean two things, and none are those of a command that w
   for (const [place, keys] of Object.entries(PLACE_KEYS)) {
     const own = Object.values<PlaceKey>(keys).flatMap((one) => one.keys.map(names));
     expect(new Set(own).size, place).toBe(own.length);
-    // In a dialog, which has the keyboard for itself, and where Esc clears a selection first.
+    // Dialogs have the keyboard for themselves; there Esc clears a selection first.
     const shared = own.filter((name) => everywhere.includes(name) && name !== "Esc");
     expect(shared, place).toEqual(place === "settings" ? ["Ctrl F"] : []);
   }

@@ -1,7 +1,6 @@
 /**
- * Everything that can be done in the window, and by which keys: what the palette and the list of
- * shortcuts show, and what the keys do, so that they never differ. Where keys have several
- * commands, the first that applies is meant.
+ * All commands of the window with their shortcuts, shared by the palette, the list of shortcuts and
+ * the keyboard. Of several commands with the same keys, the first available one runs.
  */
 import { LOCALES } from "../messages/locale.svelte";
 import { t } from "../messages/say";
@@ -23,7 +22,7 @@ function openConversation({ conversations }: App) {
   return conversations.list.find(({ id }) => id === conversations.current) ?? null;
 }
 
-/** A conversation's command for the open one. */
+/** A conversation's command, applied to the open one. */
 function forOpen(
   id: "rename" | "pin" | "delete" | "duplicate" | "export-markdown" | "export-json",
   { obstacle, run }: SubjectCommand<Conversation>,
@@ -46,10 +45,10 @@ const withCommand = (key: string, shift = false): readonly Keys[] => [
   { key, command: true, shift },
 ];
 
-/** Percent by which the window is zoomed at a time. */
+/** Step of the zoom, in percent. */
 const ZOOM_STEP = 10;
 
-/** The webview zooms all of the page; the setting is kept. */
+/** Commands for the zoom, which is stored as the text size. */
 function zooms(): Command[] {
   const zoom = ({ settings }: App, wanted: (size: number) => number) => {
     const { min, max } = facts.textSize;
@@ -83,7 +82,7 @@ const windowCommands: readonly Command[] = [
     id: "palette",
     group: "window",
     keys: withCommand("K"),
-    // Whoever reads the list of commands has found it.
+    // Not listed in the palette itself.
     applies: ({ view }) => !view.paletteOpen,
     run: ({ view }) => (view.paletteOpen = true),
   }),
@@ -150,7 +149,7 @@ const conversationCommands: readonly Command[] = [
     keys: withCommand("F"),
     run: (app, desk) => {
       app.view.arenaOpen = false;
-      // Where no conversation is open, something in the others is meant.
+      // Without an open conversation, search all of them.
       if (app.conversations.current === null) desk.focusSearch();
       else desk.focusFind();
     },
@@ -297,19 +296,19 @@ export const COMMANDS: readonly Command[] = [
   ...settingsCommands,
 ];
 
-/** The keys of a command, the first where it has several. */
+/** Keys of a command, the first if it has several. */
 export function keysOf(id: string): Keys {
   const keys = COMMANDS.find((command) => command.id === id)?.keys?.[0];
   if (!keys) throw new Error(`no keys for “${id}”`);
   return keys;
 }
 
-/** The command that was asked for by the keyboard, if any. */
+/** The available command for a key press, if any. */
 export function commandFor(event: KeyboardEvent, app: App): Command | undefined {
   return COMMANDS.find((command) => pressed(event, command.keys ?? []) && applies(command, app));
 }
 
-/** Does it, or says why it cannot be done. */
+/** Runs a command, or shows why it is unavailable. */
 export function runCommand(command: Command, app: App, desk: Desk) {
   const obstacle = obstacleOf(command, app);
   if (obstacle === null) command.run(app, desk);

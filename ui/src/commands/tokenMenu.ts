@@ -1,9 +1,9 @@
-/** The context menu of a token of a reply. */
+/** Context menu of a reply's token. */
 import type { App } from "../state/app.svelte";
 import type { Desk } from "./command";
 import { menuOf, type SubjectCommand } from "./subject";
 
-/** A token where it stands in the trace of a message. */
+/** A token with its place in a message's trace. */
 export interface TokenSubject {
   message: number;
   place: NonNullable<App["view"]["selected"]>;

@@ -1,10 +1,11 @@
 /**
- * Which addresses of a model's links may be copied: pages and mail, nothing that runs or is local.
+ * Checks addresses of a model's links: web pages and mail can be copied, scripts and local
+ * addresses cannot.
  */
 
 const ALLOWED = new Set(["http:", "https:", "mailto:"]);
 
-/** The address as the browser understands it, or null where it is refused. */
+/** The address as parsed by the browser, or null if it is refused. */
 export function safeAddress(written: string): string | null {
   const address = written.replace(/^<|>$/g, "");
   try {
@@ -15,7 +16,7 @@ export function safeAddress(written: string): string | null {
   }
 }
 
-/** GitHub's addresses may lack their scheme: www.example.org and someone@example.org. */
+/** Adds the scheme that GitHub's autolinks omit: www.example.org and someone@example.org. */
 function complete(address: string): string {
   if (/^www\./i.test(address)) return `https://${address}`;
   if (/^[^\s:/@]+@[^\s:/@]+$/.test(address)) return `mailto:${address}`;

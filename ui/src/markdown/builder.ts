@@ -1,34 +1,33 @@
 /**
- * Collects leaves into branches, in the order of the text. Leaves stand in **hosts**, the branches
- * that hold lines of text; what stands between two hosts goes to the end of the first up to its
- * last line break, the rest to the beginning of the second, so that a bullet stands before its
+ * Collects leaves into branches, in the order of the text. Leaves belong to **hosts**, the branches
+ * with lines of text. Text between two hosts is split at its last line break: the first part goes
+ * to the end of the first host, the rest to the start of the second, such as a bullet before its
  * item.
  */
 import type { Branch, Leaf, LeafKind, Tag } from "./nodes";
 
-/** Deeper structure is read as text: it could not be laid out. */
+/** Deepest structure that can be laid out; deeper nodes become text. */
 const DEEPEST = 32;
 
 /**
- * A block that is longer is cut into some of about this length, which are parsed and drawn one by
- * one.
+ * Length from which a block is split into parts of about this length, parsed and drawn one by one.
  */
 export const LONGEST_BLOCK = 16_384;
 
 export class Builder {
   readonly roots: Branch[] = [];
   readonly #source: string;
-  /** Added to the parser's positions; what lies before {@link #least} then is left out. */
+  /** Offset added to the parser's positions; leaves before {@link #least} are left out. */
   readonly #shift: number;
   readonly #least: number;
   readonly #longest: number;
   #open: Branch[] = [];
-  /** Where the outermost open branch begins. */
+  /** Start of the outermost open branch. */
   #begin = 0;
   #pending: Leaf[] = [];
   #lastHost: Branch | null = null;
   #hosts = 0;
-  /** Everything before is in a leaf. */
+  /** Position up to which leaves have been added. */
   #at = 0;
 
   constructor(source: string, shift: number, least: number, longest: number) {
@@ -42,7 +41,7 @@ export class Builder {
     return this.#open.length >= DEEPEST;
   }
 
-  /** The place up to which everything is in a leaf. */
+  /** Position up to which leaves have been added. */
   get at(): number {
     return this.#at;
   }
@@ -51,7 +50,7 @@ export class Builder {
     return this.#open.length === 0;
   }
 
-  /** Hosts so far. */
+  /** Number of hosts so far. */
   get hosts(): number {
     return this.#hosts;
   }
@@ -68,7 +67,10 @@ export class Builder {
     this.#open.pop();
   }
 
-  /** Cuts what is open here if it is longer: all that follows is in branches that continue it. */
+  /**
+   * Splits the open branches if they are too long: later leaves go into branches that continue
+   * them.
+   */
   cut(longest = this.#longest) {
     if (
       this.#longest === Infinity ||
@@ -83,7 +85,7 @@ export class Builder {
       if (depth === 0 || branch.tag === "li") next.continued = true;
       if (branch === this.#lastHost) this.#lastHost = next;
       if (branch.tag !== "ol") continue;
-      // The item that is cut has its number already.
+      // The split item has been numbered already.
       const cutsItem = open[depth + 1] !== undefined;
       next.start = (branch.start ?? 1) + branch.children.length - (cutsItem ? 1 : 0);
     }
@@ -99,7 +101,7 @@ export class Builder {
     return host;
   }
 
-  /** The pending leaves that belong to the next host; the others go to the last one. */
+  /** Pending leaves of the next host; adds the others to the last one. */
   #takePending(): Leaf[] {
     const pending = this.#pending;
     this.#pending = [];
@@ -111,7 +113,7 @@ export class Builder {
     return pending.slice(broken + 1);
   }
 
-  /** Outside of hosts: what lies between the last leaf and `to` is a gap. */
+  /** Adds a gap up to `to`, outside of hosts. */
   between(to: number) {
     if (to <= this.#at) return;
     const text = this.#source.slice(this.#at, to);
@@ -121,7 +123,7 @@ export class Builder {
     this.#at = to;
   }
 
-  /** Outside of hosts: a mark. */
+  /** Adds a mark, outside of hosts. */
   mark(from: number, to: number) {
     this.between(from);
     this.#pend("syntax", this.#at, to);
@@ -133,7 +135,7 @@ export class Builder {
     if (leaf) this.#pending.push(leaf);
   }
 
-  /** Inside of a host: everything up to `to` is of this kind. */
+  /** Adds a leaf up to `to`, inside of a host. */
   leaf(kind: LeafKind, to: number, shown?: string) {
     const leaf = this.#leaf(kind, this.#at, to);
     this.#at = Math.max(this.#at, to);
@@ -152,7 +154,7 @@ export class Builder {
     return this.#source.slice(from - this.#shift, to - this.#shift);
   }
 
-  /** The branches, with what is left over at the end of the last host. */
+  /** Adds pending leaves to the last host and returns the branches. */
   finish(end: number): Branch[] {
     this.between(end);
     if (!this.#lastHost) {

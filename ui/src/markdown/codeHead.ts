@@ -1,13 +1,11 @@
-/**
- * The line above a block of code, the same in both views of a reply: its language, and what can be
- * done with it.
- */
+/** Head of a code block in both views of a reply: its language and buttons. */
 import { element, type ElementShape } from "./shapes";
 import { leavesOf, type Branch } from "./nodes";
 import { t } from "../messages/say";
 
 /**
- * `data-wrap` and `data-copy` mark the buttons; `data-copy` is where the code begins in the text.
+ * Attributes `data-wrap` and `data-copy` mark the buttons; `data-copy` is the code's offset in the
+ * text.
  */
 export function codeHead(branch: Branch, wraps: boolean): ElementShape {
   const wrap = { "aria-pressed": String(wraps), "data-tooltip": t("reply.wrapTitle") };
@@ -18,7 +16,7 @@ export function codeHead(branch: Branch, wraps: boolean): ElementShape {
   ]);
 }
 
-/** The language that a block of code names; "text" where it names none. */
+/** Language of a code block; "text" if it has none. */
 export function languageOf({ language = "" }: Branch): string {
   return language === "" ? "text" : language;
 }

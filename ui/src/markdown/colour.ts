@@ -1,4 +1,4 @@
-/** Runs in a worker of its own: colours one piece of code after another. */
+/** Worker that highlights one piece of code after another. */
 import { common, createLowlight } from "lowlight";
 import { element, type Shape } from "./shapes";
 
@@ -10,7 +10,7 @@ export interface Uncoloured {
 const lowlight = createLowlight(common);
 type Parts = ReturnType<typeof lowlight.highlight>["children"];
 
-/** Null for a language without a grammar. */
+/** Highlighted code; null for a language without a grammar. */
 export function coloured({ language, code }: Uncoloured): Shape[] | null {
   return lowlight.registered(language)
     ? shapesOf(lowlight.highlight(language, code).children)

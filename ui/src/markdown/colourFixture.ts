@@ -1,12 +1,12 @@
-/** The worker that colours code, in the same thread, for tests. */
+/** The highlighting worker on the test's own thread. */
 import { coloured, type Uncoloured } from "./colour";
 
 export class LocalColours {
-  /** Code that was sent to workers, and workers that were started and ended. */
+  /** Code sent to workers, and counts of workers started and ended. */
   static asked: string[] = [];
   static started = 0;
   static ended = 0;
-  /** Answers code that contains it never. */
+  /** Text that makes the worker hang. */
   static endless = "ENDLESS";
 
   onmessage: ((event: { data: unknown }) => void) | null = null;

@@ -1,10 +1,10 @@
-/** A reply as blocks: what the model thought, then its answer. Follows a text that grows. */
+/** A reply as blocks: its thinking and its answer. Follows a growing text. */
 import { Section, type Block } from "./section";
 import { atOnce } from "./slices";
 import { thinkingIn, type Thinking } from "./thinking";
 
 export class ReplyDocument {
-  /** The thinking with its tags; empty where there is none. */
+  /** The thinking with its tags; empty without any. */
   thought: readonly Block[] = [];
   answer: readonly Block[] = [];
   thinking: Thinking | null = null;
@@ -13,20 +13,20 @@ export class ReplyDocument {
   #thoughts: Section | null = null;
   #answers: Section;
 
-  /** Longer blocks are cut into some of about `longest` characters. */
+  /** Blocks longer than `longest` characters are split. */
   constructor(longest?: number) {
     this.#longest = longest;
     this.#answers = new Section(0, longest);
   }
 
-  /** `text` begins with what it was before; nothing follows when it is `whole`. */
+  /** Parses a text, which may only grow; `whole` means that it is complete. */
   update(text: string, whole: boolean) {
     atOnce(this.steps(text, whole));
   }
 
   /**
-   * Does the same in steps, between which it yields. The last of them must be done before others
-   * begin.
+   * Parses a text like {@link update}, and yields between steps. All steps must be done before the
+   * next call.
    */
   *steps(text: string, whole: boolean): Generator<void> {
     if (!this.thinking?.closed) {
@@ -37,13 +37,13 @@ export class ReplyDocument {
     this.answer = this.#answers.blocks;
   }
 
-  /** Where the text begins that is read next. */
+  /** Offset at which the next update starts to parse. */
   unread(whole: boolean): number {
     const grows = this.thinking?.closed === false ? this.#thoughts : this.#answers;
     return (grows ?? this.#answers).unread(whole);
   }
 
-  /** While steps are under way: gives what is parsed so far, and the rest of the text as it is. */
+  /** Shows the blocks parsed so far and the rest as plain text, while steps are under way. */
   showSoFar(text: string) {
     const { thinking } = this;
     if (thinking && this.#thoughts) {
@@ -72,7 +72,7 @@ export class ReplyDocument {
     return [...marks(0, from), ...blocks, ...marks(to, end)];
   }
 
-  /** Need not keep what stands before a place of the text. */
+  /** Drops blocks before an offset. */
   forget(text: string, before: number) {
     const grows = this.thinking?.closed === false ? this.#thoughts : this.#answers;
     grows?.forget(text, before);

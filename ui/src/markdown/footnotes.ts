@@ -1,4 +1,4 @@
-/** Footnotes as GitHub has them: `[^1]` in a text, `[^1]: note` at the beginning of a line. */
+/** GitHub's footnotes: `[^1]` in a text, `[^1]: note` at the beginning of a line. */
 import type { BlockContext, LeafBlock, LeafBlockParser, MarkdownConfig } from "@lezer/markdown";
 
 const NOTE = /^\[\^[^\s\][]{1,100}\]:/;

@@ -12,7 +12,7 @@ beforeAll(async () => {
   await vi.waitFor(() => expect(isSet(set("x"))).toBe(true), 30_000);
 }, 30_000);
 
-/** Each test has a slice of time of its own. */
+/** Starts each test in its own time slice. */
 beforeEach(() => new Promise((done) => setTimeout(done)));
 
 afterEach(() => document.body.replaceChildren());

@@ -1,10 +1,10 @@
-/** A formula set by KaTeX, which builds its elements itself. Its source where that cannot be. */
+/** Formulas typeset by KaTeX, which builds the elements; source text if that is not possible. */
 import type { KatexOptions } from "katex";
 import { lazy } from "./lazy";
 import type { Fill } from "./shapes";
 import { inSlices } from "./slices";
 
-/** Formulas may not make boxes larger than this, or link. */
+/** KaTeX's options: a size limit for boxes, and no links. */
 const OPTIONS: KatexOptions = {
   strict: "ignore",
   trust: false,
@@ -13,16 +13,16 @@ const OPTIONS: KatexOptions = {
   throwOnError: true,
 };
 const LONGEST = 4000;
-/** Commands and single characters of a formula; a cell of a table counts as {@link CELL_PARTS}. */
+/** Limit on commands and characters of a formula; a table cell counts as {@link CELL_PARTS}. */
 const MOST_PARTS = 2000;
 const CELL_PARTS = 3;
 
-/** Commands and single characters, as KaTeX reads them. */
+/** Commands and single characters in KaTeX's syntax. */
 const PART = /\\(?:[a-zA-Z@]+|[^])|\S/g;
 
 /**
- * Commands that define macros: `maxExpand` counts expansions and not the length of what they expand
- * to, so that a short formula could take minutes. Those that write to the console are refused, too.
+ * Refused commands: those that define macros, and those that write to the console. `maxExpand`
+ * limits the number of expansions but not their length, so a short formula could take minutes.
  */
 const REFUSED: ReadonlySet<string> = new Set([
   ...["\\def", "\\gdef", "\\edef", "\\xdef", "\\let", "\\futurelet", "\\global", "\\long"],
@@ -40,7 +40,7 @@ const katex = lazy(async () => {
   return library;
 });
 
-/** `source` is the formula with its marks, `tex` without. */
+/** Shape of a formula; `source` includes its delimiters, `tex` does not. */
 export function formula(
   source: string,
   tex: string,
@@ -56,7 +56,7 @@ export function formula(
       if (!library) return;
       let waits = false;
       const ran = inSlices(() => {
-        // A formula that waited may have left the page meanwhile.
+        // The formula may have been removed from the page meanwhile.
         if (!waits || into.isConnected) set(library, into, source, tex, displayMode);
       });
       waits = !ran;
@@ -73,13 +73,13 @@ function set(library: Katex, into: HTMLElement, source: string, tex: string, dis
   }
 }
 
-/** Whether the time KaTeX takes for a formula is bounded. */
+/** Whether KaTeX's time for a formula is bounded. */
 function isSettable(tex: string): boolean {
   if (tex.length > LONGEST) return false;
   let parts = 0;
   for (const [part] of tex.matchAll(PART)) {
     parts += part === "&" || part === "\\\\" ? CELL_PARTS : 1;
-    // Names with "@" are KaTeX's own macros, some of which paste an argument many times.
+    // Names with "@" are KaTeX's internal macros, some of which repeat an argument many times.
     if (parts > MOST_PARTS || REFUSED.has(part) || /^\\.*@/.test(part)) return false;
   }
   return true;

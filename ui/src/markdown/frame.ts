@@ -1,10 +1,8 @@
-/** Shapes that both views of a reply share: blocks, lists, tables, emphasis. */
+/** Shapes shared by both views of a reply: blocks, lists, tables, emphasis. */
 import type { Branch } from "./nodes";
 import { element, type ElementShape, type Shape } from "./shapes";
 
-/**
- * A list and the like stands on the side where its text begins; lines of text see to themselves.
- */
+/** Direction of lists and tables by their first text; lines have their own direction in CSS. */
 const EITHER_WAY = { dir: "auto" };
 
 export function frame(branch: Branch, children: readonly Shape[]): ElementShape {
@@ -39,7 +37,7 @@ function names(...all: (string | false | undefined)[]): string | undefined {
   return all.filter(Boolean).join(" ") || undefined;
 }
 
-/** Strings that follow each other become one. */
+/** Merges consecutive strings. */
 export function joined(shapes: readonly Shape[]): Shape[] {
   const out: Shape[] = [];
   for (const shape of shapes) {

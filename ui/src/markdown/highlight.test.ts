@@ -60,7 +60,7 @@ test("code that takes a grammar too long stays plain, and other code is coloured
   expect(here).toHaveBeenCalledOnce();
   expect(endless).not.toHaveBeenCalled();
   expect(LocalColours.ended).toBe(1);
-  // Nor is it tried again while it grows.
+  // A growing version is not tried again either.
   LocalColours.asked = [];
   expect(highlighted(`${code}\n`, "js", endless)).toEqual([`${code}\n`]);
   expect(LocalColours.asked).toEqual([]);

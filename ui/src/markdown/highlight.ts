@@ -1,21 +1,21 @@
 /**
- * Colours for code, found by a worker: grammars take time with the square of some texts, and a
- * worker that takes too long is ended. The characters stay the same.
+ * Syntax highlighting in a worker. Some grammars take quadratic time, so a slow worker is
+ * terminated. The characters stay the same.
  */
 import type { Uncoloured } from "./colour";
 import type { Shape } from "./shapes";
 
-/** Longer code is not coloured: it would be thousands of elements. */
+/** Longest code that is highlighted: more would make thousands of elements. */
 const LONGEST = 30_000;
-/** Code that keeps the worker busy for longer stays plain. */
+/** Time after which a worker is terminated and its code stays plain. */
 const PATIENCE_MS = 1500;
-/** Results kept. Blocks that are on the page keep theirs themselves. */
+/** Number of cached results. Blocks on the page keep theirs. */
 const MOST_KEPT = 64;
-/** Results that are shown together at most. */
+/** Most results shown at once. */
 const MOST_AT_ONCE = MOST_KEPT / 2;
 
 interface Kept extends Uncoloured {
-  /** Null where the code stays plain. */
+  /** Highlighted code; null if it stays plain. */
   shapes: readonly Shape[] | null;
 }
 
@@ -23,14 +23,16 @@ interface Request extends Uncoloured {
   callers: Set<() => void>;
 }
 
-/** Oldest use first. */
+/** Cached results, least recently used first. */
 let kept: Kept[] = [];
 const queue: Request[] = [];
 let active: { request: Request; timer: ReturnType<typeof setTimeout> } | null = null;
 let worker: Worker | null = null;
 let done: Request[] = [];
 
-/** `whenHere` is called once if colours can be had later. */
+/**
+ * Shapes of code, highlighted if cached; `whenHere` is called once if highlighting arrives later.
+ */
 export function highlighted(code: string, name: string, whenHere: () => void): readonly Shape[] {
   const language = name.toLowerCase();
   if (language === "" || code.length > LONGEST || typeof Worker === "undefined") return [code];
@@ -38,7 +40,7 @@ export function highlighted(code: string, name: string, whenHere: () => void): r
   if (found) kept = [...kept.filter((one) => one !== found), found];
   if (found && (found.code === code || !found.shapes)) return found.shapes ?? [code];
   ask({ language, code, callers: new Set([whenHere]) });
-  // Code that grows keeps the colours it has.
+  // Growing code keeps the highlighting of its beginning.
   return found?.shapes ? [...found.shapes, code.slice(found.code.length)] : [code];
 }
 
@@ -57,7 +59,7 @@ function ask(request: Request) {
     for (const caller of request.callers) same.callers.add(caller);
     return;
   }
-  // Of code that grows the latest is enough.
+  // Of growing code only the latest version is needed.
   const before = queue.findIndex((one) => isPart(one, request));
   if (before >= 0) queue.splice(before, 1);
   queue.push(request);

@@ -1,4 +1,4 @@
-/** The structure within a line of text: emphasis, code, links, formulas. */
+/** Structure within a line of text: emphasis, code, links, formulas. */
 import type { SyntaxNode } from "@lezer/common";
 import { decodeHTMLStrict } from "entities";
 import { safeAddress } from "./address";
@@ -6,7 +6,7 @@ import type { Builder } from "./builder";
 import type { Tag } from "./nodes";
 import { INLINE, inlineIn, markOf, type Parsed, type Span } from "./parser";
 
-/** Where the links of `[text][label]` lead, by label. */
+/** Addresses of `[text][label]` links, by label. */
 export type Definitions = ReadonlyMap<string, string>;
 
 const BRANCHES: Readonly<Record<string, Tag>> = {
@@ -34,7 +34,7 @@ export const MARKS: ReadonlySet<string> = new Set([
 const BREAK = /^<br\s*\/?>$/i;
 
 export class Inline {
-  /** Labels of links that no definition was known for. */
+  /** Labels of links without a definition. */
   readonly unresolved = new Set<string>();
   readonly #source: string;
   readonly #texts: Parsed["texts"];
@@ -49,16 +49,14 @@ export class Inline {
     this.#into = into;
   }
 
-  /** All that stands in a cell of a table. */
+  /** Adds the contents of a table cell. */
   *insideCell(node: SyntaxNode): Generator<void> {
     this.#inTable = true;
     yield* this.inside(node);
     this.#inTable = false;
   }
 
-  /**
-   * All that stands in a block that holds lines of text. Yields between the pieces of a long one.
-   */
+  /** Adds the contents of a host. Yields between parts of a long one. */
   *inside(host: SyntaxNode): Generator<void> {
     let beside = false;
     let isLater = false;
@@ -84,7 +82,7 @@ export class Inline {
     this.#stretch(span.to, beside);
   }
 
-  /** The text up to a span, and the span; true for a heading's marks. */
+  /** Adds the text up to a span and the span; returns true for a heading's marks. */
   #beside(span: Span, beside: boolean): boolean {
     const isMark = span.name === "HeaderMark";
     this.#stretch(span.from, beside || isMark);
@@ -92,7 +90,7 @@ export class Inline {
     return isMark;
   }
 
-  /** Text up to `to`; white space beside a heading's marks belongs to these. */
+  /** Adds text up to `to`; white space beside a heading's marks counts as marks. */
   #stretch(to: number, beside: boolean) {
     const text = this.#source.slice(this.#into.at, to);
     if (beside) {
@@ -139,7 +137,9 @@ export class Inline {
     }
   }
 
-  /** Escapes, entities, line breaks and task markers, which are shown as other characters. */
+  /**
+   * Adds source that is shown as other characters: escapes, entities, line breaks, task markers.
+   */
   #characters(node: Span) {
     const written = this.#source.slice(node.from, node.to);
     let shown: string | undefined;
@@ -147,19 +147,19 @@ export class Inline {
     else if (node.name === "HardBreak") this.#into.leaf("syntax", node.to - 1);
     else if (node.name === "Entity") shown = decodeHTMLStrict(written);
     else if (node.name === "TaskMarker") shown = /x/i.test(written) ? "☑" : "☐";
-    // Models write tables with line breaks in them; every other tag is text.
+    // `<br>` is a line break, which models write in tables; every other tag is text.
     else if (node.name === "HTMLTag" && BREAK.test(written)) shown = "\n";
     this.#into.leaf("text", node.to, shown);
   }
 
-  /** One space on either side only keeps backticks apart. */
+  /** Adds code; a single space at both sides only separates backticks. */
   #code(node: Span) {
     const [from, to] = [node.children[0]?.to ?? node.from, node.children.at(-1)?.from ?? node.to];
     const code = this.#source.slice(from, to);
     const pad = /^\s[^]*\s$/.test(code) && code.trim() !== "" ? 1 : 0;
     this.#into.open("code");
     this.#into.leaf("syntax", from + pad);
-    // A table's cells end at pipes, also in code, so they are escaped there.
+    // In table cells pipes are escaped, even in code.
     for (const { index } of this.#inTable ? code.matchAll(/\\\|/g) : []) {
       this.#into.leaf("text", from + index);
       this.#into.leaf("syntax", from + index + 1);
@@ -169,7 +169,7 @@ export class Inline {
     this.#into.close();
   }
 
-  /** A picture would be fetched from elsewhere, so its name links to it. */
+  /** Adds a link. An image becomes a link as well: loading it would send a request. */
   #link(node: Span) {
     if (this.#footnotes(node)) return;
     const address = this.#addressOf(node);
@@ -189,7 +189,10 @@ export class Inline {
     this.#into.close();
   }
 
-  /** References to notes: "[^1]", and "[^1][^2]", which is read as a link with a label. */
+  /**
+   * Adds footnote references: "[^1]", and "[^1][^2]", which the parser reads as a link with a
+   * label.
+   */
   #footnotes(node: Span): boolean {
     const [open, close, more] = allOf(node, "LinkMark");
     if (node.name !== "Link" || !open || !close || more) return false;
@@ -214,7 +217,7 @@ export class Inline {
     this.#into.close();
   }
 
-  /** Brackets that no address belongs to are text. */
+  /** Adds brackets without an address as text. */
   #unlinked(node: Span) {
     for (const child of node.children) {
       this.#into.leaf("text", child.from);
@@ -266,9 +269,7 @@ function allOf(span: Span, name: string): Span[] {
   return span.children.filter((child) => child.name === name);
 }
 
-/**
- * The definitions of addresses, `[label]: address`, and of notes among a tree's outermost blocks.
- */
+/** Link definitions, `[label]: address`, and footnotes among a tree's outermost blocks. */
 export function definitionsIn(blocks: readonly SyntaxNode[], source: string): Map<string, string> {
   const found = new Map<string, string>();
   for (const block of blocks) {

@@ -1,6 +1,6 @@
-/** A library that is fetched when it is first wanted: most replies need neither. */
+/** Loads a library on first use: most replies need none. */
 
-/** Gives the library, or null until it is here; then `whenHere` is called once. */
+/** Returns the library, or null until it is loaded; then `whenHere` is called once. */
 export type Lazy<T> = (whenHere: () => void) => T | null;
 
 export function lazy<T>(load: () => Promise<T>): Lazy<T> {
@@ -16,7 +16,7 @@ export function lazy<T>(load: () => Promise<T>): Lazy<T> {
           here = loaded;
           for (const call of callers) call();
         },
-        // It came with the page; without it the source is shown, which is correct as well.
+        // A bundled module should never fail; without it the source is shown.
         () => undefined,
       );
     }

@@ -3,7 +3,7 @@ import { ReplyDocument } from "./document";
 import { TextShapes } from "./textShapes";
 import { plainText } from "./plainText";
 
-/** The longest text that is measured, beside its half; also a megabyte. */
+/** Longest measured text; its half and a megabyte are measured too. */
 const LONGEST = Number(process.env["FORETOKEN_LINEAR_LENGTH"] ?? 30_000);
 
 /** Repeated pieces, as written by a model in a loop or to slow the page down. */
@@ -79,7 +79,7 @@ const LOOPS: Readonly<Record<string, readonly [piece: string, begin?: string]>> 
   "ends of thinking": ["</think>\n"],
 };
 
-/** A text of about so many characters. */
+/** A text of about `length` characters. */
 function loop(piece: string, length: number): string {
   let text = "";
   for (let at = 0; text.length < length; at += 1) text += piece.replaceAll("#", String(at));
@@ -117,7 +117,7 @@ const STEPS: readonly Step[] = [
   { name: "copied as plain text", run: (text) => void plainText(text) },
 ];
 
-/** Milliseconds of this process alone. */
+/** CPU time of this process in milliseconds. */
 function timed(step: Step, text: string): number {
   const begin = process.cpuUsage();
   step.run(text);
@@ -125,9 +125,9 @@ function timed(step: Step, text: string): number {
   return (user + system) / 1000;
 }
 
-/** Collecting garbage makes a measurement longer, so the least of some counts. */
+/** Number of measurements, of which the minimum counts: garbage collection adds time. */
 const TRIES = 5;
-/** Times below are not compared. */
+/** Shortest times that are compared. */
 const SHORT_MS = 100;
 
 describe.each(Object.entries(LOOPS))(

@@ -1,6 +1,6 @@
 /**
- * LaTeX in Markdown, for the parser: `$..$` and `\(..\)` in a line, `$$..$$` and `\[..\]`
- * displayed. What is not closed stays text, so that prices and half-written formulas do.
+ * LaTeX in Markdown, for the parser: `$..$` and `\(..\)` inline, `$$..$$` and `\[..\]` displayed.
+ * Unclosed formulas stay text, as do prices.
  */
 import type {
   BlockContext,
@@ -13,22 +13,20 @@ import type {
 } from "@lezer/markdown";
 
 const MARK = 2;
-/** No formula in a line of text is longer. */
+/** Longest inline formula. */
 const LONGEST_INLINE = 2000;
-/**
- * Begins with a letter of a script that puts spaces between words and formulas, or with a digit.
- */
+/** Matches a letter of a script with spaces between words and formulas, or a digit. */
 const SPACED = /^[\p{Script=Latin}\p{N}]/u;
 /** Endings that follow a formula without a space: "$n$th", "two $x$s". */
 const ENDING = /^(?:th|st|nd|rd|s)(?![\p{L}\p{N}])/u;
-/** An amount and words, as between the dollars of "$5 (or 6$)". */
+/** Matches an amount and words, as between the dollars of "$5 (or 6$)". */
 const PROSE = /^[\d.,]+\s[^\\]*\p{L}{2}[^\\]*$/u;
-/** In longer paragraphs "$$" begins a formula on a line of its own, whatever stands before. */
+/** Length of a paragraph from which "$$" at a line's start always begins a formula. */
 const LONGEST_LEAF = 8192;
 
 const CLOSING: Readonly<Record<string, string>> = { $$: "$$", "\\[": "\\]" };
 
-/** The mark that ends the formula which `text` begins with. Three dollars and more are no mark. */
+/** The closing mark of the formula at the start of `text`. Three dollars and more are no mark. */
 function closing(text: string): string | undefined {
   return text.startsWith("$$$") ? undefined : CLOSING[text.slice(0, MARK)];
 }
@@ -52,7 +50,7 @@ function formula(
   ]);
 }
 
-/** Displayed on lines of its own. Lines inside may look like lists or headings, and are neither. */
+/** Displayed formulas on their own lines, which may look like lists or headings. */
 const displayed: BlockParser = {
   name: "DisplayMath",
   before: "IndentedCode",
@@ -75,18 +73,18 @@ const displayed: BlockParser = {
     const text = line.text.slice(line.pos).trimEnd();
     const close = closing(text);
     if (close === undefined) return false;
-    // The end of what began in the middle of the paragraph.
+    // The mark ends a formula that began within the paragraph.
     if (close === "$$" && isOpen(leaf)) return false;
     return text.length === MARK || (text.length > 2 * MARK && text.endsWith(close));
   },
 };
 
-/** "$$" in the first `to` characters of a paragraph that grows by lines. */
+/** Number of "$$" in the first `to` characters of a growing paragraph. */
 const counted = new WeakMap<LeafBlock, { to: number; marks: number }>();
 
-/** Whether a formula that began in a paragraph has not ended. Each line is looked at once. */
+/** Whether a formula that began in a paragraph is open. Each line is counted once. */
 function isOpen(leaf: LeafBlock): boolean {
-  // Long paragraphs are parsed in pieces, so no formula reaches across many.
+  // Long paragraphs are parsed in pieces, which no formula crosses.
   if (leaf.content.length > LONGEST_LEAF) return false;
   const { to, marks } = counted.get(leaf) ?? { to: 0, marks: 0 };
   const found = marks + leaf.content.slice(to).split("$$").length - 1;
@@ -94,7 +92,10 @@ function isOpen(leaf: LeafBlock): boolean {
   return found % 2 === 1;
 }
 
-/** A formula that ends on a later line; a paragraph where a blank line or the end comes first. */
+/**
+ * Parses a formula that ends on a later line; it is a paragraph if a blank line or the end comes
+ * first.
+ */
 function overLines(cx: BlockContext, line: Line, from: number, close: string) {
   const { baseIndent } = line;
   const quotes = quotesAround(cx);
@@ -130,11 +131,11 @@ function inLine(cx: InlineContext, pos: number): number {
     if (before === "$" || cx.char(pos + MARK) === DOLLAR) return -1;
     return closedBy(cx, pos, "$$", "DisplayMath");
   }
-  // "10$/month or 20$/month"
+  // No formula: "10$/month or 20$/month".
   if (SPACED.test(before)) return -1;
   const text = cx.slice(pos + 1, Math.min(cx.end, pos + LONGEST_INLINE));
   const ends = /^(?:[^$\\`]|\\[^])*?(?=\$)/.exec(text)?.[0].length ?? 0;
-  // "$5 or $6" and "$HOME/$USER" are no formulas.
+  // No formulas: "$5 or $6" and "$HOME/$USER".
   if (ends === 0 || /^\s|\s$/.test(text.slice(0, ends))) return -1;
   const after = text.slice(ends + 1);
   if (SPACED.test(after) && !ENDING.test(after)) return -1;

@@ -9,7 +9,7 @@ import { NASTY, chance, cut } from "./samples";
 import { TextShapes } from "./textShapes";
 import { TokenPage } from "./tokenPage";
 
-/** More with `make fuzz`. */
+/** Number of runs; `make fuzz` runs more. */
 const RUNS = Number(process.env["FORETOKEN_FUZZ_RUNS"] ?? 150);
 const SEED = Number(process.env["FORETOKEN_FUZZ_SEED"] ?? 1);
 const LONGEST = 800;
@@ -22,7 +22,7 @@ const SIGNS = [
   ),
 ];
 
-/** Parts of samples, put together and scratched. */
+/** Random parts of samples with changed characters. */
 function damaged(random: () => number): string {
   const below = (limit: number) => Math.floor(random() * limit);
   const part = () => {
@@ -38,7 +38,7 @@ function damaged(random: () => number): string {
   return text.slice(0, LONGEST);
 }
 
-/** Nothing that runs, loads or leads to where only the page may go. */
+/** Asserts that no element runs code, loads anything, or links outside of the page. */
 function expectHarmless(root: HTMLElement) {
   expect(root.querySelector("script,iframe,object,embed,style,img,form,base,meta,link")).toBeNull();
   for (const element of root.querySelectorAll("*")) {
@@ -55,7 +55,7 @@ test("a damaged text is shown whole, and does nothing", { timeout: 60_000 + 100 
     const text = damaged(random);
     const root = document.createElement("div");
     const parsed = new ReplyDocument();
-    // As it is streamed: a part, then all of it.
+    // Streamed in two steps: a part, then the whole.
     for (const end of [Math.floor(text.length / 2), text.length]) {
       parsed.update(text.slice(0, end), end === text.length);
     }
@@ -76,9 +76,9 @@ test("a damaged text is shown whole, and does nothing", { timeout: 60_000 + 100 
   }
 });
 
-/** A model in a loop writes the same again and again. */
+/** Length of a repetitive text, as written by a model in a loop. */
 const LONG = 30_000;
-/** A usual text of this length takes a twentieth. */
+/** Time limit; normal text of this length takes a twentieth of it. */
 const LONGEST_MS = 5000;
 
 test(

@@ -1,12 +1,12 @@
 /**
- * The structure of a Markdown text: branches, whose leaves are ranges of the text. In their order
- * the leaves are the whole text, marks and line breaks included, so that a view can place whatever
- * it knows by offset. Says nothing about how anything looks.
+ * Structure of a Markdown text: branches with leaves, which are ranges of the text. The leaves in
+ * order cover the whole text, including marks and line breaks, so that a view can place anything by
+ * its offset. Independent of the appearance.
  */
 
 /** The kind of a leaf's characters. */
 export type LeafKind =
-  /** Meant to be read. */
+  /** Visible text. */
   | "text"
   /** Markdown's marks: `**`, `#`, fences, pipes, bullets, an address. */
   | "syntax"
@@ -51,24 +51,24 @@ export type Tag =
   | "code-block"
   | "formula"
   | "display-formula"
-  /** Marks that have a line to themselves: what is under a table's head, a link's address below. */
+  /** Marks on a line of their own: the line below a table's head, a link's address. */
   | "marks";
 
 export interface Branch {
   tag: Tag;
   children: Node[];
-  /** Links: an address that may be followed; null where it may not. */
+  /** Address of a link; null if it was refused. */
   address?: string | null;
-  /** Ordered lists: the number of the first item. */
+  /** Number of an ordered list's first item. */
   start?: number;
-  /** Lists: blank lines stand between the items. */
+  /** Whether a list has blank lines between its items. */
   loose?: boolean;
   align?: Align;
-  /** The rest of a long block that was cut, and of the list item that the cut is in. */
+  /** Whether a block or a list item continues one that was split. */
   continued?: boolean;
-  /** A paragraph with a box to tick. */
+  /** Whether a paragraph has a checkbox. */
   task?: boolean;
-  /** Blocks of code. */
+  /** Language of a code block. */
   language?: string;
 }
 

@@ -1,7 +1,6 @@
 /**
- * A reply's elements: its answer, and before it what the model thought, folded away. Blocks that
- * are on the page as they shall be are not touched. `data-from` is where a block's source begins,
- * in both views: the conversation keeps the reading position by it.
+ * Elements of a reply: its answer, and its thinking folded above. Unchanged blocks are not touched.
+ * `data-from` is the offset of a block's source in both views, used for the reading position.
  */
 import type { ReplyDocument } from "./document";
 import { plainBlocks, type Block } from "./section";
@@ -13,7 +12,7 @@ import { seconds } from "../trace/describe";
 import type { Thinking } from "./thinking";
 import { t } from "../messages/say";
 
-/** How a view draws a block; null for one that shows nothing in it. */
+/** Draws a block; returns null if it is empty in a view. */
 export type Draw = (block: Block, last: boolean) => ElementShape | null;
 
 export class ReplyPage {
@@ -23,8 +22,8 @@ export class ReplyPage {
   readonly #answer: Column;
 
   /**
-   * `open`: thoughts are in sight until somebody folds them. Without `watch` everything is drawn at
-   * once.
+   * Draws in `root`; `open` shows the thinking until it is folded. Without `watch` everything is
+   * drawn at once.
    */
   constructor(root: HTMLElement, open: boolean, watch: Watch | null = null) {
     this.#thinking.className = "thinking";
@@ -35,7 +34,7 @@ export class ReplyPage {
     root.replaceChildren(this.#answer.root);
   }
 
-  /** `growing`: more text may come. `timed`: the rounds that wrote it, where they are known. */
+  /** Draws a reply. `growing` means that more text may come; `timed` has its rounds, if known. */
   show(
     { thinking, thought, answer }: ReplyDocument,
     text: string,
@@ -53,14 +52,14 @@ export class ReplyPage {
     this.#answer.show(isAnswered || thought.length > 0 ? answer : NOTHING, draw, text, growing);
   }
 
-  /** Ends watching what is in view. */
+  /** Stops watching for visible blocks. */
   leave() {
     this.#thought.remove();
     this.#answer.remove();
   }
 }
 
-/** "Thought for 8 s"; without a time where none is known. */
+/** "Thought for 8 s"; without the time if it is unknown. */
 function thinkingWords({ end }: Thinking, now: boolean, timed: Rounds | null): string {
   const elapsed = timed && elapsedUntil(timed.rounds, timed.offsets, end);
   if (elapsed === null) return now ? t("reply.thinkingNow") : t("reply.thoughts");
@@ -68,7 +67,7 @@ function thinkingWords({ end }: Thinking, now: boolean, timed: Rounds | null): s
   return now ? t("reply.thinkingFor", { time }) : t("reply.thoughtFor", { time });
 }
 
-/** A reply without text may yet have tokens. */
+/** Block of an empty reply, which may still have tokens. */
 const NOTHING: readonly Block[] = [{ branch: { tag: "p", children: [] }, from: 0, to: 0 }];
 
 interface Drawn {
@@ -77,14 +76,12 @@ interface Drawn {
 }
 
 /**
- * Calls back whenever an element comes near what is in view, or goes away; returns how to end that.
+ * Calls `onChange` whenever an element comes near the visible part or leaves it; returns a function
+ * that stops it.
  */
 export type Watch = (element: Element, onChange: (near: boolean) => void) => () => void;
 
-/**
- * Blocks below each other. Those of a long text stand in chunks, each of which is drawn when it
- * comes near.
- */
+/** A column of blocks. A long text is divided into chunks, each drawn when it comes near. */
 class Column {
   readonly root: HTMLElement;
   readonly #watch: Watch | null;
@@ -97,7 +94,7 @@ class Column {
     this.#head = new Stack(root);
   }
 
-  /** The end of a text that is `growing` is in view. */
+  /** Shows blocks; the end of a `growing` text is drawn at once, since it is in view. */
   show(blocks: readonly Block[], draw: Draw, text: string, growing: boolean) {
     const end = this.#watch ? chunkEnd(blocks, 0) : blocks.length;
     const drawBlock = (block: Block) => draw(block, block === blocks.at(-1));
@@ -128,11 +125,11 @@ class Column {
   }
 }
 
-/** Most characters and blocks that are drawn at once. */
+/** Largest chunk, in characters and in blocks. */
 const CHUNK_LETTERS = 8192;
 const CHUNK_BLOCKS = 50;
 
-/** The end of the chunk that begins with a block. */
+/** Index behind the chunk that begins at block `first`. */
 function chunkEnd(blocks: readonly Block[], first: number): number {
   const begin = blocks[first]?.from ?? 0;
   let end = first + 1;
@@ -154,7 +151,7 @@ function drawn(blocks: readonly Block[], draw: DrawBlock): Drawn[] {
   return all;
 }
 
-/** Some blocks of a long text: the text as it is until they come near, and then drawn for good. */
+/** Blocks of a long text: plain text until they come near, then drawn for good. */
 class Chunk {
   readonly root: HTMLElement;
   readonly #stack: Stack;
@@ -204,7 +201,7 @@ class Chunk {
   }
 }
 
-/** About the height of a text that was not drawn yet, in CSS pixels. */
+/** Approximate height of an undrawn text, in CSS pixels. */
 export function guessedHeight(text: string): number {
   const lines = text
     .split("\n")
@@ -215,7 +212,7 @@ export function guessedHeight(text: string): number {
 const LINE_PX = 28;
 const LINE_LETTERS = 84;
 
-/** The drawn blocks at the beginning of an element, known by where they begin in the text. */
+/** Drawn blocks at the beginning of an element, identified by their offset in the text. */
 class Stack {
   readonly #root: HTMLElement;
   #drawn: readonly Drawn[] = [];
@@ -224,7 +221,7 @@ class Stack {
     this.#root = root;
   }
 
-  /** `end` is the element behind the blocks. */
+  /** Replaces the blocks; `end` is the element behind them. */
   show(next: readonly Drawn[], end: Node | null) {
     const old = this.#drawn;
     this.#drawn = next;
@@ -232,14 +229,14 @@ class Stack {
     let child = this.#root.firstChild;
     let at = 0;
     for (const { from, shape } of next) {
-      // What begins in the middle of a block that was there is the rest of it.
+      // A block that begins within an old one is the rest of it.
       for (; child !== end && child && (old[at + 1]?.from ?? Infinity) <= from; at += 1)
         child = removed(child);
       const before = old[at];
       if (child !== end && child && before && before.from <= from) {
         const following: ChildNode | null = child.nextSibling;
         change(child, before.shape, shape);
-        // It may be another element now.
+        // The element may have been replaced.
         mark(following ? following.previousSibling : this.#root.lastChild, from);
         child = following;
         at += 1;

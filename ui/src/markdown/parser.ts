@@ -1,9 +1,9 @@
 /**
- * The Markdown parser: CommonMark with GitHub's tables, task lists, strikethrough, addresses and
- * footnotes, and LaTeX. The exact position of every mark is kept. Tags are not HTML here, but text.
+ * The Markdown parser: CommonMark with GitHub's tables, task lists, strikethrough, autolinks and
+ * footnotes, and LaTeX. Exact positions of all marks are kept. HTML tags are text.
  *
- * A text is parsed in two passes, so that each can be done in steps: its blocks, and later the text
- * of each block ({@link inlineIn}).
+ * A text is parsed in two passes, each in steps: its blocks, and later the text of each block
+ * ({@link inlineIn}).
  */
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { GFM, parser as commonmark, type Element, type MarkdownConfig } from "@lezer/markdown";
@@ -11,36 +11,33 @@ import { footnotes } from "./footnotes";
 import { math } from "./math";
 
 /**
- * A paragraph is parsed in pieces of so many characters: what a broken model may write, thousands
- * of open brackets, would take time that grows with their square.
+ * Longest piece of a paragraph parsed at once. A faulty model may write thousands of open brackets,
+ * which take quadratic time.
  */
 const PIECE = 8192;
-/** Longer runs of spaces mean nothing in Markdown and take the parser as long. */
+/** Long runs of spaces, which have no meaning in Markdown and take the parser quadratic time. */
 const LONGEST_BLANK = /[ \t]{500,}/g;
 
-/**
- * A line that begins with more marks of quotes and lists than can be laid out: the rest of it is
- * text.
- */
+/** A line with more marks of quotes and lists than can be laid out; its rest is text. */
 const DEEP_LINE = /^((?:[ \t]*(?:>|(?:[-+*]|\d{1,9}[.)])(?=[ \t]))){100})(.*)/gm;
 
 /**
- * A paragraph or table ends at the next line after so many characters: it is parsed in one step.
+ * Length after which a paragraph or table ends at the next line, since it is parsed in one step.
  */
 const LONGEST_LEAF = 65_536;
 
-/** Text beyond so many characters stays plain: no reply is as long. */
+/** Length of the parsed text; the rest stays plain, which no real reply reaches. */
 const LONGEST = 1_000_000;
 
-/** The name of nodes whose text is not parsed yet, see {@link inlineIn}. */
+/** Name of nodes whose text is not parsed yet, see {@link inlineIn}. */
 export const INLINE = "Inline";
 
-/** The texts of {@link INLINE} nodes by position, without the marks of quotes around them. */
+/** Texts of {@link INLINE} nodes by position, without the marks of quotes around them. */
 type Texts = Map<number, string>;
 
 let texts: Texts = new Map();
 
-/** Puts the text of a block aside, as nodes of at most {@link PIECE} characters. */
+/** Defers the text of a block, as nodes of at most {@link PIECE} characters. */
 const later: MarkdownConfig = {
   defineNodes: [INLINE],
   parseBlock: [{ name: "Long", endLeaf: (_, __, leaf) => leaf.content.length > LONGEST_LEAF }],
@@ -65,7 +62,7 @@ const EXTENSIONS = [GFM, math, footnotes, { remove: ["HTMLBlock"] }];
 const inlineParser = commonmark.configure(EXTENSIONS);
 const blockParser = commonmark.configure([later, ...EXTENSIONS]);
 
-/** The end of a piece: between words if it can be. */
+/** End of a piece, between words if possible. */
 function pieceEnd(text: string, at: number): number {
   if (text.length - at <= PIECE) return text.length;
   const space = text.lastIndexOf(" ", at + PIECE);
@@ -92,7 +89,7 @@ export function* parsedInSteps(text: string): Generator<void, Parsed> {
   }
 }
 
-/** A part of a line: emphasis, a link, a mark. */
+/** A span within a line: emphasis, a link, a mark. */
 export interface Span {
   readonly name: string;
   readonly from: number;
@@ -119,10 +116,7 @@ function spanOf(element: Element): Span {
   return { name, from, to, children: children.map(spanOf) };
 }
 
-/**
- * Puts the mark of a quote, which stands at the beginning of a line, into the innermost span around
- * it.
- */
+/** Inserts a quote's mark at the beginning of a line into the innermost span around it. */
 function insert(spans: Span[], mark: Span) {
   let at = spans.length;
   while (at > 0 && (spans[at - 1]?.to ?? 0) >= mark.to) at -= 1;
@@ -131,7 +125,7 @@ function insert(spans: Span[], mark: Span) {
   else spans.splice(at, 0, mark);
 }
 
-/** Dots of the same length, which Markdown gives no meaning. */
+/** Dots of equal length, which have no meaning in Markdown. */
 function dots(stretch: string): string {
   return ".".repeat(stretch.length);
 }

@@ -1,7 +1,6 @@
 /**
- * A reply as plain text, for places that know no Markdown: what a person reads of it with its
- * thoughts folded. Code as it is, formulas as their LaTeX, the cells of a table with tabs between
- * them, links with their address.
+ * A reply as plain text without its thinking. Code stays as it is, formulas become LaTeX, table
+ * cells are separated by tabs, and links include their address.
  */
 import { ReplyDocument } from "./document";
 import { isLeaf, leavesOf, type Branch, type Node } from "./nodes";
@@ -26,7 +25,7 @@ class PlainText {
     this.#text = text;
   }
 
-  /** Blocks with a blank line between them, or `gap`. */
+  /** Joins blocks with a blank line, or with `gap`. */
   blocks(branches: readonly Branch[], gap = "\n\n"): string {
     const written = branches.map((branch) => this.#block(branch).trimEnd());
     return written.filter((block) => block !== "").join(gap);
@@ -104,13 +103,13 @@ class PlainText {
   }
 }
 
-/** Without the spaces and tabs before and behind a line; ends of the block keep theirs. */
+/** Trims a line at its `start` and its `end`. */
 function trimmed(line: string, start: boolean, end: boolean): string {
   const kept = start ? line.trimStart() : line;
   return end ? kept.trimEnd() : kept;
 }
 
-/** An address as people write it. */
+/** An address without its usual prefix. */
 function bare(address: string): string {
   return address.replace(/^(https?:\/\/|mailto:)/i, "").replace(/\/$/, "");
 }
@@ -119,9 +118,7 @@ function branchesIn(branch: Branch): Branch[] {
   return branch.children.filter((node): node is Branch => !isLeaf(node));
 }
 
-/**
- * Lines behind a mark: the first behind `first`, the others behind `rest`; blank ones stay blank.
- */
+/** Prefixes lines: the first with `first`, the others with `rest`; blank ones stay blank. */
 function indented(text: string, first: string, rest: string): string {
   const lines = text.split("\n");
   return lines.map((line, at) => ((at === 0 ? first : rest) + line).trimEnd()).join("\n");

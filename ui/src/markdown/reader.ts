@@ -1,11 +1,10 @@
 /**
- * Parses the text of a reply, which may grow, in steps: neither input nor drawing waits for a long
- * one.
+ * Parses a growing text of a reply in steps, so that a long one does not block input and drawing.
  */
 import { ReplyDocument } from "./document";
 import { inSteps } from "./slices";
 
-/** Fewer characters are parsed at once. */
+/** Length up to which a text is parsed at once. */
 const SHORT = 16_384;
 
 interface Reading {
@@ -18,7 +17,7 @@ export class ReplyReader {
   document = new ReplyDocument();
   #stop: (() => void) | null = null;
   #next: Reading | null = null;
-  /** Whether something is shown that was parsed to its end. */
+  /** Whether the page shows a completely parsed text. */
   #isShown = false;
 
   /** Whether a text is being parsed. */
@@ -26,14 +25,16 @@ export class ReplyReader {
     return this.#stop !== null;
   }
 
-  /** Begins with another text; `shown` where what is shown may stay until that is parsed. */
+  /**
+   * Starts another text; with `shown`, the old one stays on the page until the new one is parsed.
+   */
   reset(shown = false) {
     this.stop();
     this.document = new ReplyDocument();
     this.#isShown &&= shown;
   }
 
-  /** Parses no further. What was begun cannot be continued, only {@link reset}. */
+  /** Stops parsing. Call {@link reset} before the next text. */
   stop() {
     this.#stop?.();
     this.#stop = null;
@@ -41,9 +42,9 @@ export class ReplyReader {
   }
 
   /**
-   * Calls `show` when the text is parsed: at once if little of it is new. Where nothing else is
-   * shown, it is also called before, with what is parsed so far. `text` and `whole` as for {@link
-   * ReplyDocument.update}; of texts that come while one is parsed, the last is next.
+   * Parses a text and calls `show`, at once if little of it is new. Also calls it earlier with a
+   * part, unless another text is shown. `text` and `whole` as in {@link ReplyDocument.update}; of
+   * texts that arrive during parsing only the last is kept.
    */
   read(text: string, whole: boolean, show: () => void) {
     if (this.#stop) {

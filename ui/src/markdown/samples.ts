@@ -1,4 +1,4 @@
-/** For tests: texts that are hard to place tokens in, and ways to cut them into tokens. */
+/** Texts for tests in which tokens are hard to place, and functions to cut them into tokens. */
 import type { Round } from "../bindings/Round";
 import { drafted, extra, round } from "../trace/fixtures";
 
@@ -51,7 +51,7 @@ export const NASTY: Readonly<Record<string, string>> = {
   "many brackets": `${"[".repeat(100)}x${"]".repeat(100)} ${"*a ".repeat(40)}`,
 };
 
-/** Numbers from 0 to 1, the same for a seed. */
+/** Random numbers from 0 to 1, reproducible by their seed. */
 export function chance(seed: number): () => number {
   let state = seed;
   return () => {
@@ -62,7 +62,7 @@ export function chance(seed: number): () => number {
 
 const NOISE = ["**", " not", "`", "\n\n", "| ", "# ", "", "😀", "</p>", "\u0007", "لا", "\t", "]("];
 
-/** A trace of this text, cut anywhere but in the middle of a character, with drafts thrown in. */
+/** A trace of a text, cut between any characters, with random drafts. */
 export function cut(text: string, seed: number): Round[] {
   const next = chance(seed);
   const characters = Array.from(text);
@@ -70,7 +70,7 @@ export function cut(text: string, seed: number): Round[] {
   const rounds: Round[] = [];
   for (let at = 0; at < characters.length;) {
     const token = () => {
-      // The first half of an emoji, and an end mark, add nothing.
+      // Tokens without text: the first half of an emoji, or an end mark.
       const length = next() < 0.1 ? 0 : next() < 0.5 ? 1 : Math.ceil(next() * 6);
       const piece = characters.slice(at, at + length).join("");
       at += length;

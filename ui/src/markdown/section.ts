@@ -1,7 +1,7 @@
 /**
- * A stretch of Markdown that grows at its end. Blocks that nothing written later can change are
- * kept; each update parses what follows them. A block is such when another begins after a blank
- * line behind it and the first line of that one is complete.
+ * A section of Markdown that grows at its end. Final blocks are kept, and each update parses the
+ * text after them. A block is final if another one follows after a blank line, with a complete
+ * first line.
  */
 import type { SyntaxNode, Tree } from "@lezer/common";
 import { LONGEST_BLOCK } from "./builder";
@@ -11,7 +11,7 @@ import { parsedInSteps } from "./parser";
 import { atOnce } from "./slices";
 import { structureOf } from "./structure";
 
-/** One of the outermost blocks, with the white space behind it. Never changed once made. */
+/** An outermost block with the white space after it. Immutable. */
 export interface Block {
   readonly branch: Branch;
   readonly from: number;
@@ -23,17 +23,17 @@ export class Section {
   readonly #from: number;
   readonly #longest: number;
   #kept: Block[] = [];
-  /** The text from here is parsed again at each update. */
+  /** Offset from which each update parses. */
   #cut: number;
-  /** Parsed before it: the lines that opened what is open at the cut. */
+  /** Prefix for the parser: the lines that opened the blocks open at the cut. */
   #head = "";
-  /** Whether parts of a block are kept that may yet change. */
+  /** Whether kept parts of a block may still change. */
   #isRough = false;
   readonly #definitions = new Map<string, string>();
-  /** Labels of links in kept blocks that have no definition yet. */
+  /** Labels of links in kept blocks without a definition so far. */
   readonly #unresolved = new Set<string>();
 
-  /** Longer blocks are cut into some of about `longest` characters. */
+  /** Blocks longer than `longest` characters are split. */
   constructor(from: number, longest = LONGEST_BLOCK) {
     this.#from = from;
     this.#cut = from;
@@ -41,10 +41,9 @@ export class Section {
   }
 
   /**
-   * Takes the text from the section's begin to `end`; `whole` when nothing more will come. Yields
-   * between steps. {@link blocks} change with the last one. Of a long block that grows all but the
-   * end is kept as it is; it is read again when it is whole, since an item far below may make a
-   * list a loose one.
+   * Parses the text from the section's start to `end`, and yields between steps; `whole` means that
+   * it is complete. {@link blocks} change at the last step. Of a long, growing block all but the
+   * end is kept. It is parsed again when complete, since a later item may make its list loose.
    */
   *steps(text: string, end: number, whole: boolean): Generator<void> {
     if (whole && this.#isRough) this.#restart();
@@ -69,20 +68,18 @@ export class Section {
     this.#isRough = false;
   }
 
-  /** Where the text begins that is read next. */
+  /** Offset at which the next update starts to parse. */
   unread(whole: boolean): number {
     return whole && this.#isRough ? this.#from : this.#cut;
   }
 
-  /**
-   * The blocks that are done while {@link steps} are under way, and the rest of the text as it is.
-   */
+  /** Blocks parsed so far, and the rest as plain text, while {@link steps} are under way. */
   soFar(text: string, end: number): Block[] {
     return this.#kept.concat(plainBlocks(text, this.#cut, end));
   }
 
   /**
-   * Reads a portion; true when links of kept blocks need its definitions, and all is to be read
+   * Parses a portion; returns true if kept links need its definitions, so that all must be parsed
    * again.
    */
   *#read(text: string, to: number, end: number, whole: boolean): Generator<void, boolean> {
@@ -115,7 +112,7 @@ export class Section {
     return needed;
   }
 
-  /** Takes up definitions; true when kept links need them. */
+  /** Adds definitions; returns true if kept links need them. */
   #define(blocks: readonly SyntaxNode[], source: string): boolean {
     let needed = false;
     for (const [label, address] of definitionsIn(blocks, source)) {
@@ -127,8 +124,8 @@ export class Section {
   }
 
   /**
-   * Forgets what stands before a place, also in a block that goes on there: of that one the lines
-   * that opened it are kept, so that a long list stays a list and a long program code.
+   * Drops blocks before an offset. Of a block across it, the lines that opened it are kept, so that
+   * a list stays a list and code stays code.
    */
   forget(text: string, before: number) {
     this.#kept = this.#kept.filter(({ to }) => to > before);
@@ -144,16 +141,16 @@ export class Section {
   }
 }
 
-/** Characters read at once; more where a block is longer. */
+/** Characters parsed per step; more for longer blocks. */
 const PORTION = 65_536;
-/** And at first, so that something is there to be drawn. */
+/** Characters of the first step, short to show something soon. */
 const FIRST_PORTION = 8192;
-/** A block that began so many characters ago is cut rather than parsed from there each time. */
+/** Length from which an open block is cut instead of parsed again from its start. */
 const LONG_TAIL = 4000;
-/** A line that is longer is cut in two. */
+/** Longest line; longer ones are split. */
 const LONGEST_LINE = 2000;
 
-/** The first of the outermost blocks that may yet change; those before it are done. */
+/** Index of the first outermost block that may still change. */
 function lastOpen(outermost: readonly SyntaxNode[], source: string): number {
   for (let at = outermost.length - 1; at > 0; at -= 1) {
     const [before, block] = [outermost[at - 1], outermost[at]];
@@ -164,9 +161,7 @@ function lastOpen(outermost: readonly SyntaxNode[], source: string): number {
   return 0;
 }
 
-/**
- * A stretch of text that was not parsed, in paragraphs of about {@link LONGEST_BLOCK} characters.
- */
+/** A range of text as unparsed paragraphs of about {@link LONGEST_BLOCK} characters. */
 export function plainBlocks(text: string, from: number, to: number): Block[] {
   const blocks: Block[] = [];
   for (let at = from; at < to;) {
@@ -179,7 +174,7 @@ export function plainBlocks(text: string, from: number, to: number): Block[] {
   return blocks;
 }
 
-/** Gives each block its place, from its first leaf to the next block's. */
+/** Adds the ranges of blocks, which follow each other without gaps. */
 function placed(branches: readonly Branch[], from: number): Block[] {
   let at = from;
   return branches.map((branch) => {
@@ -189,7 +184,7 @@ function placed(branches: readonly Branch[], from: number): Block[] {
   });
 }
 
-/** Where the last leaf of a branch ends. */
+/** End of a branch's last leaf. */
 function endOf({ children }: Branch): number | undefined {
   for (let at = children.length - 1; at >= 0; at -= 1) {
     const child = children[at];
@@ -203,7 +198,7 @@ function isFilled({ from, to }: Block): boolean {
   return from < to;
 }
 
-/** The lines before `at` that opened the blocks which are open there. */
+/** Lines before `at` that opened the blocks open there. */
 function opening(tree: Tree, source: string, at: number): string {
   const lines = new Set<number>();
   const parents: SyntaxNode[] = [];
@@ -214,7 +209,7 @@ function opening(tree: Tree, source: string, at: number): string {
     if (from >= at || !OPENED.has(name)) continue;
     const line = lineAt(source, from);
     lines.add(line);
-    // A table is one by its second line.
+    // A table needs its second line as well.
     if (name === "Table") lines.add(lineEnd(source, line));
   }
   return [...lines]
@@ -225,7 +220,7 @@ function opening(tree: Tree, source: string, at: number): string {
 
 const OPENED = new Set(["Blockquote", "ListItem", "FencedCode", "Table"]);
 
-/** The beginning of the line around a position. */
+/** Start of the line around a position. */
 function lineAt(source: string, position: number): number {
   return position === 0 ? 0 : source.lastIndexOf("\n", position - 1) + 1;
 }

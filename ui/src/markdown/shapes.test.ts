@@ -25,7 +25,7 @@ test("elements that were changed are those that would have been made", () => {
     const [old, wanted] = [anyShapes(next), anyShapes(next)];
     const root = made(old);
     patch(root, old, wanted);
-    // A class that was there and is not leaves an empty attribute behind.
+    // Removing the last class leaves an empty attribute.
     for (const one of root.querySelectorAll('[class=""]')) one.removeAttribute("class");
     expect(root.isEqualNode(made(wanted))).toBe(true);
   }

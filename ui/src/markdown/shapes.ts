@@ -1,7 +1,6 @@
 /**
- * Descriptions of elements as plain objects, and the update of real elements to match them.
- * Elements and text only, made one by one: no markup is ever read, so that nothing in a text can
- * become any.
+ * Elements described as plain objects, and the update of real elements to match. Elements are
+ * created one by one and markup is never parsed, so that no text can become markup.
  */
 
 export type Shape = string | ElementShape;
@@ -11,11 +10,9 @@ export interface ElementShape {
   readonly class?: string;
   readonly attributes?: Readonly<Record<string, string>>;
   readonly children: readonly Shape[];
-  /**
-   * Tells it from others beside it: a list that lost its beginning is known by what it begins with.
-   */
+  /** Identity among siblings: a list whose beginning was dropped is matched by its first key. */
   readonly key?: string;
-  /** Draws what is inside by itself, instead of `children`; again when `key` differs. */
+  /** Draws the contents instead of `children`; runs again when `key` changes. */
   readonly fill?: Fill;
 }
 
@@ -48,7 +45,10 @@ export function make(shape: Shape): Node {
   return made;
 }
 
-/** Changes the children of an element from one list of shapes to another, touching what differs. */
+/**
+ * Updates the children of an element from one list of shapes to another, and touches only
+ * differences.
+ */
 export function patch(parent: Node, old: readonly Shape[], next: readonly Shape[]) {
   let child = parent.firstChild;
   const lost = lostBefore(old, next);
@@ -67,14 +67,14 @@ export function patch(parent: Node, old: readonly Shape[], next: readonly Shape[
   while (child) child = removed(child);
 }
 
-/** Removes a node and gives the one behind it. */
+/** Removes a node and returns the next one. */
 export function removed(child: ChildNode): ChildNode | null {
   const following = child.nextSibling;
   child.remove();
   return following;
 }
 
-/** How many shapes at the beginning are there no more. */
+/** Number of shapes dropped from the beginning. */
 function lostBefore(old: readonly Shape[], next: readonly Shape[]): number {
   const key = keyOf(next[0]);
   if (key === undefined || keyOf(old[0]) === undefined || keyOf(old[0]) === key) return 0;
@@ -88,7 +88,7 @@ function keyOf(shape: Shape | undefined): string | undefined {
   return typeof shape === "object" ? shape.key : undefined;
 }
 
-/** Changes what was made from one shape into what another describes. */
+/** Updates an element from one shape to another. */
 export function change(node: ChildNode, before: Shape, after: Shape) {
   if (before === after) return;
   if (typeof before === "string" || typeof after === "string") {

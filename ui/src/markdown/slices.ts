@@ -1,16 +1,16 @@
 /**
- * Work on the page's thread in slices of time, so that input and drawing come between them. All
- * that is done in one task shares one slice.
+ * Time slices for work on the page's thread, with input and drawing in between. All work of one
+ * task shares a slice.
  */
 
-/** Length of a slice. One piece of work may be longer. */
+/** Length of a slice, which a single piece of work may exceed. */
 const SLICE_MS = 15;
 
 let spent = 0;
 let scheduled = false;
 const waiting: (() => void)[] = [];
 
-/** Runs `work` in this slice if time is left, else in a later one; returns whether it ran. */
+/** Runs `work` in this slice if there is time left, else in a later one; returns whether it ran. */
 export function inSlices(work: () => void): boolean {
   schedule();
   if (waiting.length > 0 || spent >= SLICE_MS) {
@@ -30,7 +30,7 @@ function run(work: () => void) {
   }
 }
 
-/** Begins the next slice when this task is over. */
+/** Schedules the next slice after this task. */
 function schedule() {
   if (scheduled) return;
   scheduled = true;
@@ -47,7 +47,7 @@ function schedule() {
   });
 }
 
-/** Does the steps of some work in slices, and then calls `whenDone`; returns how to stop it. */
+/** Runs steps in slices and then calls `whenDone`; returns a function that stops them. */
 export function inSteps(work: Iterator<unknown>, whenDone: () => void): () => void {
   let stopped = false;
   const proceed = () => {
@@ -68,7 +68,7 @@ export function inSteps(work: Iterator<unknown>, whenDone: () => void): () => vo
   };
 }
 
-/** Does all steps of some work at once. */
+/** Runs all steps at once. */
 export function atOnce<T>(work: Generator<unknown, T>): T {
   for (;;) {
     const { done, value } = work.next();

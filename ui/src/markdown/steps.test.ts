@@ -8,7 +8,7 @@ import { atOnce } from "./slices";
 import { TextShapes } from "./textShapes";
 
 const SAMPLES = Object.entries(NASTY);
-/** All samples in one text that is longer than what is read at once. */
+/** All samples in one text, longer than a text that is parsed at once. */
 const ALL = `${Object.values(NASTY).slice(0, -3).join("\n\n")}\n\n`.repeat(20);
 
 const blocksOf = ({ thought, answer }: ReplyDocument) => [...thought, ...answer];
@@ -70,7 +70,7 @@ test("a list that is cut goes on with its numbers, and a cut item without one", 
 const PROSE =
   "The **quick** brown fox jumps over the `lazy` dog, and [rests](https://a.example) for a while.\n";
 
-/** Texts of which every step is short, by what they begin with and what repeats. */
+/** Texts with short steps, by their beginning and their repeated piece. */
 const LONG: Readonly<Record<string, readonly [begin: string, piece: string]>> = {
   prose: ["", `${PROSE}${PROSE}\n`],
   "a list": ["", `- ${PROSE}`],
@@ -95,10 +95,10 @@ const LONG: Readonly<Record<string, readonly [begin: string, piece: string]>> = 
 
 const LENGTH = Number(process.env["FORETOKEN_STEP_LENGTH"] ?? 300_000);
 const LONGEST_MS = 200;
-/** Other work of the computer makes a measurement longer, so the least of some counts. */
+/** Number of measurements, of which the minimum counts: other processes add time. */
 const TRIES = 4;
 
-/** Milliseconds of this process that the longest step takes. */
+/** CPU time of the longest step, in milliseconds. */
 function longestStep(work: Iterator<unknown>): number {
   let longest = 0;
   for (let done = false; !done;) {

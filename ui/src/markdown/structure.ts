@@ -1,4 +1,4 @@
-/** From the parser's tree to the structure of the text, block by block. A pure function of both. */
+/** Converts the parser's tree into the structure of a text, block by block. */
 import type { SyntaxNode } from "@lezer/common";
 import { Builder } from "./builder";
 import { childrenOf, Inline, MARKS, type Definitions } from "./inline";
@@ -8,26 +8,26 @@ import type { Parsed } from "./parser";
 export interface Placed extends Pick<Parsed, "texts"> {
   /** The text that was parsed. */
   source: string;
-  /** The outermost nodes to read, and where the text behind them ends that belongs to them. */
+  /** Outermost nodes to convert, and the end of the text after them. */
   nodes: readonly SyntaxNode[];
   until: number;
-  /** A position in the whole text less the same in `source`. */
+  /** Offset of `source` in the whole text. */
   shift: number;
-  /** Places before this one in the whole text are left out. */
+  /** Offset in the whole text before which leaves are left out. */
   least: number;
-  /** Length beyond which a block is cut. */
+  /** Length from which a block is split. */
   longest: number;
 }
 
 export interface Structure {
   blocks: Branch[];
-  /** The first of the blocks that each of the outermost nodes became. */
+  /** Index of the first block of each outermost node. */
   firsts: number[];
-  /** Labels of links that no definition was known for. */
+  /** Labels of links without a definition. */
   unresolved: ReadonlySet<string>;
 }
 
-/** Yields between the parts of long blocks. */
+/** Converts nodes, and yields between parts of long blocks. */
 export function* structureOf(placed: Placed, definitions: Definitions): Generator<void, Structure> {
   const converter = new Converter(placed, definitions);
   const { blocks, firsts } = yield* converter.blocks(placed);
@@ -49,14 +49,14 @@ const HOSTS: Readonly<Record<string, Tag>> = {
   DisplayMath: "display-formula",
 };
 
-/** Blocks that are nothing but marks. */
+/** Blocks of marks without text. */
 const MARKS_ONLY: Readonly<Record<string, Tag>> = { HorizontalRule: "hr", LinkReference: "marks" };
 
 const BLANK_LINE = /\n[ \t>]*\n/;
 
 class Converter {
   readonly #source: string;
-  /** Nodes that end before this one are left out. */
+  /** Position before which nodes are left out. */
   readonly #begin: number;
   readonly #into: Builder;
   readonly #inline: Inline;
@@ -147,13 +147,13 @@ class Converter {
     this.#into.close();
   }
 
-  /** A host for the marks of something that holds nothing else. */
+  /** Adds a host for the marks of an empty block. */
   #empty(tag: Tag, at: number, more: Partial<Branch> = {}) {
     this.#into.openHost(tag, at, more);
     this.#into.close();
   }
 
-  /** Whether blank lines stand between a list's items, or between the blocks of one. */
+  /** Whether blank lines separate a list's items, or the blocks of an item. */
   *#isLoose(list: SyntaxNode): Generator<void, boolean> {
     const items = childrenOf(list);
     if (this.#isApart(items)) return true;
@@ -164,7 +164,7 @@ class Converter {
     return false;
   }
 
-  /** Whether blank lines stand between some of these. */
+  /** Whether blank lines separate any of the nodes. */
   #isApart(nodes: readonly SyntaxNode[]): boolean {
     return nodes.some(({ to }, at) => {
       const next = nodes[at + 1];

@@ -24,7 +24,7 @@ beforeAll(async () => {
 
 afterAll(() => vi.unstubAllGlobals());
 
-/** Each test has a slice of time of its own. */
+/** Starts each test in its own time slice. */
 beforeEach(() => new Promise((done) => setTimeout(done)));
 
 test("Markdown becomes elements, its marks vanish", () => {

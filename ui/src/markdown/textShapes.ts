@@ -1,4 +1,4 @@
-/** The text view of a block: marks hidden, formulas set, code coloured. */
+/** Text view of a block: hidden marks, typeset formulas, highlighted code. */
 import { codeHead, languageOf, readIn } from "./codeHead";
 import { frame, joined } from "./frame";
 import { formula } from "./formula";
@@ -15,8 +15,8 @@ export class TextShapes {
   #formulas = 0;
 
   /**
-   * `whenHere` is called when a block could be drawn better than before; `wraps`: no line of code
-   * scrolls.
+   * `whenHere` is called when highlighting or formulas become available; `wraps` wraps lines of
+   * code.
    */
   constructor(text: string, whenHere: () => void, wraps = false) {
     this.#text = text;
@@ -24,7 +24,7 @@ export class TextShapes {
     this.#wraps = wraps;
   }
 
-  /** Null for a block that holds nothing to read. */
+  /** Shape of a block; null if it has no visible text. */
   of(branch: Branch): ElementShape | null {
     switch (branch.tag) {
       case "marks":
@@ -69,7 +69,7 @@ export class TextShapes {
     return element("div", "code", [codeHead(branch, this.#wraps), block]);
   }
 
-  /** A scrolling block can be focused, so that the arrow keys scroll it. */
+  /** Attributes that make a scrolling block focusable, so that arrow keys scroll it. */
   #scrolling(language: string): Readonly<Record<string, string>> {
     if (this.#wraps) return {};
     return { tabindex: "0", role: "group", "aria-label": t("reply.codeIn", { language }) };
@@ -94,14 +94,16 @@ export class TextShapes {
 }
 
 /**
- * More formulas in one block stay LaTeX: a model in a loop writes thousands, and each is laid out
- * with all others.
+ * Most typeset formulas in a block; the rest stays LaTeX. A model in a loop writes thousands, which
+ * would all be laid out together.
  */
 const MOST_FORMULAS = 300;
 
 const LONGEST_STRETCH = 16_384;
 
-/** Long text in stretches of lines, of which only those in view are laid out (reply.css). */
+/**
+ * Divides a long text into groups of lines, of which only visible ones are laid out (reply.css).
+ */
 function inStretches(shape: Shape): Shape[] {
   if (typeof shape !== "string" || shape.length <= LONGEST_STRETCH) return [shape];
   return plainBlocks(shape, 0, shape.length).map(({ from, to }) =>

@@ -1,27 +1,26 @@
 /**
- * Where a reply's thinking ends and its answer begins, by the tags its model was taught. The tags
- * are those the engine knows from chat templates.
+ * Locates a reply's thinking and its answer by the tags that the engine detects in chat templates.
  */
 import { facts } from "../bindings/facts";
 
 const { thinkingTags: KNOWN } = facts;
 
-/** Places in the text: `<think>` from 0 to `from`, thought to `to`, `</think>` to `end`. */
+/** Offsets in the text: `<think>` from 0 to `from`, thinking to `to`, `</think>` to `end`. */
 export interface Thinking {
-  /** Where the thinking begins, behind its tag; 0 where the prompt had the tag. */
+  /** Start of the thinking after its tag; 0 if the prompt contains the tag. */
   from: number;
   to: number;
   end: number;
-  /** Whether the closing tag has come. */
+  /** Whether the closing tag has arrived. */
   closed: boolean;
 }
 
 const LONGEST_TAG = Math.max(...KNOWN.map(({ close }) => close.length));
 
 /**
- * The thinking at the start of a text; null where there is none. Some templates open it in the
- * prompt: then there is a closing tag only, on a line of its own. No closing tag ends before
- * `searched`, as an earlier search of this text's beginning has shown.
+ * The thinking at the start of a text, or null. If the template opens it in the prompt, there is
+ * only a closing tag, on a line of its own. An earlier search found no closing tag that ends before
+ * `searched`.
  */
 export function thinkingIn(text: string, searched = 0): Thinking | null {
   const since = Math.max(0, searched - LONGEST_TAG);

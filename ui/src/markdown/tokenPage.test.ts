@@ -219,7 +219,7 @@ test("a window has about as many tokens as asked for", () => {
   expect(windowAfter(rounds, 90, 40)).toBeNull();
 });
 
-/** The words that a person sees in the default view, as reply.css hides the rest. */
+/** Words visible in the default view, with the rest hidden as in reply.css. */
 function wordsInSight(): { all: number; answer: number } {
   const copy = root.cloneNode(true) as HTMLElement;
   for (const hidden of copy.querySelectorAll(HIDDEN)) hidden.remove();
@@ -229,7 +229,7 @@ function wordsInSight(): { all: number; answer: number } {
 }
 
 const HIDDEN = "summary, .drafts, .chip.syntax, .chip > .mark, .chip > .raw, tr.marks, p.marks";
-/** Rounds from one look at the page to the next. */
+/** Rounds between two updates of the page. */
 const EVERY = 3;
 const wordsOf = (text: string) => text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
 const RECORDINGS = import.meta.glob<string>("../backend/recordings/*.jsonl", {
@@ -261,7 +261,7 @@ describe.each(Object.entries(RECORDINGS))("the recorded reply %s", (_, lines) =>
       page.show(trace, { first: 0, end: null }, true, undefined, { draft, held: draft ? 1 : 0 });
       const words = wordsInSight();
       all += words.all;
-      // What is right of the draft that runs ahead is a part of the answer already.
+      // Accepted tokens of the shown draft are part of the answer already.
       const right = newest?.drafted.filter(({ outcome }) => outcome === "accepted") ?? [];
       answer += words.answer + wordsOf(right.map((token) => token.text).join(""));
     }

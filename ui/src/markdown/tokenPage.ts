@@ -1,6 +1,6 @@
 /**
- * The token view of a reply: draws a window of its rounds and follows it while it grows. What is
- * far behind is forgotten, so that a frame costs the same after a hundred thousand tokens.
+ * Token view of a reply: draws a window of its rounds and follows a growing one. Earlier text is
+ * dropped, so that the cost of a frame stays constant.
  */
 import type { Round } from "../bindings/Round";
 import { chipCount, chipsOf, type Chip } from "../trace/chips";
@@ -12,33 +12,36 @@ import type { Block } from "./section";
 import type { ElementShape, Shape } from "./shapes";
 import { firstIn, tailShapes, tokenShape } from "./tokenShapes";
 
-/** More chips than anyone reads at once are drawn only when asked for. */
+/** Chips drawn at first; more on demand. */
 export const MAX_CHIPS = 2000;
 /**
- * Fewer in the last block while a reply grows, as each frame lays that out again: a window full.
+ * Most chips in the last block of a growing reply: about a screenful, since each frame lays it out
+ * again.
  */
 const MAX_GROWING = 400;
-/** And in all blocks then: those above are neither laid out again nor in view, as a rule. */
+/**
+ * Most chips in all blocks of a growing reply: earlier blocks are seldom visible or laid out again.
+ */
 const MAX_GROWING_IN_ALL = 1200;
-/** Chips kept after dropping: dropping a few at every frame would cost more. */
+/** Chips kept when others are dropped: dropping a few in each frame would cost more. */
 const CHIPS_KEPT = 200;
 
-/** Rounds shown: from the first to before `end`, which is null while it follows the newest. */
+/** Range of rounds shown; `end` is exclusive, or null to follow the newest. */
 export interface Shown {
   first: number;
   end: number | null;
 }
 
-/** A draft before its outcome, shown in faint letters behind a growing reply. */
+/** Ghost text: a draft before its outcome, shown after a growing reply. */
 export interface Ahead {
   draft: string;
-  /** Newest rounds that are not drawn yet: 1 where the draft is that of the newest one. */
+  /** Number of newest rounds held back: 1 if the draft belongs to the newest. */
   held: 0 | 1;
 }
 
 const NOTHING: Ahead = { draft: "", held: 0 };
 
-/** The window of about so many chips that ends before a round. */
+/** First round of a window of about `chips` chips that ends before round `end`. */
 export function windowBefore(rounds: readonly Round[], end: number, chips = MAX_CHIPS): number {
   let first = end;
   for (let count = 0; first > 0; first -= 1) {
@@ -49,7 +52,7 @@ export function windowBefore(rounds: readonly Round[], end: number, chips = MAX_
   return first;
 }
 
-/** The end of a window of about so many chips; null for the trace's. */
+/** End of a window of about `chips` chips; null for the end of the trace. */
 export function windowAfter(
   rounds: readonly Round[],
   first: number,
@@ -68,32 +71,32 @@ export class TokenPage {
   readonly #page: ReplyPage;
   readonly #whenDrawn: () => void;
   readonly #reader = new ReplyReader();
-  /** Offsets of the trace that was shown last. */
+  /** Offsets of the last trace shown. */
   #offsets: Offsets | null = null;
   #chips: Chip[] = [];
   #shown: Shown = { first: 0, end: 0 };
-  /** The first round asked for; {@link #shown} may begin later. */
+  /** First round requested; {@link #shown} may begin later. */
   #asked = -1;
-  /** The round behind the last one in {@link #chips}. */
+  /** Index after the last round in {@link #chips}. */
   #until = 0;
-  /** Where the document's memory begins. */
+  /** Offset before which the document has dropped blocks. */
   #known = 0;
   #shapes = new WeakMap<Block, ElementShape | null>();
   #wraps = false;
 
-  /** `whenDrawn` is called when a long text was drawn after {@link show}, once it was parsed. */
+  /** Draws in `root`; `whenDrawn` is called when a long text is drawn later than {@link show}. */
   constructor(root: HTMLElement, whenDrawn: () => void = () => undefined) {
     this.#whenDrawn = whenDrawn;
     this.#page = new ReplyPage(root, true);
   }
 
-  /** Has all blocks drawn again when they are shown next; `wraps`: long lines of code wrap. */
+  /** Draws all blocks again with the next call of {@link show}; `wraps` wraps lines of code. */
   redraw(wraps: boolean) {
     this.#wraps = wraps;
     this.#shapes = new WeakMap();
   }
 
-  /** The code of the block that begins at an offset of the shown text; "" where there is none. */
+  /** Code of the block at an offset of the shown text; "" without one. */
   codeAt(from: number): string {
     const { thought, answer } = this.#reader.document;
     const branch = codeAt(
@@ -104,15 +107,14 @@ export class TokenPage {
   }
 
   /**
-   * Draws these rounds; `growing` while more may come. Returns the first round drawn, which is
-   * later than the one asked for where a growing window became too large. `most` is {@link
-   * MAX_CHIPS}, and more where more were asked for.
+   * Draws rounds; `growing` means that more may come. Returns the first round drawn, which is later
+   * than requested if a growing window became too large. `most` is {@link MAX_CHIPS} or more.
    */
   show(trace: Rounds, shown: Shown, growing: boolean, most = MAX_CHIPS, ahead = NOTHING): number {
     const until = trace.rounds.length - ahead.held;
     const text = trace.offsets.text.slice(0, trace.offsets.before(until));
     const tail = growing && shown.end === null ? tailShapes(ahead.draft) : [];
-    // One that has ended is shown from where it was asked for, whatever was dropped while it grew.
+    // A finished reply is shown as requested, even if rounds were dropped while it grew.
     if (!growing && this.#shown.first > shown.first) this.#asked = -1;
     this.#take(trace, shown, until);
     const asked = most - MAX_CHIPS;
@@ -129,7 +131,7 @@ export class TokenPage {
     return this.#shown.first;
   }
 
-  /** Draws no more. */
+  /** Stops drawing. */
   leave() {
     this.#reader.stop();
   }
@@ -167,10 +169,10 @@ export class TokenPage {
     return shape;
   }
 
-  /** Brings the chips to the window asked for. */
+  /** Updates the chips to the requested window. */
   #take({ rounds, offsets }: Rounds, shown: Shown, until: number) {
     if (offsets !== this.#offsets) {
-      // Another trace need not begin as the one before did.
+      // Another trace may have another beginning.
       this.#offsets = offsets;
       this.#reader.reset();
       this.#known = 0;

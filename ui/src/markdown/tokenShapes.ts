@@ -1,7 +1,7 @@
 /**
- * The token view of a block: its structure, with every token that stands in it as a chip. A token
- * may run over several leaves, which then hold a piece of it each. Drafted tokens that were not
- * emitted stand in a fold at their place, which takes no room until it is unfolded (reply.css).
+ * Token view of a block: its structure with a chip for each token. A token across several leaves
+ * has a piece in each. Draft tokens that were not emitted are in folds at their place, which take
+ * no room until unfolded (reply.css).
  */
 import {
   draftPieces,
@@ -18,18 +18,18 @@ import { isLeaf, type Branch, type Leaf, type LeafKind, type Node } from "./node
 import type { Block } from "./section";
 import { element, type ElementShape, type Shape } from "./shapes";
 
-/** How a block is drawn beside its chips. */
+/** Options for drawing a block. */
 export interface TokenLook {
-  /** Shapes behind the end of the text. */
+  /** Shapes after the end of the text. */
   tail?: readonly Shape[];
   /** Whether long lines of code wrap. */
   wraps?: boolean;
 }
 
 /**
- * `chips` are in the order of the text. What was not emitted, or has no text, stands before the
- * next character; behind the last one only in the `last` block, before the `tail`. Null where a
- * block has no chips.
+ * Shape of a block with `chips` in the order of the text. Chips without text come before the next
+ * character; after the last character only in the `last` block, before the `tail`. Null for a block
+ * without chips.
  */
 export function tokenShape(
   block: Block,
@@ -41,12 +41,12 @@ export function tokenShape(
   return walk.branch(block.branch, last);
 }
 
-/** Chips one after the other, in no structure. */
+/** Shapes of consecutive chips without structure. */
 export function tokenLine(chips: readonly Chip[]): ElementShape[] {
   return new Line().all(chips);
 }
 
-/** Behind a text that grows: where it goes on, and the draft of the round that is being checked. */
+/** Shapes after a growing text: the cursor, and the draft being verified. */
 export function tailShapes(draft: string): Shape[] {
   const hidden = { "aria-hidden": "true" };
   const cursor = { ...element("span", "cursor", [], hidden), key: "cursor" };
@@ -55,7 +55,7 @@ export function tailShapes(draft: string): Shape[] {
   return [cursor, { ...element("span", "ghost", [draft], attributes), key: "ghost" }];
 }
 
-/** The first chip that reaches beyond a place, or stands there and has no length. */
+/** Index of the first chip that ends after a place, or is empty and not before it. */
 export function firstIn(chips: readonly Chip[], place: number): number {
   let [low, high] = [0, chips.length];
   while (low < high) {
@@ -81,7 +81,7 @@ class Walk {
     this.#wraps = wraps;
   }
 
-  /** With `last`, the chips behind the text go to the end of the innermost last host. */
+  /** Shape of a branch; with `last`, chips after the text go to the end of its last host. */
   branch(branch: Branch, last: boolean): ElementShape | null {
     const shapes: Shape[] = [];
     const end = branch.children.length - 1;
@@ -120,7 +120,7 @@ class Walk {
     return line.take();
   }
 
-  /** The chips behind the end of the text. */
+  /** Shapes of the chips after the end of the text. */
   #rest(): Shape[] {
     const shapes = this.#line.all(this.#chips.slice(this.#at));
     this.#at = this.#chips.length;
@@ -128,11 +128,11 @@ class Walk {
   }
 }
 
-/** Chips in a row, with those that were not emitted in folds. */
+/** Builds a row of chips, with those that were not emitted in folds. */
 class Line {
   #shapes: ElementShape[] = [];
   #folded: Chip[] = [];
-  /** Kind of the emitted token before; one line runs under neighbours of one kind. */
+  /** Kind of the last emitted token; neighbours of one kind share an underline. */
   #before: ChipKind | null = null;
 
   add(chip: Chip, text: string, first: boolean, kind: LeafKind, shown?: string) {
@@ -151,7 +151,7 @@ class Line {
     return this.take();
   }
 
-  /** The shapes added since the last call. */
+  /** Returns and clears the shapes added since the last call. */
   take(): ElementShape[] {
     this.#fold();
     const shapes = this.#shapes;
@@ -168,7 +168,7 @@ class Line {
 
 const foldedBefore = new WeakMap<Chip, { size: number; shape: ElementShape }>();
 
-/** Drafted tokens that were not emitted; a mark stands for them where one of them was wrong. */
+/** A fold of draft tokens that were not emitted, with a mark if any was rejected. */
 function foldShape(chips: readonly Chip[]): ElementShape {
   const [first] = chips;
   const before = first && foldedBefore.get(first);
@@ -221,12 +221,12 @@ function drawn(branch: Branch, children: readonly Shape[], wraps: boolean): Elem
   }
 }
 
-/** Lines of code are laid out in stretches of the lines of about so many rounds. */
+/** Rounds per group of code lines that are laid out together. */
 const ROUNDS_LAID_OUT = 8;
 
 /**
- * Code in stretches of lines, so that a frame lays out the last one alone. Where one ends depends
- * on its own chips: those that stay are the same when the beginning of the code is dropped.
+ * Divides code into groups of lines, so that a frame lays out only the last one. The ends of groups
+ * depend only on their own chips, so that they stay the same when the beginning is dropped.
  */
 function inLines(chips: readonly Shape[]): Shape[] {
   const stretches: Shape[] = [];
@@ -247,7 +247,7 @@ function inLines(chips: readonly Shape[]): Shape[] {
   return stretches;
 }
 
-/** The round of a chip that ends a line. */
+/** Round of a chip that ends a line; null for others. */
 function endOfLine(chip: Shape): number | null {
   if (typeof chip === "string") return null;
   const last = chip.children.at(-1);
@@ -255,7 +255,7 @@ function endOfLine(chip: Shape): number | null {
   return ends ? Number(chip.attributes?.["data-round"]) : null;
 }
 
-/** The line under a table's head gets a row of its own. */
+/** Wraps the line below a table's head in its own row. */
 function inRow(shape: Shape): Shape {
   if (typeof shape === "string" || shape.class !== "marks") return shape;
   const cell = element("td", undefined, shape.children, { colspan: "1000" });
@@ -266,19 +266,19 @@ function isFilled(shape: Shape): boolean {
   return typeof shape !== "string" && shape.children.length > 0;
 }
 
-/** A stretch of a token as it is drawn. */
+/** A part of a token to draw. */
 interface Stretch {
   text: string;
-  /** Whether it is what counts as the token: the first one. */
+  /** Whether the part is the token's first, which represents it. */
   first: boolean;
   kind: LeafKind;
-  /** Whether the emitted token before it has another outcome. */
+  /** Whether the emitted token before has another outcome. */
   parted?: boolean;
-  /** Text shown instead of the source, where it differs. */
+  /** Text shown instead of the source, if it differs. */
   shown?: string | undefined;
 }
 
-/** Whole tokens as they were drawn last: most are the same in the next frame. */
+/** Cached shapes of whole tokens: most stay the same in the next frame. */
 const drawnBefore = new WeakMap<Chip, { kind: LeafKind; parted: boolean; shape: ElementShape }>();
 
 function chipShape(chip: Chip, stretch: Stretch): ElementShape {
@@ -307,13 +307,13 @@ function pieceShape(chip: Chip, stretch: Stretch): ElementShape {
     "data-slot": String(chip.slot),
   };
   if (first) attributes["data-testid"] = "token-chip";
-  // Where what is inside is not the token's text: part of it, or marks beside it.
+  // The element's text differs from the token's: a part of it, or with marks.
   const differs =
     text.length < chip.text.length ||
     shown !== undefined ||
     pieces.some(({ look }) => look === "mark");
   if (first && emitted && differs) attributes["data-text"] = chip.text;
-  // A direction of its own keeps it from turning the line it was thrown out of.
+  // Its own direction prevents a rejected token from changing that of the line.
   if (!emitted) attributes["dir"] = "auto";
   const inside = parted ? [" ", element("span", "word", [text.slice(1)])] : pieces.map(inChip);
   const children = shown === undefined ? inside : [element("span", "raw", inside), ...as(shown)];
@@ -327,7 +327,7 @@ function inChip({ text, look }: Piece): Shape {
   return element("span", "mark", [text], { "aria-hidden": "true" });
 }
 
-/** Text shown instead of the source characters. */
+/** Shape of text shown instead of the source. */
 function as(shown: string): Shape[] {
   return shown === "" ? [] : [element("span", "shown", [shown], { "aria-hidden": "true" })];
 }

@@ -1,9 +1,9 @@
 /**
- * Finds by words as a person types them: in any order, in any case, with or without accents, and by
- * their beginnings. What is searched is up to those who ask.
+ * Search by typed words: in any order and case, with or without accents, by prefixes. Callers
+ * supply the texts.
  */
 
-/** A text in pieces: those that were looked for, and what is between them. */
+/** A piece of a text: a hit, or the text between hits. */
 export interface Piece {
   text: string;
   hit: boolean;
@@ -16,20 +16,20 @@ export interface Found {
   more?: string;
 }
 
-/** Which part of the text a word is, best first. */
+/** Weights of a match: a whole word, a prefix, or a part of a word. */
 const WHOLE = 4;
 const BEGINNING = 3;
 const INSIDE = 1;
-/** A name's words weigh so much more than the others that no number of those outweighs them. */
+/** Factor on matches in a name: no number of other matches outweighs one. */
 const NAME = 10;
-/** A name that begins with what was typed. */
+/** Additional weight of a name that begins with the first word. */
 const FIRST = 5;
 
 function foldLetter(letter: string): string {
   return letter.normalize("NFD").charAt(0).toLowerCase().charAt(0);
 }
 
-/** Every letter stays one letter, so that a place in the result is a place in the text. */
+/** Folds case and accents. Each character stays one, so that offsets remain valid. */
 function fold(text: string): string {
   return text.replace(/[A-Z]+|\P{ASCII}/gu, (letters) =>
     letters.length === 1 ? foldLetter(letters) : letters.toLowerCase(),
@@ -42,7 +42,7 @@ export function wordsOf(query: string): string[] {
     .filter((word) => word !== "");
 }
 
-/** How well a text has a word; 0 when it does not. */
+/** Weight of the best match of a word in a text; 0 without one. */
 function weigh(word: string, text: string): number {
   let best = 0;
   for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
@@ -57,9 +57,7 @@ function isLetter(text: string): boolean {
   return /[\p{L}\p{N}]/u.test(text);
 }
 
-/**
- * How well this has all the words; 0 when one is missing, and the same for all when there are none.
- */
+/** Score of an entry; 0 if a word is missing, and equal for all entries without words. */
 export function score({ name, more = "" }: Found, words: readonly string[]): number {
   const [folded, others] = [fold(name), fold(more)];
   const first = words[0] !== undefined && folded.startsWith(words[0]) ? FIRST : 0;
@@ -79,8 +77,8 @@ export function narrow<T>(all: readonly T[], query: string, foundBy: (one: T) =>
 }
 
 /**
- * Where a text has one of the words, in its order, none over another. With `begun`, only where
- * words begin.
+ * Ranges of the words in a text, in order and without overlap. With `begun`, only at the beginning
+ * of words.
  */
 export function placesOf(
   text: string,
@@ -107,7 +105,7 @@ export function phraseOf(query: string): string[] {
   return phrase === "" ? [] : [phrase];
 }
 
-/** The text in pieces, so that all places where it has one of the words can be marked. */
+/** Splits a text into hits and the pieces between them. */
 export function marked(text: string, words: readonly string[]): Piece[] {
   const folded = fold(text);
   const hit = Array<boolean>(text.length).fill(false);
