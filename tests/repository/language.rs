@@ -23,9 +23,9 @@ const CLEAN: &[&str] = &[
     "crates/store",
     "crates/testkit",
     "fuzz",
-    "heads",
     "src-tauri",
     "tests",
+    "training/head",
 ];
 
 /// First words of a doc comment that leave its subject open.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Everything from nothing: corpus, tokenizer, target (three phases), draft (with distillation), export, evaluation.
-# The defaults repeat the run that made the files here: about 60 minutes of training on 2 CPU cores.
+# The defaults repeat the run that made the files in starter/: about 60 minutes of training on 2 CPU cores.
 # On a GPU use --steps instead of --minutes and more documents, for example:
 #   DOCS=1200000 DOCS2=600000 T1="--steps 40000 --batch-tokens 16384 --lr 1.8e-3 --warmup 500" \
 #   T2="--steps 15000 --batch-tokens 16384 --lr 1e-3 --warmup 100" T3="--steps 4000 --batch-tokens 16384 --lr 3e-4" \

@@ -3,7 +3,7 @@
 
     python train.py --data states --model smollm2.gguf --out runs/head --minutes 60
     python train.py --data states --model smollm2.gguf --out runs/more --init runs/head/head.pt --minutes 60
-    python train.py --data states --model smollm2.gguf --out runs/more --init ../smollm2/smollm2-head.gguf --first 2
+    python train.py --data states --model smollm2.gguf --out runs/more --init ../../smollm2/smollm2-head.gguf --first 2
     python train.py --data states --model smollm2.gguf --out runs/q4 --init runs/head/head.pt --q4-1 --train-output --first 2
     python train.py --data states --model smollm2.gguf --init runs/head/head.pt --evaluate
 
