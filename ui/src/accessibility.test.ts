@@ -157,25 +157,31 @@ beforeEach(async () => {
 });
 
 // One theme is enough: themes differ only in colours, which jsdom lacks.
-test.each(SCREENS)("axe finds nothing grave in %s", async (_, show) => {
+test.each(SCREENS)("axe finds no serious violation in %s", async (_, show) => {
   await show();
   expect(await findings()).toEqual([]);
 });
 
-test.each(SCREENS)("nor in German, where nothing is left in English: %s", async (_, show) => {
-  window.app.settings.changeAppearance({ language: "de" });
-  await window.pass();
-  await show();
-  expect(document.documentElement.lang).toBe("de");
-  expect(englishTexts()).toEqual([]);
-  expect(await findings()).toEqual([]);
-});
+test.each(SCREENS)(
+  "in German, axe finds no serious violation and no text is in English: %s",
+  async (_, show) => {
+    window.app.settings.changeAppearance({ language: "de" });
+    await window.pass();
+    await show();
+    expect(document.documentElement.lang).toBe("de");
+    expect(englishTexts()).toEqual([]);
+    expect(await findings()).toEqual([]);
+  },
+);
 
-test.each(SCREENS)("and what is open changes its language: %s", async (_, show) => {
-  await show();
-  const before = document.querySelectorAll("*").length;
-  window.app.settings.changeAppearance({ language: "de" });
-  await window.pass();
-  expect(englishTexts()).toEqual([]);
-  expect(document.querySelectorAll("*").length).toBeGreaterThan(0.9 * before);
-});
+test.each(SCREENS)(
+  "a change of the language updates open parts of the window: %s",
+  async (_, show) => {
+    await show();
+    const before = document.querySelectorAll("*").length;
+    window.app.settings.changeAppearance({ language: "de" });
+    await window.pass();
+    expect(englishTexts()).toEqual([]);
+    expect(document.querySelectorAll("*").length).toBeGreaterThan(0.9 * before);
+  },
+);

@@ -77,7 +77,7 @@ test("a file is a chip with its size, is sent, and stays folded above its questi
   expect(window.find("attachment-text")).toBeNull();
 });
 
-test("files alone can be sent, and one that is removed is not", async () => {
+test("files can be sent without a text, and removed files are not sent", async () => {
   await attach(["a.md", "abc"], ["b.md", "abd"]);
   await window.click("attachment-remove");
   expect(words("attachment")).toEqual(["b.md about 1 token"]);
@@ -86,7 +86,7 @@ test("files alone can be sent, and one that is removed is not", async () => {
   expect(window.app.attachments.waiting).toEqual([]);
 });
 
-test("where a file is removed the keyboard goes to the next, and after the last to the message", async () => {
+test("after a file is removed the focus moves to the next one, and after the last to the message", async () => {
   await attach(["a.md", "abc"], ["b.md", "abd"], ["c.md", "abe"]);
   const buttons = () => window.all("attachment-remove");
   buttons()[1]?.click();
@@ -100,7 +100,7 @@ test("where a file is removed the keyboard goes to the next, and after the last 
   expect(document.activeElement).toBe(window.present("composer"));
 });
 
-test("a question that is changed keeps its files, less those that are removed", async () => {
+test("an edited question keeps its files, except removed ones", async () => {
   await attach(["a.md", "abc"], ["b.md", "abd"]);
   await window.type("composer", "Hm?");
   await send();
@@ -122,7 +122,7 @@ test("a question that is changed keeps its files, less those that are removed", 
   expect(window.all("message-user").at(-1)?.textContent).toBe("Well?");
 });
 
-test("a long text that is pasted is attached, which can be taken back", async () => {
+test("a long pasted text becomes an attachment, which can be undone", async () => {
   expect(await paste("short")).toBe(false);
   const long = "word ".repeat(1000);
   expect(await paste(long)).toBe(true);
@@ -134,13 +134,13 @@ test("a long text that is pasted is attached, which can be taken back", async ()
   expect(window.present("composer")).toHaveProperty("value", long);
 });
 
-test("a pasted image is refused in a sentence, also where no file comes with it", async () => {
+test("a pasted image is refused with a message, even without a file", async () => {
   expect(await paste("", "image/png")).toBe(true);
   expect(words("attachment-problem")).toEqual(["Images cannot be read yet."]);
   expect(await paste("", "text/html")).toBe(false);
 });
 
-test("a pasted text that was sent is not put into the next message", async () => {
+test("a pasted text that was sent is not inserted into the next message", async () => {
   await paste("word ".repeat(1000));
   const [toast] = window.app.toasts.list;
   window.app.attachments.sent(window.app.attachments.files);
@@ -160,7 +160,7 @@ test("a file of one long line is shown from its beginning, and more on demand", 
   expect(window.find("attachment-more")).toBeNull();
 });
 
-test("what cannot be attached is said in place, and what is too long before it is sent", async () => {
+test("refused files are explained in place, and excessive length before sending", async () => {
   await attach(["photo.png", "\0"]);
   expect(words("attachment-problem")).toEqual([
     "Images cannot be read yet: photo.png was not attached.",
@@ -175,7 +175,7 @@ test("what cannot be attached is said in place, and what is too long before it i
   expect(words("attachments-too-long")).toEqual([]);
 });
 
-test("the gauge tells what fills the context, part by part", async () => {
+test("the gauge shows the use of the context by parts", async () => {
   window.app.settings.change({ system_prompt: "Be brief. ".repeat(4) });
   await attach(["a.md", "word ".repeat(80)]);
   await window.pass(1000);
@@ -187,7 +187,7 @@ test("the gauge tells what fills the context, part by part", async () => {
   );
 });
 
-test("the gauge's card goes with a press elsewhere, a key and another conversation, and acts", async () => {
+test("the gauge's card closes on a press elsewhere, a key or another conversation, and offers actions", async () => {
   const { app } = window;
   const open = async () => {
     await window.click("context-open");
@@ -210,7 +210,7 @@ test("the gauge's card goes with a press elsewhere, a key and another conversati
   expect(app.conversations.seenFrom).toBe(last?.id);
 });
 
-test("the gauge counts a system prompt when it is saved, and a conversation's own", async () => {
+test("the gauge counts a system prompt once it is saved, and a conversation's own one", async () => {
   const { app, backend } = window;
   const counted = vi.spyOn(backend, "contextUse");
   app.settings.change({ system_prompt: "Be" });
@@ -226,7 +226,7 @@ test("the gauge counts a system prompt when it is saved, and a conversation's ow
   expect(counted).toHaveBeenCalled();
 });
 
-test("the model sees a conversation from the question on that a person chooses", async () => {
+test("the model's context can start at a chosen question", async () => {
   await window.type("composer", "And then?");
   await send();
   window.all("see-from").at(-1)?.click();

@@ -31,7 +31,7 @@ async function edit(text: string) {
   await wholeReply();
 }
 
-test("a reply that was written again can be compared with the one before, by pointer and keyboard", async () => {
+test("a regenerated reply can be compared with the one before, by pointer and keyboard", async () => {
   const [first] = replies();
   expect(places()).toEqual([]);
   await regenerate();
@@ -50,7 +50,7 @@ test("a reply that was written again can be compared with the one before, by poi
   expect(replies()).toEqual([second]);
 });
 
-test("a question whose reply was deleted is answered by a button under it, and only the last one", async () => {
+test("a question whose reply was deleted has a button to answer it, but only the last one", async () => {
   expect(window.find("answer-question")).toBeNull();
   await window.type("composer", "And then?");
   await window.press("Enter", window.present("composer"));
@@ -68,7 +68,7 @@ test("a question whose reply was deleted is answered by a button under it, and o
   expect(replies()[1]).not.toBe(second);
 });
 
-test("while a reply is written there is no other branch to go to", async () => {
+test("branches cannot be switched while a reply is written", async () => {
   await regenerate();
   await window.click("regenerate");
   expect(places()).toEqual(["3 / 3"]);
@@ -79,7 +79,7 @@ test("while a reply is written there is no other branch to go to", async () => {
   expect(button("previous-branch").disabled).toBe(false);
 });
 
-test("a question is changed in its place; the one before is kept with its reply", async () => {
+test("a question is edited in place, and its old version is kept with its reply", async () => {
   const [asked] = questions();
   const [first] = replies();
   await edit("Tell me a story about a hen.");
@@ -93,7 +93,7 @@ test("a question is changed in its place; the one before is kept with its reply"
   expect(window.find("question-editor"), "it is not being changed any more").toBeNull();
 });
 
-test("nothing is asked with a text that is empty or the same, and Esc leaves all as it was", async () => {
+test("an empty or unchanged edit cannot be sent, and Esc discards it", async () => {
   const sendInstead = vi.spyOn(window.backend, "sendInstead");
   const [asked] = questions();
   await window.click("edit-question");
@@ -112,7 +112,7 @@ test("nothing is asked with a text that is empty or the same, and Esc leaves all
   expect(document.activeElement).toBe(button("edit-question"));
 });
 
-test("a question that is being changed is gone on with after a look at another conversation", async () => {
+test("an unsent edit of a question survives a look at another conversation", async () => {
   const [here, elsewhere] = window.app.conversations.list.map(({ id }) => id);
   const [asked] = questions();
   await window.click("edit-question");
@@ -129,7 +129,7 @@ test("a question that is being changed is gone on with after a look at another c
   expect(editor().value, "what was given up is not kept").toBe(asked);
 });
 
-test("a changed question that is refused stays where it is written, and it is said why", async () => {
+test("a refused edit stays in its editor with the reason", async () => {
   await window.click("edit-question");
   const long = "a ".repeat(20_000);
   await window.type("question-editor", long);
@@ -145,7 +145,7 @@ test("the last question is edited by the keyboard", async () => {
   expect(window.find("question-editor")).toBeNull();
 });
 
-test("a reply that was stopped goes on under itself, and offers it no more when it is whole", async () => {
+test("a stopped reply can be continued until it is complete", async () => {
   await window.click("regenerate");
   await window.pass(800);
   await window.click("stop");
@@ -170,7 +170,7 @@ test("a reply that was stopped goes on under itself, and offers it no more when 
   expect(window.find("continue-reply")).toBeNull();
 });
 
-test("a message that is deleted goes with what follows, and the toast brings both back", async () => {
+test("deleting a message deletes everything after it, and the toast restores both", async () => {
   const before = [questions(), replies()];
   await window.click("delete-question");
   expect([questions(), replies()]).toEqual([[], []]);
@@ -184,7 +184,7 @@ test("a message that is deleted goes with what follows, and the toast brings bot
   expect(window.app.toasts.list.at(-1)?.text).toBe("Message deleted");
 });
 
-test("Ctrl+Z brings the last deleted message back, but is a field's own while something is typed", async () => {
+test("Ctrl+Z restores the last deleted message, but undoes a field's change while typing", async () => {
   const before = replies();
   await window.click("reply-more");
   await window.click("delete-reply");
@@ -197,7 +197,7 @@ test("Ctrl+Z brings the last deleted message back, but is a field's own while so
   expect(replies()).toEqual(before);
 });
 
-test("a search finds what is on another branch, and shows it there", async () => {
+test("a search shows a hit on another branch", async () => {
   await edit("Tell me of a zebra.");
   const last = questions();
   await window.click("previous-branch");
@@ -210,7 +210,7 @@ test("a search finds what is on another branch, and shows it there", async () =>
   expect(document.querySelector(`[data-message="${hit.message}"]`)?.classList).toContain("found");
 });
 
-test("an imported trace is looked at and not changed", async () => {
+test("an imported trace cannot be changed", async () => {
   const [reply] = window.app.conversations.messages.slice(-1);
   const imported = window.app.conversations.messages.map((message) => ({
     ...message,
@@ -225,7 +225,7 @@ test("an imported trace is looked at and not changed", async () => {
   expect(window.find("copy-question")).not.toBeNull();
 });
 
-test("a conversation goes on from one of its replies in a new one, which has what led there alone", async () => {
+test("a conversation can be continued from a reply in a new one, with only the messages before it", async () => {
   const home = window.app.conversations.current;
   const [first] = replies();
   await regenerate();

@@ -17,20 +17,20 @@ test.each(PUBLISHED)("%j and %j differ by %d", (one, other, expected) => {
   expect(difference(other, one)).toBeCloseTo(expected, 4);
 });
 
-test("white is as light as can be, and has no colour", () => {
+test("white has full lightness and no chroma", () => {
   const [lightness, a, b] = labOf("#ffffff", "usual");
   expect(lightness).toBeCloseTo(100, 3);
   expect(Math.hypot(a, b)).toBeLessThan(0.02);
 });
 
-describe("who lacks a kind of cone", () => {
-  test("sees greys as they are", () => {
+describe("colour blindness", () => {
+  test("does not change greys", () => {
     for (const vision of ["protanopia", "deuteranopia", "tritanopia"] as const) {
       expect(difference(labOf("#808080", vision), labOf("#808080", "usual"))).toBeLessThan(0.1);
     }
   });
 
-  test("tells red and green less well, or blue and green where it is the third kind", () => {
+  test("reduces the difference of red and green, or of blue and green for tritanopia", () => {
     const apart = (one: string, other: string, vision: "usual" | "deuteranopia" | "tritanopia") =>
       difference(labOf(one, vision), labOf(other, vision));
     const [red, green, blue] = ["#c84030", "#4a8f2a", "#3a70c8"] as const;

@@ -17,7 +17,7 @@ const options = () => window.all("palette-option").map(({ textContent }) => text
 const active = () =>
   document.getElementById(field().getAttribute("aria-activedescendant") ?? "")?.textContent.trim();
 
-test("what is typed narrows the list, the arrow keys walk it and Enter does what they are at", async () => {
+test("typing filters the list, arrow keys move in it and Enter runs the active entry", async () => {
   await window.press("Ctrl k");
   expect(document.activeElement).toBe(field());
   const all = options().length;
@@ -31,7 +31,7 @@ test("what is typed narrows the list, the arrow keys walk it and Enter does what
   expect(window.find("palette")).toBeNull();
 });
 
-test("the best match is chosen again when something else is typed", async () => {
+test("another query selects its best match", async () => {
   await window.press("Ctrl k");
   await window.press("ArrowDown");
   await window.press("ArrowDown");
@@ -42,7 +42,7 @@ test("the best match is chosen again when something else is typed", async () => 
   expect(window.present("palette").textContent).toContain("No matches");
 });
 
-test("closed, the palette gives the keyboard back to where it was", async () => {
+test("closing the palette restores the focus", async () => {
   const before = window.present("conversation-item");
   before.focus();
   await window.press("Ctrl k");
@@ -52,7 +52,7 @@ test("closed, the palette gives the keyboard back to where it was", async () => 
   expect(document.activeElement).toBe(before);
 });
 
-test("what cannot be done says why and stays where it is", async () => {
+test("an unavailable command explains why and does not run", async () => {
   window.app.startNew();
   await window.press("Ctrl k");
   await window.type("palette-field", "regenerate");
@@ -63,7 +63,7 @@ test("what cannot be done says why and stays where it is", async () => {
   expect(window.find("palette")).not.toBeNull();
 });
 
-test("a setting that is jumped to is in view with the keyboard at it", async () => {
+test("choosing a setting scrolls to it and focuses it", async () => {
   await window.press("Ctrl k");
   await window.type("palette-field", "verification");
   await window.press("Enter");
@@ -80,7 +80,7 @@ test("a conversation is opened by its title", async () => {
   expect(window.app.conversations.current).toBe(other.id);
 });
 
-test("a picker that is asked for has the keyboard and is open, also from the arena", async () => {
+test("choosing a picker opens and focuses it, even from the arena", async () => {
   await window.press("Ctrl e");
   await window.press("Ctrl d");
   const picker = window.present("draft-picker");
@@ -89,7 +89,7 @@ test("a picker that is asked for has the keyboard and is open, also from the are
   expect(window.find("arena")).toBeNull();
 });
 
-test("a conversation is renamed from the palette, also while something was searched for", async () => {
+test("a conversation is renamed from the palette, even during a search", async () => {
   await window.type("search", "nothing at all");
   await window.press("Ctrl k");
   await window.type("palette-field", "rename");
@@ -108,7 +108,7 @@ test("the last reply is shown as its text and as its tokens by the keyboard", as
   expect(pressed()).toBe(before);
 });
 
-test("the list of shortcuts is opened by a sign, but not by one that is typed", async () => {
+test("typing the sign of the list of shortcuts into a field does not open it", async () => {
   await window.press("?", window.present("composer"));
   expect(window.find("shortcuts")).toBeNull();
   await window.press("?", window.present("conversation-item"));

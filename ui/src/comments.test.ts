@@ -10,7 +10,7 @@ const DIRECTIVE = /^(?:svelte-ignore|eslint-disable|prettier-ignore|@vitest-envi
 
 const FOLDER = import.meta.dirname;
 
-/** Sources of the page. tests/repository/language.rs checks the Rust sources, and so the bindings. */
+/** Sources of the page; tests/repository/language.rs checks Rust and so the bindings. */
 const sources = readdirSync(FOLDER, { recursive: true, encoding: "utf8" })
   .filter((path) => /^(?!bindings\b).*\.(?:ts|svelte|css)$/.test(path))
   .map((path) => [path, readFileSync(`${FOLDER}/${path}`, "utf8")] as const);

@@ -18,7 +18,7 @@ async function write(text: string) {
   await window.type("composer", text);
 }
 
-test("what is typed between sending and the reply's beginning stays", async () => {
+test("text typed between sending and the start of the reply stays", async () => {
   await write("Hello");
   const accepted = vi.fn();
   const send = window.backend.send.bind(window.backend);
@@ -38,14 +38,14 @@ test("what is typed between sending and the reply's beginning stays", async () =
   expect(field().value).toBe("And more");
 });
 
-test("what was sent is taken from the field", async () => {
+test("sending clears the field", async () => {
   await write("Hello");
   await window.press("Enter", field());
   await window.pass(200);
   expect(field().value).toBe("");
 });
 
-test("where Ctrl+Enter sends, Enter starts a new line, also in a changed question", async () => {
+test("if Ctrl+Enter sends, Enter starts a new line, also in an edited question", async () => {
   window.app.settings.changeAppearance({ send_key: "command_enter" });
   await write("Hello");
   const isTaken = (key: object, at: Element) =>
@@ -67,7 +67,7 @@ test("where Ctrl+Enter sends, Enter starts a new line, also in a changed questio
   expect(isTaken({ key: "Enter", ctrlKey: true }, editor)).toBe(true);
 });
 
-test("a switch that was thrown just before a message is saved before it is sent", async () => {
+test("a switch changed just before sending is saved first", async () => {
   const order: string[] = [];
   const { backend, app } = window;
   const save = backend.saveSettings.bind(backend);
@@ -85,7 +85,7 @@ test("a switch that was thrown just before a message is saved before it is sent"
   expect(order).toEqual(["thinking true", "Hello"]);
 });
 
-test("a message goes to the conversation that it was written in, or stays", async () => {
+test("a message is sent to the conversation that it was written in, or stays unsent", async () => {
   const send = vi.spyOn(window.backend, "send");
   await write("Hello");
   field().dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true }));
@@ -99,7 +99,7 @@ test("a message goes to the conversation that it was written in, or stays", asyn
   expect(field().value).toBe("Hello");
 });
 
-test("a chat that no longer fits says so with the gauge's numbers, and all ways out beside it", async () => {
+test("a chat that no longer fits shows the gauge's numbers and all remedies", async () => {
   const { app } = window;
   app.settings.change({ context_overflow: "stop" });
   const gauge = () => window.present("context-gauge").textContent.trim();
@@ -128,7 +128,7 @@ test("a chat that no longer fits says so with the gauge's numbers, and all ways 
   expect(field().value).toBe("");
 });
 
-test("by default a chat that no longer fits goes on, and a line shows where its context begins", async () => {
+test("by default a chat that no longer fits continues, and a line shows where its context begins", async () => {
   await write("word ".repeat(800));
   await window.press("Enter", field());
   await window.pass(200);
@@ -144,7 +144,7 @@ test("by default a chat that no longer fits goes on, and a line shows where its 
   window.present("too-long-model");
 });
 
-test("why a question was refused is said in its conversation alone", async () => {
+test("a refusal is shown only in its own conversation", async () => {
   const { app, backend } = window;
   vi.spyOn(backend, "send").mockRejectedValue(new Error("the server is off"));
   const { current } = app.conversations;
@@ -159,14 +159,14 @@ test("why a question was refused is said in its conversation alone", async () =>
   expect(window.present("error-note").textContent).toContain("The server is off");
 });
 
-test("two files that are refused with the same words are both said", async () => {
+test("two files refused for the same reason are both listed", async () => {
   const binary = () => new File(["\0"], "a.bin");
   await window.app.attachments.add([binary(), binary()]);
   await window.pass();
   expect(window.all("attachment-problem")).toHaveLength(2);
 });
 
-test("of a text with a picture of it the text is pasted, and a picture alone is attached", () => {
+test("of a text with a picture the text is pasted, and a picture alone is refused", () => {
   const attach = vi.spyOn(window.app, "attach").mockResolvedValue();
   const paste = (text: string) => {
     const clipboardData = { files: [new File(["\0"], "image.png")], getData: () => text };
@@ -180,7 +180,7 @@ test("of a text with a picture of it the text is pasted, and a picture alone is 
   expect(attach).toHaveBeenCalledOnce();
 });
 
-test("only of a model on this computer it is said that everything stays here", async () => {
+test("only with a local model a note says that everything stays on this computer", async () => {
   const { app } = window;
   app.startNew();
   const target = app.engine.status.target ?? expect.fail("no target");
@@ -196,7 +196,7 @@ test("only of a model on this computer it is said that everything stays here", a
   expect(await welcome("added")).toBe("Big is ready. Everything stays on this computer.");
 });
 
-test("the Enter that takes a proposal of an input method does nothing else, anywhere", async () => {
+test("the Enter that accepts a proposal of an input method does nothing else", async () => {
   const { app, backend } = window;
   const [conversation] = app.conversations.list;
   const send = vi.spyOn(backend, "send");
@@ -232,7 +232,7 @@ test("the Enter that takes a proposal of an input method does nothing else, anyw
   expect(app.view.renaming).toBe(conversation?.id);
 });
 
-test("a name that is being changed is kept where one clicks elsewhere, and the keyboard stays there", async () => {
+test("a click elsewhere saves a name being edited, and the focus stays there", async () => {
   const { app } = window;
   app.view.renaming = app.conversations.list[0]?.id ?? 0;
   await window.pass();
@@ -244,7 +244,7 @@ test("a name that is being changed is kept where one clicks elsewhere, and the k
   expect(document.activeElement).toBe(field());
 });
 
-test("where a conversation is deleted the keyboard goes to the next", async () => {
+test("after a conversation is deleted the focus moves to the next", async () => {
   const rows = () => window.all("conversation-item");
   const [, second, third] = rows();
   second?.focus();

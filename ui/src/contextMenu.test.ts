@@ -28,14 +28,14 @@ const menu = () => document.querySelector("[role=menu]");
 const entries = () =>
   [...(menu()?.querySelectorAll("[role=menuitem] span") ?? [])].map((item) => item.textContent);
 
-test("the browser's menu opens in text fields alone", async () => {
+test("the browser's menu opens only in text fields", async () => {
   expect(await rightClick(document.body)).toBe(false);
   expect(menu()).toBeNull();
   expect(await rightClick(window.present("composer"))).toBe(true);
   expect(menu()).toBeNull();
 });
 
-test("a conversation's menu has its commands, and is the one behind its button", async () => {
+test("a conversation's context menu equals the menu of its button", async () => {
   const conversation = window.present("conversation-item");
   expect(await rightClick(conversation)).toBe(false);
   const named = ["Rename", "Unpin", "Duplicate", "Export as Markdown", "Export as JSON", "Delete"];
@@ -46,7 +46,7 @@ test("a conversation's menu has its commands, and is the one behind its button",
   expect(entries()).toEqual(named);
 });
 
-test("an entry does what it says to the conversation that was pressed", async () => {
+test("an entry acts on the conversation that was clicked", async () => {
   const [, other] = window.app.conversations.list;
   const row = window.all("conversation-item")[1] ?? expect.fail("one conversation only");
   await rightClick(row);
@@ -55,7 +55,7 @@ test("an entry does what it says to the conversation that was pressed", async ()
   expect(menu()).toBeNull();
 });
 
-test("a sent message can be edited from its menu, and not while a reply is written", async () => {
+test("a question can be edited from its menu, except while a reply is written", async () => {
   const question = window.present("message-user");
   await rightClick(question);
   expect(entries()).toContain("New chat from here");
@@ -69,7 +69,7 @@ test("a sent message can be edited from its menu, and not while a reply is writt
   expect(window.present("menu-copy").hasAttribute("disabled")).toBe(false);
 });
 
-test("the menu key opens the menu of what has the keyboard, and Esc gives it back", async () => {
+test("the menu key opens the menu of the focused element, and Esc restores the focus", async () => {
   const conversation = window.present("conversation-item");
   for (const keys of ["ContextMenu", "Shift F10"]) {
     conversation.focus();
@@ -82,7 +82,7 @@ test("the menu key opens the menu of what has the keyboard, and Esc gives it bac
   }
 });
 
-test("a press beside the menu closes it, and another menu takes its place", async () => {
+test("a press beside the menu closes it, and another menu replaces it", async () => {
   await rightClick(window.present("conversation-item"));
   document.body.dispatchEvent(new Event("pointerdown", { bubbles: true }));
   await window.pass();
@@ -93,7 +93,7 @@ test("a press beside the menu closes it, and another menu takes its place", asyn
   expect(entries()).toContain("Edit");
 });
 
-test("a token is copied from its menu, and its cell in the heatmap shown", async () => {
+test("a token can be copied from its menu, and shown in the heatmap", async () => {
   const { app } = window;
   const copied = vi.fn().mockResolvedValue(undefined);
   Object.defineProperty(navigator, "clipboard", {

@@ -27,7 +27,7 @@ function directions(): (string | null | undefined)[] {
   return found;
 }
 
-test("titles and hits of a search run as they are written", async () => {
+test("titles and search results have the direction of their text", async () => {
   const one = window.app.conversations.list[0] ?? expect.fail("no conversation");
   window.app.conversations.list = [{ ...one, title: WORD }];
   await window.pass();
@@ -47,7 +47,7 @@ test("titles and hits of a search run as they are written", async () => {
   expect(new Set(directions())).toEqual(new Set(["auto"]));
 });
 
-test("fields run as what is typed into them", async () => {
+test("fields have the direction of the typed text", async () => {
   await window.press("Ctrl f", document.body);
   window.app.view.renaming = window.app.conversations.list[0]?.id ?? 0;
   await window.pass();

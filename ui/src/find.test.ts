@@ -27,7 +27,7 @@ async function look(query: string) {
   await window.pass(200);
 }
 
-test("all places are counted, the present one is shown, and Enter goes round them", async () => {
+test("all hits are counted, the current one is shown, and Enter wraps around", async () => {
   await look("the");
   const hits = said().toLowerCase().split("the").length - 1;
   expect(hits).toBeGreaterThan(1);
@@ -42,7 +42,7 @@ test("all places are counted, the present one is shown, and Enter goes round the
   expect(count()).toBe(`1 / ${hits}`);
 });
 
-test("what is not there has no hits, and Esc ends the search and shows nothing more", async () => {
+test("a query without matches has no hits, and Esc ends the search and its highlights", async () => {
   await look("no such words");
   expect(count()).toBe("No matches");
   expect((window.present("find-next") as HTMLButtonElement).disabled).toBe(true);
@@ -53,7 +53,7 @@ test("what is not there has no hits, and Esc ends the search and shows nothing m
   expect(selected()).toBe("");
 });
 
-test("a hit of the search over all messages opens at its message with its words lit up", async () => {
+test("a hit of the search over all messages opens its message with the words highlighted", async () => {
   const [asked] = window.all("message-user");
   const word = /[\p{L}]{4,}/u.exec(asked?.textContent ?? "")?.[0] ?? expect.fail("no word");
   window.app.startNew();
@@ -68,7 +68,7 @@ test("a hit of the search over all messages opens at its message with its words 
   expect(document.activeElement, "the search keeps the keyboard").toBe(window.present("search"));
 });
 
-test("results of a search over all messages stand together, below the title of their conversation", async () => {
+test("results of a search over all messages are grouped by conversation", async () => {
   const [one, other] = window.app.conversations.list;
   if (!one || !other) throw new Error("too few conversations");
   const hits = [one, other, one].map((conversation, message) => ({
@@ -85,7 +85,7 @@ test("results of a search over all messages stand together, below the title of t
   expect(found).toEqual(["0", "2", "1"]);
 });
 
-test("replies are text while something is looked for, and tokens again after that", async () => {
+test("replies are shown as text during a search, and as tokens again after it", async () => {
   expect(window.all("token-view").length).toBeGreaterThan(0);
   await look("the");
   expect(window.all("token-view")).toEqual([]);
@@ -93,7 +93,7 @@ test("replies are text while something is looked for, and tokens again after tha
   expect(window.all("token-view").length).toBeGreaterThan(0);
 });
 
-test("where no conversation is open the keys search all of them", async () => {
+test("without an open conversation the shortcut searches all of them", async () => {
   window.app.startNew();
   await window.pass();
   await window.press("Ctrl f", document.body);
@@ -101,7 +101,7 @@ test("where no conversation is open the keys search all of them", async () => {
   expect(window.find("find")).toBeNull();
 });
 
-test("of very many hits the first thousands are counted, and it is said that there are more", async () => {
+test("of very many hits only the first thousands are counted, with a note that there are more", async () => {
   const { app } = window;
   const [first] = app.conversations.messages;
   if (!first) throw new Error("no message");
@@ -111,7 +111,7 @@ test("of very many hits the first thousands are counted, and it is said that the
   expect(count()).toBe("1 / 5,000+");
 });
 
-test("it is looked while a reply streams, and not only when it pauses", async () => {
+test("a streaming reply is searched while it grows, not only when it pauses", async () => {
   const { app } = window;
   const [first] = app.conversations.messages;
   if (!first) throw new Error("no message");
@@ -125,7 +125,7 @@ test("it is looked while a reply streams, and not only when it pauses", async ()
   expect(Number(count().split(" / ")[1])).toBeGreaterThan(5);
 });
 
-test("while one types nothing is looked for", async () => {
+test("the search waits for a pause in typing", async () => {
   const { app } = window;
   await window.press("Ctrl f", document.body);
   await window.pass(500);
@@ -142,7 +142,7 @@ test("while one types nothing is looked for", async () => {
   looked.mockRestore();
 });
 
-test("the bar moves away from a hit that it would cover, and the text stays", async () => {
+test("the bar moves away from a hit that it would cover, and the text does not move", async () => {
   const content = document.querySelector<HTMLElement>("main .content") ?? expect.fail("no content");
   const hit = vi.spyOn(Range.prototype, "getBoundingClientRect");
   hit.mockReturnValue(new DOMRect(500, 20, 40, 20));

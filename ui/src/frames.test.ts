@@ -45,7 +45,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("all that was asked for is painted in one frame, each once", () => {
+test("all requests are painted in one frame, each once", () => {
   const painted: string[] = [];
   const one = () => painted.push("one");
   const other = () => painted.push("other");
@@ -55,7 +55,7 @@ test("all that was asked for is painted in one frame, each once", () => {
   expect(painted).toEqual(["one", "other"]);
 });
 
-test("what is asked for within a frame is painted in the next", () => {
+test("a request made within a frame is painted in the next", () => {
   let painted = 0;
   const paint = () => {
     painted += 1;
@@ -68,7 +68,7 @@ test("what is asked for within a frame is painted in the next", () => {
   expect(painted).toBe(3);
 });
 
-test("what cannot be painted does not end all painting", () => {
+test("an error in one request does not stop later frames", () => {
   frames.ask(() => {
     throw new Error("a paint that fails");
   });
@@ -79,18 +79,18 @@ test("what cannot be painted does not end all painting", () => {
   expect(painted).toBe(1);
 });
 
-test("with nothing to show there are no frames and no timers", () => {
+test("without requests there are no frames and no timers", () => {
   frames.ask(() => undefined);
   vi.advanceTimersByTime(MINUTE_MS);
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("cheap frames come as often as the screen shows them", () => {
+test("cheap frames come at the rate of the display", () => {
   cost = 0.2;
   expect(counted(1000)).toBeGreaterThan(55);
 });
 
-test.each([3, 6, 10])("frames of %d ms take no more than their share of the time", (ms) => {
+test.each([3, 6, 10])("frames of %d ms stay within their share of the time", (ms) => {
   cost = ms;
   counted(2000);
   const share = (counted(MINUTE_MS) * ms) / MINUTE_MS;
@@ -98,7 +98,7 @@ test.each([3, 6, 10])("frames of %d ms take no more than their share of the time
   expect(share).toBeGreaterThan(0.042);
 });
 
-test("frames that cost more than can be paid still come four times a second", () => {
+test("very expensive frames still come four times a second", () => {
   cost = 80;
   counted(2000);
   const perSecond = counted(MINUTE_MS) / 60;
@@ -106,7 +106,7 @@ test("frames that cost more than can be paid still come four times a second", ()
   expect(perSecond).toBeLessThan(1000 / LONGEST_MS + 0.1);
 });
 
-test("dear frames show either the text or what stands beside it, that half as often", () => {
+test("expensive frames show either the text or the content beside it, the latter half as often", () => {
   cost = 30;
   counted(2000);
   const painted: ("text" | "beside")[] = [];
@@ -128,7 +128,7 @@ test("dear frames show either the text or what stands beside it, that half as of
   expect(besides).toBeLessThan(2.1);
 });
 
-test("cheap frames show both", () => {
+test("cheap frames show both lanes", () => {
   cost = 0.5;
   counted(2000);
   const painted: string[] = [];
@@ -138,7 +138,7 @@ test("cheap frames show both", () => {
   expect(painted).toEqual(["text", "beside"]);
 });
 
-test("what comes after a rest is painted in the next frame of the screen", () => {
+test("a request after a pause is painted in the display's next frame", () => {
   cost = 15;
   counted(2000);
   vi.advanceTimersByTime(1000);
@@ -148,7 +148,7 @@ test("what comes after a rest is painted in the next frame of the screen", () =>
   expect(painted).toBe(1);
 });
 
-test("out of sight nothing is painted, and nothing is lost", () => {
+test("a hidden page paints nothing and loses nothing", () => {
   hide(true);
   let painted = 0;
   frames.ask(() => (painted += 1));
@@ -159,7 +159,7 @@ test("out of sight nothing is painted, and nothing is lost", () => {
   expect(painted).toBe(1);
 });
 
-test("who tells the page hears how often that is worth it", () => {
+test("a change of the useful interval of events is reported", () => {
   const told: number[] = [];
   frames.onpace = (intervalMs) => told.push(intervalMs);
   cost = 10;

@@ -18,7 +18,7 @@ const speak = async (language: "system" | "en" | "de") => {
 };
 const composer = () => window.present("composer") as HTMLTextAreaElement;
 
-test("a message that is half written stays when the language changes", async () => {
+test("a half-written message survives a change of the language", async () => {
   await window.type("composer", "Why is the");
   await speak("de");
   expect(composer().value).toBe("Why is the");
@@ -26,7 +26,7 @@ test("a message that is half written stays when the language changes", async () 
   expect(window.present("send").textContent).toContain("Senden");
 });
 
-test("the settings stay open where they are, and are found by the words of the new language", async () => {
+test("the settings stay open, and are found by words of the new language", async () => {
   await window.press("Ctrl ,");
   await window.click("settings-tab-appearance");
   const panel = window.present("settings-panel");
@@ -40,7 +40,7 @@ test("the settings stay open where they are, and are found by the words of the n
   expect(window.all("setting").map(({ dataset }) => dataset["setting"])).toContain("language");
 });
 
-test("a reply that is being written goes on, and its text is the same", async () => {
+test("a reply under way continues with the same text", async () => {
   await window.press("Ctrl Shift T");
   await window.press("Ctrl n");
   await window.type("composer", "Tell me a story");
@@ -57,21 +57,21 @@ test("a reply that is being written goes on, and its text is the same", async ()
   expect(window.all("reply-text").at(-1)?.textContent).toContain(reply?.text.slice(0, 12));
 });
 
-test("what a model wrote is not touched", async () => {
+test("text of a model stays as it is", async () => {
   const texts = () => window.all("message-user").map(({ textContent }) => textContent);
   const before = texts();
   await speak("de");
   expect(texts()).toEqual(before);
 });
 
-test("the page says which language it is in", async () => {
+test("the document declares its language", async () => {
   await speak("de");
   expect(document.documentElement.lang).toBe("de");
   await speak("en");
   expect(document.documentElement.lang).toBe("en");
 });
 
-test("of the system's languages the first is taken that the page speaks, else English", async () => {
+test("the first system language with messages is used, else English", async () => {
   const languages = vi.spyOn(navigator, "languages", "get");
   const spoken = async (...tags: string[]) => {
     languages.mockReturnValue(tags);

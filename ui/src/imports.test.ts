@@ -103,12 +103,12 @@ function reachedFrom(file: string): Set<string> {
   return reached;
 }
 
-test("every folder has its line", () => {
+test("every folder has a rule", () => {
   const folders = files.map(folderOf).filter((folder) => folder !== null);
   expect([...new Set(folders)].sort()).toEqual(Object.keys(MAY_IMPORT).sort());
 });
 
-test("components use the state, the state uses the backend, and general controls use neither", () => {
+test("components depend on the state, the state on the backend, and general controls on neither", () => {
   const wrong = files.flatMap((file) => {
     const folder = folderOf(file);
     if (folder === null) return [];
@@ -121,14 +121,14 @@ test("components use the state, the state uses the backend, and general controls
   expect(wrong).toEqual([]);
 });
 
-test("one file alone knows Tauri", () => {
+test("only one file imports Tauri", () => {
   const knowing = files.filter((file) =>
     namesIn(sources[file] ?? "").some((name) => name.startsWith("@tauri-apps/")),
   );
   expect(knowing).toEqual(["./backend/tauri.ts"]);
 });
 
-test("no more than two files need each other", () => {
+test("no cycle of imports has more than two files", () => {
   const reached = new Map(files.map((file) => [file, reachedFrom(file)]));
   const circles = files
     .map((file) => [...(reached.get(file) ?? [])].filter((at) => reached.get(at)?.has(file)))

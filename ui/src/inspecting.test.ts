@@ -38,7 +38,7 @@ test("a click on a reply's numbers shows that reply, and a link leads back to th
   expect(shown()).toBe(second);
 });
 
-test("the reply that was scrolled to is shown, and at the end of the conversation the newest", async () => {
+test("the inspector shows the reply in view, and at the end of the conversation the newest", async () => {
   await ask("Count.");
   await window.pass(120_000);
   const [first, second] = ids();
@@ -50,7 +50,7 @@ test("the reply that was scrolled to is shown, and at the end of the conversatio
   expect(shown()).toBe(second);
 });
 
-test("a draft that is chosen while a reply is written drafts from the next one, and that is said", async () => {
+test("a draft chosen while a reply is written applies from the next one on, with a notice", async () => {
   await ask("Count.");
   await window.pass(100);
   expect(window.app.reply.active).toBe(true);

@@ -64,7 +64,7 @@ function type(testid: string, value: string) {
   flushSync();
 }
 
-test("a model is deleted from disk only after the question that names its size", async () => {
+test("deleting a model asks first, with the model's name and size", async () => {
   await show(Installed);
   click(find("model-delete", row("installed-model", "Qwen3 0.6B")));
   const asked = document.querySelector("[role=alertdialog]");
@@ -77,7 +77,7 @@ test("a model is deleted from disk only after the question that names its size",
   expect(document.body.textContent).not.toContain("Qwen3 0.6B");
 });
 
-test("a model that is in use says that it stays loaded when it is deleted", async () => {
+test("a model in use stays loaded when it is deleted, and the question says so", async () => {
   await show(Installed);
   click(find("use-draft", row("installed-model", "Storyteller")));
   await pass(10);
@@ -85,7 +85,7 @@ test("a model that is in use says that it stays loaded when it is deleted", asyn
   expect(document.querySelector("[role=alertdialog]")?.textContent).toContain("keeps working");
 });
 
-test("the embedded pair cannot be removed, and an added file is not deleted", async () => {
+test("the embedded pair cannot be deleted, and deleting an added model keeps its file", async () => {
   await show(Installed);
   expect(find("model-delete", row("installed-model", "Starter draft"))).toBeNull();
   const added = row("installed-model", "mamba");
@@ -100,7 +100,7 @@ test("the embedded pair cannot be removed, and an added file is not deleted", as
   expect(document.body.textContent).not.toContain("mamba");
 });
 
-test("what drafts for the target and is none itself is not said to be unusable", async () => {
+test("a draft that cannot be a target says that it only drafts", async () => {
   await show(Installed);
   const id = row("installed-model", "mamba").dataset.model ?? expect.fail();
   const drafts = [{ id, label: "mamba", detail: "", merit: null, problem: null }];
@@ -110,7 +110,7 @@ test("what drafts for the target and is none itself is not said to be unusable",
   expect(summary?.textContent).toBe("Drafts only");
 });
 
-test("a pair comes with one click, and is used with another", async () => {
+test("one click downloads a pair, and another one uses it", async () => {
   await show(GetModels);
   const offer = () => row("offer", "Llama 3.1 8B");
   click(find("offer-pair", offer()));
@@ -129,14 +129,14 @@ test("a pair comes with one click, and is used with another", async () => {
   expect(drafts[target]).toContain("Llama-3.2-1B");
 });
 
-test("what does not fit in memory says how much it needs, and can be had all the same", async () => {
+test("a model that does not fit in memory shows its requirement, and can still be downloaded", async () => {
   await show(GetModels);
   const large = row("offer", "Qwen3 32B");
   expect(large.textContent).toContain("needs 22.3 GB of memory");
   expect(find("offer-get", large)).not.toBeNull();
 });
 
-test("a repository is opened by its name, and a problem goes when the field is cleared", async () => {
+test("a repository is opened by its name, and clearing the field clears a problem", async () => {
   await show(GetModels);
   type("repository-name", "someone/offline");
   click(find("repository-find"));
@@ -162,7 +162,7 @@ test("a repository is opened by its name, and a problem goes when the field is c
   expect(find("repository-found")?.textContent).toContain("No model here runs in Foretoken");
 });
 
-test("a download tells its progress, is paused, resumed and, with much here, not lost by a slip", async () => {
+test("a download shows its progress, can be paused and resumed, and asks before much is discarded", async () => {
   await show(Downloads);
   expect(document.body.textContent).toContain("No downloads yet");
   const [, , family] = app.library.families ?? [];
@@ -185,7 +185,7 @@ test("a download tells its progress, is paused, resumed and, with much here, not
   expect(app.library.downloads).toHaveLength(0);
 });
 
-test("each state of a download offers what can be done about it", async () => {
+test("each state of a download offers its actions", async () => {
   await show(Downloads, "downloads=sample");
   const offered = all("[data-testid=download]").map((download) => [
     download.dataset["state"],
@@ -206,7 +206,7 @@ test("each state of a download offers what can be done about it", async () => {
   expect(row("download", "disk is full").textContent).toContain("Paused at 2.8 GB of 9.0 GB");
 });
 
-test("a token is kept and removed, its text never shown again", async () => {
+test("a token can be stored and removed, and its text is never shown again", async () => {
   await show(Token);
   expect(find("token-remove")).toBeNull();
   type("token-field", "hf_secret");
@@ -220,7 +220,7 @@ test("a token is kept and removed, its text never shown again", async () => {
   expect(find("token-source")?.dataset["source"]).toBe("none");
 });
 
-test("a token that is refused stays in its field", async () => {
+test("a refused token stays in its field", async () => {
   await show(Token);
   type("token-field", "wrong");
   click(find("token-set"));
@@ -229,7 +229,7 @@ test("a token that is refused stays in its field", async () => {
   expect((find("token-field") as HTMLInputElement).value).toBe("wrong");
 });
 
-test("a probe fills in what was measured, best first, and one click applies it", async () => {
+test("a probe fills in its measurements, best first, and one click applies one", async () => {
   await show(Advisor);
   click(find("probe"));
   await pass(6000);
@@ -242,7 +242,7 @@ test("a probe fills in what was measured, best first, and one click applies it",
   expect(app.settings.values.drafts["starter"]).toContain("storyteller");
 });
 
-test("drafts that do not fit are one folded line, each with a short reason and the whole on demand", async () => {
+test("drafts that do not fit are folded into one line, each with a reason, in full on demand", async () => {
   await show(Advisor);
   const unfit = find("advice-unfit") as HTMLDetailsElement;
   expect(unfit.open).toBe(false);
@@ -260,7 +260,7 @@ test("drafts that do not fit are one folded line, each with a short reason and t
   ).toBe(false);
 });
 
-test("a probe can be stopped, and what was measured stays", async () => {
+test("a probe can be stopped, and its measurements stay", async () => {
   await show(Advisor);
   click(find("probe"));
   await pass(2000);
@@ -274,7 +274,7 @@ test("a probe can be stopped, and what was measured stays", async () => {
 const card = () =>
   document.querySelector<HTMLElement>("[data-kind=best]") ?? expect.fail("no card");
 
-test("a recommended pair says what a person decides by", async () => {
+test("a recommended pair shows the facts for a decision", async () => {
   await show(Recommendations);
   const words = all("[data-testid=pair]").map(({ textContent }) =>
     textContent.replace(/\s+/g, " "),
@@ -293,7 +293,7 @@ test("a recommended pair says what a person decides by", async () => {
   expect(all("[data-testid=pair-get]")).toHaveLength(3);
 });
 
-test("one click fetches target and draft as one, which is paused, resumed and used", async () => {
+test("one click downloads target and draft as one, which can be paused, resumed and used", async () => {
   await show(Recommendations);
   click(find("pair-get", card()));
   await pass(3000);
@@ -315,7 +315,7 @@ test("one click fetches target and draft as one, which is paused, resumed and us
   expect(drafts[target]).toContain("Qwen3-0.6B");
 });
 
-test("much that is here of a pair is not thrown away by a slip", async () => {
+test("cancelling a pair with much downloaded data asks first", async () => {
   await show(Recommendations);
   click(find("pair-get", card()));
   await pass(3000);
@@ -330,7 +330,7 @@ test("much that is here of a pair is not thrown away by a slip", async () => {
   expect(card().dataset["state"]).toBe("missing");
 });
 
-test("a draft that two pairs share is fetched once, and goes on when one of them is given up", async () => {
+test("a draft shared by two pairs is downloaded once, and continues if one is cancelled", async () => {
   await show(Recommendations);
   const faster = () => document.querySelector<HTMLElement>("[data-kind=faster]") ?? expect.fail();
   click(find("pair-get", card()));
@@ -348,7 +348,7 @@ test("a draft that two pairs share is fetched once, and goes on when one of them
   expect(app.library.downloads).toHaveLength(2);
 });
 
-test("a pair that cannot be fetched says why, and that the chat goes on", async () => {
+test("a pair that cannot be downloaded explains why, and that the chat continues", async () => {
   await show(Recommendations);
   const offline = new BackendError(
     "internal",
@@ -362,7 +362,7 @@ test("a pair that cannot be fetched says why, and that the chat goes on", async 
   expect(card().dataset["state"]).toBe("missing");
 });
 
-test("a failed half of a pair says why, and is tried again or given up", async () => {
+test("a pair with one failed download explains why, and can be retried or cancelled", async () => {
   await show(Recommendations);
   click(find("pair-get", card()));
   await pass(1000);
@@ -376,7 +376,7 @@ test("a failed half of a pair says why, and is tried again or given up", async (
   expect(find("pair-again", card())).not.toBeNull();
 });
 
-test("recommendations wait until it is known how fast this computer is, but not for long", async () => {
+test("recommendations wait for the measured speed of this computer, but not for long", async () => {
   await show(Recommendations);
   const { status } = app.engine;
   app.engine.status = { ...status, target: status.target && { ...status.target, speed: null } };
@@ -386,12 +386,12 @@ test("recommendations wait until it is known how fast this computer is, but not 
   expect(find("pairs")).not.toBeNull();
 });
 
-test("where nothing suits this computer nothing is recommended", async () => {
+test("a computer that suits no pair gets no recommendations", async () => {
   await show(Recommendations, "catalogue=none");
   expect(find("pairs")).toBeNull();
 });
 
-test("a name is searched for in the catalogue at once and on the hub after a pause", async () => {
+test("a name is searched in the catalogue at once and on the hub after a pause", async () => {
   await show(GetModels);
   type("repository-name", "qwen3-8b");
   expect(all("[data-testid=family] h3").map(({ textContent }) => textContent)).toEqual(["Qwen3"]);
@@ -412,7 +412,7 @@ test("a name is searched for in the catalogue at once and on the hub after a pau
   expect(find("repository-found")?.querySelectorAll("[data-testid=offer]")).toHaveLength(5);
 });
 
-test("without a connection the catalogue is searched all the same, and one problem is told", async () => {
+test("without a connection the catalogue is still searched, and one problem is shown", async () => {
   await show(GetModels);
   type("repository-name", "offline");
   expect(find("catalogue-none")).not.toBeNull();
@@ -435,13 +435,13 @@ test("filters narrow the catalogue by use and size", async () => {
   expect(names.some((name) => name.includes("8B · Q4_K_M"))).toBe(false);
 });
 
-test("each family says in a sentence what it is good at", async () => {
+test("each family has a sentence about its purpose", async () => {
   await show(GetModels);
   for (const family of all("[data-testid=family]"))
     expect(family.querySelector("p")?.textContent).toMatch(/\.$/);
 });
 
-test("a model that was chosen as the target says in its row that it is loading", async () => {
+test("a model chosen as the target shows in its row that it is loading", async () => {
   await show(Installed);
   const { saveSettings } = replay;
   let save: () => void = () => undefined;
@@ -460,7 +460,7 @@ test("a model that was chosen as the target says in its row that it is loading",
   expect(row("installed-model", "Qwen3 0.6B").textContent).toContain("target");
 });
 
-test("adding a model comes first, and its problem goes when the path is changed", async () => {
+test("adding a model comes first, and changing the path clears its problem", async () => {
   await show(Installed);
   const form = find("model-path")?.closest("form") ?? expect.fail();
   const first = find("installed-model") ?? expect.fail();
@@ -475,7 +475,7 @@ test("adding a model comes first, and its problem goes when the path is changed"
   expect(find("model-problem")).toBeNull();
 });
 
-test("only what fits this computer is offered where that is asked for", async () => {
+test("the filter for this computer shows only what fits", async () => {
   await show(GetModels);
   const names = () => all("[data-testid=offer] .name").map(({ textContent }) => textContent);
   expect(names().some((name) => name.includes("32B"))).toBe(true);
@@ -486,7 +486,7 @@ test("only what fits this computer is offered where that is asked for", async ()
   expect(names().some((name) => name.includes("8B"))).toBe(true);
 });
 
-test("an installed model says how fast it was here and what drafts brought over all replies", async () => {
+test("an installed model shows its speed here and its speed-up over all replies", async () => {
   await show(Installed);
   await app.library.loadPairSpeedups();
   flushSync();
@@ -496,7 +496,7 @@ test("an installed model says how fast it was here and what drafts brought over 
   );
 });
 
-test("a model that is deleted is no longer said to be downloaded", async () => {
+test("a deleted model is no longer listed as downloaded", async () => {
   await show(Installed, "downloads=sample");
   const downloaded = () => app.library.downloads.some(({ id }) => id.includes("Qwen3-0.6B"));
   expect(downloaded()).toBe(true);

@@ -30,7 +30,7 @@ function frame(costMs: number) {
   rendered();
 }
 
-test("each frame is counted once with what it cost, and none after the end", () => {
+test("each frame is counted once with its cost, and none after the end", () => {
   meter.start();
   for (const cost of [1, 2, 9]) frame(cost);
   const measured = meter.stop();
@@ -67,12 +67,12 @@ test("a round's delay ends with the frame that showed it, which began after its 
   expect(seen).toHaveLength(3);
 });
 
-test("what the meter does not watch is asked of the backend as before", async () => {
+test("methods that the meter does not watch reach the backend unchanged", async () => {
   const backend = new Replay(new URLSearchParams());
   const watched = meter.watch(backend);
   expect(await watched.conversations()).toEqual(await backend.conversations());
 });
 
-test("nothing measured is nothing, not an error", () => {
+test("an empty measurement is zero, not an error", () => {
   expect(meter.stop()).toMatchObject({ frames: 0, median_ms: 0, delay_worst_ms: 0 });
 });

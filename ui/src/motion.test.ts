@@ -6,7 +6,7 @@ const sources = import.meta.glob<string>("./**/*.{css,svelte}", {
   eager: true,
 });
 
-test("nothing moves for ever: what is under way is told by shape, and the cores are the engine's", () => {
+test("no animation runs forever: activity has a shape, and the cores belong to the engine", () => {
   expect(Object.keys(sources).length).toBeGreaterThan(50);
   const endless = Object.entries(sources).filter(([, source]) => /\binfinite\b/.test(source));
   expect(endless.map(([path]) => path)).toEqual([]);

@@ -43,7 +43,7 @@ beforeEach(async () => {
 });
 afterEach(() => window.close());
 
-test("a preset is chosen for one conversation, which no other is written with", async () => {
+test("a preset chosen for a conversation does not apply to others", async () => {
   const { app } = window;
   expect(value("preset-picker")).toBe("");
   await window.click("preset-picker");
@@ -62,7 +62,7 @@ test("a preset is chosen for one conversation, which no other is written with", 
   expect(app.setup.current).toMatchObject({ own: false, preset: null });
 });
 
-test("what is changed in an open conversation is its own, and the settings stay", async () => {
+test("a change in an open conversation is its own, and the general settings stay", async () => {
   const { app } = window;
   await window.click("preset-picker");
   await window.click("preset-option-more-0");
@@ -84,7 +84,7 @@ test("what is changed in an open conversation is its own, and the settings stay"
   });
 });
 
-test("a conversation without settings of its own follows those in general", async () => {
+test("a conversation without its own settings follows the general ones", async () => {
   const { app } = window;
   app.setup.scope = "general";
   app.view.openSettings("sampling");
@@ -95,7 +95,7 @@ test("a conversation without settings of its own follows those in general", asyn
   expect(app.setup.current).toMatchObject({ own: false, values: { max_tokens: 55 } });
 });
 
-test("presets are made of the settings, renamed, copied, edited and deleted, with undo", async () => {
+test("presets can be created, renamed, copied, edited and deleted, with undo", async () => {
   const { app } = window;
   await openPresets();
   await window.click("preset-create");
@@ -139,7 +139,7 @@ test("presets are made of the settings, renamed, copied, edited and deleted, wit
   expect(names()).toEqual(["Yours", "My preset", "Mine 2"]);
 });
 
-test("a preset of the program can be hidden and copied, and cannot be changed", async () => {
+test("a built-in preset can be hidden and copied, but not changed", async () => {
   await openPresets();
   await act("precise", "preset-hide");
   await window.click("settings-close");
@@ -154,7 +154,7 @@ test("a preset of the program can be hidden and copied, and cannot be changed", 
   });
 });
 
-test("what the model's makers recommend is said, and used with one click", async () => {
+test("the recommended values of the model's publisher are shown, and applied with one click", async () => {
   const { app } = window;
   expect(window.find("recommended-sampling")).toBeNull();
   const storyteller = app.engine.status.targets.find(({ recommended }) => recommended);
@@ -170,7 +170,7 @@ test("what the model's makers recommend is said, and used with one click", async
   expect(app.setup.current?.values.sampling).toMatchObject({ temperature: 0.6, top_k: 20 });
 });
 
-test("a conversation that another model wrote says so, loads nothing, and loads it when asked", async () => {
+test("a conversation of another model says so, and loads that model only on request", async () => {
   const { app } = window;
   void app.reply.send({ text: "Hello", kept: [], attached: [] }, () => undefined);
   await window.pass(100);

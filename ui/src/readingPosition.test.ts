@@ -63,7 +63,7 @@ async function showAs(view: "text" | "tokens") {
   for (const resized of observers) resized([]);
 }
 
-test("the block at the upper edge stays where it is, in both directions", async () => {
+test("the block at the upper edge keeps its position in both directions", async () => {
   scroller.scrollTop = HEIGHT.tokens + 30;
   await showAs("text");
   expect(blocks()[1]?.getBoundingClientRect().top).toBe(-30);

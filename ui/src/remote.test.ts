@@ -23,11 +23,11 @@ async function add() {
   await window.pass();
 }
 
-test("the section says what leaves this computer", () => {
+test("the section says which data leave this computer", () => {
   expect(window.present("settings-panel").textContent).toContain("leaves this computer");
 });
 
-test("a server that is added is asked at once, and what is wrong with it is said beside it", async () => {
+test("an added server is tested at once, and errors are shown beside it", async () => {
   await add();
   expect(window.app.settings.values.remote_servers).toEqual([
     { name: "gpu", address: "http://gpu:8000/v1", models: [] },
@@ -39,7 +39,7 @@ test("a server that is added is asked at once, and what is wrong with it is said
   expect(window.app.settings.values.remote_servers).toEqual([]);
 });
 
-test("what was typed goes as soon as the server is added, and nothing that is typed then", async () => {
+test("the fields are cleared once the server is added, but not text typed after that", async () => {
   const field = (testid: string) => window.present(testid) as HTMLInputElement;
   let answer: () => void = () => undefined;
   const asked = new Promise<never>((_, reject) => (answer = () => reject(new Error("no answer"))));
@@ -53,7 +53,7 @@ test("what was typed goes as soon as the server is added, and nothing that is ty
   expect(field("remote-name").value).toBe("other");
 });
 
-test("a server that is not removed says why, and blames no address", async () => {
+test("a server that cannot be removed explains why, without an error at the address", async () => {
   await add();
   vi.spyOn(window.app.servers, "remove").mockResolvedValue("the disk is full");
   await window.click("remote-remove");
@@ -62,7 +62,7 @@ test("a server that is not removed says why, and blames no address", async () =>
   expect(window.present("remote-address").getAttribute("aria-invalid")).toBe("false");
 });
 
-test("the models that a server has are named, and one without models says so", async () => {
+test("the models of a server are listed, and a server without models says so", async () => {
   await add();
   const { settings, servers } = window.app;
   const models = ["Qwen3-8B", "Qwen3-32B"].map((id) => ({ id, context: 0 }));
@@ -76,7 +76,7 @@ test("the models that a server has are named, and one without models says so", a
   expect(outcome()).toBe("2 models: Qwen3-8B, Qwen3-32B");
 });
 
-test("a server that cannot be added is not, and what was written stays to be corrected", async () => {
+test("a server that cannot be added keeps the typed values for correction", async () => {
   const { servers } = window.app;
   vi.spyOn(servers, "add").mockImplementation(() =>
     Promise.resolve(new BackendError("bad_setting", "this is no address").message),

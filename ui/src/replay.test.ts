@@ -59,7 +59,7 @@ async function open(entry: string) {
   await click(entry);
 }
 
-test("a replay shows its rounds in the token view, the heatmap and the numbers, and the keys step it", async () => {
+test("a replay shows its rounds in the token view, the heatmap and the numbers, and keys step it", async () => {
   app.view.folds.toggle("details");
   const whole = rounds();
   await open("replay-open");
@@ -98,7 +98,7 @@ test("the scrubber shows any moment", async () => {
   }
 });
 
-test("a replay plays to its end by itself, and the formatted text follows it", async () => {
+test("a replay plays to its end, and the formatted text follows it", async () => {
   if (present("toggle-tokens").getAttribute("aria-pressed") === "true") {
     await click("toggle-tokens");
   }
@@ -113,7 +113,7 @@ test("a replay plays to its end by itself, and the formatted text follows it", a
   expect(present("replay-play").dataset["playing"]).toBe("false");
 });
 
-test("the formatted text goes back with the scrubber, also twice within a moment", async () => {
+test("the formatted text follows the scrubber backwards, also twice within a moment", async () => {
   await click("toggle-tokens");
   await open("replay-open");
   const text = () => find("reply-text")?.textContent ?? "";
@@ -129,7 +129,7 @@ test("the formatted text goes back with the scrubber, also twice within a moment
   expect(text().length).toBeLessThan(whole.length / 4);
 });
 
-test("what was written in the composer is still there after a replay", async () => {
+test("the composer keeps its text over a replay", async () => {
   const composer = present("composer") as HTMLTextAreaElement;
   composer.value = "half a thought";
   composer.dispatchEvent(new Event("input", { bubbles: true }));
@@ -140,7 +140,7 @@ test("what was written in the composer is still there after a replay", async () 
   expect(composer.value).toBe("half a thought");
 });
 
-test("a question that is asked ends the replay", async () => {
+test("sending a question ends the replay", async () => {
   await open("replay-open");
   void app.reply.send(saying("Tell me more"), () => undefined);
   await pass(500);
@@ -148,7 +148,7 @@ test("a question that is asked ends the replay", async () => {
   expect(find("stop")).not.toBeNull();
 });
 
-test("another conversation ends the replay", async () => {
+test("opening another conversation ends the replay", async () => {
   await open("replay-open");
   expect(find("replay-bar")).not.toBeNull();
   await app.open(app.conversations.list.at(-1)?.id ?? 0);
@@ -156,7 +156,7 @@ test("another conversation ends the replay", async () => {
   expect(find("replay-bar")).toBeNull();
 });
 
-test("a reply under way has no replay", async () => {
+test("a reply under way cannot be replayed", async () => {
   void app.reply.send(saying("Tell me more"), () => undefined);
   await pass(500);
   const writing = document.querySelector('[data-state="streaming"]') ?? expect.fail("no reply");
@@ -165,14 +165,14 @@ test("a reply under way has no replay", async () => {
   expect(app.playback.message).toBeNull();
 });
 
-test("who wants little motion begins it by hand", async () => {
+test("with reduced motion a replay starts paused", async () => {
   app.settings.changeAppearance({ reduced_motion: true });
   await open("replay-open");
   await pass(1000);
   expect(app.playback.position).toBe(0);
 });
 
-test("in stages the round that comes is shown as drafted, then as judged", async () => {
+test("in stages the next round is shown as drafted, then as verified", async () => {
   await open("replay-open");
   await click("replay-play");
   app.playback.toStart();
@@ -187,7 +187,7 @@ test("in stages the round that comes is shown as drafted, then as judged", async
   expect(rounds()).toBe(1);
 });
 
-test("one click writes the trace, and says where", async () => {
+test("one click writes the trace, and shows its path", async () => {
   await click("reply-more");
   await click("trace-export");
   const [file] = saved;
@@ -200,7 +200,7 @@ test("one click writes the trace, and says where", async () => {
   expect(read.header?.prompt).toContain("Tell me a story");
 });
 
-test("the menu of a reply is used by keyboard", async () => {
+test("the menu of a reply can be used by keyboard", async () => {
   present("reply-more").focus();
   const entries = ["replay-open", "check-reply", "show-drafts", "copy-text"];
   entries.push("new-chat-from-here", "trace-export", "delete-reply", "replay-open");
@@ -213,7 +213,7 @@ test("the menu of a reply is used by keyboard", async () => {
   expect(document.activeElement).toBe(find("reply-more"));
 });
 
-test("an imported trace is a conversation to look at and replay, and is found again", async () => {
+test("an imported trace is a conversation that can be viewed, replayed and found again", async () => {
   await importFile("fox.jsonl", about, ...lines, done);
   expect(present("imported").textContent).toContain("Imported: fox.jsonl");
   expect(present("message-user").textContent).toBe("Why?");
@@ -236,7 +236,7 @@ test("an imported trace is a conversation to look at and replay, and is found ag
   expect(app.conversations.current).toBeNull();
 });
 
-test("imported traces are there again after a reload, but for those that were closed", async () => {
+test("imported traces return after a reload, except closed ones", async () => {
   const kept = new Map<number, { name: string; text: string }>();
   const keepsFiles = (backend: Replay) =>
     Object.assign(backend, {
@@ -272,13 +272,13 @@ test("imported traces are there again after a reload, but for those that were cl
   expect([...kept.values()].map(({ name }) => name)).toEqual(["fox.jsonl"]);
 });
 
-test("a trace that is cut off is shown with a notice", async () => {
+test("a truncated trace is shown with a notice", async () => {
   await importFile("fox.jsonl", about, ...lines, '{"type":"done","te');
   expect(present("trace-notice").textContent).toContain("is incomplete");
   expect(rounds()).toBe(3);
 });
 
-test("a file that is no trace is refused with a sentence that names it", async () => {
+test("a file that is not a trace is refused with a message that names it", async () => {
   const before = app.conversations.current;
   await importFile("poem.jsonl", "roses are red");
   expect(toasts()).toContain("“poem.jsonl” was not imported: it is not a trace");
@@ -288,7 +288,7 @@ test("a file that is no trace is refused with a sentence that names it", async (
   expect(app.imports.list).toEqual([]);
 });
 
-test("a trace that is dropped on the window is opened, and a text is attached", async () => {
+test("a trace dropped on the window is opened, and a text is attached", async () => {
   const fox = [about, ...lines].map((line) => JSON.stringify(line)).join("\n");
   const file = (name: string, text: string) =>
     Object.assign(new Blob([text]), { name }) as unknown as File;
@@ -310,7 +310,7 @@ test("a trace that is dropped on the window is opened, and a text is attached", 
   expect(app.view.libraryOpen).toBe(false);
 });
 
-test("nothing in an imported trace becomes an element of the page or runs", async () => {
+test("no text of an imported trace becomes an element of the page or runs", async () => {
   const held = round(0, {
     drafted: [drafted(MARKUP, "accepted"), drafted(MARKUP, "rejected", { parent: 0 })],
     extra: extra(MARKUP, "recovered"),
@@ -329,7 +329,7 @@ test("nothing in an imported trace becomes an element of the page or runs", asyn
   expect(globalThis).not.toHaveProperty("harmed");
 });
 
-test("a line parts what the model no longer sees from what it does, until that is taken back", async () => {
+test("a line separates messages outside of the model's context, until that is undone", async () => {
   const [home] = app.conversations.list;
   const asked = app.conversations.messages[0];
   if (!home || !asked) expect.fail("no conversation");

@@ -17,7 +17,7 @@ afterEach(() => window.close());
 
 const status = () => window.present("server-status").textContent.trim();
 
-test("the switch says why the server does not run, and nothing while it is off", async () => {
+test("the switch explains why the server does not run, and shows nothing while it is off", async () => {
   expect(status()).toBe("");
   window.app.settings.changeServer({ enabled: true });
   await window.app.settings.save();
@@ -29,14 +29,14 @@ test("the switch says why the server does not run, and nothing while it is off",
   expect(status()).toBe("");
 });
 
-test("where the server runs, its address can be copied", async () => {
+test("the address of a running server can be copied", async () => {
   window.app.server.status = { url: "http://127.0.0.1:8642/v1", problem: null };
   await window.pass(0);
   expect(status()).toContain("http://127.0.0.1:8642/v1");
   expect(window.present("server-status").querySelector("button")?.textContent.trim()).toBe("Copy");
 });
 
-test("where the server runs, a request to it can be copied, with the key that it needs", async () => {
+test("a request to a running server can be copied with its key", async () => {
   const writeText = vi.fn(() => Promise.resolve());
   vi.stubGlobal("navigator", { clipboard: { writeText } });
   expect(window.find("server-example")).toBeNull();
@@ -71,7 +71,7 @@ const rows = () =>
       .map((cell) => cell.textContent.replace(/\s+/g, " ").trim()),
   );
 
-test("while the server runs its latest requests are listed, and stay current", async () => {
+test("the latest requests to a running server are listed, and kept current", async () => {
   const requests = vi.spyOn(window.backend, "serverRequests").mockResolvedValue([]);
   await window.pass(2000);
   expect(requests).not.toHaveBeenCalled();
@@ -100,7 +100,7 @@ test("while the server runs its latest requests are listed, and stay current", a
   expect(requests).not.toHaveBeenCalled();
 });
 
-test("a new key is long, and another each time", async () => {
+test("each new key is long and different", async () => {
   const newKey = async () => {
     await window.click("settings-server-new-key");
     return window.app.settings.values.server.key;

@@ -22,7 +22,7 @@ const resets = () => [
   ...window.present("settings-panel").querySelectorAll<HTMLElement>("[aria-label^=Reset]"),
 ];
 
-test("what is looked for is found in all sections, with its words marked", async () => {
+test("a search covers all sections and marks the words", async () => {
   await window.type("settings-search", "draft model");
   expect(shown()).toEqual(["draft", "drafter", "staged", "verification", "draft_device"]);
   expect(new Set(marks().map((mark) => mark.toLowerCase()))).toEqual(new Set(["draft", "model"]));
@@ -42,7 +42,7 @@ test("the version stands below the sections", async () => {
   }
 });
 
-test("what the control says is not said again, and its default still is", async () => {
+test("the explanation does not repeat the control, but the default is shown", async () => {
   const row = () =>
     window.all("setting").find(({ dataset }) => dataset["setting"] === "text_size") ??
     expect.fail("no text size");
@@ -91,20 +91,20 @@ test("among several words, Off is the last", async () => {
   }
 });
 
-test("also what is no setting is found, and nothing else of its section is shown", async () => {
+test("a search finds entries that are no settings, and nothing else of their section", async () => {
   await window.type("settings-search", "stored here");
   expect(shown()).toEqual([]);
   expect(window.present("settings-panel").textContent).toContain("Data folder");
   expect(window.find("trace-storage")).toBeNull();
 });
 
-test("where nothing is found it is said", async () => {
+test("a search without results says so", async () => {
   await window.type("settings-search", "zebra");
   expect(shown()).toEqual([]);
   expect(window.present("settings-none").textContent).toBe("No matches");
 });
 
-test("Esc leaves what was looked for and not the settings, and so does choosing a section", async () => {
+test("Esc ends a search without closing the settings, and so does choosing a section", async () => {
   await window.type("settings-search", "seed");
   await window.press("Escape", window.present("settings-search"));
   expect((window.present("settings-search") as HTMLInputElement).value).toBe("");
@@ -114,7 +114,7 @@ test("Esc leaves what was looked for and not the settings, and so does choosing 
   expect(shown()).toEqual(["device", "draft_device"]);
 });
 
-test("closed and opened again, nothing is looked for", async () => {
+test("closing the settings ends the search", async () => {
   await window.type("settings-search", "seed");
   await window.click("settings-close");
   expect(window.find("settings-panel")).toBeNull();
@@ -122,7 +122,7 @@ test("closed and opened again, nothing is looked for", async () => {
   expect((window.present("settings-search") as HTMLInputElement).value).toBe("");
 });
 
-test("automatic penalties are those of the model, and custom ones begin as these", async () => {
+test("automatic penalties are the model's, and custom ones begin with the same values", async () => {
   const sampling = () => window.app.settings.values.sampling;
   window.app.setup.scope = "general";
   await window.click("settings-tab-sampling");
@@ -148,7 +148,7 @@ test("automatic penalties are those of the model, and custom ones begin as these
   expect(sampling().dry_sequence_breakers).toEqual([".", "\n"]);
 });
 
-test("a penalty that is looked for is found while they are automatic, and set it is custom", async () => {
+test("a search finds single penalties while they are automatic, and setting one makes it custom", async () => {
   window.app.setup.scope = "general";
   await window.type("settings-search", "DRY strength");
   expect(shown()).toEqual(["dry_multiplier"]);
@@ -162,14 +162,14 @@ test("a penalty that is looked for is found while they are automatic, and set it
   });
 });
 
-test("how all replies are shown can be set, and is what the header's switch says", async () => {
+test("the view of all replies can be set, and matches the header's switch", async () => {
   expect(window.present("reply-view").dataset["value"]).toBe("tokens");
   window.present("settings-reply-view").querySelector("input")?.click();
   await window.pass();
   expect(window.present("reply-view").dataset["value"]).toBe("text");
 });
 
-test("the folders of data and models open in the file manager, and where they do not it is said", async () => {
+test("the folders of data and models open in the file manager, with a message on failure", async () => {
   await window.click("settings-tab-data");
   const openFolder = vi
     .spyOn(window.backend, "openFolder")
@@ -184,7 +184,7 @@ test("the folders of data and models open in the file manager, and where they do
   ]);
 });
 
-test("the keys that search conversations search the settings while these are open", async () => {
+test("in the settings the shortcut of the search focuses their own search", async () => {
   await window.press("Ctrl f");
   expect(document.activeElement).toBe(window.present("settings-search"));
 });
@@ -235,7 +235,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
 };
 
 test.each(Object.entries(OTHERS))(
-  "%s goes back to its default with its section, and with all settings, and both are undone",
+  "%s is reset with its section and with all settings, and both can be undone",
   async (id, other) => {
     const { settings } = window.app;
     const { section } = SETTINGS[id as SettingId];
@@ -259,7 +259,7 @@ test.each(Object.entries(OTHERS))(
   },
 );
 
-test("a section takes back its own settings alone, and no panel or model with them", async () => {
+test("a section resets only its own settings, and no panel or model", async () => {
   const { settings } = window.app;
   settings.values = {
     ...defaults,
@@ -277,7 +277,7 @@ test("a section takes back its own settings alone, and no panel or model with th
   expect(settings.values.added_models).toEqual(["/a.gguf"]);
 });
 
-test("a section that shows a conversation's own settings does not reset those in general", async () => {
+test("a section with a conversation's own settings does not reset the general ones", async () => {
   const { app } = window;
   const button = () => window.present("settings-reset-section") as HTMLButtonElement;
   app.settings.change({ max_tokens: 9 });
@@ -294,7 +294,7 @@ test("a section that shows a conversation's own settings does not reset those in
   expect(button().disabled).toBe(false);
 });
 
-test("after an undo the keyboard is on a button that can be used", async () => {
+test("after an undo the focus is on a usable button", async () => {
   window.app.settings.change({ keep_traces: !defaults.keep_traces });
   await window.click("settings-tab-appearance");
   await window.click("settings-reset-all");
@@ -302,7 +302,7 @@ test("after an undo the keyboard is on a button that can be used", async () => {
   expect(document.activeElement).toBe(window.present("settings-reset-all"));
 });
 
-test("what was changed after a reset is not undone with it", async () => {
+test("a change after a reset is not undone with it", async () => {
   window.app.settings.change({ sampling: { ...defaults.sampling, temperature: 1 } });
   window.app.setup.scope = "general";
   await window.click("settings-tab-sampling");
@@ -319,7 +319,7 @@ test("every setting that has a default is tried below", () => {
 });
 
 test.each(Object.entries(OTHERS))(
-  "%s is set back to its default by a button that says what that is",
+  "%s is reset by a button that names the default",
   async (id, other) => {
     const { label, standard = "", section } = SETTINGS[id as SettingId];
     const { settings } = window.app;

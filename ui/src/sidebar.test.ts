@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => window.close());
 
-test("conversations are drawn as far as they are scrolled to", async () => {
+test("conversations are drawn only as far as they are scrolled", async () => {
   const ends: (() => void)[] = [];
   vi.stubGlobal(
     "IntersectionObserver",

@@ -78,7 +78,7 @@ describe.each(["dark", "light"])("the %s theme", (theme) => {
 });
 
 test.each(["dark", "light"])(
-  "what the model no longer sees is paler and readable (%s)",
+  "messages outside of the context are paler but readable (%s)",
   (theme) => {
     const held = colours(theme);
     const [text, ground] = [held.get("text") ?? "", held.get("bg") ?? ""];
@@ -139,7 +139,7 @@ const components = import.meta.glob<string>("./**/*.svelte", {
 /** A dialog is no control; clicks on its empty part focus it. */
 const DIALOG = "./components/ui/Dialog.svelte";
 
-test("what has the keyboard has a ring around it, and those without one show it in another way", () => {
+test("focused elements have a ring, or another indicator", () => {
   const without = Object.entries(components).filter(([, source]) =>
     /outline: (none|0)\b/.test(source),
   );

@@ -23,12 +23,12 @@ async function load(thinks: boolean | null) {
 
 const pressed = () => window.present("thinking-switch").getAttribute("aria-pressed");
 
-test("a model that knows one way only has no switch for thinking", async () => {
+test("a model without a choice has no switch for thinking", async () => {
   await load(null);
   expect(document.querySelector("[data-testid='thinking-switch']")).toBeNull();
 });
 
-test("the switch shows what the model does when nothing is said, and turns it", async () => {
+test("the switch shows the model's default, and changes it", async () => {
   const { settings } = window.app;
   for (const thinks of [true, false]) {
     settings.change({ thinking: null });

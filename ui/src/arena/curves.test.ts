@@ -6,7 +6,7 @@ const straight = (ms: number, tokens: number): Curve => [
   [ms, tokens],
 ];
 
-test("a curve keeps its shape on a grid, and its ends", () => {
+test("a resampled curve keeps its shape and its ends", () => {
   const curve: Curve = [
     [10, 1],
     [20, 5],
@@ -38,7 +38,7 @@ test("the median curve ends where half of the runs have", () => {
   expect(long.at(-1)?.[1]).toBe(10);
 });
 
-test("runs that have not begun, and no runs, have no curve", () => {
+test("without runs, or before their start, there is no curve", () => {
   expect(medianCurve([])).toEqual([]);
   expect(medianCurve([[]])).toEqual([]);
   expect(resampled([], [0, 1])).toEqual([]);

@@ -18,7 +18,7 @@ const foreign: DraftOption = {
   problem: { short: "other vocabulary", reason: "the vocabularies differ" },
 };
 
-test("a set-up is called by its draft, its length and what differs from the usual", () => {
+test("a set-up is named after its draft, its length and all non-default settings", () => {
   expect(labelOf(drafted, starter.label)).toBe("Starter draft 1.1M");
   expect(labelOf(plain, starter.label)).toBe("no draft");
   const { speculation } = drafted;
@@ -39,22 +39,22 @@ test("a set-up is called by its draft, its length and what differs from the usua
   );
 });
 
-test("with drafting off there is no draft, whoever would draft", () => {
+test("with drafting off there is no draft, even if one is chosen", () => {
   const off = { ...drafted.speculation, length: { type: "off" as const } };
   expect(labelOf({ ...drafted, speculation: off }, starter.label)).toBe("no draft");
 });
 
-test("a draft that is gone goes by its file's name", () => {
+test("a missing draft is named after its file", () => {
   expect(draftName({ ...drafted, draft: "/models/gone.gguf" }, [])).toBe("gone.gguf");
   expect(draftName(drafted, [starter])).toBe(starter.label);
 });
 
-test("two labels that are the same get a letter each", () => {
+test("two equal labels get a letter each", () => {
   expect(distinct(["no draft", "no draft"])).toEqual(["no draft (A)", "no draft (B)"]);
   expect(distinct(["a", "b"])).toEqual(["a", "b"]);
 });
 
-test("a draft that has vanished, or cannot draft, is an obstacle with its reason", () => {
+test("a missing or unusable draft is an obstacle with its reason", () => {
   expect(obstacleOf([drafted, plain], [starter])).toBeNull();
   expect(obstacleOf([plain, drafted], [])).toBe(
     "The draft model of setup B, starter-draft, is no longer on this computer. Choose another.",

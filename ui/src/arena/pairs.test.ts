@@ -17,23 +17,23 @@ test("the second set-up can win as the first can", () => {
   expect(verdictOf(runs)).toEqual({ ...verdict, ratio: expect.closeTo(2, 12) as number });
 });
 
-test("a spread that contains 1 has no winner", () => {
+test("a range that includes 1 has no winner", () => {
   const runs = [run(0, 0, 100), run(0, 1, 105), run(1, 1, 100), run(1, 0, 110)];
   expect(verdictOf(runs)).toMatchObject({ winner: null, highest: 1.05, pairs: 2 });
   expect(verdictOf([run(0, 0, 100), run(0, 1, 100)]).winner).toBeNull();
 });
 
-test("time is counted by the token, so that a longer text does not lose", () => {
+test("times are per token, so that a longer text is no disadvantage", () => {
   expect(pairSpeeds([run(0, 0, 100, 100), run(0, 1, 200, 200)])).toEqual([{ pair: 0, ratio: 1 }]);
 });
 
-test("a pair that lacks a run, or whose run wrote nothing, says nothing", () => {
+test("a pair without a run, or with an empty one, is not counted", () => {
   expect(pairSpeeds([run(0, 0, 100), run(1, 1, 90)])).toEqual([]);
   expect(pairSpeeds([run(0, 0, 100), run(0, 1, 0, 0)])).toEqual([]);
   expect(verdictOf([])).toMatchObject({ winner: null, pairs: 0 });
 });
 
-test("the pairs come in their order, whichever run of them was first", () => {
+test("pairs are in order, whichever run came first", () => {
   const runs = [run(1, 1, 200), run(1, 0, 100), run(0, 0, 100), run(0, 1, 100)];
   expect(pairSpeeds(runs).map(({ pair }) => pair)).toEqual([0, 1]);
 });

@@ -1,26 +1,26 @@
 import { expect, test } from "vitest";
 import { parted } from "./texts";
 
-test("equal texts do not part", () => {
+test("equal texts have no difference", () => {
   expect(parted(["Once", "Once"])).toBeNull();
   expect(parted(["", ""])).toBeNull();
 });
 
-test("two texts part at the word that differs, not in its middle", () => {
+test("two texts are cut at the first differing word, not within it", () => {
   expect(parted(["It was then dark.", "It was there."])).toEqual([
     { shared: "It was ", first: "then", rest: " dark." },
     { shared: "It was ", first: "there", rest: "." },
   ]);
 });
 
-test("a text that ends where the other goes on has an empty place there", () => {
+test("the shorter of two texts has an empty word at its end", () => {
   expect(parted(["It was", "It was dark"])).toEqual([
     { shared: "It was", first: "", rest: "" },
     { shared: "It was", first: " dark", rest: "" },
   ]);
 });
 
-test("a sign of several code units is never cut", () => {
+test("a character of several code units is never cut", () => {
   const parts = parted(["I am 👩‍🚀", "I am 👩‍🎨!"]);
   expect(parts?.[0]).toEqual({ shared: "I am ", first: "👩‍🚀", rest: "" });
   expect(parted(["😀", "😁"])?.[0].first).toBe("😀");

@@ -15,7 +15,7 @@ test("text is read in UTF-8 with or without a mark, in UTF-16 by its mark, else 
   expect(await textIn(bytes())).toBe("");
 });
 
-test("what is no text is told by zeros, control characters, and marks that promise other bytes", async () => {
+test("binary data are detected by zeros, control characters, and wrong byte order marks", async () => {
   const png = bytes(0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 0, 0, 0x0d);
   expect(await decoded(png)).toBeNull();
   expect(await decoded(utf8("a\0b"))).toBeNull();
@@ -69,7 +69,7 @@ test.each([
   ],
   ["windows-1255", "מספר,שם,עיר\n1,דוד,ירושלים\n", "7vH0+Cz57Szy6fgKMSzj5eMs6fjl+ezp7Qo="],
   ["windows-1256", "رقم,اسم,مدينة\n1,محمد,القاهرة\n", "0d7jLMfT4yzjz+3kyQoxLOPN488sx+Hex+XRyQo="],
-])("a table in %s is read in its encoding: %j", async (_, text, encoded) => {
+])("a table in %s is decoded: %j", async (_, text, encoded) => {
   const once = new Uint8Array(Buffer.from(encoded, "base64"));
   expect(await textIn(once)).toBe(text);
   const often = new Uint8Array(Buffer.from(encoded, "base64").length * 50);
@@ -143,12 +143,12 @@ test.each([
     "Bucureşti este capitala României, cel mai populat oraş şi cel mai important centru industrial şi comercial al ţării. Populaţia de peste un milion îi face cel mai mare oraş.",
     "QnVjdXJlunRpIGVzdGUgY2FwaXRhbGEgUm9t4m5pZWksIGNlbCBtYWkgcG9wdWxhdCBvcmG6ILppIGNlbCBtYWkgaW1wb3J0YW50IGNlbnRydSBpbmR1c3RyaWFsILppIGNvbWVyY2lhbCBhbCD+43JpaS4gUG9wdWxh/mlhIGRlIHBlc3RlIHVuIG1pbGlvbiDuaSBmYWNlIGNlbCBtYWkgbWFyZSBvcmG6Lg==",
   ],
-])("a text in %s is read in it: %j", async (encoding, text, encoded) => {
+])("a text in %s is decoded: %j", async (encoding, text, encoded) => {
   const once = new Uint8Array(Buffer.from(encoded, "base64"));
   expect(await decoded(once)).toEqual({ text, encoding });
 });
 
-test("a text is read in the encoding that a person chose", async () => {
+test("a text is decoded in a chosen encoding", async () => {
   // "Erdős Győző" is too short to be detected as Hungarian.
   const short = bytes(0x45, 0x72, 0x64, 0xf5, 0x73, 0x20, 0x47, 0x79, 0xf5, 0x7a, 0xf5);
   expect(await decoded(short)).toEqual({ text: "Erdõs Gyõzõ", encoding: "windows-1252" });
@@ -166,7 +166,7 @@ test.each([
   "Français",
   "Öl",
   "prix: 5 £, São Paulo, naïve façade",
-])("a text in windows-1252 is read in it: %j", async (text) => {
+])("a text in windows-1252 is decoded: %j", async (text) => {
   const encoded = Uint8Array.from(text, (letter) => letter.charCodeAt(0));
   expect(await textIn(encoded)).toBe(text);
 });

@@ -26,12 +26,12 @@ async function refusal(source: Source): Promise<string> {
   return "it was read";
 }
 
-test("a text is read with its lines ended as in a prompt", async () => {
+test("line endings of a text are converted to those of a prompt", async () => {
   const { file: read } = await readFile(file("a.csv", "fox,3\r\nhen,2\r\n"));
   expect(read).toEqual({ name: "a.csv", kind: "text", text: "fox,3\nhen,2\n" });
 });
 
-test("a PDF is read page by page, whatever it is called", async () => {
+test("a PDF is read page by page, with any file name", async () => {
   for (const name of ["a.PDF", "scan", "a.txt"]) {
     const { file: read } = await readFile(
       file(name, pdfOf(["A fox found a lantern.", "It was lit."])),
@@ -41,7 +41,7 @@ test("a PDF is read page by page, whatever it is called", async () => {
   }
 });
 
-test("of a page with more text than can be attached not all is read", async () => {
+test("a PDF longer than the limit is read only in part", async () => {
   const line = (at: number) => `${"fox ".repeat(20)}) Tj 1 0 0 1 20 ${700 - (at % 600)} Tm (`;
   const bytes = pdfOf([Array.from({ length: 600 }, (_, at) => line(at)).join("")]);
   const whole = await textOfPdf(bytes.slice(), Infinity);
@@ -52,7 +52,7 @@ test("of a page with more text than can be attached not all is read", async () =
   expect(length(some)).toBeLessThan(length(whole) / 2);
 });
 
-test("a PDF of pictures, one with a password and a damaged one are told apart", async () => {
+test("a PDF of images, one with a password and a damaged one have different errors", async () => {
   expect(await refusal(file("scan.pdf", pdfOf(["", ""])))).toContain("its pages are pictures");
   expect(await refusal(file("bank.pdf", lockedPdf()))).toBe(
     "Refusal: bank.pdf is protected with a password. Save a copy without it, and attach that.",
@@ -62,7 +62,7 @@ test("a PDF of pictures, one with a password and a damaged one are told apart", 
   }
 });
 
-test("a PDF that is never done is given up, and what reads it is ended", async () => {
+test("a PDF that never ends is refused, and its worker is terminated", async () => {
   class Silent extends LocalWorker {
     override postMessage() {
       // Never answers, like a worker in an endless loop.
@@ -89,13 +89,13 @@ test.each([1, 3])(
   30_000,
 );
 
-test("a PDF with packed streams is read", async () => {
+test("a PDF with compressed streams is read", async () => {
   const text = Buffer.from("BT /F1 12 Tf 20 700 Td (A fox) Tj ET");
   const { file: read } = await readFile(file("a.pdf", packedPdf([deflateSync(text)])));
   expect(read.text).toBe("A fox");
 });
 
-test("an empty file and a picture are refused with what can be attached", async () => {
+test("an empty file and an image are refused with a list of supported files", async () => {
   expect(await refusal(file("a.txt", ""))).toBe("Refusal: a.txt has no text in it.");
   expect(await refusal(file("a.txt", "\n \n"))).toBe("Refusal: a.txt has no text in it.");
   const picture = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 0x0d]);
@@ -116,7 +116,7 @@ test("a file of 100 MB is refused without being read", async () => {
   expect(await refusal(large("a.log", facts.attachmentBytes))).toBe("Error: read");
 });
 
-test("a text that grows when it is read as UTF-8 is measured again", async () => {
+test("a text that grows when decoded to UTF-8 is measured again", async () => {
   const letters = new Uint8Array(facts.attachmentBytes / 2 + 1).fill(0xe4);
   expect(await refusal(file("a.txt", letters))).toContain("at most 4 MB");
 });

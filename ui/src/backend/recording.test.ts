@@ -8,13 +8,13 @@ const lines = (end: string) =>
   [...threeRounds.map((round) => JSON.stringify({ type: "round", ...round })), end].join("\n");
 const done = '{"type":"done","text":"a b c d e","prompt_tokens":10,"finish":"stop"}';
 
-test("a recording is its rounds and how they ended", () => {
+test("a recording has its rounds and their ending", () => {
   const recording = recordingOf(lines(done));
   expect(recording.rounds).toMatchObject(threeRounds);
   expect(recording).toMatchObject({ text: "a b c d e", promptTokens: 10, finish: "stop" });
 });
 
-test("without drafts the text is the same, a token a round", () => {
+test("without drafts the text is the same, with a round per token", () => {
   const plain = withoutDrafts(recordingOf(lines(done)));
   expect(textOf(plain.rounds)).toBe("a b c d e");
   expect(plain.rounds).toHaveLength(5);
@@ -22,7 +22,7 @@ test("without drafts the text is the same, a token a round", () => {
 });
 
 test.each(["Tell me a story.", "What is speculative decoding?", "Count from one to twelve."])(
-  "the recording that answers %j is whole: its rounds join to its text",
+  "the recording for %j is complete: its rounds join to its text",
   (question) => {
     const { rounds, text } = recordingFor(question, true);
     expect(textOf(rounds)).toBe(text);

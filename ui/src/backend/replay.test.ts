@@ -39,7 +39,7 @@ test("a reply streams a round at a time and is stored as it streamed", async () 
   expect(await replay.trace(reply.id)).toEqual(rounds);
 });
 
-test("stopping keeps what was said", async () => {
+test("stopping keeps the text so far", async () => {
   const replay = await ready();
   const sent = replay.send(null, saying("Tell me a story"), () => undefined);
   await vi.advanceTimersByTimeAsync(800);
@@ -58,7 +58,7 @@ test("a second question is refused while a reply is under way", async () => {
   });
 });
 
-test("with drafting off it decodes plainly and says so", async () => {
+test("with drafting off it decodes plainly and reports so", async () => {
   const replay = await ready();
   const settings = await replay.settings();
   const off = { ...settings.speculation, length: { type: "off" as const } };
@@ -81,7 +81,7 @@ test("a draft takes effect from the next reply", async () => {
   expect(rounds.every(({ drafted }) => drafted.length === 0)).toBe(true);
 });
 
-test("an engine that failed says so and refuses questions", async () => {
+test("a failed engine reports its error and refuses questions", async () => {
   const replay = await ready("engine=failed");
   let status: EngineStatus | undefined;
   await replay.watchEngine((now) => (status = now));
@@ -136,7 +136,7 @@ test("an arena and a check can be stopped, and keep the engine busy until then",
   await checking;
 });
 
-test("a reply whose trace is deleted, or was not kept, cannot be checked", async () => {
+test("a reply without a trace cannot be checked", async () => {
   const replay = await ready();
   const [first] = await replay.conversations();
   const reply = (await replay.messages(first?.id ?? 0)).at(-1)?.id ?? 0;
@@ -151,7 +151,7 @@ test("a reply whose trace is deleted, or was not kept, cannot be checked", async
   expect(await replay.trace((await sent).reply.id)).toEqual([]);
 });
 
-test("a deleted conversation comes back as it was", async () => {
+test("a deleted conversation is restored unchanged", async () => {
   const replay = await ready();
   const before = await replay.conversations();
   const first = before[0]?.id ?? 0;
@@ -161,14 +161,14 @@ test("a deleted conversation comes back as it was", async () => {
   expect(await replay.conversations()).toEqual(before);
 });
 
-test("a search marks the hit", async () => {
+test("a search marks hits", async () => {
   const replay = await ready();
   const hits = await replay.search("LANTERN");
   expect(hits.length).toBeGreaterThan(0);
   expect(hits[0]?.excerpt).toContain("\u0002lantern\u0003");
 });
 
-test("a synthetic reply comes at its rate, behind the rounds that are there at once, until it is stopped", async () => {
+test("a synthetic reply streams at its rate, after the rounds that come at once, until it is stopped", async () => {
   const replay = await ready("rate=2000&rounds=300");
   let tokens = 0;
   let rounds = 0;
@@ -195,7 +195,7 @@ async function played(reply: Promise<Reply>): Promise<Message> {
 
 const nothing = () => undefined;
 
-test("a conversation is a tree of which one branch is shown, and search finds all of them", async () => {
+test("a conversation is a tree with one shown branch, and a search covers all branches", async () => {
   const replay = await ready();
   const first = await played(replay.send(null, saying("Tell me a story"), nothing));
   const { conversation } = first;
@@ -223,7 +223,7 @@ test("a conversation is a tree of which one branch is shown, and search finds al
   });
 });
 
-test("a deleted message goes with what follows it, leaves what stands beside it, and comes back", async () => {
+test("a deleted message takes later ones with it, keeps its siblings, and can be restored", async () => {
   const replay = await ready();
   const first = await played(replay.send(null, saying("Tell me a story"), nothing));
   const shown = async () => (await replay.messages(first.conversation)).map(({ id }) => id);
@@ -244,7 +244,7 @@ test("a deleted message goes with what follows it, leaves what stands beside it,
   expect(await shown()).toEqual(all);
 });
 
-test("a reply that was stopped is gone on with to the text that it would have had", async () => {
+test("a stopped reply is continued to its original text", async () => {
   const replay = await ready();
   const whole = await played(replay.send(null, saying("Tell me a story"), nothing));
   const sent = replay.send(null, saying("Tell me a story"), nothing);
@@ -260,7 +260,7 @@ test("a reply that was stopped is gone on with to the text that it would have ha
   expect((await replay.messages(cut.conversation)).at(-1)?.id).toBe(more.id);
 });
 
-test("while a reply is written the branches stay as they are", async () => {
+test("branches do not change while a reply is written", async () => {
   const replay = await ready();
   const first = await played(replay.send(null, saying("Tell me a story"), nothing));
   void replay.regenerate(first.id, nothing);
@@ -270,7 +270,7 @@ test("while a reply is written the branches stay as they are", async () => {
   await expect(replay.continueReply(first.id, nothing)).rejects.toMatchObject(busy);
 });
 
-test("a conversation can be as long as one asks for", async () => {
+test("a conversation can have any requested length", async () => {
   const replay = await ready("messages=40");
   const long = (await replay.conversations()).find(({ title }) => title === "A long conversation");
   const messages = await replay.messages(long?.id ?? 0);
@@ -279,7 +279,7 @@ test("a conversation can be as long as one asks for", async () => {
   expect(reply?.text).toBe(textOf(await replay.trace(reply?.id ?? 0)));
 });
 
-test("an address in the page's own opens a trace, or is refused with a sentence", async () => {
+test("a trace from the page's own origin is opened, or refused with a message", async () => {
   const fetching = vi.fn((address: string) =>
     Promise.resolve(new Response("{}", { status: address.includes("gone") ? 404 : 200 })),
   );

@@ -11,7 +11,7 @@ function chosen(rounds: ReturnType<typeof withSampleDecisions>): number[] {
   return rounds.flatMap(({ decision }) => (decision ? [decision.chosen] : []));
 }
 
-test("a sample begins with a decision and is told again now and then", () => {
+test("a sample begins with a decision, which is repeated at times", () => {
   const rounds = withSampleDecisions(Array.from({ length: 65 }, (_, index) => accepted(index)));
   expect(rounds[0]?.decision).toMatchObject({ before: null });
   expect(rounds[64]?.decision?.chosen).toBe(rounds[64]?.decision?.before);

@@ -20,7 +20,7 @@ beforeEach(() => {
   invoke.mockResolvedValue(null);
 });
 
-test("a question goes to the shell with the channel its events come back on, several at a time", async () => {
+test("a question is sent to the shell with a channel for its events, which come in batches", async () => {
   const onEvent = vi.fn();
   await tauri.send(3, saying("Hello"), onEvent);
   const [name, args] = invoke.mock.lastCall as [string, Record<string, unknown>];
@@ -31,26 +31,26 @@ test("a question goes to the shell with the channel its events come back on, sev
   expect(onEvent.mock.calls.map(([event]) => event as string)).toEqual(["first", "second"]);
 });
 
-test("half an emoji in a text does not keep a message from the shell", async () => {
+test("half an emoji in a text does not prevent sending it to the shell", async () => {
   const half = { text: "a \ud83e b \udd8a \ud83e\udd8a", attached: ["\ud83e"] };
   await tauri.send(3, half as never, vi.fn());
   const sent = { text: "a \ufffd b \ufffd \ud83e\udd8a", attached: ["\ufffd"] };
   expect(invoke.mock.lastCall?.[1]).toMatchObject({ sent });
 });
 
-test("settings go to the shell whole", async () => {
+test("settings are sent to the shell complete", async () => {
   await tauri.saveSettings(defaults);
   expect(invoke).toHaveBeenCalledExactlyOnceWith("save_settings", { settings: defaults });
 });
 
-test("the shell's errors keep their code and their sentence", async () => {
+test("errors of the shell keep their code and message", async () => {
   invoke.mockRejectedValue({ code: "bad_model", message: "x is not a model." });
   const failed = tauri.addModel("x").catch((thrown: unknown) => thrown);
   expect(await failed).toBeInstanceOf(BackendError);
   expect(await failed).toMatchObject({ code: "bad_model", message: "x is not a model." });
 });
 
-test("what Tauri itself throws is an internal error with its words", async () => {
+test("errors of Tauri itself are internal errors with their message", async () => {
   invoke.mockRejectedValue("command send not found");
   await expect(tauri.stop()).rejects.toMatchObject({
     code: "internal",
@@ -58,7 +58,7 @@ test("what Tauri itself throws is an internal error with its words", async () =>
   });
 });
 
-test("a stored reply's rounds have every field, whatever version stored them", async () => {
+test("the rounds of a stored reply have every field, for any stored version", async () => {
   const old: Partial<Round> = { ...threeRounds[0] };
   delete old.threshold;
   delete old.staged;

@@ -12,7 +12,7 @@ test("the command key is Ctrl, and Cmd on a Mac", () => {
   expect(pressed(event("n", { ctrlKey: true }), [NEW], true)).toBe(false);
 });
 
-test("a letter with other keys held down is another shortcut", () => {
+test("a letter with other modifiers is another shortcut", () => {
   const ctrl = { ctrlKey: true };
   expect(pressed(event("n"), [NEW], false)).toBe(false);
   expect(pressed(event("N", { ...ctrl, shiftKey: true }), [NEW], false)).toBe(false);
@@ -22,7 +22,7 @@ test("a letter with other keys held down is another shortcut", () => {
   expect(pressed(event("n", ctrl), shifted, false)).toBe(false);
 });
 
-test("a sign is recognised wherever it is on the keyboard, with Shift or without", () => {
+test("a sign is recognised at any place of the keyboard, with Shift or without", () => {
   for (const shiftKey of [true, false]) {
     expect(pressed(event("?", { shiftKey }), [{ key: "?" }], false)).toBe(true);
     const slash = event("/", { shiftKey, ctrlKey: true });
@@ -36,13 +36,13 @@ test.each([
   ["Hebrew", "מ", "KeyN", "N"],
   ["Arabic", "ى", "KeyN", "N"],
   ["Russian", "б", "Comma", ","],
-])("on a %s keyboard %s is the shortcut that stands there", (_, key, code, latin) => {
+])("on a %s keyboard %s is the shortcut at that place", (_, key, code, latin) => {
   const keys = [{ key: latin, command: true }];
   expect(pressed(event(key, { code, ctrlKey: true }), keys, false)).toBe(true);
   expect(pressed(event(key, { code: "KeyX", ctrlKey: true }), keys, false)).toBe(false);
 });
 
-test("where Latin letters stand elsewhere, the letter counts and not its place", () => {
+test("on Latin keyboards of another layout the letter counts and not its place", () => {
   const dvorak = { code: "KeyL", ctrlKey: true };
   expect(pressed(event("n", dvorak), [NEW], false)).toBe(true);
   expect(pressed(event("n", dvorak), [{ key: "L", command: true }], false)).toBe(false);
@@ -55,7 +55,7 @@ test("Shift with Enter or Space is not Enter or Space", () => {
   expect(pressed(event("Enter"), [{ key: "Enter" }], false)).toBe(true);
 });
 
-test("keys are named as on this system, in its order", () => {
+test("keys have this system's names and order", () => {
   const keys = { key: "T", command: true, shift: true };
   expect(keyNames(keys, false)).toEqual(["Ctrl", "Shift", "T"]);
   expect(keyNames(keys, true)).toEqual(["⇧", "⌘", "T"]);

@@ -64,7 +64,7 @@ test("no two commands have the same name or id", () => {
   }
 });
 
-test("no keys have two commands, but for Esc, which leaves what is open before it stops anything", () => {
+test("no two commands share keys, except Esc, which closes something before it stops anything", () => {
   const taken = COMMANDS.flatMap(({ id, keys = [] }) => keys.map((one) => [names(one), id]));
   const others = taken.filter(([name]) => name !== "Esc").map(([name]) => name);
   expect(new Set(others).size).toBe(others.length);
@@ -72,7 +72,7 @@ test("no keys have two commands, but for Esc, which leaves what is open before i
   expect(escapes).toEqual(["close-arena", "close-find", "close-replay", "stop"]);
 });
 
-test("no keys of a place mean two things, and none are those of a command that works everywhere", () => {
+test("keys of a place have one meaning, and none of a global command", () => {
   const everywhere = COMMANDS.flatMap(({ keys = [] }) => keys.map(names));
   for (const [place, keys] of Object.entries(PLACE_KEYS)) {
     const own = Object.values<PlaceKey>(keys).flatMap((one) => one.keys.map(names));
@@ -83,7 +83,7 @@ test("no keys of a place mean two things, and none are those of a command that w
   }
 });
 
-test("the shortcuts of controls are those of the table, and an unknown one is a mistake", () => {
+test("the shortcuts of controls are in the table, and an unknown one is an error", () => {
   expect(names(keysOf("new-chat"))).toBe("Ctrl N");
   expect(() => keysOf("nothing")).toThrow("no keys");
 });
@@ -99,14 +99,14 @@ test("Esc closes the arena, then the replay, and only then stops the reply", () 
   expect(commandFor(ESCAPE, app)?.id).toBe("close-arena");
 });
 
-test("what cannot be done is listed after all that can, with the reason", () => {
+test("unavailable commands are listed last, with the reason", () => {
   const app = makeApp();
   expect(entry(app, "regenerate")?.obstacle).toBe("There is no reply yet: ask something first.");
   const possible = entriesFor(app, desk, "").map(({ obstacle }) => obstacle === null);
   expect(possible.lastIndexOf(true)).toBeLessThan(possible.indexOf(false));
 });
 
-test("without a query commands are listed by group, what was used last first", () => {
+test("without a query commands are listed by group, recent ones first", () => {
   const app = makeAppWithReply();
   for (const id of ["export", "new-chat", "settings", "export", "regenerate"]) app.view.used(id);
   app.reply.active = true;
@@ -121,7 +121,7 @@ test("without a query commands are listed by group, what was used last first", (
   expect(entriesFor(app, desk, "chat").every(({ heading }) => heading === null)).toBe(true);
 });
 
-test("keys of what cannot be done say why and do nothing", () => {
+test("keys of an unavailable command show the reason and do nothing", () => {
   const app = makeAppWithReply();
   app.reply.active = true;
   const regenerate = vi.fn();
@@ -131,7 +131,7 @@ test("keys of what cannot be done say why and do nothing", () => {
   expect(app.toasts.list.map(({ text }) => text)).toEqual([entry(app, "regenerate")?.obstacle]);
 });
 
-test("with a reply all of them can be done, and they are done with the newest one", () => {
+test("with a reply all of its commands are available, for the newest one", () => {
   const app = makeAppWithReply();
   const about = ["regenerate", "check", "tokens", "replay", "copy", "export"];
   expect(about.map((id) => entry(app, id)?.obstacle)).toEqual(about.map(() => null));
@@ -145,7 +145,7 @@ test("with a reply all of them can be done, and they are done with the newest on
   expect(desk.exportTrace).toHaveBeenCalledExactlyOnceWith(REPLY);
 });
 
-test("Ctrl+Shift+R answers the newest question where it has no reply", () => {
+test("Ctrl+Shift+R answers the newest question if it has no reply", () => {
   const app = makeAppWithReply();
   const regenerate = vi.fn();
   Object.assign(app.reply, { regenerate });
@@ -161,7 +161,7 @@ test("Ctrl+Shift+R answers the newest question where it has no reply", () => {
   expect(regenerate.mock.calls).toEqual([[8], [5]]);
 });
 
-test("while a reply is written nothing else is asked of the engine", () => {
+test("while a reply is written it can be stopped, but not checked", () => {
   const app = makeAppWithReply();
   app.reply.active = true;
   expect(entry(app, "check")?.obstacle).toContain("A reply is being written");
@@ -170,7 +170,7 @@ test("while a reply is written nothing else is asked of the engine", () => {
   expect(entry(app, "stop")).toBeUndefined();
 });
 
-test("the last reply can be continued where it was cut, and where nothing follows it", () => {
+test("the last reply can be continued if it was cut and no message follows", () => {
   const app = makeAppWithReply();
   const proceed = vi.fn();
   Object.assign(app.reply, { continue: proceed });
@@ -183,7 +183,7 @@ test("the last reply can be continued where it was cut, and where nothing follow
   expect(proceed).toHaveBeenCalledExactlyOnceWith(7);
 });
 
-test("the last question is edited, and nothing is where none was asked or a reply is written", () => {
+test("the last question can be edited, unless there is none or a reply is written", () => {
   const app = makeAppWithReply();
   expect(entry(app, "edit")?.obstacle).toContain("You have not sent");
   app.conversations.messages = [question(5, [5]), REPLY, question(8, [8]), REPLY];
@@ -194,7 +194,7 @@ test("the last question is edited, and nothing is where none was asked or a repl
   expect(entry(app, "edit")?.obstacle).toContain("A reply is being written");
 });
 
-test("the branches before and after are those of the last message that has several", () => {
+test("the branch commands act on the last message with siblings", () => {
   const app = makeAppWithReply();
   const choose = vi.fn();
   Object.assign(app.conversations, { choose });
@@ -211,7 +211,7 @@ test("the branches before and after are those of the last message that has sever
   expect(entry(app, "next-branch")?.obstacle).toContain("A reply is being written");
 });
 
-test("the theme that is chosen already is not offered", () => {
+test("the current theme is not offered", () => {
   const app = makeApp();
   expect(named(app, "theme").filter((name) => name.startsWith("Theme:"))).toEqual([
     "Theme: light",
@@ -233,7 +233,7 @@ test("conversations and settings are found by name once something is typed", () 
   expect(app.settingSearch.wanted).toBe("temperature");
 });
 
-test("a command comes before what merely has the word among others", () => {
+test("a command ranks before one with the word only among others", () => {
   const app = makeAppWithReply();
   expect(named(app, "arena")[0]).toBe("Open or close the arena");
   expect(named(app, "draft model")[0]).toBe("Draft model");

@@ -41,14 +41,14 @@ test("the first position is the lowest row", () => {
   expect(low?.y).toBeGreaterThan(high?.y ?? Infinity);
 });
 
-test("only as many rounds are visible as fit, however long the reply is", () => {
+test("only as many rounds are visible as fit, for any length", () => {
   const long = view({ rounds: 100_000, right: 100_000 });
   const { first, last } = layout.visibleRounds(long);
   expect(last).toBe(100_000);
   expect(last - first).toBeLessThanOrEqual(Math.ceil(layout.capacity(long)) + 1);
 });
 
-test("a reply that fits stands at the right, where its next round comes in", () => {
+test("a short reply stands at the right, where its next round appears", () => {
   const shown = view({ rounds: 4, right: 4 });
   const newest = layout.cellRect(shown, 3, whole(0));
   expect(newest.x + newest.width).toBe(layout.GUTTER + layout.plotWidth(shown));
@@ -69,13 +69,13 @@ describe("following", () => {
     expect(layout.withRounds(view(), 1010, 5).right).toBe(1010);
   });
 
-  test("a view that was scrolled back stays where it is", () => {
+  test("a view that was scrolled back keeps its position", () => {
     const back = layout.scroll(view(), -200);
     expect(layout.follows(back)).toBe(false);
     expect(layout.withRounds(back, 1010, 5).right).toBe(back.right);
   });
 
-  test("scrolling cannot leave the reply on either side", () => {
+  test("scrolling stops at both ends of the reply", () => {
     expect(layout.leftColumn(layout.scroll(view(), -1e9))).toBe(0);
     expect(layout.scroll(view(), 1e9).right).toBe(1000);
   });
@@ -89,19 +89,19 @@ describe("zooming", () => {
     expect(round(layout.zoom(back, 1.5, x))).toBeCloseTo(round(back));
   });
 
-  test("zooming out ends where the whole reply fits", () => {
+  test("zooming out stops when the whole reply fits", () => {
     const whole = layout.zoom(view(), 1e-9, 100);
     expect(layout.visibleRounds(whole)).toEqual({ first: 0, last: 1000 });
     expect(whole).toEqual(layout.fit(view()));
   });
 
-  test("zooming in ends where one round fills the plot", () => {
+  test("zooming in stops when one round fills the plot", () => {
     const one = layout.zoom(view(), 1e9, 100);
     expect(one.columnWidth).toBe(layout.plotWidth(one));
     expect(layout.visibleRounds(one)).toEqual({ first: 999, last: 1000 });
   });
 
-  test("every step ends columns on pixels, or pixels on columns, and gets somewhere", () => {
+  test("every step ends columns on pixels, or pixels on columns, and changes something", () => {
     let shown = layout.fit(view({ rounds: 100_000, right: 100_000 }));
     while (shown.columnWidth < layout.widestColumn(shown)) {
       const wider = layout.zoom(shown, 1.18, 200);
@@ -118,7 +118,7 @@ describe("zooming", () => {
     expect(layout.visibleRounds(layout.only(view(), 300))).toEqual({ first: 300, last: 301 });
   });
 
-  test("the whole of a growing reply stays the whole of it", () => {
+  test("a view of the whole reply keeps showing all of it", () => {
     let shown = layout.fit(view());
     for (let rounds = 1000; rounds < 5000; rounds += 13) {
       shown = layout.withRounds(shown, rounds, 5);
@@ -126,13 +126,13 @@ describe("zooming", () => {
     }
   });
 
-  test("a short reply cannot be stretched by zooming out", () => {
+  test("zooming a short reply out keeps the width of its columns", () => {
     const short = view({ rounds: 5, right: 5 });
     expect(layout.zoom(short, 0.01, 100).columnWidth).toBe(layout.COLUMN_WIDTH);
   });
 });
 
-test("revealing a round moves the view no further than needed", () => {
+test("revealing a round scrolls as little as possible", () => {
   const shown = view();
   expect(layout.reveal(shown, 990)).toEqual(shown);
   const early = layout.reveal(shown, 10);
@@ -189,7 +189,7 @@ describe("an opened column", () => {
   });
 });
 
-test("the scale has the rows of the rounds in view, and shrinks by a few rows or not at all", () => {
+test("the scale follows the rounds in view, and shrinks by a few rows or not at all", () => {
   const rows = Array.from({ length: 1000 }, (_, round) => (round === 500 ? 16 : 6));
   const back = layout.reveal(view(), 500);
   expect(layout.scaleFor(back, rows)).toBe(16);

@@ -91,7 +91,7 @@ test("each outcome has a mark of its own besides its colour", () => {
 });
 
 test.each(["accepted", "rejected"] as const)(
-  "the strength of a token that was %s is its chance of acceptance, and no chance can still be seen",
+  "the opacity of a token that was %s is its acceptance probability, with a visible minimum",
   (outcome) => {
     const rounds = [1, 0.5, 0].map((acceptance, index) =>
       round(index, { drafted: [drafted("a", outcome, { acceptance })] }),
@@ -102,7 +102,7 @@ test.each(["accepted", "rejected"] as const)(
   },
 );
 
-test("who drafted a token is told by its shape", () => {
+test("the shape of a token shows its drafter", () => {
   const by = (drafter: DrafterKind, staged = false) => {
     calls = [];
     const held = round(0, { drafted: [drafted("a", "accepted", { drafter })], staged });
@@ -140,7 +140,7 @@ test("a tree in a wide column has a line from each token to those that follow it
   expect(stroked).toContain("green");
 });
 
-test("a tree in a narrow column has no lines, and its other guesses no marks", () => {
+test("a tree in a narrow column has no lines, and no marks beside the accepted path", () => {
   paint(picture([treeRound]));
   expect(cells().map(({ fill }) => fill)).toEqual(["green", "green"]);
   const ticks = named("fillRect").filter(({ alpha }) => alpha !== 1);
@@ -148,7 +148,7 @@ test("a tree in a narrow column has no lines, and its other guesses no marks", (
   expect(named("stroke").map(({ stroke }) => stroke)).not.toContain("black");
 });
 
-test("a round that fills the plot has its tokens written into its cells", () => {
+test("a round that fills the plot has its tokens' text in its cells", () => {
   const rounds = [
     round(0, {
       drafted: [
@@ -216,7 +216,7 @@ test("the whole of 100,000 rounds is drawn by pixels, not by rounds", () => {
   expect(named("fillRect").length).toBeLessThan(10_000);
 });
 
-test("where many rounds share a pixel, each row is shared out by how its places ended", () => {
+test("where many rounds share a pixel, each row is divided by outcomes", () => {
   const outcomes = ["accepted", "accepted", "rejected", "discarded"] as const;
   const rounds = Array.from({ length: 6400 }, (_, index) =>
     round(index, {
@@ -233,7 +233,7 @@ test("where many rounds share a pixel, each row is shared out by how its places 
 });
 
 test.each([10, 1 / 8])(
-  "while a reply is followed at %d pixels a round, only what is new is drawn",
+  "while a reply is followed at %d pixels a round, only new parts are drawn",
   (columnWidth) => {
     const rounds = new Synthesis(2, 100).take(8000);
     const tallest = 17;
@@ -253,7 +253,7 @@ test.each([10, 1 / 8])(
   },
 );
 
-test("what cannot be moved is drawn again: another width, other colours, another reply, a half pixel", () => {
+test("a change of the width, the colours or the reply, or a half pixel, redraws everything", () => {
   const rounds = new Synthesis(2, 100).take(500);
   const painter = new Painter(pen());
   const shown = picture(rounds.slice(0, 400));

@@ -6,7 +6,7 @@ const NARROW = 10;
 const WIDE = 60;
 const whole = (row: number) => ({ row, from: 0, to: 1, low: 0, high: 1 });
 
-test("a chain's tokens fill a row each, the extra token on top", () => {
+test("a chain has a token per row, with the extra token on top", () => {
   const chain = round(0, {
     drafted: [drafted("a", "accepted"), drafted("b", "accepted")],
     extra: extra("c", "bonus"),
@@ -14,7 +14,7 @@ test("a chain's tokens fill a row each, the extra token on top", () => {
   expect(spotsOf(chain, NARROW)).toEqual([0, 1, 2].map(whole));
 });
 
-test("in a wide column guesses of the same depth stand beside each other, the accepted one first", () => {
+test("in a wide column tokens of the same depth stand beside each other, the accepted one first", () => {
   expect(lanesOf(treeRound)).toBe(3);
   const spots = spotsOf(treeRound, WIDE);
   const lanes = spots.map(({ row, from, to }) => [row, Math.round(3 * from), Math.round(3 * to)]);
@@ -29,7 +29,7 @@ test("in a wide column guesses of the same depth stand beside each other, the ac
   ]);
 });
 
-test("in a narrow column the accepted path keeps most, and the other guesses are ticks beside it", () => {
+test("in a narrow column the accepted path takes most of the width, with ticks beside it", () => {
   const spots = spotsOf(treeRound, NARROW);
   const [first, path, other] = spots;
   expect(path?.to).toBeGreaterThan(0.5);
@@ -38,13 +38,13 @@ test("in a narrow column the accepted path keeps most, and the other guesses are
   expect(first?.high).toBe(other?.low);
 });
 
-test("a column shows branches as soon as each guess has room", () => {
+test("a column shows branches as soon as each token has room", () => {
   expect(hasBranches(3, 23)).toBe(false);
   expect(hasBranches(3, 24)).toBe(true);
   expect(hasBranches(1, 300)).toBe(false);
 });
 
-test("the guesses that follow one token stand together", () => {
+test("siblings stand together", () => {
   const held = round(0, {
     drafted: [
       drafted("a", "discarded"),

@@ -6,12 +6,12 @@ import { CHANCE_OF, FIELDS, FIELD_OF, Sums } from "./sums";
 
 const field = (sums: number[], row: number, at: number) => sums[row * FIELDS + at] ?? 0;
 
-test("a place of several guesses counts once, by its best fate", () => {
+test("a position with several tokens counts once, by its best outcome", () => {
   const sums = new Sums([treeRound]).before(1);
   expect(sums).toEqual([1, 0, 0, 0.8, 0, 1, 0, 0, 0.8, 0]);
 });
 
-test("chances are summed by outcome", () => {
+test("acceptance probabilities are summed by outcome", () => {
   const held = round(0, {
     drafted: [
       drafted("a", "accepted", { acceptance: 0.7 }),
@@ -26,7 +26,7 @@ test("chances are summed by outcome", () => {
   expect(field(sums, 2, FIELD_OF.discarded)).toBe(2);
 });
 
-test("any stretch is the difference of two sums, also while rounds arrive", () => {
+test("any range is the difference of two sums, also while rounds arrive", () => {
   const rounds: Round[] = [];
   const source = new Synthesis(5, 1000);
   const growing = new Sums(rounds);

@@ -30,7 +30,7 @@ test.each(samples)("the leaves of %s are its text, in order", (_, text) => {
 });
 
 test.each(samples)(
-  "%s read as it comes is the same as read at once, at every prefix",
+  "%s parsed in pieces is the same as parsed at once, at every prefix",
   (_, text) => {
     const growing = new ReplyDocument();
     for (let end = 0; ; end += 1) {
@@ -44,7 +44,7 @@ test.each(samples)(
   },
 );
 
-test("blocks that are done are not read again", () => {
+test("final blocks are not parsed again", () => {
   const text = "one\n\ntwo\n\nthree\nfour";
   const document = parsed(text, false);
   const [one, two] = document.answer;
@@ -53,14 +53,14 @@ test("blocks that are done are not read again", () => {
   expect(document.answer[1]).toBe(two);
 });
 
-test("a definition that comes later makes links of what was text", () => {
+test("a later definition turns text into links", () => {
   const document = parsed("see [here]\n\nmore\n", false);
   expect([...tagsIn(document.answer)]).not.toContain("a");
   document.update("see [here]\n\nmore\n\n[here]: https://a.example\n\nend\n", false);
   expect([...tagsIn(document.answer)]).toContain("a");
 });
 
-test("what is thought is apart from the answer", () => {
+test("the thinking is separate from the answer", () => {
   const text = "<think>\na\n</think>\n\nb";
   const { thinking, thought, answer } = parsed(text);
   expect(thinking?.closed).toBe(true);
@@ -68,12 +68,12 @@ test("what is thought is apart from the answer", () => {
   expect(answer.map(({ from, to }) => text.slice(from, to))).toEqual(["\n\nb"]);
 });
 
-test("a reply that writes about the tags is not taken for thinking", () => {
+test("a reply that mentions the tags has no thinking", () => {
   expect(parsed("Use <think> and </think>.").thinking).toBeNull();
   expect(parsed("`</think>` ends it\n").thinking).toBeNull();
 });
 
-describe("a block that grows too long is cut, and what follows", () => {
+describe("a block that grows too long is split, and so is its rest", () => {
   const lines = (line: string, count: number) => Array(count).fill(line).join("");
   const grown = (head: string, body: string) => {
     const document = new ReplyDocument();
@@ -118,7 +118,7 @@ test.each([
   ],
   ["a line of a megabyte", "Some *words* and `code` without an end. ".repeat(26_000)],
 ])(
-  "ten thousand %s take no minute, and are whole",
+  "ten thousand %s are parsed completely within a minute",
   (_, text) => {
     const leaves = blocksOf(parsed(text)).flatMap(({ branch }) => [...leavesOf([branch])]);
     expect(leaves.reduce((sum, { from, to }) => sum + to - from, 0)).toBe(text.length);
@@ -140,7 +140,7 @@ test.each([
   ["table cells", "| a "],
   ["backticks that never match", "` `` "],
 ])(
-  "a megabyte of nested %s are read within a minute, whole and no deeper than can be laid out",
+  "a megabyte of nested %s is parsed within a minute, completely and to a limited depth",
   (_, piece) => {
     const text = piece.repeat(MEGABYTE / piece.length);
     const begin = performance.now();

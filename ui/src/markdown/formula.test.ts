@@ -33,7 +33,7 @@ test.each([
   ["\\message, which writes to the console", "\\message{x}"],
   ["\\errmessage", "\\errmessage{x}"],
   ["\\show", "\\show x"],
-])("%s in a formula is shown as it was written", (_, tex) => {
+])("a formula with %s is shown as source", (_, tex) => {
   const logged = vi.spyOn(console, "log").mockReturnValue();
   const warned = vi.spyOn(console, "error").mockReturnValue();
   const into = set(tex);
@@ -45,11 +45,11 @@ test.each([
 });
 
 test.each(["\\\\def", "\\text{let}", "\\left(x\\right)", "\\longrightarrow", "a \\defeq b"])(
-  "%s defines nothing and is set",
+  "%s defines nothing and is typeset",
   (tex) => expect(isSet(set(tex))).toBe(!tex.includes("defeq")),
 );
 
-test("macros that expand to more than they are take no seconds", () => {
+test("macros with long expansions take no seconds", () => {
   const begin = performance.now();
   set(`\\def\\a{${"a".repeat(1000)}}${"\\a".repeat(200)}`);
   set(`\\bra@ket{(}{${"m".repeat(2000)}}{m}{)}{${"|".repeat(490)}}`);
@@ -60,17 +60,17 @@ test.each([
   ["columns", `\\begin{matrix}${"&".repeat(3900)}\\end{matrix}`],
   ["accents", "é".repeat(4000)],
   ["letters", "x".repeat(3999)],
-])("a formula of thousands of %s is shown as it was written", (_, tex) => {
+])("a formula of thousands of %s is shown as source", (_, tex) => {
   expect(set(tex).className).toBe("source");
 });
 
-test("a derivation of thirty lines is set", () => {
+test("a derivation of thirty lines is typeset", () => {
   const line = "f(x_i) &= \\frac{\\partial L}{\\partial x_i} + \\sum_{j=1}^n a_{ij}\\, x_j \\\\\n";
   const tex = `\\begin{aligned}\n${line.repeat(30)}\\end{aligned}`;
   expect(isSet(set(tex))).toBe(true);
 });
 
-test("many formulas at once are set in slices of time, so that the page answers between", async () => {
+test("many formulas are typeset in time slices, so that the page stays responsive", async () => {
   const tex = "\\frac{a}{b} + \\sqrt{x}".repeat(15);
   const all = Array.from({ length: 60 }, (_, at) => {
     return set(`${tex}_{${at}}`, document.body.appendChild(document.createElement("span")));
@@ -83,7 +83,7 @@ test("many formulas at once are set in slices of time, so that the page answers 
   expect(document.querySelector(".source")).toBeNull();
 }, 30_000);
 
-test("a formula that has left the page before its turn is not set", async () => {
+test("a formula removed before its turn is not typeset", async () => {
   const tex = "\\frac{a}{b} + \\sqrt{x}".repeat(15);
   const all = Array.from({ length: 40 }, () => {
     return set(tex, document.body.appendChild(document.createElement("span")));

@@ -26,7 +26,7 @@ async function waited(code: string, language = "js"): Promise<readonly Shape[]> 
   return highlighted(code, language, () => undefined);
 }
 
-test("code is plain at once and coloured later, with the same characters", async () => {
+test("code is plain at first and highlighted later, with the same characters", async () => {
   const code = "const one = 'a'; // b\n";
   expect(highlighted(code, "js", () => undefined)).toEqual([code]);
   const shapes = await waited(code);
@@ -34,7 +34,7 @@ test("code is plain at once and coloured later, with the same characters", async
   expect(textOf(shapes)).toBe(code);
 });
 
-test("code that grows keeps its colours meanwhile, and only the latest is coloured", async () => {
+test("growing code keeps its highlighting, and only its latest version is sent", async () => {
   let code = "const grows = 'a';";
   await waited(code);
   LocalColours.asked = [];
@@ -49,7 +49,7 @@ test("code that grows keeps its colours meanwhile, and only the latest is colour
   expect(LocalColours.asked).toHaveLength(2);
 });
 
-test("code that takes a grammar too long stays plain, and other code is coloured", async () => {
+test("code that takes a grammar too long stays plain, and other code is highlighted", async () => {
   vi.useFakeTimers();
   const endless = vi.fn();
   const code = `let a = ${LocalColours.endless};`;
@@ -75,7 +75,7 @@ test("a language without a grammar and no language stay plain", async () => {
   expect(LocalColours.asked).toEqual(["a", "let last;"]);
 });
 
-test("asking for colours takes no time of the page, whatever the code", async () => {
+test("highlighting takes no time of the page's thread", async () => {
   vi.useFakeTimers();
   const code = "<script>".repeat(3000) + LocalColours.endless;
   const begin = performance.now();
@@ -85,7 +85,7 @@ test("asking for colours takes no time of the page, whatever the code", async ()
   await vi.advanceTimersByTimeAsync(2000);
 });
 
-test("a hundred blocks are all coloured in the end", async () => {
+test("a hundred blocks are all highlighted in the end", async () => {
   const codes = Array.from({ length: 100 }, (_, at) => `let number${at} = "${at}";`);
   const shown = new Map<string, readonly Shape[]>();
   const draw = (code: string) => {

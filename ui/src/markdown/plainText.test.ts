@@ -22,11 +22,11 @@ test.each([
   ["<think>\nhm\n</think>\n\nYes.", "Yes."],
   ["see [a]\n\n[a]: https://a.org", "see a (https://a.org/)"],
   ["", ""],
-])("%j reads %j", (markdown, text) => {
+])("%j becomes %j", (markdown, text) => {
   expect(plainText(markdown)).toBe(text);
 });
 
-test.each(Object.entries(NASTY))("all that is read in %s is there", (_, text) => {
+test.each(Object.entries(NASTY))("plain text includes all visible text of %s", (_, text) => {
   const parsed = new ReplyDocument();
   parsed.update(text, true);
   const plain = plainText(text);

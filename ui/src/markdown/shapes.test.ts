@@ -19,7 +19,7 @@ function made(shapes: readonly Shape[]): HTMLElement {
   return root;
 }
 
-test("elements that were changed are those that would have been made", () => {
+test("updated elements equal newly created ones", () => {
   const next = chance(5);
   for (let trial = 0; trial < 500; trial += 1) {
     const [old, wanted] = [anyShapes(next), anyShapes(next)];
@@ -31,7 +31,7 @@ test("elements that were changed are those that would have been made", () => {
   }
 });
 
-test("what stays is not touched, also when the beginning is lost", () => {
+test("unchanged elements are not touched, even if the beginning is dropped", () => {
   const shapes = ["a", "b", "c"].map((key) => ({ ...element("i", undefined, [key]), key }));
   const root = made(shapes);
   const [, second, third] = root.childNodes;
@@ -40,7 +40,7 @@ test("what stays is not touched, also when the beginning is lost", () => {
   expect(root.textContent).toBe("bcend");
 });
 
-test("what fills itself is filled again only when its key is another", () => {
+test("an element with a drawing function is drawn again only when its key changes", () => {
   let fills = 0;
   const shape = (key: string): Shape => ({
     ...element("b", undefined, []),

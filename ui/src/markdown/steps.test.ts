@@ -26,7 +26,7 @@ function readIn(document: ReplyDocument, text: string): string {
 }
 
 test.each([...SAMPLES, ["all of them", ALL] as const])(
-  "%s cut into short blocks has the same leaves and reads the same",
+  "%s split into short blocks has the same leaves and text",
   (_, text) => {
     const short = parsed(text, 30);
     let at = 0;
@@ -40,7 +40,7 @@ test.each([...SAMPLES, ["all of them", ALL] as const])(
 );
 
 test.each([...SAMPLES, ["all of them", ALL] as const])(
-  "%s cut into short blocks is the same when it came bit by bit",
+  "%s split into short blocks is the same when parsed incrementally",
   (_, text) => {
     const random = chance(text.length);
     const growing = new ReplyDocument(30);
@@ -52,7 +52,7 @@ test.each([...SAMPLES, ["all of them", ALL] as const])(
   },
 );
 
-test("a list that is cut goes on with its numbers, and a cut item without one", () => {
+test("a split list continues its numbers, and a split item has none", () => {
   const document = parsed(
     "3. one two three four\n\n   five six seven\n4. eight\n5. nine ten\n6. last",
     20,
@@ -125,7 +125,7 @@ test.each(Object.entries(LONG))(
 );
 
 test.each(Object.entries(LONG))(
-  "a long text that grows: %s is read on in a short time",
+  "a long text that grows: %s is parsed further in a short time",
   (_, [begin, piece]) => {
     const text = begin + piece.repeat(Math.ceil(LENGTH / piece.length));
     const document = new ReplyDocument();
@@ -144,7 +144,7 @@ test.each(Object.entries(LONG))(
   60_000,
 );
 
-test("a long text is shown as it is until it is parsed, and texts that come meanwhile wait", async () => {
+test("a long text is plain until it is parsed, and later texts wait", async () => {
   const text = `${PROSE}\n`.repeat(5000);
   const reader = new ReplyReader();
   const shown: { text: string; blocks: number }[] = [];
@@ -167,7 +167,7 @@ test("a long text is shown as it is until it is parsed, and texts that come mean
   expect(blocksOf(reader.document)).toEqual(blocksOf(parsed(text)));
 });
 
-test("a text that is left is parsed no further", async () => {
+test("an abandoned text is not parsed further", async () => {
   const reader = new ReplyReader();
   let shown = 0;
   reader.read(`${PROSE}\n`.repeat(5000), true, () => (shown += 1));
@@ -185,7 +185,7 @@ function leavesIn(document: ReplyDocument): number {
   return letters;
 }
 
-test("steps and one update make the same", () => {
+test("parsing in steps and at once give the same result", () => {
   const document = new ReplyDocument();
   atOnce(document.steps(ALL, true));
   expect(blocksOf(document)).toEqual(blocksOf(parsed(ALL)));

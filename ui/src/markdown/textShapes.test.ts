@@ -41,7 +41,7 @@ test("code runs from left to right, also in a line of Hebrew", () => {
   expect(codes.map((code) => code.closest("[dir]")?.getAttribute("dir"))).toEqual(["ltr", "ltr"]);
 });
 
-test("entities, escapes and line breaks are read as what they mean", () => {
+test("entities, escapes and line breaks are shown as their meaning", () => {
   expect(draw("a &amp; b \\*c\\* &nope;").textContent).toContain("a & b *c* &nope;");
   expect(draw("one\\\ntwo  \nthree<br>four").querySelector("p")?.textContent).toMatch(
     /^one\ntwo ?\nthree\nfour$/,
@@ -56,7 +56,7 @@ test("a code block keeps its text exactly, names its language and can be copied"
   expect(shown.querySelector("button[data-copy]")).not.toBeNull();
 });
 
-test("a line of code that is too long scrolls, and by the keyboard too, or is wrapped", () => {
+test("a long line of code scrolls, also by keyboard, or is wrapped", () => {
   const code = "```js\nlet a;\n```";
   const scrolled = draw(code).querySelector("pre");
   expect(scrolled?.tabIndex).toBe(0);
@@ -70,12 +70,12 @@ test("a line of code that is too long scrolls, and by the keyboard too, or is wr
   expect(root.querySelector("[data-wrap]")?.getAttribute("aria-pressed")).toBe("true");
 });
 
-test("code in a quote or a list has its own text only", () => {
+test("code in a quote or a list excludes their marks", () => {
   expect(draw("> ```\n> a\n>\n> b\n> ```").querySelector("pre")?.textContent).toBe("a\n\nb");
   expect(draw("- x\n\n  ```\n  a\n   b\n  ```").querySelector("pre")?.textContent).toBe("a\n b");
 });
 
-test("code in a known language is coloured and keeps its text", async () => {
+test("code in a known language is highlighted and keeps its text", async () => {
   const text = "```js\nconst a = 'b'; // c\n```";
   const here = vi.fn();
   draw(text, here);
@@ -91,18 +91,18 @@ test("a list keeps the number it starts at, a column its alignment, a task its s
   expect(draw("- [x] done\n- [ ] open").textContent).toBe("☑ done☐ open");
 });
 
-test("a list is loose where blank lines part its items or what is in one", () => {
+test("a list is loose if blank lines separate its items or an item's blocks", () => {
   const isLoose = (text: string) => draw(text).querySelector("ul")?.className === "loose";
   expect(isLoose("- a\n- b")).toBe(false);
   expect(isLoose("- a\n\n- b")).toBe(true);
   expect(isLoose("- a\n\n  more\n- b")).toBe(true);
 });
 
-test("an unfinished code block is already one while it streams", () => {
+test("an unfinished code block is a code block while it streams", () => {
   expect(draw("```js\nlet a").querySelector("pre")?.textContent).toBe("let a");
 });
 
-test("a pipe in code in a table is escaped for the table alone", () => {
+test("a pipe in code in a table is unescaped only there", () => {
   const source = "| `x \\| y` | \\| | `a\\b` |\n|--|--|--|\n| ``\\|`\\|`` | **`p \\| q`** | |";
   const shown = draw(source);
   const codes = [...shown.querySelectorAll("code")].map(({ textContent }) => textContent);
@@ -130,7 +130,7 @@ test.each([
   expect(link?.textContent).toBe(name);
 });
 
-test("a footnote is a number in the text, and its note is shown with the same number", () => {
+test("a footnote is a number in the text, and its note has the same number", () => {
   const shown = draw("So[^1] and so[^b][^1].\n\n[^1]: word\n[^b]: A *note*\n  of lines.");
   expect([...shown.querySelectorAll("p")].map(({ textContent }) => textContent)).toEqual([
     "So1 and sob1.",
@@ -160,7 +160,7 @@ describe("formulas", () => {
     ["so:\n\\[\na_b\n\\]\nthen", true],
     ["- x\n  $$\n  a_b\n  $$", true],
     ["> $$\n> a_b\n> $$", true],
-  ])("%j is set", (text, displayed) => {
+  ])("%j is typeset", (text, displayed) => {
     const shown = draw(text);
     expect(shown.querySelectorAll(".katex")).toHaveLength(1);
     expect(shown.querySelector(".katex-display") !== null).toBe(displayed);
@@ -190,7 +190,7 @@ describe("formulas", () => {
     ["two $x$s", "x"],
     ["costs 5$ where $x$ is", "x"],
     ["$10^{3}$ and $2x + 3$", "10^{3}"],
-  ])("a formula beside letters is set: %j", (text, tex) => {
+  ])("a formula beside letters is typeset: %j", (text, tex) => {
     const set = draw(text).querySelector(".formula:not(.source) annotation");
     expect(set?.textContent).toBe(tex);
   });
@@ -202,7 +202,7 @@ describe("formulas", () => {
     },
   );
 
-  test("what KaTeX cannot set is shown as it was written", () => {
+  test("a formula that KaTeX rejects is shown as source", () => {
     const shown = draw("$\\frac{$ and $\\nosuch$ and $x$");
     const sources = [...shown.querySelectorAll(".formula.source")];
     expect(sources.map(({ textContent }) => textContent)).toEqual(["$\\frac{$", "$\\nosuch$"]);
@@ -214,7 +214,7 @@ describe("formulas", () => {
     "$\\htmlStyle{color:red}{x}$",
     "$\\def\\a{\\a\\a}\\a$",
     "$\\rule{9999em}{9999em}$",
-  ])("%s does no harm", (text) => {
+  ])("%s is harmless", (text) => {
     const shown = draw(text);
     expect(shown.querySelector("a, img, [onclick]")).toBeNull();
     for (const box of shown.querySelectorAll<HTMLElement>("[style]")) {
@@ -281,7 +281,7 @@ describe("what a model writes cannot", () => {
   });
 });
 
-test("of thousands of formulas in one block the first are set", async () => {
+test("of thousands of formulas in one block only the first are typeset", async () => {
   const text = "$x$ ".repeat(400);
   draw(text);
   await vi.waitFor(() => expect(draw("$x$").querySelector(".katex")).not.toBeNull());

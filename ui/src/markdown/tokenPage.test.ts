@@ -106,7 +106,7 @@ describe.each(cases)("%s, cut %d", (_, seed, text) => {
   });
 });
 
-test("a token that runs over several parts of the text is one chip of several pieces", () => {
+test("a token across several parts of the text is one chip of several pieces", () => {
   show([
     round(0, { extra: extra("**bo", "plain") }),
     round(1, { extra: extra("ld** and", "plain") }),
@@ -117,7 +117,7 @@ test("a token that runs over several parts of the text is one chip of several pi
   expect(root.querySelector("strong")?.textContent).toBe("**bold**");
 });
 
-test("a rejected token stands in the block of what replaced it", () => {
+test("a rejected token is in the block of its replacement", () => {
   const rounds = cut("one\n\n", 4).concat([]);
   const at = rounds.length;
   rounds.push(
@@ -146,7 +146,7 @@ function rejected(text: string) {
   };
 }
 
-test("a reply that has tokens and no text shows them", () => {
+test("a reply with tokens but no text shows them", () => {
   show([round(0, { drafted: [rejected("x")], extra: extra("", "recovered") })]);
   expect(chips()).toHaveLength(2);
 });
@@ -161,7 +161,7 @@ test("table cells, list items and code keep their shape around drafts", () => {
   expect(code.textContent.trimEnd()).toBe("```js\nlet a;\nb();\n```");
 });
 
-test("white space between blocks takes no room, but is there and has its marks", () => {
+test("white space between blocks takes no room, but is present with its marks", () => {
   show([round(0, { extra: extra("a\n\nb", "plain") })]);
   const gap = [...root.querySelectorAll(".unseen")];
   expect(gap.map(({ textContent }) => textContent)).toEqual(["\n\n"]);
@@ -209,7 +209,7 @@ describe("a reply that grows without end", () => {
   });
 });
 
-test("a window has about as many tokens as asked for", () => {
+test("a window has about the requested number of tokens", () => {
   const rounds = Array.from({ length: 100 }, (_, index) =>
     round(index, { drafted: [rejected("x")], extra: extra("a", "recovered") }),
   );
@@ -238,7 +238,7 @@ const RECORDINGS = import.meta.glob<string>("../backend/recordings/*.jsonl", {
   eager: true,
 });
 
-test("what this file takes for hidden is what the stylesheet hides", () => {
+test("text hidden for this test is hidden by the stylesheet", () => {
   const css = readFileSync("src/components/reply/reply.css", "utf8");
   const quiet = css.replaceAll(/\/\*[^]*?\*\//g, "").replaceAll(/\s+/g, " ");
   const selectors = HIDDEN.split(", ").slice(2);
@@ -317,7 +317,7 @@ describe("a draft that runs ahead", () => {
   });
 });
 
-test("a line under tokens of one outcome goes on below the space between them, and no further", () => {
+test("an underline continues below the space between tokens of one outcome, and no further", () => {
   const right = { ...rejected(" so"), outcome: "accepted" as const };
   show([round(0, { drafted: [right, right], extra: extra(" on", "bonus") })]);
   const parted = chips().map((chip) => chip.matches(".parted"));
@@ -325,13 +325,13 @@ test("a line under tokens of one outcome goes on below the space between them, a
   expect(root.querySelector(".parted > .word")?.textContent).toBe("on");
 });
 
-test("what stands for other characters shows these, and is copied as it was written", () => {
+test("source shown as other characters is copied as source", () => {
   show(cut("Tom &amp; Ann", 3));
   expect(read()).toBe("Tom &amp; Ann");
   expect(root.querySelector(".shown")?.textContent).toBe("&");
 });
 
-test("blocks of both views say where their source begins", () => {
+test("blocks of both views have their source's offset", () => {
   const text = "one\n\n- two\n- three\n\n```\nfour\n```\n";
   const begins = () =>
     [...root.querySelectorAll<HTMLElement>("[data-from]")].map(({ dataset }) => dataset["from"]);

@@ -4,13 +4,13 @@ import { deviceWords, shortDevice } from "./shell";
 
 afterEach(() => showLanguage("en"));
 
-test("a processor is called by its threads, a GPU by its name", () => {
+test("a CPU is named by its threads, a GPU by its name", () => {
   expect(shortDevice("CPU, 2 threads, AVX-512")).toBe("CPU · 2 threads");
   expect(shortDevice("Vulkan, AMD Radeon 780M, bit-identical to the CPU")).toBe("AMD Radeon 780M");
   expect(shortDevice("")).toBe("");
 });
 
-test("threads are counted in the language of the page", () => {
+test("the number of threads is in the page's language", () => {
   showLanguage("de");
   expect(deviceWords("CPU, 1 thread, AVX-512")).toBe("CPU, 1 Thread, AVX-512");
   expect(shortDevice("CPU, 2 threads")).toBe("CPU · 2 Threads");

@@ -95,7 +95,7 @@ function nameOf(key: unknown): string {
   return isNode(key) ? String(key["name"] ?? key["value"]) : "";
 }
 
-test("no text of the page is outside of the messages", () => {
+test("all texts of the page are in the messages", () => {
   const outside = Object.entries(sources).flatMap(([path, source]) =>
     textsOf(path, source)
       .filter((text) => !EXCEPTIONS.has(text) && !(text in en))
@@ -104,7 +104,7 @@ test("no text of the page is outside of the messages", () => {
   expect(outside).toEqual([]);
 });
 
-test("texts that are outside of the messages are found", () => {
+test("texts outside of the messages are found", () => {
   const found = textsOf(
     "Some.svelte",
     `<script lang="ts">import x from "a b c"; const words = "Two words"; const y = { label: "One" };</script>

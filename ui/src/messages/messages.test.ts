@@ -80,7 +80,7 @@ test.each(LOCALES)("no message in %s is empty or has white space at its ends", (
   expect(Object.values(MESSAGES[locale])).not.toContain("");
 });
 
-test("every message is said somewhere", () => {
+test("every message is used", () => {
   const patterns = [...sources.matchAll(/`([\w.-]+\.(?:[\w.-]|\$\{[^}]*\})*)`/g)].map(
     ([, written = ""]) =>
       new RegExp(`^${written.replaceAll(".", "\\.").replace(/\$\{[^}]*\}/g, "[\\w-]+")}$`),

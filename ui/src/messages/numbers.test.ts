@@ -13,7 +13,7 @@ const inGerman = (say: () => string) => {
   return say();
 };
 
-test("numbers are written as each language writes them", () => {
+test("numbers have the format of each language", () => {
   expect(count(1234567)).toBe("1,234,567");
   expect(decimal(1234.5, 2)).toBe("1,234.50");
   expect(scientific(2.4e-7)).toBe("2.4e-7");
@@ -23,7 +23,7 @@ test("numbers are written as each language writes them", () => {
   expect(scientific(2.4e-7)).toBe("2,4e-7");
 });
 
-test("so are amounts, times and speeds", () => {
+test("amounts, times and speeds have the format of each language", () => {
   showLanguage("de");
   expect(size(4.93e9)).toBe("4,9 GB");
   expect(timeLeft(120e6, 1e6)).toBe("noch 2 min");
@@ -33,13 +33,13 @@ test("so are amounts, times and speeds", () => {
   expect(times(2.13)).toBe("2,1x");
 });
 
-test("so are dates", () => {
+test("dates have the format of each language", () => {
   const at = new Date(2026, 2, 12, 14, 5).getTime();
   expect(date(at)).toBe("12 Mar 2026, 14:05");
   expect(inGerman(() => date(at))).toBe("12.03.2026, 14:05");
 });
 
-test("plurals follow the language, and their numbers too", () => {
+test("plurals and their numbers follow the language", () => {
   expect([0, 1, 1234].map((count) => t("settings.replies", { count }))).toEqual([
     "0 replies",
     "1 reply",

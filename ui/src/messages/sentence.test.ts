@@ -5,12 +5,12 @@ test("a sentence begins with a capital", () => {
   expect(sentence("the prompt is too long")).toBe("The prompt is too long");
 });
 
-test("a path that begins a sentence stays the path it is", () => {
+test("a path at the beginning of a sentence is not capitalised", () => {
   expect(sentence("/home/me/broken.gguf is not a model")).toBe(
     "/home/me/broken.gguf is not a model",
   );
 });
 
-test("so does a repository's name", () => {
+test("a repository's name at the beginning of a sentence is not capitalised", () => {
   expect(sentence("meta-llama/Llama is gated")).toBe("meta-llama/Llama is gated");
 });

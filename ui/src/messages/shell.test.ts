@@ -12,7 +12,7 @@ const GONE = "The GPU that was chosen is not there: Vulkan, Intel UHD. Choosing 
 
 afterEach(() => showLanguage("en"));
 
-test("every term that has a message is one that the shell still says", () => {
+test("every term with a message still occurs in the shell", () => {
   const rust = readdirSync(CRATES, { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".rs"))
     .map((path) => readFileSync(join(CRATES, path), "utf8"))
@@ -21,7 +21,7 @@ test("every term that has a message is one that the shell still says", () => {
   expect(gone).toEqual([]);
 });
 
-test("in English the shell is quoted word by word", () => {
+test("in English the shell's messages are quoted literally", () => {
   for (const term of Object.keys(TERMS)) expect(shellWords(term)).toBe(term);
   for (const words of [
     "Loading SmolLM2",
@@ -35,7 +35,7 @@ test("in English the shell is quoted word by word", () => {
   expect(errorWords({ code: "internal", message: "The disk is full." })).toBe("The disk is full.");
 });
 
-test("in another language its terms are translated, and its sentences follow what they are about", () => {
+test("in another language its terms are translated, and its sentences follow a translated one", () => {
   showLanguage("de");
   expect(shellWords("known pair")).toBe("bekanntes Paar");
   expect(shellWords("Loading SmolLM2")).toBe("SmolLM2 wird geladen");

@@ -10,7 +10,7 @@ test("words are found in any order and any case", () => {
   expect(names("chat dark", ...all)).toEqual([]);
 });
 
-test("a whole word comes before a beginning, and that before the middle of a word", () => {
+test("a whole word ranks before a prefix, and a prefix before a part", () => {
   expect(names("top", "Stop it", "Topics", "At the top")).toEqual([
     "At the top",
     "Topics",
@@ -18,11 +18,11 @@ test("a whole word comes before a beginning, and that before the middle of a wor
   ]);
 });
 
-test("a name that begins with what was typed comes before one that has it later", () => {
+test("a name that begins with the query ranks before one that contains it", () => {
   expect(names("th", "Smooth theme", "Theme of light")).toEqual(["Theme of light", "Smooth theme"]);
 });
 
-test("a name counts more than everything else that something is found by", () => {
+test("a match in a name outweighs all other matches", () => {
   const all = [
     { name: "Arena", more: "speed compare speed" },
     { name: "Upspeeding", more: "" },
@@ -34,7 +34,7 @@ test("a name counts more than everything else that something is found by", () =>
   expect(narrow(all, "arena compare", (one) => one)).toHaveLength(1);
 });
 
-test("equals stay in their order, and without words everything is there", () => {
+test("equal entries keep their order, and without words all entries match", () => {
   expect(names("", "b", "a")).toEqual(["b", "a"]);
   expect(names("  ", "b", "a")).toEqual(["b", "a"]);
   expect(names("x", "x 2", "x 1")).toEqual(["x 2", "x 1"]);
@@ -45,7 +45,7 @@ test("accents do not matter, on either side", () => {
   expect(score({ name: "Cafe" }, wordsOf("CAFÉ"))).toBeGreaterThan(0);
 });
 
-test("every place of a word is marked, with the letters as they were written", () => {
+test("every hit of a word is marked, with the original letters", () => {
   expect(marked("Café, café", wordsOf("cafe"))).toEqual([
     { text: "Café", hit: true },
     { text: ", ", hit: false },
@@ -53,7 +53,7 @@ test("every place of a word is marked, with the letters as they were written", (
   ]);
 });
 
-test("marks that overlap are one", () => {
+test("overlapping marks are merged", () => {
   expect(marked("drafted", wordsOf("draft afte"))).toEqual([
     { text: "drafte", hit: true },
     { text: "d", hit: false },
@@ -69,14 +69,14 @@ test("without words nothing is marked", () => {
 const found = (text: string, words: string[], begun: boolean) =>
   placesOf(text, words, begun).map(({ from, to }) => text.slice(from, to));
 
-test("places of words are where these begin, in their order and none over another", () => {
+test("words are found at the beginning of words, in order and without overlap", () => {
   const text = "The fox, a Füchsin; unfoxed: FOXES";
   expect(found(text, wordsOf("fuchs fox"), true)).toEqual(["fox", "Füchs", "FOX"]);
   expect(found(text, wordsOf("fo fox"), true)).toEqual(["fox", "FOX"]);
   expect(found(text, ["x"], true)).toEqual([]);
 });
 
-test("what is typed as one phrase is found anywhere, as it is", () => {
+test("a typed phrase is found anywhere, exactly", () => {
   const text = "unfoxed fox  and Fox and";
   expect(found(text, phraseOf(" fox AND "), false)).toEqual(["Fox and"]);
   expect(found(text, phraseOf("fox"), false)).toEqual(["fox", "fox", "Fox"]);
@@ -84,7 +84,7 @@ test("what is typed as one phrase is found anywhere, as it is", () => {
   expect(found(text, phraseOf("  "), false)).toEqual([]);
 });
 
-test("letters of all alphabets are found in any case, and each at its place", () => {
+test("letters of all alphabets are found in any case, at the right place", () => {
   for (const [text, query] of [
     ["Ein ÜBERBLICK", "überblick"],
     ["ein überblick", "Uberblick"],

@@ -10,7 +10,7 @@ test("settings are found by their names and explanations, by words in any order"
   expect(settingsWith("draft").size).toBeGreaterThan(5);
 });
 
-test("a setting is explained in one line, which ends as a sentence does, or not at all", () => {
+test("a setting is explained in one complete sentence, or not at all", () => {
   for (const id of SETTING_IDS) {
     const { explanation, standard } = SETTINGS[id];
     // Entries such as the data folder are no settings.
@@ -29,7 +29,7 @@ test("every section has settings, and no two of one section have the same name",
   }
 });
 
-test("the words for the defaults are the defaults", () => {
+test("the defaults in words match the defaults", () => {
   const { sampling, speculation, appearance } = defaults;
   const values = {
     temperature: sampling.temperature,

@@ -20,7 +20,7 @@ test.each([
   expect(timeLeft(bytes, speed)).toBe(words);
 });
 
-test("nobody can say how long a download takes that does not move", () => {
+test("a stalled download has no estimated time", () => {
   expect(timeLeft(1e9, 0)).toBeNull();
   expect(timeLeft(0, 1e6)).toBeNull();
 });

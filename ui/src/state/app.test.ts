@@ -147,7 +147,7 @@ test("a reply that fills the context goes on in a second part, and the context s
   expect(app.conversations.messages).toEqual([question, part, last]);
 });
 
-test("a reply in parts that is taken up again is shown with all of them", async () => {
+test("a continued reply is shown with all its parts after a reload", async () => {
   const part: Message = { ...stored, finish: "context_full" };
   const next = message(4, { parent: 3 });
   app.conversations.current = 1;
@@ -173,7 +173,7 @@ test("a reply without rounds shows its text while it streams", async () => {
   expect(app.conversations.messages).toEqual([question, stored]);
 });
 
-test("the inspector leaves an older reply for the one that begins", async () => {
+test("the inspector switches from an older reply to a new one", async () => {
   const older = message(1, { text: "Once", finish: "stop" });
   fake.stored = [older];
   await app.open(1);
@@ -185,7 +185,7 @@ test("the inspector leaves an older reply for the one that begins", async () => 
   expect(app.view.selected).toBeNull();
 });
 
-test("a refused question is not taken from the composer, and the reason is kept", async () => {
+test("a refused question stays in the composer, with the reason", async () => {
   const accepted = vi.fn();
   const asked = app.reply.send(saying("Hello"), accepted);
   fake.settle?.reject({ code: "prompt_too_long", message: "the prompt is too long" });
@@ -195,7 +195,7 @@ test("a refused question is not taken from the composer, and the reason is kept"
   expect(app.conversations.messages).toEqual([]);
 });
 
-test("a reply that fails half way shows what is stored of it", async () => {
+test("a failed reply shows its stored part", async () => {
   const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   fake.stored = [question, message(3, { text: "a", problem: "the computation failed" })];
@@ -214,7 +214,7 @@ test("a gap in the rounds is filled from the store", async () => {
   expect(app.traces.of(3)?.length).toBe(3);
 });
 
-test("rounds that arrive after the stored reply are shown all the same, and at once", async () => {
+test("rounds after the stored reply are still shown, at once", async () => {
   const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   const [first, ...late] = threeRounds;
@@ -225,7 +225,7 @@ test("rounds that arrive after the stored reply are shown all the same, and at o
   expect(app.traces.of(3)?.plotted).toBe(3);
 });
 
-test("a reply that is written again is shown after its question, and what was there goes", async () => {
+test("a regenerated reply replaces the one shown after its question", async () => {
   const old = message(9, { text: "old", parent: 2, siblings: [9] });
   const later = message(10, { role: "user", text: "And?", parent: 9 });
   app.conversations.current = 1;
@@ -240,7 +240,7 @@ test("a reply that is written again is shown after its question, and what was th
   expect(app.conversations.messages).toEqual([question, whole]);
 });
 
-test("a question that is asked in the place of the first takes the place of all", async () => {
+test("an edit of the first question replaces all messages shown", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
   const asked = app.reply.sendInstead(2, saying("Who?"));
@@ -253,7 +253,7 @@ test("a question that is asked in the place of the first takes the place of all"
   expect(app.conversations.messages).toEqual([other, whole]);
 });
 
-test("a reply that goes on stands after the one that was cut", async () => {
+test("a continuation stands after the reply that was cut", async () => {
   const cut = { ...stored, finish: "cancelled" as const };
   app.conversations.current = 1;
   app.conversations.messages = [question, cut];
@@ -265,7 +265,7 @@ test("a reply that goes on stands after the one that was cut", async () => {
   expect(app.conversations.messages).toEqual([question, cut, more]);
 });
 
-test("a reply that brought nothing leaves what was there before", async () => {
+test("an empty reply leaves the earlier branch", async () => {
   const old = message(9, { text: "old", finish: "stop", parent: 2 });
   app.conversations.current = 1;
   app.conversations.messages = [question, old];
@@ -277,7 +277,7 @@ test("a reply that brought nothing leaves what was there before", async () => {
   expect(app.conversations.messages).toEqual([question, old]);
 });
 
-test("where there was nothing to go on with, the reply that was cut is the last again", async () => {
+test("an empty continuation leaves the reply that was cut as the last", async () => {
   const cut = { ...stored, finish: "length" as const };
   app.conversations.current = 1;
   app.conversations.messages = [question, cut];
@@ -289,14 +289,14 @@ test("where there was nothing to go on with, the reply that was cut is the last 
   expect(app.conversations.messages).toEqual([question, cut]);
 });
 
-test("a message whose parent is not shown is not put on the page", () => {
+test("a message whose parent is not shown is not added to the page", () => {
   app.conversations.current = 1;
   app.conversations.messages = [question];
   app.conversations.place(message(8, { parent: 7 }));
   expect(app.conversations.messages).toEqual([question]);
 });
 
-test("another branch is shown, said, and what was replayed is closed", async () => {
+test("another branch is shown and announced, and a replay is closed", async () => {
   const old = message(9, { text: "old", parent: 2, siblings: [9, 3] });
   app.conversations.current = 1;
   app.conversations.messages = [question, { ...stored, siblings: [9, 3] }];
@@ -310,7 +310,7 @@ test("another branch is shown, said, and what was replayed is closed", async () 
   expect(app.playback.message).toBeNull();
 });
 
-test("a branch that is refused changes nothing, and it is said why", async () => {
+test("a refused change of the branch changes nothing, and explains why", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
   app.playback.message = 3;
@@ -322,7 +322,7 @@ test("a branch that is refused changes nothing, and it is said why", async () =>
   expect(app.toasts.list.map(({ action }) => action)).toEqual([null, null]);
 });
 
-test("a deleted message goes with what follows it, and comes back", async () => {
+test("deleting a message deletes everything after it, and both can be restored", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
   fake.stored = [];
@@ -339,7 +339,7 @@ test("a deleted message goes with what follows it, and comes back", async () => 
   ]);
 });
 
-test("a message that is undone elsewhere comes back with its conversation in view", async () => {
+test("a message restored from another conversation opens its own", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
   fake.stored = [question];
@@ -352,7 +352,7 @@ test("a message that is undone elsewhere comes back with its conversation in vie
   expect(app.conversations.messages).toEqual([question, stored]);
 });
 
-test("what was searched for lights up nothing in a conversation that was opened meanwhile", async () => {
+test("a search result does not highlight words in a conversation opened meanwhile", async () => {
   fake.stored = [question, stored];
   const late = app.open(1, 3, "fox");
   app.startNew();
@@ -361,7 +361,7 @@ test("what was searched for lights up nothing in a conversation that was opened 
   expect(app.conversations.current).toBeNull();
 });
 
-test("a copy is opened, and pulls nobody back who has gone elsewhere", async () => {
+test("a copy is opened, unless another conversation was opened meanwhile", async () => {
   const copy = { ...home, id: 8 };
   Object.assign(fake.backend, { duplicate: () => Promise.resolve(copy) });
   await app.duplicate(home);
@@ -372,7 +372,7 @@ test("a copy is opened, and pulls nobody back who has gone elsewhere", async () 
   expect(app.conversations.current).toBeNull();
 });
 
-test("a hit on another branch shows that branch; one on this branch changes none", async () => {
+test("a hit on another branch shows that branch; one on the shown branch changes none", async () => {
   fake.stored = [question, stored];
   await app.open(1, 3);
   expect(fake.branches).toEqual([]);
@@ -385,7 +385,7 @@ test("a hit on another branch shows that branch; one on this branch changes none
   expect(app.conversations.reveal).toEqual({ message: 9, found: true });
 });
 
-test("a hit that is gone is said, and nothing is waited for", async () => {
+test("a missing hit is reported, without waiting", async () => {
   fake.stored = [question];
   fake.refuse = new BackendError("not_found", "this message is gone");
   await app.open(1, 9);
@@ -394,7 +394,7 @@ test("a hit that is gone is said, and nothing is waited for", async () => {
   expect(app.toasts.list).toHaveLength(1);
 });
 
-test("to leave out the oldest messages is offered for the last question and reply alone", async () => {
+test("dropping the oldest messages is offered only for the last question and reply", async () => {
   const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
   const second = message(4, { role: "user", text: "And?", parent: 3 });
   app.conversations.current = 1;
@@ -412,7 +412,7 @@ test("to leave out the oldest messages is offered for the last question and repl
   expect(await offered(() => app.reply.continue(5))).toBe(false);
 });
 
-test("a reply that could not be stored stays on the page and is looked for until it is", async () => {
+test("an unsaved reply stays on the page and is looked for until it is stored", async () => {
   vi.useFakeTimers();
   const unstored = { ...stored, unstored: "This reply could not be stored: the disk is full." };
   const asked = app.reply.send(saying("Hello"), () => undefined);
@@ -429,7 +429,7 @@ test("a reply that could not be stored stays on the page and is looked for until
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("where a conversation outgrew the context the oldest messages are left out and it is asked again", async () => {
+test("if a conversation outgrew the context the oldest messages are dropped and the question is sent again", async () => {
   const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
@@ -454,21 +454,24 @@ test("where a conversation outgrew the context the oldest messages are left out 
 test.each([
   ["the message that is sent", () => app.reply.send(saying("More"), () => undefined), null],
   ["the last question", () => app.reply.regenerate(3), 2],
-] as const)("the context can be started at %s, and it is asked again", async (_, ask, start) => {
-  app.conversations.current = 1;
-  app.conversations.update(home);
-  app.conversations.messages = [question, stored];
-  const asked = ask();
-  fake.settle?.reject(new BackendError("prompt_too_long", "the prompt is too long"));
-  await asked;
-  const again = app.reply.makeRoom("all");
-  await vi.waitFor(() => expect(app.reply.active).toBe(true));
-  expect(fake.startedAt).toEqual([start]);
-  fake.settle?.resolve({ conversation: home, reply: stored });
-  await again;
-});
+] as const)(
+  "the context can be started at %s, and the question is sent again",
+  async (_, ask, start) => {
+    app.conversations.current = 1;
+    app.conversations.update(home);
+    app.conversations.messages = [question, stored];
+    const asked = ask();
+    fake.settle?.reject(new BackendError("prompt_too_long", "the prompt is too long"));
+    await asked;
+    const again = app.reply.makeRoom("all");
+    await vi.waitFor(() => expect(app.reply.active).toBe(true));
+    expect(fake.startedAt).toEqual([start]);
+    fake.settle?.resolve({ conversation: home, reply: stored });
+    await again;
+  },
+);
 
-test("what was too long says so until its context or the model changes", async () => {
+test("a refusal for length stays until its context or the model changes", async () => {
   app.conversations.current = 1;
   app.conversations.update(home);
   app.conversations.messages = [question, stored];
@@ -490,7 +493,7 @@ test("what was too long says so until its context or the model changes", async (
   expect(app.reply.problem).toBeNull();
 });
 
-test("whoever has gone elsewhere while messages are left out is not asked for there", async () => {
+test("a question is not sent again if another conversation was opened meanwhile", async () => {
   app.conversations.current = 1;
   const asked = app.reply.send(saying("More"), () => undefined);
   fake.settle?.reject(new BackendError("prompt_too_long", "the prompt is too long"));
@@ -504,7 +507,7 @@ test("whoever has gone elsewhere while messages are left out is not asked for th
   expect(fake.settle).toBeUndefined();
 });
 
-test("what is too long by itself is not offered to be helped by leaving out", async () => {
+test("for a message too long by itself, dropping others is not offered", async () => {
   const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
   const first = app.reply.send(saying("A long one"), () => undefined);
   fake.settle?.reject(tooLong);
@@ -520,7 +523,7 @@ test("what is too long by itself is not offered to be helped by leaving out", as
   expect(app.reply.tooLong).toBeNull();
 });
 
-test("a refused regeneration leaves the old reply where it is", async () => {
+test("a refused regeneration keeps the old reply", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, message(9, { text: "old" })];
   const asked = app.reply.regenerate(9);
@@ -529,7 +532,7 @@ test("a refused regeneration leaves the old reply where it is", async () => {
   expect(app.conversations.messages.at(-1)?.text).toBe("old");
 });
 
-test("a reply under way is found again in its conversation", async () => {
+test("a reply under way is found again after a reload", async () => {
   void app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   app.startNew();
@@ -542,7 +545,7 @@ test("a reply under way is found again in its conversation", async () => {
   expect(app.inspectedTrace).toBe(app.reply.trace);
 });
 
-test("a reply that ends elsewhere does not appear in the open conversation", async () => {
+test("a reply of another conversation does not appear in the open one", async () => {
   const asked = app.reply.send(saying("Hello"), () => undefined);
   fake.begin();
   app.startNew();
@@ -560,7 +563,7 @@ test("only a reply under way can be stopped", async () => {
   expect(fake.stops).toBe(1);
 });
 
-test("settings changed in a row are saved once, a choice at once", async () => {
+test("several changes of settings are saved once, a choice at once", async () => {
   await app.settings.load();
   vi.useFakeTimers();
   app.settings.change({ max_tokens: 5 });
@@ -573,7 +576,7 @@ test("settings changed in a row are saved once, a choice at once", async () => {
   expect(fake.saved[1]?.learn_from_earlier).toBe(true);
 });
 
-test("a draft is chosen for the loaded target alone, and left to what fits best again", async () => {
+test("a draft is chosen only for the loaded target, and can be automatic again", async () => {
   await app.settings.load();
   app.engine.status = { ...app.engine.status, target: STARTER };
   await app.settings.chooseDraft("/models/other.gguf", "none");
@@ -583,7 +586,7 @@ test("a draft is chosen for the loaded target alone, and left to what fits best 
   expect(fake.saved.at(-1)?.drafts).toEqual({ "/models/other.gguf": "none" });
 });
 
-test("a choice that the shell refuses is taken back, and said why", async () => {
+test("a refused choice is reverted, with the reason", async () => {
   await app.settings.load();
   fake.refuse = new BackendError("bad_setting", "the model is gone: choose another.");
   app.settings.change({ max_tokens: 6 });
@@ -592,14 +595,14 @@ test("a choice that the shell refuses is taken back, and said why", async () => 
   expect(app.toasts.list[0]?.text).toContain("the model is gone");
 });
 
-test("settings are never saved before they were read: that would erase them", async () => {
+test("settings are never saved before they are loaded, which would erase them", async () => {
   vi.useFakeTimers();
   app.settings.change({ max_tokens: 5 });
   await vi.advanceTimersByTimeAsync(1000);
   expect(fake.saved).toHaveLength(0);
 });
 
-test("the shell's objection to a setting is kept until it accepts one", async () => {
+test("an error of the settings is kept until a change is accepted", async () => {
   await app.settings.load();
   fake.refuse = new BackendError("bad_setting", "top-p: expected at most 1, found 2.");
   await app.settings.choose({ max_tokens: 3 });
@@ -609,7 +612,7 @@ test("the shell's objection to a setting is kept until it accepts one", async ()
   expect(app.settings.problem).toBeNull();
 });
 
-test("what the shell changed since a reset is not undone with it", async () => {
+test("changes of the shell after a reset are not undone with it", async () => {
   await app.settings.load();
   app.settings.change({ max_tokens: 9 });
   app.settings.reset(null);
@@ -620,14 +623,14 @@ test("what the shell changed since a reset is not undone with it", async () => {
   expect(app.settings.values.remote_servers).toEqual(remote_servers);
 });
 
-test("what a removed model was written with does not come back", async () => {
+test("set-ups of a removed model do not return", async () => {
   await app.settings.load();
   app.settings.change({ model_presets: { "/gone.gguf": "precise" } });
   app.settings.takeModels(defaults);
   expect(app.settings.values.model_presets).toEqual(defaults.model_presets);
 });
 
-test("removing a model saves other changes first and takes the drafts that are left", async () => {
+test("removing a model saves other changes first and keeps the remaining drafts", async () => {
   const order: string[] = [];
   Object.assign(fake.backend, {
     saveSettings: (settings: Settings) => {

@@ -76,7 +76,7 @@ beforeEach(() => {
   offer(draft("starter-draft"), draft("ngram"), draft("none"));
 });
 
-test("the draft in use begins against none, until something is chosen", () => {
+test("by default the draft in use competes against none", () => {
   expect(app.arena.setups).toEqual([drafted, plain]);
   offer(draft("ngram"), draft("starter-draft"));
   expect(app.arena.setups[0].draft).toBe("ngram");
@@ -88,12 +88,12 @@ test("the draft in use begins against none, until something is chosen", () => {
   ]);
 });
 
-test("where none is in use the first usable draft is offered", () => {
+test("without a draft in use the first usable draft is offered", () => {
   offer(draft("none"), draft("/other.gguf", UNFIT), draft("ngram"));
   expect(app.arena.setups.map(({ draft }) => draft)).toEqual(["ngram", "none"]);
 });
 
-test("an arena is asked for as the form says, and its result is shown and listed", async () => {
+test("a contest is requested as in the form, and its result is shown and listed", async () => {
   const { ended } = await begun();
   expect(requests[0]).toEqual({
     prompt: "Tell me a story.",
@@ -111,7 +111,7 @@ test("an arena is asked for as the form says, and its result is shown and listed
   expect(app.arena.stored.map(({ id }) => id)).toEqual([7]);
 });
 
-test("a run's text and curve are shown while it is written, in its own column", async () => {
+test("the text and the curve of a running set-up are shown in its own column", async () => {
   vi.useFakeTimers({ toFake: ["requestAnimationFrame"] });
   const contest = new Contest(
     { prompt: "x", setups: [drafted, plain], pairs: 1, max_tokens: 64 },
@@ -134,7 +134,7 @@ test("a run's text and curve are shown while it is written, in its own column", 
   expect(contest.texts).toEqual(["", ""]);
 });
 
-test("an arena that breaks off keeps what was measured, and is not listed", async () => {
+test("a failed contest keeps its measurements, and is not listed", async () => {
   const { ended } = await begun();
   emit({ type: "run", pair: 0, setup: 0 });
   emit({ type: "finished", run: run(0, 0, 100) });
@@ -154,7 +154,7 @@ test("an arena that breaks off keeps what was measured, and is not listed", asyn
   expect(app.arena.stored).toEqual([]);
 });
 
-test("stopping asks once, and what was measured stays", async () => {
+test("stopping is requested once, and the measurements stay", async () => {
   const { ended } = await begun();
   emit({ type: "run", pair: 0, setup: 0 });
   emit({ type: "finished", run: run(0, 0, 100) });
@@ -169,7 +169,7 @@ test("stopping asks once, and what was measured stays", async () => {
   expect(stop).toHaveBeenCalledTimes(1);
 });
 
-test("a stop that does not reach the shell is said, and can be tried again", async () => {
+test("a failed stop is reported, and can be repeated", async () => {
   const { ended } = await begun();
   stop.mockRejectedValueOnce(new BackendError("internal", "the shell is gone"));
   await app.arena.stop();
@@ -179,7 +179,7 @@ test("a stop that does not reach the shell is said, and can be tried again", asy
   await ended;
 });
 
-test("a prompt that is refused leaves the form as it was, with the reason", async () => {
+test("a refused prompt leaves the form unchanged, with the reason", async () => {
   const { ended } = await begun();
   settle.reject(new BackendError("prompt_too_long", "the prompt is too long: shorten it."));
   await ended;
@@ -190,7 +190,7 @@ test("a prompt that is refused leaves the form as it was, with the reason", asyn
   expect(app.arena.problem).toBeNull();
 });
 
-test("an arena does not start without a model, or while the engine is busy", async () => {
+test("a contest does not start without a model, or while the engine is busy", async () => {
   app.arena.prompt = "x";
   app.engine.status = { ...app.engine.status, target: null };
   await app.arena.start();
@@ -212,7 +212,7 @@ test("a second arena does not start beside the first", async () => {
   expect(app.arena.running).toBe(true);
 });
 
-test("a draft that vanished since is an obstacle to running again, and the form shows it", async () => {
+test("a missing draft is an obstacle to repeating a contest, and the form shows it", async () => {
   app.arena.open(finished());
   offer(draft("none"));
   await app.arena.again(app.arena.contest?.request ?? expect.fail());
@@ -222,19 +222,19 @@ test("a draft that vanished since is an obstacle to running again, and the form 
   expect(requests).toEqual([]);
 });
 
-test("running again asks for the same once more", async () => {
+test("repeating a contest sends the same request", async () => {
   app.arena.open(finished());
   void app.arena.again(app.arena.contest?.request ?? expect.fail());
   await vi.waitFor(() => expect(requests).toHaveLength(1));
   expect(requests[0]).toMatchObject({ prompt: "Tell me a story.", pairs: 2, max_tokens: 256 });
 });
 
-test("equal set-ups are told apart by a letter", () => {
+test("equal set-ups are distinguished by a letter", () => {
   const setups = [plain, plain].map((setup) => ({ draft: "no draft", setup }));
   expect(Contest.of(finished({ setups }))?.names).toEqual(["no draft (A)", "no draft (B)"]);
 });
 
-test("a stored arena that lacks a set-up is refused with a sentence", () => {
+test("a stored contest without a set-up is refused with a message", () => {
   app.arena.open(finished({ setups: [] }));
   expect(app.arena.contest).toBeNull();
   expect(app.toasts.list[0]?.text).toContain("expected two setups, found 0");
@@ -248,7 +248,7 @@ test("a deleted arena leaves the list and the screen", async () => {
   expect(app.arena.contest).toBeNull();
 });
 
-test("an arena that cannot be deleted stays, and the reason is said", async () => {
+test("a contest that cannot be deleted stays, with the reason", async () => {
   await app.arena.load();
   backend.deleteArena = () => Promise.reject(new BackendError("not_found", "it is gone"));
   await app.arena.delete(7);
@@ -256,7 +256,7 @@ test("an arena that cannot be deleted stays, and the reason is said", async () =
   expect(app.toasts.list[0]?.text).toBe("it is gone");
 });
 
-test("an arena is exported with its format and its version, under its number", async () => {
+test("a contest is exported with its format and version, named after its id", async () => {
   await app.arena.export(finished());
   expect(files[0]?.name).toBe("foretoken-arena-7.json");
   expect(JSON.parse(files[0]?.text ?? "")).toEqual({
@@ -271,7 +271,7 @@ test("an arena is exported with its format and its version, under its number", a
   expect(app.toasts.list[0]?.text).toBe("Saved as /home/me/Downloads/foretoken-arena-7.json");
 });
 
-test("going to a conversation leaves the arena, which goes on", async () => {
+test("opening a conversation leaves the arena, which continues", async () => {
   await begun();
   app.view.arenaOpen = true;
   await app.open(1);

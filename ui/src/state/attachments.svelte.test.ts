@@ -65,7 +65,7 @@ test("a pasted text has the limits of files", () => {
   expect(attachments.problems).toHaveLength(1);
 });
 
-test("a file that cannot be attached is named, and the others are attached", async () => {
+test("a refused file is named, and the others are attached", async () => {
   await attachments.add([file("a.bin", "\0"), file("a.md", "abc"), file("empty", "")]);
   expect(names()).toEqual(["a.md"]);
   expect(attachments.problems).toEqual([
@@ -82,14 +82,14 @@ test("the same file is attached once, and another of its name beside it", async 
   expect(attachments.problems).toEqual(["a.md is attached already."]);
 });
 
-test("more files than a message may have are left out", async () => {
+test("files beyond the limit of a message are left out", async () => {
   const many = Array.from({ length: facts.attachments + 2 }, (_, at) => file(`${at}`, `${at}`));
   await attachments.add(many);
   expect(names()).toHaveLength(facts.attachments);
   expect(attachments.problems[0]).toContain("At most 20 files");
 });
 
-test("what was sent goes off the list, and what came meanwhile stays", async () => {
+test("sent files are removed from the list, and files added meanwhile stay", async () => {
   await attachments.add([file("a.md", "abc")]);
   const sent = attachments.files;
   const pasted = attachments.addText("long");
@@ -99,7 +99,7 @@ test("what was sent goes off the list, and what came meanwhile stays", async () 
   expect(names()).toEqual([]);
 });
 
-test("each conversation has its own files, which are there after a restart until they are sent", async () => {
+test("each conversation has its own files, which survive a restart until they are sent", async () => {
   await attachments.add([file("new.md", "abc")]);
   attachments = new Attachments(backend, () => 1);
   await attachments.add([file("a.md", "abc"), file("b.md", "abcd"), file("c.md", "abcde")]);
@@ -114,14 +114,14 @@ test("each conversation has its own files, which are there after a restart until
   await expect.poll(() => stored.map(({ file: { name } }) => name)).toEqual(["new.md"]);
 });
 
-test("a file that is removed before it is stored is not stored", async () => {
+test("a file removed before it is stored is not stored", async () => {
   const added = attachments.add([file("a.md", "abc")]);
   attachments.remove(attachments.waiting[0]?.id ?? expect.fail("it is missing"));
   await added;
   expect([names(), stored]).toEqual([[], []]);
 });
 
-test("files of a conversation that was opened from a file stay on the page alone", async () => {
+test("files of an imported conversation stay on the page only", async () => {
   current = -1;
   attachments.addText("fox");
   await attachments.load(-1);
@@ -129,7 +129,7 @@ test("files of a conversation that was opened from a file stay on the page alone
   expect(stored).toEqual([]);
 });
 
-test("why a file was not attached is said in the conversation that it was for", async () => {
+test("a refusal is shown in the conversation of its file", async () => {
   let open = $state<number | null>(1);
   const all = new Attachments(backend, () => open);
   const adding = all.add([new File(["\0"], "a.bin")]);
@@ -144,7 +144,7 @@ test("why a file was not attached is said in the conversation that it was for", 
   expect(all.problems).toHaveLength(1);
 });
 
-test("a file is read, counted and stored again in the encoding that a person chose", async () => {
+test("a file is decoded, counted and stored again in a chosen encoding", async () => {
   current = 7;
   const bytes = Uint8Array.from("Erd\u00f5s Gy\u00f5z\u00f5", (letter) => letter.charCodeAt(0));
   await attachments.add([new File([bytes], "names.txt"), file("utf8.txt", "ő")]);

@@ -20,7 +20,7 @@ const message = (id: number, role: Message["role"], parent: number | null): Mess
   speedup: null,
 });
 
-test("while the last reply grows, those before it stay what they are", () => {
+test("while the last reply grows, earlier ones stay the same objects", () => {
   const before = [
     message(1, "user", null),
     message(2, "assistant", 1),

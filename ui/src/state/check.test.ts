@@ -35,7 +35,7 @@ beforeEach(() => {
   } as unknown as Backend);
 });
 
-test("a check tells how far it is, and what it found", async () => {
+test("a check shows its progress and its result", async () => {
   const checked = app.check.start(3);
   expect(app.check.running).toBe(3);
   report({ done: 2, total: 5 });
@@ -47,7 +47,7 @@ test("a check tells how far it is, and what it found", async () => {
   expect(app.check.progress).toBeNull();
 });
 
-test("the first token that differs lights up in the reply", async () => {
+test("the first token that differs is highlighted in the reply", async () => {
   const checked = app.check.start(3);
   settle.resolve(different);
   await checked;
@@ -55,19 +55,19 @@ test("the first token that differs lights up in the reply", async () => {
   expect(app.view.inspected).toBe(3);
 });
 
-test("a difference beyond the trace's end lights nothing", async () => {
+test("a difference beyond the trace's end highlights nothing", async () => {
   await app.showToken(3, 99);
   expect(app.view.selected).toBeNull();
 });
 
-test("why a reply cannot be checked is kept beside it, in the shell's words", async () => {
+test("a refused check keeps the shell's reason beside the reply", async () => {
   const checked = app.check.start(3);
   settle.reject(new BackendError("not_found", "the trace was not kept."));
   await checked;
   expect(app.check.of(3)).toEqual({ refusal: "the trace was not kept." });
 });
 
-test("one reply is checked at a time, and the second is told so", async () => {
+test("one reply is checked at a time, and a second is refused with a reason", async () => {
   const checked = app.check.start(3);
   await app.check.start(4);
   await app.check.start(3);
@@ -102,7 +102,7 @@ test("a check can be stopped once, and only while it runs", async () => {
   expect(app.check.of(3)).toEqual({ refusal: "the check was stopped." });
 });
 
-test("checking again forgets what was found before", async () => {
+test("a new check replaces the earlier result", async () => {
   const first = app.check.start(3);
   settle.resolve(identical);
   await first;
@@ -110,7 +110,7 @@ test("checking again forgets what was found before", async () => {
   expect(app.check.of(3)).toBeUndefined();
 });
 
-test("what was found is kept while the conversation is open, and no longer", async () => {
+test("results are kept while the conversation is open, and no longer", async () => {
   const checked = app.check.start(3);
   settle.resolve(identical);
   await checked;

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a number approaches its goal frame by frame, and is there in the end", () => {
+test("a number approaches its goal frame by frame, and reaches it", () => {
   const eased = new Eased(0.1);
   eased.set(5);
   eased.to(9);
@@ -23,7 +23,7 @@ test("a number approaches its goal frame by frame, and is there in the end", () 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a number that is set is there at once, and one that is stopped stays", () => {
+test("a set number jumps to its value, and a stopped one stays", () => {
   const eased = new Eased(0.1);
   eased.to(4);
   eased.set(2);

@@ -45,7 +45,7 @@ beforeEach(() => {
 
 const told = () => app.toasts.list.map(({ text }) => text);
 
-test("each file that is chosen is imported, and what came of it is said", async () => {
+test("each chosen file is imported, and its result is shown", async () => {
   outcomes = {
     "/a/one.json": imported(1, 0),
     "/a/two.zip": imported(12, 3),
@@ -62,7 +62,7 @@ test("each file that is chosen is imported, and what came of it is said", async 
   expect(app.exchange.importing).toBeNull();
 });
 
-test("what could not be read is counted and named, and so are instructions of others", async () => {
+test("unreadable parts of a file are counted and named, and own instructions are counted", async () => {
   const lost = (conversations: number, messages: number, titles: string[]) => ({
     left_out: { conversations, messages, titles },
   });
@@ -87,7 +87,7 @@ test("no file is imported after one that was stopped", async () => {
   expect(stopImport).toHaveBeenCalledOnce();
 });
 
-test("files that are dropped during an import follow it", async () => {
+test("files dropped during an import follow it", async () => {
   const importing = app.exchange.import(["/a/one.json"]);
   await app.exchange.import(["/a/two.json", "/a/three.json"]);
   await importing;
@@ -95,7 +95,7 @@ test("files that are dropped during an import follow it", async () => {
   expect(app.exchange.importing).toBeNull();
 });
 
-test("an attachment that takes long to read holds up no conversation", async () => {
+test("a slow attachment does not delay the import of conversations", async () => {
   Object.assign(backend, { droppedFile: () => new Promise(() => undefined) });
   void app.addDropped([
     { path: "/a/notes.md", kind: "attachment" },
@@ -104,7 +104,7 @@ test("an attachment that takes long to read holds up no conversation", async () 
   await vi.waitFor(() => expect(paths).toEqual(["/a/export.zip"]));
 });
 
-test("a file that is attached during a replay or beside an imported trace can be seen and sent", async () => {
+test("a file attached during a replay or beside an imported trace can be seen and sent", async () => {
   const file = new File(["abc"], "a.md");
   app.playback.message = 3;
   await app.attach([file]);
@@ -117,7 +117,7 @@ test("a file that is attached during a replay or beside an imported trace can be
   expect(app.conversations.current).toBe(1);
 });
 
-test("of what is dropped on the window conversations are imported and nothing else", async () => {
+test("dropped files of conversations are imported, and others are not", async () => {
   await app.addDropped([
     { path: "/a/Conversations.JSON", kind: "conversations" },
     { path: "/a/notes.json", kind: "attachment" },
@@ -127,7 +127,7 @@ test("of what is dropped on the window conversations are imported and nothing el
   expect(addModel).not.toHaveBeenCalled();
 });
 
-test("an export says where its file is", async () => {
+test("an export shows the path of its file", async () => {
   await app.exchange.export(null, "markdown");
   expect(told()).toEqual(["Saved to /downloads/foretoken-foxes.md"]);
 });

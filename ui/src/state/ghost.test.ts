@@ -42,21 +42,21 @@ function stood(everyMs: number, count: number): number[] {
   return times.slice(1);
 }
 
-test("of a slow model each draft runs ahead for about half of its round, and then has an outcome", () => {
+test("with a slow model each draft is shown for about half of its round, and then its outcome", () => {
   for (const ms of stood(200, 6)) {
     expect(ms).toBeGreaterThanOrEqual(110);
     expect(ms).toBeLessThan(135);
   }
 });
 
-test("of a very slow model a draft runs ahead for a third of a second", () => {
+test("with a very slow model a draft is shown for a third of a second", () => {
   for (const ms of stood(2000, 4)) {
     expect(ms).toBeGreaterThanOrEqual(320);
     expect(ms).toBeLessThan(345);
   }
 });
 
-test("where rounds come with every frame, each draft gives way to the next without frames of its own", () => {
+test("where rounds come with every frame, each draft is replaced without frames of its own", () => {
   const asked = vi.spyOn(frames, "ask");
   const times = stood(16, 60);
   expect(times.every((ms) => ms === 16)).toBe(true);
@@ -67,14 +67,14 @@ test("where rounds come with every frame, each draft gives way to the next witho
   expect(ghost.text).toBe("");
 });
 
-test("with reduced motion nothing flashes: fast drafts are not shown, and slow ones stand", () => {
+test("with reduced motion nothing flashes: fast drafts are not shown, slow ones stay", () => {
   still = true;
   expect(stood(200, 6)).toEqual([0, 0, 0, 0, 0]);
   vi.advanceTimersByTime(1000);
   for (const ms of stood(1000, 4)) expect(ms === 0 || ms >= 320).toBe(true);
 });
 
-test("a round without a draft has nothing that runs ahead, and none that was there before", () => {
+test("a round without a draft has no ghost text, and removes an earlier one", () => {
   ghost.follow(drafting(1));
   expect(ghost.text).toBe(" d0");
   ghost.follow([...drafting(1), round(1, { extra: extra(" p", "plain") })]);
@@ -84,7 +84,7 @@ test("a round without a draft has nothing that runs ahead, and none that was the
   expect(other.text).toBe("");
 });
 
-test("what runs ahead is the likeliest path of a draft, in one line", () => {
+test("ghost text is the likeliest path of a draft, in one line", () => {
   const chain = [drafted(" a", "rejected"), drafted("\n", "discarded", { parent: 0 })];
   expect(ghostOf(round(0, { drafted: chain }))).toBe(" a↵");
   const tree = [

@@ -9,7 +9,7 @@ const at = (updated: Date, pinned = false) => ({
   seen_from: null,
 });
 
-test("conversations stand under the day the calendar gives them, pinned ones apart", () => {
+test("conversations are grouped by calendar day, pinned ones apart", () => {
   const now = new Date(2026, 10, 20, 0, 30);
   const groups = groupsOf(
     [
@@ -39,7 +39,7 @@ test("conversations of one day share a heading, in the order of the list", () =>
   expect(group?.conversations[0]?.updated_at).toBe(noon.getTime());
 });
 
-test("older ones stand under their months, and what a clock that was ahead said is of today", () => {
+test("older ones are grouped by month, and future dates count as today", () => {
   const now = new Date(2026, 10, 20, 12).getTime();
   const groups = groupsOf(
     [

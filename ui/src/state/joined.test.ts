@@ -5,7 +5,7 @@ import { Trace } from "./trace.svelte";
 
 const plain = (index: number, text: string) => round(index, { extra: extra(text, "plain") });
 
-test("parts follow each other, also what comes to the last one later", () => {
+test("parts follow each other, including later rounds of the last one", () => {
   const last = Trace.of([plain(0, "c")]);
   const joined = new Joined([Trace.of([plain(0, "a"), plain(1, "b")]), last]);
   expect(joined.offsets.text).toBe("abc");
@@ -15,7 +15,7 @@ test("parts follow each other, also what comes to the last one later", () => {
   expect(joined.offsets.before(3)).toBe(3);
 });
 
-test("a place is found in its part and back, for every round of every part", () => {
+test("a place is converted into its part and back, for every round of every part", () => {
   const joined = new Joined([
     Trace.of([plain(0, "a"), plain(1, "b")]),
     Trace.of([plain(0, "c")]),

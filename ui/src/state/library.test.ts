@@ -108,7 +108,7 @@ beforeEach(async () => {
   await app.library.watch();
 });
 
-test("a pair is asked for at once, and what is here or on its way is not asked for again", async () => {
+test("a pair is downloaded at once, except installed models and those under way", async () => {
   const here = "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf";
   fake.tell([
     download("owner/coming:m.gguf"),
@@ -120,7 +120,7 @@ test("a pair is asked for at once, and what is here or on its way is not asked f
   expect(app.library.asked).toEqual([]);
 });
 
-test("a download that is refused says why, and the other of the pair begins", async () => {
+test("a refused download explains why, and the pair's other one starts", async () => {
   await app.library.get(offer("owner/gated:m.gguf"), offer("owner/open:m.gguf"));
   expect(fake.started).toEqual(["owner/open"]);
   expect(app.library.problem).toEqual({
@@ -130,7 +130,7 @@ test("a download that is refused says why, and the other of the pair begins", as
   });
 });
 
-test("progress is of what is under way and nothing else", () => {
+test("progress includes only downloads under way", () => {
   expect(app.library.progress).toBeNull();
   fake.tell([
     download("a", { done_bytes: 30 }),
@@ -141,7 +141,7 @@ test("progress is of what is under way and nothing else", () => {
   expect(app.library.progress).toEqual({ done: 30, total: 200 });
 });
 
-test("a late answer does not replace that to a later question", async () => {
+test("a late answer does not replace that of a later request", async () => {
   const first = app.library.find("owner/first");
   const second = app.library.find(" owner/second ");
   expect(app.library.lookup).toEqual({ state: "asking", name: "owner/second" });
@@ -153,7 +153,7 @@ test("a late answer does not replace that to a later question", async () => {
   expect(app.library.lookup).toEqual({ state: "found", repository: found });
 });
 
-test("a question to the hub can be cancelled, and its answer is not shown", async () => {
+test("a request to the hub can be cancelled, and its answer is not shown", async () => {
   const asked = app.library.find("owner/slow");
   await app.library.cancelFind();
   expect([fake.cancelled, app.library.lookup.state]).toEqual([1, "none"]);
@@ -162,7 +162,7 @@ test("a question to the hub can be cancelled, and its answer is not shown", asyn
   expect([app.library.lookup.state, app.library.problem]).toEqual(["none", null]);
 });
 
-test("a repository that cannot be had is said where it was asked for", async () => {
+test("an unavailable repository is reported where it was requested", async () => {
   const asked = app.library.find("owner/gated");
   fake.answers["owner/gated"]?.(GATED);
   await asked;
@@ -172,7 +172,7 @@ test("a repository that cannot be had is said where it was asked for", async () 
   expect(app.library.lookup.state).toBe("none");
 });
 
-test("a model is installed when the list has it, under the name it was offered by", () => {
+test("a model is installed once it is listed, by the name of its offer", () => {
   const id = "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf";
   expect(app.library.installed(id)?.label).toContain("Qwen3 0.6B");
   const local: ModelEntry[] = TARGETS.map((model) => ({ ...model, kind: "local" }));
@@ -180,7 +180,7 @@ test("a model is installed when the list has it, under the name it was offered b
   expect(app.library.installed(id)).toBeUndefined();
 });
 
-test("files that are dropped are added, and those that are no models are named", async () => {
+test("dropped models are added, and other files are named", async () => {
   app.view.settingsOpen = true;
   fake.drag({ type: "over", kinds: ["model", "model"] });
   expect(app.library.dragged).toEqual(["model", "model"]);
@@ -193,7 +193,7 @@ test("files that are dropped are added, and those that are no models are named",
   expect(app.view).toMatchObject({ settingsOpen: false, libraryOpen: true });
 });
 
-test("before a probe every draft has a hint, and none is no draft", () => {
+test("before a probe every draft has a hint, and the choice of no draft is not listed", () => {
   engine({ drafts: [option("none"), option("ngram"), option("starter-draft")] });
   const hints = app.library.advice.map(({ id, size_hint }) => [id, size_hint]);
   expect(hints).toEqual([
@@ -202,7 +202,7 @@ test("before a probe every draft has a hint, and none is no draft", () => {
   ]);
 });
 
-test("the best draft is first, and those that cannot be used are last with their reason", async () => {
+test("the best draft is first, and unusable ones are last with their reason", async () => {
   const drafts = [option("other", UNFIT), option("slow"), option("quick")];
   engine({ drafts: [...drafts, option("failed"), option("unprobed")] });
   const advised = app.library.advise(null);
@@ -220,7 +220,7 @@ test("the best draft is first, and those that cannot be used are last with their
   expect(app.library.advising).toBe(false);
 });
 
-test("what was measured on another target is not shown for this one", async () => {
+test("measurements of another target are not shown", async () => {
   engine({ drafts: [option("quick")] });
   const advised = app.library.advise(null);
   fake.advice({ id: "quick", probe: probe(2), state: "done", reason: null });
@@ -231,7 +231,7 @@ test("what was measured on another target is not shown for this one", async () =
   expect(app.library.advice[0]?.probe).toBeNull();
 });
 
-test("a model that is deleted while it is loaded keeps its name", async () => {
+test("a loaded model keeps its name after it is deleted", async () => {
   Object.assign(fake.backend, {
     watchEngine: (tell: (status: EngineStatus) => void) => {
       tell({ ...status, drafts: [{ ...option("mine"), label: "Mine, 1 B" }] });

@@ -26,14 +26,14 @@ function stateOf(downloads: Download[], here: CatalogueModel[] = [], asked: stri
   });
 }
 
-test("of what is not here nothing is told but how much is to come", () => {
+test("a pair that is not installed shows only the bytes to download", () => {
   const whole = target.size_bytes + draft.size_bytes;
   expect(stateOf([])).toEqual({ state: "missing", bytes: whole });
   expect(stateOf([], [draft])).toEqual({ state: "missing", bytes: target.size_bytes });
   expect(stateOf([], [], [target.id])).toEqual({ state: "starting" });
 });
 
-test("two downloads are one, with the sum of what is here and of their speeds", () => {
+test("two downloads are shown as one, with the sum of bytes and speeds", () => {
   const both = [
     download(target, { done_bytes: 1e9, bytes_per_second: 5e6 }),
     download(draft, { done_bytes: 2e8, bytes_per_second: 3e6 }),
@@ -48,13 +48,13 @@ test("two downloads are one, with the sum of what is here and of their speeds", 
   expect(stateOf([first, paused]).state, "one that still runs").toBe("coming");
 });
 
-test("a draft that comes for another target says nothing of this one", () => {
+test("a draft downloading for another target does not affect this pair", () => {
   const draftOnly = [download(draft, { done_bytes: 2e8, bytes_per_second: 3e6 })];
   expect(stateOf(draftOnly)).toEqual({ state: "missing", bytes: target.size_bytes });
   expect(stateOf([download(target, {})])).toMatchObject({ state: "coming" });
 });
 
-test("what is being verified, or is here and not yet listed, has nothing left to come", () => {
+test("downloads being verified, or finished and not yet listed, have no bytes left", () => {
   const done = (model: CatalogueModel, state: Download["state"]) =>
     download(model, { state, done_bytes: model.size_bytes });
   expect(stateOf([done(target, "verifying"), done(draft, "done")])).toMatchObject({
@@ -64,7 +64,7 @@ test("what is being verified, or is here and not yet listed, has nothing left to
   expect(stateOf([done(target, "done"), done(draft, "done")])).toMatchObject({ verifying: true });
 });
 
-test("a pause says why where it came by itself, and a failure of one is one of both", () => {
+test("an automatic pause shows its reason, and one failure fails the pair", () => {
   const reason = "the network is gone";
   const paused = [
     download(target, { state: "paused", done_bytes: 5 }),
@@ -75,7 +75,7 @@ test("a pause says why where it came by itself, and a failure of one is one of b
   expect(stateOf([download(target, {}), failed])).toEqual({ state: "failed", reason: "is gated" });
 });
 
-test("a pair is here when both are listed, whatever their downloads say", () => {
+test("a pair is installed once both models are listed, whatever the downloads' state", () => {
   const both = stateOf([download(target, { state: "done" })], [target, draft]);
   expect(both).toMatchObject({
     state: "here",

@@ -41,7 +41,7 @@ test("below 800 px both lie over the conversation, one at a time", () => {
   expect(panels.isOpen("sidebar")).toBe(true);
 });
 
-test("a window that becomes wide enough has columns again, and none is left over the conversation", () => {
+test("a window that becomes wide enough has columns again, and no panel over the conversation", () => {
   panels.resize(700);
   panels.show("sidebar");
   panels.resize(900);

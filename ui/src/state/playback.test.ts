@@ -28,7 +28,7 @@ const long = (length: number) =>
   Array.from({ length }, (_, index) => round(index, { extra: extra(" e", "plain") }));
 
 test.each([0, 99.9, 100, 105, 110, 119, 120, 149, 150])(
-  "at %d ms the rounds shown are those that had ended, and the text and numbers are theirs",
+  "at %d ms the rounds shown are those that had ended, with their text and numbers",
   (moment) => {
     playback.open(1, rounds, false);
     playback.seek(150);
@@ -43,7 +43,7 @@ test.each([0, 99.9, 100, 105, 110, 119, 120, 149, 150])(
   },
 );
 
-test("wherever one jumps, the rounds shown are those that had ended", () => {
+test("after any seek the rounds shown are those that had ended", () => {
   const many = long(500);
   playback.open(1, many, false);
   let moment = 0;
@@ -67,7 +67,7 @@ test("a replay begins before the first round and plays to the end, where it is p
   expect(playback.playing).toBe(false);
 });
 
-test("where little motion is wanted it begins paused", () => {
+test("with reduced motion it begins paused", () => {
   playback.open(1, rounds, false);
   frames(30);
   expect(playback.position).toBe(0);
@@ -77,7 +77,7 @@ test("where little motion is wanted it begins paused", () => {
   expect(playback.position).toBe(150);
 });
 
-test.each(SPEEDS.filter((speed) => speed !== null))("at %dx time passes at that pace", (speed) => {
+test.each(SPEEDS.filter((speed) => speed !== null))("at %dx time passes at that speed", (speed) => {
   playback.open(1, long(2000), true);
   playback.speed = speed;
   frames(1);
@@ -91,12 +91,12 @@ test.each([
   [3999, 0.5],
   [500, 0.1],
   [139, 0.02],
-])("a reply that took %d ms begins at %dx, to last a while", (ms, speed) => {
+])("a reply of %d ms begins at %dx, to last a while", (ms, speed) => {
   playback.open(1, [round(0, { at_ms: ms })], false);
   expect(playback.speed).toBe(speed);
 });
 
-test("as fast as possible is a round a frame, or as many as it takes to end within seconds", () => {
+test("full speed is a round per frame, or as many as needed to end within seconds", () => {
   playback.open(1, rounds, true);
   playback.speed = null;
   frames(2);
@@ -118,7 +118,7 @@ test("play at the end starts again", () => {
   expect(shown()).toEqual([]);
 });
 
-test("a replay that is paused stays where it is, and goes on from there", () => {
+test("a paused replay keeps its position, and continues from there", () => {
   playback.open(1, long(1000), true);
   frames(10);
   playback.toggle();
@@ -130,7 +130,7 @@ test("a replay that is paused stays where it is, and goes on from there", () => 
   expect(playback.position).toBeCloseTo(position + FRAME_MS);
 });
 
-test("a page that had no frames for an hour goes on where it was", () => {
+test("a page without frames for an hour continues where it was", () => {
   const drawn: FrameRequestCallback[] = [];
   vi.stubGlobal("requestAnimationFrame", (draw: FrameRequestCallback) => drawn.push(draw));
   const frame = (now: number) => drawn.splice(0).forEach((draw) => draw(now));
@@ -198,7 +198,7 @@ test("stages play at an even pace to the end", () => {
   expect(playback.playing).toBe(false);
 });
 
-test("going back in a trace of 100,000 rounds is done in slices, and shows nothing in between", () => {
+test("stepping back in a trace of 100,000 rounds is done in slices, and shows nothing in between", () => {
   const many = long(100_000);
   playback.open(1, many, false);
   playback.toEnd();
@@ -214,7 +214,7 @@ test("going back in a trace of 100,000 rounds is done in slices, and shows nothi
   expect(lengths.at(-1)).toBe(60_000);
 });
 
-test("a person who goes further back before it is done gets there", () => {
+test("a second step back before the first is done reaches its goal", () => {
   playback.open(1, long(50_000), false);
   playback.toEnd();
   frames(20);
@@ -226,14 +226,14 @@ test("a person who goes further back before it is done gets there", () => {
   expect(playback.trace.length).toBe(21_000);
 });
 
-test("a replay that is closed asks for no more frames", () => {
+test("a closed replay requests no more frames", () => {
   playback.open(1, rounds, true);
   playback.close();
   expect(vi.getTimerCount()).toBe(0);
   expect(playback.message).toBeNull();
 });
 
-test.each(["toStart", "toEnd"] as const)("going to an end pauses (%s)", (way) => {
+test.each(["toStart", "toEnd"] as const)("seeking to an end pauses (%s)", (way) => {
   playback.open(1, long(1000), true);
   frames(5);
   playback[way]();
@@ -242,7 +242,7 @@ test.each(["toStart", "toEnd"] as const)("going to an end pauses (%s)", (way) =>
   expect(playback.playing).toBe(false);
 });
 
-test("opening another reply forgets the first", () => {
+test("opening another reply drops the first", () => {
   playback.open(1, rounds, false);
   playback.toEnd();
   frames();

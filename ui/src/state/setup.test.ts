@@ -59,7 +59,7 @@ beforeEach(() => {
 
 const prompts = () => [...stored].map(([id, { values }]) => [id, values.system_prompt]);
 
-test("what was changed just before another conversation is opened is saved for the one before", async () => {
+test("a change just before another conversation is opened is saved for the previous one", async () => {
   await setup.load(1);
   stored.set(2, { own: true, preset: null, values: values("two"), target: null, draft: null });
   setup.change({ system_prompt: "one" });
@@ -71,7 +71,7 @@ test("what was changed just before another conversation is opened is saved for t
   expect(setup.current?.values.system_prompt).toBe("two");
 });
 
-test("what is chosen while a conversation's set-up is fetched is for that conversation", async () => {
+test("a choice made while a set-up is fetched applies to that conversation", async () => {
   await setup.load(1);
   const letGo = hold("open 2");
   const loading = setup.load(2);
@@ -82,7 +82,7 @@ test("what is chosen while a conversation's set-up is fetched is for that conver
   expect(setup.current).toMatchObject({ preset: "brief" });
 });
 
-test("until it is known what a conversation is written with, that of the one before is not shown", async () => {
+test("until a set-up is fetched, that of the previous conversation is not shown", async () => {
   stored.set(1, { own: true, preset: null, values: values("one"), target: null, draft: null });
   await setup.load(1);
   const letGo = hold("open 2");
@@ -94,7 +94,7 @@ test("until it is known what a conversation is written with, that of the one bef
   expect(setup.current).toMatchObject({ own: false });
 });
 
-test("an answer that comes late changes nothing in the conversation that is open by then", async () => {
+test("a late answer changes nothing in another conversation", async () => {
   await setup.load(1);
   const letGo = hold("save 1");
   const choosing = setup.choose({ id: "brief", name: "Brief", values: values("brief") });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { PairSpeedup } from "../bindings/PairSpeedup";
 import { pairWords, reckoned, speedWords } from "./speedWords";
 
-test("what is reckoned is said to be about so much, with no more digits than matter", () => {
+test("estimates are worded with about, and with few digits", () => {
   expect(reckoned(34.44)).toBe("about 34 tokens/s here");
   expect(reckoned(6.378)).toBe("about 6.4 tokens/s here");
   expect(reckoned(32_478)).toBe("about 32,000 tokens/s here");
@@ -11,7 +11,7 @@ test("what is reckoned is said to be about so much, with no more digits than mat
   );
 });
 
-test("what was measured is said as it was", () => {
+test("measurements are worded without about", () => {
   const both = { plain: 34.4, drafted: 51.6, measured: true };
   expect(speedWords(both)).toBe("34 tokens/s here, 52 with drafts");
   expect(speedWords({ ...both, drafted: null })).toBe("34 tokens/s here");
@@ -19,7 +19,7 @@ test("what was measured is said as it was", () => {
   expect(speedWords({ plain: null, drafted: null, measured: true })).toBeNull();
 });
 
-test("what drafts brought names the draft and says over how many replies", () => {
+test("speed-ups name the draft and the number of replies", () => {
   const pair = (factor: number, replies: number): PairSpeedup => ({
     target: "Starter 8.1M · Q8_0",
     draft: "Starter draft 1.1M · Q8_0",

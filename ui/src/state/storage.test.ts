@@ -6,7 +6,7 @@ const deleteTraces = vi.fn<Backend["deleteTraces"]>();
 const storage = (traceStorage: Backend["traceStorage"]) =>
   new Storage({ traceStorage, deleteTraces } as unknown as Backend);
 
-test("what the traces take is known once it was asked for, and after each deletion", async () => {
+test("the size of traces is known once it is fetched, and after each deletion", async () => {
   const held = storage(() => Promise.resolve({ bytes: 12.4e6, replies: 310 }));
   expect(held.used).toBeNull();
   await held.load();
@@ -17,7 +17,7 @@ test("what the traces take is known once it was asked for, and after each deleti
   expect(held.used?.replies).toBe(0);
 });
 
-test("a deletion that fails leaves the numbers as they were, with the reason", async () => {
+test("a failed deletion keeps the numbers, with the reason", async () => {
   const held = storage(() => Promise.resolve({ bytes: 5, replies: 1 }));
   await held.load();
   deleteTraces.mockRejectedValueOnce(new BackendError("busy", "a reply is being written"));

@@ -3,7 +3,7 @@ import type { Backend } from "../backend/backend";
 import { App } from "./app.svelte";
 import { Toasts } from "./toasts.svelte";
 
-test("a note goes by itself, and a notice stays until it is dismissed", () => {
+test("a toast disappears by itself, and a notice stays until it is dismissed", () => {
   vi.useFakeTimers();
   const toasts = new Toasts();
   toasts.show("Saved");
@@ -16,7 +16,7 @@ test("a note goes by itself, and a notice stays until it is dismissed", () => {
   vi.useRealTimers();
 });
 
-test("a step can be undone in its note for 15 s, and by the keys after that, the last one first", () => {
+test("a step can be undone in its toast for 15 s, and by the shortcut after that, the last one first", () => {
   vi.useFakeTimers();
   const toasts = new Toasts();
   const undone: string[] = [];
@@ -35,7 +35,7 @@ test("a step can be undone in its note for 15 s, and by the keys after that, the
   vi.useRealTimers();
 });
 
-test("what happened at the start is told when the page is there", async () => {
+test("notices of the start are shown once the page is ready", async () => {
   const nothing = () => Promise.resolve([]);
   const backend = {
     takeNotices: () => Promise.resolve(["The old one was kept."]),

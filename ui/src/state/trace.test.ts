@@ -12,7 +12,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("rounds are shown on the next frame, all that came before it at once", () => {
+test("rounds are shown on the next frame, all at once", () => {
   const trace = new Trace();
   for (const index of [0, 1, 2]) trace.push(plain(index));
   expect(trace.length).toBe(0);
@@ -33,19 +33,19 @@ test("a missing round is noticed", () => {
   expect(trace.gap).toEqual({ first: 2, last: 4 });
 });
 
-test("rounds without a gap have none, and one that comes twice is kept once", () => {
+test("rounds without a gap have none, and a duplicate is kept once", () => {
   const trace = Trace.of([plain(0), plain(1), plain(1), plain(2)]);
   expect(trace.gap).toBeNull();
   expect(trace.length).toBe(3);
 });
 
-test("the text, and where each round stands in it, is known as rounds arrive", () => {
+test("the text and each round's offset are known as rounds arrive", () => {
   const trace = Trace.of(threeRounds);
   expect(trace.offsets.text).toBe(textOf(threeRounds));
   expect([0, 1, 2, 3].map((round) => trace.offsets.before(round))).toEqual([0, 5, 7, 9]);
 });
 
-test("the rows that each round fills are known, of what was drafted and not of what could have been", () => {
+test("each round has as many rows as it drafted, not as it could have", () => {
   expect(Trace.of([plain(0)]).rows).toEqual([1]);
   expect(Trace.of(threeRounds).rows).toEqual([3, 3, 1]);
 });

@@ -33,7 +33,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-test("each conversation has its own text, which is saved once it rests and is there after a restart", async () => {
+test("each conversation has its own text, which is saved after a pause and survives a restart", async () => {
   const unsent = new Unsent(kept);
   for (const text of ["H", "He", "Hello"]) unsent.set(1, text);
   unsent.set(null, "New");
@@ -46,7 +46,7 @@ test("each conversation has its own text, which is saved once it rests and is th
   expect([again.of(1), again.of(null)]).toEqual(["typed before it was read", "New"]);
 });
 
-test("what is typed without a pause is saved meanwhile, since the page may end at any moment", async () => {
+test("text typed without a pause is saved at intervals, since the page may close at any moment", async () => {
   const unsent = new Unsent(kept);
   for (let typed = 1; typed <= 10; typed += 1) {
     unsent.set(1, "a".repeat(typed));
@@ -56,14 +56,14 @@ test("what is typed without a pause is saved meanwhile, since the page may end a
   expect(kept.saves).toBeLessThan(6);
 });
 
-test("what was opened from a file keeps its text on the page alone", async () => {
+test("text of an imported conversation stays on the page only", async () => {
   const unsent = new Unsent(kept);
   unsent.set(-1, "Hm");
   await vi.advanceTimersByTimeAsync(1000);
   expect([unsent.of(-1), kept.saves]).toEqual(["Hm", 0]);
 });
 
-test("an edit of a question is kept over a restart, and gone once it is sent or cancelled", async () => {
+test("an edit of a question survives a restart, and is removed once it is sent or cancelled", async () => {
   const unsent = new Unsent(kept);
   unsent.edit(7, { text: "Why n", kept: [] });
   unsent.edit(7, { text: "Why not?", kept: [3] });

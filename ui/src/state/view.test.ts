@@ -30,7 +30,7 @@ async function start(): Promise<View> {
   return view;
 }
 
-test("the view is as it was at the next start, and several changes are saved once", async () => {
+test("the view survives a restart, and several changes are saved once", async () => {
   const view = await start();
   const before = kept.saves;
   view.showAllAs("text");
@@ -52,7 +52,7 @@ test("the view is as it was at the next start, and several changes are saved onc
   expect(localStorage.length).toBe(0);
 });
 
-test("a section that is unfolded twice is folded", async () => {
+test("a section toggled twice is folded", async () => {
   const view = await start();
   view.folds.toggle("governor");
   view.folds.toggle("memory");
@@ -60,7 +60,7 @@ test("a section that is unfolded twice is folded", async () => {
   expect([view.folds.isOpen("governor"), view.folds.isOpen("memory")]).toEqual([false, true]);
 });
 
-test("what earlier versions kept in the webview is moved once", async () => {
+test("the view in the webview's storage of earlier versions is migrated once", async () => {
   localStorage.setItem("foretoken.reply-view", "text");
   localStorage.setItem("foretoken.wraps-code", "true");
   localStorage.setItem("foretoken.theme", "dark");
@@ -73,7 +73,7 @@ test("what earlier versions kept in the webview is moved once", async () => {
   expect((await start()).replyView, "the database is asked first").toBe("text");
 });
 
-test("where it cannot be saved, the webview keeps what it has", async () => {
+test("if migration fails, the webview's storage is kept", async () => {
   localStorage.setItem("foretoken.reply-view", "text");
   kept.saveViewState = () => Promise.reject(new Error("the disk is full"));
   expect((await start()).replyView).toBe("text");

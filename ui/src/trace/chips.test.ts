@@ -25,7 +25,7 @@ test("chips stand in reading order: rejected, discarded, then what replaced them
   ]);
 });
 
-test("in a tree the rejected guesses stand before the token that was accepted in their place", () => {
+test("in a tree the rejected tokens stand before the accepted token that replaced them", () => {
   expect(chipsOf([treeRound]).map(({ kind, text, slot }) => `${kind}:${text} ${slot}`)).toEqual([
     "rejected: x 0",
     "accepted: a 1",
@@ -37,7 +37,7 @@ test("in a tree the rejected guesses stand before the token that was accepted in
   ]);
 });
 
-test("guesses rejected where a tree ends stand where the recovered token does", () => {
+test("tokens rejected at the end of a tree stand where the recovered token does", () => {
   const ended = round(0, {
     drafted: [
       drafted("a", "accepted"),
@@ -49,7 +49,7 @@ test("guesses rejected where a tree ends stand where the recovered token does", 
   expect(chipsOf([ended]).map(({ text }) => text)).toEqual(["a", "x", "y", "d"]);
 });
 
-test("a chip knows its place in the whole trace, not in the block", () => {
+test("a chip has its place in the whole trace, not in the part", () => {
   const places = chipsOf(threeRounds.slice(1), 41).map(({ round, slot }) => [round, slot]);
   expect(places).toEqual([
     [41, 0],
@@ -64,7 +64,7 @@ test("emitted chips join to the text of the reply", () => {
   expect(shown.map(({ text }) => text).join("")).toBe(textOf(threeRounds));
 });
 
-test("a chip knows its range of the text; one not emitted stands before what replaced it", () => {
+test("a chip has its range of the text; one that was not emitted stands before its replacement", () => {
   const ranges = chipsOf(threeRounds.slice(1), 1, 5).map(({ from, to }) => [from, to]);
   expect(ranges).toEqual([
     [5, 5],
@@ -82,7 +82,7 @@ test("between blocks it has its mark, and breaks nothing", () => {
   expect(between("\n\n  ")).toEqual(["[↵↵]", "{\n\n}", "{  }"]);
 });
 
-test("control characters have their pictures, and those that are only orders their codes", () => {
+test("control characters are shown as pictures, and format characters as codes", () => {
   expect(emitted("a\u0007\u001b[3\u007f\tb")).toEqual([
     ...["a", "[␇␛]", "{\u0007\u001b}"],
     ...["[3", "[␡]", "{\u007f}", "\tb"],

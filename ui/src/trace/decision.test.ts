@@ -11,18 +11,18 @@ const words = (...of: Parameters<typeof decision>) => decisionWords(decision(...
 const why = (reason: LengthReason, of: Decision) =>
   whyWords({ round: 0, atMs: 0, reason, decision: of });
 
-test("a length is worth what it promises against plain decoding", () => {
+test("a chosen length shows its expected speed over that of plain decoding", () => {
   expect(words(null, 2, [10, 18, 21])).toBe("K = 2: 2.1x expected next");
   expect(words(2, 2, [10, 18, 21])).toBe("K = 2: 2.1x expected next");
   expect(words(2, 1, [10, 10.4, 9])).toBe("K 2 → 1: 1.0x expected next");
 });
 
-test("no draft is worth what the best one would cost", () => {
+test("a choice without drafts shows the loss with the best draft", () => {
   expect(words(5, 0, [10, 9.2, 8])).toBe("K 5 → 0: no drafts, it would be 8\u00a0% slower");
   expect(words(null, 0, [10, 10.1, 8])).toBe("K = 0: no drafts, too little to gain");
 });
 
-test("a decision without a curve, or with one that ends before its choice, says what it chose", () => {
+test("a decision without a curve, or with a shorter one, is described by its choice", () => {
   expect(words(5, 2, [])).toBe("K 5 → 2");
   expect(words(null, 4, [10, 18])).toBe("K = 4");
 });
@@ -35,7 +35,7 @@ test("the history gives the reason that decided", () => {
   expect(why("governed", decision(2, 0, []))).toBe("fastest");
 });
 
-test("a point of the curve says all that is known of its length", () => {
+test("a point of the curve describes all values at its length", () => {
   const known: Decision = {
     ...decision(null, 1, [10, 18]),
     drafting_ms: [4.25],

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { densityOf } from "./density";
 import { threeRounds, treeRound } from "./fixtures";
 
-test("a strip counts what ended in each piece of the time", () => {
+test("a strip counts the tokens that ended in each interval", () => {
   const rounds = [...threeRounds, { ...treeRound, index: 3, at_ms: 200 }];
   expect(densityOf(rounds, 200, 4)).toEqual([
     { accepted: 0, rejected: 0, discarded: 0 },
@@ -12,7 +12,7 @@ test("a strip counts what ended in each piece of the time", () => {
   ]);
 });
 
-test("a trace without times is one piece", () => {
+test("a trace without times is one interval", () => {
   expect(
     densityOf(
       threeRounds.map((round) => ({ ...round, at_ms: 0 })),

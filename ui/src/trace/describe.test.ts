@@ -19,7 +19,7 @@ test("a recovered token's card names what it replaced", () => {
   expect(cardOf(threeRounds, { round: 1, slot: 2 })?.insteadOf).toEqual([" x"]);
 });
 
-test("a guess of a tree has its depth, and its number among the guesses for its place", () => {
+test("a token of a tree has its depth, and its rank among its siblings", () => {
   const card = cardOf([treeRound], { round: 0, slot: 4 });
   expect(card).toMatchObject({
     position: 2,
@@ -31,7 +31,7 @@ test("a guess of a tree has its depth, and its number among the guesses for its 
   expect(cardOf([treeRound], { round: 0, slot: 6 })?.insteadOf).toEqual([]);
 });
 
-test("the rank of a guess is by its draft probability, equal ones in draft order", () => {
+test("the rank is by draft probability, equal ones in draft order", () => {
   const guesses = [0.1, 0.6, 0.1, 0.2].map((draft_probability) =>
     drafted("a", "rejected", { draft_probability }),
   );
@@ -40,17 +40,17 @@ test("the rank of a guess is by its draft probability, equal ones in draft order
   expect(ranks).toEqual([3, 1, 4, 2]);
 });
 
-test("a card says how long its round was drafted and verified", () => {
+test("a card shows how long its round was drafted and verified", () => {
   expect(cardOf(threeRounds, { round: 0, slot: 2 })).toMatchObject({ draftMs: 2, verifyMs: 6 });
 });
 
-test("a card says how many experts its round read, where there are any", () => {
+test("a card shows how many experts its round read, if there are any", () => {
   const held = round(0, { extra: extra("b", "plain"), experts: 12.5 });
   expect(cardOf([held], { round: 0, slot: 0 })?.experts).toBe(12.5);
   expect(cardOf(threeRounds, { round: 0, slot: 2 })?.experts).toBeNull();
 });
 
-test("a card says who drafted the token and below what chance the draft was to end", () => {
+test("a card names the drafter of the token and the acceptance threshold of the draft", () => {
   const by = (drafter: "model" | "ngram" | "recycling") => {
     const token = drafted("a", "accepted", { drafter });
     const held = round(0, { drafted: [token], extra: extra("b", "bonus"), staged: true });
@@ -66,7 +66,7 @@ test("a place without a token has no card", () => {
   expect(cardOf(threeRounds, { round: 3, slot: 0 })).toBeNull();
 });
 
-test("a sentence says the outcome in words", () => {
+test("a sentence names the outcome", () => {
   const card = cardOf(threeRounds, { round: 1, slot: 1 });
   expect(card && sentenceOf(card)).toBe("y: not checked, round 2, position 2 of 2");
 });
@@ -79,11 +79,11 @@ test("a token of four thousand characters is cut, in cards and in sentences", ()
   expect(card && sentenceOf(card).length).toBeLessThan(200);
 });
 
-test("control characters are seen", () => {
+test("control characters are visible", () => {
   expect(visible("\u0000 \n\t\u001b")).toBe("␀␣↵⇥␛");
 });
 
-test("numbers keep the digits that matter", () => {
+test("numbers keep their significant digits", () => {
   expect(probability(0.00004)).toBe("< 0.001");
   expect(probability(0)).toBe("0.000");
   expect(duration(3.44)).toBe("3.4\u00a0ms");

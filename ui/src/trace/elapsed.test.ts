@@ -3,7 +3,7 @@ import { elapsedUntil } from "./elapsed";
 import { threeRounds } from "./fixtures";
 import { Offsets } from "./offsets";
 
-test("the rounds that wrote a beginning of the text are counted whole, and no later ones", () => {
+test("the rounds of a text's beginning are counted whole, and no later ones", () => {
   const offsets = new Offsets();
   for (const round of threeRounds) offsets.add(round);
   const until = (letters: number) => elapsedUntil(threeRounds, offsets, letters);

@@ -12,14 +12,14 @@ test("no percentile is more than one part in a hundred off, from microseconds to
   }
 });
 
-test("a time weighs as much as the tokens that took it", () => {
+test("a time is weighted by the tokens that took it", () => {
   const histogram = new Histogram();
   histogram.add(10, 9);
   histogram.add(100, 1);
   expect(histogram.percentiles()).toEqual({ p50: 10, p95: 100 });
 });
 
-test("times of nothing and of days have a place, and no time at all has no percentile", () => {
+test("zero times and times of days are counted, and without times there is no percentile", () => {
   const histogram = new Histogram();
   expect(histogram.percentiles()).toBeNull();
   histogram.add(0, 1);

@@ -22,7 +22,7 @@ const rounds = [
   round(4, { reason: "probe" }),
 ];
 
-test("the history has the first choice and the changes, not what is told again", () => {
+test("the history has the first choice and all changes, not repeated decisions", () => {
   const changes = new History(rounds).changes();
   expect(changes.map(({ round: at, decision: { chosen } }) => [at, chosen])).toEqual([
     [0, 5],
@@ -31,7 +31,7 @@ test("the history has the first choice and the changes, not what is told again",
   expect(changes[1]).toMatchObject({ atMs: 130, reason: "would_not_pay" });
 });
 
-test("a round has the curve of the last decision before it, also of one that changed nothing", () => {
+test("a round has the curve of the last decision before it, even one without a change", () => {
   const history = new History(rounds);
   expect([0, 1, 2, 3, 4].map((at) => history.heldIn(at)?.round)).toEqual([0, 0, 2, 3, 3]);
   expect(history.heldIn(null)?.round).toBe(3);
@@ -50,7 +50,7 @@ test("rounds are counted by their reason, the most frequent first", () => {
   ]);
 });
 
-test("rounds that come later are read once, and the list is the same one until then", () => {
+test("later rounds are read once, and the list stays the same until then", () => {
   const growing = rounds.slice(0, 2);
   const history = new History(growing);
   const before = history.changes();

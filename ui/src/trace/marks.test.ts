@@ -10,11 +10,11 @@ test("only what occurs is listed, a round without drafts included", () => {
   expect(new Marks([]).outcomes()).toEqual([]);
 });
 
-test("several guesses for one place are a mark of their own", () => {
+test("several tokens at one position are a mark of their own", () => {
   expect(new Marks([treeRound]).outcomes()).toContain("tree");
 });
 
-test("who drafted is listed where it is more than one, also while rounds arrive", () => {
+test("drafters are listed if there are several, also while rounds arrive", () => {
   const rounds = [round(0, { drafted: [drafted("a", "accepted")], extra: extra("b", "bonus") })];
   const marks = new Marks(rounds);
   expect(marks.drafters()).toEqual([]);

@@ -7,11 +7,11 @@ test.each([
   ["Gemma 3 270M it · Q8_0", "Gemma 3 270M"],
   ["N-gram", "N-gram"],
   ["Instruct", "Instruct"],
-])("the header calls %s %s", (label, short) => {
+])("the header shortens %s to %s", (label, short) => {
   expect(shortName(label)).toBe(short);
 });
 
-test("a draft of the target's family is called by its size alone, any other by its name", () => {
+test("a draft of the target's family is named by its size alone, any other by its name", () => {
   const target = "Qwen2.5 Coder 1.5B Instruct · Q4_K_M";
   expect(shortDraftName("Qwen2.5 Coder 0.5B Instruct · Q4_K_M", target)).toBe("0.5B");
   expect(shortDraftName("Qwen2.5 0.5B · Q8_0", target)).toBe("Qwen2.5 0.5B");

@@ -45,7 +45,7 @@ function near(value: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(parts));
 }
 
-test.each(stored)("the page folds %s as the engine does", (name) => {
+test.each(stored)("the page computes the same as the engine from %s", (name) => {
   const { rounds, text } = readTrace(readFileSync(`${FOLDER}/${name}`, "utf8"));
   const path = `${FOLDER}/${name.replace(".jsonl", ".expected.json")}`;
   // Only the engine computes speed-ups; the page just shows them.
@@ -62,6 +62,6 @@ test.each(stored)("the page folds %s as the engine does", (name) => {
   expect(shown?.rate).toEqual(near(expected.summary.tokens_per_second));
 });
 
-test("there are traces to fold", () => {
+test("there are traces to compare", () => {
   expect(stored.length).toBeGreaterThanOrEqual(5);
 });

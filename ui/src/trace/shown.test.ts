@@ -6,19 +6,19 @@ import { statisticsOf } from "./statistics";
 const counted = (rounds: typeof threeRounds) => ({ rounds, statistics: statisticsOf(rounds) });
 const stored = summary();
 
-test("a growing reply has the speed of the last moments, a whole one that of all its time", () => {
+test("a growing reply shows its current speed, a complete one its mean speed", () => {
   const growing = shownOf(counted(threeRounds), null);
   expect(growing).toMatchObject({ whole: false, rate: growing?.statistics.tokensPerSecond });
   expect(shownOf(counted(threeRounds), stored)).toMatchObject({ whole: true, rate: 100 });
 });
 
-test("a reply that is replayed shows the rounds that are there, not its summary", () => {
+test("a replayed reply shows the rounds so far, not its summary", () => {
   const replayed = shownOf(counted(threeRounds.slice(0, 2)), stored);
   expect(replayed).toMatchObject({ whole: false });
   expect(replayed?.statistics.rounds).toBe(2);
 });
 
-test("without its rounds a reply has the numbers of its summary", () => {
+test("without rounds a reply has the numbers of its summary", () => {
   const found = shownOf(counted([]), stored);
   expect(found).toMatchObject({ whole: true, rate: 100 });
   expect(found?.statistics).toMatchObject({

@@ -41,7 +41,7 @@ test("a reply of a few rounds has no curve", () => {
   expect(new Progress(steady(100, 0)).curve()).toBeNull();
 });
 
-test("rounds that come later are read, and those read before are not counted twice", () => {
+test("later rounds are added, and earlier ones are not counted twice", () => {
   const rounds = steady(1001, 10);
   const growing = rounds.slice(0, 400);
   const progress = new Progress(growing);

@@ -26,11 +26,11 @@ test("a speed-up is a gain or a loss only beyond 5 %", () => {
   ]);
 });
 
-test("nothing to compare has no words", () => {
+test("no words without a comparison", () => {
   expect(speedupWords(null)).toBe("");
 });
 
-test("German says how many times as fast", () => {
+test("German words the factor as a multiple", () => {
   showLanguage("de");
   expect([1.62, 1, 0.78].map(by).map(speedupWords)).toEqual([
     "1,6-mal so schnell",

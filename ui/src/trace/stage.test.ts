@@ -3,7 +3,7 @@ import { threeRounds, treeRound } from "./fixtures";
 import { roundAt, stagesOf } from "./stage";
 import { textOf } from "./text";
 
-test("before it is judged nothing is known of a drafted token but itself", () => {
+test("before verification only the draft token's own values are known", () => {
   const drafted = roundAt(treeRound, "drafted");
   expect(drafted.drafted.map(({ text }) => text)).toEqual(
     treeRound.drafted.map(({ text }) => text),

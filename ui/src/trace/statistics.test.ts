@@ -10,7 +10,7 @@ const burst = (index: number, tokens: number, at_ms: number) =>
     extra: extra(" t", "bonus"),
   });
 
-test("a discarded token is not judged", () => {
+test("a discarded token is not counted as judged", () => {
   const { drafted, judged, accepted, acceptanceRate } = statisticsOf(threeRounds);
   expect({ drafted, judged, accepted }).toEqual({ drafted: 4, judged: 3, accepted: 2 });
   expect(acceptanceRate).toBeCloseTo(2 / 3);
@@ -27,7 +27,7 @@ test("acceptance by position counts only those judged at that position", () => {
   ]);
 });
 
-test("several guesses for one place are all judged, and the place counts once", () => {
+test("siblings are all judged, but their position counts once", () => {
   const { judged, accepted, byPosition } = statisticsOf([treeRound]);
   expect({ judged, accepted }).toEqual({ judged: 4, accepted: 2 });
   expect(byPosition).toEqual([
@@ -36,7 +36,7 @@ test("several guesses for one place are all judged, and the place counts once", 
   ]);
 });
 
-test("the governor's last decision holds until its next", () => {
+test("the governor's last decision applies until its next", () => {
   const decision = {
     before: null,
     chosen: 2,
@@ -73,7 +73,7 @@ test("the first token's time is the first round's end", () => {
   expect(statisticsOf(threeRounds).ttftMs).toBe(100);
 });
 
-test("the rate leaves the first round out: its time is the prompt's", () => {
+test("the rate excludes the first round, whose time includes the prefill", () => {
   const rounds = [burst(0, 5, 3000), burst(1, 5, 3100), burst(2, 5, 3200)];
   expect(rateOf(rounds)).toBeCloseTo(50);
 });
@@ -85,7 +85,7 @@ test("a burst does not make the rate jump", () => {
   expect(rateOf(after)).toBeLessThan(19);
 });
 
-test("the rate forgets what left the window, and cuts the round on its edge", () => {
+test("the rate excludes rounds before the window, and counts the round on its edge in part", () => {
   const slowThenFast = [burst(0, 1, 0), burst(1, 1, 10_000), burst(2, 10, 11_000)];
   // The window is 9,000 to 11,000 ms: a tenth of the slow round's time and all of the fast one.
   expect(rateOf(slowThenFast)).toBeCloseTo((0.1 + 10) / 2);
@@ -105,7 +105,7 @@ test("times are sums over rounds", () => {
   });
 });
 
-test("counting goes on from where it was: a snapshot between two rounds changes nothing", () => {
+test("a snapshot between two rounds does not change later counts", () => {
   const rounds = [
     ...threeRounds,
     ...Array.from({ length: 30 }, (_, at) => burst(3 + at, 3, 200 + 30 * at)),
@@ -133,7 +133,7 @@ test("the rate of a long reply is that of all its rounds, though old ones were d
   expect(statisticsOf(rounds).tokensPerSecond).toBeCloseTo(rateOf(rounds) ?? 0, 9);
 });
 
-test("the rate is right where fewer rounds than are held fill the window", () => {
+test("the rate is right if the window has fewer rounds than are kept", () => {
   const rounds = Array.from({ length: 9000 }, (_, at) =>
     burst(at, 1, at < 8999 ? at / 1000 : 60_000),
   );

@@ -18,7 +18,7 @@ const old: StoredRound = {
   at_ms: 4,
 };
 
-test("what an older version did not store is filled in", () => {
+test("fields missing in older versions are filled in", () => {
   const round = completed(old);
   expect(round).toMatchObject({ threshold: null, staged: false, position: 7 });
   expect(round.decision).toMatchObject({ before: null, drafting_ms: [], chosen: 2 });
@@ -27,13 +27,13 @@ test("what an older version did not store is filled in", () => {
   expect(parentsOf(round)).toEqual([null, 0]);
 });
 
-test("a round that is the reply's last has no extra token, and a round may have no decision", () => {
+test("the last round has no extra token, and a round may have no decision", () => {
   const ended = { ...old };
   delete ended.extra;
   delete ended.decision;
   expect(completed(ended)).toMatchObject({ extra: null, decision: null });
 });
 
-test("what was stored stays as it is", () => {
+test("stored fields stay as they are", () => {
   for (const round of threeRounds) expect(completed(round)).toEqual({ decision: null, ...round });
 });

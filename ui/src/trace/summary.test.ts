@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { threeRounds } from "./fixtures";
 import { summaryOf } from "./summary";
 
-test("the summary counts as the shell does", () => {
+test("the summary equals the shell's", () => {
   expect(summaryOf([...threeRounds], "stop", 10)).toMatchObject({
     prompt_tokens: 10,
     tokens: 5,

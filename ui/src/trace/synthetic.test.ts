@@ -32,7 +32,7 @@ test("there are trees 16 deep and 8 wide", () => {
   expect(Math.max(...widths)).toBe(8);
 });
 
-test("the rounds are in order, judged as a target judges, and take the time they say", () => {
+test("the rounds are in order, verified as by a target, and take their stated time", () => {
   expect(rounds.map(({ index }) => index)).toEqual([...rounds.keys()]);
   expect(statisticsOf(rounds).tokensPerSecond).toBeCloseTo(2000, -2);
   for (const round of rounds.slice(0, 400)) {

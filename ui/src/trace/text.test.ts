@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { drafted, round, threeRounds } from "./fixtures";
 import { textOf } from "./text";
 
-test("the text is what rounds added, and nothing that was rejected or discarded", () => {
+test("the text has the tokens that rounds added, and no rejected or discarded ones", () => {
   expect(textOf(threeRounds)).toBe("a b c d e");
 });
 

@@ -7,7 +7,7 @@ function words(why: Partial<Why>): string {
   return lineWords({ state: "on", ...nothing, ...why });
 }
 
-test("a line says what drafts and how much in a round, and nothing of what is only expected", () => {
+test("a line names the drafter and the draft length, without expectations", () => {
   const drafter = "Starter draft 1.1M · Q8_0";
   expect(words({ drafter, length: 5, expected: 2.1 })).toBe(
     "Starter draft 1.1M drafts 5 tokens per round",
@@ -31,7 +31,7 @@ test("a pause has its reason", () => {
   expect(paused({ reason: "drafter_failed" })).toContain("the next one tries again");
 });
 
-test("what differs from the settings follows, and off has its reason alone", () => {
+test("deviations from the settings follow, and off has only its reason", () => {
   expect(words({ drafter: "n-gram", text: "The chosen draft cannot be used: torn" })).toBe(
     "N-gram drafts. The chosen draft cannot be used: torn",
   );

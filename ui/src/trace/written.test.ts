@@ -12,7 +12,7 @@ const standard: ReplySettings = {
 const rows = (change: Partial<ReplySettings>) =>
   Object.fromEntries(settingRows({ ...standard, ...change }));
 
-test("how a reply was drafted and sampled is told in the words of the settings", () => {
+test("drafting and sampling of a reply are described in the words of the settings", () => {
   expect(rows({})).toMatchObject({
     "Drafting method": "combined",
     "Draft length": "auto",
@@ -22,20 +22,20 @@ test("how a reply was drafted and sampled is told in the words of the settings",
   });
 });
 
-test("whether the model was told to think is said where it was", () => {
+test("the thinking setting of a reply is shown if it was set", () => {
   expect(rows({})).not.toHaveProperty("Thinking");
   expect(rows({ thinking: true })["Thinking"]).toBe("on");
   expect(rows({ thinking: false })["Thinking"]).toBe("off");
 });
 
-test("what has no effect is left out: all but the length without drafts", () => {
+test("settings without an effect are left out: without drafts, all but the length", () => {
   const speculation = { ...standard.speculation, length: { type: "off" } as const };
   const told = rows({ speculation });
   expect(told["Draft length"]).toBe("off");
   expect(told).not.toHaveProperty("Drafting method");
 });
 
-test("what has no effect is left out: filters, mode and seed of a greedy reply", () => {
+test("settings without an effect are left out: filters, mode and seed of a greedy reply", () => {
   const told = rows({ sampling: { ...standard.sampling, temperature: 0 } });
   expect(told["Temperature"]).toBe("0, greedy");
   for (const name of ["Top-k", "Top-p", "Min-p", "Sampling mode", "Seed"]) {

@@ -29,7 +29,7 @@ function show(contest: Contest | undefined) {
 
 afterEach(() => unmount(shown));
 
-test("a finished arena says who won, by how much, and that the texts are the same", () => {
+test("a finished contest shows the winner, its lead, and that the texts are equal", () => {
   show(Contest.of(arena()));
   expect(find("arena-verdict")?.dataset["winner"]).toBe("0");
   expect(find("arena-verdict")?.textContent).toContain("Starter draft is 2x as fast as no draft");
@@ -41,7 +41,7 @@ test("a finished arena says who won, by how much, and that the texts are the sam
   );
 });
 
-test("texts that part are marked in both columns, and markup in them stays text", () => {
+test("different texts are marked in both columns, and markup in them stays text", () => {
   const evil = "<img src=x onerror=alert(1)>";
   const texts = [`<u>It</u> is dark ${evil}`, `<u>It</u> is old ${evil}`];
   show(Contest.of(arena({ texts, first_difference: 3 })));
@@ -60,12 +60,12 @@ test("markup in equal texts, in the prompt and in the names stays text", () => {
   expect(find("arena-text-0")?.textContent).toContain(evil);
 });
 
-test("a text that ends before the other says so at its end", () => {
+test("a shorter text is marked at its end", () => {
   show(Contest.of(arena({ texts: ["It is", "It is dark"], first_difference: 2 })));
   expect(find("arena-text-0")?.textContent).toContain("ends here");
 });
 
-test("an arena that broke off shows why, and the verdict so far", () => {
+test("a failed contest shows the reason, and the verdict so far", () => {
   const contest = new Contest(
     { prompt: "x".repeat(20_000), setups: [drafted, plain], pairs: 3, max_tokens: 64 },
     ["a", "b"],
@@ -81,7 +81,7 @@ test("an arena that broke off shows why, and the verdict so far", () => {
   expect(find("arena-export")).toBeNull();
 });
 
-test("while it runs the one that writes is marked, and it can be stopped", () => {
+test("the set-up that is running is marked, and the contest can be stopped", () => {
   const contest = new Contest(
     { prompt: "x", setups: [drafted, plain], pairs: 5, max_tokens: 64 },
     ["a", "b"],

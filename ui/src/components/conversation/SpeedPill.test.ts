@@ -40,7 +40,7 @@ function show(change: Partial<EngineStatus>): HTMLButtonElement {
 
 const popover = () => document.querySelector(".card")?.textContent ?? null;
 
-test("screen readers get the whole sentence, however little of it is in sight", () => {
+test("screen readers get the whole sentence, even if it is cut", () => {
   const why: Why = { ...off, state: "paused", reason: "cannot_pay", text: "" };
   const button = show({ why });
   expect(button.getAttribute("aria-label")).toBe(lineWords(why));
@@ -61,7 +61,7 @@ test("focus opens the whole sentence, Escape closes it and does nothing else", (
   expect(heard).not.toHaveBeenCalled();
 });
 
-test("while a model is loaded the mark does not claim that replies are drafted", () => {
+test("while a model is loaded the mark does not show drafting", () => {
   show({
     phase: "loading",
     loading: { label: "Big", percent: 43, draft: false },
@@ -87,7 +87,7 @@ function showReply(factor: number, why: Why) {
   return show({ why });
 }
 
-test("it says how much faster the drafts made the reply that is shown, and the card how much time that is", () => {
+test("the pill shows the speed-up of the inspected reply, and the card the time saved", () => {
   const button = showReply(1.6, on);
   expect(words()).toBe("1.6x faster");
   expect(button.getAttribute("aria-label")).toContain("1.6x faster. ");
@@ -96,7 +96,7 @@ test("it says how much faster the drafts made the reply that is shown, and the c
   expect(popover()).toContain("600\u00a0ms saved in this reply, measured");
 });
 
-test("what measurements do not tell apart is no gain, and without a draft there is no number", () => {
+test("a speed-up within the noise is no gain, and without a draft there is no number", () => {
   showReply(1.02, on);
   expect(words()).toBe("about as fast");
   if (shown) void unmount(shown);
@@ -104,7 +104,7 @@ test("what measurements do not tell apart is no gain, and without a draft there 
   expect(words()).toBe("Drafting off");
 });
 
-test("before anything was measured it says who drafts", () => {
+test("before any measurement the pill names the drafter", () => {
   show({ why: { ...on, drafter: "n-gram" } });
   expect(words()).toBe("N-gram drafts");
   if (shown) void unmount(shown);
@@ -112,7 +112,7 @@ test("before anything was measured it says who drafts", () => {
   expect(words()).toBe("Drafting on");
 });
 
-test("with a remote target it names the server's drafts as what they are, and shows what the server measured", () => {
+test("with a remote target the pill names the server's drafts and shows its measurements", () => {
   const target = { ...new App({} as never).engine.status.target, kind: "remote" } as never;
   const why: Why = { ...off, text: "the server drafts, if it is configured to" };
   const button = show({ target, why });

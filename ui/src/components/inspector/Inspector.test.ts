@@ -65,11 +65,11 @@ function unfold(section: string) {
 const text = (testid: string) =>
   document.querySelector(`[data-testid="${testid}"]`)?.textContent.trim().replaceAll(/\s+/g, " ");
 
-test("before the first reply it says what will be there", () => {
+test("before the first reply the inspector says what it will show", () => {
   expect(show(null, null).textContent).toContain("The drafts of each reply appear here");
 });
 
-test("a reply shows what drafting saved, in words", () => {
+test("a reply shows the time saved by drafting, in words", () => {
   unfold("details");
   show(reply, Trace.of(threeRounds));
   expect(text("stat-speedup")).toBe("2.0x faster");
@@ -78,13 +78,13 @@ test("a reply shows what drafting saved, in words", () => {
   expect(text("stat-experts")).toBeUndefined();
 });
 
-test("of a model with experts it says how many of a layer a pass read", () => {
+test("with an MoE model the number of experts read per layer is shown", () => {
   unfold("details");
   show(reply, Trace.of(threeRounds.map((round) => ({ ...round, experts: 12.25 }))));
   expect(text("stat-experts")).toBe("12.3");
 });
 
-test("the heatmap stays when the stored reply takes the place of the one that was streaming", () => {
+test("the heatmap stays when the stored reply replaces the streamed one", () => {
   const rounds = Array.from({ length: 100 }, (_, index) => round(index));
   show({ ...reply, finish: null, summary: null }, Trace.of(rounds));
   const more = () => document.querySelector("[aria-label='Show the whole reply']");
@@ -94,7 +94,7 @@ test("the heatmap stays when the stored reply takes the place of the one that wa
   expect(more()).not.toBeNull();
 });
 
-test("a reply whose rounds are not stored says so, and has the numbers of its summary", () => {
+test("a reply without stored rounds says so, and shows its summary", () => {
   unfold("details");
   const words = show(reply, Trace.of([]));
   expect(text("without-rounds")).toContain("The rounds of this reply are not stored");
@@ -103,7 +103,7 @@ test("a reply whose rounds are not stored says so, and has the numbers of its su
   expect(words.querySelector("canvas")).toBeNull();
 });
 
-test("a reply from a server elsewhere has the numbers that the server tells of, and says why there is no heatmap", () => {
+test("a reply of a remote server shows the numbers that it reports, and why there is no heatmap", () => {
   unfold("details");
   const times = { draft_ms: 0, verify_ms: 0, sample_ms: 0, rest_ms: 0 };
   const remote = { ...reply, summary: summary({ rounds: 0, times }), speedup: null };
@@ -115,7 +115,7 @@ test("a reply from a server elsewhere has the numbers that the server tells of, 
   expect(words.textContent).not.toContain("0 rounds");
 });
 
-test("the beginning of a replay has no numbers yet, and is not taken for a reply without rounds", () => {
+test("the start of a replay has no numbers, unlike a reply without rounds", () => {
   const begun = new Trace();
   vi.spyOn(app, "inspectedTrace", "get").mockReturnValue(begun);
   show(reply, Trace.of(threeRounds));
@@ -124,13 +124,13 @@ test("the beginning of a replay has no numbers yet, and is not taken for a reply
   expect(text("stat-saved")).toBe("");
 });
 
-test("a reply that failed before its first round says why", () => {
+test("a reply that failed before its first round shows the reason", () => {
   const failed = { ...reply, summary: null, problem: "the model's file is gone" };
   show(failed, Trace.of([]));
   expect(text("without-rounds")).toContain("The model's file is gone");
 });
 
-test("a reply without drafts is called plain decoding, and nothing is said to be saved", () => {
+test("a reply without drafts is called plain decoding, without a saving", () => {
   const plain = Trace.of(threeRounds.map((round) => ({ ...round, drafted: [] })));
   const undrafted = summary({ drafted: 0, judged: 0, accepted: 0 });
   show({ ...reply, summary: undrafted, speedup: null }, plain);
@@ -138,7 +138,7 @@ test("a reply without drafts is called plain decoding, and nothing is said to be
   expect(text("stat-saved")).toBe("Written without drafts");
 });
 
-test("a section is a line with its value until it is unfolded, and then is remembered", () => {
+test("a section is a line with its value until it is unfolded, which is remembered", () => {
   show(reply, Trace.of(threeRounds));
   const button = document.querySelector<HTMLElement>('[data-testid="section-details"] button');
   expect(text("value-details")).toBe("5 tokens, 3 rounds");
@@ -150,7 +150,7 @@ test("a section is a line with its value until it is unfolded, and then is remem
   expect(app.view.state.unfolded).toEqual(["details"]);
 });
 
-test("the folded lines say how fast, how long drafts are, and where the time went", () => {
+test("folded lines show the speed, the draft length and the time by phase", () => {
   const decision = {
     before: null,
     chosen: 2,
@@ -165,7 +165,7 @@ test("the folded lines say how fast, how long drafts are, and where the time wen
   expect(text("value-times")).toBe("verify 60\u00a0%, draft 20\u00a0%".replaceAll(/\s+/g, " "));
 });
 
-test("every line has its place before there is anything in it, so that none moves while rounds arrive", () => {
+test("every line has its place from the start, so that nothing moves while rounds arrive", () => {
   const sections = () =>
     [...document.querySelectorAll("[data-testid]")]
       .map((element) => element.getAttribute("data-testid") ?? "")
@@ -188,14 +188,14 @@ test("the legend has only the marks that occur", () => {
   expect(marks.map(({ textContent }) => textContent)).toEqual(["right", "free"]);
 });
 
-test("a heatmap that is docked below the conversation is not in the inspector, too", () => {
+test("a heatmap docked below the conversation is not shown in the inspector as well", () => {
   app.view.dockHeatmap(true);
   const words = show(reply, Trace.of(threeRounds));
   expect(words.querySelector("canvas")).toBeNull();
   expect(text("value-details")).toBe("5 tokens, 3 rounds");
 });
 
-test("while a model is loaded, the memory of the one before is not shown as its own", () => {
+test("while a model is loaded, the memory of the previous one is not shown", () => {
   unfold("memory");
   const { memory } = app.engine.status;
   const used = { ...memory, target_bytes: 1e9, process_bytes: 2e9, free_bytes: 3e9 };
@@ -208,7 +208,7 @@ test("while a model is loaded, the memory of the one before is not shown as its 
   expect(text("value-memory")).toBe("2.0 GB");
 });
 
-test("a decision of the history selects its round, whose curve is then shown", () => {
+test("a click on a decision selects its round and shows its curve", () => {
   const decision = {
     before: null,
     chosen: 1,

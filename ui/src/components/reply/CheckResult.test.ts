@@ -29,7 +29,7 @@ async function show(check: ReplyCheck) {
 beforeEach(() => (document.body.innerHTML = ""));
 afterEach(() => unmount(shown));
 
-test("a reply that is what the target writes alone is said to be identical", async () => {
+test("a reply equal to the target's own is reported as identical", async () => {
   await show({ kind: "text", tokens: 212, seed: 7, difference: null });
   expect(result()?.dataset["verdict"]).toBe("identical");
   expect(result()?.textContent).toContain("Starter 8.1M writes the same 212 tokens");
@@ -59,7 +59,7 @@ test("a difference shows both tokens as text, whatever is in them, with their lo
   expect(widths.every((width) => width > 0 && width <= 100)).toBe(true);
 });
 
-test("a text that had already ended has no token there", async () => {
+test("a text that had already ended has no token at the difference", async () => {
   const difference = {
     position: 4,
     with: { token: 1, text: " x", logit: 3 },
@@ -72,7 +72,7 @@ test("a text that had already ended has no token there", async () => {
   expect(result()?.textContent).not.toContain("Gap");
 });
 
-test("probabilities are compared where a text cannot be", async () => {
+test("probabilities are compared if texts cannot be", async () => {
   await show({ kind: "distribution", judged: 9, different: 0, largest_difference: 0 });
   expect(result()?.dataset["verdict"]).toBe("distribution");
 });

@@ -72,13 +72,13 @@ function show(message = REPLY, { last = true, before = [] as Message[] } = {}) {
 
 const find = (id: string) => document.querySelector<HTMLElement>(`[data-testid=${id}]`);
 
-test("a reply without rounds shows its text, also where tokens are asked for", () => {
+test("a reply without rounds shows its text, even if tokens are requested", () => {
   app.view.showAllAs("tokens");
   show();
   expect(find("reply-text")?.textContent.trim()).toBe("plain words");
 });
 
-test("a reply without rounds that is still being written is copied as its text", () => {
+test("a reply without rounds can be copied while it is written", () => {
   app.reply.message = REPLY;
   show();
   find("copy-reply")?.click();
@@ -102,19 +102,22 @@ test.each([
 test.each([
   ["with an earlier turn to drop", [1, 3], "drop-and-continue", "full-new-chat"],
   ["that is all there is in the context", [3], "full-new-chat", "drop-and-continue"],
-] as const)("a reply %s that filled the context is helped", (_, questions, offered, missing) => {
-  const asked = (id: number): Message => ({ ...REPLY, id, role: "user", siblings: [id] });
-  app.conversations.messages = questions.map(asked);
-  const proceed = vi.spyOn(app.reply, "continue").mockResolvedValue();
-  show({ ...REPLY, id: 4, finish: "context_full" });
-  expect(find("reply-ending")?.textContent).toContain("Context full.");
-  expect(find(missing)).toBeNull();
-  find(offered)?.click();
-  expect(proceed.mock.calls).toEqual(offered === "drop-and-continue" ? [[4]] : []);
-  expect(app.conversations.current).toBeNull();
-});
+] as const)(
+  "a reply %s that filled the context offers remedies",
+  (_, questions, offered, missing) => {
+    const asked = (id: number): Message => ({ ...REPLY, id, role: "user", siblings: [id] });
+    app.conversations.messages = questions.map(asked);
+    const proceed = vi.spyOn(app.reply, "continue").mockResolvedValue();
+    show({ ...REPLY, id: 4, finish: "context_full" });
+    expect(find("reply-ending")?.textContent).toContain("Context full.");
+    expect(find(missing)).toBeNull();
+    find(offered)?.click();
+    expect(proceed.mock.calls).toEqual(offered === "drop-and-continue" ? [[4]] : []);
+    expect(app.conversations.current).toBeNull();
+  },
+);
 
-test("a reply that ran in circles says so and is written again with stronger penalties", async () => {
+test("a repetitive reply says so and can be regenerated with stronger penalties", async () => {
   const calls: string[] = [];
   vi.spyOn(app.setup, "penaliseMore").mockImplementation(() => {
     calls.push("penalise");
@@ -131,12 +134,12 @@ test("a reply that ran in circles says so and is written again with stronger pen
   await vi.waitFor(() => expect(calls).toEqual(["penalise", `regenerate ${String(REPLY.id)}`]));
 });
 
-test("a reply that something follows cannot be continued", () => {
+test("a reply with a later message cannot be continued", () => {
   show({ ...REPLY, finish: "cancelled" }, { last: false });
   expect(find("continue-reply")).toBeNull();
 });
 
-test("a reply that was cut within code and continued is one text, and is copied as one", () => {
+test("a reply cut within code and continued is one text, and is copied as one", () => {
   const cut = { ...REPLY, text: "So:\n\n```js\nlet", finish: "length" } as const;
   const rest = { ...REPLY, id: 2, parent: 1, text: " a = 1;\n```\n\nDone.", siblings: [2] };
   app.view.showAllAs("text");
@@ -170,7 +173,7 @@ const WRITTEN = {
   summary: { ...summary(), acceptance_rate: 0.84, tokens_per_second: 33.2 },
 };
 
-test("below a reply stand its speed, the share of right guesses, and how much faster it was", () => {
+test("a reply's foot shows its speed, acceptance rate and speed-up", () => {
   app.conversations.messages = [WRITTEN];
   vi.spyOn(app, "speedupOf").mockReturnValue({ factor: 1.6 } as never);
   show(WRITTEN);
@@ -184,7 +187,7 @@ test("below a reply stand its speed, the share of right guesses, and how much fa
   expect(app.view.inspected).toBe(REPLY.id);
 });
 
-test("what is done often comes first, and what destroys something last and marked", () => {
+test("frequent actions come first, and destructive ones last and marked", () => {
   app.traces.keep(REPLY.id, Trace.of(threeRounds));
   show();
   const buttons = [...document.querySelectorAll<HTMLElement>(".actions > button")];

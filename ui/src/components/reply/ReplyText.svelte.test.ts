@@ -55,7 +55,7 @@ test("a reply that ends just before its text is drawn disturbs nothing", async (
   await leave();
 });
 
-test("a text that grows without rounds is followed by one document, until it is another text", async () => {
+test("a text that grows without rounds is parsed incrementally, until it is replaced", async () => {
   const steps = vi.spyOn(ReplyDocument.prototype, "steps");
   const { props, leave } = show(null, "one", true);
   for (const text of ["one two", "one two three"]) {
@@ -75,7 +75,7 @@ test("a text that grows without rounds is followed by one document, until it is 
   await leave();
 });
 
-test("code is wrapped in every reply at once, which is remembered", async () => {
+test("the wrapping of code applies to every reply at once, and is remembered", async () => {
   const { leave } = show(null, "```\na long line\n```\n\n```\nb\n```");
   const buttons = () => [...document.querySelectorAll<HTMLElement>("[data-wrap]")];
   const pressed = () => buttons().map((button) => button.getAttribute("aria-pressed"));
@@ -90,7 +90,7 @@ test("code is wrapped in every reply at once, which is remembered", async () => 
   await leave();
 });
 
-test("how long was thought is said where the rounds are known, and counted while they come", async () => {
+test("the time of thinking is shown if the rounds are known, and grows with them", async () => {
   const thought = round(0, { extra: extra("<think>\nhm", "plain"), times: TIMES });
   const answered = round(1, { extra: extra("\n</think>\n\nYes.", "plain"), times: TIMES });
   const growing = Trace.of([thought]);

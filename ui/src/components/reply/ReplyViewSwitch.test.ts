@@ -24,7 +24,7 @@ async function ask(question: string) {
   await window.pass(20_000);
 }
 
-test("the switch in the header shows all replies as text or as tokens, and later ones too", async () => {
+test("the switch in the header shows all replies as text or as tokens, including later ones", async () => {
   await ask("And another one");
   expect(views()).toEqual(["tokens", "tokens"]);
   await window.click("reply-view-text");
@@ -35,7 +35,7 @@ test("the switch in the header shows all replies as text or as tokens, and later
   expect(views()).toEqual(["tokens", "tokens", "tokens"]);
 });
 
-test("a reply's own toggle changes that reply alone, and none that comes later", async () => {
+test("a reply's own toggle changes only that reply", async () => {
   toggles()[0]?.click();
   await window.pass();
   expect(views()).toEqual(["text"]);
@@ -48,7 +48,7 @@ test("a reply's own toggle changes that reply alone, and none that comes later",
   expect(views()).toEqual(["tokens", "tokens"]);
 });
 
-test("a reply without rounds cannot be shown as tokens, and the page says why", async () => {
+test("a reply without rounds cannot be shown as tokens, and the page explains why", async () => {
   const reply = window.app.newestReply ?? expect.fail("no reply");
   window.app.traces.keep(reply.id, Trace.of([]));
   await window.pass();

@@ -58,14 +58,14 @@ test("every token is a chip with its outcome", () => {
   ]);
 });
 
-test("what a screen reader reads is the text of the reply, without rejected tokens", () => {
+test("screen readers read the text of the reply, without rejected tokens", () => {
   const rounds = [...threeRounds, round(3, { extra: extra("\n\n**next**", "plain") })];
   show(rounds);
   for (const hidden of all("[data-testid=token-view] [aria-hidden=true]")) hidden.remove();
   expect(find("token-view")?.textContent).toBe(textOf(rounds));
 });
 
-test("the arrow keys walk the tokens as they are read, and say each", () => {
+test("the arrow keys move through the tokens in reading order, and announce each", () => {
   show(threeRounds);
   const walked = ["ArrowRight", "ArrowRight", "End", "ArrowLeft", "Home"].map((key) => {
     press(key);
@@ -84,7 +84,7 @@ test("the arrow keys walk the tokens as they are read, and say each", () => {
   expect(view.selected).toBeNull();
 });
 
-test("all pieces of the token selected in the heatmap light up", () => {
+test("all pieces of the token selected in the heatmap are marked", () => {
   show([
     round(0, { extra: extra("**a", "plain") }),
     round(1, { drafted: [drafted("b** c", "accepted")] }),
@@ -96,13 +96,13 @@ test("all pieces of the token selected in the heatmap light up", () => {
   expect(all(".lit").map(({ textContent }) => textContent)).toEqual(["**", "a"]);
 });
 
-test("tokens that do not join to the stored text are shown with a sentence", () => {
+test("tokens that differ from the stored text are shown with a note", () => {
   show(threeRounds, "another text");
   expect(find("trace-differs")?.textContent).toContain("do not match the stored reply");
   expect(all("[data-testid=token-chip]")).toHaveLength(7);
 });
 
-test("while the reply is written nothing is compared, and tokens are added", () => {
+test("a growing reply is not compared, and gets more tokens", () => {
   const trace = show(threeRounds, null);
   expect(find("trace-differs")).toBeNull();
   trace.push(round(3, { extra: extra(" f", "plain") }));
@@ -111,7 +111,7 @@ test("while the reply is written nothing is compared, and tokens are added", () 
   expect(all("[data-testid=token-chip]")).toHaveLength(8);
 });
 
-test("of a long reply the end is shown, and more when asked for", () => {
+test("of a long reply the end is shown, and more on demand", () => {
   show(words(5000));
   expect(all("[data-testid=token-chip]")).toHaveLength(2000);
   expect(find("tokens-earlier")?.textContent).toContain("earlier rounds (3,000 not shown)");
@@ -120,7 +120,7 @@ test("of a long reply the end is shown, and more when asked for", () => {
   expect(all("[data-testid=token-chip]")).toHaveLength(4000);
 });
 
-test("a long reply that is read in its middle is shown there", () => {
+test("a long reply is shown around its reading position", () => {
   view.reading = { first: MESSAGE, from: 2 * 3000 };
   show(words(9000));
   const [chip] = all("[data-testid=token-chip]");
@@ -128,13 +128,13 @@ test("a long reply that is read in its middle is shown there", () => {
   expect(find("tokens-later")).not.toBeNull();
 });
 
-test("where another reply is read, a long one is shown from its end", () => {
+test("a long reply is shown from its end if another reply is being read", () => {
   view.reading = { first: MESSAGE + 1, from: 0 };
   show(words(9000));
   expect(find("tokens-later")).toBeNull();
 });
 
-test("a token selected far away is brought onto the page with those around it", () => {
+test("a token selected outside of the window is shown with its surroundings", () => {
   show(words(9000));
   view.inspect(MESSAGE, { round: 3000, slot: 0 });
   flushSync();
@@ -148,7 +148,7 @@ test("a token selected far away is brought onto the page with those around it", 
   expect(all(".picked").map(({ dataset }) => dataset["round"])).toEqual(["8999"]);
 });
 
-test("another trace takes the place of the first: a replay goes back", () => {
+test("a replay that steps back replaces the trace", () => {
   const partsOf = (rounds: readonly Round[]) =>
     [{ message: MESSAGE, trace: Trace.of(rounds) }] as const;
   const props = $state({ parts: partsOf(words(9)), text: null });
@@ -162,7 +162,7 @@ test("another trace takes the place of the first: a replay goes back", () => {
   expect(find("token-view")?.textContent).toBe(" w".repeat(30));
 });
 
-test("a reply in parts is one text, and each token is that of its own part's trace", () => {
+test("a continued reply is one text, with tokens of each part's trace", () => {
   const first = Trace.of([round(0, { extra: extra("```js\nlet", "plain") })]);
   const second = Trace.of([
     round(0, { extra: extra(" a;", "plain") }),
@@ -188,7 +188,7 @@ test("a reply in parts is one text, and each token is that of its own part's tra
   expect(find("token-view")?.textContent).toContain(" so");
 });
 
-test("a wrong guess is folded into a mark, which unfolds it when clicked and folds it again", () => {
+test("a rejected token is folded into a mark, which a click unfolds and folds again", () => {
   show(threeRounds);
   const mark = all(".fold.wrong")[0] ?? expect.fail("no mark");
   expect(mark.querySelector(".rejected")?.textContent).toBe("x");
@@ -201,7 +201,7 @@ test("a wrong guess is folded into a mark, which unfolds it when clicked and fol
   expect(mark.matches(".open")).toBe(false);
 });
 
-test("the arrow keys pass over what was never checked, but where all drafts are shown", () => {
+test("the arrow keys skip unverified tokens, unless all drafts are shown", () => {
   show(threeRounds);
   const walked = () => {
     press("Escape");
@@ -220,7 +220,7 @@ test("the arrow keys pass over what was never checked, but where all drafts are 
   view.unfoldDrafts(false);
 });
 
-test("a block of code has the head that it has in the text view, and copies the code without drafts", async () => {
+test("a code block has the same head as in the text view, and copies its code without drafts", async () => {
   const written = vi.fn(() => Promise.resolve());
   Object.assign(navigator, { clipboard: { writeText: written } });
   show([

@@ -64,7 +64,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-test("every device is listed with what it is, and those that cannot be used with the reason", () => {
+test("every device is listed with its facts, and unusable ones with the reason", () => {
   show(Device, {});
   open("settings-device");
   expect(words("device-option-cpu")).toBe("CPU 2 threads, AVX-512");
@@ -80,7 +80,7 @@ test("every device is listed with what it is, and those that cannot be used with
   expect(app.settings.values.device).toBe(GPU);
 });
 
-test("target and draft are chosen each for itself", () => {
+test("target and draft have separate choices of a device", () => {
   show(Device, {});
   open("settings-device");
   open("device-option-cuda");
@@ -93,12 +93,12 @@ test("target and draft are chosen each for itself", () => {
   expect(app.settings.values).toMatchObject({ device: "cuda", draft_device: "cpu" });
 });
 
-test("what is in use is said with the reason why it is not what was chosen", () => {
+test("the device in use is shown, with the reason if another one was chosen", () => {
   show(Device, { device: CUDA, draft_device: CPU, device_remarks: [REMARK] });
   expect(words("devices-in-use")).toBe(`In use Target model ${CUDA}Draft model ${CPU} ${REMARK}`);
 });
 
-test("GPUs are looked for when the settings of devices are shown, and what was measured is said", () => {
+test("GPUs are searched for when the settings of devices are shown, with their measurements", () => {
   show(DeviceChip, {});
   expect(lookForDevices).not.toHaveBeenCalled();
   const chip = shown;
@@ -110,7 +110,7 @@ test("GPUs are looked for when the settings of devices are shown, and what was m
   void unmount(chip);
 });
 
-test("the chip names the draft's device only where it is another", () => {
+test("the chip names the draft's device only if it is another one", () => {
   show(DeviceChip, {});
   expect(words("device")).toBe(`Running on ${SHORT_CPU}`);
   app.engine.status = { ...app.engine.status, device: CUDA, device_remarks: [REMARK] };
@@ -124,7 +124,7 @@ test("the chip names the draft's device only where it is another", () => {
   expect(words("device")).toBe("Running on NVIDIA H100");
 });
 
-test("the chip leads to the settings of devices, and is not there before anything computes", () => {
+test("the chip opens the settings of devices, and is hidden until a device is in use", () => {
   show(DeviceChip, {});
   find("device")?.click();
   expect([app.view.settingsOpen, app.view.settingsSection]).toEqual([true, "device"]);

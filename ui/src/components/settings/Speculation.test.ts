@@ -42,7 +42,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-test("the draft length is chosen by itself, fixed with a number, or off", () => {
+test("the draft length can be automatic, fixed with a number, or off", () => {
   show();
   const length = () => app.settings.values.speculation.length;
   expect(find("settings-draft-length")).toBeNull();
@@ -56,14 +56,14 @@ test("the draft length is chosen by itself, fixed with a number, or off", () => 
   expect(length()).toEqual({ type: "auto" });
 });
 
-test("a draft length beyond 16 is not taken", () => {
+test("a draft length beyond 16 is rejected", () => {
   show();
   choose("settings-draft-length-mode", "fixed");
   type("settings-draft-length", "17");
   expect(app.settings.values.speculation.length).toEqual({ type: "fixed", tokens: 4 });
 });
 
-test("every other choice changes its own setting alone", () => {
+test("every other choice changes only its own setting", () => {
   show();
   choose("settings-threshold", "fixed");
   type("settings-threshold-chance", "0.5");
@@ -90,7 +90,7 @@ test("every other choice changes its own setting alone", () => {
   });
 });
 
-test("each changed setting goes back to its default", () => {
+test("each changed setting can be reset", () => {
   show();
   choose("settings-draft-length-mode", "fixed");
   choose("settings-tree", "off");
@@ -102,13 +102,13 @@ test("each changed setting goes back to its default", () => {
   expect(app.settings.values).toEqual(defaults);
 });
 
-test("the rarely used settings are in sight when one of them was changed", () => {
+test("advanced settings are shown if one of them was changed", () => {
   app.setup.changeSpeculation({ staged: "off" });
   show();
   expect(document.querySelector("details")?.open).toBe(true);
 });
 
-test("by default the rarely used settings are folded away", () => {
+test("by default advanced settings are folded", () => {
   show();
   expect(document.querySelector("details")?.open).toBe(false);
 });

@@ -10,7 +10,7 @@ vi.mock("../../state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
-test("a line says where the system prompt goes if the model's template refuses system messages", () => {
+test("a note explains the place of the system prompt for templates without system messages", () => {
   app = new App({} as never);
   const shown = mount(SystemPrompt, { target: document.body });
   const line = () => document.querySelector('[data-testid="merged-system-prompt"]')?.textContent;

@@ -8,6 +8,6 @@ test("sequence breakers are written in one line and read back", () => {
     expect(parseBreakers(formatBreakers(breakers))).toEqual(breakers);
 });
 
-test("spaces between breakers do not count, and each breaker does once", () => {
+test("spaces between breakers and duplicates are ignored", () => {
   expect(parseBreakers("  :   \\n : ")).toEqual([":", "\n"]);
 });

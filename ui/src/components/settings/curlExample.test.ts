@@ -10,7 +10,7 @@ function words(command: string): string[] {
   return execFileSync("sh", ["-c", script], { encoding: "utf8" }).split("\0").slice(0, -1);
 }
 
-test("the example asks at the address of the server, over several lines", () => {
+test("the example requests the server's address, over several lines", () => {
   const example = curlExample(URL, "", "What is a fox?");
   expect(example).toBe(
     String.raw`curl http://127.0.0.1:8642/v1/chat/completions \
@@ -19,7 +19,7 @@ test("the example asks at the address of the server, over several lines", () => 
   );
 });
 
-test("a shell passes the key and the question on as they are", () => {
+test("a shell passes the key and the question unchanged", () => {
   const [key, question] = [`it's "$HOME"`, "What's `a` \\ fox?"];
   const [address, , type, , authorization, , body] = words(curlExample(URL, key, question));
   expect(address).toBe(`${URL}/chat/completions`);

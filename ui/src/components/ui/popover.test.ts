@@ -35,14 +35,14 @@ test("a menu ends where its button does, and stands over it where there is no ro
   expect(cardBeside({ ...anchor, top: 473 }, standing)).toEqual(["140px", "369px"]);
 });
 
-test("nothing leaves the window at its sides", () => {
+test("a floating element stays inside the window", () => {
   const standing = { side: "above", align: "middle", gap: 8 } as const;
   const at = (left: number) =>
     cardBeside({ left, top: 300, width: 10, height: 10 }, standing).at(0);
   expect([at(0), at(790)]).toEqual(["8px", "592px"]);
 });
 
-test("a list hangs as low as there is room, or stands on its button where there is next to none", () => {
+test("a list has the height available below its button, or opens above it", () => {
   const list = (top: number) => {
     const [opener, hung] = [element({ left: 500, top, width: 100, height: 30 }), element()];
     hanging(() => opener, 380)(hung);
@@ -54,7 +54,7 @@ test("a list hangs as low as there is room, or stands on its button where there 
   expect(list(355)).toEqual({ ...across, maxHeight: "339px", under: "", bottom: "251px" });
 });
 
-test("what is pressed elsewhere sends it away, and once it is gone nothing does", () => {
+test("a press elsewhere closes a floating element once", () => {
   const [opener, floating] = [element(), element()];
   const close = vi.fn();
   const press = (target: Element) =>
@@ -71,7 +71,7 @@ test("what is pressed elsewhere sends it away, and once it is gone nothing does"
   expect(close).toHaveBeenCalledOnce();
 });
 
-test("a list that scrolls away from under it, or a window of another size, sends it away", () => {
+test("scrolling or resizing closes a floating element", () => {
   const close = vi.fn();
   const end = dismissing(() => document.head, close, ["resize", "scroll"])(element());
   element().dispatchEvent(new Event("scroll"));

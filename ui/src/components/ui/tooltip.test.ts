@@ -34,7 +34,7 @@ const shown = () => document.querySelector(".tooltip")?.textContent ?? null;
 const point = (element: Element) =>
   element.dispatchEvent(new MouseEvent("pointerover", { bubbles: true }));
 
-test("a tooltip comes after 400 ms under a resting pointer, and the next one at once", () => {
+test("a tooltip appears after 400 ms under a resting pointer, and the next one at once", () => {
   const [first, second] = [button("Copy"), button("Edit")];
   point(first);
   vi.advanceTimersByTime(399);
@@ -55,7 +55,7 @@ test.each(["pointerdown", "keydown", "scroll", "focusout"])("%s hides it", (type
   expect(shown()).toBeNull();
 });
 
-test("in a dialog it is a part of the dialog, which hides what is outside", () => {
+test("in a dialog a tooltip is part of the dialog, which hides everything outside", () => {
   const dialog = document.createElement("dialog");
   document.body.append(dialog);
   dialog.append(button("Close"));
@@ -64,7 +64,7 @@ test("in a dialog it is a part of the dialog, which hides what is outside", () =
   expect(dialog.querySelector(".tooltip")?.textContent).toBe("Close");
 });
 
-test("words that can be read are not repeated, and words that are cut are", () => {
+test("visible text gets no tooltip, and cut text does", () => {
   point(button("A fox", "A fox"));
   vi.advanceTimersByTime(400);
   expect(shown()).toBeNull();
@@ -73,7 +73,7 @@ test("words that can be read are not repeated, and words that are cut are", () =
   expect(shown()).toBe("A fox and a lantern");
 });
 
-test("an element that went meanwhile gets none", () => {
+test("an element removed meanwhile gets no tooltip", () => {
   const gone = button("Copy");
   point(gone);
   gone.remove();

@@ -54,7 +54,7 @@ function refusal(text: string): string {
   return expect.fail("it was read");
 }
 
-test("what is written is read as it was", async () => {
+test("a written file is read back unchanged", async () => {
   const rounds = [...threeRounds, { ...treeRound, index: 3, at_ms: 150 }];
   const text = textOf(rounds);
   const written = { ...reply, text };
@@ -65,7 +65,7 @@ test("what is written is read as it was", async () => {
   expect(read.notices).toEqual([]);
 });
 
-test("what the terminal writes is a trace without a first line", () => {
+test("output of the terminal is a trace without a first line", () => {
   const read = readTrace(lantern);
   expect(read.header).toBeNull();
   expect(read.rounds.length).toBeGreaterThan(10);
@@ -83,13 +83,13 @@ test("the example in docs/trace.md is a trace", () => {
   expect(done?.accepted).toBe(2);
 });
 
-test("experts that a round read are read as they were", async () => {
+test("experts read by a round are kept", async () => {
   const rounds = threeRounds.map((held, index) => ({ ...held, experts: index + 0.25 }));
   const read = readTrace(await writeTrace({ reply, rounds, prompt: "Why?", program }));
   expect(read.rounds.map(({ experts }) => experts)).toEqual([0.25, 1.25, 2.25]);
 });
 
-test("a round from before drafts could be trees is one of chains, and has times of its own", () => {
+test("a round from before trees is a chain, with its own times", () => {
   const old = { index: 0, position: 0, extra: null, draft_length: 1, reason: "fixed" };
   const token = { token: 1, text: "a", draft_probability: 1, outcome: "accepted" };
   const rounds = [old, { ...old, index: 1 }].map((held) => ({
@@ -103,7 +103,7 @@ test("a round from before drafts could be trees is one of chains, and has times 
   expect(read.notices).toContainEqual(expect.stringContaining("have no end time"));
 });
 
-test("a last line that says only that it is the last is enough", () => {
+test("a last line without fields is enough", () => {
   const read = readTrace([roundLine(changed({})), '{"type":"done"}'].join("\n"));
   expect(read.done?.finish).toBe("stop");
   expect(read.text).toBe("a b c");
@@ -123,11 +123,11 @@ test.each([
   expect(readTrace(text).notices).toContainEqual(expect.stringContaining(notice));
 });
 
-test("of two traces in a file the first is shown alone", () => {
+test("of two traces in a file only the first is shown", () => {
   expect(readTrace(`${good}\n${good}`).rounds).toHaveLength(3);
 });
 
-test("without rounds the text is the one the last line says", () => {
+test("without rounds the text is that of the last line", () => {
   expect(readTrace([first, done].join("\n")).text).toBe("a b c d e");
 });
 
@@ -163,14 +163,14 @@ test.each([
   ["a token of megabytes", badToken({ text: "a".repeat(1e5) }), "at most 65,536 characters"],
   ["fewer than no experts", bad({ experts: -1 }), "expected a number from 0, found -1"],
   ["markup for a decision", bad({ decision: "<b>" }), 'object or null, found "<b>"'],
-])("%s is refused with a sentence", (_, text, words) => {
+])("%s is refused with a message", (_, text, words) => {
   const message = refusal(text);
   expect(message).toContain(words);
   expect(message).toMatch(/\.$/);
   expect(message.length).toBeLessThan(260);
 });
 
-test("control characters, half an emoji and long tokens come through unharmed", async () => {
+test("control characters, half an emoji and long tokens are kept", async () => {
   const texts = ["\u0000\u001b[31m", "\ud83d", "\ude00", "\u202e", "x".repeat(4096), "<script>"];
   const rounds = texts.map((text, index) => round(index, { extra: extra(text, "plain") }));
   const text = texts.join("");
@@ -180,7 +180,7 @@ test("control characters, half an emoji and long tokens come through unharmed", 
   expect(read.notices).toEqual([]);
 });
 
-test("a file is read in slices, and says how far it is", async () => {
+test("a file is read in slices, with its progress", async () => {
   let now = 0;
   vi.spyOn(performance, "now").mockImplementation(() => (now += 5));
   const shares: number[] = [];

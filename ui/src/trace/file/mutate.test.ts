@@ -34,7 +34,7 @@ test.each([
   ["fields and lines", example, rewrite],
   ["fields of a tree", tree, rewrite],
 ])(
-  "a file with other %s is read and can be drawn, or is refused with a sentence",
+  "a file with other %s is read and can be drawn, or is refused with a message",
   { timeout: 60_000 },
   (_, good, break_) => {
     const random = randomFrom(7);
@@ -57,7 +57,7 @@ test.each([
   },
 );
 
-test("a field named like an object's own machinery changes nothing", () => {
+test("a field named like a built-in property of objects changes nothing", () => {
   const line = JSON.stringify({ type: "round", ...threeRounds[0] });
   const bad = line.replace("{", '{"__proto__":{"polluted":1},"constructor":1,');
   expect(readTrace(bad).rounds[0]).not.toHaveProperty("polluted");

@@ -98,7 +98,7 @@ test("an entry that cannot be used is listed with its reason and cannot be chose
   expect(onchoose).not.toHaveBeenCalled();
 });
 
-test("the key that closes the list stops no reply", () => {
+test("Escape closes the list without stopping a reply", () => {
   show();
   const outside = vi.fn();
   window.addEventListener("keydown", outside);
@@ -108,7 +108,7 @@ test("the key that closes the list stops no reply", () => {
   expect(outside).not.toHaveBeenCalled();
 });
 
-test("what more there is can be reached by the keys, and is no choice", () => {
+test("further actions can be reached by keys, and are not choices", () => {
   show();
   press("ArrowDown", "End", "Enter");
   expect(getMore).toHaveBeenCalledOnce();
@@ -116,14 +116,14 @@ test("what more there is can be reached by the keys, and is no choice", () => {
   expect(find("draft-option-none")).toBeNull();
 });
 
-test("the entry the keys are at is announced", () => {
+test("the active entry is announced", () => {
   show();
   press("ArrowDown", "End", "ArrowUp");
   const active = find("draft-picker")?.getAttribute("aria-activedescendant") ?? "";
   expect(document.getElementById(active)).toBe(find("draft-option-none"));
 });
 
-test("those that do not fit are one line at the end, and the keys pass over what is folded", () => {
+test("choices that do not fit are one line at the end, and keys skip folded ones", () => {
   show({ choices: [...CHOICES, LARGER], folded: true });
   press("ArrowDown");
   expect(words("fold")).toBe("2 incompatible Show why");
@@ -155,7 +155,7 @@ test("the folded line is opened and closed by Enter, by the arrow keys and by a 
   expect(onchoose).not.toHaveBeenCalled();
 });
 
-test("one that does not fit says why in a few words, and in full when it is asked", () => {
+test("a choice that does not fit has a short reason, and the full one on demand", () => {
   show({ folded: true });
   press("ArrowDown", "ArrowDown", "ArrowDown", "Enter", "ArrowDown");
   expect(words("other")).toBe("Other other vocabulary");
@@ -171,14 +171,14 @@ test("one that does not fit says why in a few words, and in full when it is aske
   expect(onchoose).not.toHaveBeenCalled();
 });
 
-test("the list opens at what is chosen, also where that is folded", () => {
+test("the list opens at the chosen entry, even if that is folded", () => {
   show({ value: "other", folded: true });
   press("ArrowDown");
   expect(active()).toBe(option("other"));
   expect(option("other")?.getAttribute("aria-selected")).toBe("true");
 });
 
-test("letters find what is in sight alone", () => {
+test("typed letters find only visible entries", () => {
   show({ folded: true });
   press("ArrowDown", "o");
   expect(active()).toBe(option("starter-draft"));
@@ -189,14 +189,14 @@ test("letters find what is in sight alone", () => {
   vi.restoreAllMocks();
 });
 
-test("with nothing that does not fit there is no such line", () => {
+test("without unusable choices there is no folded line", () => {
   show({ choices: CHOICES.filter(({ problem }) => !problem), folded: true });
   press("ArrowDown", "ArrowDown", "ArrowDown");
   expect(option("fold")).toBeNull();
   expect(active()).toBe(option("more-0"));
 });
 
-test("what speaks for an entry stands beside it", () => {
+test("the advantage of a choice is shown beside it", () => {
   show();
   press("ArrowDown");
   expect(words("starter-draft")).toBe("Starter draft known pair 1.3 MB");

@@ -29,7 +29,7 @@ test("a plot without points has empty lists", () => {
   expect(aligned([series([])])).toEqual([[], []]);
 });
 
-test("an axis shows what it was asked to show, and the data beyond", () => {
+test("an axis shows its smallest range, widened by the data", () => {
   expect(rangeOf({ label: "", from: 0, to: 10 }, 2, 8)).toEqual([0, 10]);
   expect(rangeOf({ label: "", from: 0, to: 10 }, -1, 30)).toEqual([-1, 30]);
 });
@@ -51,12 +51,12 @@ test("keys walk the points and stop at both ends", () => {
   expect(stepped("End", 7, 100)).toBe(99);
 });
 
-test("other keys and an empty plot lead nowhere", () => {
+test("other keys and an empty plot select nothing", () => {
   expect(stepped("a", 1, 3)).toBeNull();
   expect(stepped("End", null, 0)).toBeNull();
 });
 
-test("a reading names every series with its nearest value, in the axes' own words", () => {
+test("a reading has each series' nearest value, with the axes' units", () => {
   const fast: PlotSeries["points"] = [
     [0, 1.26],
     [4, 38.24],
@@ -73,7 +73,7 @@ test("a reading names every series with its nearest value, in the axes' own word
   expect(words).toBe("3.0 s: drafted 38.2 tokens/s");
 });
 
-test("a quiet line is not read", () => {
+test("a quiet line has no reading", () => {
   const words = readingOf(
     [
       { ...series([[1, 2]]), label: "median" },
@@ -91,7 +91,7 @@ test("an amount has its unit, and a count its name", () => {
   expect(amountOf({ label: "draft length" }, 5)).toBe("draft length 5");
 });
 
-test("numbers are as long as their size deserves", () => {
+test("the digits of numbers depend on their size", () => {
   expect([0, 0.1234, 3.14159, 99.96, 1234.5].map(short)).toEqual([
     "0",
     "0.12",
