@@ -8,6 +8,6 @@ const TAKEN = 229;
  * code.
  */
 export function isComposed(event: KeyboardEvent): boolean {
-  // eslint-disable-next-line @typescript-eslint/no-deprecated -- nothing else tells it
+  // eslint-disable-next-line @typescript-eslint/no-deprecated -- has no replacement here
   return event.isComposing || event.keyCode === TAKEN;
 }

@@ -7,7 +7,7 @@ import { expectationOf, sameSetup, textWords, times, verdictWords } from "./word
 const names: Pair<string> = ["Starter draft", "no draft"];
 
 describe("the verdict", () => {
-  test("says who won, by how much, and over how many pairs", () => {
+  test("names the winner, its lead, and the number of pairs", () => {
     const verdict = { winner: 0, ratio: 1.42, lowest: 1.38, highest: 1.47, pairs: 5 };
     expect(verdictWords(verdict, names, false)).toEqual({
       figure: "1.42x",
@@ -16,14 +16,14 @@ describe("the verdict", () => {
     });
   });
 
-  test("names the second set-up first where it won", () => {
+  test("names the second set-up first if it won", () => {
     const verdict = { winner: 1, ratio: 1.08, lowest: 1.02, highest: 1.2, pairs: 3 };
     expect(verdictWords(verdict, names, false).sentence).toBe(
       "no draft is 1.08x as fast as Starter draft",
     );
   });
 
-  test("is none where the spread contains 1", () => {
+  test("has no winner if the range includes 1", () => {
     const verdict = { winner: null, ratio: 1.01, lowest: 0.97, highest: 1.05, pairs: 5 };
     expect(verdictWords(verdict, names, false)).toEqual({
       figure: null,
@@ -32,17 +32,17 @@ describe("the verdict", () => {
     });
   });
 
-  test("of one pair asks for more", () => {
+  test("of one pair suggests more pairs", () => {
     const verdict = { winner: 0, ratio: 1.4, lowest: 1.4, highest: 1.4, pairs: 1 };
     expect(verdictWords(verdict, names, false).spread).toContain("run more");
   });
 
-  test("of no pair says so", () => {
+  test("of no pair says that there is nothing to compare", () => {
     const verdict = { winner: null, ratio: 1, lowest: 1, highest: 1, pairs: 0 };
     expect(verdictWords(verdict, names, false).sentence).toBe("Nothing to compare");
   });
 
-  test("of two equal set-ups says that it shows the noise", () => {
+  test("of two equal set-ups is explained as noise", () => {
     const verdict = { winner: 0, ratio: 1.02, lowest: 1.01, highest: 1.03, pairs: 5 };
     expect(verdictWords(verdict, ["x (A)", "x (B)"], true).spread).toContain(
       "any difference is chance",
@@ -61,12 +61,12 @@ describe("the texts", () => {
   const different = { texts: ["It was dark", "It was day"], first_difference: 40 };
   const warm = { ...defaults.sampling, temperature: 0.7 };
 
-  test("are identical, or part at a token, counted from 1", () => {
+  test("are identical, or differ at a token, counted from 1", () => {
     expect(textWords(arena()).verdict).toBe("identical");
     expect(textWords(arena(different)).sentence).toMatch(/^The texts diverge at token 41\./);
   });
 
-  test("differ by chance where one of them was sampled in the fastest mode", () => {
+  test("differ by chance if one of them was sampled in the fastest mode", () => {
     expect(textWords(arena({ ...different, sampling: warm })).verdict).toBe("chance");
     const reproducible = arena().setups.map(({ draft, setup }) => ({
       draft,
@@ -76,11 +76,11 @@ describe("the texts", () => {
     expect(by.verdict).toBe("different");
   });
 
-  test("may read alike and yet be other tokens", () => {
+  test("can be equal with different tokens", () => {
     expect(textWords(arena({ first_difference: 2 })).sentence).toContain("read the same");
   });
 
-  test("are foretold before the start", () => {
+  test("are predicted before the start", () => {
     const cold = { ...warm, temperature: 0 };
     expect(expectationOf([drafted, plain], cold)).toContain("Temperature 0");
     expect(expectationOf([drafted, plain], warm)).toContain("by chance");
@@ -89,7 +89,7 @@ describe("the texts", () => {
   });
 });
 
-test("two set-ups are the same when nothing in them differs", () => {
+test("two set-ups are equal if all their settings are", () => {
   expect(sameSetup([drafted, structuredClone(drafted)])).toBe(true);
   expect(sameSetup([drafted, plain])).toBe(false);
 });

@@ -232,14 +232,14 @@ test("thinking is folded away before the answer", () => {
   expect(shown.lastElementChild?.textContent.trim()).toBe("The answer is 4.");
 });
 
-describe("what a model writes cannot", () => {
+describe("text of a model cannot", () => {
   const ALLOWED = new Set(
     "DETAILS SUMMARY DIV P H1 H2 H3 H4 H5 H6 UL OL LI BLOCKQUOTE PRE CODE TABLE THEAD TBODY TR TH TD STRONG EM DEL SUP SPAN A HR BUTTON".split(
       " ",
     ),
   );
 
-  test.each(Object.entries(NASTY))("bring in an element or an address: %s", (_, text) => {
+  test.each(Object.entries(NASTY))("create an element or a link: %s", (_, text) => {
     for (const one of draw(text).querySelectorAll("*:not(.katex *)")) {
       expect(ALLOWED).toContain(one.tagName);
       const names = [...one.attributes].map(({ name }) => name);
@@ -249,7 +249,7 @@ describe("what a model writes cannot", () => {
     }
   });
 
-  test("bring tags in: they are shown as text", () => {
+  test("create tags, which are shown as text", () => {
     const shown = draw('<script>alert(1)</script> <b onclick="x()">hi</b>\n\n<div>\n*x*\n</div>');
     expect(shown.querySelector("script, b, [onclick]")).toBeNull();
     expect(shown.textContent).toContain("<script>alert(1)</script>");

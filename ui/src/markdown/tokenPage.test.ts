@@ -57,7 +57,7 @@ const cases = Object.entries(NASTY).flatMap(([name, text]) =>
 describe.each(cases)("%s, cut %d", (_, seed, text) => {
   const rounds = cut(text, seed);
 
-  test("reads as the reply's text, drafts and marks aside", () => {
+  test("has the reply's text, except drafts and marks", () => {
     show(rounds);
     expect(textOf(rounds)).toBe(text);
     expect(read()).toBe(text);
@@ -77,7 +77,7 @@ describe.each(cases)("%s, cut %d", (_, seed, text) => {
     expect(texts.join("")).toBe(text);
   });
 
-  test("is the same when it came bit by bit as when it is drawn at once", () => {
+  test("is the same drawn incrementally and at once", () => {
     const trace = traceOf([]);
     const page = new TokenPage(root);
     const step = Math.ceil(rounds.length / 16);
@@ -91,7 +91,7 @@ describe.each(cases)("%s, cut %d", (_, seed, text) => {
     expect(grown.isEqualNode(root)).toBe(true);
   });
 
-  test("holds no element and no address that a text could have brought", () => {
+  test("has no element and no link from the text", () => {
     show(rounds);
     for (const one of root.querySelectorAll("*")) {
       expect(ALLOWED).toContain(one.tagName);
@@ -99,7 +99,7 @@ describe.each(cases)("%s, cut %d", (_, seed, text) => {
     }
   });
 
-  test("reads as the text of a window's rounds", () => {
+  test("has the text of a window's rounds", () => {
     const [first, end] = [Math.floor(rounds.length / 3), Math.ceil((rounds.length * 2) / 3)];
     show(rounds, first, end);
     expect(read()).toBe(textOf(rounds.slice(first, end)));
@@ -250,7 +250,7 @@ test("text hidden for this test is hidden by the stylesheet", () => {
 describe.each(Object.entries(RECORDINGS))("the recorded reply %s", (_, lines) => {
   const { rounds, text } = recordingOf(lines);
 
-  test("shows fewer than 5 % of words that are not the answer while it is written", () => {
+  test("shows less than 5 % of words outside the answer while it is written", () => {
     const trace = traceOf([]);
     const page = new TokenPage(root);
     let [all, answer] = [0, 0];
@@ -269,7 +269,7 @@ describe.each(Object.entries(RECORDINGS))("the recorded reply %s", (_, lines) =>
     expect((all - answer) / all).toBeLessThan(0.05);
   });
 
-  test("shows each of its words once when it is finished, and drafts as marks alone", () => {
+  test("shows each of its words once when it is finished, and drafts only as marks", () => {
     show(rounds);
     const { all, answer } = wordsInSight();
     expect(all).toBe(answer);
@@ -286,7 +286,7 @@ describe.each(Object.entries(RECORDINGS))("the recorded reply %s", (_, lines) =>
   });
 });
 
-describe("a draft that runs ahead", () => {
+describe("ghost text", () => {
   const next = round(1, {
     drafted: [rejected(" wrong"), { ...rejected(" after"), outcome: "discarded" as const }],
     extra: extra(" right", "recovered"),
@@ -294,7 +294,7 @@ describe("a draft that runs ahead", () => {
   const begin = round(0, { extra: extra("It is", "plain") });
   const ghost = () => root.querySelector("[data-testid=ghost]");
 
-  test("stands behind the text until its outcome is shown, and is no part of it", () => {
+  test("stands after the text until its outcome is shown, and is no part of it", () => {
     const trace = traceOf([begin, next]);
     const page = new TokenPage(root);
     const ahead = { draft: " wrong after", held: 1 } as const;

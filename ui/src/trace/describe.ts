@@ -150,7 +150,7 @@ export function percent(share: number): string {
   return `${count(share * 100)}\u00a0%`;
 }
 
-/** A probability with enough digits to tell small ones apart. */
+/** A probability with enough digits to distinguish small ones. */
 export function probability(value: number): string {
   if (value > 0 && value < 0.001) return `< ${decimal(0.001, 3)}`;
   return decimal(value, 3);
