@@ -30,7 +30,8 @@ pub use conversations::{
     SearchHit,
 };
 pub use engine::{
-    DeviceOption, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, Speculating, Why,
+    DeviceOption, DraftRemark, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, OffReason,
+    Speculating, Why,
 };
 pub use library::{
     Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,
@@ -45,8 +46,8 @@ pub use proof::{
 };
 pub use server::{ServerRequest, ServerStatus};
 pub use settings::{
-    Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, RemoteModel, RemoteServer,
-    SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
+    Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, NGRAM_NAME, RemoteModel,
+    RemoteServer, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
 };
 pub use view::{ImportedTrace, ReplyView, Unsent, UnsentEdit, UnsentFile, ViewState};
 

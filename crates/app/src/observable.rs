@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use foretoken_forward::device::DeviceChoice;
 use foretoken_model::sampling::ModelPenalties;
 
-use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, Why};
+use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, OffReason, Why};
 use crate::lock::lock;
 
 /// Called with every new value; returns false to stop watching.
@@ -25,7 +25,7 @@ struct Inner<T> {
 impl Observable {
     /// Creates a status that says the engine is starting.
     pub fn starting() -> Self {
-        let why = Why::off("no model is loaded yet");
+        let why = Why::off(OffReason::Starting);
         let status = EngineStatus {
             phase: EnginePhase::Loading,
             message: None,

@@ -31,8 +31,9 @@ use candle_core::quantized::GgmlDType;
 use foretoken_app::App;
 use foretoken_app::ipc::{
     Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, ContextOverflow, DRAFT_MTP,
-    DRAFT_NGRAM, DRAFT_NONE, DraftOption, EnginePhase, EngineStatus, ErrorCode, MemoryUse, Message,
-    ModelKind, Reply, ReplyCheck, ReplyEvent, Role, Settings, Setup, Speculating, TraceStorage,
+    DRAFT_NGRAM, DRAFT_NONE, DraftOption, DraftRemark, EnginePhase, EngineStatus, ErrorCode, MemoryUse,
+    Message, ModelKind, OffReason, Reply, ReplyCheck, ReplyEvent, Role, Settings, Setup, Speculating,
+    TraceStorage,
 };
 use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
@@ -342,7 +343,7 @@ fn switching_the_draft_in_mid_conversation_keeps_the_target_and_its_cache() {
     assert!(summary.reused_tokens >= before.prompt_tokens + before.tokens - 1, "{summary:?}");
 
     let status = fixture.set(|settings| let_draft(settings, DRAFT_NONE));
-    assert_eq!((status.why.state, status.why.text.as_str()), (Speculating::Off, "no draft is chosen"));
+    assert_eq!((status.why.state, status.why.off), (Speculating::Off, Some(OffReason::NoDraft)));
     let (third, events) = fixture.send(id, "And once more.");
     assert!(rounds(&events).iter().all(|round| round.drafted.is_empty()));
     assert!(third.reply.summary.unwrap().reused_tokens > summary.prompt_tokens);
@@ -639,8 +640,8 @@ fn a_draft_that_cannot_be_loaded_is_replaced_by_the_next_best_and_listed_with_th
     let status = fixture.status();
     assert_eq!((status.draft.as_str(), status.why.state), (DRAFT_NGRAM, Speculating::On));
     assert_eq!(status.why.drafter.as_deref(), Some("n-gram"));
-    assert!(status.why.text.starts_with("The chosen draft can't be used: "), "{}", status.why.text);
-    assert!(status.why.text.ends_with("the weights are damaged"), "{}", status.why.text);
+    let [DraftRemark::Unusable { detail }] = &status.why.remarks[..] else { panic!("{:?}", status.why) };
+    assert!(detail.contains("the weights are damaged"), "{detail}");
     let problem = option(&status, "starter-draft").problem.clone().unwrap();
     assert_eq!(problem.short, "cannot be loaded");
     assert!(problem.reason.contains("the weights are damaged"), "{}", problem.reason);

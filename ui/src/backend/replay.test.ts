@@ -65,7 +65,7 @@ test("with drafting off it decodes plainly and reports so", async () => {
   await replay.saveSettings({ ...settings, speculation: off });
   let status: EngineStatus | undefined;
   await replay.watchEngine((now) => (status = now));
-  expect(status?.why).toMatchObject({ state: "off", text: "it is turned off in the settings" });
+  expect(status?.why).toMatchObject({ state: "off", off: { kind: "settings" } });
   const sent = replay.send(null, saying("Tell me a story"), () => undefined);
   await vi.advanceTimersByTimeAsync(120_000);
   const rounds = await replay.trace((await sent).reply.id);

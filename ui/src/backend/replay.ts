@@ -823,10 +823,10 @@ export class Replay implements Backend {
 
   #why(): Why {
     const { length } = this.#settings.speculation;
-    if (this.#draft().id === facts.draftNone) return off("no draft is chosen");
-    if (length.type === "off") return off("it is turned off in the settings");
+    if (this.#draft().id === facts.draftNone) return off({ kind: "no_draft" });
+    if (length.type === "off") return off({ kind: "settings" });
     const tokens = length.type === "auto" ? null : length.tokens;
-    return { ...off(""), state: "on", drafter: this.#draft().label, length: tokens };
+    return { ...off(null), state: "on", drafter: this.#draft().label, length: tokens };
   }
 
   #status(): EngineStatus {
@@ -842,7 +842,7 @@ export class Replay implements Backend {
       targets: this.#targets,
       drafts: DRAFTS,
       draft: this.#draft().id,
-      why: loaded ? this.#why() : off("no model is loaded"),
+      why: loaded ? this.#why() : off({ kind: "no_model" }),
       device: CPU,
       device_choice: this.#settings.device,
       draft_device: this.#draft() === STARTER_DRAFT ? CPU : null,
@@ -868,8 +868,9 @@ function estimated(text: string): TokenCount {
   return { tokens: Math.ceil(text.length / 4), exact: false };
 }
 
-function off(text: string): Why {
-  return { state: "off", drafter: null, length: null, reason: null, expected: null, text };
+function off(reason: Why["off"]): Why {
+  const nothing = { drafter: null, length: null, reason: null, expected: null };
+  return { state: "off", ...nothing, off: reason, remarks: [] };
 }
 
 const CPU = "CPU, 2 threads, AVX-512";

@@ -39,6 +39,7 @@ export const facts = {
   "fileBytes": 67108864,
   "maxDraftLength": 16,
   "maxTreeWidth": 4,
+  "ngramName": "n-gram",
   "presetIds": [
     "recommended",
     "precise",

@@ -24,8 +24,6 @@ const EXCEPTIONS = new Set([
   // Names, and words that are equal in all languages.
   ...["Foretoken", "English", "Deutsch", "ms", "hf_…"],
   ...["/home/me/models/model.gguf", "http://192.168.1.5:8000/v1"],
-  // The shell's state before its first message.
-  "no model is loaded yet",
   // Texts for the browser.
   ...["(prefers-reduced-motion: reduce)", "(prefers-color-scheme: dark)", "formula display"],
   ...["input, textarea, select", "input, textarea, button", "button, a, label, summary"],

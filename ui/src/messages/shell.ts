@@ -8,15 +8,9 @@ import { t } from "./say";
 
 /** Known terms of the shell; `shell.test.ts` looks for them in its source. */
 export const TERMS = {
-  "no model is loaded": "shell.noModel",
-  "no model is loaded yet": "shell.noModelYet",
-  "no draft is chosen": "shell.noDraft",
-  "it is turned off in the settings": "shell.turnedOff",
-  "the server drafts, if it is configured to": "shell.draftsElsewhere",
   None: "shell.none",
   "plain decoding, one token at a time": "shell.plain",
   "N-gram": "shell.ngram",
-  "n-gram": "drafter.ngram",
   "repeats what the conversation already said": "shell.ngramDetail",
   "the draft head in this model's own file": "shell.mtpDetail",
   "last used": "shell.lastUsed",

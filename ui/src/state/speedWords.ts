@@ -3,7 +3,7 @@ import type { ModelSpeed } from "../bindings/ModelSpeed";
 import type { PairSpeedup } from "../bindings/PairSpeedup";
 import { t } from "../messages/say";
 import { significant } from "../messages/numbers";
-import { shellWords } from "../messages/shell";
+import { drafterName } from "../trace/names";
 import { factorWords, verdictOf } from "../trace/speedup";
 
 /** "about 34 tokens/s here". */
@@ -22,7 +22,7 @@ export function speedWords({ plain, drafted, measured }: ModelSpeed): string | n
 
 /** "1.6x faster with Starter draft, 12 replies", "no faster with Starter draft, 3 replies". */
 export function pairWords({ draft, speedup }: PairSpeedup): string {
-  const given = { draft: shellWords(draft.split(" · ")[0] ?? draft), replies: speedup.replies };
+  const given = { draft: drafterName(draft.split(" · ")[0] ?? draft), replies: speedup.replies };
   return verdictOf(speedup) === "faster"
     ? t("speed.pairFaster", { ...given, factor: factorWords(speedup.factor) })
     : t("speed.pairNoFaster", given);

@@ -3,11 +3,11 @@ import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Round } from "../bindings/Round";
 import { picture, visibleBlank, type ChipKind } from "./chips";
 import { tokenAt, type Place } from "./round";
+import { drafterName } from "./names";
 import { roundMs } from "./statistics";
 import { depthsOf, longestPath, parentsOf, replacedBy, textAfter } from "./tree";
 import { t } from "../messages/say";
 import { count, decimal } from "../messages/numbers";
-import { shellWords } from "../messages/shell";
 
 export function outcomeWords(kind: ChipKind): string {
   return t(`outcome.${kind}`);
@@ -112,7 +112,7 @@ function guessOf(round: Round, slot: number): TokenCard["guess"] {
 export function authorWords(target: string, draft: string | null): string {
   return draft === null
     ? t("trace.writtenPlain", { target })
-    : t("trace.writtenDrafted", { target, draft: shellWords(draft) });
+    : t("trace.writtenDrafted", { target, draft: drafterName(draft) });
 }
 
 /** One sentence for a screen reader. */

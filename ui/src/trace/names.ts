@@ -1,4 +1,11 @@
-/** Short names of models, for the header. */
+/** Names of models and drafters. */
+import { facts } from "../bindings/facts";
+import { t } from "../messages/say";
+
+/** A drafter's name as replies record it, with n-grams in the language of the page. */
+export function drafterName(recorded: string): string {
+  return recorded === facts.ngramName ? t("drafter.ngram") : recorded;
+}
 
 /**
  * "SmolLM2 135M" from "SmolLM2 135M Instruct · Q4_1": without the format and words such as Chat.

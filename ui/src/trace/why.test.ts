@@ -1,10 +1,13 @@
-import { expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import type { Why } from "../bindings/Why";
+import { showLanguage } from "../messages/locale.svelte";
 import { lineWords } from "./why";
 
+afterEach(() => showLanguage("en"));
+
 function words(why: Partial<Why>): string {
-  const nothing = { drafter: null, length: null, reason: null, expected: null, text: "" };
-  return lineWords({ state: "on", ...nothing, ...why });
+  const nothing = { drafter: null, length: null, reason: null, expected: null, off: null };
+  return lineWords({ state: "on", ...nothing, remarks: [], ...why });
 }
 
 test("a line names the drafter and the draft length, without expectations", () => {
@@ -31,11 +34,24 @@ test("a pause has its reason", () => {
   expect(paused({ reason: "drafter_failed" })).toContain("the next one tries again");
 });
 
-test("deviations from the settings follow, and off has only its reason", () => {
-  expect(words({ drafter: "n-gram", text: "The chosen draft cannot be used: torn" })).toBe(
-    "N-gram drafts. The chosen draft cannot be used: torn",
+test("deviations from the settings follow, and off has its reason", () => {
+  const detail = "it is torn.";
+  expect(words({ drafter: "n-gram", remarks: [{ kind: "unusable", detail }] })).toBe(
+    "N-gram drafts. The chosen draft can't be used: it is torn",
   );
-  expect(words({ state: "off", text: "no draft is chosen" })).toBe(
-    "Drafting off: no draft is chosen",
+  const off = { state: "off", off: { kind: "no_draft" } } as const;
+  expect(words(off)).toBe("Drafting off: no draft is chosen");
+  expect(words({ ...off, remarks: [{ kind: "failed", detail }] })).toBe(
+    "Drafting off: no draft is chosen. The draft failed: it is torn",
+  );
+});
+
+test("the line is German on a German page", () => {
+  showLanguage("de");
+  expect(words({ state: "off", off: { kind: "server" } })).toBe(
+    "Drafting aus: Drafts macht der Server, wenn er dafür eingerichtet ist",
+  );
+  expect(words({ drafter: "n-gram", remarks: [{ kind: "failed", detail: "It is slow." }] })).toBe(
+    "N-Gramm rät voraus. Der Draft ist fehlgeschlagen: It is slow",
   );
 });

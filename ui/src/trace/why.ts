@@ -1,26 +1,47 @@
 /** The reason line in words: whether replies are drafted, and why. */
+import type { DraftRemark } from "../bindings/DraftRemark";
+import type { OffReason } from "../bindings/OffReason";
 import type { Why } from "../bindings/Why";
+import { facts } from "../bindings/facts";
 import { t } from "../messages/say";
 import { sentence } from "../messages/sentence";
-import { isTerm, shellWords } from "../messages/shell";
 import { lossWords } from "./decision";
+import { drafterName } from "./names";
 
 /** "N-gram drafts 5 tokens per round", "Drafting off: no draft is chosen". */
 export function lineWords(why: Why): string {
-  if (why.state === "off") return t("why.off", { reason: shellWords(why.text) });
-  const words = why.state === "on" ? onWords(why) : t("why.paused", { reason: pausedWords(why) });
-  return why.text === "" ? words : `${words}. ${why.text}`;
+  return [stateWords(why), ...why.remarks.map(remarkWords)].join(". ");
 }
 
-function onWords({ drafter: label, length }: Why): string {
-  const drafter = drafterWords(label?.split(" · ")[0] ?? null);
+/** Why drafting is off: "no draft is chosen". */
+export function offWords(reason: OffReason | null): string {
+  const { kind } = reason ?? { kind: "starting" };
+  return t(`why.off.${kind}`, { detail: detailOf(reason) });
+}
+
+function stateWords(why: Why): string {
+  if (why.state === "off") return t("why.off", { reason: offWords(why.off) });
+  return why.state === "on" ? onWords(why) : t("why.paused", { reason: pausedWords(why) });
+}
+
+function remarkWords(remark: DraftRemark): string {
+  return t(`why.remark.${remark.kind}`, { detail: detailOf(remark) });
+}
+
+/** The detail of a reason, without the full stop: another sentence may follow. */
+function detailOf(reason: OffReason | DraftRemark | null): string {
+  return reason !== null && "detail" in reason ? reason.detail.replace(/\.$/, "") : "";
+}
+
+function onWords({ drafter: name, length }: Why): string {
+  const drafter = subjectOf(name);
   return length === null ? t("why.onOpen", { drafter }) : t("why.on", { length, drafter });
 }
 
 /** A drafter's name at the beginning of a sentence; a model's name keeps its spelling. */
-function drafterWords(name: string | null): string {
+function subjectOf(name: string | null): string {
   if (name === null) return sentence(t("why.aDraft"));
-  return isTerm(name) ? sentence(shellWords(name)) : name;
+  return name === facts.ngramName ? sentence(drafterName(name)) : (name.split(" · ")[0] ?? name);
 }
 
 function pausedWords({ reason, expected }: Why): string {

@@ -9,10 +9,11 @@ use foretoken_model::Error;
 use foretoken_model::ModelSource;
 
 use super::local::{Local, Target, message, no_target};
-use super::why::{add_failure, off, ready_to_speculate};
+use super::why::ready_to_speculate;
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, EnginePhase, ErrorCode, Loading, ModelEntry, Why,
+    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftRemark, EnginePhase, ErrorCode, Loading,
+    ModelEntry, NGRAM_NAME, OffReason, Why,
 };
 use crate::lock::lock;
 use crate::servers::{self, is_remote};
@@ -82,20 +83,20 @@ impl Local {
     pub(super) fn prepare_draft(&mut self) -> Why {
         let (id, choice) = (self.chosen_draft().to_owned(), self.draft_device());
         let Some(Target { session, .. }) = &mut self.target else {
-            return off("no model is loaded");
+            return Why::off(OffReason::NoModel);
         };
         let before = std::mem::take(&mut session.draft);
         if id == DRAFT_NONE {
-            return off("no draft is chosen");
+            return Why::off(OffReason::NoDraft);
         }
         let before = Some(before).filter(|draft| draft.id == id && draft.drafting().is_some());
         let ready = before.and_then(|draft| session.in_place(draft, choice.as_ref()));
         if self.settings.speculation.is_off() {
-            return off("it is turned off in the settings");
+            return Why::off(OffReason::Settings);
         }
         match ready.map_or_else(|| self.open_draft(&id, None), Ok) {
             Ok(draft) => self.attach_draft(draft),
-            Err(error) if error.code == ErrorCode::Cancelled => off(&error.message),
+            Err(error) if error.code == ErrorCode::Cancelled => Why::off(OffReason::Cancelled),
             Err(error) => self.fall_back(&error),
         }
     }
@@ -105,13 +106,13 @@ impl Local {
     fn fall_back(&mut self, error: &CommandError) -> Why {
         self.refuse_draft(error);
         let mut why = self.prepare_draft();
-        why.add(&format!("The chosen draft can't be used: {}", error.message));
+        why.remark(DraftRemark::Unusable { detail: error.message.clone() });
         why
     }
 
     /// Attaches `draft` to the target.
     fn attach_draft(&mut self, draft: Draft) -> Why {
-        let Some(Target { session, .. }) = &mut self.target else { return off("no model is loaded") };
+        let Some(Target { session, .. }) = &mut self.target else { return Why::off(OffReason::NoModel) };
         session.draft = draft;
         session.repeat(&self.earlier);
         let prepared = session.prepare();
@@ -120,14 +121,14 @@ impl Local {
         let beside_gpu = session.draft.device().filter(|_| session.device().gpu.is_some());
         let on_cpu = beside_gpu.filter(|device| device.gpu.is_none());
         if let Some(remark) = on_cpu.and_then(|device| device.remark.as_deref()) {
-            why.add(remark);
+            why.remark(DraftRemark::OnCpu { detail: remark.to_owned() });
         }
-        if let Some(failure) = session.draft.drafters.failure() {
-            add_failure(&mut why, &failure);
+        if let Some(detail) = session.draft.drafters.failure() {
+            why.remark(DraftRemark::Failed { detail });
         }
         match prepared {
             Ok(()) => why,
-            Err(error) => off(&self.failed(error).message),
+            Err(error) => Why::off(OffReason::Failed { detail: self.failed(error).message }),
         }
     }
 
@@ -140,7 +141,7 @@ impl Local {
     pub(super) fn open_draft(&self, id: &str, device: Option<&Opened>) -> Result<Draft> {
         let session = &self.target.as_ref().ok_or_else(no_target)?.session;
         let (label, source) = if id == DRAFT_NGRAM {
-            ("n-gram".to_owned(), DraftSource::WithoutModel)
+            (NGRAM_NAME.to_owned(), DraftSource::WithoutModel)
         } else {
             let source = self.draft_source(id)?;
             let label = match id {

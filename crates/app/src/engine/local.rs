@@ -15,10 +15,9 @@ use foretoken_library::STARTER;
 use foretoken_model::Tokenizer;
 use foretoken_model::sampling::ModelPenalties;
 
-use super::why::off;
 use crate::drafts::Candidate;
 use crate::error::Result;
-use crate::ipc::{CommandError, EnginePhase, ErrorCode, ModelEntry, PresetValues, Settings};
+use crate::ipc::{CommandError, EnginePhase, ErrorCode, ModelEntry, OffReason, PresetValues, Settings, Why};
 use crate::lock::lock;
 use crate::memory;
 use crate::models::{InstalledModel, Models};
@@ -137,7 +136,7 @@ impl Local {
             status.phase = EnginePhase::Failed;
             status.loading = None;
             status.target = None;
-            status.why = off("no model is loaded");
+            status.why = Why::off(OffReason::NoModel);
             status.message = Some(
                 "The engine failed on this model. Its log has the reason. Choose another, or change a setting \
                  to load the same again."
@@ -233,7 +232,7 @@ impl Local {
             status.penalties = ModelPenalties::default();
             (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);
             (status.device_remarks, status.device_notes) = (Vec::new(), Vec::new());
-            status.why = off("the server drafts, if it is configured to");
+            status.why = Why::off(OffReason::Server);
             status.revision = revision;
         });
         self.report_memory();

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Decision, LengthReason, Round};
 
-use crate::ipc::{Settings, Speculating, Why};
+use crate::ipc::{DraftRemark, OffReason, Settings, Speculating, Why};
 use crate::observable::Observable;
 
 /// Updates the state of drafting in the status while a reply is written.
 pub struct Reporter {
     /// Label of the drafter.
     label: String,
-    /// Deviation from the settings, taken from the state before the reply.
-    remark: String,
+    /// Deviations from the settings, taken from the state before the reply.
+    remarks: Vec<DraftRemark>,
     /// Last decision of the governor.
     decision: Option<Decision>,
     pub shown: Option<Why>,
@@ -28,19 +28,17 @@ impl Reporter {
     /// Creates a reporter; `label` is the drafter's name and `before` the state before the reply.
     pub fn new(label: &str, before: &Why) -> Self {
         // A reason for drafting nothing no longer holds once something is drafted.
-        let remark = if before.state == Speculating::Off {
-            String::new()
-        } else {
-            without_failure(&before.text).to_owned()
-        };
-        Self { label: label.to_owned(), remark, decision: None, shown: None, due: Instant::now() }
+        let mut remarks = if before.state == Speculating::Off { Vec::new() } else { before.remarks.clone() };
+        // A drafter that failed in an earlier reply drafts again.
+        remarks.retain(|remark| !matches!(remark, DraftRemark::Failed { .. }));
+        Self { label: label.to_owned(), remarks, decision: None, shown: None, due: Instant::now() }
     }
 
     /// Returns the state to show after the reply, with the reason if a drafter failed in it.
     pub fn end(self, failure: Option<&str>, now: &Why) -> Option<Why> {
         let Some(failure) = failure else { return self.shown };
         let mut why = self.shown.unwrap_or_else(|| now.clone());
-        add_failure(&mut why, failure);
+        why.remark(DraftRemark::Failed { detail: failure.to_owned() });
         Some(why)
     }
 
@@ -49,7 +47,7 @@ impl Reporter {
             self.decision.clone_from(&round.decision);
         }
         let Some(mut why) = why(round, self.decision.as_ref(), &self.label) else { return };
-        why.text.clone_from(&self.remark);
+        why.remarks.clone_from(&self.remarks);
         let now = Instant::now();
         if self.shown.as_ref() != Some(&why) && now >= self.due {
             status.update(|status| status.why = why.clone());
@@ -57,20 +55,6 @@ impl Reporter {
         }
         self.shown = Some(why);
     }
-}
-
-/// Beginning of the sentence about a drafter that failed.
-const FAILED: &str = "The draft failed: ";
-
-/// Adds the reason why a drafter is left out, in the place of an earlier one.
-pub fn add_failure(why: &mut Why, failure: &str) {
-    why.text = without_failure(&why.text).to_owned();
-    why.add(&format!("{FAILED}{failure}"));
-}
-
-/// Cuts the sentence about a drafter that failed, the last one.
-fn without_failure(text: &str) -> &str {
-    text.split(FAILED).next().unwrap_or_default().trim_end_matches(['.', ' '])
 }
 
 /// Returns the state after a round; `None` for a round that says nothing about later ones.
@@ -95,13 +79,11 @@ fn why(round: &Round, decision: Option<&Decision>, label: &str) -> Option<Why> {
 }
 
 fn on(label: &str, length: Option<u32>) -> Why {
-    let (state, drafter) = (Speculating::On, Some(label.to_owned()));
-    Why { state, drafter, length, reason: None, expected: None, text: String::new() }
+    Why { drafter: Some(label.to_owned()), length, ..Why::of(Speculating::On) }
 }
 
 fn paused(reason: LengthReason, expected: Option<f32>) -> Why {
-    let (state, reason) = (Speculating::Paused, Some(reason));
-    Why { state, drafter: None, length: None, reason, expected, text: String::new() }
+    Why { reason: Some(reason), expected, ..Why::of(Speculating::Paused) }
 }
 
 /// Returns the expected speed at a draft length, relative to plain decoding.
@@ -117,15 +99,11 @@ fn best_expected(decision: &Decision) -> Option<f32> {
     (best < 1.0).then(|| (best * 100.0).round() / 100.0)
 }
 
-pub fn off(reason: &str) -> Why {
-    Why::off(reason)
-}
-
 pub fn ready_to_speculate(label: &str, settings: &Settings) -> Why {
     let length = match settings.speculation.length {
         DraftLength::Auto => None,
         DraftLength::Fixed(length) => Some(length),
-        DraftLength::Off => return off("it is turned off in the settings"),
+        DraftLength::Off => return Why::off(OffReason::Settings),
     };
     on(label, length)
 }
@@ -183,36 +161,44 @@ mod tests {
         assert_eq!(why, paused(LengthReason::CannotPay, None));
     }
 
-    #[test]
-    fn deviations_from_the_settings_are_added_sentence_by_sentence() {
-        let mut why = off("no draft is chosen.");
-        assert_eq!(why.text, "no draft is chosen");
-        why.add("The GPU has no room.");
-        assert_eq!(why.text, "no draft is chosen. The GPU has no room");
-        let mut why = on("n-gram", None);
-        why.add("The chosen draft can't be used: it is torn");
-        assert_eq!(why.text, "The chosen draft can't be used: it is torn");
+    fn unusable(detail: &str) -> DraftRemark {
+        DraftRemark::Unusable { detail: detail.to_owned() }
+    }
+
+    fn failed(detail: &str) -> DraftRemark {
+        DraftRemark::Failed { detail: detail.to_owned() }
     }
 
     #[test]
-    fn a_deviation_from_the_settings_stays_after_the_first_round() {
+    fn a_remark_replaces_the_earlier_one_of_its_kind() {
+        let mut why = on("n-gram", None);
+        for remark in [failed("it panicked."), unusable("it is torn."), failed("it is slow.")] {
+            why.remark(remark);
+        }
+        assert_eq!(why.remarks, [unusable("it is torn."), failed("it is slow.")]);
+    }
+
+    #[test]
+    fn a_deviation_from_the_settings_stays_after_the_first_round_but_a_failure_does_not() {
         let status = Observable::starting();
         let mut before = on("n-gram", None);
-        before.add("The chosen draft can't be used: it is torn.");
-        let mut reporter = Reporter::new("n-gram", &before);
+        before.remark(unusable("it is torn."));
+        let mut failing = before.clone();
+        failing.remark(failed("it panicked."));
+        let mut reporter = Reporter::new("n-gram", &failing);
         reporter.observe(&round(LengthReason::Fixed, 4), &status);
         let shown = status.get().why;
         assert_eq!(shown, Why { length: Some(4), ..before });
         let mut next = Reporter::new("n-gram", &shown);
         next.observe(&round(LengthReason::CannotPay, 0), &status);
-        let paused = Why { text: shown.text, ..paused(LengthReason::CannotPay, None) };
+        let paused = Why { remarks: shown.remarks, ..paused(LengthReason::CannotPay, None) };
         assert_eq!(next.shown, Some(paused));
     }
 
     #[test]
     fn a_reason_for_not_drafting_disappears_once_something_is_drafted() {
         let status = Observable::starting();
-        let mut reporter = Reporter::new("n-gram", &off("no draft is chosen"));
+        let mut reporter = Reporter::new("n-gram", &Why::off(OffReason::NoDraft));
         reporter.observe(&round(LengthReason::Fixed, 4), &status);
         assert_eq!(status.get().why, on("n-gram", Some(4)));
     }

@@ -1,5 +1,7 @@
 //! Status of the engine, and the state of drafting.
 
+use std::mem::discriminant;
+
 use foretoken_engine::trace::LengthReason;
 use foretoken_forward::device::DeviceChoice;
 use foretoken_model::sampling::ModelPenalties;
@@ -166,7 +168,7 @@ pub struct Loading {
 #[ts(export)]
 pub struct Why {
     pub state: Speculating,
-    /// On: label of the drafter.
+    /// On: name of the drafter.
     pub drafter: Option<String>,
     /// On: draft length K; `None` until the governor has chosen it.
     pub length: Option<u32>,
@@ -174,23 +176,63 @@ pub struct Why {
     pub reason: Option<LengthReason>,
     /// Paused: expected speed with the best draft length, relative to plain decoding.
     pub expected: Option<f32>,
-    /// Off: the reason. Otherwise deviations from the settings; empty without any. Without a full
-    /// stop at the end.
-    pub text: String,
+    /// Off: the reason.
+    pub off: Option<OffReason>,
+    /// Deviations from the settings, at most one of each kind.
+    pub remarks: Vec<DraftRemark>,
 }
 
 impl Why {
     /// Drafting is off for this reason.
-    pub fn off(reason: &str) -> Self {
-        let text = reason.trim_end_matches('.').to_owned();
-        Self { state: Speculating::Off, drafter: None, length: None, reason: None, expected: None, text }
+    pub fn off(reason: OffReason) -> Self {
+        Self { off: Some(reason), ..Self::of(Speculating::Off) }
     }
 
-    /// Adds a sentence to the text.
-    pub fn add(&mut self, sentence: &str) {
-        let join = if self.text.is_empty() { "" } else { ". " };
-        self.text = format!("{}{join}{}", self.text, sentence.trim_end_matches('.'));
+    pub(crate) fn of(state: Speculating) -> Self {
+        let (drafter, length, reason, expected, off) = (None, None, None, None, None);
+        Self { state, drafter, length, reason, expected, off, remarks: Vec::new() }
     }
+
+    /// Adds a remark in the place of an earlier one of its kind.
+    pub fn remark(&mut self, remark: DraftRemark) {
+        self.remarks.retain(|earlier| discriminant(earlier) != discriminant(&remark));
+        self.remarks.push(remark);
+    }
+}
+
+/// Reason why drafting is off. `detail` is a sentence in English.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum OffReason {
+    /// No model is loaded yet.
+    Starting,
+    NoModel,
+    /// The chosen draft is none.
+    NoDraft,
+    /// The settings turn drafting off.
+    Settings,
+    /// The target is on a server, which may draft by itself.
+    Server,
+    /// Loading the draft was cancelled: newer settings follow.
+    Cancelled,
+    /// The target failed while its draft was prepared.
+    Failed {
+        detail: String,
+    },
+}
+
+/// Deviation of drafting from the settings. `detail` is a sentence in English.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum DraftRemark {
+    /// The draft failed in a reply.
+    Failed { detail: String },
+    /// The chosen draft cannot be used, so another drafts.
+    Unusable { detail: String },
+    /// The draft model runs on the CPU although the target runs on a GPU.
+    OnCpu { detail: String },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -95,6 +95,9 @@ pub struct ServerSettings {
 
 /// Id of the n-gram drafter, which repeats earlier text and reasoning and needs no model.
 pub const DRAFT_NGRAM: &str = "ngram";
+
+/// Name of the n-gram drafter in replies, which is stored with them.
+pub const NGRAM_NAME: &str = "n-gram";
 /// Id of the draft head in the target's own file.
 pub const DRAFT_MTP: &str = "mtp";
 /// Id of plain decoding, without drafts.

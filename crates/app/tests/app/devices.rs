@@ -4,7 +4,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use foretoken_app::ipc::{AdviceState, DRAFT_NONE, EnginePhase, EngineStatus, Settings, Speculating};
+use foretoken_app::ipc::{
+    AdviceState, DRAFT_NONE, DraftRemark, EnginePhase, EngineStatus, Settings, Speculating,
+};
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::speculation::Speculation;
@@ -23,6 +25,9 @@ const BROKEN: &str = "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memor
 
 /// A failure caused by a bug of the program.
 const PANIC: &str = "a panic";
+
+/// Beginning of the reason that a panic of the draft is reported with.
+const STOPPED: &str = "an error of the program";
 
 /// A load that was requested.
 #[derive(Debug, Clone, PartialEq)]
@@ -296,9 +301,9 @@ fn a_draft_that_does_not_fit_on_the_gpu_drafts_on_the_cpu_with_a_remark() {
     let status = set_until(&fixture, with, |status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, true), (DRAFT, false)]);
     assert_eq!(status.why.state, Speculating::On);
-    let sentence = "The draft runs on the CPU: it does not fit in GPU memory";
-    assert_eq!(status.why.text, sentence);
-    assert_eq!(status.device_remarks, [format!("{sentence}.")]);
+    let detail = "The draft runs on the CPU: it does not fit in GPU memory.".to_owned();
+    assert_eq!(status.device_remarks, std::slice::from_ref(&detail));
+    assert_eq!(status.why.remarks, [DraftRemark::OnCpu { detail }]);
     let (_, events) = fixture.send(None, "Count from one to five.");
     assert!(rounds(&events).iter().any(|round| round.accepted() > 0));
 }
@@ -436,10 +441,9 @@ fn a_draft_that_panics_while_it_is_measured_or_drafting_never_takes_its_target_a
             with_draft(&fixture, &gpu, script, is_ready);
             let (reply, _) = fixture.send(None, "Tell me a story about a fox.");
             assert_eq!((reply.reply.problem, reply.reply.summary.unwrap().tokens), (None, 40), "{passes}");
+            let is_failure = |remark: &DraftRemark| matches!(remark, DraftRemark::Failed { detail } if detail.starts_with(STOPPED));
             let shown = |status: &EngineStatus| match on_cpu {
-                true => {
-                    is_ready(status) && status.why.text.contains("The draft failed: an error of the program")
-                }
+                true => is_ready(status) && status.why.remarks.iter().any(is_failure),
                 false => draft_is_on(status, "CPU"),
             };
             let now = fixture.status();
@@ -453,9 +457,8 @@ fn a_draft_that_panics_while_it_is_measured_or_drafting_never_takes_its_target_a
 #[test]
 fn a_draft_that_panics_while_it_is_loaded_never_takes_its_target_along() {
     let (fixture, gpu) = fixture();
-    let refused = |status: &EngineStatus| {
-        is_ready(status) && status.why.text.contains("can't be used: an error of the program")
-    };
+    let is_refusal = |remark: &DraftRemark| matches!(remark, DraftRemark::Unusable { detail } if detail.starts_with(STOPPED));
+    let refused = |status: &EngineStatus| is_ready(status) && status.why.remarks.iter().any(is_refusal);
     with_draft(&fixture, &gpu, |script| script.panics_on_load = true, refused);
     assert_eq!(fixture.send(None, "Hello!").0.reply.problem, None);
     assert!(gpu.loads().iter().all(|load| load.draft), "the target was loaded again");

@@ -12,7 +12,8 @@ const off: Why = {
   length: null,
   reason: null,
   expected: null,
-  text: "no draft is chosen",
+  off: { kind: "no_draft" },
+  remarks: [],
 };
 
 let app: App;
@@ -41,7 +42,7 @@ function show(change: Partial<EngineStatus>): HTMLButtonElement {
 const popover = () => document.querySelector(".card")?.textContent ?? null;
 
 test("screen readers get the whole sentence, even if it is cut", () => {
-  const why: Why = { ...off, state: "paused", reason: "cannot_pay", text: "" };
+  const why: Why = { ...off, state: "paused", reason: "cannot_pay", off: null };
   const button = show({ why });
   expect(button.getAttribute("aria-label")).toBe(lineWords(why));
   expect(document.querySelector(".mark.paused")).not.toBeNull();
@@ -65,13 +66,13 @@ test("while a model is loaded the mark does not show drafting", () => {
   show({
     phase: "loading",
     loading: { label: "Big", percent: 43, draft: false },
-    why: { ...off, state: "on", drafter: "Draft", text: "" },
+    why: { ...off, state: "on", drafter: "Draft", off: null },
   });
   expect(document.querySelector(".mark.on")).toBeNull();
   expect(document.querySelector(".words")?.textContent).toBe("Loading 43\u00a0%");
 });
 
-const on: Why = { ...off, state: "on", drafter: "Qwen2.5 0.5B · Q8_0", text: "" };
+const on: Why = { ...off, state: "on", drafter: "Qwen2.5 0.5B · Q8_0", off: null };
 const words = () => document.querySelector(".words")?.textContent;
 
 /** Shows a page with a reply of this speed-up. */
@@ -114,7 +115,7 @@ test("before any measurement the pill names the drafter", () => {
 
 test("with a remote target the pill names the server's drafts and shows its measurements", () => {
   const target = { ...new App({} as never).engine.status.target, kind: "remote" } as never;
-  const why: Why = { ...off, text: "the server drafts, if it is configured to" };
+  const why: Why = { ...off, off: { kind: "server" } };
   const button = show({ target, why });
   expect(words()).toBe("Remote server");
   expect(button.getAttribute("aria-label")).toBe("The server drafts, if it is configured to");
