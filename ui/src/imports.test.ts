@@ -13,7 +13,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   bindings: ["backend"],
   messages: ["bindings"],
   trace: ["bindings", "messages"],
-  arena: ["bindings", "messages"],
+  arena: ["bindings", "messages", "trace"],
   check: ["bindings", "messages"],
   speculation: ["bindings", "messages"],
   heatmap: ["bindings", "trace"],

@@ -103,7 +103,7 @@ test("the embedded pair cannot be deleted, and deleting an added model keeps its
 test("a draft that cannot be a target says that it only drafts", async () => {
   await show(Installed);
   const id = row("installed-model", "mamba").dataset.model ?? expect.fail();
-  const drafts = [{ id, label: "mamba", detail: "", merit: null, problem: null }];
+  const drafts = [{ id, label: "mamba", detail: null, merit: null, problem: null }];
   app.engine.status = { ...app.engine.status, drafts };
   flushSync();
   const summary = find("refusal", row("installed-model", "mamba"))?.querySelector("summary");

@@ -5,7 +5,7 @@
 
 use std::cmp::Ordering;
 
-use crate::ipc::DraftOption;
+use crate::ipc::{DraftMerit, DraftOption};
 
 /// Best size of a draft relative to its target in bytes: the bytes read determine the time of a
 /// pass.
@@ -35,9 +35,9 @@ pub struct Candidate {
     pub room: bool,
 }
 
-/// Reason to choose a draft, the strongest first; within a variant, lower is better.
+/// Rank of a draft, the best first; within a variant, lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
-enum Merit {
+enum Rank {
     LastUsed,
     Head,
     /// Distance from the best size.
@@ -61,52 +61,51 @@ impl Candidate {
         Self { option, share, same_vocabulary: true, is_head, known_pair, speedup: None, needs, room: true }
     }
 
-    fn merit(&self, last_used: Option<&str>) -> Merit {
+    fn rank(&self, last_used: Option<&str>) -> Rank {
         if self.option.problem.is_some() {
-            return Merit::Unusable;
+            return Rank::Unusable;
         }
         if last_used == Some(&self.option.id) {
-            return Merit::LastUsed;
+            return Rank::LastUsed;
         }
         let Some(share) = self.share else {
-            return if self.option.drafts() { Merit::NeedsNoModel } else { Merit::NoDrafts };
+            return if self.option.drafts() { Rank::NeedsNoModel } else { Rank::NoDrafts };
         };
         let distance = (share / BEST_SHARE).ln().abs();
         match self.speedup {
-            _ if !self.room => Merit::Unproven(distance),
-            Some(speedup) if speedup > 1.0 => Merit::Tried(1.0 / speedup),
-            Some(_) => Merit::Unproven(distance),
-            None if self.is_head => Merit::Head,
-            None if self.known_pair => Merit::KnownPair(distance),
-            None if self.same_vocabulary && share <= LARGEST_SHARE => Merit::SameVocabulary(distance),
-            None => Merit::Unproven(distance),
+            _ if !self.room => Rank::Unproven(distance),
+            Some(speedup) if speedup > 1.0 => Rank::Tried(1.0 / speedup),
+            Some(_) => Rank::Unproven(distance),
+            None if self.is_head => Rank::Head,
+            None if self.known_pair => Rank::KnownPair(distance),
+            None if self.same_vocabulary && share <= LARGEST_SHARE => Rank::SameVocabulary(distance),
+            None => Rank::Unproven(distance),
         }
     }
 
-    /// Describes the merit in a word or two; `None` without a reason for or against the draft.
-    fn words(&self, merit: Merit) -> Option<String> {
-        let words = match merit {
-            Merit::LastUsed => "last used",
-            Merit::Head => "made for this model",
-            Merit::KnownPair(_) => "known pair",
-            Merit::Tried(time) => return Some(format!("tried: {:.1}x", 1.0 / time)),
-            Merit::SameVocabulary(_) => "same vocabulary",
-            Merit::NeedsNoModel => "needs no model",
-            Merit::Unproven(_) if !self.room => "may not fit in memory",
-            Merit::Unproven(_) if self.speedup.is_some() => "tried: no faster",
-            Merit::Unproven(_) | Merit::NoDrafts | Merit::Unusable => return None,
-        };
-        Some(words.to_owned())
+    /// Returns the reason for this rank; `None` without a reason for or against the draft.
+    fn merit(&self, rank: Rank) -> Option<DraftMerit> {
+        Some(match rank {
+            Rank::LastUsed => DraftMerit::LastUsed,
+            Rank::Head => DraftMerit::MadeForTarget,
+            Rank::KnownPair(_) => DraftMerit::KnownPair,
+            Rank::Tried(_) => DraftMerit::Tried { speedup: self.speedup? },
+            Rank::SameVocabulary(_) => DraftMerit::SameVocabulary,
+            Rank::NeedsNoModel => DraftMerit::NeedsNoModel,
+            Rank::Unproven(_) if !self.room => DraftMerit::MayNotFit,
+            Rank::Unproven(_) if self.speedup.is_some() => DraftMerit::NoFaster,
+            Rank::Unproven(_) | Rank::NoDrafts | Rank::Unusable => return None,
+        })
     }
 }
 
-/// Sorts the best first and describes each draft's merit. `last_used` drafted for this target last.
+/// Sorts the best first and sets each draft's merit. `last_used` drafted for this target last.
 pub fn rank(candidates: &mut [Candidate], last_used: Option<&str>) {
     for candidate in &mut *candidates {
-        candidate.option.merit = candidate.words(candidate.merit(last_used));
+        candidate.option.merit = candidate.merit(candidate.rank(last_used));
     }
     candidates.sort_by(|one, other| {
-        one.merit(last_used).partial_cmp(&other.merit(last_used)).unwrap_or(Ordering::Equal)
+        one.rank(last_used).partial_cmp(&other.rank(last_used)).unwrap_or(Ordering::Equal)
     });
 }
 
@@ -116,8 +115,7 @@ mod tests {
     use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, Problem};
 
     fn option(id: &str) -> DraftOption {
-        let (label, detail) = (id.to_owned(), String::new());
-        DraftOption { id: id.to_owned(), label, detail, merit: None, problem: None }
+        DraftOption { id: id.to_owned(), label: id.to_owned(), detail: None, merit: None, problem: None }
     }
 
     /// A model with the target's vocabulary and `share` of its bytes.
@@ -126,7 +124,7 @@ mod tests {
     }
 
     /// Ranks `models`, n-grams and plain decoding.
-    fn order(models: &[Candidate], last_used: Option<&str>) -> Vec<(String, Option<String>)> {
+    fn order(models: &[Candidate], last_used: Option<&str>) -> Vec<(String, Option<DraftMerit>)> {
         let others = [DRAFT_NONE, DRAFT_NGRAM].map(|id| Candidate::without_model(option(id)));
         let mut all: Vec<Candidate> = others.into_iter().chain(models.iter().cloned()).collect();
         rank(&mut all, last_used);
@@ -144,13 +142,13 @@ mod tests {
         let known = Candidate { known_pair: true, ..model("known", 0.3) };
         let found = order(&[same, tried, known], None);
         let expected = [
-            ("known", Some("known pair")),
-            ("tried", Some("tried: 1.8x")),
-            ("same", Some("same vocabulary")),
-            (DRAFT_NGRAM, Some("needs no model")),
+            ("known", Some(DraftMerit::KnownPair)),
+            ("tried", Some(DraftMerit::Tried { speedup: 1.84 })),
+            ("same", Some(DraftMerit::SameVocabulary)),
+            (DRAFT_NGRAM, Some(DraftMerit::NeedsNoModel)),
             (DRAFT_NONE, None),
         ];
-        assert_eq!(found, expected.map(|(id, merit)| (id.to_owned(), merit.map(str::to_owned))));
+        assert_eq!(found, expected.map(|(id, merit)| (id.to_owned(), merit)));
     }
 
     #[test]
@@ -158,7 +156,7 @@ mod tests {
         let known = Candidate { known_pair: true, ..model("known", 0.1) };
         let head = Candidate { is_head: true, same_vocabulary: false, ..model("head", 0.1) };
         let found = order(&[known.clone(), head.clone()], None);
-        assert_eq!(found[0], ("head".to_owned(), Some("made for this model".to_owned())));
+        assert_eq!(found[0], ("head".to_owned(), Some(DraftMerit::MadeForTarget)));
         let slow = Candidate { speedup: Some(0.9), ..head };
         assert_eq!(ids(&[known, slow], None)[0], "known");
     }
@@ -169,7 +167,7 @@ mod tests {
         let slow = Candidate { speedup: Some(1.0), room: false, ..model("slow", 0.9) };
         for last in ["slow", DRAFT_NGRAM, DRAFT_NONE] {
             let found = order(&[known.clone(), slow.clone()], Some(last));
-            assert_eq!(found[0], (last.to_owned(), Some("last used".to_owned())));
+            assert_eq!(found[0], (last.to_owned(), Some(DraftMerit::LastUsed)));
             assert_eq!(found[1].0, "known");
         }
         assert_eq!(ids(std::slice::from_ref(&known), Some("gone"))[0], "known");

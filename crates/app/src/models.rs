@@ -18,7 +18,8 @@ use crate::drafts::Candidate;
 use crate::error::Result;
 use crate::inspection::Inspections;
 use crate::ipc::{
-    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, ModelEntry, ModelKind, Problem,
+    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, MTP_NAME, ModelDetail,
+    ModelEntry, ModelKind, NGRAM_NAME, Problem,
 };
 use crate::memory;
 use crate::speeds::Speeds;
@@ -76,7 +77,7 @@ impl InstalledModel {
                     _ => (),
                 }
                 entry.label = found.label();
-                entry.detail = detail(&found);
+                entry.detail = Some(detail(&found));
                 entry.size_bytes = found.bytes;
                 entry.parameters = found.parameters;
                 entry.memory_bytes = found.memory_bytes.unwrap_or_else(|| memory::needed(found.bytes));
@@ -99,7 +100,7 @@ impl InstalledModel {
         ModelEntry {
             id: self.id.clone(),
             label: file_name(&self.path),
-            detail: String::new(),
+            detail: None,
             kind: self.kind,
             name: self.name.clone(),
             size_bytes: self.size_bytes,
@@ -356,13 +357,9 @@ fn too_large(draft: &ModelEntry, target: &ModelEntry) -> Problem {
     }
 }
 
-fn detail(found: &Inspected) -> String {
-    let architecture = found.architecture.as_deref().unwrap_or("no architecture");
-    let size = bytes(found.bytes);
-    match found.context {
-        Some(context) => format!("{architecture}, {size}, context {context} tokens"),
-        None => format!("{architecture}, {size}"),
-    }
+fn detail(found: &Inspected) -> ModelDetail {
+    let Inspected { architecture, bytes, context, .. } = found;
+    ModelDetail::File { architecture: architecture.clone(), bytes: *bytes, context: *context }
 }
 
 /// Formats a size: "8.8 MB", "4.9 GB".
@@ -388,33 +385,20 @@ fn file_name(path: &Path) -> String {
 }
 
 fn none() -> DraftOption {
-    DraftOption {
-        id: DRAFT_NONE.to_owned(),
-        label: "None".to_owned(),
-        detail: "plain decoding, one token at a time".to_owned(),
-        merit: None,
-        problem: None,
-    }
+    drafter(DRAFT_NONE, "", None)
 }
 
 fn mtp(problem: Option<Problem>) -> DraftOption {
-    DraftOption {
-        id: DRAFT_MTP.to_owned(),
-        label: "MTP".to_owned(),
-        detail: "the draft head in this model's own file".to_owned(),
-        merit: None,
-        problem,
-    }
+    drafter(DRAFT_MTP, MTP_NAME, problem)
 }
 
 fn ngram() -> DraftOption {
-    DraftOption {
-        id: DRAFT_NGRAM.to_owned(),
-        label: "N-gram".to_owned(),
-        detail: "repeats what the conversation already said".to_owned(),
-        merit: None,
-        problem: None,
-    }
+    drafter(DRAFT_NGRAM, NGRAM_NAME, None)
+}
+
+/// A choice without a model of its own.
+fn drafter(id: &str, name: &str, problem: Option<Problem>) -> DraftOption {
+    DraftOption { id: id.to_owned(), label: name.to_owned(), detail: None, merit: None, problem }
 }
 
 #[cfg(test)]

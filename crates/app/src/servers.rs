@@ -5,7 +5,9 @@ use foretoken_library::Secrets;
 use foretoken_remote::{Address, Client, Timeouts};
 
 use crate::error::Result;
-use crate::ipc::{CommandError, ErrorCode, ModelEntry, ModelKind, RemoteModel, RemoteServer, Settings};
+use crate::ipc::{
+    CommandError, ErrorCode, ModelDetail, ModelEntry, ModelKind, RemoteModel, RemoteServer, Settings,
+};
 
 /// Prefix of a remote target's id: `remote:SERVER/MODEL`.
 const PREFIX: &str = "remote:";
@@ -65,7 +67,7 @@ fn listed(server: &RemoteServer, model: &RemoteModel) -> ModelEntry {
     ModelEntry {
         id: format!("{PREFIX}{}/{}", server.name, model.id),
         label: label(server, &model.id),
-        detail: format!("on the server {}", host(server)),
+        detail: Some(ModelDetail::Server { host: host(server) }),
         kind: ModelKind::Remote,
         name: model.id.clone(),
         size_bytes: 0,
@@ -132,7 +134,7 @@ mod tests {
         };
         let all: Vec<_> = entries(&settings("")).collect();
         assert_eq!((all.len(), all[0].id.as_str()), (1, "remote:gpu/Qwen/Qwen3-8B"));
-        assert_eq!(all[0].detail, "on the server 10.0.0.7:8000");
+        assert_eq!(all[0].detail, Some(ModelDetail::Server { host: "10.0.0.7:8000".to_owned() }));
         let chosen = settings(&all[0].id);
         assert_eq!(entry(&chosen).as_ref(), Some(&all[0]));
         assert_eq!(context(&chosen).unwrap(), 4096);

@@ -31,9 +31,9 @@ use candle_core::quantized::GgmlDType;
 use foretoken_app::App;
 use foretoken_app::ipc::{
     Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, ContextOverflow, DRAFT_MTP,
-    DRAFT_NGRAM, DRAFT_NONE, DraftOption, DraftRemark, EnginePhase, EngineStatus, ErrorCode, MemoryUse,
-    Message, ModelKind, OffReason, Reply, ReplyCheck, ReplyEvent, Role, Settings, Setup, Speculating,
-    TraceStorage,
+    DRAFT_NGRAM, DRAFT_NONE, DraftMerit, DraftOption, DraftRemark, EnginePhase, EngineStatus, ErrorCode,
+    MemoryUse, Message, ModelKind, OffReason, Reply, ReplyCheck, ReplyEvent, Role, Settings, Setup,
+    Speculating, TraceStorage,
 };
 use foretoken_app::replier::Replier;
 use foretoken_app::reply::Events;
@@ -566,7 +566,7 @@ fn a_target_selects_the_draft_last_used_with_it_or_the_best_fitting_one() {
     let fixture = Fixture::new();
     let status = fixture.set(|_| ());
     assert_eq!(status.draft, "starter-draft");
-    assert_eq!(status.drafts[0].merit.as_deref(), Some("known pair"));
+    assert_eq!(status.drafts[0].merit, Some(DraftMerit::KnownPair));
 
     // Neither draft of the starter fits this target, so the previous draft does not stay.
     let endless = endless_model(fixture.folder.path()).path().display().to_string();
@@ -587,7 +587,7 @@ fn a_target_selects_the_draft_last_used_with_it_or_the_best_fitting_one() {
     let fixture = fixture.restart();
     assert_eq!(fixture.status().draft, DRAFT_NONE);
     let status = switch(&fixture, "starter");
-    assert_eq!((status.draft.as_str(), status.drafts[0].merit.as_deref()), (DRAFT_NGRAM, Some("last used")));
+    assert_eq!((status.draft.as_str(), status.drafts[0].merit), (DRAFT_NGRAM, Some(DraftMerit::LastUsed)));
 }
 
 #[test]
@@ -811,8 +811,8 @@ fn every_draft_is_tried_on_the_conversation_and_on_a_sample_without_one() {
         assert!(of("starter-draft")[1].probe.clone().unwrap().acceptance > 0.2);
         assert!(of(DRAFT_NONE).is_empty());
     }
-    let merit = option(&fixture.status(), "starter-draft").merit.clone().unwrap();
-    assert!(merit.starts_with("tried: "), "{merit}");
+    let merit = option(&fixture.status(), "starter-draft").merit.unwrap();
+    assert!(matches!(merit, DraftMerit::Tried { .. } | DraftMerit::NoFaster), "{merit:?}");
     let (again, _) = fixture.send(Some(reply.conversation.id), "And then?");
     assert_ne!(again.reply.text, "");
 }
@@ -832,7 +832,7 @@ fn a_head_is_listed_as_made_for_its_target_can_be_tried_and_drafts() {
     let head = head_for_the_starter(&models);
     let fixture = Fixture::at(folder);
     fixture.set(|_| ());
-    assert_eq!(option(&fixture.status(), &head).merit.as_deref(), Some("made for this model"));
+    assert_eq!(option(&fixture.status(), &head).merit, Some(DraftMerit::MadeForTarget));
     let advice = advice(&fixture, None);
     let of_head: Vec<_> =
         advice.iter().filter(|advice| advice.id == head).map(|advice| advice.state).collect();
@@ -863,7 +863,7 @@ fn a_model_with_an_mtp_block_uses_it_first_and_one_without_uses_a_file_with_the_
     let status = switch(&fixture, &target);
     let own = &status.drafts[0];
     assert_eq!((status.draft.as_str(), own.id.as_str(), own.label.as_str()), (DRAFT_MTP, DRAFT_MTP, "MTP"));
-    assert_eq!((own.merit.as_deref(), status.why.state), (Some("made for this model"), Speculating::On));
+    assert_eq!((own.merit, status.why.state), (Some(DraftMerit::MadeForTarget), Speculating::On));
     let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
     assert_eq!(reply.reply.draft.as_deref(), Some("MTP"));
     let drafted = |events: &[ReplyEvent]| {

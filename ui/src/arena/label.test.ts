@@ -6,14 +6,14 @@ import { distinct, draftName, labelOf, obstacleOf } from "./label";
 const starter: DraftOption = {
   id: "starter-draft",
   label: "Starter draft 1.1M · Q8_0",
-  detail: "",
+  detail: null,
   merit: null,
   problem: null,
 };
 const foreign: DraftOption = {
   id: "/models/t.gguf",
   label: "Tiny",
-  detail: "",
+  detail: null,
   merit: null,
   problem: { short: "other vocabulary", reason: "the vocabularies differ" },
 };

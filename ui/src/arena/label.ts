@@ -7,7 +7,7 @@ import { facts } from "../bindings/facts";
 import { SIDES, type Pair } from "./pairs";
 import { t } from "../messages/say";
 import { count } from "../messages/numbers";
-import { shellWords } from "../messages/shell";
+import { draftLabel, drafterName } from "../trace/names";
 
 export const LETTERS: Pair<string> = ["A", "B"];
 
@@ -27,7 +27,7 @@ export function labelOf(setup: Setup, draft: string): string {
   const { speculation, mode } = setup;
   const { drafter, length, staged } = speculation;
   const parts = [
-    shellWords(draft.split(" · ")[0] ?? draft),
+    drafterName(draft.split(" · ")[0] ?? draft),
     length.type === "fixed" ? t("arena.ahead", { tokens: length.tokens }) : null,
     drafter === "combined" ? null : t(`arena.only.${drafter}`),
     treeWords(speculation.tree),
@@ -69,7 +69,7 @@ export function obstacleOf(setups: Pair<Setup>, drafts: readonly DraftOption[]):
     }
     if (option.problem !== null) {
       return t("arena.cannotDraft", {
-        draft: option.label,
+        draft: draftLabel(option),
         letter: LETTERS[side],
         reason: option.problem.reason,
       });

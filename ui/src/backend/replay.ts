@@ -56,14 +56,14 @@ import { ReplayDrops } from "./replayDrops";
 import { ReplayLibrary } from "./replayLibrary";
 import { ReplayMessages } from "./replayMessages";
 import { ReplaySetup } from "./replaySetup";
-import { STARTER, TARGETS, memoryOf } from "./replayModels";
+import { STARTER, TARGETS, fileDetail, memoryOf } from "./replayModels";
 import { sampleSpeedups, sampleSum, withSpeedups } from "./sampleSpeedups";
 
 const STARTER_DRAFT: DraftOption = {
   id: "starter-draft",
   label: "Starter draft 1.1M · Q8_0",
-  detail: "llama, 1.3 MB",
-  merit: "known pair",
+  detail: fileDetail("llama", 1_312_000, 1024),
+  merit: { kind: "known_pair" },
   problem: null,
 };
 
@@ -72,28 +72,28 @@ const DRAFTS: DraftOption[] = [
   {
     id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
     label: "Storyteller 30.2M · F16",
-    detail: "llama, 60.6 MB",
+    detail: fileDetail("llama", 60_620_000, 2048),
     merit: null,
     problem: null,
   },
   {
     id: facts.draftNgram,
-    label: "N-gram",
-    detail: "repeats what was already said",
-    merit: "needs no model",
+    label: facts.ngramName,
+    detail: null,
+    merit: { kind: "needs_no_model" },
     problem: null,
   },
   {
     id: facts.draftNone,
-    label: "None",
-    detail: "plain decoding, one token at a time",
+    label: "",
+    detail: null,
     merit: null,
     problem: null,
   },
   {
     id: "/models/tinyllama-1.1b.gguf",
     label: "TinyLlama 1.1B · Q4_K_M",
-    detail: "llama, 669 MB",
+    detail: fileDetail("llama", 669_000_000, 2048),
     merit: null,
     problem: {
       short: "other vocabulary",
@@ -103,7 +103,7 @@ const DRAFTS: DraftOption[] = [
   {
     id: "/home/me/.cache/huggingface/hub/models--unsloth--Qwen3-0.6B-GGUF/snapshots/abc/Qwen3-0.6B-Q8_0.gguf",
     label: "Qwen3 0.6B, 751.6 M, Q8_0",
-    detail: "qwen3, 639.2 MB, context 40960 tokens",
+    detail: fileDetail("qwen3", 639_200_000, 40_960),
     merit: null,
     problem: {
       short: "larger than the target",
@@ -302,7 +302,7 @@ export class Replay implements Backend {
     const label = path.split("/").at(-1) ?? path;
     const reason = "the file is not on this computer: a browser cannot read it";
     const problem = { short: "cannot be read", reason };
-    const entry = { ...STARTER, id: path, label, detail: path, problem };
+    const entry = { ...STARTER, id: path, label, detail: null, problem };
     const size_bytes = 137.4e6;
     const unread = { size_bytes, ...memoryOf(size_bytes), parameters: 0, context: 0 };
     const model: ModelEntry = { ...entry, ...unread, kind: "added", name: path };
@@ -886,7 +886,7 @@ const DEVICES: DeviceOption[] = [
 ];
 
 const MESSAGES: Record<EngineStatus["phase"], string | null> = {
-  loading: "Loading Starter 8.1M · Q8_0",
+  loading: null,
   failed:
     "/models/broken.gguf is not a model Foretoken can read: expected a GGUF file, found one that ends after 4,096 bytes. Download it again, or choose another model.",
   ready: null,

@@ -3,6 +3,7 @@ import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Download } from "../bindings/Download";
 import type { FoundRepository } from "../bindings/FoundRepository";
+import type { ModelDetail } from "../bindings/ModelDetail";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Recommendation } from "../bindings/Recommendation";
 import type { RecommendationKind } from "../bindings/RecommendationKind";
@@ -19,10 +20,18 @@ export function memoryOf(sizeBytes: number): { memory_bytes: number; fits: boole
   return { memory_bytes, fits: memory_bytes <= FREE_BYTES };
 }
 
+export function fileDetail(
+  architecture: string,
+  bytes: number,
+  context: number | null,
+): ModelDetail {
+  return { kind: "file", architecture, bytes, context };
+}
+
 export const STARTER: ModelEntry = {
   id: "starter",
   label: "Starter 8.1M · Q8_0",
-  detail: "llama, 8.8 MB, context 1024 tokens",
+  detail: fileDetail("llama", 8_795_000, 1024),
   kind: "bundled",
   name: "starter",
   size_bytes: 8.8e6,
@@ -41,7 +50,7 @@ export const TARGETS: ModelEntry[] = [
     ...STARTER,
     id: "starter-draft",
     label: "Starter draft 1.1M · Q8_0",
-    detail: "llama, 1.3 MB, context 1024 tokens",
+    detail: fileDetail("llama", 1_312_000, 1024),
     name: "starter-draft",
     size_bytes: 1.3e6,
     ...memoryOf(1.3e6),
@@ -51,7 +60,7 @@ export const TARGETS: ModelEntry[] = [
     ...STARTER,
     id: "/home/me/.local/share/dev.foretoken/models/storyteller-30m.gguf",
     label: "Storyteller 30.2M · F16",
-    detail: "llama, 60.6 MB, context 2048 tokens",
+    detail: fileDetail("llama", 60_620_000, 2048),
     kind: "local",
     name: "storyteller-30m.gguf",
     size_bytes: 60.6e6,
@@ -71,7 +80,7 @@ export const TARGETS: ModelEntry[] = [
     ...STARTER,
     id: "/home/me/.cache/huggingface/hub/models--unsloth--Qwen3-0.6B-GGUF/snapshots/abc/Qwen3-0.6B-Q8_0.gguf",
     label: "Qwen3 0.6B · Q8_0",
-    detail: "qwen3, 639.2 MB, context 40960 tokens",
+    detail: fileDetail("qwen3", 639_200_000, 40_960),
     kind: "downloaded",
     name: "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf",
     size_bytes: 639.2e6,
@@ -83,7 +92,7 @@ export const TARGETS: ModelEntry[] = [
     ...STARTER,
     id: "/models/mamba-130m.gguf",
     label: "mamba-130m.gguf",
-    detail: "mamba, 137.4 MB",
+    detail: fileDetail("mamba", 137_400_000, null),
     kind: "added",
     name: "/models/mamba-130m.gguf",
     size_bytes: 137.4e6,

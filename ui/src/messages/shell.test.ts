@@ -23,13 +23,7 @@ test("every term with a message still occurs in the shell", () => {
 
 test("in English the shell's messages are quoted literally", () => {
   for (const term of Object.keys(TERMS)) expect(shellWords(term)).toBe(term);
-  for (const words of [
-    "Loading SmolLM2",
-    "tried: 1.4x",
-    "llama, 8.8 MB, context 512 tokens",
-    TIMES,
-    GONE,
-  ]) {
+  for (const words of [TIMES, GONE]) {
     expect(shellWords(words)).toBe(words);
   }
   expect(errorWords({ code: "internal", message: "The disk is full." })).toBe("The disk is full.");
@@ -37,12 +31,6 @@ test("in English the shell's messages are quoted literally", () => {
 
 test("in another language its terms are translated, and its sentences follow a translated one", () => {
   showLanguage("de");
-  expect(shellWords("known pair")).toBe("bekanntes Paar");
-  expect(shellWords("Loading SmolLM2")).toBe("SmolLM2 wird geladen");
-  expect(shellWords("tried: 1.4x")).toBe("probiert: 1,4x");
-  expect(shellWords("llama, 8.8 MB, context 1024 tokens")).toBe(
-    "llama, 8,8 MB, Kontext 1.024 Token",
-  );
   expect(shellWords(TIMES)).toBe(
     "Die GPU (Vulkan, Intel UHD (2)) braucht 4,10 ms für ein Token, die CPU 18 ms: Die GPU rechnet.",
   );

@@ -8,18 +8,6 @@ import { t } from "./say";
 
 /** Known terms of the shell; `shell.test.ts` looks for them in its source. */
 export const TERMS = {
-  None: "shell.none",
-  "plain decoding, one token at a time": "shell.plain",
-  "N-gram": "shell.ngram",
-  "repeats what the conversation already said": "shell.ngramDetail",
-  "the draft head in this model's own file": "shell.mtpDetail",
-  "last used": "shell.lastUsed",
-  "made for this model": "shell.madeForThis",
-  "known pair": "shell.knownPair",
-  "same vocabulary": "shell.sameVocabulary",
-  "needs no model": "shell.needsNoModel",
-  "may not fit in memory": "shell.mayNotFit",
-  "tried: no faster": "shell.doesNotPay",
   "other vocabulary": "shell.otherVocabulary",
   "not found": "shell.notFound",
   "larger than the target": "shell.largerThanTarget",
@@ -51,10 +39,6 @@ export const IS_DRAFT_HEAD = "draft head";
 
 /** Sentences with variable parts, such as a model's name. */
 const SENTENCES = [
-  { pattern: /^Loading (?<model>.+)$/, key: "shell.loading" },
-  { pattern: /^on the server (?<server>.+)$/, key: "shell.onServer" },
-  { pattern: /^tried: (?<speedup>\d+\.\d)x$/, key: "shell.tried" },
-  { pattern: /^(?<facts>.+), context (?<tokens>\d+) tokens$/, key: "shell.context" },
   { pattern: tokenTimes("The", "GPU"), key: "shell.gpuFaster" },
   { pattern: tokenTimes("The", "CPU"), key: "shell.cpuFaster" },
   { pattern: tokenTimes("For drafts the", "GPU"), key: "shell.draftGpuFaster" },
@@ -85,11 +69,6 @@ export function shellWords(words: string): string {
     const found = pattern.exec(words)?.groups;
     if (found)
       return t(key, {
-        model: "",
-        server: "",
-        speedup: "",
-        facts: "",
-        tokens: "",
         gpu: "",
         there: "",
         here: "",
@@ -106,14 +85,7 @@ function inLocale(found: Record<string, string>): Record<string, string> {
       decimal(Number(digits), places.length),
     );
   return Object.fromEntries(
-    Object.entries(found).map(([name, text]) => [
-      name,
-      ["model", "server", "gpu"].includes(name)
-        ? text
-        : name === "tokens" && text !== ""
-          ? count(Number(text))
-          : written(text),
-    ]),
+    Object.entries(found).map(([name, text]) => [name, name === "gpu" ? text : written(text)]),
   );
 }
 

@@ -27,7 +27,7 @@ export function unprobed(status: EngineStatus): DraftAdvice[] {
 
 function before({ id, label, problem }: DraftOption, status: EngineStatus): DraftAdvice {
   const model = status.targets.find((target) => target.id === id);
-  const hint = model && status.target ? sizeHint(status.target, model) : t("shell.needsNoModel");
+  const hint = model && status.target ? sizeHint(status.target, model) : t("merit.needs_no_model");
   return {
     id,
     label,

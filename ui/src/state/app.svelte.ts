@@ -39,7 +39,7 @@ import { Traces } from "./traces.svelte";
 import { Unsent } from "./unsent.svelte";
 import { View } from "./view.svelte";
 import { t } from "../messages/say";
-import { errorWords, shellWords } from "../messages/shell";
+import { errorWords } from "../messages/shell";
 
 export class App {
   readonly toasts = new Toasts();
@@ -335,7 +335,7 @@ export class App {
   #noteNext(reply: number, draft: string) {
     const label = this.engine.label(draft);
     if (label === undefined) return;
-    this.#chosenMeanwhile = { reply, draft: shortName(shellWords(label)) };
+    this.#chosenMeanwhile = { reply, draft: shortName(label) };
     this.toasts.show(t("pill.next", { draft: this.nextDraft ?? "" }));
   }
 

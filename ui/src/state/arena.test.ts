@@ -24,7 +24,7 @@ const UNFIT = { short: "other vocabulary", reason: "the vocabularies differ" };
 const draft = (id: string, problem: Problem | null = null): DraftOption => ({
   id,
   label: id,
-  detail: "",
+  detail: null,
   merit: null,
   problem,
 });

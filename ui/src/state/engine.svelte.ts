@@ -4,6 +4,7 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/shell";
+import { draftLabel } from "../trace/names";
 
 const STARTING: EngineStatus = {
   phase: "loading",
@@ -88,6 +89,7 @@ export class Engine {
 
   /** The label of a target or a draft, including models that are no longer listed. */
   label(id: string): string | undefined {
-    return this.#labels.get(id);
+    const label = this.#labels.get(id);
+    return label === undefined ? undefined : draftLabel({ id, label });
   }
 }

@@ -29,7 +29,7 @@ const UNFIT = { short: "other vocabulary", reason: "the vocabularies differ" };
 const option = (id: string, problem: Problem | null = null): DraftOption => ({
   id,
   label: id,
-  detail: "",
+  detail: null,
   merit: null,
   problem,
 });

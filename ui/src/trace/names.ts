@@ -1,6 +1,13 @@
 /** Names of models and drafters. */
+import type { DraftOption } from "../bindings/DraftOption";
 import { facts } from "../bindings/facts";
 import { t } from "../messages/say";
+
+/** The name of a draft that can be chosen. */
+export function draftLabel({ id, label }: Pick<DraftOption, "id" | "label">): string {
+  if (id === facts.draftNone) return t("draft.none");
+  return id === facts.draftNgram ? t("draft.ngram") : label;
+}
 
 /** A drafter's name as replies record it, with n-grams in the language of the page. */
 export function drafterName(recorded: string): string {

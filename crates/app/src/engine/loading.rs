@@ -12,7 +12,7 @@ use super::local::{Local, Target, message, no_target};
 use super::why::ready_to_speculate;
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftRemark, EnginePhase, ErrorCode, Loading,
+    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftRemark, EnginePhase, ErrorCode, Loading, MTP_NAME,
     ModelEntry, NGRAM_NAME, OffReason, Why,
 };
 use crate::lock::lock;
@@ -57,7 +57,7 @@ impl Local {
     fn show_loading(&self, entry: &ModelEntry) {
         self.status.update(|status| {
             status.phase = EnginePhase::Loading;
-            status.message = Some(format!("Loading {}", entry.label));
+            status.message = None;
             status.loading = Some(Loading { label: entry.label.clone(), percent: 0, draft: false });
         });
     }
@@ -145,7 +145,7 @@ impl Local {
         } else {
             let source = self.draft_source(id)?;
             let label = match id {
-                DRAFT_MTP => "MTP".to_owned(),
+                DRAFT_MTP => MTP_NAME.to_owned(),
                 id => self.entry(id, source.path()).label,
             };
             let source = self.watched(source, &label, true);

@@ -15,8 +15,8 @@ pub struct ModelEntry {
     pub id: String,
     /// Label: "SmolLM2 135M Instruct · Q4_1".
     pub label: String,
-    /// Details in one line: architecture, size on disk, context.
-    pub detail: String,
+    /// Details for lists; `None` if the model could not be read.
+    pub detail: Option<ModelDetail>,
     pub kind: ModelKind,
     /// Origin: the path below the models folder, `owner/name:file` or `owner/name` of a download, a
     /// remote server's own name for the model, or else the path.
@@ -47,6 +47,23 @@ pub struct ModelEntry {
     pub speed: Option<ModelSpeed>,
     /// Reason why it cannot be used as a target; `None` if it can.
     pub problem: Option<Problem>,
+}
+
+/// Details of a model for lists.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum ModelDetail {
+    File {
+        architecture: Option<String>,
+        /// Size of all weights on disk.
+        #[ts(type = "number")]
+        bytes: u64,
+        /// Context length in tokens in the model's file.
+        context: Option<u32>,
+    },
+    /// `host` of the remote server with its port.
+    Server { host: String },
 }
 
 /// Tokens per second of a model on this computer.
@@ -93,12 +110,36 @@ pub enum ModelKind {
 #[ts(export)]
 pub struct DraftOption {
     pub id: String,
+    /// Name of the drafter in replies: the label of a model, "MTP" or "n-gram"; empty for no draft.
     pub label: String,
-    pub detail: String,
-    /// Main reason for choosing it, in a word or two: "last used", "known pair".
-    pub merit: Option<String>,
+    /// Details of a model; `None` for drafters without a model of their own.
+    pub detail: Option<ModelDetail>,
+    /// Main reason for or against choosing it.
+    pub merit: Option<DraftMerit>,
     /// Reason why it cannot draft for the loaded target; `None` if it can.
     pub problem: Option<Problem>,
+}
+
+/// Reason for or against choosing a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum DraftMerit {
+    LastUsed,
+    /// A draft head made for the target.
+    MadeForTarget,
+    /// The library knows both as a pair.
+    KnownPair,
+    /// Speed-up over plain decoding in a trial.
+    Tried {
+        speedup: f64,
+    },
+    SameVocabulary,
+    NeedsNoModel,
+    /// The memory may not hold it beside the target.
+    MayNotFit,
+    /// No faster than plain decoding in a trial.
+    NoFaster,
 }
 
 impl DraftOption {

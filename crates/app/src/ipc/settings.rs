@@ -96,8 +96,9 @@ pub struct ServerSettings {
 /// Id of the n-gram drafter, which repeats earlier text and reasoning and needs no model.
 pub const DRAFT_NGRAM: &str = "ngram";
 
-/// Name of the n-gram drafter in replies, which is stored with them.
+/// Names of drafters without a model of their own in replies, which are stored with them.
 pub const NGRAM_NAME: &str = "n-gram";
+pub const MTP_NAME: &str = "MTP";
 /// Id of the draft head in the target's own file.
 pub const DRAFT_MTP: &str = "mtp";
 /// Id of plain decoding, without drafts.

@@ -8,6 +8,7 @@ import { conversation } from "./conversation";
 import { inspector } from "./inspector";
 import { library } from "./library";
 import { menu } from "./menu";
+import { models } from "./models";
 import { presets } from "./presets";
 import { reply } from "./reply";
 import { settings } from "./settings";
@@ -27,6 +28,7 @@ export const en = {
   ...inspector,
   ...library,
   ...menu,
+  ...models,
   ...presets,
   ...reply,
   ...settings,
