@@ -1,7 +1,17 @@
 // @vitest-environment node
 import { readFileSync } from "node:fs";
+import {
+  clampRgb,
+  converter,
+  differenceCiede2000,
+  filterDeficiencyDeuter,
+  filterDeficiencyProt,
+  filterDeficiencyTrit,
+  wcagContrast,
+  type Color,
+  type Rgb,
+} from "culori";
 import { describe, expect, test } from "vitest";
-import { difference, labOf, linear, type Vision } from "./colourVision";
 import { STRONGEST_UNDER_TEXT } from "./heatmap/cells";
 
 const css = readFileSync(new URL("./theme.css", import.meta.url), "utf8");
@@ -16,12 +26,6 @@ function colours(theme: string): Map<string, string> {
   );
 }
 
-/** Relative luminance by WCAG 2. */
-function luminance(colour: string): number {
-  const [red, green, blue] = linear(colour);
-  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-}
-
 /** A colour over another with opacity `alpha`. */
 function over(front: string, back: string, alpha: number): string {
   const channel = (at: number) => {
@@ -30,11 +34,6 @@ function over(front: string, back: string, alpha: number): string {
     return mixed.toString(16).padStart(2, "0");
   };
   return `#${[1, 3, 5].map(channel).join("")}`;
-}
-
-function contrast(a: string, b: string): number {
-  const [light = 0, dark = 0] = [luminance(a), luminance(b)].sort((x, y) => y - x);
-  return (light + 0.05) / (dark + 0.05);
 }
 
 const TEXT = 4.5;
@@ -73,7 +72,7 @@ describe.each(["dark", "light"])("the %s theme", (theme) => {
     backs.map((back) => [front, back, least] as const),
   );
   test.each(pairs)("%s on %s has a contrast of %d or more", (front, back, least) => {
-    expect(contrast(held.get(front) ?? "", held.get(back) ?? "")).toBeGreaterThanOrEqual(least);
+    expect(wcagContrast(held.get(front) ?? "", held.get(back) ?? "")).toBeGreaterThanOrEqual(least);
   });
 });
 
@@ -84,25 +83,48 @@ test.each(["dark", "light"])(
     const [text, ground] = [held.get("text") ?? "", held.get("bg") ?? ""];
     const source = new URL("./components/conversation/Conversation.svelte", import.meta.url);
     const opacity = /\.unseen \{\s*opacity: ([\d.]+);/.exec(readFileSync(source, "utf8"))?.[1];
-    expect(contrast(over(text, ground, Number(opacity)), ground)).toBeGreaterThanOrEqual(TEXT);
+    expect(wcagContrast(over(text, ground, Number(opacity)), ground)).toBeGreaterThanOrEqual(TEXT);
   },
 );
 
 /** Outcomes whose cells, marks and chips stand beside each other. */
 const OUTCOMES = ["accepted", "rejected", "discarded", "bonus", "recovered"];
-const VISIONS: Vision[] = ["usual", "protanopia", "deuteranopia", "tritanopia"];
+const VISIONS = {
+  usual: (colour: Rgb) => colour,
+  protanopia: filterDeficiencyProt(),
+  deuteranopia: filterDeficiencyDeuter(),
+  tritanopia: filterDeficiencyTrit(),
+};
+type Vision = keyof typeof VISIONS;
 /** Smallest difference by CIEDE2000: adjacent small areas need much more than 1. */
 const APART = 12;
+const apart = differenceCiede2000();
+const linear = converter("lrgb");
+const encoded = converter("rgb");
+
+/** `colour` as seen with a colour vision. The filters are matrices for linear light. */
+function seen(colour: string, vision: Vision): Color {
+  const light: Rgb = { r: 0, g: 0, b: 0, ...linear(colour), mode: "rgb" };
+  const { r, g, b } = encoded(clampRgb(VISIONS[vision](light)));
+  return { mode: "lrgb", r, g, b };
+}
+
+test("deuteranopia leaves greys as they are and halves the difference of red and green", () => {
+  const [red, green, grey] = ["#c84030", "#4a8f2a", "#808080"] as const;
+  const difference = (vision: Vision) => apart(seen(red, vision), seen(green, vision));
+  expect(difference("deuteranopia")).toBeLessThan(difference("usual") / 2);
+  expect(apart(seen(grey, "deuteranopia"), seen(grey, "usual"))).toBeLessThan(0.1);
+});
 
 describe.each(["dark", "light"])("the outcomes of the %s theme", (theme) => {
   const held = colours(theme);
   const colour = (name: string) => held.get(name) ?? "";
 
-  test.each(VISIONS)("are told apart with %s vision", (vision) => {
+  test.each(Object.keys(VISIONS) as Vision[])("are distinct with %s vision", (vision) => {
     for (const [at, one] of OUTCOMES.entries()) {
       for (const other of OUTCOMES.slice(at + 1)) {
-        const apart = difference(labOf(colour(one), vision), labOf(colour(other), vision));
-        expect(apart, `${one} and ${other}`).toBeGreaterThanOrEqual(APART);
+        const difference = apart(seen(colour(one), vision), seen(colour(other), vision));
+        expect(difference, `${one} and ${other}`).toBeGreaterThanOrEqual(APART);
       }
     }
   });
@@ -110,12 +132,12 @@ describe.each(["dark", "light"])("the outcomes of the %s theme", (theme) => {
   test.each(["accepted", "rejected"])("leave text readable on the strongest %s cell", (outcome) => {
     for (const alpha of [0, STRONGEST_UNDER_TEXT / 2, STRONGEST_UNDER_TEXT]) {
       const cell = over(colour(outcome), colour("raise"), alpha);
-      expect(contrast(colour("text"), cell)).toBeGreaterThanOrEqual(TEXT);
+      expect(wcagContrast(colour("text"), cell)).toBeGreaterThanOrEqual(TEXT);
     }
   });
 
   test("let the stroke of a rejected cell be seen on its casing, whatever the cell's strength", () => {
-    expect(contrast(colour("rejected"), colour("bg"))).toBeGreaterThanOrEqual(GRAPHIC);
+    expect(wcagContrast(colour("rejected"), colour("bg"))).toBeGreaterThanOrEqual(GRAPHIC);
   });
 });
 
