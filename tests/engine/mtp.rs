@@ -19,7 +19,7 @@ use foretoken_forward::{Features, HeadInput, Model, Pass, Taps, TensorModel, Wan
 use foretoken_model::error::Error;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
-use foretoken_model::{ModelSource, Renderer};
+use foretoken_model::{ModelSource, ProblemKind, Renderer};
 use foretoken_tests::{RandomFamily, family, loaded, starter_target};
 
 use super::invariance::difference;
@@ -375,7 +375,7 @@ fn an_unsupported_mtp_head_is_rejected_with_a_message_and_its_model_runs() {
     let strip = |family: &mut RandomFamily| family.tensors.retain(|name, _| !name.starts_with("mtp."));
     for error in refused(&strip) {
         assert!(matches!(error, Error::NoMtp { .. }), "{error}");
-        assert_eq!(error.short(), "not in this file");
+        assert_eq!(error.kind(), ProblemKind::NotInFile);
     }
     let plain = family("qwen35").folder(folder.path(), DType::F32);
     assert!(!plain.speaks_of_mtp() && plain.mtp_head().is_err());

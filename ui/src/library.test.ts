@@ -92,7 +92,7 @@ test("the embedded pair cannot be deleted, and deleting an added model keeps its
   expect(find("model-delete", added)).toBeNull();
   const refusal = find("refusal", added);
   expect(refusal?.querySelector("summary")?.textContent).toBe(
-    "Cannot be used: unknown architecture",
+    "Cannot be used: unsupported architecture",
   );
   expect(refusal?.textContent).toContain("The architecture 'mamba'");
   click(find("model-remove", added));

@@ -111,6 +111,8 @@ pub fn rank(candidates: &mut [Candidate], last_used: Option<&str>) {
 
 #[cfg(test)]
 mod tests {
+    use foretoken_model::ProblemKind;
+
     use super::*;
     use crate::ipc::{DRAFT_NGRAM, DRAFT_NONE, Problem};
 
@@ -175,7 +177,7 @@ mod tests {
 
     #[test]
     fn an_unusable_draft_is_never_first_even_if_it_was_used_last() {
-        let problem = Problem { short: "other vocabulary".to_owned(), reason: "they differ".to_owned() };
+        let problem = Problem { kind: ProblemKind::OtherVocabulary, reason: "they differ".to_owned() };
         let mut foreign = Candidate { known_pair: true, speedup: Some(3.0), ..model("foreign", 0.1) };
         foreign.option.problem = Some(problem);
         assert_eq!(ids(&[foreign], Some("foreign")), [DRAFT_NGRAM, DRAFT_NONE, "foreign"]);

@@ -11,6 +11,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use foretoken_engine::inspection::CHILDREN;
+use foretoken_model::ProblemKind;
 
 use crate::ipc::Problem;
 use crate::lock::lock;
@@ -118,7 +119,7 @@ impl<T: Send + 'static, F: Fn(usize) -> T + Send + Sync + 'static> Queue<F> {
 
 fn panicked() -> Problem {
     Problem {
-        short: "cannot be read".to_owned(),
+        kind: ProblemKind::CannotBeRead,
         reason: "it could not be read: Foretoken failed while reading it. The log has the reason. Download \
                  it again, or choose another model."
             .to_owned(),
@@ -127,7 +128,7 @@ fn panicked() -> Problem {
 
 fn endless() -> Problem {
     Problem {
-        short: "does not answer".to_owned(),
+        kind: ProblemKind::DoesNotAnswer,
         reason: "it could not be read: reading it took too long, as on a disk or network that does \
                  not answer. Connect that again and restart Foretoken, or choose another model."
             .to_owned(),
@@ -150,9 +151,9 @@ mod tests {
     fn shorts(found: &[Result<usize, Problem>]) -> Vec<Result<usize, &str>> {
         let short = |found: &Result<usize, Problem>| match found {
             Ok(number) => Ok(*number),
-            Err(Problem { short, .. }) => Err(match short.as_str() {
-                "cannot be read" => "panicked",
-                "does not answer" => "endless",
+            Err(Problem { kind, .. }) => Err(match kind {
+                ProblemKind::CannotBeRead => "panicked",
+                ProblemKind::DoesNotAnswer => "endless",
                 _ => "another",
             }),
         };
@@ -215,7 +216,7 @@ mod tests {
         for _ in 0..3 {
             let begin = begin.clone();
             let again = first.clone().one(Path::new("model"), move || begin.send(()).is_ok());
-            assert_eq!(again.unwrap_err().short, "does not answer");
+            assert_eq!(again.unwrap_err().kind, ProblemKind::DoesNotAnswer);
         }
         assert_eq!(begun.try_iter().count(), 0, "no other thread was started for it");
         drop(end);

@@ -11,8 +11,8 @@ use foretoken_library::{
     CatalogueFamily, Installed, Kind, Library, STARTER, STARTER_DRAFT, catalogue, is_known_pair,
     makers_sampling,
 };
-use foretoken_model::ModelSource;
 use foretoken_model::recommended::Recommended;
+use foretoken_model::{ModelSource, ProblemKind};
 
 use crate::drafts::Candidate;
 use crate::error::Result;
@@ -296,7 +296,7 @@ impl Models {
     fn method(&self, draft: &Path, target: &LoadedTarget<'_>) -> Result<Method, Problem> {
         let Compatibility { method, reason, .. } =
             &self.verdicts[&(target.path.to_owned(), draft.to_owned())];
-        method.ok_or_else(|| Problem { short: "other vocabulary".to_owned(), reason: reason.clone() })
+        method.ok_or_else(|| Problem { kind: ProblemKind::OtherVocabulary, reason: reason.clone() })
     }
 }
 
@@ -330,7 +330,7 @@ fn gone(path: &Path) -> Problem {
         "{} no longer exists. Connect the disk it is on, or remove it from the list in the Library.",
         path.display()
     );
-    Problem { short: "not found".to_owned(), reason }
+    Problem { kind: ProblemKind::NotFound, reason }
 }
 
 impl From<foretoken_model::Error> for Problem {
@@ -341,15 +341,15 @@ impl From<foretoken_model::Error> for Problem {
 
 impl From<FileProblem> for Problem {
     fn from(problem: FileProblem) -> Self {
-        let FileProblem { short, reason, .. } = problem;
-        Self { short, reason }
+        let FileProblem { kind, reason, .. } = problem;
+        Self { kind, reason }
     }
 }
 
 fn too_large(draft: &ModelEntry, target: &ModelEntry) -> Problem {
     let [ours, theirs] = [target, draft].map(|model| bytes(model.size_bytes));
     Problem {
-        short: "larger than the target".to_owned(),
+        kind: ProblemKind::LargerThanTarget,
         reason: format!(
             "it is larger than the target, {theirs} against {ours}: drafting a token would take longer than the token it \
              may save"
@@ -435,7 +435,7 @@ mod tests {
             model.entry(&here())
         });
         let problem = entries[0].problem.clone().unwrap();
-        assert_eq!((entries[0].id.as_str(), problem.short.as_str()), (bad_id.as_str(), "cannot be read"));
+        assert_eq!((entries[0].id.as_str(), problem.kind), (bad_id.as_str(), ProblemKind::CannotBeRead));
         assert!(problem.reason.contains("Foretoken failed while reading it"), "{}", problem.reason);
         assert_eq!((&entries[1].problem, entries[1].parameters), (&None, 1_115_008));
         assert!(models.path(&bad_id).unwrap_err().message.contains("Foretoken failed"));
@@ -461,7 +461,7 @@ mod tests {
         let problem =
             |id: &str| found.iter().find(|found| found.option.id == id).unwrap().option.problem.clone();
         assert_eq!(problem(&good.id), None);
-        assert_eq!(problem("/nowhere/bad.gguf").unwrap().short, "cannot be read");
+        assert_eq!(problem("/nowhere/bad.gguf").unwrap().kind, ProblemKind::CannotBeRead);
     }
 
     #[test]
@@ -470,7 +470,7 @@ mod tests {
         for path in ["gone.gguf", "gone-folder", "unplugged/disk/model.gguf"] {
             let entry = InstalledModel::added(folder.path().join(path)).entry(&here());
             let problem = entry.unwrap().problem.unwrap();
-            assert_eq!(problem.short, "not found");
+            assert_eq!(problem.kind, ProblemKind::NotFound);
             assert!(problem.reason.contains("remove it from the list"), "{}", problem.reason);
         }
     }

@@ -46,7 +46,7 @@ use foretoken_forward::device::{Candidate, DeviceChoice, Opened, Problem};
 use foretoken_library::Folders;
 use foretoken_model::format::Format;
 use foretoken_model::sampling::{Mode, Sampling};
-use foretoken_model::{ModelSource, Renderer};
+use foretoken_model::{ModelSource, ProblemKind, Renderer};
 use foretoken_store::Store;
 use foretoken_tests::{
     Flags, RandomFamily, RandomHead, endless_model, family, large_model, random_model, starter_target,
@@ -549,7 +549,7 @@ fn a_draft_with_another_vocabulary_is_listed_with_the_reason_and_never_used() {
     let entry = fixture.app.add_model(other.path().to_str().unwrap()).unwrap();
     let status = fixture.set(|settings| let_draft(settings, &entry.id));
     let problem = option(&status, &entry.id).problem.clone().unwrap();
-    assert_eq!(problem.short, "other vocabulary");
+    assert_eq!(problem.kind, ProblemKind::OtherVocabulary);
     assert!(problem.reason.contains("vocabular"), "{}", problem.reason);
     assert_eq!((status.draft.as_str(), status.why.state), ("starter-draft", Speculating::On));
     let (reply, _) = fixture.send(None, "Hello!");
@@ -574,8 +574,8 @@ fn a_target_selects_the_draft_last_used_with_it_or_the_best_fitting_one() {
     let status = switch(&fixture, &endless);
     assert_eq!(status.draft, DRAFT_NGRAM);
     assert_eq!(status.why.drafter.as_deref(), Some("n-gram"));
-    let problems = ["starter", "starter-draft"].map(|id| option(&status, id).problem.clone().unwrap().short);
-    assert_eq!(problems, ["larger than the target", "other vocabulary"]);
+    let problems = ["starter", "starter-draft"].map(|id| option(&status, id).problem.clone().unwrap().kind);
+    assert_eq!(problems, [ProblemKind::LargerThanTarget, ProblemKind::OtherVocabulary]);
     let ids: Vec<_> = status.drafts[..2].iter().map(|option| option.id.as_str()).collect();
     assert_eq!(ids, [DRAFT_NGRAM, DRAFT_NONE], "unusable drafts are last");
 
@@ -643,7 +643,7 @@ fn a_draft_that_cannot_be_loaded_is_replaced_by_the_next_best_and_listed_with_th
     let [DraftRemark::Unusable { detail }] = &status.why.remarks[..] else { panic!("{:?}", status.why) };
     assert!(detail.contains("the weights are damaged"), "{detail}");
     let problem = option(&status, "starter-draft").problem.clone().unwrap();
-    assert_eq!(problem.short, "cannot be loaded");
+    assert_eq!(problem.kind, ProblemKind::CannotBeLoaded);
     assert!(problem.reason.contains("the weights are damaged"), "{}", problem.reason);
 }
 
@@ -673,7 +673,7 @@ fn a_model_without_a_chat_template_is_listed_with_the_reason() {
     let entry = fixture.app.add_model(bare.path().to_str().unwrap()).unwrap();
     assert_eq!(entry.kind, ModelKind::Added);
     let problem = entry.problem.unwrap();
-    assert_eq!(problem.short, "no chat template");
+    assert_eq!(problem.kind, ProblemKind::NoTemplate);
     assert!(problem.reason.contains("has no chat template"), "{}", problem.reason);
 }
 
@@ -874,7 +874,7 @@ fn a_model_with_an_mtp_block_uses_it_first_and_one_without_uses_a_file_with_the_
 
     let status = switch(&fixture, &without);
     let problem = option(&status, DRAFT_MTP).problem.clone().unwrap();
-    assert_eq!((status.draft.as_str(), problem.short.as_str()), (beside.as_str(), "not in this file"));
+    assert_eq!((status.draft.as_str(), problem.kind), (beside.as_str(), ProblemKind::NotInFile));
     assert!(drafted(&fixture.send(None, "Tell me a story about a fox.").1) > 0);
     let as_target = status.targets.into_iter().find(|entry| entry.id == beside).unwrap();
     assert!(as_target.problem.unwrap().reason.contains("draft head"));

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use foretoken_model::child::{Child, Failure, Handler, Program, Task, serve_if_asked};
 use foretoken_model::recommended::Recommended;
-use foretoken_model::{Error, ModelSource, Renderer, Tokenizer, label, template};
+use foretoken_model::{Error, ModelSource, ProblemKind, Renderer, Tokenizer, label, template};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -19,10 +19,6 @@ const MEMORY: usize = 512_000_000;
 
 /// Time limit for a file.
 const TIME: Duration = Duration::from_secs(5);
-
-/// Problems of files that exceed the limits, in a few words.
-const TOO_MUCH: &str = "inspecting it took more than 512 MB";
-const TOO_LONG: &str = "inspecting it took longer than 5 s";
 
 /// Most inspections at a time, each in a process of its own.
 pub const CHILDREN: usize = 2;
@@ -98,8 +94,7 @@ impl Inspected {
 /// Problem of a model file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileProblem {
-    /// In a few words.
-    pub short: String,
+    pub kind: ProblemKind,
     /// As a full explanation.
     pub reason: String,
     /// True if the inspection was ended, so that no other process should open the file either.
@@ -109,42 +104,40 @@ pub struct FileProblem {
 
 impl From<Error> for FileProblem {
     fn from(error: Error) -> Self {
-        Self { short: error.short().to_owned(), reason: error.to_string(), was_ended: false }
+        Self { kind: error.kind(), reason: error.to_string(), was_ended: false }
     }
 }
 
 impl From<Failure> for FileProblem {
     fn from(failure: Failure) -> Self {
         let was_ended = !matches!(failure, Failure::NotStarted(_));
-        let (short, reason) = match failure {
+        let (kind, reason) = match failure {
             Failure::TooMuchMemory => (
-                TOO_MUCH.to_owned(),
-                format!(
-                    "it could not be used: {TOO_MUCH} of memory. Download it again, or choose another \
-                     model."
-                ),
+                ProblemKind::TooMuchMemory,
+                "it could not be used: inspecting it took more than 512 MB of memory. Download it again, \
+                 or choose another model."
+                    .to_owned(),
             ),
             Failure::TooLong => (
-                TOO_LONG.to_owned(),
-                format!(
-                    "it could not be used: {TOO_LONG}. If it is on a slow disk or network, restart \
-                     Foretoken when that answers, or choose another model."
-                ),
+                ProblemKind::TooLong,
+                "it could not be used: inspecting it took longer than 5 s. If it is on a slow disk or \
+                 network, restart Foretoken when that answers, or choose another model."
+                    .to_owned(),
             ),
             Failure::Ended => (
-                "cannot be read".to_owned(),
+                ProblemKind::CannotBeRead,
                 "it could not be inspected: Foretoken failed while reading it. Download it again, or choose \
                  another model."
                     .to_owned(),
             ),
             Failure::NotStarted(error) => (
-                "cannot be read".to_owned(),
+                ProblemKind::CannotBeRead,
                 format!(
                     "it could not be inspected: the process for that cannot be started: {error}. Restart Foretoken."
                 ),
             ),
         };
-        Self { short, reason, was_ended }
+        Self { kind, reason, was_ended }
     }
 }
 

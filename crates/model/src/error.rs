@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::problem_kind::ProblemKind;
+
 /// Hints for incomplete or damaged files.
 pub(crate) const DOWNLOAD_AGAIN: &str = "Download it again, or choose another model.";
 pub(crate) const DOWNLOAD_PART: &str = "Download the missing part.";
@@ -111,24 +113,24 @@ pub enum Error {
 }
 
 impl Error {
-    /// Problem of a model in a few words, for lists.
-    pub fn short(&self) -> &'static str {
+    /// Kind of problem of a model, for lists.
+    pub fn kind(&self) -> ProblemKind {
         match self {
-            Self::Io { .. } => "cannot be read",
-            Self::Empty(_) => "empty file",
-            Self::Incomplete { .. } => "incomplete file",
-            Self::LfsPointer(_) => "Git LFS pointer",
-            Self::BadModel { hint: DOWNLOAD_AGAIN | DOWNLOAD_PART, .. } => "damaged file",
-            Self::BadModel { .. } => "unsupported format",
-            Self::Architecture { .. } => "unsupported architecture",
-            Self::NoTemplate { .. } => "no chat template",
-            Self::Template { .. } => "unsupported chat template",
-            Self::Tokenizer { .. } => "unsupported tokenizer",
-            Self::Incompatible(_) => "other vocabulary",
-            Self::OtherTarget(_) => "made for another model",
-            Self::HeadAlone { .. } => "draft head",
-            Self::NoMtp { .. } => "not in this file",
-            _ => "cannot be used",
+            Self::Io { .. } => ProblemKind::CannotBeRead,
+            Self::Empty(_) => ProblemKind::EmptyFile,
+            Self::Incomplete { .. } => ProblemKind::IncompleteFile,
+            Self::LfsPointer(_) => ProblemKind::LfsPointer,
+            Self::BadModel { hint: DOWNLOAD_AGAIN | DOWNLOAD_PART, .. } => ProblemKind::DamagedFile,
+            Self::BadModel { .. } => ProblemKind::UnsupportedFormat,
+            Self::Architecture { .. } => ProblemKind::UnsupportedArchitecture,
+            Self::NoTemplate { .. } => ProblemKind::NoTemplate,
+            Self::Template { .. } => ProblemKind::UnsupportedTemplate,
+            Self::Tokenizer { .. } => ProblemKind::UnsupportedTokenizer,
+            Self::Incompatible(_) => ProblemKind::OtherVocabulary,
+            Self::OtherTarget(_) => ProblemKind::OtherTarget,
+            Self::HeadAlone { .. } => ProblemKind::DraftHead,
+            Self::NoMtp { .. } => ProblemKind::NotInFile,
+            _ => ProblemKind::CannotBeUsed,
         }
     }
 
@@ -202,8 +204,8 @@ mod tests {
             let (expected, found) = (String::new(), String::new());
             Error::BadModel { path: PathBuf::new(), expected, found, hint }
         };
-        assert_eq!(bad(DOWNLOAD_AGAIN).short(), "damaged file");
-        assert_eq!(bad("Choose another file.").short(), "unsupported format");
+        assert_eq!(bad(DOWNLOAD_AGAIN).kind(), ProblemKind::DamagedFile);
+        assert_eq!(bad("Choose another file.").kind(), ProblemKind::UnsupportedFormat);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const foreign: DraftOption = {
   label: "Tiny",
   detail: null,
   merit: null,
-  problem: { short: "other vocabulary", reason: "the vocabularies differ" },
+  problem: { kind: "other_vocabulary", reason: "the vocabularies differ" },
 };
 
 test("a set-up is named after its draft, its length and all non-default settings", () => {

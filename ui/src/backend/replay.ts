@@ -96,7 +96,7 @@ const DRAFTS: DraftOption[] = [
     detail: fileDetail("llama", 669_000_000, 2048),
     merit: null,
     problem: {
-      short: "other vocabulary",
+      kind: "other_vocabulary",
       reason: "the vocabularies differ at token 259: '  ' in the target, ' t' in the draft",
     },
   },
@@ -106,7 +106,7 @@ const DRAFTS: DraftOption[] = [
     detail: fileDetail("qwen3", 639_200_000, 40_960),
     merit: null,
     problem: {
-      short: "larger than the target",
+      kind: "larger_than_target",
       reason:
         "it is larger than the target, 639.2 MB against 8.8 MB: a guess would cost more than the token it may save",
     },
@@ -301,7 +301,7 @@ export class Replay implements Backend {
     }
     const label = path.split("/").at(-1) ?? path;
     const reason = "the file is not on this computer: a browser cannot read it";
-    const problem = { short: "cannot be read", reason };
+    const problem = { kind: "cannot_be_read", reason } as const;
     const entry = { ...STARTER, id: path, label, detail: null, problem };
     const size_bytes = 137.4e6;
     const unread = { size_bytes, ...memoryOf(size_bytes), parameters: 0, context: 0 };

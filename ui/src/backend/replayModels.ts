@@ -100,7 +100,7 @@ export const TARGETS: ModelEntry[] = [
     parameters: 129.1e6,
     context: 0,
     problem: {
-      short: "unknown architecture",
+      kind: "unsupported_architecture",
       reason: "the architecture 'mamba' is not supported yet: expected llama, qwen3 or gemma3",
     },
   },

@@ -8,34 +8,12 @@ import { t } from "./say";
 
 /** Known terms of the shell; `shell.test.ts` looks for them in its source. */
 export const TERMS = {
-  "other vocabulary": "shell.otherVocabulary",
-  "not found": "shell.notFound",
-  "larger than the target": "shell.largerThanTarget",
-  "cannot be read": "shell.cannotBeRead",
-  "does not answer": "shell.doesNotAnswer",
-  "inspecting it took more than 512 MB": "shell.tooMuchMemory",
-  "inspecting it took longer than 5 s": "shell.tooLong",
-  "damaged file": "shell.damaged",
-  "empty file": "shell.emptyFile",
-  "incomplete file": "shell.incompleteFile",
-  "unsupported format": "shell.unsupportedFormat",
-  "unsupported architecture": "shell.unsupportedArchitecture",
-  "no chat template": "shell.noTemplate",
-  "unsupported chat template": "shell.unsupportedTemplate",
-  "unsupported tokenizer": "shell.unsupportedTokenizer",
-  "made for another model": "shell.madeForAnother",
-  "draft head": "shell.draftHead",
-  "not in this file": "shell.notInFile",
-  "cannot be used": "shell.cannotBeUsed",
   Automatic: "shell.automatic",
   software: "shell.software",
   "bit-identical to the CPU": "shell.sameBits",
   "rounds in its own way": "shell.ownRounding",
   "one tile for all rows": "shell.oneTile",
 } as const;
-
-/** Short reason why a draft head cannot be a target. */
-export const IS_DRAFT_HEAD = "draft head";
 
 /** Sentences with variable parts, such as a model's name. */
 const SENTENCES = [

@@ -20,7 +20,7 @@ const stop = vi.fn(() => Promise.resolve());
 let backend: Backend;
 let app: App;
 
-const UNFIT = { short: "other vocabulary", reason: "the vocabularies differ" };
+const UNFIT: Problem = { kind: "other_vocabulary", reason: "the vocabularies differ" };
 const draft = (id: string, problem: Problem | null = null): DraftOption => ({
   id,
   label: id,

@@ -25,7 +25,7 @@ const download = (id: string, change: Partial<Download> = {}): Download => ({
   ...change,
 });
 const offer = (id: string) => ({ id, repository: id.split(":")[0] ?? "", file: "m.gguf" });
-const UNFIT = { short: "other vocabulary", reason: "the vocabularies differ" };
+const UNFIT: Problem = { kind: "other_vocabulary", reason: "the vocabularies differ" };
 const option = (id: string, problem: Problem | null = null): DraftOption => ({
   id,
   label: id,

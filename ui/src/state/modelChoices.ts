@@ -7,7 +7,6 @@ import type { Problem } from "../bindings/Problem";
 import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
-import { shellWords } from "../messages/shell";
 import { draftLabel } from "../trace/names";
 import { size } from "./amounts";
 
@@ -34,7 +33,7 @@ function drafterDetail(id: string): string | null {
 }
 
 function refusal(problem: Problem | null) {
-  return problem && { short: shellWords(problem.short), reason: problem.reason };
+  return problem && { short: t(`problem.${problem.kind}`), reason: problem.reason };
 }
 
 /** "llama, 8.8 MB, context 512 tokens"; empty for a model that could not be read. */

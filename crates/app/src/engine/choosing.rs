@@ -1,6 +1,7 @@
 //! Choice of the draft for the loaded target: keeps the list of candidates and takes the best.
 
 use foretoken_forward::device::free_memory;
+use foretoken_model::ProblemKind;
 
 use super::local::{Choice, Local};
 use crate::drafts::rank;
@@ -62,8 +63,8 @@ impl Local {
         let Some(Choice { id, .. }) = self.choice.take() else { return };
         tracing::warn!("{id} cannot draft: {}", error.message);
         if let Some(candidate) = self.candidates.iter_mut().find(|candidate| candidate.option.id == id) {
-            let (short, reason) = ("cannot be loaded".to_owned(), error.message.clone());
-            candidate.option.problem = Some(Problem { short, reason });
+            let (kind, reason) = (ProblemKind::CannotBeLoaded, error.message.clone());
+            candidate.option.problem = Some(Problem { kind, reason });
         }
         self.choose_draft();
     }

@@ -1,5 +1,6 @@
 //! Models on this computer, as targets and as drafts.
 
+use foretoken_model::ProblemKind;
 use foretoken_model::recommended::Recommended;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -82,9 +83,8 @@ pub struct ModelSpeed {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
 pub struct Problem {
-    /// In a few words: "other vocabulary".
-    pub short: String,
-    /// As a full explanation.
+    pub kind: ProblemKind,
+    /// Full explanation in English.
     pub reason: String,
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use foretoken_app::ipc::{EngineStatus, Settings};
 use foretoken_library::Folders;
-use foretoken_model::Renderer;
+use foretoken_model::{ProblemKind, Renderer};
 use foretoken_store::Store;
 use tempfile::TempDir;
 
@@ -29,7 +29,7 @@ fn missing_models_are_listed_with_the_problem_until_they_are_removed() {
     for path in [&file, &folder] {
         let id = path.display().to_string();
         let entry = status.targets.iter().find(|entry| entry.id == id).unwrap();
-        assert_eq!(entry.problem.as_ref().unwrap().short, "not found");
+        assert_eq!(entry.problem.as_ref().unwrap().kind, ProblemKind::NotFound);
         fixture.app.remove_model(&id).unwrap();
         fixture.wait_for(|status| status.targets.iter().all(|entry| entry.id != id));
     }
@@ -74,7 +74,7 @@ fn a_model_whose_inspection_takes_too_long_is_listed_with_the_problem_and_not_lo
     assert_eq!(status.target.unwrap().id, good.display().to_string());
     let id = slow.display().to_string();
     let entry = status.targets.iter().find(|entry| entry.id == id).unwrap();
-    assert_eq!(entry.problem.as_ref().unwrap().short, "inspecting it took longer than 5 s");
+    assert_eq!(entry.problem.as_ref().unwrap().kind, ProblemKind::TooLong);
     let draft = status.drafts.iter().find(|option| option.id == id).unwrap();
     assert_eq!(draft.problem, entry.problem);
     let refused = fixture.app.add_model(&id).unwrap_err();

@@ -91,7 +91,7 @@ impl Line {
         };
         let (label, problem) = match inspector.inspect(&model.path) {
             Ok(found) => (Some(found.label()), None),
-            Err(problem) => (None, Some(problem.short)),
+            Err(problem) => (None, Some(problem.kind.to_string())),
         };
         Self {
             name: model.name,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use foretoken_engine::inspection::{CHILDREN, FileProblem, Inspector};
-use foretoken_model::Renderer;
+use foretoken_model::{ProblemKind, Renderer};
 use foretoken_tests::{repository, write_greedy_folder, write_starter_folder};
 
 use crate::program::{Run, program};
@@ -99,8 +99,8 @@ fn a_child_process_that_was_ended_is_replaced() {
     write_greedy_folder(folder.path());
     let inspector = inspector();
     for _ in 0..2 {
-        let FileProblem { short, reason, was_ended } = inspector.inspect(folder.path()).unwrap_err();
-        assert_eq!((short.as_str(), was_ended), (TOO_MUCH, true));
+        let FileProblem { kind, reason, was_ended } = inspector.inspect(folder.path()).unwrap_err();
+        assert_eq!((kind, was_ended), (ProblemKind::TooMuchMemory, true));
         assert!(reason.starts_with("it could not be used"), "{reason}");
         assert!(inspector.inspect(&starter("target")).is_ok());
     }
@@ -123,7 +123,7 @@ fn an_inspection_that_takes_too_long_is_ended_and_many_files_start_few_processes
     assert!((1..=CHILDREN).contains(&child.starts()), "{} processes", child.starts());
     let begun = std::time::Instant::now();
     let problem = inspector.inspect(&folder.path().join("slow.gguf")).unwrap_err();
-    assert_eq!((problem.short.as_str(), problem.was_ended), ("inspecting it took longer than 5 s", true));
+    assert_eq!((problem.kind, problem.was_ended), (ProblemKind::TooLong, true));
     assert!((5..20).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
     assert!(inspector.inspect(&starter("target")).is_ok());
 }

@@ -13,8 +13,8 @@ use candle_core::quantized::gguf_file::Value;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::ModelSource;
 use crate::format::{Format, random_blocks};
+use crate::{ModelSource, ProblemKind};
 use foretoken_testkit::{Gguf, VOCABULARY, ramp, text};
 
 fn tiny_bytes() -> Vec<u8> {
@@ -258,7 +258,7 @@ fn a_git_lfs_pointer_is_named_as_one() {
     let path = folder.path().join("model.gguf");
     std::fs::write(&path, pointer).unwrap();
     let error = ModelSource::open(&path).err().unwrap();
-    assert_eq!(error.short(), "Git LFS pointer");
+    assert_eq!(error.kind(), ProblemKind::LfsPointer);
     assert!(error.to_string().contains("is a Git LFS pointer, which only names a file"), "{error}");
     // Any file of a folder may be one.
     for name in ["config.json", "model.safetensors"] {
@@ -266,6 +266,6 @@ fn a_git_lfs_pointer_is_named_as_one() {
         std::fs::write(folder.path().join("config.json"), CONFIG).unwrap();
         std::fs::write(folder.path().join(name), pointer).unwrap();
         let error = ModelSource::open(folder.path()).err().unwrap();
-        assert_eq!(error.short(), "Git LFS pointer", "{name}: {error}");
+        assert_eq!(error.kind(), ProblemKind::LfsPointer, "{name}: {error}");
     }
 }

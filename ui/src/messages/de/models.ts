@@ -1,4 +1,4 @@
-/** Modelle und Drafts in Listen: ihre Angaben, und was für und gegen sie spricht. */
+/** Modelle und Drafts in Listen: Angaben, Gründe für und gegen sie, und Probleme. */
 import type { models as english } from "../en/models";
 
 export const models = {
@@ -18,4 +18,25 @@ export const models = {
   "merit.needs_no_model": "braucht kein Modell",
   "merit.may_not_fit": "passt vielleicht nicht in den Speicher",
   "merit.no_faster": "getestet: nicht schneller",
+  "problem.not_found": "nicht gefunden",
+  "problem.cannot_be_read": "nicht lesbar",
+  "problem.does_not_answer": "antwortet nicht",
+  "problem.too_much_memory": "die Prüfung brauchte mehr als 512 MB",
+  "problem.too_long": "die Prüfung dauerte länger als 5 s",
+  "problem.empty_file": "leere Datei",
+  "problem.incomplete_file": "unvollständige Datei",
+  "problem.damaged_file": "beschädigte Datei",
+  "problem.lfs_pointer": "nur ein Git-LFS-Verweis",
+  "problem.unsupported_format": "nicht unterstütztes Format",
+  "problem.unsupported_architecture": "nicht unterstützte Architektur",
+  "problem.no_template": "keine Chat-Vorlage",
+  "problem.unsupported_template": "nicht unterstützte Chat-Vorlage",
+  "problem.unsupported_tokenizer": "nicht unterstützter Tokenizer",
+  "problem.other_vocabulary": "anderes Vokabular",
+  "problem.other_target": "für ein anderes Modell trainiert",
+  "problem.larger_than_target": "größer als das Zielmodell",
+  "problem.draft_head": "Draft-Head",
+  "problem.not_in_file": "nicht in dieser Datei",
+  "problem.cannot_be_loaded": "lässt sich nicht laden",
+  "problem.cannot_be_used": "nicht verwendbar",
 } as const satisfies Record<keyof typeof english, string>;

@@ -1,4 +1,4 @@
-/** Models and drafts in lists: their details, and the reasons for and against them. */
+/** Models and drafts in lists: details, reasons for and against them, and problems. */
 export const models = {
   "model.server": "on the server {server}",
   "model.noArchitecture": "no architecture",
@@ -16,4 +16,25 @@ export const models = {
   "merit.needs_no_model": "needs no model",
   "merit.may_not_fit": "may not fit in memory",
   "merit.no_faster": "tried: no faster",
+  "problem.not_found": "not found",
+  "problem.cannot_be_read": "cannot be read",
+  "problem.does_not_answer": "does not answer",
+  "problem.too_much_memory": "inspecting it took more than 512 MB",
+  "problem.too_long": "inspecting it took longer than 5 s",
+  "problem.empty_file": "empty file",
+  "problem.incomplete_file": "incomplete file",
+  "problem.damaged_file": "damaged file",
+  "problem.lfs_pointer": "Git LFS pointer",
+  "problem.unsupported_format": "unsupported format",
+  "problem.unsupported_architecture": "unsupported architecture",
+  "problem.no_template": "no chat template",
+  "problem.unsupported_template": "unsupported chat template",
+  "problem.unsupported_tokenizer": "unsupported tokenizer",
+  "problem.other_vocabulary": "other vocabulary",
+  "problem.other_target": "made for another model",
+  "problem.larger_than_target": "larger than the target",
+  "problem.draft_head": "draft head",
+  "problem.not_in_file": "not in this file",
+  "problem.cannot_be_loaded": "cannot be loaded",
+  "problem.cannot_be_used": "cannot be used",
 } as const;
