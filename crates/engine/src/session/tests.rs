@@ -228,6 +228,21 @@ fn encoding_of_a_long_text_can_be_stopped_and_the_next_text_is_encoded_at_once()
 }
 
 #[test]
+fn a_text_that_cannot_fit_the_context_is_refused_before_it_is_encoded() {
+    let text = "Once upon a time, 1234 foxes. ".repeat(100_000);
+    // Encoding would be cancelled at once.
+    let refused = |result: Result<Vec<TokenId>>| match result {
+        Err(Error::PromptTooLong { found, limit }) => assert!(found > limit && limit < 10_000),
+        other => panic!("{other:?}"),
+    };
+    let tokenizer = Arc::new(target().tokenizer().unwrap());
+    refused(whole_text(&tokenizer, &text, 1024, &|| true));
+    let host = host(Arc::new(ThisComputer), None);
+    let asked = [ChatMessage::new(Speaker::User, text)];
+    refused(load(&host).conversation_unless(&asked, None, &|| true));
+}
+
+#[test]
 fn a_draft_that_guesses_tokens_its_target_does_not_have_is_refused_at_opening() {
     assert!(check_vocabulary(100, 100).is_ok());
     let error = check_vocabulary(101, 100).unwrap_err().to_string();
