@@ -59,7 +59,7 @@ test("a file is a chip with its size, is sent, and stays folded above its questi
   expect(window.present("send")).toHaveProperty("disabled", true);
   await attach(["fox.py", "print('fox')\n".repeat(250)]);
   expect(words("attachment")).toEqual([
-    "fox.py about 813 tokens, 79 % of the context, about 8 s to read",
+    "fox.py about 813 tokens, 79% of the context, about 8 s to read",
   ]);
   await window.click("attachment-open");
   expect(window.present("attachment-text").textContent).toContain("Show 51 more lines");

@@ -151,7 +151,7 @@ test("a stopped reply can be continued until it is complete", async () => {
   await window.click("stop");
   await window.pass(1000);
   const [cut] = replies();
-  expect(window.present("reply-ending").textContent).toContain("Stopped");
+  expect(window.present("reply-ending").textContent).toContain("You stopped this reply.");
   await window.click("continue-reply");
   expect(window.find("reply-ending")).toBeNull();
   await wholeReply();

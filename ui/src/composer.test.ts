@@ -110,7 +110,7 @@ test("a chat that no longer fits shows the gauge's numbers and all remedies", as
   await window.pass(200);
   const note = window.present("error-note");
   const size = `${(before + 1000).toLocaleString("en")} of 1,024 tokens`;
-  expect(note.textContent).toContain(`This chat no longer fits: ${size}.`);
+  expect(note.textContent).toContain(`This conversation no longer fits: ${size}.`);
   expect(gauge()).toBe(size);
   const ways = [...note.querySelectorAll(".ways button")].map((way) => way.textContent.trim());
   expect(ways).toEqual([

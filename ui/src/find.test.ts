@@ -31,15 +31,15 @@ test("all hits are counted, the current one is shown, and Enter wraps around", a
   await look("the");
   const hits = said().toLowerCase().split("the").length - 1;
   expect(hits).toBeGreaterThan(1);
-  expect(count()).toBe(`1 / ${hits}`);
+  expect(count()).toBe(`1 of ${hits}`);
   expect(selected().toLowerCase()).toBe("the");
   await window.press("Enter", field());
-  expect(count()).toBe(`2 / ${hits}`);
+  expect(count()).toBe(`2 of ${hits}`);
   await window.press("Shift Enter", field());
   await window.press("Shift Enter", field());
-  expect(count()).toBe(`${hits} / ${hits}`);
+  expect(count()).toBe(`${hits} of ${hits}`);
   await window.click("find-next");
-  expect(count()).toBe(`1 / ${hits}`);
+  expect(count()).toBe(`1 of ${hits}`);
 });
 
 test("a query without matches has no hits, and Esc ends the search and its highlights", async () => {
@@ -63,7 +63,7 @@ test("a hit of the search over all messages opens its message with the words hig
   await window.press("Enter");
   await window.pass(500);
   expect(field().value).toBe(word);
-  expect(count()).toMatch(/^\d+ \/ \d+$/);
+  expect(count()).toMatch(/^\d+ of \d+$/);
   expect(selected().toLowerCase()).toBe(word.toLowerCase());
   expect(document.activeElement, "the search keeps the keyboard").toBe(window.present("search"));
 });
@@ -108,7 +108,7 @@ test("of very many hits only the first thousands are counted, with a note that t
   app.conversations.messages = [{ ...first, text: "ab ".repeat(6000) }];
   await window.pass();
   await look("a");
-  expect(count()).toBe("1 / 5,000+");
+  expect(count()).toBe("1 of 5,000+");
 });
 
 test("a streaming reply is searched while it grows, not only when it pauses", async () => {
@@ -122,7 +122,7 @@ test("a streaming reply is searched while it grows, not only when it pauses", as
     app.conversations.messages = [{ ...first, text: "zebra ".repeat(words) }];
     await window.pass(50);
   }
-  expect(Number(count().split(" / ")[1])).toBeGreaterThan(5);
+  expect(Number(count().split(" of ")[1])).toBeGreaterThan(5);
 });
 
 test("the search waits for a pause in typing", async () => {

@@ -16,7 +16,7 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   arena: ["bindings", "messages", "trace"],
   check: ["bindings", "messages"],
   speculation: ["bindings", "messages"],
-  heatmap: ["bindings", "trace"],
+  heatmap: ["bindings", "messages", "trace"],
   markdown: ["bindings", "messages", "trace"],
   backend: ["bindings", "trace", "arena"],
   "frames.ts": [],

@@ -121,7 +121,7 @@ test("one click downloads a pair, and another one uses it", async () => {
   ]);
   expect(find("offer-get", offer())).toBeNull();
   await pass(60_000);
-  expect(find("offer-pair", offer())?.textContent.trim()).toBe("Use pair");
+  expect(find("offer-pair", offer())?.textContent.trim()).toBe("Use with draft");
   click(find("offer-pair", offer()));
   await pass(10);
   const { target, drafts } = app.settings.values;
@@ -236,7 +236,7 @@ test("a probe fills in its measurements, best first, and one click applies one",
   const order = all("[data-testid=advice]").map(({ dataset }) => dataset["draft"]);
   expect(order.at(0)).toBe("starter-draft");
   const second = row("advice", "Storyteller");
-  expect(second.textContent).toContain("1.4x");
+  expect(second.textContent).toContain("1.4× faster");
   click(find("advice-use", second));
   await pass(10);
   expect(app.settings.values.drafts["starter"]).toContain("storyteller");
@@ -289,7 +289,7 @@ test("a recommended pair shows the facts for a decision", async () => {
   ])
     expect(words[0]).toContain(fact);
   const fast = document.querySelector<HTMLElement>("[data-kind=code] .fast");
-  expect(fast?.dataset["tooltip"]).toBe("1.1x to 1.5x the speed elsewhere");
+  expect(fast?.dataset["tooltip"]).toBe("1.1× to 1.5× the speed elsewhere");
   expect(all("[data-testid=pair-get]")).toHaveLength(3);
 });
 
@@ -492,7 +492,7 @@ test("an installed model shows its speed here and its speed-up over all replies"
   flushSync();
   const facts = find("model-facts", row("installed-model", "Starter 8.1M"));
   expect(facts?.textContent).toBe(
-    "3,100 tokens/s here, 4,000 with drafts · 1.6x faster with Starter draft 1.1M, 4 replies · licence apache-2.0",
+    "3,100 tokens/s here · 1.6× faster with Starter draft 1.1M, 4 replies · licence apache-2.0",
   );
 });
 

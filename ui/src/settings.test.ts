@@ -42,14 +42,19 @@ test("the version stands below the sections", async () => {
   }
 });
 
-test("the explanation does not repeat the control, but the default is shown", async () => {
-  const row = () =>
-    window.all("setting").find(({ dataset }) => dataset["setting"] === "text_size") ??
-    expect.fail("no text size");
-  expect(row().querySelector("p")?.textContent.trim()).toBe("Default: 100%.");
+test("the button that resets a changed setting names its default", async () => {
+  const reset = () =>
+    window
+      .all("setting")
+      .find(({ dataset }) => dataset["setting"] === "text_size")
+      ?.querySelector<HTMLElement>(".label button");
+  expect(reset()).toBeNull();
+  window.app.settings.changeAppearance({ text_size: 120 });
+  await window.pass();
+  expect(reset()?.dataset["tooltip"]).toBe("Reset to the default: 100%");
   window.app.settings.changeAppearance({ language: "de" });
   await window.pass();
-  expect(row().querySelector("p")?.textContent.trim()).toBe("Vorgabe: 100 %.");
+  expect(reset()?.dataset["tooltip"]).toBe("Auf die Vorgabe zurücksetzen: 100 %");
 });
 
 test.each([

@@ -85,7 +85,7 @@ function factors(): (string | undefined)[] {
   flushSync();
   const places = ["stat-speedup", "reply-numbers"].map((id) => `[data-testid="${id}"]`);
   const words = [".pill", ...places].map((place) => document.querySelector(place)?.textContent);
-  return words.map((text) => /[\d.]+(?=x)/.exec(text ?? "")?.[0]);
+  return words.map((text) => /[\d.]+(?=×)/.exec(text ?? "")?.[0]);
 }
 
 test("a stored reply that was continued shows that of all its parts, everywhere", () => {
@@ -95,7 +95,7 @@ test("a stored reply that was continued shows that of all its parts, everywhere"
 
 test("so does the Library, which says the same of the only reply of a pair", () => {
   const pair = { target: "Starter", draft: "Starter draft", speedup: by(2.3) };
-  expect(pairWords(pair)).toContain(`${factors()[0]}x faster`);
+  expect(pairWords(pair)).toContain(`${factors()[0]}× faster`);
 });
 
 test("a reply under way shows the latest that came with its rounds, everywhere", () => {

@@ -6,6 +6,7 @@ import type { Tree } from "../bindings/Tree";
 import { facts } from "../bindings/facts";
 import { SIDES, type Pair } from "./pairs";
 import { t } from "../messages/say";
+import { sentence } from "../messages/sentence";
 import { count } from "../messages/numbers";
 import { draftLabel, drafterName } from "../trace/names";
 
@@ -50,6 +51,12 @@ function thresholdWords(threshold: Threshold): string | null {
   return threshold.type === "auto"
     ? t("arena.thresholdAuto")
     : t("arena.threshold", { chance: count(threshold.chance, 6) });
+}
+
+/** A label as a heading; names of models and files keep their spelling. */
+export function headingOf(label: string): string {
+  const ours = [t("arena.noDraft"), t("drafter.ngram")];
+  return ours.some((words) => label.startsWith(words)) ? sentence(label) : label;
 }
 
 /** The labels of two set-ups; equal ones get a letter. */

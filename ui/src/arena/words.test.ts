@@ -10,16 +10,16 @@ describe("the verdict", () => {
   test("names the winner, its lead, and the number of pairs", () => {
     const verdict = { winner: 0, ratio: 1.42, lowest: 1.38, highest: 1.47, pairs: 5 };
     expect(verdictWords(verdict, names, false)).toEqual({
-      figure: "1.42x",
-      sentence: "Starter draft is 1.42x as fast as no draft",
-      spread: "1.38x to 1.47x over 5 pairs.",
+      figure: "1.42×",
+      sentence: "Starter draft is 1.42× as fast as no draft",
+      spread: "1.38× to 1.47× over 5 pairs, with the time to the first token.",
     });
   });
 
   test("names the second set-up first if it won", () => {
     const verdict = { winner: 1, ratio: 1.08, lowest: 1.02, highest: 1.2, pairs: 3 };
     expect(verdictWords(verdict, names, false).sentence).toBe(
-      "no draft is 1.08x as fast as Starter draft",
+      "no draft is 1.08× as fast as Starter draft",
     );
   });
 
@@ -28,7 +28,7 @@ describe("the verdict", () => {
     expect(verdictWords(verdict, names, false)).toEqual({
       figure: null,
       sentence: "No winner",
-      spread: "The pairs disagree: A is up to 1.05x as fast, B up to 1.03x, over 5 pairs.",
+      spread: "The pairs disagree: A is up to 1.05× as fast, B up to 1.03×, over 5 pairs.",
     });
   });
 
@@ -49,11 +49,11 @@ describe("the verdict", () => {
     );
   });
 
-  test("never calls a small difference 1x", () => {
-    expect(times(1.003)).toBe("1.003x");
-    expect(times(1)).toBe("1x");
-    expect(times(1.5)).toBe("1.5x");
-    expect(times(12.345)).toBe("12.35x");
+  test("never calls a small difference 1×", () => {
+    expect(times(1.003)).toBe("1.003×");
+    expect(times(1)).toBe("1×");
+    expect(times(1.5)).toBe("1.5×");
+    expect(times(12.345)).toBe("12.35×");
   });
 });
 

@@ -8,17 +8,22 @@ import { t } from "../messages/say";
 import { count } from "../messages/numbers";
 
 export interface VerdictWords {
-  /** "1.42x"; null without a winner. */
+  /** "1.42×"; null without a winner. */
   figure: string | null;
-  /** "Starter draft is 1.42x as fast as no draft". */
+  /** "Starter draft is 1.42× as fast as no draft". */
   sentence: string;
   /** Number of pairs, and how to read the result. */
   spread: string;
 }
 
-/** "1.5x", "1.42x": up to two decimals; a third where two would read as 1. */
+/** "1.5", "1.42": up to two decimals; a third where two would read as 1. */
+export function ratioWords(ratio: number): string {
+  return count(ratio, ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2);
+}
+
+/** "1.42×", "1,42-mal". */
 export function times(ratio: number): string {
-  return `${count(ratio, ratio !== 1 && Math.abs(ratio - 1) < 0.005 ? 3 : 2)}x`;
+  return t("speedup.times", { factor: ratioWords(ratio) });
 }
 
 export function verdictWords(verdict: Verdict, names: Pair<string>, same: boolean): VerdictWords {

@@ -134,7 +134,10 @@ export const REPLY_COMMANDS: readonly Command[] = [
   named({
     id: "check",
     group: "reply",
-    obstacle: (app) => noConversation(app, "check"),
+    obstacle: (app) => {
+      const unfinished = app.newestReply?.summary === null;
+      return noConversation(app, "check") ?? (unfinished ? t("reply.checkUnfinished") : null);
+    },
     run: (app) => withReply(app, ({ id }) => void app.check.start(id)),
   }),
   named({

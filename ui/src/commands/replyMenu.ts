@@ -15,6 +15,7 @@ export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]
   if (!first || !last) return [];
   const streaming = app.reply.message?.id === last.id;
   const traceless = app.lacksTrace(last);
+  const empty = !streaming && app.written(parts) === "";
   const isTokens = app.view.viewOf(first.id) === "tokens" && !traceless;
   const regenerate = {
     label: t("reply.regenerate"),
@@ -24,27 +25,29 @@ export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]
     pressed: null,
     run: () => void app.reply.regenerate(last.id),
   };
+  const copy = {
+    label: t("common.copy"),
+    title: null,
+    testid: "copy-reply",
+    disabled: false,
+    pressed: null,
+    run: () => desk.copyReply(last, "markdown"),
+  };
+  const tokens = {
+    label: t("reply.tokens"),
+    title: traceless ? t("reply.noTrace") : t(isTokens ? "reply.asText" : "reply.asTokens"),
+    testid: "toggle-tokens",
+    disabled: traceless,
+    pressed: isTokens,
+    run: () => {
+      app.view.toggleTokens(first.id);
+      app.view.inspect(last.id);
+    },
+  };
   return [
-    {
-      label: t("common.copy"),
-      title: null,
-      testid: "copy-reply",
-      disabled: false,
-      pressed: null,
-      run: () => desk.copyReply(last, "markdown"),
-    },
+    ...(empty ? [] : [copy]),
     ...(streaming || isImported(last.conversation) ? [] : [regenerate]),
-    {
-      label: t("reply.tokens"),
-      title: traceless ? t("reply.noTrace") : t(isTokens ? "reply.asText" : "reply.asTokens"),
-      testid: "toggle-tokens",
-      disabled: traceless,
-      pressed: isTokens,
-      run: () => {
-        app.view.toggleTokens(first.id);
-        app.view.inspect(last.id);
-      },
-    },
+    ...(empty ? [] : [tokens]),
   ];
 }
 
@@ -69,11 +72,13 @@ export function moreReplyActions(
       else void app.replay(message);
     },
   };
+  const unfinished = message.summary === null ? t("reply.checkUnfinished") : null;
+  const obstacle = app.occupied ?? unfinished;
   const check = {
     label: t("reply.check"),
-    title: app.occupied ?? t("reply.checkTitle"),
+    title: obstacle ?? t("reply.checkTitle"),
     testid: "check-reply",
-    disabled: app.occupied !== null,
+    disabled: obstacle !== null,
     run: () => void app.check.start(message.id),
   };
   const drafts = {
@@ -102,11 +107,9 @@ export function moreReplyActions(
   return [
     replay,
     ...(imported ? [] : [check]),
-    ...(isLast ? [drafts, copyText] : []),
+    ...(isLast && app.written(parts) !== "" ? [drafts, copyText] : []),
     ...(imported || !branching ? [] : [{ ...branching, testid: "new-chat-from-here" }]),
     ...(imported ? [] : [exporting]),
-    ...(imported || !deleting
-      ? []
-      : [{ ...deleting, testid: "delete-reply", divided: true, dangerous: true }]),
+    ...(imported || !deleting ? [] : [{ ...deleting, testid: "delete-reply" }]),
   ];
 }

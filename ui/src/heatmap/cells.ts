@@ -6,7 +6,8 @@
 import type { Drafted } from "../bindings/Drafted";
 import type { ExtraKind } from "../bindings/ExtraKind";
 import type { Round } from "../bindings/Round";
-import { percent, visible } from "../trace/describe";
+import { visible } from "../trace/describe";
+import { percent } from "../messages/numbers";
 import { parentsOf } from "../trace/tree";
 import type { Colours } from "./colours";
 import * as layout from "./layout";

@@ -163,7 +163,7 @@ test("a round that fills the plot has its tokens' text in its cells", () => {
   paint(picture(rounds, { columnWidth: 1e9 }));
   const written = named("fillText").map(({ args }) => String(args[0]));
   expect(written).toContain("lantern");
-  expect(written).toContain("81\u00a0%");
+  expect(written).toContain("81%");
   expect(written).toContain("↵");
   const long = written.find((text) => text.startsWith("xxx"));
   expect(long?.endsWith("…")).toBe(true);

@@ -250,7 +250,7 @@ test("text hidden for this test is hidden by the stylesheet", () => {
 describe.each(Object.entries(RECORDINGS))("the recorded reply %s", (_, lines) => {
   const { rounds, text } = recordingOf(lines);
 
-  test("shows less than 5 % of words outside the answer while it is written", () => {
+  test("shows less than 5% of words outside the answer while it is written", () => {
     const trace = traceOf([]);
     const page = new TokenPage(root);
     let [all, answer] = [0, 0];

@@ -1,9 +1,9 @@
 import { afterEach, expect, test } from "vitest";
 import { size, timeLeft } from "../state/amounts";
-import { duration, percent, probability } from "../trace/describe";
+import { duration, probability } from "../trace/describe";
 import { times } from "../trace/speedup";
 import { showLanguage } from "./locale.svelte";
-import { count, date, decimal, scientific } from "./numbers";
+import { count, date, decimal, percent, scientific } from "./numbers";
 import { t } from "./say";
 
 afterEach(() => showLanguage("en"));
@@ -30,7 +30,10 @@ test("amounts, times and speeds have the format of each language", () => {
   expect(duration(4130)).toBe("4,1\u00a0s");
   expect(percent(0.814)).toBe("81\u00a0%");
   expect(probability(0.0001)).toBe("< 0,001");
-  expect(times(2.13)).toBe("2,1x");
+  expect(times(2.13)).toBe("2,1-mal");
+  showLanguage("en");
+  expect(percent(0.814)).toBe("81%");
+  expect(times(2.13)).toBe("2.1×");
 });
 
 test("dates have the format of each language", () => {

@@ -20,9 +20,9 @@ export function significant(value: number): string {
   return count(Number(value.toPrecision(2)), value < 10 ? 1 : 0);
 }
 
-/** "81 %"; a no-break space keeps the sign with its number. */
+/** "81%", "81 %"; a no-break space keeps the German sign with its number. */
 export function percent(share: number): string {
-  return `${count(share * 100)}\u00a0%`;
+  return `${count(share * 100)}${locale() === "de" ? "\u00a0" : ""}%`;
 }
 
 /** "12 Mar 2026, 14:05", "12.03.2026, 14:05"; `at` in milliseconds since 1970. */

@@ -166,6 +166,18 @@ export class App {
     return trace ? trace.length === 0 : summary?.rounds === 0;
   }
 
+  /**
+   * Returns whether a reply has neither drafts nor decisions about them. While it streams, drafting
+   * must also be off, since drafts may follow.
+   */
+  isPlain(message: number): boolean {
+    const streaming = this.reply.message?.id === message;
+    if (streaming && this.engine.status.why.state !== "off") return false;
+    const trace = this.traces.of(message);
+    if (!trace || (trace.length === 0 && !streaming)) return false;
+    return trace.statistics.drafted === 0 && trace.statistics.decision === null;
+  }
+
   /** Fetches the window's state; the settings are loaded earlier. */
   async start() {
     // If the request fails, events only arrive at another pace.

@@ -480,7 +480,7 @@ test("a refusal for length stays until its context or the model changes", async 
     const size = { tokens: 8260, context: 8192 };
     fake.settle?.reject({ code: "prompt_too_long", message: "too long", prompt: size });
     await asked;
-    expect(app.reply.problem).toBe("This chat no longer fits: 8,260 of 8,192 tokens.");
+    expect(app.reply.problem).toBe("This conversation no longer fits: 8,260 of 8,192 tokens.");
   };
   await refuse();
   await app.conversations.seeFrom(2);

@@ -198,7 +198,7 @@ test("before a probe every draft has a hint, and the choice of no draft is not l
   const hints = app.library.advice.map(({ id, size_hint }) => [id, size_hint]);
   expect(hints).toEqual([
     ["ngram", "needs no model"],
-    ["starter-draft", "14 % of the target model's size: about right"],
+    ["starter-draft", "14% of the target model's size: about right"],
   ]);
 });
 

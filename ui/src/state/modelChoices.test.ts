@@ -12,7 +12,7 @@ test("drafters without a model of their own are described by the page", () => {
     const choice = draftChoice({ id, label, ...nothing });
     return [choice.label, choice.detail];
   };
-  expect(shown(facts.draftNone, "")).toEqual(["None", "plain decoding, one token at a time"]);
+  expect(shown(facts.draftNone, "")).toEqual(["No draft", "plain decoding, one token at a time"]);
   expect(shown(facts.draftMtp, "MTP")).toEqual(["MTP", "the draft head in this model's own file"]);
   showLanguage("de");
   expect(shown(facts.draftNgram, facts.ngramName)).toEqual([
@@ -29,11 +29,11 @@ test("numbers in details and merits are written as the language does", () => {
     "no architecture, 8.8 MB",
   );
   expect(detailWords(null)).toBe("");
-  expect(meritWords({ kind: "tried", speedup: 1.449 })).toBe("tried: 1.4x");
+  expect(meritWords({ kind: "tried", speedup: 1.449 })).toBe("tried: 1.4×");
   showLanguage("de");
   expect(detailWords(file)).toBe("llama, 8,8 MB, Kontext 1.024 Token");
   expect(detailWords({ kind: "server", host: "10.0.0.7:8000" })).toBe(
     "auf dem Server 10.0.0.7:8000",
   );
-  expect(meritWords({ kind: "tried", speedup: 1.449 })).toBe("getestet: 1,4x");
+  expect(meritWords({ kind: "tried", speedup: 1.449 })).toBe("getestet: 1,4-mal so schnell");
 });

@@ -50,7 +50,7 @@ export function detailWords(detail: ModelDetail | null): string {
     .join(", ");
 }
 
-/** "known pair", "tried: 1.4x". */
+/** "known pair", "tried: 1.4×". */
 export function meritWords(merit: DraftMerit): string {
   const speedup = merit.kind === "tried" ? decimal(merit.speedup, 1) : "";
   return t(`merit.${merit.kind}`, { speedup });

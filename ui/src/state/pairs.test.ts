@@ -11,10 +11,10 @@ test("the draft for a target is the one nearest to a tenth of it", () => {
 });
 
 test.each([
-  [1.24e9, "12 % of the target model's size: about right"],
-  [30e6, "less than 1 % of the target model's size: fast, but it may guess badly"],
-  [3e9, "30 % of the target model's size: rather large"],
-  [5e9, "50 % of the target model's size: probably too large to be faster"],
+  [1.24e9, "12% of the target model's size: about right"],
+  [30e6, "less than 1% of the target model's size: fast, but few drafts may be accepted"],
+  [3e9, "30% of the target model's size: rather large"],
+  [5e9, "50% of the target model's size: probably too large to be faster"],
   [10e9, "as large as the target model: too large to gain from drafting"],
   [0, "size unknown"],
 ])("a draft of %d parameters for a target of ten billion: %s", (parameters, hint) => {

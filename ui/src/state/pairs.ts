@@ -1,6 +1,6 @@
 /** Suitable drafts for targets by their sizes, before any measurement. */
 import { t } from "../messages/say";
-import { count } from "../messages/numbers";
+import { percent } from "../messages/numbers";
 
 /** Best ratio of a draft's parameters to its target's. */
 const RULE_OF_THUMB = 0.1;
@@ -25,7 +25,7 @@ export function sizeHint(target: Sized, draft: Sized): string {
   const share = draft.parameters / target.parameters;
   if (share > 0.75) return t("advisor.asLarge");
   const words =
-    share < 0.01 ? t("advisor.lessThanOne", { percent: "1 %" }) : `${count(share * 100)} %`;
+    share < 0.01 ? t("advisor.lessThanOne", { percent: percent(0.01) }) : percent(share);
   if (share > 0.35) return t("advisor.tooLarge", { share: words });
   if (share < 0.02) return t("advisor.tiny", { share: words });
   return t(share <= 0.2 ? "advisor.right" : "advisor.large", { share: words });

@@ -9,6 +9,7 @@ import { defaults } from "../bindings/defaults";
 import { facts } from "../bindings/facts";
 import { count } from "../messages/numbers";
 import { t } from "../messages/say";
+import { sentence } from "../messages/sentence";
 import type { App } from "./app.svelte";
 
 type BuiltInId = (typeof facts.presetIds)[number];
@@ -44,12 +45,12 @@ export function samplingWords(sampling: Sampling | Recommended): string {
     .join(", ");
 }
 
-/** The contents of a preset, in one line. */
+/** The contents of a preset, in one line: "Temperature 0.2, top-p 0.9, at most 2,048 tokens". */
 export function detailOf({ sampling, system_prompt, max_tokens }: PresetValues): string {
   const parts = [samplingWords(sampling)];
   if (system_prompt.trim() !== "") parts.push(t("preset.withPrompt"));
   if (max_tokens > 0) parts.push(t("preset.withLength", { count: max_tokens }));
-  return parts.join(", ");
+  return sentence(parts.filter((part) => part !== "").join(", "));
 }
 
 /** The name itself, or the first of "name 2", "name 3" that is not taken. */

@@ -25,7 +25,7 @@ test("speed-ups name the draft and the number of replies", () => {
     draft: "Starter draft 1.1M · Q8_0",
     speedup: { factor, saved_ms: 1, plain_ms: 2, elapsed_ms: 1, replies },
   });
-  expect(pairWords(pair(1.62, 12))).toBe("1.6x faster with Starter draft 1.1M, 12 replies");
+  expect(pairWords(pair(1.62, 12))).toBe("1.6× faster with Starter draft 1.1M, 12 replies");
   expect(pairWords(pair(1.04, 1))).toBe("no faster with Starter draft 1.1M, 1 reply");
   expect(pairWords(pair(0.7, 1234))).toBe("no faster with Starter draft 1.1M, 1,234 replies");
 });

@@ -11,8 +11,15 @@ export function reckoned(tokensPerSecond: number): string {
   return t("speed.about", { speed: significant(tokensPerSecond) });
 }
 
-/** "34 tokens/s here, 50 with drafts"; null if nothing is measured. */
-export function speedWords({ plain, drafted, measured }: ModelSpeed): string | null {
+/**
+ * "34 tokens/s here, 50 with drafts"; null if nothing is measured. Beside the speed-up over all
+ * replies (`compared`), the speed of the last drafted reply would contradict it.
+ */
+export function speedWords(
+  { plain, drafted: last, measured }: ModelSpeed,
+  compared = false,
+): string | null {
+  const drafted = compared && plain !== null ? null : last;
   if (!measured) return plain === null ? null : reckoned(plain);
   if (plain !== null && drafted === null) return t("speed.measured", { speed: significant(plain) });
   if (drafted === null) return null;
@@ -20,7 +27,7 @@ export function speedWords({ plain, drafted, measured }: ModelSpeed): string | n
   return t("speed.both", { speed: significant(plain), drafted: significant(drafted) });
 }
 
-/** "1.6x faster with Starter draft, 12 replies", "no faster with Starter draft, 3 replies". */
+/** "1.6× faster with Starter draft, 12 replies", "no faster with Starter draft, 3 replies". */
 export function pairWords({ draft, speedup }: PairSpeedup): string {
   const given = { draft: drafterName(draft.split(" · ")[0] ?? draft), replies: speedup.replies };
   return verdictOf(speedup) === "faster"

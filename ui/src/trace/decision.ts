@@ -1,13 +1,13 @@
 /** The governor's decisions in words, and the points of the curve behind a decision. */
 import type { Decision } from "../bindings/Decision";
-import { duration, percent } from "./describe";
+import { duration } from "./describe";
 import type { Decided } from "./history";
 import { reasonWords } from "./reasons";
 import { times } from "./speedup";
 import { t } from "../messages/say";
-import { count, decimal } from "../messages/numbers";
+import { count, decimal, percent } from "../messages/numbers";
 
-/** "K 5 → 0: no drafts, it would be 8 % slower", "K = 5: 2.1x expected next". */
+/** "K 5 → 0: no drafts, it would be 8% slower", "K = 5: 2.1× expected next". */
 export function decisionWords(decision: Decision): string {
   const expectation = expectationWords(decision);
   return expectation === null ? changeWords(decision) : `${changeWords(decision)}: ${expectation}`;
@@ -37,12 +37,12 @@ export function whyWords({ reason, decision }: Decided): string {
   }
 }
 
-/** Loss of speed with the best draft, as a share: "it would be 8 % slower". */
+/** Loss of speed with the best draft, as a share: "it would be 8% slower". */
 export function lossWords(loss: number): string {
   return loss < 0.005 ? t("decision.tooLittle") : t("decision.slower", { percent: percent(loss) });
 }
 
-/** "2.1x expected next", "no drafts, it would be 8 % slower"; null without a curve. */
+/** "2.1× expected next", "no drafts, it would be 8% slower"; null without a curve. */
 function expectationWords({ chosen, tokens_per_second }: Decision): string | null {
   const [plain = 0, ...drafting] = tokens_per_second;
   if (plain <= 0) return null;

@@ -27,7 +27,7 @@ test("a token of a tree has its depth, and its rank among its siblings", () => {
     guess: { number: 2, of: 2 },
     insteadOf: [" z"],
   });
-  expect(card && sentenceOf(card)).toContain("position 2 of 2, guess 2 of 2");
+  expect(card && sentenceOf(card)).toContain("position 2 of 2, alternative 2 of 2");
   expect(cardOf([treeRound], { round: 0, slot: 6 })?.insteadOf).toEqual([]);
 });
 
@@ -58,7 +58,7 @@ test("a card names the drafter of the token and the acceptance threshold of the 
   };
   expect(by("model")).toMatchObject({ drafter: "draft model, two-stage", threshold: 0.25 });
   expect(by("ngram")?.drafter).toBe("n-gram");
-  expect(by("recycling")?.drafter).toBe("reused guesses");
+  expect(by("recycling")?.drafter).toBe("token recycling");
 });
 
 test("a place without a token has no card", () => {

@@ -7,7 +7,7 @@ import { drafterName } from "./names";
 import { roundMs } from "./statistics";
 import { depthsOf, longestPath, parentsOf, replacedBy, textAfter } from "./tree";
 import { t } from "../messages/say";
-import { count, decimal } from "../messages/numbers";
+import { count, decimal, percent } from "../messages/numbers";
 
 export function outcomeWords(kind: ChipKind): string {
   return t(`outcome.${kind}`);
@@ -143,11 +143,6 @@ function shortened(text: string, show: (part: string) => string): string {
   // Never splits a surrogate pair.
   const cut = text.slice(0, MAX_SHOWN).replace(/[\ud800-\udbff]$/, "");
   return t("trace.shortened", { text: show(cut), count: text.length });
-}
-
-/** "81 %"; a no-break space keeps the sign with its number. */
-export function percent(share: number): string {
-  return `${count(share * 100)}\u00a0%`;
 }
 
 /** A probability with enough digits to distinguish small ones. */

@@ -13,16 +13,16 @@ const by = (factor: number): Speedup => ({
   replies: 1,
 });
 
-test("a speed-up is a gain or a loss only beyond 5 %", () => {
+test("a speed-up is a gain or a loss only beyond 5%", () => {
   expect([1.62, 1.051, 1.05, 1, 0.95, 0.949, 0.78, 12.3].map(by).map(speedupWords)).toEqual([
-    "1.6x faster",
-    "1.1x faster",
-    "about as fast",
-    "about as fast",
-    "about as fast",
-    "0.9x the speed",
-    "0.8x the speed",
-    "12x faster",
+    "1.6× faster",
+    "1.1× faster",
+    "no faster",
+    "no faster",
+    "no faster",
+    "0.9× the speed",
+    "0.8× the speed",
+    "12× faster",
   ]);
 });
 
@@ -34,7 +34,7 @@ test("German words the factor as a multiple", () => {
   showLanguage("de");
   expect([1.62, 1, 0.78].map(by).map(speedupWords)).toEqual([
     "1,6-mal so schnell",
-    "etwa gleich schnell",
+    "nicht schneller",
     "0,8-mal so schnell",
   ]);
 });

@@ -4,7 +4,7 @@ import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
 
-/** "1.6x faster", "about as fast", "0.8x the speed"; empty without a comparison. */
+/** "1.6× faster", "no faster", "0.8× the speed"; empty without a comparison. */
 export function speedupWords(speedup: Speedup | null): string {
   return speedup === null ? "" : fasterWords(speedup.factor);
 }
@@ -33,7 +33,7 @@ export function factorWords(factor: number): string {
   return factor < 9.95 ? decimal(factor, 1) : count(factor);
 }
 
-/** "1.6x". */
+/** "1.6×", "1,6-mal". */
 export function times(factor: number): string {
-  return `${factorWords(factor)}x`;
+  return t("speedup.times", { factor: factorWords(factor) });
 }

@@ -24,12 +24,12 @@ test("a line names the drafter and the draft length, without expectations", () =
 test("a pause has its reason", () => {
   const paused = (why: Partial<Why>) => words({ state: "paused", ...why });
   expect(paused({ reason: "would_not_pay", expected: 0.92 })).toBe(
-    "Drafting paused: it would be 8\u00a0% slower",
+    "Drafting paused: it would be 8% slower",
   );
   expect(paused({ reason: "would_not_pay", expected: 1 })).toBe(
     "Drafting paused: too little to gain",
   );
-  expect(paused({ reason: "would_not_pay" })).toBe("Drafting paused: it would take longer");
+  expect(paused({ reason: "would_not_pay" })).toBe("Drafting paused: drafts would slow this down");
   expect(paused({ reason: "cannot_pay" })).toContain("even if every token were accepted");
   expect(paused({ reason: "drafter_failed" })).toContain("the next one tries again");
 });
@@ -40,9 +40,9 @@ test("deviations from the settings follow, and off has its reason", () => {
     "N-gram drafts. The chosen draft can't be used: it is torn",
   );
   const off = { state: "off", off: { kind: "no_draft" } } as const;
-  expect(words(off)).toBe("Drafting off: no draft is chosen");
+  expect(words(off)).toBe("No draft model chosen");
   expect(words({ ...off, remarks: [{ kind: "failed", detail }] })).toBe(
-    "Drafting off: no draft is chosen. The draft failed: it is torn",
+    "No draft model chosen. The draft failed: it is torn",
   );
 });
 

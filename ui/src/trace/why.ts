@@ -8,19 +8,22 @@ import { sentence } from "../messages/sentence";
 import { lossWords } from "./decision";
 import { drafterName } from "./names";
 
-/** "N-gram drafts 5 tokens per round", "Drafting off: no draft is chosen". */
+/** "N-gram drafts 5 tokens per round", "No draft model chosen". */
 export function lineWords(why: Why): string {
   return [stateWords(why), ...why.remarks.map(remarkWords)].join(". ");
 }
 
-/** Why drafting is off: "no draft is chosen". */
+/** Why drafting is off: "no model is loaded". */
 export function offWords(reason: OffReason | null): string {
   const { kind } = reason ?? { kind: "starting" };
   return t(`why.off.${kind}`, { detail: detailOf(reason) });
 }
 
 function stateWords(why: Why): string {
-  if (why.state === "off") return t("why.off", { reason: offWords(why.off) });
+  if (why.state === "off") {
+    if (why.off?.kind === "no_draft") return t("why.noDraft");
+    return t("why.off", { reason: offWords(why.off) });
+  }
   return why.state === "on" ? onWords(why) : t("why.paused", { reason: pausedWords(why) });
 }
 

@@ -32,12 +32,12 @@ afterEach(() => unmount(shown));
 test("a finished contest shows the winner, its lead, and that the texts are equal", () => {
   show(Contest.of(arena()));
   expect(find("arena-verdict")?.dataset["winner"]).toBe("0");
-  expect(find("arena-verdict")?.textContent).toContain("Starter draft is 2x as fast as no draft");
-  expect(find("arena-verdict")?.textContent).toContain("1.9x to 2.1x over 2 pairs");
+  expect(find("arena-verdict")?.textContent).toContain("Starter draft is 2× as fast as no draft");
+  expect(find("arena-verdict")?.textContent).toContain("1.9× to 2.1× over 2 pairs");
   expect(find("arena-texts")?.dataset["texts"]).toBe("identical");
   expect(find("arena-dots")?.querySelectorAll("circle")).toHaveLength(2);
   expect(find("arena-dots")?.getAttribute("aria-label")).toContain(
-    "pair 1: Starter draft 1.9x as fast as no draft",
+    "pair 1: Starter draft 1.9× as fast as no draft",
   );
 });
 

@@ -53,7 +53,7 @@ test("focus opens the whole sentence, Escape closes it and does nothing else", (
   expect(popover()).toBeNull();
   button.focus();
   flushSync();
-  expect(popover()).toContain("Drafting off: no draft is chosen");
+  expect(popover()).toContain("No draft model chosen");
   const heard = vi.fn();
   window.addEventListener("keydown", heard, { once: true });
   button.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
@@ -69,7 +69,7 @@ test("while a model is loaded the mark does not show drafting", () => {
     why: { ...off, state: "on", drafter: "Draft", off: null },
   });
   expect(document.querySelector(".mark.on")).toBeNull();
-  expect(document.querySelector(".words")?.textContent).toBe("Loading 43\u00a0%");
+  expect(document.querySelector(".words")?.textContent).toBe("Loading 43%");
 });
 
 const on: Why = { ...off, state: "on", drafter: "Qwen2.5 0.5B · Q8_0", off: null };
@@ -90,16 +90,17 @@ function showReply(factor: number, why: Why) {
 
 test("the pill shows the speed-up of the inspected reply, and the card the time saved", () => {
   const button = showReply(1.6, on);
-  expect(words()).toBe("1.6x faster");
-  expect(button.getAttribute("aria-label")).toContain("1.6x faster. ");
+  expect(words()).toBe("1.6× faster");
+  expect(button.getAttribute("aria-label")).toContain("1.6× faster. ");
   button.focus();
   flushSync();
-  expect(popover()).toContain("600\u00a0ms saved in this reply, measured");
+  expect(popover()).toContain("Saved 600\u00a0ms in this reply");
 });
 
 test("a speed-up within the noise is no gain, and without a draft there is no number", () => {
   showReply(1.02, on);
-  expect(words()).toBe("about as fast");
+  expect(words()).toBe("No faster");
+  expect(document.querySelector(".pill.gain")).toBeNull();
   if (shown) void unmount(shown);
   showReply(1.6, off);
   expect(words()).toBe("Drafting off");
@@ -124,5 +125,5 @@ test("with a remote target the pill names the server's drafts and shows its meas
   const times = { saved_ms: 600, plain_ms: 1600, elapsed_ms: 1000, replies: 1 };
   vi.spyOn(App.prototype, "speedupOf").mockReturnValue({ factor: 1.6, ...times });
   show({ target, why });
-  expect(words()).toBe("1.6x faster");
+  expect(words()).toBe("1.6× faster");
 });

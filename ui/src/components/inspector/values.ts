@@ -2,11 +2,11 @@
 import type { Decision } from "../../bindings/Decision";
 import type { Times } from "../../bindings/Times";
 import type { Trace } from "../../state/trace.svelte";
-import { percent } from "../../trace/describe";
+import { duration } from "../../trace/describe";
 import type { SpeedCurve } from "../../trace/speed";
 import type { Statistics } from "../../trace/statistics";
 import { short } from "../ui/plot/plot";
-import { count, decimal } from "../../messages/numbers";
+import { decimal, percent } from "../../messages/numbers";
 import { t } from "../../messages/say";
 
 /** "27 to 41 tokens/s"; the mean without a curve. */
@@ -19,20 +19,18 @@ export function speedValue(curve: SpeedCurve | null, rate: number | null): strin
   return rate === null ? "" : t("decision.rate", { rate: short(rate) });
 }
 
-/** "4 of 16, expected 2.9": the draft length, and the number of tokens expected to be accepted. */
+/** "4 tokens, about 2.9 accepted": the draft length, and how many tokens of it are expected. */
 export function lengthValue(trace: Trace | null): string {
   const decision = trace?.statistics.decision;
   if (decision) {
     const { chosen, acceptance } = decision;
-    const of = t("inspector.lengthOf", { length: count(chosen), most: count(acceptance.length) });
-    if (chosen === 0 || acceptance.length === 0) return chosen === 0 ? t("inspector.noDraft") : of;
-    return t("inspector.lengthExpected", {
-      length: of,
-      expected: decimal(expectedOf(decision), 1),
-    });
+    if (chosen === 0) return t("inspector.noDraft");
+    if (acceptance.length === 0) return t("inspector.tokensAlone", { tokens: chosen });
+    const expected = decimal(expectedOf(decision), 1);
+    return t("inspector.lengthExpected", { tokens: chosen, expected });
   }
   const length = trace?.rounds.at(-1)?.draft_length;
-  return length === undefined ? "" : count(length);
+  return length === undefined ? "" : t("inspector.tokensAlone", { tokens: length });
 }
 
 /** Expected number of accepted draft tokens in a round. */
@@ -45,11 +43,12 @@ function expectedOf({ chosen, acceptance }: Decision): number {
   return sum;
 }
 
-/** "verify 71 %, draft 24 %". */
+/** "71% checking, 24% drafting"; the time alone without drafts. */
 export function timesValue(times: Times | undefined): string {
   if (!times) return "";
   const spent = times.draft_ms + times.verify_ms + times.sample_ms + times.rest_ms;
   if (spent <= 0) return "";
+  if (times.draft_ms === 0) return duration(spent);
   const verify = percent(times.verify_ms / spent);
   return t("inspector.timesValue", { verify, draft: percent(times.draft_ms / spent) });
 }

@@ -180,8 +180,8 @@ test("a reply's foot shows its speed, acceptance rate and speed-up", () => {
   const words = [...document.querySelectorAll("[data-testid=reply-numbers] > span")];
   expect(words.map(({ textContent }) => textContent.replace(/\s/g, " "))).toEqual([
     "33 tokens/s",
-    "84 % of guesses right",
-    "1.6x faster",
+    "84% of drafts accepted",
+    "1.6× faster",
   ]);
   find("reply-numbers")?.click();
   expect(app.view.inspected).toBe(REPLY.id);
@@ -209,7 +209,7 @@ test("a line explains the marks that occur in the first reply shown as tokens, u
     [...document.querySelectorAll("[data-testid=reply-key] > span")].map(({ textContent }) =>
       textContent.trim(),
     );
-  const lines = ["guessed right", "corrected token", "free token"];
+  const lines = ["accepted", "corrected", "bonus"];
   app.conversations.messages = [REPLY];
   const plain = [round(0, { extra: extra("Yes", "plain") })];
   app.traces.keep(
@@ -217,20 +217,41 @@ test("a line explains the marks that occur in the first reply shown as tokens, u
     Trace.of([...plain, round(1, { drafted: [drafted(" a", "accepted")] })]),
   );
   show({ ...REPLY, text: "Yes a" });
-  expect(words()).toEqual(["guessed right"]);
+  expect(words()).toEqual(["accepted"]);
   app.traces.keep(REPLY.id, Trace.of(threeRounds));
   flushSync();
-  expect(words()).toEqual([...lines, "wrong guess, hidden"]);
+  expect(words()).toEqual([...lines, "rejected, hidden"]);
   app.view.unfoldDrafts(true);
   flushSync();
-  expect(words()).toEqual([...lines, "wrong guess", "not checked"]);
+  expect(words()).toEqual([...lines, "rejected", "not checked"]);
   app.view.unfoldDrafts(false);
   find("reply-key-dismiss")?.click();
   flushSync();
   expect(words()).toEqual([]);
   app.view.showKey();
   flushSync();
-  expect(words()).toEqual([...lines, "wrong guess, hidden"]);
+  expect(words()).toEqual([...lines, "rejected, hidden"]);
+});
+
+test("a reply without text cannot be copied, and one that has not ended cannot be checked", () => {
+  app.conversations.messages = [REPLY];
+  show({ ...REPLY, text: "", finish: null, summary: null });
+  expect(find("regenerate")).not.toBeNull();
+  expect(find("copy-reply")).toBeNull();
+  expect(find("toggle-tokens")).toBeNull();
+  find("reply-more")?.click();
+  flushSync();
+  expect(find("copy-text")).toBeNull();
+  expect(find("check-reply")?.hasAttribute("disabled")).toBe(true);
+  expect(find("check-reply")?.dataset["tooltip"]).toBe("Only a finished reply can be checked");
+});
+
+test("a reply of the maximum length has a link to the setting", () => {
+  app.conversations.messages = [REPLY];
+  show({ ...WRITTEN, finish: "length" });
+  expect(find("reply-ending")?.textContent).toContain("Reached the maximum length.");
+  find("change-length")?.click();
+  expect(app.view).toMatchObject({ settingsOpen: true, settingsSection: "sampling" });
 });
 
 test("the line stands above the first reply alone", () => {

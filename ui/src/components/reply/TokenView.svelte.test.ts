@@ -78,7 +78,7 @@ test("the arrow keys move through the tokens in reading order, and announce each
     { round: 1, slot: 2 },
     { round: 0, slot: 0 },
   ]);
-  expect(document.querySelector("[role=status]")?.textContent).toContain("a: guessed right");
+  expect(document.querySelector("[role=status]")?.textContent).toContain("a: accepted");
   expect(find("token-card")).not.toBeNull();
   press("Escape");
   expect(view.selected).toBeNull();

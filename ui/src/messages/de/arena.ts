@@ -14,7 +14,7 @@ export const arena = {
   "arena.noWinner": "Kein Sieger",
   "arena.onePair": "Das ist nur ein Paar: Mit mehr siehst du, wie sicher es ist.",
   "arena.spread":
-    "{pairs, plural, one {{low} bis {high} über # Paar.} other {{low} bis {high} über # Paare.}}",
+    "{pairs, plural, one {{low} bis {high} über # Paar, mit der Zeit bis zum ersten Token.} other {{low} bis {high} über # Paare, mit der Zeit bis zum ersten Token.}}",
   "arena.faster": "{fast} ist {ratio} so schnell wie {slow}",
   "arena.identical": "Die Texte sind identisch.",
   "arena.differByChance":
@@ -22,14 +22,14 @@ export const arena = {
   "arena.tokensDiffer":
     "Die Texte lesen sich gleich, aber ihre Token unterscheiden sich ab Token {token}.",
   "arena.diverge":
-    "Die Texte trennen sich bei Token {token}. „Prüfen“ unter einer Antwort im Chat zeigt, ob die Rundung der Grund ist.",
+    "Die Texte trennen sich bei Token {token}. „Ohne Drafts prüfen“ unter einer Antwort zeigt, ob die Rundung der Grund ist.",
   "arena.expectIdentical0": "Temperatur 0: Die Texte sollten identisch sein.",
   "arena.expectChance":
     "Schnellster Sampling-Modus: Die Texte werden sich zufällig unterscheiden, ihr Tempo lässt sich aber vergleichen.",
   "arena.expectIdentical": "Reproduzierbarer Sampling-Modus: Die Texte sollten identisch sein.",
   "arena.only.model": "nur Draft-Modell",
   "arena.only.ngram": "nur N-Gramme",
-  "arena.only.recycling": "nur wiederverwendete Vorschläge",
+  "arena.only.recycling": "nur Token-Recycling",
   "arena.staged.off": "nicht zweistufig",
   "arena.staged.on": "zweistufig",
   "arena.ahead": "{tokens, plural, one {# Token voraus} other {# Token voraus}}",

@@ -50,7 +50,8 @@ export const attachments = {
   "attach.damaged": "{name} lässt sich nicht als PDF lesen: Die Datei ist vielleicht beschädigt.",
   "attach.unpacksTooLarge": "{name} wird entpackt zu groß; die Datei wurde nicht angehängt.",
   "attach.slow": "{name} zu lesen hat zu lange gedauert; die Datei wurde nicht angehängt.",
-  "attach.tooLong": "Dateien und Chat passen zusammen nicht mehr: etwa {needed} von {limit} Token.",
+  "attach.tooLong":
+    "Dateien und Unterhaltung passen zusammen nicht mehr: etwa {needed} von {limit} Token.",
   "attach.aloneTooLong": "Die Dateien sind zu lang: etwa {needed} von {limit} Token.",
   "context.system": "System-Prompt",
   "context.attachments": "Dateien",
@@ -61,6 +62,7 @@ export const attachments = {
   "context.drop": "Älteste Nachrichten weglassen",
   "context.dropAndContinue": "Älteste weglassen und fortfahren",
   "context.startTitle": "Das Modell sieht nur deine letzte Nachricht und was darauf folgt.",
-  "context.seeFrom": "Kontext hier beginnen",
+  "context.seeFrom": "Alles darüber vergessen",
+  "context.forget": "Frühere Nachrichten vergessen",
   "context.larger": "Modell mit mehr Kontext",
 } as const satisfies Record<keyof typeof english, string>;

@@ -2,7 +2,7 @@
 import type { conversation as english } from "../en/conversation";
 
 export const conversation = {
-  "conversation.compare": "Draft-Modelle vergleichen",
+  "conversation.compare": "Drafts vergleichen",
   "conversation.getMore": "Weitere Modelle laden",
   "conversation.loading": "Lädt …",
   "conversation.choose": "Modell wählen",
@@ -74,8 +74,8 @@ export const conversation = {
   "welcome.summarise": "Einen Absatz zusammenfassen",
   "welcome.list": "Eine Liste schreiben",
   "find.label": "In dieser Unterhaltung suchen",
-  "find.count": "{number} / {hits}",
-  "find.countMost": "{number} / {hits}+",
+  "find.count": "{number} von {hits}",
+  "find.countMost": "{number} von {hits}+",
   "find.none": "Keine Treffer",
   "find.next": "Nächster Treffer ({keys})",
   "find.nextLabel": "Nächster Treffer",

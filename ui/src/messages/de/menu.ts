@@ -9,7 +9,7 @@ export const menu = {
   "menu.show-in-heatmap": "In der Heatmap zeigen",
   "menu.answer": "Beantworten",
   "menu.edit": "Bearbeiten",
-  "menu.see-from": "Kontext hier beginnen",
+  "menu.see-from": "Alles darüber vergessen",
   "menu.branch": "Neuer Chat ab hier",
   "menu.delete": "Löschen",
   "menu.rename": "Umbenennen",

@@ -5,7 +5,7 @@ export const presets = {
   "preset.label": "Preset",
   "preset.standard": "Standard",
   "preset.own": "Eigene",
-  "preset.recommended": "Vom Modell empfohlen",
+  "preset.recommended": "Modellvorgabe",
   "preset.precise": "Genau",
   "preset.creative": "Kreativ",
   "preset.code": "Code",

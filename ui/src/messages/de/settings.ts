@@ -37,7 +37,7 @@ export const settings = {
   "setting.threshold.standard": "aus",
   "setting.tree": "Baum",
   "setting.tree.explanation":
-    "Rät mehrere Alternativen für dieselbe Stelle, damit ein falsches Token den Draft nicht beendet. Die Breite ist die größte Zahl der Alternativen.",
+    "Rät mehrere Alternativen für dieselbe Stelle, damit ein abgelehntes Token den Draft nicht beendet. Die Breite ist die größte Zahl der Alternativen.",
   "setting.tree.standard": "auto",
   "setting.staged": "Zweistufiger Draft",
   "setting.staged.explanation":
@@ -110,7 +110,7 @@ export const settings = {
   "setting.max_tokens.standard": "2048",
   "setting.context_overflow": "Wenn der Kontext voll ist",
   "setting.context_overflow.explanation":
-    "Älteste weglassen: Das Modell sieht die ersten Nachrichten nicht mehr; im Chat bleiben sie stehen. Anhalten: Was nicht passt, wird nicht gesendet.",
+    "Älteste weglassen: Das Modell sieht die ersten Nachrichten nicht mehr; in der Unterhaltung bleiben sie stehen. Anhalten: Was nicht passt, wird nicht gesendet.",
   "setting.context_overflow.standard": "Älteste weglassen",
   "setting.context_overflow.drop_oldest": "Älteste weglassen",
   "setting.context_overflow.stop": "Anhalten",
@@ -149,7 +149,7 @@ export const settings = {
   "setting.motion.standard": "wie das System",
   "setting.reply_view": "Antworten anzeigen als",
   "setting.reply_view.explanation":
-    "„Token“ markiert, welche Wörter richtig geraten wurden. Ein Knopf unter jeder Antwort schaltet nur diese um.",
+    "„Token“ markiert, welche Wörter aus Drafts stammen. Ein Knopf unter jeder Antwort schaltet nur diese um.",
   "setting.send_key": "Nachrichten senden mit",
   "setting.send_key.explanation": "Umschalt+Enter beginnt immer eine neue Zeile.",
   "setting.send_key.standard": "Enter",
@@ -159,7 +159,7 @@ export const settings = {
   "setting.server_enabled.standard": "aus",
   "setting.server_host": "Adresse",
   "setting.server_host.explanation":
-    "127.0.0.1 ist nur für diesen Computer. 0.0.0.0 lässt auch andere Computer zu und braucht einen Schlüssel.",
+    "127.0.0.1: nur dieser Computer. 0.0.0.0: auch andere Computer; erfordert einen Schlüssel.",
   "setting.server_host.standard": "127.0.0.1",
   "setting.server_port": "Port",
   "setting.server_port.standard": "8642",
@@ -230,7 +230,6 @@ export const settings = {
   "settings.noLimit": "unbegrenzt",
   "settings.resetTitle": "Auf die Vorgabe zurücksetzen: {standard}",
   "settings.resetLabel": "{label} auf die Vorgabe zurücksetzen, {standard}",
-  "settings.standard": "Vorgabe: {standard}.",
   "settings.resetSection": "Abschnitt zurücksetzen",
   "settings.resetsGeneral":
     "Setzt nur die Einstellungen für alle Unterhaltungen zurück. Wähle oben „Alle Unterhaltungen“, um diesen Abschnitt zurückzusetzen.",
@@ -246,7 +245,7 @@ export const settings = {
     "ein kleineres Modell, oder ein Head, der die verborgenen Zustände des Zielmodells liest, rät die nächsten Token",
   "settings.ngram": "Wiederholung (N-Gramm)",
   "settings.ngramDetail": "wiederholt früheren Text",
-  "settings.recycling": "Wiederverwendete Vorschläge",
+  "settings.recycling": "Token-Recycling",
   "settings.recyclingDetail":
     "was das Zielmodell nach demselben Token schon einmal wahrscheinlich fand",
   "field.on": "An",

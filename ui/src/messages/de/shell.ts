@@ -7,7 +7,7 @@ export const shell = {
   "error.empty_prompt": "Die Nachricht ist leer: {detail}",
   "error.prompt_too_long": "Die Unterhaltung ist zu lang für den Kontext: {detail}",
   "error.message_too_long": "Die Nachricht ist zu lang für den Kontext: {detail}",
-  "error.chatSize": "Dieser Chat passt nicht mehr: {tokens} von {context} Token.",
+  "error.chatSize": "Diese Unterhaltung passt nicht mehr: {tokens} von {context} Token.",
   "error.messageSize":
     "Diese Nachricht ist zu lang: {tokens} von {context} Token. Kürze sie oder hänge weniger an.",
   "error.bad_model": "Das Modell lässt sich nicht verwenden: {detail}",

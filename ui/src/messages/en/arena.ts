@@ -12,21 +12,21 @@ export const arena = {
   "arena.noWinner": "No winner",
   "arena.onePair": "This is one pair only: run more to see how certain it is.",
   "arena.spread":
-    "{pairs, plural, one {{low} to {high} over # pair.} other {{low} to {high} over # pairs.}}",
+    "{pairs, plural, one {{low} to {high} over # pair, with the time to the first token.} other {{low} to {high} over # pairs, with the time to the first token.}}",
   "arena.faster": "{fast} is {ratio} as fast as {slow}",
   "arena.identical": "The texts are identical.",
   "arena.differByChance":
     "The texts differ from token {token} on, as expected: the fastest sampling mode is random.",
   "arena.tokensDiffer": "The texts read the same, but their tokens differ from token {token} on.",
   "arena.diverge":
-    "The texts diverge at token {token}. “Check” below a reply in a chat shows whether rounding is the cause.",
+    "The texts diverge at token {token}. “Check without drafts” below a reply shows whether rounding is the cause.",
   "arena.expectIdentical0": "Temperature 0: the texts should be identical.",
   "arena.expectChance":
     "Fastest sampling mode: the texts will differ by chance, but their speeds can be compared.",
   "arena.expectIdentical": "Reproducible sampling mode: the texts should be identical.",
   "arena.only.model": "draft model only",
   "arena.only.ngram": "n-grams only",
-  "arena.only.recycling": "reused guesses only",
+  "arena.only.recycling": "token recycling only",
   "arena.staged.off": "no two-stage draft",
   "arena.staged.on": "two-stage draft",
   "arena.ahead": "{tokens, plural, one {# token ahead} other {# tokens ahead}}",
@@ -88,7 +88,7 @@ export const arena = {
   "arena.noneYet": "none yet",
   "arena.setup": "Setup {letter}",
   "arena.draftExplanation": "Guesses the next tokens for the target model to check.",
-  "arena.lengthK": "How many tokens to guess per round (K).",
+  "arena.lengthK": "How many tokens to draft per round (K).",
   "arena.modeExplanation":
     "Fastest accepts the most tokens. Reproducible: the same seed always gives the same text.",
   "arena.treeExplanation": "Several alternatives for the same position.",

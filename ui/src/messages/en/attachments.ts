@@ -47,7 +47,8 @@ export const attachments = {
   "attach.damaged": "{name} cannot be read as a PDF: it may be damaged.",
   "attach.unpacksTooLarge": "{name} unpacks to more than can be read, so it was not attached.",
   "attach.slow": "{name} took too long to read, so it was not attached.",
-  "attach.tooLong": "Files and chat no longer fit together: about {needed} of {limit} tokens.",
+  "attach.tooLong":
+    "Files and conversation no longer fit together: about {needed} of {limit} tokens.",
   "attach.aloneTooLong": "The files are too long: about {needed} of {limit} tokens.",
   "context.system": "System prompt",
   "context.attachments": "Files",
@@ -58,6 +59,7 @@ export const attachments = {
   "context.drop": "Drop oldest messages",
   "context.dropAndContinue": "Drop oldest and continue",
   "context.startTitle": "The model sees only your last message and what follows it.",
-  "context.seeFrom": "Start context here",
+  "context.seeFrom": "Forget everything above",
+  "context.forget": "Forget earlier messages",
   "context.larger": "Model with more context",
 } as const;

@@ -13,7 +13,7 @@ export const check = {
     "Near tie: two tokens were almost equally likely, and rounding decided. This is not an error.",
   "check.why":
     "In the fastest sampling mode every run writes another text, so the texts themselves cannot be compared.",
-  "check.nothingJudged": "No drafted token was judged, so there is nothing to compare.",
+  "check.nothingJudged": "No draft token was checked, so there is nothing to compare.",
   "check.same":
     "{judged, plural, one {Verified: recomputed without drafts, the one probability is identical.} other {Verified: recomputed without drafts, all # probabilities are identical.}}",
   "check.sameAlmost":

@@ -1,6 +1,6 @@
 /** The conversation: its head, the welcome page, the composer. */
 export const conversation = {
-  "conversation.compare": "Compare draft models",
+  "conversation.compare": "Compare drafts",
   "conversation.getMore": "Get more models",
   "conversation.loading": "Loading…",
   "conversation.choose": "Choose a model",
@@ -49,7 +49,7 @@ export const conversation = {
   "welcome.starter":
     "The starter is a tiny model for trying things out. You'll find larger models in the {library}.",
   "welcome.smollm2":
-    "SmolLM2 is small and fast, for simple tasks with short texts. You'll find better models in the {library}.",
+    "SmolLM2 is small and fast, and best at short, simple tasks. Find larger models in the {library}.",
   "welcome.ready": "{model} is ready. Everything stays on this computer.",
   "welcome.remote": "{model} is ready. What you send leaves this computer.",
   "welcome.theModel": "The model",
@@ -72,8 +72,8 @@ export const conversation = {
   "welcome.summarise": "Summarise a paragraph",
   "welcome.list": "Make a list",
   "find.label": "Find in this conversation",
-  "find.count": "{number} / {hits}",
-  "find.countMost": "{number} / {hits}+",
+  "find.count": "{number} of {hits}",
+  "find.countMost": "{number} of {hits}+",
   "find.none": "No matches",
   "find.next": "Next hit ({keys})",
   "find.nextLabel": "Next hit",

@@ -7,7 +7,7 @@ export const menu = {
   "menu.show-in-heatmap": "Show in heatmap",
   "menu.answer": "Answer this",
   "menu.edit": "Edit",
-  "menu.see-from": "Start context here",
+  "menu.see-from": "Forget everything above",
   "menu.branch": "New chat from here",
   "menu.delete": "Delete",
   "menu.rename": "Rename",

@@ -3,7 +3,7 @@ export const presets = {
   "preset.label": "Preset",
   "preset.standard": "Default",
   "preset.own": "Custom",
-  "preset.recommended": "Recommended by the model",
+  "preset.recommended": "Model's defaults",
   "preset.precise": "Precise",
   "preset.creative": "Creative",
   "preset.code": "Code",

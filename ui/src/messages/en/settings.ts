@@ -14,11 +14,11 @@ export const settings = {
     "Guesses the next tokens for the target model to check. Applies from the next reply, and is remembered for each target model.",
   "setting.draft.standard": "the best fit for the target model",
   "setting.drafter": "Drafting method",
-  "setting.drafter.explanation": "Which methods may guess tokens, of those the draft model offers.",
+  "setting.drafter.explanation": "Which methods may draft tokens, of those the draft model offers.",
   "setting.drafter.standard": "combined",
   "setting.draft_length": "Draft length",
   "setting.draft_length.explanation":
-    "How many tokens to guess per round (K). Auto uses what is expected to be fastest, which may be none.",
+    "How many tokens to draft per round (K). Auto uses what is expected to be fastest, which may be none.",
   "setting.draft_length.standard": "auto",
   "setting.mode": "Sampling mode",
   "setting.mode.explanation":
@@ -34,7 +34,7 @@ export const settings = {
   "setting.threshold.standard": "off",
   "setting.tree": "Tree",
   "setting.tree.explanation":
-    "Drafts several alternatives for the same position, so that one wrong guess does not end the draft. Width is the maximum number of alternatives.",
+    "Drafts several alternatives for the same position, so that one rejected token does not end the draft. Width is the maximum number of alternatives.",
   "setting.tree.standard": "auto",
   "setting.staged": "Two-stage draft",
   "setting.staged.explanation":
@@ -42,7 +42,7 @@ export const settings = {
   "setting.staged.standard": "auto",
   "setting.verification": "Verification",
   "setting.verification.explanation":
-    "Whole draft judges all drafted tokens together and accepts at least as many. Both keep the target model's probabilities exactly.",
+    "Whole draft checks all draft tokens together and accepts at least as many. Both keep the target model's probabilities exactly.",
   "setting.verification.standard": "whole draft",
   "setting.temperature": "Temperature",
   "setting.temperature.explanation":
@@ -106,7 +106,7 @@ export const settings = {
   "setting.max_tokens.standard": "2048",
   "setting.context_overflow": "When the context is full",
   "setting.context_overflow.explanation":
-    "Drop oldest: the model no longer sees the first messages; they stay in the chat. Stop: a message that does not fit is not sent.",
+    "Drop oldest: the model no longer sees the first messages; they stay in the conversation. Stop: a message that does not fit is not sent.",
   "setting.context_overflow.standard": "drop oldest",
   "setting.context_overflow.drop_oldest": "Drop oldest",
   "setting.context_overflow.stop": "Stop",
@@ -145,7 +145,7 @@ export const settings = {
   "setting.motion.standard": "same as the system",
   "setting.reply_view": "Show replies as",
   "setting.reply_view.explanation":
-    "Tokens marks which words were guessed right. A button below each reply switches that reply alone.",
+    "Tokens marks which words come from drafts. A button below each reply switches that reply alone.",
   "setting.send_key": "Send messages with",
   "setting.send_key.explanation": "Shift+Enter always starts a new line.",
   "setting.send_key.standard": "Enter",
@@ -155,7 +155,7 @@ export const settings = {
   "setting.server_enabled.standard": "off",
   "setting.server_host": "Address",
   "setting.server_host.explanation":
-    "127.0.0.1 is for this computer alone. 0.0.0.0 lets other computers connect, and needs a key.",
+    "127.0.0.1: this computer only. 0.0.0.0: other computers too; requires a key.",
   "setting.server_host.standard": "127.0.0.1",
   "setting.server_port": "Port",
   "setting.server_port.standard": "8642",
@@ -224,7 +224,6 @@ export const settings = {
   "settings.noLimit": "no limit",
   "settings.resetTitle": "Reset to the default: {standard}",
   "settings.resetLabel": "Reset {label} to its default, {standard}",
-  "settings.standard": "Default: {standard}.",
   "settings.resetSection": "Reset this section",
   "settings.resetsGeneral":
     "Resets the settings of all conversations alone. Choose “All conversations” above to reset this section.",
@@ -240,7 +239,7 @@ export const settings = {
     "a smaller model, or a head that reads the target model's hidden states, guesses the next tokens",
   "settings.ngram": "Repetition (n-gram)",
   "settings.ngramDetail": "repeats earlier text",
-  "settings.recycling": "Reused guesses",
+  "settings.recycling": "Token recycling",
   "settings.recyclingDetail": "what the target model found likely after the same token earlier",
   "field.on": "On",
   "field.block": "Whole draft",

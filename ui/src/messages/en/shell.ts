@@ -5,7 +5,7 @@ export const shell = {
   "error.empty_prompt": "{detail}",
   "error.prompt_too_long": "{detail}",
   "error.message_too_long": "{detail}",
-  "error.chatSize": "This chat no longer fits: {tokens} of {context} tokens.",
+  "error.chatSize": "This conversation no longer fits: {tokens} of {context} tokens.",
   "error.messageSize":
     "This message is too long: {tokens} of {context} tokens. Shorten it or attach less.",
   "error.bad_model": "{detail}",
