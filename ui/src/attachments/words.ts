@@ -18,22 +18,31 @@ const ENCODINGS = {
   korean: ["euc-kr"],
 } as const;
 
-/** Labels of `TextDecoder` with their names: "Central European (windows-1250)". */
+/** Labels of `TextDecoder` with their names: "Central European (Windows-1250)". */
 export function encodingWords(): { encoding: string; words: string }[] {
   const scripts = Object.keys(ENCODINGS) as (keyof typeof ENCODINGS)[];
   return scripts.flatMap((script) =>
     ENCODINGS[script].map((encoding) => ({
       encoding,
-      words: `${t(`attach.script.${script}`)} (${encoding})`,
+      words: `${t(`attach.script.${script}`)} (${nameOf(encoding)})`,
     })),
   );
+}
+
+/** The usual spelling of a label of `TextDecoder`: "ISO 8859-2", "KOI8-R", "Windows-1250". */
+function nameOf(label: string): string {
+  return label
+    .replace("big5", "Big5")
+    .replace(/^(?:iso|koi8|gb|euc).*/, (name) => name.toUpperCase().replace("ISO-", "ISO "))
+    .replace(/^[ws]/, (letter) => letter.toUpperCase())
+    .replace("_jis", " JIS");
 }
 
 /** Smallest share of the context, and shortest time, that are mentioned. */
 const SHARE = 0.1;
 const SECONDS = 3;
 
-/** "1,234 tokens, 15 % of the context, about 12 s to read". `context` in tokens, 0 if unknown. */
+/** "1,234 tokens, 15% of the context, about 12 s to read". `context` in tokens, 0 if unknown. */
 export function tokenWords(
   { tokens, exact }: TokenCount,
   context: number,
