@@ -40,6 +40,7 @@ export const remove: ConversationCommand = {
   id: "delete",
   keys: PLACE_KEYS.conversations.delete.keys[0],
   divided: true,
+  dangerous: true,
   run: ({ conversations }, _, conversation) => void conversations.delete(conversation),
 };
 

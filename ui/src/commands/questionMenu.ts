@@ -48,6 +48,7 @@ export const branch: MessageCommand = {
 export const deleteMessage: MessageCommand = {
   id: "delete",
   divided: true,
+  dangerous: true,
   obstacle: occupied,
   run: ({ conversations }, _, message) => void conversations.deleteMessage(message),
 };

@@ -12,6 +12,8 @@ export interface SubjectCommand<Subject> {
   keys?: Keys;
   /** Whether a line separates the command from the one before. */
   divided?: boolean;
+  /** Whether the command destroys something. */
+  dangerous?: boolean;
   /** Why the command is unavailable; null if it is available. */
   obstacle?: (app: App, subject: Subject) => string | null;
   run: (app: App, desk: Desk, subject: Subject) => void;
@@ -24,7 +26,7 @@ export function menuOf<Subject>(
   desk: Desk,
   subject: Subject,
 ) {
-  return commands.map(({ id, keys, divided, obstacle, run }) => {
+  return commands.map(({ id, keys, divided, dangerous, obstacle, run }) => {
     const name = typeof id === "function" ? id(subject) : id;
     const title = obstacle?.(app, subject) ?? null;
     return {
@@ -34,6 +36,7 @@ export function menuOf<Subject>(
       disabled: title !== null,
       keys: keys ? shortcut(keys) : null,
       divided: divided ?? false,
+      dangerous: dangerous ?? false,
       run: () => run(app, desk, subject),
     };
   });
