@@ -115,7 +115,7 @@ test("a chat that no longer fits shows the gauge's numbers and all remedies", as
   const ways = [...note.querySelectorAll(".ways button")].map((way) => way.textContent.trim());
   expect(ways).toEqual([
     "Drop oldest and continue",
-    "Start context here",
+    "Forget earlier messages",
     "New chat",
     "Model with more context",
   ]);

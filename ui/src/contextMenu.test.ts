@@ -40,6 +40,7 @@ test("a conversation's context menu equals the menu of its button", async () => 
   expect(await rightClick(conversation)).toBe(false);
   const named = ["Rename", "Unpin", "Duplicate", "Export as Markdown", "Export as JSON", "Delete"];
   expect(entries()).toEqual(named);
+  expect(window.present("menu-delete").classList).toContain("dangerous");
   await window.press("Escape");
   expect(menu()).toBeNull();
   await window.click("conversation-more");

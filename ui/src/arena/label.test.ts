@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DraftOption } from "../bindings/DraftOption";
 import { drafted, plain } from "./fixtures";
-import { distinct, draftName, labelOf, obstacleOf } from "./label";
+import { distinct, draftName, headingOf, labelOf, obstacleOf } from "./label";
 
 const starter: DraftOption = {
   id: "starter-draft",
@@ -17,6 +17,12 @@ const foreign: DraftOption = {
   merit: null,
   problem: { kind: "other_vocabulary", reason: "the vocabularies differ" },
 };
+
+test("a heading begins with a capital, except for the names of files", () => {
+  expect(headingOf(labelOf(plain, ""))).toBe("No draft");
+  expect(headingOf("n-gram, 4 tokens ahead")).toBe("N-gram, 4 tokens ahead");
+  expect(headingOf("tinyllama-15M")).toBe("tinyllama-15M");
+});
 
 test("a set-up is named after its draft, its length and all non-default settings", () => {
   expect(labelOf(drafted, starter.label)).toBe("Starter draft 1.1M");

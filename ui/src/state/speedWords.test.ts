@@ -15,6 +15,8 @@ test("measurements are worded without about", () => {
   const both = { plain: 34.4, drafted: 51.6, measured: true };
   expect(speedWords(both)).toBe("34 tokens/s here, 52 with drafts");
   expect(speedWords({ ...both, drafted: null })).toBe("34 tokens/s here");
+  expect(speedWords(both, true)).toBe("34 tokens/s here");
+  expect(speedWords({ ...both, plain: null }, true)).toBe("52 tokens/s here with drafts");
   expect(speedWords({ ...both, plain: null })).toBe("52 tokens/s here with drafts");
   expect(speedWords({ plain: null, drafted: null, measured: true })).toBeNull();
 });

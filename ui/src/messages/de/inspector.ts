@@ -48,7 +48,7 @@ export const inspector = {
   "inspector.without": "Ohne",
   "inspector.fromTo": "{low} bis {high} Token/s",
   "inspector.lengthExpected":
-    "{tokens, plural, one {# Token, etwa {expected} angenommen} other {# Token, etwa {expected} angenommen}}",
+    "{tokens, plural, one {#, etwa {expected} angenommen} other {#, etwa {expected} angenommen}}",
   "inspector.noDraft": "keine Drafts",
   "inspector.timesValue": "{verify} Prüfen, {draft} Raten",
   "inspector.details": "Details",

@@ -58,7 +58,7 @@ export const reply = {
   "reply.gap":
     "Hier fehlen die Runden {first} bis {last}. Die ganze Antwort erscheint, wenn sie fertig ist.",
   "reply.accepted": "{percent} angenommen",
-  "reply.right": "{percent} der Drafts angenommen",
+  "reply.right": "{percent} angenommen",
   "reply.showDrafts": "Drafts zeigen",
   "reply.hideDrafts": "Drafts ausblenden",
   "reply.showDraftsTitle":
