@@ -313,7 +313,7 @@ impl App {
             false => free_memory() + memory.target_bytes + memory.draft_bytes,
         };
         let installed = self.library.installed().into_iter().map(|model| model.name).collect();
-        let reading = self.speeds.bandwidth(&device);
+        let reading = self.speeds.bandwidth(&device.to_string());
         let (disk_bytes, downloading) = (self.library.free_disk(), self.downloading());
         Computer { memory_bytes, disk_bytes, has_gpu, reading, installed, downloading }
     }

@@ -2,19 +2,19 @@
 //! GPUs: first their names, then the probe result of each GPU, which has to be opened.
 
 use foretoken_engine::session::Hardware;
-use foretoken_forward::device::{CPU_INSTEAD, DeviceChoice, GpuName, Opened, Problem};
+use foretoken_forward::device::{DeviceChoice, DeviceLabel, DeviceRemark, GpuName, Opened, Problem};
 
 use crate::ipc::{DeviceOption, Settings};
 use crate::observable::Observable;
 
 /// Returns the devices known without looking: the chosen ones, and those that need no look.
 pub fn unlooked(settings: &Settings) -> Vec<DeviceOption> {
-    let automatic = (DeviceChoice::Auto, Ok(words(&DeviceChoice::Auto)));
+    let automatic = (DeviceChoice::Auto, Ok(label(&DeviceChoice::Auto)));
     let cpu = (DeviceChoice::Cpu, Ok(Opened::cpu().label));
     let mut options: Vec<_> = [automatic, cpu].into_iter().map(option).collect();
     for choice in chosen(settings) {
         if options.iter().all(|option| option.choice != *choice) {
-            options.push(option((choice.clone(), Ok(words(choice)))));
+            options.push(option((choice.clone(), Ok(label(choice)))));
         }
     }
     options
@@ -52,51 +52,36 @@ fn chosen(settings: &Settings) -> [&DeviceChoice; 2] {
 
 /// Returns the entry of a chosen device that was not found; a GPU by number may be one of the
 /// others.
-fn absent(choice: &DeviceChoice) -> Result<String, Problem> {
+fn absent(choice: &DeviceChoice) -> Result<DeviceLabel, Problem> {
     match choice {
         DeviceChoice::Gpu(GpuName::Called(name)) => Err(Problem::Gone(name.clone())),
-        other => Ok(words(other)),
+        other => Ok(label(other)),
     }
 }
 
-fn words(choice: &DeviceChoice) -> String {
+/// Returns the label of a device that was not looked for.
+fn label(choice: &DeviceChoice) -> DeviceLabel {
     match choice {
-        DeviceChoice::Auto => "Automatic".to_owned(),
-        DeviceChoice::Metal => "Metal".to_owned(),
-        DeviceChoice::Gpu(GpuName::Called(name)) => name.clone(),
-        DeviceChoice::Gpu(GpuName::Number(number)) => format!("GPU {number}"),
-        other => other.to_string().to_uppercase(),
+        DeviceChoice::Auto => DeviceLabel::named("Automatic"),
+        DeviceChoice::Metal => DeviceLabel::named("Metal"),
+        DeviceChoice::Gpu(GpuName::Called(name)) => DeviceLabel::of_gpu(name),
+        DeviceChoice::Gpu(GpuName::Number(number)) => DeviceLabel::named(format!("GPU {number}")),
+        other => DeviceLabel::named(other.to_string().to_uppercase()),
     }
 }
 
-fn option((choice, found): (DeviceChoice, Result<String, Problem>)) -> DeviceOption {
-    let problem = found.as_ref().err().map(ToString::to_string);
-    let label = found.unwrap_or_else(|_| words(&choice));
-    let mut parts = label.split(", ").map(str::to_owned);
-    let first = parts.next().unwrap_or_default();
-    let (name, details) = match (&choice, label.split_once(", ")) {
-        // The backend comes before the name, which may contain commas.
-        (DeviceChoice::Gpu(_), Some((_, name))) => {
-            let plays = name.strip_suffix(", software");
-            let software = plays.map(|_| "software".to_owned());
-            (plays.unwrap_or(name).to_owned(), [Some(first), software].into_iter().flatten().collect())
-        }
-        _ => (first, parts.collect()),
-    };
-    DeviceOption { choice, name, details, problem }
+fn option((choice, found): (DeviceChoice, Result<DeviceLabel, Problem>)) -> DeviceOption {
+    let problem = found.as_ref().err().cloned();
+    let label = found.unwrap_or_else(|_| label(&choice));
+    DeviceOption { choice, label, problem }
 }
 
 /// Opens a GPU to get its probe result, or the reason why it cannot be used.
 fn open(hardware: &dyn Hardware, option: &mut DeviceOption) {
     let Opened { gpu, label, remark, .. } = hardware.open(&option.choice);
-    let listed = words(&option.choice);
     match gpu {
-        Some(_) => {
-            let guarantees = label.strip_prefix(&listed).unwrap_or_default();
-            let guarantees = guarantees.split(", ").filter(|part| !part.is_empty()).map(str::to_owned);
-            option.details.extend(guarantees);
-        }
-        None => option.problem = remark.map(|remark| remark.trim_end_matches(CPU_INSTEAD).to_owned()),
+        Some(_) => option.label = label,
+        None => option.problem = remark.and_then(DeviceRemark::problem),
     }
 }
 
@@ -104,33 +89,11 @@ fn open(hardware: &dyn Hardware, option: &mut DeviceOption) {
 mod tests {
     use super::*;
 
-    fn gpu(name: &str) -> DeviceChoice {
-        DeviceChoice::Gpu(GpuName::Called(name.to_owned()))
-    }
-
-    fn listed(choice: DeviceChoice, label: &str) -> (String, Vec<String>) {
-        let option = option((choice, Ok(label.to_owned())));
-        (option.name, option.details)
-    }
-
-    #[test]
-    fn a_gpu_is_listed_by_its_name_and_other_devices_by_their_kind() {
-        let parts = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
-        let name = "Vulkan, llvmpipe (LLVM 15.0.6, 256 bits), software";
-        assert_eq!(
-            listed(gpu(name), name),
-            ("llvmpipe (LLVM 15.0.6, 256 bits)".to_owned(), parts(&["Vulkan", "software"]))
-        );
-        assert_eq!(
-            listed(DeviceChoice::Cpu, "CPU, 2 threads, AVX-512"),
-            ("CPU".to_owned(), parts(&["2 threads", "AVX-512"]))
-        );
-    }
-
     #[test]
     fn a_chosen_gpu_is_listed_before_devices_were_looked_for() {
-        let settings = Settings { device: gpu("Vulkan, AMD Radeon 780M"), ..Settings::default() };
-        let names: Vec<_> = unlooked(&settings).into_iter().map(|option| option.name).collect();
+        let device = DeviceChoice::Gpu(GpuName::Called("Vulkan, AMD Radeon 780M".to_owned()));
+        let settings = Settings { device, ..Settings::default() };
+        let names: Vec<_> = unlooked(&settings).into_iter().map(|option| option.label.name).collect();
         assert_eq!(names, ["Automatic", "CPU", "AMD Radeon 780M"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use foretoken_forward::device::DeviceChoice;
+use foretoken_forward::device::{DeviceChoice, DeviceLabel};
 use foretoken_model::sampling::ModelPenalties;
 
 use crate::ipc::{EnginePhase, EngineStatus, MemoryUse, OffReason, Why};
@@ -38,7 +38,7 @@ impl Observable {
             drafts: Vec::new(),
             draft: String::new(),
             why,
-            device: String::new(),
+            device: DeviceLabel::default(),
             device_choice: DeviceChoice::default(),
             draft_device: None,
             device_remarks: Vec::new(),

@@ -1,6 +1,7 @@
 //! Remote servers in the settings: ids and labels of their models, the chosen target, and its
 //! client. `remote.rs` adds and removes servers.
 
+use foretoken_forward::device::{DeviceFact, DeviceLabel};
 use foretoken_library::Secrets;
 use foretoken_remote::{Address, Client, Timeouts};
 
@@ -89,9 +90,12 @@ pub(crate) fn label(server: &RemoteServer, model: &str) -> String {
 }
 
 /// Returns the device label of a remote target: "gpu, 192.168.1.5:8000".
-pub(crate) fn device(settings: &Settings) -> String {
-    chosen(settings)
-        .map_or_else(|_| String::new(), |chosen| format!("{}, {}", chosen.server.name, host(chosen.server)))
+pub(crate) fn device(settings: &Settings) -> DeviceLabel {
+    let label = |chosen: Chosen<'_>| {
+        let facts = vec![DeviceFact::Host { address: host(chosen.server) }];
+        DeviceLabel { facts, ..DeviceLabel::named(&chosen.server.name) }
+    };
+    chosen(settings).map(label).unwrap_or_default()
 }
 
 fn host(server: &RemoteServer) -> String {
@@ -138,7 +142,7 @@ mod tests {
         let chosen = settings(&all[0].id);
         assert_eq!(entry(&chosen).as_ref(), Some(&all[0]));
         assert_eq!(context(&chosen).unwrap(), 4096);
-        assert_eq!(device(&chosen), "gpu, 10.0.0.7:8000");
+        assert_eq!(device(&chosen).to_string(), "gpu, 10.0.0.7:8000");
         let unlisted = entry(&settings("remote:gpu/other")).unwrap();
         assert_eq!((unlisted.name.as_str(), unlisted.context), ("other", 0));
         for here in ["smollm2", "/a/remote:gpu/x", "remote:gone/m", "remote:"] {

@@ -42,7 +42,7 @@ use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_engine::trace::{Finish, Round};
 use foretoken_forward::Model;
-use foretoken_forward::device::{Candidate, DeviceChoice, Opened, Problem};
+use foretoken_forward::device::{Candidate, DeviceChoice, DeviceLabel, Opened, Problem};
 use foretoken_library::Folders;
 use foretoken_model::format::Format;
 use foretoken_model::sampling::{Mode, Sampling};
@@ -56,7 +56,7 @@ use tempfile::TempDir;
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Result of [`Hardware::survey`].
-type Survey = Vec<(DeviceChoice, Result<String, Problem>)>;
+type Survey = Vec<(DeviceChoice, Result<DeviceLabel, Problem>)>;
 
 struct Fixture {
     app: Arc<App>,

@@ -10,7 +10,7 @@ use foretoken_engine::session::{
     Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
 };
 use foretoken_engine::trace::Round;
-use foretoken_forward::device::Opened;
+use foretoken_forward::device::{DeviceRemark, Opened, Role};
 use foretoken_library::{Folders, Library, SavedStats};
 use foretoken_model::{ModelSource, Renderer};
 
@@ -83,7 +83,7 @@ pub fn draft_on_cpu(
     // GPU memory is freed first.
     session.draft = Draft::default();
     if let Some(source) = draft_source(session, choice, stage, devices)? {
-        let cpu = Opened::cpu_because("The draft's GPU failed.".to_owned());
+        let cpu = Opened::cpu_because(DeviceRemark::Failed { role: Role::Draft });
         session.draft = session.open_draft_onto(&source, devices.draft_device(), &cpu)?;
     }
     Ok(())

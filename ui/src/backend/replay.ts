@@ -16,6 +16,7 @@ import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { Attached } from "../bindings/Attached";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { Conversation } from "../bindings/Conversation";
+import type { DeviceLabel } from "../bindings/DeviceLabel";
 import type { DeviceOption } from "../bindings/DeviceOption";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { Download } from "../bindings/Download";
@@ -23,6 +24,7 @@ import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
 import type { FileDrag } from "../bindings/FileDrag";
 import type { Finish } from "../bindings/Finish";
+import type { GpuApi } from "../bindings/GpuApi";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { PresetValues } from "../bindings/PresetValues";
@@ -873,16 +875,27 @@ function off(reason: Why["off"]): Why {
   return { state: "off", ...nothing, off: reason, remarks: [] };
 }
 
-const CPU = "CPU, 2 threads, AVX-512";
+const CPU: DeviceLabel = {
+  api: null,
+  name: "CPU",
+  facts: [
+    { kind: "threads", count: 2 },
+    { kind: "instructions", name: "AVX-512" },
+  ],
+};
 
-const NO_DEVICE = "A browser does not compute; recordings are played.";
+/** A GPU that cannot be used: a browser computes nothing. */
+function absent(choice: DeviceOption["choice"], name: string, gpu: GpuApi): DeviceOption {
+  const label = { api: null, name, facts: [] };
+  return { choice, label, problem: { kind: "no_gpu", args: gpu } };
+}
 
 const DEVICES: DeviceOption[] = [
-  { choice: "auto", name: "Automatic", details: [], problem: null },
-  { choice: "cpu", name: "CPU", details: ["2 threads", "AVX-512"], problem: null },
-  { choice: "gpu", name: "GPU", details: [], problem: NO_DEVICE },
-  { choice: "cuda", name: "CUDA", details: [], problem: NO_DEVICE },
-  { choice: "metal", name: "Metal", details: [], problem: NO_DEVICE },
+  { choice: "auto", label: { ...CPU, name: "Automatic" }, problem: null },
+  { choice: "cpu", label: CPU, problem: null },
+  absent("gpu", "GPU", "any"),
+  absent("cuda", "CUDA", "cuda"),
+  absent("metal", "Metal", "metal"),
 ];
 
 const MESSAGES: Record<EngineStatus["phase"], string | null> = {

@@ -111,7 +111,7 @@ export class ReplayArena {
   }
 
   #store(request: ArenaRequest, runs: ArenaRun[], created_at: number): Arena {
-    const { target, drafts, device } = this.#desk.status();
+    const { target, drafts } = this.#desk.status();
     const { sampling } = this.#desk.settings();
     const texts = SIDES.map((side) => textOf(this.#rounds(request, 0, side)));
     const arena: Arena = {
@@ -119,7 +119,7 @@ export class ReplayArena {
       created_at,
       prompt: request.prompt,
       target: target?.label ?? "Starter 8.1M · Q8_0",
-      device,
+      device: "CPU, 2 threads, AVX-512",
       sampling: { ...sampling, seed: sampling.seed ?? 3 },
       max_tokens: request.max_tokens,
       setups: request.setups.map((setup) => ({ draft: draftName(setup, drafts), setup })),

@@ -39,7 +39,7 @@ import { Traces } from "./traces.svelte";
 import { Unsent } from "./unsent.svelte";
 import { View } from "./view.svelte";
 import { t } from "../messages/say";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 export class App {
   readonly toasts = new Toasts();

@@ -14,7 +14,7 @@ import type { Engine } from "./engine.svelte";
 import type { Settings } from "./settings.svelte";
 import type { Toasts } from "./toasts.svelte";
 import { t } from "../messages/say";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 export const USUAL_TOKENS = 256;
 const USUAL_PAIRS = 5;

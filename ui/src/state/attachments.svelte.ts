@@ -7,7 +7,7 @@ import type { TokenCount } from "../bindings/TokenCount";
 import { facts } from "../bindings/facts";
 import { BackendError, type Backend } from "../backend/backend";
 import { t } from "../messages/say";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 export interface Waiting {
   id: number;

@@ -6,7 +6,7 @@ import { SvelteMap } from "svelte/reactivity";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import { BackendError, type Backend } from "../backend/backend";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 /** Outcome of a check: its result, or why it did not run. */
 export type Finding = { check: ReplyCheck } | { refusal: string };

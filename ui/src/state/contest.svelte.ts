@@ -13,7 +13,7 @@ import { distinct, labelOf } from "../arena/label";
 import { verdictOf, type Pair, type Side } from "../arena/pairs";
 import { BackendError } from "../backend/backend";
 import { frames } from "../frames";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 export type Stage = "running" | "finished" | "stopped" | "failed";
 

@@ -8,7 +8,7 @@ import { placeWords } from "./branches";
 import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
 import { t } from "../messages/say";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 /** Interval of checks whether an unsaved reply has been stored. */
 const LOOK_MS = 2000;

@@ -3,7 +3,7 @@ import { frames } from "../frames";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 import { draftLabel } from "../trace/names";
 
 const STARTING: EngineStatus = {
@@ -25,7 +25,7 @@ const STARTING: EngineStatus = {
     off: { kind: "starting" },
     remarks: [],
   },
-  device: "",
+  device: { api: null, name: "", facts: [] },
   device_choice: "auto",
   draft_device: null,
   device_remarks: [],

@@ -3,7 +3,7 @@ import type { ExportForm } from "../bindings/ExportForm";
 import type { Imported } from "../bindings/Imported";
 import { BackendError, type Backend } from "../backend/backend";
 import { t } from "../messages/say";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 import type { Conversations } from "./conversations.svelte";
 import type { Toasts } from "./toasts.svelte";
 

@@ -19,7 +19,7 @@ import { BackendError, type Backend } from "../backend/backend";
 import { sorted, unprobed } from "./advice";
 import type { Engine } from "./engine.svelte";
 import { fetchOf } from "./pairFetch";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 /** Why an action failed, and where it was started. */
 export interface Problem {

@@ -16,7 +16,7 @@ import type { Conversations } from "./conversations.svelte";
 import { Trace } from "./trace.svelte";
 import type { Traces } from "./traces.svelte";
 import { t } from "../messages/say";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 /** A question that does not fit in the context together with its conversation. */
 interface TooLong {

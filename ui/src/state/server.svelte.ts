@@ -3,7 +3,7 @@ import type { ServerRequest } from "../bindings/ServerRequest";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import { BackendError, type Backend } from "../backend/backend";
 import { frames } from "../frames";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 const REFRESH_MS = 1000;
 

@@ -1,7 +1,7 @@
 /** Remote servers: adding, testing and removing them, with the results. */
 import { BackendError, type Backend } from "../backend/backend";
 import type { Settings as Values } from "../bindings/Settings";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 import type { Settings } from "./settings.svelte";
 
 /** Result of a test: a problem in a sentence, or null if the server answered. */

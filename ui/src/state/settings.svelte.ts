@@ -9,7 +9,7 @@ import { defaults } from "../bindings/defaults";
 import { withDefaults } from "./reset";
 import type { SectionId } from "../settings/words";
 import { BackendError, type Backend } from "../backend/backend";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 const SAVE_AFTER_MS = 300;
 

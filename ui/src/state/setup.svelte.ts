@@ -8,7 +8,7 @@ import type { PresetValues } from "../bindings/PresetValues";
 import type { Sampling } from "../bindings/Sampling";
 import type { Speculation } from "../bindings/Speculation";
 import { BackendError, type Backend } from "../backend/backend";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 import type { Settings } from "./settings.svelte";
 import type { Toasts } from "./toasts.svelte";
 

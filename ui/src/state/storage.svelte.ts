@@ -1,7 +1,7 @@
 /** The size of stored traces, and their deletion. */
 import type { TraceStorage } from "../bindings/TraceStorage";
 import { BackendError, type Backend } from "../backend/backend";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 export class Storage {
   /** The size; null until it is fetched. */

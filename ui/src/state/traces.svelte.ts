@@ -2,7 +2,7 @@
 import { SvelteMap } from "svelte/reactivity";
 import { BackendError, type Backend } from "../backend/backend";
 import { Trace } from "./trace.svelte";
-import { errorWords } from "../messages/shell";
+import { errorWords } from "../messages/errors";
 
 export class Traces {
   readonly #backend: Backend;

@@ -3,6 +3,7 @@ import type { DraftRemark } from "../bindings/DraftRemark";
 import type { OffReason } from "../bindings/OffReason";
 import type { Why } from "../bindings/Why";
 import { facts } from "../bindings/facts";
+import { remarkWords as deviceRemark } from "../messages/devices";
 import { t } from "../messages/say";
 import { sentence } from "../messages/sentence";
 import { lossWords } from "./decision";
@@ -15,8 +16,9 @@ export function lineWords(why: Why): string {
 
 /** Why drafting is off: "no model is loaded". */
 export function offWords(reason: OffReason | null): string {
-  const { kind } = reason ?? { kind: "starting" };
-  return t(`why.off.${kind}`, { detail: detailOf(reason) });
+  if (reason === null) return t("why.off.starting");
+  const detail = reason.kind === "failed" ? withoutStop(reason.detail) : "";
+  return t(`why.off.${reason.kind}`, { detail });
 }
 
 function stateWords(why: Why): string {
@@ -28,12 +30,13 @@ function stateWords(why: Why): string {
 }
 
 function remarkWords(remark: DraftRemark): string {
-  return t(`why.remark.${remark.kind}`, { detail: detailOf(remark) });
+  if (remark.kind === "on_cpu") return withoutStop(deviceRemark(remark.remark));
+  return t(`why.remark.${remark.kind}`, { detail: withoutStop(remark.detail) });
 }
 
-/** The detail of a reason, without the full stop: another sentence may follow. */
-function detailOf(reason: OffReason | DraftRemark | null): string {
-  return reason !== null && "detail" in reason ? reason.detail.replace(/\.$/, "") : "";
+/** A sentence without the full stop: another one may follow. */
+function withoutStop(words: string): string {
+  return words.replace(/\.$/, "");
 }
 
 function onWords({ drafter: name, length }: Why): string {

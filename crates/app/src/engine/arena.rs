@@ -124,7 +124,7 @@ impl Local {
             created_at: 0,
             prompt: asked.prompt.clone(),
             target: target.entry.label.clone(),
-            device: target.session.device().label.clone(),
+            device: target.session.device().label.to_string(),
             sampling,
             max_tokens: asked.max_tokens,
             setups: setups.to_vec(),

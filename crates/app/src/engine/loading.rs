@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foretoken_engine::session::{Draft, DraftSource, Form, Session, choose};
-use foretoken_forward::device::{DeviceChoice, Opened, Role};
+use foretoken_forward::device::{DeviceChoice, DeviceRemark, Opened, Role};
 use foretoken_model::Error;
 use foretoken_model::ModelSource;
 
@@ -18,8 +18,8 @@ use crate::ipc::{
 use crate::lock::lock;
 use crate::servers::{self, is_remote};
 
-/// Remark about a draft whose GPU failed.
-const DRAFT_FAILED: &str = "The draft runs on the CPU because it failed on the GPU.";
+/// Remark about a draft that failed on its GPU.
+const DRAFT_FAILED: DeviceRemark = DeviceRemark::Failed { role: Role::Draft };
 
 impl Local {
     /// Loads the chosen target on its device unless it is loaded there. The old one stays until the
@@ -73,7 +73,7 @@ impl Local {
             // These belong to the previous target.
             (status.drafts, status.draft) = (Vec::new(), String::new());
         });
-        let fell_back = session.fell_back().map(str::to_owned);
+        let fell_back = session.fell_back().map(ToString::to_string);
         self.target = Some(Target { id, entry, session, thinks, merges_system });
         self.choice = None;
         fell_back
@@ -120,8 +120,8 @@ impl Local {
         // With a target on a GPU, a draft on the CPU needs a remark.
         let beside_gpu = session.draft.device().filter(|_| session.device().gpu.is_some());
         let on_cpu = beside_gpu.filter(|device| device.gpu.is_none());
-        if let Some(remark) = on_cpu.and_then(|device| device.remark.as_deref()) {
-            why.remark(DraftRemark::OnCpu { detail: remark.to_owned() });
+        if let Some(remark) = on_cpu.and_then(|device| device.remark.clone()) {
+            why.remark(DraftRemark::OnCpu { remark });
         }
         if let Some(detail) = session.draft.drafters.failure() {
             why.remark(DraftRemark::Failed { detail });
@@ -218,12 +218,12 @@ impl Local {
         let failed = |target: &&mut Target| target.session.draft.failed_on_gpu();
         let Some(target) = self.target.as_mut().filter(failed) else { return };
         let id = std::mem::take(&mut target.session.draft).id;
-        let opened = self.open_draft(&id, Some(&Opened::cpu_because(DRAFT_FAILED.to_owned())));
+        let opened = self.open_draft(&id, Some(&Opened::cpu_because(DRAFT_FAILED)));
         match (opened, &mut self.target) {
             (Ok(draft), Some(target)) => target.session.draft = draft,
             (Err(error), _) => tracing::warn!("the draft could not be loaded again: {}", error.message),
             _ => {}
         }
-        self.announce(Some(DRAFT_FAILED.to_owned()));
+        self.announce(Some(DRAFT_FAILED.to_string()));
     }
 }

@@ -207,14 +207,12 @@ impl Local {
             status.thinks = target.and_then(|target| target.thinks);
             status.merges_system = target.is_some_and(|target| target.merges_system);
             status.penalties = session.map(|session| session.decoder.penalties()).unwrap_or_default();
-            status.device = session.map_or_else(String::new, |session| session.device().label.clone());
+            status.device = session.map(|session| session.device().label.clone()).unwrap_or_default();
             status.device_choice = session.map_or(&self.settings.device, Session::device_choice).clone();
             let draft = session.and_then(|session| session.draft.device());
             status.draft_device = draft.map(|device| device.label.clone());
-            status.device_remarks =
-                session.iter().flat_map(|session| session.remarks()).map(str::to_owned).collect();
-            status.device_notes =
-                session.iter().flat_map(|session| session.notes()).map(str::to_owned).collect();
+            status.device_remarks = session.iter().flat_map(|session| session.remarks()).cloned().collect();
+            status.device_notes = session.iter().flat_map(|session| session.notes()).cloned().collect();
             status.why = why;
         });
         self.report_memory();
@@ -252,7 +250,7 @@ impl Local {
     /// Updates the speed of every model on the target's device.
     pub(super) fn report_speeds(&mut self) {
         let Some(Target { entry, session, .. }) = &mut self.target else { return };
-        let (device, speeds) = (&session.device().label, &self.models.speeds);
+        let (device, speeds) = (&session.device().label.to_string(), &self.models.speeds);
         entry.speed = speeds.of(session.path(), entry.read_bytes, device);
         for (model, listed) in &mut self.listed {
             listed.speed = speeds.of(&model.path, listed.read_bytes, device);
@@ -277,7 +275,7 @@ impl Local {
     /// Records the target's speed in a reply.
     pub(super) fn keep_speed(&mut self, reply: &Summary) {
         let Some(Target { session, .. }) = &self.target else { return };
-        self.models.speeds.keep(session.path(), &session.device().label, reply);
+        self.models.speeds.keep(session.path(), &session.device().label.to_string(), reply);
         self.report_speeds();
     }
 
@@ -285,7 +283,7 @@ impl Local {
     /// idle.
     pub(super) fn measure_bandwidth(&mut self) {
         let Some(Target { entry, session, .. }) = &mut self.target else { return };
-        let device = session.device().label.clone();
+        let device = session.device().label.to_string();
         let measured = self.measured.as_ref() == Some(&device);
         if measured || session.device().gpu.is_some() || !Speeds::is_significant(entry.read_bytes) {
             return;

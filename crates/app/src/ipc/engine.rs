@@ -3,7 +3,9 @@
 use std::mem::discriminant;
 
 use foretoken_engine::trace::LengthReason;
-use foretoken_forward::device::DeviceChoice;
+use foretoken_forward::device::{
+    DeviceChoice, DeviceLabel, DeviceNote, DeviceRemark, Problem as DeviceProblem,
+};
 use foretoken_model::sampling::ModelPenalties;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -36,16 +38,16 @@ pub struct EngineStatus {
     /// Id of the draft in use; empty before one was chosen.
     pub draft: String,
     pub why: Why,
-    /// Device of the target: "CPU, 2 threads, AVX-512". Empty until the first is loaded.
-    pub device: String,
+    /// Device of the target; without a name until the first is loaded.
+    pub device: DeviceLabel,
     /// Device choice with which the target was loaded.
     pub device_choice: DeviceChoice,
     /// Device of the draft model, if there is one.
-    pub draft_device: Option<String>,
-    /// Sentences that say why another device is used than the chosen one.
-    pub device_remarks: Vec<String>,
-    /// Sentences that say what was measured of devices, and which one was chosen because of it.
-    pub device_notes: Vec<String>,
+    pub draft_device: Option<DeviceLabel>,
+    /// Reasons why another device is used than the chosen one.
+    pub device_remarks: Vec<DeviceRemark>,
+    /// Measurements of devices and the resulting choice.
+    pub device_notes: Vec<DeviceNote>,
     /// Devices found so far, usable or not.
     pub devices: Vec<DeviceOption>,
     pub memory: MemoryUse,
@@ -110,12 +112,9 @@ impl EngineStatus {
 #[ts(export)]
 pub struct DeviceOption {
     pub choice: DeviceChoice,
-    /// Name: "CPU", "AMD Radeon 780M".
-    pub name: String,
-    /// Details: "8 threads", "AVX-512"; "Vulkan", "bit-identical to the CPU".
-    pub details: Vec<String>,
+    pub label: DeviceLabel,
     /// Reason why it cannot be used here; `None` if it can.
-    pub problem: Option<String>,
+    pub problem: Option<DeviceProblem>,
 }
 
 /// Memory on this computer, in bytes.
@@ -232,7 +231,7 @@ pub enum DraftRemark {
     /// The chosen draft cannot be used, so another drafts.
     Unusable { detail: String },
     /// The draft model runs on the CPU although the target runs on a GPU.
-    OnCpu { detail: String },
+    OnCpu { remark: DeviceRemark },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -10,7 +10,9 @@ use foretoken_app::ipc::{
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::speculation::Speculation;
-use foretoken_forward::device::{Candidate, DeviceChoice, Gpu, GpuName, Opened};
+use foretoken_forward::device::{
+    Candidate, DeviceChoice, DeviceLabel, DeviceRemark, Gpu, GpuName, Opened, Problem, Role,
+};
 use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{Model, Pass, Want, load};
 use foretoken_model::token::TokenId;
@@ -105,19 +107,20 @@ impl Hardware for FakeGpu {
     }
 
     fn open(&self, choice: &DeviceChoice) -> Opened {
-        let opened = |label| Opened { gpu: Some(self.kind), label, ..Opened::cpu() };
+        let opened =
+            |label: &str| Opened { gpu: Some(self.kind), label: DeviceLabel::named(label), ..Opened::cpu() };
         match (self.kind, choice, self.name) {
             (_, DeviceChoice::Cpu, _) => Opened::cpu(),
-            (Gpu::Cuda, ..) => opened("CUDA, a GPU, 1 GB".to_owned()),
+            (Gpu::Cuda, ..) => opened("CUDA, a GPU, 1 GB"),
             (_, DeviceChoice::Gpu(GpuName::Called(name)), _)
                 if self.other.is_some_and(|(other, _)| other == name) =>
             {
-                opened(format!("{name}, bit-identical to the CPU"))
+                opened(&format!("{name}, bit-identical to the CPU"))
             }
-            (_, DeviceChoice::Gpu(_), Some(name)) => opened(format!("{name}, bit-identical to the CPU")),
+            (_, DeviceChoice::Gpu(_), Some(name)) => opened(&format!("{name}, bit-identical to the CPU")),
             (_, DeviceChoice::Gpu(GpuName::Called(name)), None) => {
                 // Same remark as `device::open`.
-                let remark = format!("The GPU that was chosen is not there: {name}. Choosing automatically.");
+                let remark = DeviceRemark::Automatic { gpu: name.clone() };
                 Opened { undecided: true, ..Opened::cpu_because(remark) }
             }
             _ => Opened { undecided: true, ..Opened::cpu() },
@@ -145,7 +148,7 @@ impl Hardware for FakeGpu {
             panic!("{PANIC}");
         }
         let passes = if draft { script.passes.draft } else { script.passes.target };
-        let other = self.other.filter(|(name, _)| opened.label.starts_with(name));
+        let other = self.other.filter(|(name, _)| opened.label.to_string().starts_with(name));
         let pass = other.map_or(passes[usize::from(!on_gpu)], |(_, pass)| pass);
         let inner = load(source, &opened.device)?;
         let gpu = self.clone();
@@ -227,7 +230,8 @@ fn is_ready(status: &EngineStatus) -> bool {
 }
 
 fn draft_is_on(status: &EngineStatus, device: &str) -> bool {
-    is_ready(status) && status.draft_device.as_ref().is_some_and(|label| label.starts_with(device))
+    is_ready(status)
+        && status.draft_device.as_ref().is_some_and(|label| label.to_string().starts_with(device))
 }
 
 /// Returns which models were loaded, and whether onto the GPU.
@@ -247,9 +251,10 @@ fn an_unavailable_device_leaves_the_model_in_place_and_is_explained() {
     fixture.set(|_| ());
     let (first, _) = fixture.send(None, "Count from one to five.");
     let status = fixture.set(|settings| settings.device = DeviceChoice::Cuda);
-    assert!(status.device.starts_with("CPU, "), "{}", status.device);
+    assert!(status.device.name == "CPU", "{}", status.device);
     assert_eq!(status.draft_device.as_ref(), Some(&status.device));
     let [remark] = &status.device_remarks[..] else { panic!("{:?}", status.device_remarks) };
+    let remark = remark.to_string();
     assert!(remark.contains("CUDA") || remark.contains("NVIDIA"), "{remark}");
     assert!(remark.ends_with(". Using the CPU instead."), "{remark}");
     fixture.app.look_for_devices();
@@ -267,25 +272,25 @@ fn a_model_is_reloaded_only_when_its_device_changes() {
     let (fixture, gpu) = fixture();
     let status = fixture.status();
     assert_eq!(
-        (status.device.as_str(), status.draft_device.as_deref()),
-        ("CUDA, a GPU, 1 GB", Some("CUDA, a GPU, 1 GB"))
+        (status.device.name.as_str(), status.draft_device.as_ref()),
+        ("CUDA, a GPU, 1 GB", Some(&status.device))
     );
 
     let to_cpu = |settings: &mut Settings| settings.draft_device = DeviceChoice::Cpu;
     let status = set_until(&fixture, to_cpu, |status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, false)]);
-    assert!(status.device.starts_with("CUDA"));
+    assert!(status.device.to_string().starts_with("CUDA"));
 
     // The GPU is what `auto` chooses: nothing moves.
     let to_gpu = |settings: &mut Settings| settings.device = DeviceChoice::Cuda;
     let status = set_until(&fixture, to_gpu, |status| status.device_choice == DeviceChoice::Cuda);
-    assert_eq!((places(&gpu), status.device.as_str()), (vec![], "CUDA, a GPU, 1 GB"));
+    assert_eq!((places(&gpu), status.device.to_string().as_str()), (vec![], "CUDA, a GPU, 1 GB"));
 
     let to_cpu = |settings: &mut Settings| {
         settings.device = DeviceChoice::Cpu;
         settings.draft_device = DeviceChoice::Auto;
     };
-    let status = set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.starts_with("CPU"));
+    let status = set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.name == "CPU");
     assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)], "a draft is on its target's device");
     assert_eq!(status.device_choice, DeviceChoice::Cpu);
     fixture.send(None, "Hello!");
@@ -301,9 +306,9 @@ fn a_draft_that_does_not_fit_on_the_gpu_drafts_on_the_cpu_with_a_remark() {
     let status = set_until(&fixture, with, |status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, true), (DRAFT, false)]);
     assert_eq!(status.why.state, Speculating::On);
-    let detail = "The draft runs on the CPU: it does not fit in GPU memory.".to_owned();
-    assert_eq!(status.device_remarks, std::slice::from_ref(&detail));
-    assert_eq!(status.why.remarks, [DraftRemark::OnCpu { detail }]);
+    let remark = DeviceRemark::NoRoom { role: Role::Draft };
+    assert_eq!(status.device_remarks, std::slice::from_ref(&remark));
+    assert_eq!(status.why.remarks, [DraftRemark::OnCpu { remark }]);
     let (_, events) = fixture.send(None, "Count from one to five.");
     assert!(rounds(&events).iter().any(|round| round.accepted() > 0));
 }
@@ -312,7 +317,7 @@ fn a_draft_that_does_not_fit_on_the_gpu_drafts_on_the_cpu_with_a_remark() {
 fn a_target_that_does_not_fit_on_the_gpu_replies_on_the_cpu_with_a_message() {
     let (fixture, gpu) = fixture();
     let to_cpu = |settings: &mut Settings| settings.device = DeviceChoice::Cpu;
-    set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.starts_with("CPU"));
+    set_until(&fixture, to_cpu, |status| is_ready(status) && status.device.name == "CPU");
     gpu.script(|script| script.full_for = vec![TARGET]);
     gpu.loads();
     let to_gpu = |settings: &mut Settings| settings.device = DeviceChoice::Cuda;
@@ -320,7 +325,7 @@ fn a_target_that_does_not_fit_on_the_gpu_replies_on_the_cpu_with_a_message() {
         set_until(&fixture, to_gpu, |status| is_ready(status) && status.device_choice == DeviceChoice::Cuda);
     assert_eq!(places(&gpu), [(TARGET, true), (TARGET, false), (DRAFT, false)]);
     assert_eq!(status.message.as_deref(), Some("The target runs on the CPU: it does not fit in GPU memory."));
-    assert!(status.device.starts_with("CPU"));
+    assert!(status.device.name == "CPU");
     fixture.send(None, "Hello!");
     // Other settings do not retry it.
     gpu.loads();
@@ -340,7 +345,7 @@ fn a_target_whose_gpu_fails_keeps_its_text_and_continues_on_the_cpu() {
     assert!(problem.contains("illegal memory access"), "{problem}");
     assert!(problem.ends_with("Reloading the target on the CPU."), "{problem}");
 
-    let status = fixture.wait_for(|status| is_ready(status) && status.device.starts_with("CPU"));
+    let status = fixture.wait_for(|status| is_ready(status) && status.device.name == "CPU");
     assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)]);
     assert!(status.message.unwrap().starts_with("The GPU failed, so the target now runs on the CPU."));
     assert_eq!(status.device_remarks.len(), 1, "{:?}", status.device_remarks);
@@ -405,8 +410,8 @@ fn a_draft_that_fails_on_the_gpu_is_skipped_for_the_reply_and_moves_to_the_cpu()
 
     let status = fixture.wait_for(|status| draft_is_on(status, "CPU"));
     assert_eq!(places(&gpu), [(DRAFT, false)]);
-    assert!(status.device.starts_with("CUDA"));
-    assert_eq!(status.device_remarks, ["The draft runs on the CPU because it failed on the GPU."]);
+    assert!(status.device.to_string().starts_with("CUDA"));
+    assert_eq!(status.device_remarks, [DeviceRemark::Failed { role: Role::Draft }]);
     let (_, events) = fixture.send(None, "Tell me a story about a fox.");
     let drafted = rounds(&events).into_iter().flat_map(|round| round.drafted);
     assert!(drafted.into_iter().any(|drafted| drafted.drafter == DrafterKind::Model));
@@ -489,10 +494,11 @@ fn a_gpu_slower_than_the_cpu_is_not_used_and_a_note_explains_it_after_a_restart_
     let gpu = any_gpu(Passes { target: [SLOW, FAST], draft: [FAST, FAST] });
     let fixture = Fixture::on(tempfile::tempdir().unwrap(), Box::new(gpu.clone()));
     let status = fixture.status();
-    assert!(status.device.starts_with("CPU, "), "{}", status.device);
+    assert!(status.device.name == "CPU", "{}", status.device);
     let [note] = &status.device_notes[..] else { panic!("{:?}", status.device_notes) };
-    assert!(note.starts_with(&format!("The GPU ({RADEON}) takes ")), "{note}");
-    assert!(note.ends_with(" ms: using the CPU."), "{note}");
+    let sentence = note.to_string();
+    assert!(sentence.starts_with(&format!("The GPU ({RADEON}) takes ")), "{sentence}");
+    assert!(sentence.ends_with(" ms: using the CPU."), "{sentence}");
     assert!(status.device_remarks.is_empty(), "nothing is wrong: {:?}", status.device_remarks);
     // Part of the target on both devices, and then the target.
     assert_eq!(places(&gpu)[..3], [(TARGET, true), (TARGET, false), (TARGET, false)]);
@@ -510,8 +516,9 @@ fn a_gpu_slower_than_the_cpu_is_not_used_and_a_note_explains_it_after_a_restart_
 fn a_faster_gpu_is_used_and_the_draft_runs_where_it_is_faster() {
     let (fixture, gpu) = fixture_on(any_gpu(Passes { target: [FAST, SLOW], draft: [SLOW, FAST] }));
     let status = set_until(&fixture, |_| (), |status| draft_is_on(status, "CPU"));
-    assert_eq!(status.device, format!("{RADEON}, bit-identical to the CPU"));
+    assert_eq!(status.device.to_string(), format!("{RADEON}, bit-identical to the CPU"));
     let [target, draft] = &status.device_notes[..] else { panic!("{:?}", status.device_notes) };
+    let [target, draft] = [target, draft].map(ToString::to_string);
     assert!(target.starts_with("The GPU (") && target.ends_with(": using the GPU."), "{target}");
     assert!(draft.starts_with("For drafts the GPU (") && draft.ends_with(": using the CPU."), "{draft}");
     assert!(status.device_remarks.is_empty());
@@ -535,9 +542,9 @@ fn the_fastest_of_several_gpus_is_used_in_any_order() {
         Box::new(FakeGpu { other: Some((ARC, FAST)), ..slow.clone() }),
     );
     let status = fixture.status();
-    assert_eq!(status.device, format!("{ARC}, bit-identical to the CPU"));
+    assert_eq!(status.device.to_string(), format!("{ARC}, bit-identical to the CPU"));
     assert!(
-        status.device_notes[0].starts_with(&format!("The GPU ({ARC}) takes ")),
+        status.device_notes[0].to_string().starts_with(&format!("The GPU ({ARC}) takes ")),
         "{:?}",
         status.device_notes
     );
@@ -549,7 +556,7 @@ fn the_fastest_of_several_gpus_is_used_in_any_order() {
     let Fixture { app, folder, .. } = fixture;
     drop(app);
     let fixture = Fixture::on(folder, Box::new(FakeGpu { other: Some((ARC, FAST)), ..slow.clone() }));
-    assert_eq!(fixture.status().device, format!("{ARC}, bit-identical to the CPU"));
+    assert_eq!(fixture.status().device.to_string(), format!("{ARC}, bit-identical to the CPU"));
     assert_eq!(places(&slow)[0], (TARGET, true));
     fixture.send(None, "Hello!");
 
@@ -557,7 +564,7 @@ fn the_fastest_of_several_gpus_is_used_in_any_order() {
         tempfile::tempdir().unwrap(),
         Box::new(FakeGpu { other: Some((ARC, 2 * SLOW)), ..slow.clone() }),
     );
-    assert_eq!(fixture.status().device, format!("{RADEON}, bit-identical to the CPU"));
+    assert_eq!(fixture.status().device.to_string(), format!("{RADEON}, bit-identical to the CPU"));
 }
 
 #[test]
@@ -566,13 +573,14 @@ fn a_missing_gpu_stays_chosen_by_name_and_the_automatic_choice_replaces_it() {
     let (fixture, _) = fixture_on(gone);
     let choose = |settings: &mut Settings| settings.device = called("Vulkan, NVIDIA GeForce RTX 4070");
     let status = set_until(&fixture, choose, |status| is_ready(status) && !status.device_remarks.is_empty());
-    let gone = "The GPU that was chosen is not there: Vulkan, NVIDIA GeForce RTX 4070.";
-    assert_eq!(status.device_remarks, [format!("{gone} Choosing automatically.")]);
-    assert!(status.device.starts_with("CPU, "));
+    let gpu = "Vulkan, NVIDIA GeForce RTX 4070".to_owned();
+    assert_eq!(status.device_remarks, [DeviceRemark::Automatic { gpu: gpu.clone() }]);
+    assert!(status.device.name == "CPU");
     fixture.app.look_for_devices();
     let devices = fixture.status().devices;
-    let option = devices.iter().find(|option| option.name == "NVIDIA GeForce RTX 4070").unwrap();
-    assert_eq!((option.problem.as_deref(), &option.details[..]), (Some(gone), &["Vulkan".to_owned()][..]));
+    let option = devices.iter().find(|option| option.label.name == "NVIDIA GeForce RTX 4070").unwrap();
+    assert_eq!(option.label.api.as_deref(), Some("Vulkan"));
+    assert_eq!(option.problem, Some(Problem::Gone(gpu)));
     assert_eq!(fixture.app.settings().device, called("Vulkan, NVIDIA GeForce RTX 4070"));
     fixture.send(None, "Hello!");
 }
@@ -583,14 +591,16 @@ fn a_lost_gpu_keeps_the_text_and_the_cpu_continues() {
     let (fixture, gpu) = fixture_on(any_gpu(Passes::default()));
     let named =
         |settings: &mut Settings| (settings.device, settings.draft_device) = (called(RADEON), called(RADEON));
-    set_until(&fixture, named, |status| draft_is_on(status, RADEON) && status.device.starts_with(RADEON));
+    set_until(&fixture, named, |status| {
+        draft_is_on(status, RADEON) && status.device.to_string().starts_with(RADEON)
+    });
     gpu.script(|script| script.fails = Some((TARGET, 4, LOST)));
     let (reply, events) = fixture.send(None, "Tell me a story about a fox.");
     assert_eq!(fixture.app.trace(reply.reply.id).unwrap(), rounds(&events));
     assert!(!reply.reply.text.is_empty());
     let problem = reply.reply.problem.unwrap();
     assert!(problem.contains(LOST) && problem.ends_with("Reloading the target on the CPU."), "{problem}");
-    let status = fixture.wait_for(|status| is_ready(status) && status.device.starts_with("CPU"));
+    let status = fixture.wait_for(|status| is_ready(status) && status.device.name == "CPU");
     assert_eq!(status.device_remarks.len(), 1, "{:?}", status.device_remarks);
     let (next, _) = fixture.send(Some(reply.conversation.id), "Go on.");
     assert_eq!((next.reply.problem, next.reply.summary.unwrap().tokens), (None, 40));

@@ -53,7 +53,7 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
         "Target {target}, draft {draft}, on {}. /help lists the commands.",
         session.devices()
     ));
-    session.remarks().chain(session.notes()).for_each(output::note);
+    session.device_sentences().for_each(output::note);
     let thinking = args.thinking.of(session.form());
     let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
@@ -152,7 +152,7 @@ impl Chat<'_> {
         match self.change_draft(&choice) {
             Ok(()) => {
                 output::note(format_args!("the draft is now {choice}"));
-                self.session.remarks().chain(self.session.notes()).for_each(output::note);
+                self.session.device_sentences().for_each(output::note);
             }
             Err(error) => {
                 output::failure(&error);

@@ -1,7 +1,7 @@
 //! `devices`: lists the devices of this computer under the names that `--device` takes, and why one
 //! is unusable.
 
-use foretoken_forward::device::{self, DeviceChoice, Opened};
+use foretoken_forward::device::{self, DeviceChoice, DeviceRemark, Opened};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -31,11 +31,14 @@ pub fn run(args: &Args) -> Result<()> {
             (DeviceChoice::Gpu(_), Ok(name)) => {
                 gpus += 1;
                 let Opened { gpu, label, remark, .. } = device::open(&choice);
-                let why = remark.map(|remark| remark.trim_end_matches(device::CPU_INSTEAD).to_owned());
-                let label = if gpu.is_some() { label } else { why.unwrap_or(name) };
+                let problem = remark.and_then(DeviceRemark::problem).filter(|_| gpu.is_none());
+                let label = problem.map_or_else(
+                    || if gpu.is_some() { label.to_string() } else { name.to_string() },
+                    |problem| problem.to_string(),
+                );
                 Line { name: format!("gpu:{gpus}"), usable: gpu.is_some(), label }
             }
-            (_, Ok(label)) => Line { name: choice.to_string(), usable: true, label },
+            (_, Ok(label)) => Line { name: choice.to_string(), usable: true, label: label.to_string() },
             (_, Err(problem)) => Line { name: choice.to_string(), usable: false, label: problem.to_string() },
         };
         if args.json {

@@ -72,7 +72,7 @@ pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     let thinking = talk.thinking.of(session.form());
     let defaults = Defaults { sampling, speculation, thinking, max_tokens: talk.max_tokens };
     let model = model_name(&target);
-    session.remarks().chain(session.notes()).for_each(output::note);
+    session.device_sentences().for_each(output::note);
     output::note(format_args!(
         "Model {model}, draft {draft}, on {}. Ctrl-C stops the server.",
         session.devices()

@@ -4,7 +4,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use foretoken_forward::device::{Candidate, Device, Gpu, Problem};
+use foretoken_forward::device::{Candidate, Device, DeviceLabel, Gpu, Problem};
 use foretoken_forward::gpu::GpuDevice;
 use foretoken_forward::{GpuModel, Model};
 use foretoken_model::token::TokenId;
@@ -26,7 +26,7 @@ impl FirstGpu {
 }
 
 impl Hardware for FirstGpu {
-    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
+    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<DeviceLabel, Problem>)> {
         Vec::new()
     }
 
@@ -34,7 +34,8 @@ impl Hardware for FirstGpu {
         if *choice == DeviceChoice::Cpu {
             return Opened::cpu();
         }
-        let (device, label) = (Device::Gpu(Arc::clone(&self.device)), self.device.label().to_owned());
+        let (device, label) =
+            (Device::Gpu(Arc::clone(&self.device)), DeviceLabel::of_gpu(self.device.label()));
         Opened { device, gpu: Some(Gpu::Any), label, ..Opened::cpu() }
     }
 
@@ -103,11 +104,8 @@ fn a_reply_continues_on_the_cpu_when_its_gpu_is_lost_or_hangs() {
     ] {
         assert!(found.error.to_string().starts_with(words), "{}", found.error);
         assert_eq!(found.session.device().gpu, None);
-        let remarks: Vec<&str> = found.session.remarks().collect();
-        assert!(
-            remarks.concat().starts_with("The GPU failed, so the target now runs on the CPU."),
-            "{remarks:?}"
-        );
+        let remarks: Vec<_> = found.session.remarks().collect();
+        assert_eq!(remarks, [&DeviceRemark::Failed { role: Role::Target }]);
         assert_eq!(found.tokens, expected);
     }
 }
@@ -118,8 +116,8 @@ fn a_target_larger_than_gpu_memory_runs_on_the_cpu() {
     gpu.device.bound(|bounds| bounds.free_memory = || 256 << 20);
     let mut session = load(&host(gpu.clone(), None));
     assert_eq!((session.device().gpu, *gpu.loaded.lock().unwrap()), (None, 0));
-    let remarks: Vec<&str> = session.remarks().collect();
-    assert_eq!(remarks, ["The target runs on the CPU: it does not fit in GPU memory."]);
+    let remarks: Vec<_> = session.remarks().collect();
+    assert_eq!(remarks, [&DeviceRemark::NoRoom { role: Role::Target }]);
     let request = Request { ignore_end: true, ..request(&session) };
     let found = session.reply(&request, &mut |_| ControlFlow::Continue(())).unwrap().tokens;
     assert_eq!(found, undisturbed());

@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use foretoken_forward::device::{CPU_INSTEAD, Candidate, DeviceChoice, Opened, Role};
+use foretoken_forward::device::{Candidate, DeviceChoice, DeviceNote, DeviceRemark, Opened, Role};
 use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{LogitSubset, Model, Want};
-use foretoken_model::error::Result;
+use foretoken_model::error::{Error, Result};
 use foretoken_model::{ModelSource, Part};
 
 use super::Host;
@@ -52,15 +52,17 @@ fn faster(host: &Host, source: &ModelSource, role: Role, gpus: &[Candidate], cpu
                 }
             }
             Ok(None) => return cpu,
-            Err(reason) => why = why.or(Some(reason)),
+            Err(reason) => why = why.or(reason),
         }
     }
     let Some((gpu, times, open)) = fastest else { return Opened { note: why, ..cpu } };
-    let (takes_less, note) = (times.gpu_ms < times.cpu_ms, times.sentence(role, &gpu.name));
+    let TokenTimes { gpu_ms, cpu_ms } = times;
+    let takes_less = gpu_ms < cpu_ms;
     let opened =
         if takes_less { open.unwrap_or_else(|| host.hardware.open(&gpu.choice)) } else { cpu.clone() };
     // The remark that another build could use the GPU does not apply: this one tried it.
-    let remark = cpu.remark.filter(|remark| !remark.ends_with(CPU_INSTEAD));
+    let remark = cpu.remark.filter(|remark| !matches!(remark, DeviceRemark::CpuInstead { .. }));
+    let note = DeviceNote::Measured { role, gpu: gpu.name.clone(), gpu_ms, cpu_ms };
     let note = Some(note).filter(|_| takes_less == opened.gpu.is_some());
     Opened { remark: opened.remark.filter(|_| takes_less).or(remark), note, ..opened }
 }
@@ -71,14 +73,14 @@ type Measured<'a> = (&'a Candidate, TokenTimes, Option<Opened>);
 /// Saved or measured times, and the GPU if it was opened; `None` for a model that cannot run alone.
 ///
 /// # Errors
-/// Sentence with the reason why the GPU is not used.
+/// Reason why the GPU is not used, if there is one to show.
 fn times(
     host: &Host,
     source: &ModelSource,
     gpu: &Candidate,
     cpu: &Opened,
-) -> std::result::Result<Option<(TokenTimes, Option<Opened>)>, String> {
-    let mut devices = vec![gpu.name.clone(), gpu.driver.clone(), cpu.label.clone()];
+) -> std::result::Result<Option<(TokenTimes, Option<Opened>)>, Option<DeviceNote>> {
+    let mut devices = vec![gpu.name.clone(), gpu.driver.clone(), cpu.label.to_string()];
     // Kernels become faster with new versions.
     devices.push(env!("CARGO_PKG_VERSION").to_owned());
     devices.extend(source.eight_bits().then(|| "eight bits".to_owned()));
@@ -89,13 +91,12 @@ fn times(
     }
     let opened = host.hardware.open(&gpu.choice);
     if opened.gpu.is_none() {
-        return Err(opened.remark.unwrap_or_default());
+        return Err(opened.remark.map(|remark| DeviceNote::NotOpened { remark }));
     }
     let measured = measure(host, source, &opened);
-    let Some(times) = measured.map_err(|error| format!("The GPU ({}) is not used: {error}", gpu.name))?
-    else {
-        return Ok(None);
-    };
+    let failed =
+        |error: Error| Some(DeviceNote::NotMeasured { gpu: gpu.name.clone(), detail: error.to_string() });
+    let Some(times) = measured.map_err(failed)? else { return Ok(None) };
     tracing::info!("{}: {times:?}", gpu.name);
     if let Some(Err(error)) = learning.map(|learning| learning.save_times(&pair, &times)) {
         tracing::warn!("how fast the GPU is is not kept: {error}");
@@ -145,37 +146,4 @@ fn passes_ms(model: &mut dyn Model, passes: usize, want: &Want<'_>) -> Result<f6
     }
     model.wait()?;
     Ok(start.elapsed().as_secs_f64() * 1e3)
-}
-
-impl TokenTimes {
-    /// "The GPU (Vulkan, Intel UHD) takes 41 ms a token, the CPU 18 ms: using the CPU."
-    fn sentence(&self, role: Role, gpu: &str) -> String {
-        let the = if role == Role::Draft { "For drafts the" } else { "The" };
-        let used = if self.gpu_ms < self.cpu_ms { "GPU" } else { "CPU" };
-        let [there, here] = [self.gpu_ms, self.cpu_ms].map(|ms| match ms {
-            10.0.. => format!("{ms:.0}"),
-            1.0.. => format!("{ms:.1}"),
-            _ => format!("{ms:.2}"),
-        });
-        format!("{the} GPU ({gpu}) takes {there} ms a token, the CPU {here} ms: using the {used}.")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_sentence_states_the_measurement_and_the_choice() {
-        let sentence =
-            |gpu_ms, cpu_ms, role| TokenTimes { gpu_ms, cpu_ms }.sentence(role, "Vulkan, Intel UHD");
-        assert_eq!(
-            sentence(41.3, 17.8, Role::Target),
-            "The GPU (Vulkan, Intel UHD) takes 41 ms a token, the CPU 18 ms: using the CPU."
-        );
-        assert_eq!(
-            sentence(0.42, 3.05, Role::Draft),
-            "For drafts the GPU (Vulkan, Intel UHD) takes 0.42 ms a token, the CPU 3.0 ms: using the GPU."
-        );
-    }
 }

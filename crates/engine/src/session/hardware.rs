@@ -1,6 +1,6 @@
 //! Devices, as a session uses them. Tests replace them with failing GPUs.
 
-use foretoken_forward::device::{self, Candidate, DeviceChoice, Opened, Problem};
+use foretoken_forward::device::{self, Candidate, DeviceChoice, DeviceLabel, Opened, Problem};
 use foretoken_forward::{self, Model};
 use foretoken_model::ModelSource;
 use foretoken_model::error::Result;
@@ -8,7 +8,7 @@ use foretoken_model::error::Result;
 /// Devices and loading of models.
 pub trait Hardware: Send + Sync {
     /// Every choice with its label, or with the problem that prevents it.
-    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)>;
+    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<DeviceLabel, Problem>)>;
 
     /// Opens the chosen device, or the CPU with a remark why.
     fn open(&self, choice: &DeviceChoice) -> Opened;
@@ -25,7 +25,7 @@ pub trait Hardware: Send + Sync {
 pub struct ThisComputer;
 
 impl Hardware for ThisComputer {
-    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
+    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<DeviceLabel, Problem>)> {
         device::survey()
     }
 

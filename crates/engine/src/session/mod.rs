@@ -31,7 +31,7 @@ pub use self::hardware::{Hardware, ThisComputer};
 pub use self::learning::{Learning, Pair, TokenTimes};
 pub use self::prompt::{Form, estimated_tokens, whole_text};
 pub use self::remedy::Remedy;
-use foretoken_forward::device::{DeviceChoice, Gpu, Opened, Role, place};
+use foretoken_forward::device::{DeviceChoice, DeviceNote, DeviceRemark, Gpu, Opened, Role, place};
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
@@ -138,8 +138,8 @@ impl Session {
     }
 
     /// Reason why the target is on the CPU, if another device was wanted when it was loaded.
-    pub fn fell_back(&self) -> Option<&str> {
-        self.opened.remark.as_deref().filter(|_| self.fell_back)
+    pub fn fell_back(&self) -> Option<&DeviceRemark> {
+        self.opened.remark.as_ref().filter(|_| self.fell_back)
     }
 
     /// Devices in use, such as "CPU, 8 threads, AVX-512", with the draft model's if it is another.
@@ -147,23 +147,28 @@ impl Session {
         let target = &self.opened.label;
         match self.draft.device().map(|device| &device.label) {
             Some(draft) if draft != target => format!("{target}; the draft on {draft}"),
-            _ => target.clone(),
+            _ => target.to_string(),
         }
     }
 
-    /// Reasons why devices other than the chosen ones are used, in sentences; a reason that
-    /// concerns both models appears once.
-    pub fn remarks(&self) -> impl Iterator<Item = &str> {
-        let target = self.opened.remark.as_deref();
-        let draft = self.draft.device().and_then(|device| device.remark.as_deref());
+    /// Reasons why devices other than the chosen ones are used; a reason that concerns both models
+    /// appears once.
+    pub fn remarks(&self) -> impl Iterator<Item = &DeviceRemark> {
+        let target = self.opened.remark.as_ref();
+        let draft = self.draft.device().and_then(|device| device.remark.as_ref());
         target.into_iter().chain(draft.filter(|draft| Some(*draft) != target))
     }
 
-    /// Measurements of devices and the resulting choice, each as a sentence.
-    pub fn notes(&self) -> impl Iterator<Item = &str> {
-        let draft = self.draft.device().and_then(|device| device.note.as_deref());
-        let target = self.opened.note.as_deref();
+    /// Measurements of devices and the resulting choice.
+    pub fn notes(&self) -> impl Iterator<Item = &DeviceNote> {
+        let draft = self.draft.device().and_then(|device| device.note.as_ref());
+        let target = self.opened.note.as_ref();
         target.into_iter().chain(draft.filter(|draft| Some(*draft) != target))
+    }
+
+    /// [Remarks](Self::remarks) and [notes](Self::notes) as sentences.
+    pub fn device_sentences(&self) -> impl Iterator<Item = String> {
+        self.remarks().map(ToString::to_string).chain(self.notes().map(ToString::to_string))
     }
 
     /// Changes the chosen device to `choice`, if the target runs there already. Otherwise returns
@@ -248,7 +253,7 @@ impl Session {
         wanted: &Opened,
     ) -> Result<Draft> {
         let mut drafters = without_model();
-        let mut pair = Pair { models: vec![self.path.clone()], devices: vec![self.opened.label.clone()] };
+        let mut pair = Pair { models: vec![self.path.clone()], devices: vec![self.opened.label.to_string()] };
         let mut device = None;
         if let DraftSource::Model { source, stage } = source {
             pair.models.push(source.path().to_owned());
@@ -262,7 +267,7 @@ impl Session {
                 }
             };
             drafters.insert(0, drafter);
-            pair.devices.push(opened.label.clone());
+            pair.devices.push(opened.label.to_string());
             device = Some(DraftDevice { choice: choice.cloned(), opened });
         }
         if self.eight_bits {
@@ -413,7 +418,7 @@ impl Session {
         drop((decoder, draft));
         let wanted = match remedy {
             Remedy::Shorter(_) => opened,
-            Remedy::Cpu => Opened::cpu_because(remedy.message()),
+            Remedy::Cpu => Opened::cpu_because(DeviceRemark::Failed { role: Role::Target }),
         };
         let source = ModelSource::open(&path)?.in_eight_bits(eight_bits);
         let source = watch(source.limited_to(remedy.context().unwrap_or(usize::MAX)));

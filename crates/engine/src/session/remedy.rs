@@ -1,6 +1,7 @@
 //! Recovery of a target whose GPU failed: a shorter context if memory ran out, else the CPU.
 //! Decides only; the session loads.
 
+use foretoken_forward::device::{DeviceRemark, Role};
 use foretoken_model::error::Error;
 
 /// Recovery after a failure.
@@ -55,9 +56,7 @@ impl Remedy {
                 "The GPU's memory ran out, so the target now has a context of at most {tokens} tokens. Choose \
                  the CPU in the settings for longer texts."
             ),
-            Self::Cpu => "The GPU failed, so the target now runs on the CPU. Choose another device in the \
-                          settings, or start Foretoken again to try the GPU once more."
-                .to_owned(),
+            Self::Cpu => DeviceRemark::Failed { role: Role::Target }.to_string(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use foretoken_forward::Model;
-use foretoken_forward::device::{Candidate, Gpu, Problem};
+use foretoken_forward::device::{Candidate, DeviceLabel, Gpu, Problem};
 use foretoken_model::Role as Speaker;
 use foretoken_model::sampling::Sampling;
 
@@ -72,14 +72,14 @@ impl Learning for Notes {
 struct FullGpu(Mutex<usize>);
 
 impl Hardware for FullGpu {
-    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
+    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<DeviceLabel, Problem>)> {
         Vec::new()
     }
 
     fn open(&self, choice: &DeviceChoice) -> Opened {
         match choice {
             DeviceChoice::Cpu => Opened::cpu(),
-            _ => Opened { gpu: Some(Gpu::Cuda), label: "a GPU".to_owned(), ..Opened::cpu() },
+            _ => Opened { gpu: Some(Gpu::Cuda), label: DeviceLabel::named("a GPU"), ..Opened::cpu() },
         }
     }
 
@@ -158,12 +158,12 @@ fn models_without_room_on_the_gpu_compute_on_the_cpu_and_say_why() {
     assert_eq!(session.draft.device().unwrap().gpu, None);
     assert!(session.devices().starts_with("a GPU; the draft on CPU"), "{}", session.devices());
     assert_eq!(
-        session.remarks().collect::<Vec<_>>(),
+        session.remarks().map(ToString::to_string).collect::<Vec<_>>(),
         ["The draft runs on the CPU: it does not fit in GPU memory."]
     );
     let other = load(&host);
     assert_eq!(other.device().gpu, None);
-    assert_eq!(other.fell_back(), Some("The target runs on the CPU: it does not fit in GPU memory."));
+    assert_eq!(other.fell_back(), Some(&DeviceRemark::NoRoom { role: Role::Target }));
 }
 
 #[test]

@@ -16,10 +16,11 @@ mod built {
     use candle_core::{CudaDevice, Device};
 
     use crate::device::gpu::{Gpu, GpuMemory, gpu_label};
+    use crate::device::label::DeviceLabel;
     use crate::device::problem::Problem;
 
     /// Label of the first GPU.
-    pub fn look() -> Result<String, Problem> {
+    pub fn look() -> Result<DeviceLabel, Problem> {
         result::init().map_err(problem)?;
         if result::device::get_count().map_err(problem)? == 0 {
             return Err(Problem::NoGpu(Gpu::Cuda));
@@ -38,7 +39,7 @@ mod built {
 
     /// Opens the first GPU. All work runs on the calling thread's stream, in its order, so only one
     /// thread may use the models of a device.
-    pub fn open() -> Result<(Device, String), Problem> {
+    pub fn open() -> Result<(Device, DeviceLabel), Problem> {
         let label = look()?;
         let device = Device::new_cuda(0).map_err(|error| Problem::failed(Gpu::Cuda, error))?;
         Ok((device, label))
@@ -61,7 +62,7 @@ mod built {
     }
 
     /// Libraries that candle calls and that are not installed.
-    fn missing_libraries() -> Vec<&'static str> {
+    fn missing_libraries() -> Vec<String> {
         let mut version = 0;
         // SAFETY: either library writes one int to this address and needs no initialisation before.
         let (blas, rand) = unsafe {
@@ -69,7 +70,7 @@ mod built {
             (blas, curand::curandGetVersion(&mut version))
         };
         let found = [("libcublas", blas.result().is_ok()), ("libcurand", rand.result().is_ok())];
-        found.into_iter().filter(|(_, here)| !here).map(|(name, _)| name).collect()
+        found.into_iter().filter(|(_, here)| !here).map(|(name, _)| name.to_owned()).collect()
     }
 }
 
@@ -80,13 +81,14 @@ mod absent {
     use candle_core::{CudaDevice, Device};
 
     use crate::device::gpu::{Gpu, GpuMemory};
+    use crate::device::label::DeviceLabel;
     use crate::device::problem::Problem;
 
-    pub fn look() -> Result<String, Problem> {
+    pub fn look() -> Result<DeviceLabel, Problem> {
         Err(not_built())
     }
 
-    pub fn open() -> Result<(Device, String), Problem> {
+    pub fn open() -> Result<(Device, DeviceLabel), Problem> {
         Err(not_built())
     }
 

@@ -2,11 +2,19 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
+#[cfg(any(feature = "cuda", feature = "metal", test))]
+use super::label::{DeviceFact, DeviceLabel};
+
 /// Environment variable that accepts software renderers as GPUs, for tests.
 pub const SOFTWARE: &str = "FORETOKEN_SOFTWARE_GPU";
 
 /// API by which a GPU is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export, rename = "GpuApi")]
 pub enum Gpu {
     Cuda,
     Metal,
@@ -33,9 +41,10 @@ pub struct GpuMemory {
 
 /// Label such as "CUDA, NVIDIA H100, 80 GB", in units of 2^30 bytes.
 #[cfg(any(feature = "cuda", feature = "metal", test))]
-pub fn gpu_label(gpu: Gpu, name: &str, total_bytes: u64) -> String {
-    let gigabytes = (total_bytes as f64 / f64::from(1 << 30)).round();
-    format!("{gpu}, {}, {gigabytes} GB", name.trim())
+pub fn gpu_label(gpu: Gpu, name: &str, total_bytes: u64) -> DeviceLabel {
+    let gigabytes = (total_bytes as f64 / f64::from(1 << 30)).round() as u32;
+    let facts = vec![DeviceFact::Memory { gigabytes }];
+    DeviceLabel { api: Some(gpu.to_string()), name: name.trim().to_owned(), facts }
 }
 
 #[cfg(test)]
@@ -44,7 +53,10 @@ mod tests {
 
     #[test]
     fn labels_say_which_gpu_computes() {
-        assert_eq!(gpu_label(Gpu::Cuda, "NVIDIA H100 ", 85_520_809_984), "CUDA, NVIDIA H100, 80 GB");
-        assert_eq!(gpu_label(Gpu::Metal, "Apple M3", 17_179_869_184), "Metal, Apple M3, 16 GB");
+        assert_eq!(
+            gpu_label(Gpu::Cuda, "NVIDIA H100 ", 85_520_809_984).to_string(),
+            "CUDA, NVIDIA H100, 80 GB"
+        );
+        assert_eq!(gpu_label(Gpu::Metal, "Apple M3", 17_179_869_184).to_string(), "Metal, Apple M3, 16 GB");
     }
 }

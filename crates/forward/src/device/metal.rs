@@ -12,14 +12,15 @@ mod built {
     use candle_core::{Device, MetalDevice};
 
     use crate::device::gpu::{Gpu, GpuMemory, gpu_label};
+    use crate::device::label::DeviceLabel;
     use crate::device::problem::Problem;
 
     /// Label of the GPU. Opens it, which costs little.
-    pub fn look() -> Result<String, Problem> {
+    pub fn look() -> Result<DeviceLabel, Problem> {
         Ok(open()?.1)
     }
 
-    pub fn open() -> Result<(Device, String), Problem> {
+    pub fn open() -> Result<(Device, DeviceLabel), Problem> {
         let device = Device::new_metal(0).map_err(|error| Problem::failed(Gpu::Metal, error))?;
         let metal = device.as_metal_device().map_err(|error| Problem::failed(Gpu::Metal, error))?;
         let name = super::chip(&system("machdep.cpu.brand_string"));
@@ -55,17 +56,18 @@ mod absent {
     use candle_core::{Device, MetalDevice};
 
     use crate::device::gpu::{Gpu, GpuMemory};
+    use crate::device::label::DeviceLabel;
     use crate::device::problem::Problem;
 
     /// Every Mac with Apple silicon has a Metal GPU.
     const PROBLEM: Problem =
         Problem::NotBuilt { gpu: Gpu::Metal, seen: cfg!(all(target_os = "macos", target_arch = "aarch64")) };
 
-    pub fn look() -> Result<String, Problem> {
+    pub fn look() -> Result<DeviceLabel, Problem> {
         Err(PROBLEM)
     }
 
-    pub fn open() -> Result<(Device, String), Problem> {
+    pub fn open() -> Result<(Device, DeviceLabel), Problem> {
         Err(PROBLEM)
     }
 

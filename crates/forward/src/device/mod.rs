@@ -11,10 +11,12 @@ mod any;
 mod choice;
 mod cuda;
 mod gpu;
+mod label;
 mod memory;
 mod metal;
 mod place;
 mod problem;
+mod remark;
 mod threads;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,9 +30,11 @@ use crate::gpu::GpuDevice;
 pub use any::Candidate;
 pub use choice::{DeviceChoice, GpuName};
 pub use gpu::{Gpu, GpuMemory};
+pub use label::{DeviceFact, DeviceLabel};
 pub use memory::free_memory;
-pub use place::{Role, place};
+pub use place::place;
 pub use problem::Problem;
+pub use remark::{DeviceNote, DeviceRemark, Role};
 pub(crate) use threads::adapts;
 use threads::cpu_label;
 pub use threads::{threads, use_threads, use_threads_steadily};
@@ -66,13 +70,11 @@ pub struct Opened {
     pub device: Device,
     /// `None` for the CPU.
     pub gpu: Option<Gpu>,
-    /// Label: "CPU, 8 threads, AVX-512", "CUDA, NVIDIA H100, 80 GB", "Vulkan, AMD Radeon 780M,
-    /// bit-identical to the CPU".
-    pub label: String,
-    /// Why the device is not the one that was asked for, in whole sentences.
-    pub remark: Option<String>,
-    /// Why this device was selected automatically, as a whole sentence.
-    pub note: Option<String>,
+    pub label: DeviceLabel,
+    /// Reason why the device is not the one that was asked for.
+    pub remark: Option<DeviceRemark>,
+    /// Reason why this device was selected automatically.
+    pub note: Option<DeviceNote>,
     /// Automatic selection has not measured yet whether a GPU is faster than this CPU.
     pub undecided: bool,
 }
@@ -84,7 +86,7 @@ impl Opened {
     }
 
     /// The CPU as a substitute, for the reason in `remark`.
-    pub fn cpu_because(remark: String) -> Self {
+    pub fn cpu_because(remark: DeviceRemark) -> Self {
         Self { remark: Some(remark), ..Self::cpu() }
     }
 
@@ -96,7 +98,8 @@ impl Opened {
             | (Some(Gpu::Cuda), DeviceChoice::Cuda)
             | (Some(Gpu::Metal), DeviceChoice::Metal) => true,
             (Some(Gpu::Any), DeviceChoice::Gpu(GpuName::Called(name))) => {
-                self.label.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
+                let label = self.label.to_string();
+                label.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(", "))
             }
             _ => false,
         }
@@ -117,9 +120,6 @@ impl Opened {
     }
 }
 
-/// End of the remark after a fallback to the CPU.
-pub const CPU_INSTEAD: &str = " Using the CPU instead.";
-
 /// Opens the chosen device, or the CPU if it cannot be opened. Opening a GPU takes up to a second.
 pub fn open(choice: &DeviceChoice) -> Opened {
     open_by(choice, &|gpu| open_gpu(gpu, choice))
@@ -137,12 +137,12 @@ fn open_by(choice: &DeviceChoice, open: &dyn Fn(Gpu) -> Result<Opened, Problem>)
         }
     }
     match in_the_way {
-        Some(gone @ Problem::Gone(_)) => {
-            let remark = Some(format!("{gone} Choosing automatically."));
+        Some(Problem::Gone(gpu)) => {
+            let remark = Some(DeviceRemark::Automatic { gpu });
             Opened { remark, ..open_by(&DeviceChoice::Auto, open) }
         }
         Some(problem) => {
-            let cpu = Opened::cpu_because(format!("{problem}{CPU_INSTEAD}"));
+            let cpu = Opened::cpu_because(DeviceRemark::CpuInstead { problem });
             Opened { undecided: automatic, ..cpu }
         }
         None => Opened { undecided: automatic, ..Opened::cpu() },
@@ -158,12 +158,13 @@ pub fn candidates() -> Vec<Candidate> {
 }
 
 /// Every choice with its label, or the reason why it cannot be used. Opens no device.
-pub fn survey() -> Vec<(DeviceChoice, Result<String, Problem>)> {
+pub fn survey() -> Vec<(DeviceChoice, Result<DeviceLabel, Problem>)> {
     let gpus = match guarded(Gpu::Any, any::candidates) {
-        Ok(gpus) => gpus.into_iter().map(|gpu| (gpu.choice, Ok(gpu.name))).collect(),
+        Ok(gpus) => gpus.into_iter().map(|gpu| (gpu.choice, Ok(DeviceLabel::of_gpu(&gpu.name)))).collect(),
         Err(problem) => vec![(DeviceChoice::Gpu(GpuName::First), Err(problem))],
     };
-    let cpu = [(DeviceChoice::Auto, Ok("Automatic".to_owned())), (DeviceChoice::Cpu, Ok(cpu_label()))];
+    let cpu =
+        [(DeviceChoice::Auto, Ok(DeviceLabel::named("Automatic"))), (DeviceChoice::Cpu, Ok(cpu_label()))];
     let others = [
         (DeviceChoice::Cuda, guarded(Gpu::Cuda, cuda::look)),
         (DeviceChoice::Metal, guarded(Gpu::Metal, metal::look)),
@@ -179,7 +180,8 @@ fn open_gpu(gpu: Gpu, choice: &DeviceChoice) -> Result<Opened, Problem> {
             Gpu::Any => {
                 let name = if let DeviceChoice::Gpu(name) = choice { name } else { &GpuName::First };
                 let device = any::open(name)?;
-                let label = format!("{}, {}", device.label(), device.guarantees());
+                let mut label = DeviceLabel::of_gpu(device.label());
+                label.facts.extend(device.guarantees().facts());
                 return Ok(Opened { gpu: Some(gpu), label, device: Device::Gpu(device), ..Opened::cpu() });
             }
         };
@@ -225,7 +227,7 @@ mod tests {
     use super::*;
 
     fn gpu(gpu: Gpu) -> Result<Opened, Problem> {
-        Ok(Opened { gpu: Some(gpu), label: gpu.to_string(), ..Opened::cpu() })
+        Ok(Opened { gpu: Some(gpu), label: DeviceLabel::named(gpu.to_string()), ..Opened::cpu() })
     }
 
     fn opened(choice: DeviceChoice, cuda: &Problem, metal: Option<&Problem>) -> Opened {
@@ -253,8 +255,8 @@ mod tests {
     fn an_unavailable_device_is_replaced_by_the_cpu_with_a_remark() {
         let nothing = Problem::NoGpu(Gpu::Cuda);
         let cuda = opened(DeviceChoice::Cuda, &nothing, None);
-        assert_eq!((cuda.gpu, cuda.label.as_str()), (None, cpu_label().as_str()));
-        let remark = cuda.remark.unwrap();
+        assert_eq!((cuda.gpu, cuda.label), (None, cpu_label()));
+        let remark = cuda.remark.unwrap().to_string();
         assert!(remark.contains("NVIDIA GPU") && remark.ends_with(". Using the CPU instead."), "{remark}");
     }
 
@@ -264,7 +266,7 @@ mod tests {
         let auto = opened(DeviceChoice::Auto, &Problem::NoGpu(Gpu::Cuda), Some(&absent));
         assert_eq!((auto.gpu, auto.remark), (None, None));
         let unused = Problem::NotBuilt { gpu: Gpu::Cuda, seen: true };
-        let remark = opened(DeviceChoice::Auto, &unused, Some(&absent)).remark.unwrap();
+        let remark = opened(DeviceChoice::Auto, &unused, Some(&absent)).remark.unwrap().to_string();
         assert!(
             remark.starts_with("This computer has an NVIDIA GPU; a build made with `make cuda-build`"),
             "{remark}"
@@ -302,7 +304,8 @@ mod tests {
         let named = DeviceChoice::Gpu(GpuName::Called("Vulkan, AMD Radeon 780M".to_owned()));
         let opened = open_by(&named, &gone);
         let remark = "The GPU that was chosen is not there: Vulkan, AMD Radeon 780M. Choosing automatically.";
-        assert_eq!((opened.gpu, opened.undecided, opened.remark.as_deref()), (None, true, Some(remark)));
+        assert_eq!((opened.gpu, opened.undecided), (None, true));
+        assert_eq!(opened.remark.unwrap().to_string(), remark);
     }
 
     #[test]
@@ -310,8 +313,8 @@ mod tests {
         let survey = survey();
         let of = |choice| &survey.iter().find(|(found, _)| *found == choice).unwrap().1;
         assert!(of(DeviceChoice::Auto).is_ok());
-        assert_eq!(of(DeviceChoice::Cpu).as_deref(), Ok(cpu_label().as_str()));
-        assert!(cpu_label().starts_with("CPU, "));
+        assert_eq!(*of(DeviceChoice::Cpu), Ok(cpu_label()));
+        assert!(cpu_label().to_string().starts_with("CPU, "));
         assert!(survey.iter().any(|(choice, _)| matches!(choice, DeviceChoice::Gpu(_))));
         let [cuda, metal] = [cfg!(feature = "cuda"), cfg!(feature = "metal")];
         for (choice, kind, built) in

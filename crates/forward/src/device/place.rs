@@ -1,26 +1,9 @@
 //! Placement of a model: on the opened device, or on the CPU if the GPU cannot run it.
 
-use std::fmt;
-
 use foretoken_model::error::{Error, Result};
 
 use super::Opened;
-
-/// Role of a model in speculative decoding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    Target,
-    Draft,
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Target => "target",
-            Self::Draft => "draft",
-        })
-    }
-}
+use super::remark::{DeviceRemark, Role};
 
 /// Loads a model by `load` onto `opened`, or onto the CPU if the GPU has no room for it or fails.
 /// Returns the model and its device.
@@ -38,14 +21,12 @@ pub fn place<T>(opened: &Opened, role: Role, load: impl Fn(&Opened) -> Result<T>
     }
 }
 
-fn refusal(role: Role, error: &Error) -> String {
-    if error.is_out_of_memory() {
-        return format!("The {role} runs on the CPU: it does not fit in GPU memory.");
+fn refusal(role: Role, error: &Error) -> DeviceRemark {
+    match error {
+        Error::NotOnGpu(feature) => DeviceRemark::CannotRun { role, feature: (*feature).to_owned() },
+        error if error.is_out_of_memory() => DeviceRemark::NoRoom { role },
+        error => DeviceRemark::LoadFailed { role, detail: error.to_string() },
     }
-    if let Error::NotOnGpu(_) = error {
-        return format!("The {role} runs on the CPU: {error}");
-    }
-    format!("The {role} runs on the CPU, because loading it on the GPU failed: {error}")
 }
 
 #[cfg(test)]
@@ -53,10 +34,10 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::device::Gpu;
+    use crate::device::{DeviceLabel, Gpu};
 
     fn gpu() -> Opened {
-        Opened { gpu: Some(Gpu::Cuda), label: "CUDA, a GPU, 1 GB".to_owned(), ..Opened::cpu() }
+        Opened { gpu: Some(Gpu::Cuda), label: DeviceLabel::named("CUDA, a GPU, 1 GB"), ..Opened::cpu() }
     }
 
     fn failing(words: &str) -> Error {
@@ -85,8 +66,11 @@ mod tests {
     fn a_model_without_room_on_the_gpu_goes_to_the_cpu() {
         let opened = second_attempt(Role::Draft, "DriverError(CUDA_ERROR_OUT_OF_MEMORY, \"out of memory\")");
         assert_eq!(opened.gpu, None);
-        assert_eq!(opened.remark.unwrap(), "The draft runs on the CPU: it does not fit in GPU memory.");
-        let remark = second_attempt(Role::Target, "no kernel").remark.unwrap();
+        assert_eq!(
+            opened.remark.unwrap().to_string(),
+            "The draft runs on the CPU: it does not fit in GPU memory."
+        );
+        let remark = second_attempt(Role::Target, "no kernel").remark.unwrap().to_string();
         assert!(
             remark.starts_with("The target runs on the CPU, because loading it on the GPU failed:"),
             "{remark}"
@@ -102,7 +86,7 @@ mod tests {
         };
         let (_, opened) = place(&gpu(), Role::Target, load).unwrap();
         let remark = "The target runs on the CPU: Foretoken's engine for GPUs cannot run heads of more than 512 numbers yet.";
-        assert_eq!((opened.gpu, opened.remark.as_deref()), (None, Some(remark)));
+        assert_eq!((opened.gpu, opened.remark.unwrap().to_string()), (None, remark.to_owned()));
     }
 
     #[test]

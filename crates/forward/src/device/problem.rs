@@ -3,10 +3,15 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
 use super::gpu::{Gpu, SOFTWARE};
 
 /// Reason why a GPU cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", content = "args", rename_all = "snake_case")]
+#[ts(export, rename = "GpuProblem")]
 pub enum Problem {
     /// This build does not support the API; `seen` says whether the computer has such a GPU.
     NotBuilt {
@@ -30,7 +35,7 @@ pub enum Problem {
         needed: u32,
     },
     /// CUDA libraries that are not installed.
-    NoLibraries(Vec<&'static str>),
+    NoLibraries(Vec<String>),
     Failed {
         gpu: Gpu,
         reason: String,
@@ -156,9 +161,12 @@ mod tests {
 
     #[test]
     fn missing_libraries_are_named() {
-        let both = Problem::NoLibraries(vec!["libcublas", "libcurand"]).to_string();
+        let libraries = |names: &[&str]| {
+            Problem::NoLibraries(names.iter().map(|&name| name.to_owned()).collect()).to_string()
+        };
+        let both = libraries(&["libcublas", "libcurand"]);
         assert!(both.contains(": libcublas and libcurand not found."), "{both}");
-        let one = Problem::NoLibraries(vec!["libcurand"]).to_string();
+        let one = libraries(&["libcurand"]);
         assert!(one.contains(": libcurand not found."), "{one}");
     }
 

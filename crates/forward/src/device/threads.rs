@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::available_parallelism;
 
+use super::label::{DeviceFact, DeviceLabel};
 use crate::cpu::Isa;
 
 /// Configured thread limit; 0 if none is set.
@@ -40,10 +41,12 @@ pub(crate) fn adapts() -> bool {
 }
 
 /// Label such as "CPU, 8 threads, AVX-512".
-pub(super) fn cpu_label() -> String {
-    let threads = match threads() {
-        1 => "1 thread".to_owned(),
-        threads => format!("{threads} threads"),
-    };
-    Isa::choose().map_or_else(|_| format!("CPU, {threads}"), |isa| format!("CPU, {threads}, {isa}"))
+pub(super) fn cpu_label() -> DeviceLabel {
+    let instructions = Isa::choose().ok().map(|isa| match isa {
+        Isa::Scalar => DeviceFact::PlainInstructions,
+        isa => DeviceFact::Instructions { name: isa.to_string() },
+    });
+    let threads = DeviceFact::Threads { count: threads() as u32 };
+    let facts = [Some(threads), instructions].into_iter().flatten().collect();
+    DeviceLabel { facts, ..DeviceLabel::named("CPU") }
 }

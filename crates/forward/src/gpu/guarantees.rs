@@ -1,6 +1,6 @@
 //! Result of probing a GPU, measured by `probe.rs` when it is opened.
 
-use std::fmt;
+use crate::device::DeviceFact;
 
 /// Guarantees of a device. On every device a row's bits are independent of the rest of the pass: if
 /// tiles of different sizes differ, each row is multiplied alone.
@@ -21,10 +21,11 @@ impl Default for Guarantees {
     }
 }
 
-impl fmt::Display for Guarantees {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.cpu_bits { "bit-identical to the CPU" } else { "rounds in its own way" })?;
-        let also = "one tile for all rows";
-        if self.any_tile { Ok(()) } else { write!(f, ", {also}") }
+impl Guarantees {
+    /// Facts about the device for its label.
+    pub fn facts(self) -> impl Iterator<Item = DeviceFact> {
+        let bits = if self.cpu_bits { DeviceFact::BitIdentical } else { DeviceFact::OwnRounding };
+        let tile = (!self.any_tile).then_some(DeviceFact::OneTile);
+        [bits].into_iter().chain(tile)
     }
 }

@@ -5,6 +5,8 @@ import { check } from "./check";
 import { commands } from "./commands";
 import { common } from "./common";
 import { conversation } from "./conversation";
+import { devices } from "./devices";
+import { errors } from "./errors";
 import { inspector } from "./inspector";
 import { library } from "./library";
 import { menu } from "./menu";
@@ -12,7 +14,6 @@ import { models } from "./models";
 import { presets } from "./presets";
 import { reply } from "./reply";
 import { settings } from "./settings";
-import { shell } from "./shell";
 import { sidebar } from "./sidebar";
 import { trace } from "./trace";
 import { traceFile } from "./traceFile";
@@ -25,6 +26,8 @@ export const en = {
   ...commands,
   ...common,
   ...conversation,
+  ...devices,
+  ...errors,
   ...inspector,
   ...library,
   ...menu,
@@ -32,7 +35,6 @@ export const en = {
   ...presets,
   ...reply,
   ...settings,
-  ...shell,
   ...sidebar,
   ...trace,
   ...traceFile,

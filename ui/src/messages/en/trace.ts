@@ -34,7 +34,6 @@ export const trace = {
   "why.off.failed": "{detail}",
   "why.remark.failed": "The draft failed: {detail}",
   "why.remark.unusable": "The chosen draft can't be used: {detail}",
-  "why.remark.on_cpu": "{detail}",
   "why.onOpen": "{drafter} drafts",
   "why.on":
     "{length, plural, one {{drafter} drafts # token per round} other {{drafter} drafts # tokens per round}}",

@@ -94,7 +94,7 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
     let requests = prompts::requests(&session, &texts, &base)?;
     let draft = args.speculation.draft_or(DraftChoice::None);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
-    session.remarks().chain(session.notes()).for_each(output::note);
+    session.device_sentences().for_each(output::note);
     let mut ways = vec![("plain".to_owned(), Speculation::off())];
     if !session.draft.drafters.is_empty() {
         ways.push(("speculative".to_owned(), speculation.clone()));

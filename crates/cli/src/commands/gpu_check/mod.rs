@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let opened = open(args.device.device());
     if let Some(remark) = &opened.remark {
         if *args.device.device() != DeviceChoice::Auto {
-            let why = remark.trim_end_matches(device::CPU_INSTEAD).to_owned();
+            let why = remark.clone().problem().map_or_else(|| remark.to_string(), |it| it.to_string());
             return Err(Error::NoDevice(why));
         }
         output::note(remark);
@@ -73,7 +73,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let accuracy = accuracy::measure(&opened.device, &folder, args.quick)?;
     let apart = accuracy.first().map_or(0.0, |starter| starter.apart);
     let report = Report {
-        device: opened.label.clone(),
+        device: opened.label.to_string(),
         software: matches!(&opened.device, Device::Gpu(gpu) if gpu.is_software()),
         memory_gb_s: speed::memory_gb_s(&opened.device, args.quick)?,
         texts: texts::compare(&opened, apart, args.quick)?,

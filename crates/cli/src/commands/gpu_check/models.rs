@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use foretoken_engine::draft::Drafters;
 use foretoken_engine::session::{Form, Hardware, Host, Session};
-use foretoken_forward::device::{Candidate, Device, DeviceChoice, Opened, Problem};
+use foretoken_forward::device::{Candidate, Device, DeviceChoice, DeviceLabel, Opened, Problem};
 use foretoken_forward::{Model, TensorModel, load};
 use foretoken_model::ModelSource;
 
@@ -16,7 +16,7 @@ use crate::session::this_computer;
 struct OneDevice(Opened);
 
 impl Hardware for OneDevice {
-    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<String, Problem>)> {
+    fn survey(&self) -> Vec<(DeviceChoice, std::result::Result<DeviceLabel, Problem>)> {
         Vec::new()
     }
 
@@ -30,7 +30,7 @@ impl Hardware for OneDevice {
 
     fn load(&self, source: &ModelSource, opened: &Opened) -> foretoken_model::Result<Box<dyn Model>> {
         if opened.gpu != self.0.gpu {
-            let why = opened.remark.clone().unwrap_or_default();
+            let why = opened.remark.as_ref().map(ToString::to_string).unwrap_or_default();
             return Err(foretoken_model::Error::Incompatible(why));
         }
         load_on(source, &opened.device)
