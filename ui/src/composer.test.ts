@@ -38,6 +38,22 @@ test("text typed between sending and the start of the reply stays", async () => 
   expect(field().value).toBe("And more");
 });
 
+test("a letter typed with the focus nowhere goes to the composer, a shortcut and a space do not", async () => {
+  const focusAfter = async (key: object) => {
+    field().blur();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { ...key, bubbles: true }));
+    await window.pass(20);
+    return document.activeElement;
+  };
+  expect(await focusAfter({ key: "a" })).toBe(field());
+  expect(await focusAfter({ key: " " })).toBe(document.body);
+  expect(await focusAfter({ key: "x", altKey: true })).toBe(document.body);
+  const button = window.present("sidebar-hide");
+  button.focus();
+  button.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
+  expect(document.activeElement).toBe(button);
+});
+
 test("sending clears the field", async () => {
   await write("Hello");
   await window.press("Enter", field());

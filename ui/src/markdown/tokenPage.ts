@@ -14,17 +14,15 @@ import { firstIn, tailShapes, tokenShape } from "./tokenShapes";
 
 /** Chips drawn at first; more on demand. */
 export const MAX_CHIPS = 2000;
+/** Most chips in the last block of a growing reply, which each frame lays out again. */
+const MAX_GROWING = 2000;
+/** Most chips in all blocks of a growing reply. Earlier blocks are seldom laid out again. */
+const MAX_GROWING_IN_ALL = 3000;
 /**
- * Most chips in the last block of a growing reply: about a screenful, since each frame lays it out
- * again.
+ * Chips kept when others are dropped: more than a large window shows, so that no visible text
+ * disappears.
  */
-const MAX_GROWING = 400;
-/**
- * Most chips in all blocks of a growing reply: earlier blocks are seldom visible or laid out again.
- */
-const MAX_GROWING_IN_ALL = 1200;
-/** Chips kept when others are dropped: dropping a few in each frame would cost more. */
-const CHIPS_KEPT = 200;
+const CHIPS_KEPT = 1200;
 
 /** Range of rounds shown; `end` is exclusive, or null to follow the newest. */
 export interface Shown {
