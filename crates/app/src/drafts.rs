@@ -1,7 +1,7 @@
-//! Choice of the draft for a target. A pure function of the facts about both; opens nothing.
+//! Order of the drafts for a target. A pure function of the facts about both; opens nothing.
 //!
-//! Order: the draft used last with the target, a head made for it, known pairs, drafts that were
-//! faster in a trial, drafts that fit by vocabulary and size, n-grams.
+//! Order: a head made for the target, known pairs, drafts that were faster in a trial, drafts that
+//! fit by vocabulary and size, n-grams. A choice changes no order: the list stays as it was read.
 
 use std::cmp::Ordering;
 
@@ -38,7 +38,6 @@ pub struct Candidate {
 /// Rank of a draft, the best first; within a variant, lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 enum Rank {
-    LastUsed,
     Head,
     /// Distance from the best size.
     KnownPair(f64),
@@ -61,12 +60,9 @@ impl Candidate {
         Self { option, share, same_vocabulary: true, is_head, known_pair, speedup: None, needs, room: true }
     }
 
-    fn rank(&self, last_used: Option<&str>) -> Rank {
+    fn rank(&self) -> Rank {
         if self.option.problem.is_some() {
             return Rank::Unusable;
-        }
-        if last_used == Some(&self.option.id) {
-            return Rank::LastUsed;
         }
         let Some(share) = self.share else {
             return if self.option.drafts() { Rank::NeedsNoModel } else { Rank::NoDrafts };
@@ -86,7 +82,6 @@ impl Candidate {
     /// Returns the reason for this rank; `None` without a reason for or against the draft.
     fn merit(&self, rank: Rank) -> Option<DraftMerit> {
         Some(match rank {
-            Rank::LastUsed => DraftMerit::LastUsed,
             Rank::Head => DraftMerit::MadeForTarget,
             Rank::KnownPair(_) => DraftMerit::KnownPair,
             Rank::Tried(_) => DraftMerit::Tried { speedup: self.speedup? },
@@ -99,14 +94,20 @@ impl Candidate {
     }
 }
 
-/// Sorts the best first and sets each draft's merit. `last_used` drafted for this target last.
-pub fn rank(candidates: &mut [Candidate], last_used: Option<&str>) {
+/// Sorts the best first and sets each draft's merit.
+pub fn rank(candidates: &mut [Candidate]) {
     for candidate in &mut *candidates {
-        candidate.option.merit = candidate.merit(candidate.rank(last_used));
+        candidate.option.merit = candidate.merit(candidate.rank());
     }
-    candidates.sort_by(|one, other| {
-        one.rank(last_used).partial_cmp(&other.rank(last_used)).unwrap_or(Ordering::Equal)
-    });
+    candidates.sort_by(|one, other| one.rank().partial_cmp(&other.rank()).unwrap_or(Ordering::Equal));
+}
+
+/// Returns the draft to use of ranked ones: `last_used` with this target if it is usable, else the
+/// best.
+pub fn choose<'a>(ranked: &'a [Candidate], last_used: Option<&str>) -> Option<&'a Candidate> {
+    let usable = |draft: &&Candidate| draft.option.problem.is_none();
+    let last = ranked.iter().filter(usable).find(|draft| last_used == Some(&draft.option.id));
+    last.or_else(|| ranked.first())
 }
 
 #[cfg(test)]
@@ -125,16 +126,25 @@ mod tests {
         Candidate { share: Some(share), ..Candidate::without_model(option(id)) }
     }
 
-    /// Ranks `models`, n-grams and plain decoding.
-    fn order(models: &[Candidate], last_used: Option<&str>) -> Vec<(String, Option<DraftMerit>)> {
-        let others = [DRAFT_NONE, DRAFT_NGRAM].map(|id| Candidate::without_model(option(id)));
-        let mut all: Vec<Candidate> = others.into_iter().chain(models.iter().cloned()).collect();
-        rank(&mut all, last_used);
-        all.into_iter().map(|candidate| (candidate.option.id, candidate.option.merit)).collect()
+    fn problem() -> Problem {
+        Problem { kind: ProblemKind::OtherVocabulary, reason: "they differ".to_owned() }
     }
 
-    fn ids(models: &[Candidate], last_used: Option<&str>) -> Vec<String> {
-        order(models, last_used).into_iter().map(|(id, _)| id).collect()
+    /// Ranks `models`, n-grams and plain decoding.
+    fn ranked(models: &[Candidate]) -> Vec<Candidate> {
+        let others = [DRAFT_NONE, DRAFT_NGRAM].map(|id| Candidate::without_model(option(id)));
+        let mut all: Vec<Candidate> = others.into_iter().chain(models.iter().cloned()).collect();
+        rank(&mut all);
+        all
+    }
+
+    fn order(models: &[Candidate]) -> Vec<(String, Option<DraftMerit>)> {
+        let ranked = ranked(models).into_iter();
+        ranked.map(|candidate| (candidate.option.id, candidate.option.merit)).collect()
+    }
+
+    fn ids(models: &[Candidate]) -> Vec<String> {
+        order(models).into_iter().map(|(id, _)| id).collect()
     }
 
     #[test]
@@ -142,7 +152,7 @@ mod tests {
         let same = model("same", 0.1);
         let tried = Candidate { speedup: Some(1.84), ..model("tried", 0.4) };
         let known = Candidate { known_pair: true, ..model("known", 0.3) };
-        let found = order(&[same, tried, known], None);
+        let found = order(&[same, tried, known]);
         let expected = [
             ("known", Some(DraftMerit::KnownPair)),
             ("tried", Some(DraftMerit::Tried { speedup: 1.84 })),
@@ -157,36 +167,40 @@ mod tests {
     fn a_head_made_for_the_target_ranks_before_models_unless_a_trial_was_slower() {
         let known = Candidate { known_pair: true, ..model("known", 0.1) };
         let head = Candidate { is_head: true, same_vocabulary: false, ..model("head", 0.1) };
-        let found = order(&[known.clone(), head.clone()], None);
+        let found = order(&[known.clone(), head.clone()]);
         assert_eq!(found[0], ("head".to_owned(), Some(DraftMerit::MadeForTarget)));
         let slow = Candidate { speedup: Some(0.9), ..head };
-        assert_eq!(ids(&[known, slow], None)[0], "known");
+        assert_eq!(ids(&[known, slow])[0], "known");
     }
 
     #[test]
-    fn the_draft_used_last_ranks_first_whatever_else_is_known() {
+    fn the_draft_used_last_is_chosen_if_it_is_usable_and_changes_no_order() {
         let known = Candidate { known_pair: true, ..model("known", 0.1) };
         let slow = Candidate { speedup: Some(1.0), room: false, ..model("slow", 0.9) };
+        let mut foreign = model("foreign", 0.1);
+        foreign.option.problem = Some(problem());
+        let drafts = ranked(&[known, slow, foreign]);
+        let chosen = |last| choose(&drafts, Some(last)).map(|draft| draft.option.id.as_str());
         for last in ["slow", DRAFT_NGRAM, DRAFT_NONE] {
-            let found = order(&[known.clone(), slow.clone()], Some(last));
-            assert_eq!(found[0], (last.to_owned(), Some(DraftMerit::LastUsed)));
-            assert_eq!(found[1].0, "known");
+            assert_eq!(chosen(last), Some(last));
         }
-        assert_eq!(ids(std::slice::from_ref(&known), Some("gone"))[0], "known");
+        for last in ["gone", "foreign"] {
+            assert_eq!(chosen(last), Some("known"));
+        }
+        assert_eq!(choose(&[], Some("gone")), None);
     }
 
     #[test]
-    fn an_unusable_draft_is_never_first_even_if_it_was_used_last() {
-        let problem = Problem { kind: ProblemKind::OtherVocabulary, reason: "they differ".to_owned() };
+    fn an_unusable_draft_is_last() {
         let mut foreign = Candidate { known_pair: true, speedup: Some(3.0), ..model("foreign", 0.1) };
-        foreign.option.problem = Some(problem);
-        assert_eq!(ids(&[foreign], Some("foreign")), [DRAFT_NGRAM, DRAFT_NONE, "foreign"]);
+        foreign.option.problem = Some(problem());
+        assert_eq!(ids(&[foreign]), [DRAFT_NGRAM, DRAFT_NONE, "foreign"]);
     }
 
     #[test]
     fn of_drafts_with_the_same_vocabulary_the_one_nearest_to_a_tenth_ranks_first() {
         let models = [model("half", 0.45), model("tenth", 0.12), model("hundredth", 0.01)];
-        assert_eq!(ids(&models, None)[..3], ["tenth", "half", "hundredth"]);
+        assert_eq!(ids(&models)[..3], ["tenth", "half", "hundredth"]);
     }
 
     #[test]
@@ -196,9 +210,9 @@ mod tests {
         let roomless = Candidate { known_pair: true, room: false, ..model("roomless", 0.1) };
         let tried = Candidate { known_pair: true, speedup: Some(1.0), ..model("tried", 0.1) };
         for doubtful in [large, foreign.clone(), roomless, tried] {
-            assert_eq!(ids(std::slice::from_ref(&doubtful), None)[0], DRAFT_NGRAM, "{doubtful:?}");
+            assert_eq!(ids(std::slice::from_ref(&doubtful))[0], DRAFT_NGRAM, "{doubtful:?}");
         }
         let tried = Candidate { speedup: Some(1.2), ..foreign };
-        assert_eq!(ids(&[tried], None)[0], "foreign", "a trial outranks the vocabulary");
+        assert_eq!(ids(&[tried])[0], "foreign", "a trial outranks the vocabulary");
     }
 }

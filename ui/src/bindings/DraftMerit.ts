@@ -3,4 +3,4 @@
 /**
  * Reason for or against choosing a draft.
  */
-export type DraftMerit = { "kind": "last_used" } | { "kind": "made_for_target" } | { "kind": "known_pair" } | { "kind": "tried", speedup: number, } | { "kind": "same_vocabulary" } | { "kind": "needs_no_model" } | { "kind": "may_not_fit" } | { "kind": "no_faster" };
+export type DraftMerit = { "kind": "made_for_target" } | { "kind": "known_pair" } | { "kind": "tried", speedup: number, } | { "kind": "same_vocabulary" } | { "kind": "needs_no_model" } | { "kind": "may_not_fit" } | { "kind": "no_faster" };

@@ -4,7 +4,7 @@ use foretoken_forward::device::free_memory;
 use foretoken_model::ProblemKind;
 
 use super::local::{Choice, Local};
-use crate::drafts::rank;
+use crate::drafts::{choose, rank};
 use crate::ipc::{CommandError, DraftOption, Problem};
 use crate::models::LoadedTarget;
 
@@ -22,13 +22,13 @@ impl Local {
             candidate.speedup = tried.copied();
             candidate.room = self.drafts_now(&candidate.option.id) || candidate.needs <= room;
         }
-        rank(&mut candidates, asked.as_deref());
+        rank(&mut candidates);
         let usable =
             |id: &str| candidates.iter().any(|found| found.option.id == id && found.option.problem.is_none());
         let before = self.choice.take().filter(|choice| choice.asked == asked);
         let stays = before.filter(|choice| usable(&choice.id) || self.drafts_now(&choice.id));
-        let best = || candidates.first().map(|best| Choice { id: best.option.id.clone(), asked });
-        self.choice = stays.or_else(best);
+        let chosen = choose(&candidates, asked.as_deref()).map(|draft| draft.option.id.clone());
+        self.choice = stays.or_else(|| Some(Choice { id: chosen?, asked }));
         self.candidates = candidates;
         let options = self.draft_options();
         let draft = self.chosen_draft().to_owned();

@@ -125,7 +125,6 @@ pub struct DraftOption {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
 pub enum DraftMerit {
-    LastUsed,
     /// A draft head made for the target.
     MadeForTarget,
     /// The library knows both as a pair.

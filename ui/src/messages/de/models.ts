@@ -10,7 +10,6 @@ export const models = {
   "draft.ngram": "N-Gramm",
   "draft.ngramDetail": "wiederholt, was in der Unterhaltung schon stand",
   "draft.mtpDetail": "der Draft-Head in der Datei dieses Modells",
-  "merit.last_used": "zuletzt verwendet",
   "merit.made_for_target": "für dieses Modell trainiert",
   "merit.known_pair": "bekanntes Paar",
   "merit.tried": "getestet: {speedup}-mal so schnell",

@@ -8,7 +8,6 @@ export const models = {
   "draft.ngram": "N-gram",
   "draft.ngramDetail": "repeats what the conversation already said",
   "draft.mtpDetail": "the draft head in this model's own file",
-  "merit.last_used": "last used",
   "merit.made_for_target": "made for this model",
   "merit.known_pair": "known pair",
   "merit.tried": "tried: {speedup}×",
