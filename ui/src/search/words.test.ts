@@ -6,6 +6,8 @@ const names = (query: string, ...all: string[]) => narrow(all, query, (name) => 
 test("words are found in any order and any case", () => {
   const all = ["New chat", "Search conversations", "Theme: dark"];
   expect(names("DARK theme", ...all)).toEqual(["Theme: dark"]);
+  expect(names("theme: dark", ...all)).toEqual(["Theme: dark"]);
+  expect(names("appearance: dark", ...all)).toEqual([]);
   expect(names("chat new", ...all)).toEqual(["New chat"]);
   expect(names("chat dark", ...all)).toEqual([]);
 });

@@ -38,7 +38,7 @@ function fold(text: string): string {
 
 export function wordsOf(query: string): string[] {
   return fold(query)
-    .split(/\s+/)
+    .split(/:?(?:\s+|$)/)
     .filter((word) => word !== "");
 }
 

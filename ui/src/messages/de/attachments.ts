@@ -61,7 +61,6 @@ export const attachments = {
   "context.full": "Der Kontext ist fast voll.",
   "context.drop": "Älteste Nachrichten weglassen",
   "context.dropAndContinue": "Älteste weglassen und fortfahren",
-  "context.startTitle": "Das Modell sieht nur deine letzte Nachricht und was darauf folgt.",
   "context.seeFrom": "Alles darüber vergessen",
   "context.forget": "Frühere Nachrichten vergessen",
   "context.larger": "Modell mit mehr Kontext",

@@ -119,8 +119,7 @@ export const inspector = {
   "inspector.sampleTime": "Auswählen",
   "inspector.otherTime": "anderes",
   "inspector.notRecorded": "Die anderen Einstellungen dieser Antwort wurden nicht aufgezeichnet.",
-  "heatmap.rounds": "Runden {first} bis {last}",
-  "heatmap.of": "{rounds} von {all}",
+  "heatmap.of": "{from} bis {to} von {all}",
   "heatmap.nothingDrafted":
     "{rounds, plural, one {# Runde, keine geratenen Token.} other {# Runden, keine geratenen Token.}}",
   "heatmap.position": "Position {position} {percent}",

@@ -58,7 +58,6 @@ export const attachments = {
   "context.full": "The context is nearly full.",
   "context.drop": "Drop oldest messages",
   "context.dropAndContinue": "Drop oldest and continue",
-  "context.startTitle": "The model sees only your last message and what follows it.",
   "context.seeFrom": "Forget everything above",
   "context.forget": "Forget earlier messages",
   "context.larger": "Model with more context",

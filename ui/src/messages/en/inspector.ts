@@ -114,8 +114,7 @@ export const inspector = {
   "inspector.sampleTime": "sample",
   "inspector.otherTime": "other",
   "inspector.notRecorded": "The other settings of this reply were not recorded.",
-  "heatmap.rounds": "rounds {first} to {last}",
-  "heatmap.of": "{rounds} of {all}",
+  "heatmap.of": "{from} to {to} of {all}",
   "heatmap.nothingDrafted":
     "{rounds, plural, one {# round, no draft tokens.} other {# rounds, no draft tokens.}}",
   "heatmap.position": "position {position} {percent}",
