@@ -48,7 +48,7 @@ test("a letter typed with the focus nowhere goes to the composer, a shortcut and
   expect(await focusAfter({ key: "a" })).toBe(field());
   expect(await focusAfter({ key: " " })).toBe(document.body);
   expect(await focusAfter({ key: "x", altKey: true })).toBe(document.body);
-  const button = window.present("sidebar-hide");
+  const button = window.present("new-chat");
   button.focus();
   button.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
   expect(document.activeElement).toBe(button);
