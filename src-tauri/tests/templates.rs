@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use foretoken_app::App;
-use foretoken_app::ipc::{EnginePhase, EngineStatus, ErrorCode, Settings};
+use foretoken_app::ipc::{EngineMessage, EnginePhase, EngineStatus, ErrorCode, Settings};
 use foretoken_engine::session::ThisComputer;
 use foretoken_library::Folders;
 use foretoken_model::Renderer;
@@ -84,7 +84,7 @@ fn a_session_goes_on_after_its_models_template_hurt_and_one_that_cannot_be_compi
     choose(&hostile);
     let refused = |status: &EngineStatus| {
         status.phase == EnginePhase::Ready
-            && status.message.as_ref().is_some_and(|text| text.contains("template"))
+            && matches!(&status.message, Some(EngineMessage::Error { detail, .. }) if detail.contains("template"))
     };
     let status = wait_for(&refused);
     assert_eq!(status.target.unwrap().id, obedient, "the one before stays");

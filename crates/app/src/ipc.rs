@@ -30,8 +30,8 @@ pub use conversations::{
     SearchHit,
 };
 pub use engine::{
-    DeviceOption, DraftRemark, EngineChange, EnginePhase, EngineStatus, Loading, MemoryUse, OffReason,
-    Speculating, Why,
+    DeviceOption, DraftRemark, EngineChange, EngineMessage, EnginePhase, EngineStatus, Loading, MemoryUse,
+    OffReason, Speculating, Why,
 };
 pub use library::{
     Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,

@@ -898,10 +898,14 @@ const DEVICES: DeviceOption[] = [
   absent("metal", "Metal", "metal"),
 ];
 
-const MESSAGES: Record<EngineStatus["phase"], string | null> = {
+const MESSAGES: Record<EngineStatus["phase"], EngineStatus["message"]> = {
   loading: null,
-  failed:
-    "/models/broken.gguf is not a model Foretoken can read: expected a GGUF file, found one that ends after 4,096 bytes. Download it again, or choose another model.",
+  failed: {
+    kind: "error",
+    code: "bad_model",
+    detail:
+      "/models/broken.gguf is not a model Foretoken can read: expected a GGUF file, found one that ends after 4,096 bytes. Download it again, or choose another model.",
+  },
   ready: null,
   replying: null,
 };

@@ -5,6 +5,7 @@ import type { DeviceNote } from "./DeviceNote";
 import type { DeviceOption } from "./DeviceOption";
 import type { DeviceRemark } from "./DeviceRemark";
 import type { DraftOption } from "./DraftOption";
+import type { EngineMessage } from "./EngineMessage";
 import type { EnginePhase } from "./EnginePhase";
 import type { Loading } from "./Loading";
 import type { MemoryUse } from "./MemoryUse";
@@ -17,9 +18,9 @@ import type { Why } from "./Why";
  */
 export type EngineStatus = { phase: EnginePhase, 
 /**
- * Message for the user: the model being loaded, or what went wrong and what to do.
+ * Problem of the models or their devices.
  */
-message: string | null, 
+message: EngineMessage | null, 
 /**
  * The model whose weights are being read.
  */

@@ -3,7 +3,6 @@ import { frames } from "../frames";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
-import { errorWords } from "../messages/errors";
 import { draftLabel } from "../trace/names";
 
 const STARTING: EngineStatus = {
@@ -71,7 +70,8 @@ export class Engine {
         else this.#show();
       });
     } catch (thrown) {
-      const message = errorWords(BackendError.from(thrown));
+      const { code, message: detail } = BackendError.from(thrown);
+      const message = { kind: "error", code, detail } as const;
       this.status = { ...STARTING, phase: "failed", message };
     }
   }

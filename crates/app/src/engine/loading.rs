@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use foretoken_engine::session::{Draft, DraftSource, Form, Session, choose};
+use foretoken_engine::session::{Draft, DraftSource, Form, Remedy, Session, choose};
 use foretoken_forward::device::{DeviceChoice, DeviceRemark, Opened, Role};
 use foretoken_model::Error;
 use foretoken_model::ModelSource;
@@ -12,8 +12,8 @@ use super::local::{Local, Target, message, no_target};
 use super::why::ready_to_speculate;
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftRemark, EnginePhase, ErrorCode, Loading, MTP_NAME,
-    ModelEntry, NGRAM_NAME, OffReason, Why,
+    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftRemark, EngineMessage, EnginePhase, ErrorCode,
+    Loading, MTP_NAME, ModelEntry, NGRAM_NAME, OffReason, Why,
 };
 use crate::lock::lock;
 use crate::servers::{self, is_remote};
@@ -24,7 +24,7 @@ const DRAFT_FAILED: DeviceRemark = DeviceRemark::Failed { role: Role::Draft };
 impl Local {
     /// Loads the chosen target on its device unless it is loaded there. The old one stays until the
     /// new one is ready, and if loading fails. Returns a remark about its device.
-    pub(super) fn load_target(&mut self) -> Result<Option<String>> {
+    pub(super) fn load_target(&mut self) -> Result<Option<EngineMessage>> {
         let (id, choice) = (self.settings.target.clone(), self.settings.device.clone());
         if is_remote(&id) {
             servers::chosen(&self.settings)?;
@@ -63,7 +63,7 @@ impl Local {
     }
 
     /// Installs a loaded target; returns a remark about its device.
-    fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<String> {
+    fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<EngineMessage> {
         entry.context = session.context() as u32;
         let (thinks, merges_system) = (session.form().thinks(), session.form().merges_system());
         // The draft may take as long again.
@@ -73,10 +73,10 @@ impl Local {
             // These belong to the previous target.
             (status.drafts, status.draft) = (Vec::new(), String::new());
         });
-        let fell_back = session.fell_back().map(ToString::to_string);
+        let fell_back = session.fell_back().cloned();
         self.target = Some(Target { id, entry, session, thinks, merges_system });
         self.choice = None;
-        fell_back
+        fell_back.map(|remark| EngineMessage::Device { remark })
     }
 
     /// Prepares the chosen draft and returns the state of drafting.
@@ -205,7 +205,7 @@ impl Local {
             let Some(Target { id, entry, session, .. }) = self.target.take() else { return };
             self.show_loading(&entry);
             let message = match session.recover(remedy, |source| self.watched(source, &entry.label, false)) {
-                Ok(session) => self.set_target(id, entry, session).or_else(|| Some(remedy.message())),
+                Ok(session) => self.set_target(id, entry, session).or_else(|| Some(reloaded(remedy))),
                 Err(error) => message(error.into()),
             };
             self.announce(message);
@@ -224,6 +224,14 @@ impl Local {
             (Err(error), _) => tracing::warn!("the draft could not be loaded again: {}", error.message),
             _ => {}
         }
-        self.announce(Some(DRAFT_FAILED.to_string()));
+        self.announce(Some(EngineMessage::Device { remark: DRAFT_FAILED }));
+    }
+}
+
+/// Returns the message about a target that was reloaded after its GPU failed.
+fn reloaded(remedy: Remedy) -> EngineMessage {
+    match remedy {
+        Remedy::Shorter(tokens) => EngineMessage::ShorterContext { tokens: tokens as u32 },
+        Remedy::Cpu => EngineMessage::Device { remark: DeviceRemark::Failed { role: Role::Target } },
     }
 }

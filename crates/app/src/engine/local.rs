@@ -17,7 +17,9 @@ use foretoken_model::sampling::ModelPenalties;
 
 use crate::drafts::Candidate;
 use crate::error::Result;
-use crate::ipc::{CommandError, EnginePhase, ErrorCode, ModelEntry, OffReason, PresetValues, Settings, Why};
+use crate::ipc::{
+    CommandError, EngineMessage, EnginePhase, ErrorCode, ModelEntry, OffReason, PresetValues, Settings, Why,
+};
 use crate::lock::lock;
 use crate::memory;
 use crate::models::{InstalledModel, Models};
@@ -137,11 +139,7 @@ impl Local {
             status.loading = None;
             status.target = None;
             status.why = Why::off(OffReason::NoModel);
-            status.message = Some(
-                "The engine failed on this model. Its log has the reason. Choose another, or change a setting \
-                 to load the same again."
-                    .to_owned(),
-            );
+            status.message = Some(EngineMessage::Failed);
         });
     }
 
@@ -149,8 +147,7 @@ impl Local {
     pub(super) fn reload(&mut self) {
         self.apply_settings(self.settings.clone(), self.earlier.clone(), self.revision);
         if self.target.is_some() {
-            let message = "The engine failed, so the model was reloaded. Its log has the reason.";
-            self.status.update(|status| status.message = Some(message.to_owned()));
+            self.status.update(|status| status.message = Some(EngineMessage::Reloaded));
         }
     }
 
@@ -186,7 +183,7 @@ impl Local {
     }
 
     /// Prepares the draft, and updates the status with `message` and the loaded models.
-    pub(super) fn announce(&mut self, message: Option<String>) {
+    pub(super) fn announce(&mut self, message: Option<EngineMessage>) {
         if let Some(entry) = servers::entry(&self.settings) {
             return self.announce_remote(entry, message);
         }
@@ -220,7 +217,7 @@ impl Local {
     }
 
     /// Updates the status for a target on a server: nothing is loaded or drafted here.
-    fn announce_remote(&mut self, entry: ModelEntry, message: Option<String>) {
+    fn announce_remote(&mut self, entry: ModelEntry, message: Option<EngineMessage>) {
         let (device, revision) = (servers::device(&self.settings), self.revision);
         *lock(&self.tokenizer) = None;
         self.status.update(|status| {
@@ -332,8 +329,9 @@ impl Local {
 }
 
 /// Returns the message of an error; none for a cancelled job, because newer settings follow.
-pub(super) fn message(error: CommandError) -> Option<String> {
-    (error.code != ErrorCode::Cancelled).then_some(error.message)
+pub(super) fn message(error: CommandError) -> Option<EngineMessage> {
+    let CommandError { code, message: detail, .. } = error;
+    (code != ErrorCode::Cancelled).then_some(EngineMessage::Error { code, detail })
 }
 
 pub(super) fn no_target() -> CommandError {

@@ -10,6 +10,7 @@ use foretoken_model::sampling::ModelPenalties;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::ErrorCode;
 use super::models::{DraftOption, ModelEntry};
 
 /// Status of the engine. Sent completely at first, then as [changes](EngineStatus::changes).
@@ -17,8 +18,8 @@ use super::models::{DraftOption, ModelEntry};
 #[ts(export)]
 pub struct EngineStatus {
     pub phase: EnginePhase,
-    /// Message for the user: the model being loaded, or what went wrong and what to do.
-    pub message: Option<String>,
+    /// Problem of the models or their devices.
+    pub message: Option<EngineMessage>,
     /// The model whose weights are being read.
     pub loading: Option<Loading>,
     /// The loaded target.
@@ -105,6 +106,23 @@ impl EngineStatus {
             reading_rate
         )
     }
+}
+
+/// Problem of the models or their devices. `detail` is a sentence in English.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum EngineMessage {
+    /// A model could not be loaded.
+    Error { code: ErrorCode, detail: String },
+    /// A device other than the chosen one is used.
+    Device { remark: DeviceRemark },
+    /// GPU memory ran out, so the target has a context of at most this many tokens.
+    ShorterContext { tokens: u32 },
+    /// The engine failed, and the model was dropped.
+    Failed,
+    /// The engine failed, and the model was reloaded.
+    Reloaded,
 }
 
 /// A device that can be chosen.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use foretoken_app::ipc::{
-    AdviceState, DRAFT_NONE, DraftRemark, EnginePhase, EngineStatus, Settings, Speculating,
+    AdviceState, DRAFT_NONE, DraftRemark, EngineMessage, EnginePhase, EngineStatus, Settings, Speculating,
 };
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::session::{Hardware, ThisComputer};
@@ -324,7 +324,8 @@ fn a_target_that_does_not_fit_on_the_gpu_replies_on_the_cpu_with_a_message() {
     let status =
         set_until(&fixture, to_gpu, |status| is_ready(status) && status.device_choice == DeviceChoice::Cuda);
     assert_eq!(places(&gpu), [(TARGET, true), (TARGET, false), (DRAFT, false)]);
-    assert_eq!(status.message.as_deref(), Some("The target runs on the CPU: it does not fit in GPU memory."));
+    let remark = DeviceRemark::NoRoom { role: Role::Target };
+    assert_eq!(status.message, Some(EngineMessage::Device { remark }));
     assert!(status.device.name == "CPU");
     fixture.send(None, "Hello!");
     // Other settings do not retry it.
@@ -347,7 +348,8 @@ fn a_target_whose_gpu_fails_keeps_its_text_and_continues_on_the_cpu() {
 
     let status = fixture.wait_for(|status| is_ready(status) && status.device.name == "CPU");
     assert_eq!(places(&gpu), [(TARGET, false), (DRAFT, false)]);
-    assert!(status.message.unwrap().starts_with("The GPU failed, so the target now runs on the CPU."));
+    let remark = DeviceRemark::Failed { role: Role::Target };
+    assert_eq!(status.message, Some(EngineMessage::Device { remark }));
     assert_eq!(status.device_remarks.len(), 1, "{:?}", status.device_remarks);
     let (next, _) = fixture.send(Some(reply.conversation.id), "Go on.");
     assert_eq!((next.reply.problem, next.reply.summary.unwrap().tokens), (None, 40));
@@ -361,7 +363,7 @@ fn a_panic_in_a_pass_ends_the_reply_and_the_model_is_reloaded() {
     assert!(!rounds(&events).is_empty() && !reply.reply.text.is_empty());
     let problem = reply.reply.problem.unwrap();
     assert_eq!(problem, "The engine failed. Its log has the reason. Try again; nothing stored is lost.");
-    let failed = |status: &EngineStatus| status.message.as_ref().is_some_and(|m| m.contains("was reloaded"));
+    let failed = |status: &EngineStatus| status.message == Some(EngineMessage::Reloaded);
     fixture.wait_for(|status| is_ready(status) && failed(status));
     let (next, _) = fixture.send(Some(reply.conversation.id), "Go on.");
     assert_eq!((next.reply.problem, next.reply.summary.unwrap().tokens), (None, 40));
@@ -391,7 +393,7 @@ fn a_target_that_filled_the_gpu_continues_there_with_a_shorter_context() {
 
     let status = fixture.wait_for(with_context(2048));
     assert_eq!(gpu.loads(), [Load { draft: false, on_gpu: true, context: 2048 }]);
-    assert!(status.message.unwrap().contains("at most 2048 tokens"));
+    assert_eq!(status.message, Some(EngineMessage::ShorterContext { tokens: 2048 }));
 
     // Still too much: the CPU has space, and the whole context again.
     let (reply, _) = fixture.send(None, "Hello!");
@@ -453,7 +455,7 @@ fn a_draft_that_panics_while_it_is_measured_or_drafting_never_takes_its_target_a
             };
             let now = fixture.status();
             let status = if shown(&now) { now } else { fixture.wait_for(shown) };
-            assert!(status.message.is_none_or(|message| !message.contains("failed on this model")));
+            assert_ne!(status.message, Some(EngineMessage::Failed));
             assert!(gpu.loads().iter().all(|load| load.draft), "the target was loaded again");
         }
     }

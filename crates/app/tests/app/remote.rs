@@ -16,7 +16,7 @@ use foretoken_model::sampling::Mode;
 use foretoken_model::sampling::Sampling;
 
 use super::serving::serving;
-use super::{Fixture, listen};
+use super::{Fixture, detail, listen};
 
 const STREAM: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
 
@@ -211,10 +211,9 @@ fn removing_a_server_restores_the_default_target() {
     // A server removed by another program is reported.
     let settings = Settings { target: "remote:gone/m".to_owned(), ..fixture.app.settings() };
     fixture.app.save_settings(settings).unwrap();
-    let status =
-        fixture.wait_for(|status| status.message.as_ref().is_some_and(|message| message.contains("gone")));
+    let status = fixture.wait_for(|status| detail(status).contains("gone"));
     assert_eq!(status.phase, EnginePhase::Ready);
-    assert!(status.message.unwrap().starts_with("The server 'gone' was removed"));
+    assert!(detail(&status).starts_with("The server 'gone' was removed"));
     assert_ne!(status.target.unwrap().kind, ModelKind::Remote);
 }
 

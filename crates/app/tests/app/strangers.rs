@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use foretoken_app::ipc::{EngineStatus, Settings};
+use foretoken_app::ipc::Settings;
 use foretoken_library::Folders;
 use foretoken_model::{ProblemKind, Renderer};
 use foretoken_store::Store;
 use tempfile::TempDir;
 
-use super::Fixture;
+use super::{Fixture, detail};
 
 /// Creates a data folder with these added models, the first one chosen.
 fn added(paths: &[&Path]) -> TempDir {
@@ -82,7 +82,6 @@ fn a_model_whose_inspection_takes_too_long_is_listed_with_the_problem_and_not_lo
 
     let settings = Settings { target: id, ..fixture.app.settings() };
     fixture.app.save_settings(settings).unwrap();
-    let message = |status: &EngineStatus| status.message.clone().unwrap_or_default();
-    fixture.wait_for(|status| message(status).contains("took longer than 5 s"));
+    fixture.wait_for(|status| detail(status).contains("took longer than 5 s"));
     fixture.send(None, "Hello!");
 }

@@ -20,8 +20,13 @@ export const errors = {
   "error.offline": "Keine Verbindung zu Hugging Face. Prüfe deine Internetverbindung.",
   "error.remote": "Der entfernte Server meldet: {detail}",
   "error.internal": "Fehlgeschlagen: {detail}",
-  "error.engine": "Modell oder Gerät hat ein Problem: {detail}",
   "error.reply": "Die Antwort ist fehlgeschlagen: {detail}",
   "error.unstored": "Noch nicht gespeichert: {detail}",
   "error.notice": "Hinweis zum Start: {detail}",
+  "engine.shorter_context":
+    "Der GPU-Speicher reichte nicht aus, deshalb hat das Zielmodell jetzt einen Kontext von höchstens {tokens} Token. Wähle für längere Texte die CPU in den Einstellungen.",
+  "engine.failed":
+    "Bei diesem Modell ist ein Fehler in der Engine aufgetreten. Das Protokoll nennt den Grund. Wähle ein anderes Modell, oder ändere eine Einstellung, um dasselbe noch einmal zu laden.",
+  "engine.reloaded":
+    "Wegen eines Fehlers in der Engine wurde das Modell neu geladen. Das Protokoll nennt den Grund.",
 } as const satisfies Record<keyof typeof english, string>;

@@ -18,8 +18,12 @@ export const errors = {
   "error.offline": "No connection to Hugging Face. Check your internet connection.",
   "error.remote": "{detail}",
   "error.internal": "{detail}",
-  "error.engine": "{detail}",
   "error.reply": "{detail}",
   "error.unstored": "{detail}",
   "error.notice": "{detail}",
+  "engine.shorter_context":
+    "The GPU's memory ran out, so the target model now has a context of at most {tokens} tokens. Choose the CPU in the settings for longer texts.",
+  "engine.failed":
+    "The engine failed on this model. Its log has the reason. Choose another, or change a setting to load the same again.",
+  "engine.reloaded": "The engine failed, so the model was reloaded. Its log has the reason.",
 } as const;
