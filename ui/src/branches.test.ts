@@ -167,6 +167,7 @@ test("a stopped reply can be continued until it is complete", async () => {
     "Part 1 of 2",
     "Part 2 of 2",
   ]);
+  expect(window.present("inspected-part").textContent.trim()).toBe("Details of part 2 of 2");
   expect(window.find("continue-reply")).toBeNull();
 });
 

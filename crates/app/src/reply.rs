@@ -324,6 +324,8 @@ impl App {
         let cancel = request.cancel.clone();
         let earlier = match *request.question {
             Question::Continued { reply } => self.speedup_until(reply)?,
+            // A part of a continued reply follows the part before it.
+            Question::Regenerated { reply } => self.speedup_before(reply)?,
             _ => None,
         };
         let (records, written) = mpsc::channel();

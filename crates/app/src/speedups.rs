@@ -19,7 +19,12 @@ impl App {
         for message in &mut messages {
             let reply = message.role == Role::Assistant;
             let earlier = before.filter(|(id, _)| reply && message.parent == Some(*id));
-            let own = message.summary.as_ref().and_then(|summary| summary.speedup);
+            let own = match &message.summary {
+                Some(summary) => summary.speedup,
+                // The application ended before the reply did.
+                None if reply => self.trace(message.id).ok().and_then(|rounds| Speedup::of(&rounds)),
+                None => None,
+            };
             message.speedup =
                 Speedup::of_parts(earlier.and_then(|(_, speedup)| speedup).into_iter().chain(own));
             before = reply.then_some((message.id, message.speedup));
@@ -34,11 +39,16 @@ impl App {
         Ok(self.with_speedups(messages).last().and_then(|message| message.speedup))
     }
 
+    /// Returns the speed-up of the parts before a stored reply.
+    pub(crate) fn speedup_before(&self, reply: i64) -> Result<Option<Speedup>> {
+        let parent = self.store().message(reply)?.parent;
+        Ok(parent.map(|parent| self.speedup_until(parent)).transpose()?.flatten())
+    }
+
     /// Returns the speed-up of a reply after each of its rounds, including the parts before it.
     pub fn speedups(&self, reply: i64) -> Result<Vec<Option<Speedup>>> {
         let after_each = Speedup::after_each(&self.trace(reply)?);
-        let parent = self.store().message(reply)?.parent;
-        let earlier = parent.map(|parent| self.speedup_until(parent)).transpose()?.flatten();
+        let earlier = self.speedup_before(reply)?;
         let with_earlier = |own: Option<Speedup>| Speedup::of_parts(earlier.into_iter().chain(own));
         Ok(after_each.into_iter().map(with_earlier).collect())
     }

@@ -330,6 +330,15 @@ fn a_reply_has_the_same_speedup_live_stored_replayed_and_summed_over_its_pair() 
     let database = rusqlite::Connection::open(fixture.folder.path().join("foretoken.db")).unwrap();
     database.execute("UPDATE messages SET summary = json_remove(summary, '$.speedup')", []).unwrap();
     near(shown(&fixture).last().unwrap().speedup.unwrap().plain_ms, whole.plain_ms);
+    // As after a kill.
+    database.execute("UPDATE messages SET summary = NULL", []).unwrap();
+    near(shown(&fixture).last().unwrap().speedup.unwrap().plain_ms, whole.plain_ms);
+
+    // A second part that is regenerated follows the first part as well.
+    let again = fixture.app.regenerate(more.reply.id, listen().0).unwrap();
+    let own = again.reply.summary.as_ref().unwrap().speedup.unwrap();
+    near(again.reply.speedup.unwrap().plain_ms, alone.plain_ms + own.plain_ms);
+    near(shown(&fixture).last().unwrap().speedup.unwrap().plain_ms, alone.plain_ms + own.plain_ms);
 }
 
 #[test]

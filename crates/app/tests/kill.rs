@@ -426,11 +426,7 @@ fn the_old_database_is_there(folder: &Path, _: &[Value]) {
 fn settings(folder: &Path) {
     let app = start_app(Folders::at(folder));
     report(&json!("begin"));
-    let from = app.settings().max_tokens;
-    if from > 0 {
-        report(&json!(from));
-    }
-    for number in from + 1.. {
+    for number in app.settings().max_tokens + 1.. {
         let settings = Settings { max_tokens: number, ..app.settings() };
         app.save_settings(settings).unwrap();
         report(&json!(number));
@@ -438,7 +434,7 @@ fn settings(folder: &Path) {
 }
 
 fn settings_are_there(folder: &Path, reports: &[Value]) {
-    let Some(last) = reports.last().and_then(Value::as_u64) else { return };
+    let Some(last) = reports.iter().rev().find_map(Value::as_u64) else { return };
     let store = Store::open(&Folders::at(folder).database()).unwrap();
     let stored: Settings = serde_json::from_str(&store.settings().unwrap().unwrap()).unwrap();
     assert!(

@@ -53,6 +53,7 @@ export const inspector = {
   "inspector.timesValue": "{verify} Prüfen, {draft} Raten",
   "inspector.details": "Details",
   "inspector.replyOf": "Antwort {number} von {of}",
+  "inspector.partOf": "Details zu Teil {number} von {of}",
   "inspector.showReply": "Diese Antwort in der Unterhaltung zeigen",
   "heatmap.dock": "Unter der Unterhaltung andocken",
   "heatmap.undock": "Zurück in den Inspektor",

@@ -50,6 +50,7 @@ export const inspector = {
   "inspector.timesValue": "{verify} checking, {draft} drafting",
   "inspector.details": "Details",
   "inspector.replyOf": "Reply {number} of {of}",
+  "inspector.partOf": "Details of part {number} of {of}",
   "inspector.showReply": "Show this reply in the conversation",
   "heatmap.dock": "Dock below the conversation",
   "heatmap.undock": "Back to the inspector",
