@@ -1,9 +1,9 @@
 //! Stopping a job affects the intended one, even while it is queued, and no later one.
 
 use std::sync::{Arc, Condvar, Mutex, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
-use foretoken_app::ipc::{ErrorCode, ReplyEvent, Settings};
+use foretoken_app::ipc::{ErrorCode, Reply, ReplyEvent, Settings};
 use foretoken_app::reply::Events;
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::trace::Finish;
@@ -44,6 +44,24 @@ impl Hardware for Gate {
     }
 }
 
+/// Sends `text` on a thread, and returns once the application has taken the job.
+fn sent(fixture: &Fixture, text: &str) -> JoinHandle<Reply> {
+    let (app, text) = (Arc::clone(&fixture.app), text.to_owned());
+    let send = move || loop {
+        // It may collide with the job below.
+        match app.send(None, text.as_str(), listen().0) {
+            Err(error) if error.code == ErrorCode::Busy => thread::yield_now(),
+            replied => return replied.unwrap(),
+        }
+    };
+    let sending = thread::spawn(send);
+    while fixture.app.check_reply(0, Box::new(|_| ())).unwrap_err().code != ErrorCode::Busy {
+        assert!(!sending.is_finished());
+        thread::yield_now();
+    }
+    sending
+}
+
 #[test]
 fn a_queued_reply_is_stopped_by_its_own_stop() {
     let gate = Gate::default();
@@ -52,19 +70,7 @@ fn a_queued_reply_is_stopped_by_its_own_stop() {
     gate.shut(true);
     let settings = Settings { target: "starter-draft".into(), ..fixture.app.settings() };
     fixture.app.save_settings(settings).unwrap();
-    let app = Arc::clone(&fixture.app);
-    let ask = move || loop {
-        // It may collide with the job check below.
-        match app.send(None, "Tell me a story about a fox.", listen().0) {
-            Err(error) if error.code == ErrorCode::Busy => thread::yield_now(),
-            replied => return replied.unwrap(),
-        }
-    };
-    let queued = thread::spawn(ask);
-    let taken = || fixture.app.check_reply(0, Box::new(|_| ())).unwrap_err().code == ErrorCode::Busy;
-    while !taken() {
-        thread::yield_now();
-    }
+    let queued = sent(&fixture, "Tell me a story about a fox.");
     fixture.app.stop();
     gate.shut(false);
     assert_eq!(queued.join().unwrap().reply.finish, Some(Finish::Cancelled));
@@ -141,12 +147,7 @@ fn a_stop_while_a_long_prompt_is_encoded_keeps_the_question() {
     let status = fixture.status();
     assert_eq!(status.target.map(|target| target.id), Some(id));
     let text = "Once upon a time, 1234 foxes. ".repeat(60_000);
-    let app = Arc::clone(&fixture.app);
-    let asked = thread::spawn(move || app.send(None, text.as_str(), listen().0).unwrap());
-    let taken = || fixture.app.check_reply(0, Box::new(|_| ())).unwrap_err().code == ErrorCode::Busy;
-    while !taken() {
-        thread::yield_now();
-    }
+    let asked = sent(&fixture, &text);
     fixture.app.stop();
     let reply = asked.join().unwrap();
     assert_eq!((reply.reply.finish, reply.reply.text.as_str()), (Some(Finish::Cancelled), ""));
