@@ -13,6 +13,8 @@ const DEEPEST = 32;
  * Length from which a block is split into parts of about this length, parsed and drawn one by one.
  */
 export const LONGEST_BLOCK = 16_384;
+/** Hosts from which a block is split: thousands of short items are laid out together otherwise. */
+const MOST_HOSTS = 1000;
 
 export class Builder {
   readonly roots: Branch[] = [];
@@ -22,8 +24,9 @@ export class Builder {
   readonly #least: number;
   readonly #longest: number;
   #open: Branch[] = [];
-  /** Start of the outermost open branch. */
+  /** Start of the outermost open branch, and the number of hosts before it. */
   #begin = 0;
+  #hostsBefore = 0;
   #pending: Leaf[] = [];
   #lastHost: Branch | null = null;
   #hosts = 0;
@@ -57,7 +60,10 @@ export class Builder {
 
   open(tag: Tag, more: Partial<Branch> = {}): Branch {
     const branch: Branch = { tag, children: [], ...more };
-    if (this.#open.length === 0) this.#begin = this.#at;
+    if (this.#open.length === 0) {
+      this.#begin = this.#at;
+      this.#hostsBefore = this.#hosts;
+    }
     (this.#open.at(-1)?.children ?? this.roots).push(branch);
     this.#open.push(branch);
     return branch;
@@ -72,12 +78,9 @@ export class Builder {
    * them.
    */
   cut(longest = this.#longest) {
-    if (
-      this.#longest === Infinity ||
-      this.#at - this.#begin < longest ||
-      !this.#open.at(-1)?.children.length
-    )
-      return;
+    const isLong =
+      this.#at - this.#begin >= longest || this.#hosts - this.#hostsBefore >= MOST_HOSTS;
+    if (this.#longest === Infinity || !isLong || !this.#open.at(-1)?.children.length) return;
     const open = this.#open;
     this.#open = [];
     for (const [depth, branch] of open.entries()) {

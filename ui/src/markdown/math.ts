@@ -21,6 +21,8 @@ const SPACED = /^[\p{Script=Latin}\p{N}]/u;
 const ENDING = /^(?:th|st|nd|rd|s)(?![\p{L}\p{N}])/u;
 /** Matches an amount and words, as between the dollars of "$5 (or 6$)". */
 const PROSE = /^[\d.,]+\s[^\\]*\p{L}{2}[^\\]*$/u;
+/** Longest displayed formula. A text that opens one without end is read once for each piece. */
+const LONGEST_DISPLAYED = 16_384;
 /** Length of a paragraph from which "$$" at a line's start always begins a formula. */
 const LONGEST_LEAF = 8192;
 
@@ -94,7 +96,7 @@ function isOpen(leaf: LeafBlock): boolean {
 
 /**
  * Parses a formula that ends on a later line; it is a paragraph if a blank line or the end comes
- * first.
+ * first, or if it is too long.
  */
 function overLines(cx: BlockContext, line: Line, from: number, close: string) {
   const { baseIndent } = line;
@@ -103,7 +105,7 @@ function overLines(cx: BlockContext, line: Line, from: number, close: string) {
   let text = line.text.slice(line.pos);
   while (cx.nextLine()) {
     const leaves = line.baseIndent < baseIndent || line.markers.length < quotes;
-    if (leaves || line.pos >= line.text.length) break;
+    if (leaves || line.pos >= line.text.length || text.length > LONGEST_DISPLAYED) break;
     marks.push(...line.markers);
     const trimmed = line.text.trimEnd();
     if (trimmed.endsWith(close) && trimmed.length - MARK >= line.pos) {

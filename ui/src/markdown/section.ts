@@ -156,9 +156,15 @@ function lastOpen(outermost: readonly SyntaxNode[], source: string): number {
     const [before, block] = [outermost[at - 1], outermost[at]];
     if (!before || !block) continue;
     const apart = source.slice(before.to, block.from).split("\n").length > 2;
-    if (apart && source.includes("\n", block.from)) return at;
+    if ((apart || isClosed(before)) && source.includes("\n", block.from)) return at;
   }
   return 0;
+}
+
+/** Whether no later line can belong to a block, even without a blank line between. */
+function isClosed(block: SyntaxNode): boolean {
+  if (block.name.startsWith("ATXHeading")) return true;
+  return block.name === "FencedCode" && block.getChildren("CodeMark").length === 2;
 }
 
 /** A range of text as unparsed paragraphs of about {@link LONGEST_BLOCK} characters. */

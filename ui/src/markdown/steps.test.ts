@@ -190,3 +190,26 @@ test("parsing in steps and at once give the same result", () => {
   atOnce(document.steps(ALL, true));
   expect(blocksOf(document)).toEqual(blocksOf(parsed(ALL)));
 });
+
+test("a list of thousands of short items is split into parts that are drawn one by one", () => {
+  const { answer } = parsed("- a\n".repeat(4096));
+  expect(answer.map(({ branch }) => branch.children.length)).toEqual([1000, 1000, 1000, 1000, 96]);
+});
+
+test("a closed code block is final without a blank line after it, and an open one is not", () => {
+  const unread = (text: string) => {
+    const document = new ReplyDocument();
+    document.update(text, false);
+    return text.slice(document.unread(false));
+  };
+  expect(unread("```\na\n```\n```\nb\n")).toBe("```\nb\n");
+  expect(unread("# a\nb\nc")).toBe("b\nc");
+  expect(unread("```\na\n")).toBe("```\na\n");
+  expect(unread("a\n# b\n")).toBe("a\n# b\n");
+});
+
+test("a displayed formula without end is a paragraph for each piece of its text", () => {
+  const { answer } = parsed("$$x\n".repeat(10_000));
+  expect(answer.filter(({ branch }) => !branch.continued)).toHaveLength(3);
+  expect(parsed(`$$x${"\n".concat("y".repeat(99)).repeat(100)}$$`).answer).toHaveLength(1);
+});
