@@ -16,7 +16,6 @@ import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { Attached } from "../bindings/Attached";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { Conversation } from "../bindings/Conversation";
-import type { DeviceLabel } from "../bindings/DeviceLabel";
 import type { DeviceOption } from "../bindings/DeviceOption";
 import type { DraftOption } from "../bindings/DraftOption";
 import type { Download } from "../bindings/Download";
@@ -58,7 +57,7 @@ import { ReplayDrops } from "./replayDrops";
 import { ReplayLibrary } from "./replayLibrary";
 import { ReplayMessages } from "./replayMessages";
 import { ReplaySetup } from "./replaySetup";
-import { STARTER, TARGETS, fileDetail, memoryOf } from "./replayModels";
+import { CPU, STARTER, TARGETS, fileDetail, memoryOf } from "./replayModels";
 import { sampleSpeedups, sampleSum, withSpeedups } from "./sampleSpeedups";
 
 const STARTER_DRAFT: DraftOption = {
@@ -874,15 +873,6 @@ function off(reason: Why["off"]): Why {
   const nothing = { drafter: null, length: null, reason: null, expected: null };
   return { state: "off", ...nothing, off: reason, remarks: [] };
 }
-
-const CPU: DeviceLabel = {
-  api: null,
-  name: "CPU",
-  facts: [
-    { kind: "threads", count: 2 },
-    { kind: "instructions", name: "AVX-512" },
-  ],
-};
 
 /** A GPU that cannot be used: a browser computes nothing. */
 function absent(choice: DeviceOption["choice"], name: string, gpu: GpuApi): DeviceOption {

@@ -1,6 +1,7 @@
-/** Sample models for the backend in a browser: installed ones, the hub's, and downloads. */
+/** Sample models for the backend in a browser: installed ones, their device, the hub's, and downloads. */
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CatalogueModel } from "../bindings/CatalogueModel";
+import type { DeviceLabel } from "../bindings/DeviceLabel";
 import type { Download } from "../bindings/Download";
 import type { FoundRepository } from "../bindings/FoundRepository";
 import type { ModelDetail } from "../bindings/ModelDetail";
@@ -8,6 +9,16 @@ import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Recommendation } from "../bindings/Recommendation";
 import type { RecommendationKind } from "../bindings/RecommendationKind";
 import type { Repository } from "../bindings/Repository";
+
+/** Device of the sample models. */
+export const CPU: DeviceLabel = {
+  api: null,
+  name: "CPU",
+  facts: [
+    { kind: "threads", count: 2 },
+    { kind: "instructions", name: "AVX-512" },
+  ],
+};
 
 const FREE_BYTES = 12e9;
 const FREE_DISK_BYTES = 15e9;

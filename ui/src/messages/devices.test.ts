@@ -1,4 +1,5 @@
 import { afterEach, expect, test } from "vitest";
+import { CPU } from "../backend/replayModels";
 import type { DeviceLabel } from "../bindings/DeviceLabel";
 import type { DeviceNote } from "../bindings/DeviceNote";
 import { deviceWords, gpuProblemWords, noteWords, remarkWords, shortDevice } from "./devices";
@@ -6,14 +7,6 @@ import { showLanguage } from "./locale.svelte";
 
 afterEach(() => showLanguage("en"));
 
-const CPU: DeviceLabel = {
-  api: null,
-  name: "CPU",
-  facts: [
-    { kind: "threads", count: 2 },
-    { kind: "instructions", name: "AVX-512" },
-  ],
-};
 const RADEON: DeviceLabel = {
   api: "Vulkan",
   name: "AMD Radeon 780M",

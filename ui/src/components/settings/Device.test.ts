@@ -1,5 +1,6 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { CPU } from "../../backend/replayModels";
 import type { DeviceLabel } from "../../bindings/DeviceLabel";
 import type { DeviceNote } from "../../bindings/DeviceNote";
 import type { DeviceRemark } from "../../bindings/DeviceRemark";
@@ -9,14 +10,6 @@ import { App } from "../../state/app.svelte";
 import DeviceChip from "../sidebar/DeviceChip.svelte";
 import Device from "./Device.svelte";
 
-const CPU: DeviceLabel = {
-  api: null,
-  name: "CPU",
-  facts: [
-    { kind: "threads", count: 2 },
-    { kind: "instructions", name: "AVX-512" },
-  ],
-};
 const SHORT_CPU = "CPU · 2 threads";
 const CUDA: DeviceLabel = {
   api: "CUDA",
