@@ -19,9 +19,12 @@ vi.mock("./state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
+const scrolled = vi.fn();
+
 beforeEach(() => {
   vi.useFakeTimers();
-  Element.prototype.scrollIntoView = vi.fn();
+  scrolled.mockClear();
+  Element.prototype.scrollIntoView = scrolled;
 });
 afterEach(async () => {
   if (shown) await unmount(shown);
@@ -151,7 +154,7 @@ test("a repository is opened by its name, and clearing the field clears a proble
   expect(find("repository-asking")).not.toBeNull();
   await pass(1000);
   expect(find("repository-problem")).not.toBeNull();
-  expect(Element.prototype.scrollIntoView).toHaveBeenCalledTimes(1);
+  expect(scrolled).toHaveBeenCalledTimes(1);
   type("repository-name", "");
   expect(find("repository-problem")).toBeNull();
   type("repository-name", "someone/Model-GGUF");
