@@ -1,4 +1,4 @@
-/** Sample models for the backend in a browser: installed ones, their device, the hub's, and downloads. */
+/** Sample models for the backend in a browser: installed ones, the hub's, downloads, a device. */
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { DeviceLabel } from "../bindings/DeviceLabel";
