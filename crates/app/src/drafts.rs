@@ -102,12 +102,15 @@ pub fn rank(candidates: &mut [Candidate]) {
     candidates.sort_by(|one, other| one.rank().partial_cmp(&other.rank()).unwrap_or(Ordering::Equal));
 }
 
+/// Returns the draft with this id if it can draft for the target.
+pub fn usable<'a>(drafts: &'a [Candidate], id: &str) -> Option<&'a Candidate> {
+    drafts.iter().find(|draft| draft.option.id == id && draft.option.problem.is_none())
+}
+
 /// Returns the draft to use of ranked ones: `last_used` with this target if it is usable, else the
 /// best.
 pub fn choose<'a>(ranked: &'a [Candidate], last_used: Option<&str>) -> Option<&'a Candidate> {
-    let usable = |draft: &&Candidate| draft.option.problem.is_none();
-    let last = ranked.iter().filter(usable).find(|draft| last_used == Some(&draft.option.id));
-    last.or_else(|| ranked.first())
+    last_used.and_then(|id| usable(ranked, id)).or_else(|| ranked.first())
 }
 
 #[cfg(test)]

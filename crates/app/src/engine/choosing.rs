@@ -4,7 +4,7 @@ use foretoken_forward::device::free_memory;
 use foretoken_model::ProblemKind;
 
 use super::local::{Choice, Local};
-use crate::drafts::{choose, rank};
+use crate::drafts::{choose, rank, usable};
 use crate::ipc::{CommandError, DraftOption, Problem};
 use crate::models::LoadedTarget;
 
@@ -23,12 +23,13 @@ impl Local {
             candidate.room = self.drafts_now(&candidate.option.id) || candidate.needs <= room;
         }
         rank(&mut candidates);
-        let usable =
-            |id: &str| candidates.iter().any(|found| found.option.id == id && found.option.problem.is_none());
         let before = self.choice.take().filter(|choice| choice.asked == asked);
-        let stays = before.filter(|choice| usable(&choice.id) || self.drafts_now(&choice.id));
-        let chosen = choose(&candidates, asked.as_deref()).map(|draft| draft.option.id.clone());
-        self.choice = stays.or_else(|| Some(Choice { id: chosen?, asked }));
+        let stays =
+            before.filter(|choice| usable(&candidates, &choice.id).is_some() || self.drafts_now(&choice.id));
+        self.choice = stays.or_else(|| {
+            let id = choose(&candidates, asked.as_deref())?.option.id.clone();
+            Some(Choice { id, asked })
+        });
         self.candidates = candidates;
         let options = self.draft_options();
         let draft = self.chosen_draft().to_owned();

@@ -95,14 +95,15 @@ pub struct ServerSettings {
 
 /// Id of the n-gram drafter, which repeats earlier text and reasoning and needs no model.
 pub const DRAFT_NGRAM: &str = "ngram";
-
-/// Names of drafters without a model of their own in replies, which are stored with them.
-pub const NGRAM_NAME: &str = "n-gram";
-pub const MTP_NAME: &str = "MTP";
 /// Id of the draft head in the target's own file.
 pub const DRAFT_MTP: &str = "mtp";
 /// Id of plain decoding, without drafts.
 pub const DRAFT_NONE: &str = "none";
+
+/// Name of the n-gram drafter in replies, which are stored with it.
+pub const NGRAM_NAME: &str = "n-gram";
+/// Name of the draft head in the target's own file, in replies.
+pub const MTP_NAME: &str = "MTP";
 
 /// Text size in percent of the normal one.
 pub const TEXT_SIZE: RangeInclusive<u32> = 80..=160;
