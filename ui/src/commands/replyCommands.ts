@@ -134,10 +134,8 @@ export const REPLY_COMMANDS: readonly Command[] = [
   named({
     id: "check",
     group: "reply",
-    obstacle: (app) => {
-      const unfinished = app.newestReply?.summary === null;
-      return noConversation(app, "check") ?? (unfinished ? t("reply.checkUnfinished") : null);
-    },
+    obstacle: (app) =>
+      noConversation(app, "check") ?? (app.newestReply && app.check.obstacleTo(app.newestReply)),
     run: (app) => withReply(app, ({ id }) => void app.check.start(id)),
   }),
   named({

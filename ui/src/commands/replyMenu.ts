@@ -9,13 +9,17 @@ import { branch, deleteMessage } from "./questionMenu";
 import { menuOf } from "./subject";
 import { keysOf } from "./table";
 
+function isEmpty(parts: readonly Message[]): boolean {
+  return parts.every(({ text }) => text === "");
+}
+
 /** The most frequent actions, in the order of the buttons below a reply. */
 export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]) {
   const [first, last] = [parts[0], parts.at(-1)];
   if (!first || !last) return [];
   const streaming = app.reply.message?.id === last.id;
   const traceless = app.lacksTrace(last);
-  const empty = !streaming && app.written(parts) === "";
+  const empty = !streaming && isEmpty(parts);
   const isTokens = app.view.viewOf(first.id) === "tokens" && !traceless;
   const regenerate = {
     label: t("reply.regenerate"),
@@ -72,8 +76,7 @@ export function moreReplyActions(
       else void app.replay(message);
     },
   };
-  const unfinished = message.summary === null ? t("reply.checkUnfinished") : null;
-  const obstacle = app.occupied ?? unfinished;
+  const obstacle = app.check.obstacleTo(message);
   const check = {
     label: t("reply.check"),
     title: obstacle ?? t("reply.checkTitle"),
@@ -107,7 +110,7 @@ export function moreReplyActions(
   return [
     replay,
     ...(imported ? [] : [check]),
-    ...(isLast && app.written(parts) !== "" ? [drafts, copyText] : []),
+    ...(isLast && !isEmpty(parts) ? [drafts, copyText] : []),
     ...(imported || !branching ? [] : [{ ...branching, testid: "new-chat-from-here" }]),
     ...(imported ? [] : [exporting]),
     ...(imported || !deleting ? [] : [{ ...deleting, testid: "delete-reply" }]),

@@ -4,9 +4,11 @@
  */
 import { SvelteMap } from "svelte/reactivity";
 import type { CheckProgress } from "../bindings/CheckProgress";
+import type { Message } from "../bindings/Message";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/errors";
+import { t } from "../messages/say";
 
 /** Outcome of a check: its result, or why it did not run. */
 export type Finding = { check: ReplyCheck } | { refusal: string };
@@ -38,6 +40,11 @@ export class Check {
 
   of(message: number): Finding | undefined {
     return this.#findings.get(message);
+  }
+
+  /** Why a reply cannot be checked now; null if it can. */
+  obstacleTo({ summary }: Message): string | null {
+    return this.#occupied() ?? (summary === null ? t("reply.checkUnfinished") : null);
   }
 
   async start(message: number) {
