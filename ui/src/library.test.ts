@@ -154,7 +154,7 @@ test("a repository is opened by its name, and clearing the field clears a proble
   expect(find("repository-asking")).not.toBeNull();
   await pass(1000);
   expect(find("repository-problem")).not.toBeNull();
-  expect(scrolled).toHaveBeenCalledTimes(1);
+  expect(scrolled, "when it is asked, and when it has answered").toHaveBeenCalledTimes(2);
   type("repository-name", "");
   expect(find("repository-problem")).toBeNull();
   type("repository-name", "someone/Model-GGUF");
