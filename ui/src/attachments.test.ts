@@ -207,7 +207,7 @@ test("the gauge's card closes on a press elsewhere, a key or another conversatio
   await open();
   await window.click("context-start");
   const last = app.conversations.messages.findLast(({ role }) => role === "user");
-  expect(app.conversations.seenFrom).toBe(last?.id);
+  expect(app.conversations.contextStart).toBe(last?.id);
 });
 
 test("the gauge counts a system prompt once it is saved, and a conversation's own one", async () => {

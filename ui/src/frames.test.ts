@@ -26,10 +26,10 @@ function counted(forMs: number): number {
   let painted = 0;
   const paint = () => (painted += 1);
   for (let at = 0; at < forMs; at += 4) {
-    frames.ask(paint);
+    frames.request(paint);
     vi.advanceTimersByTime(4);
   }
-  frames.forget(paint);
+  frames.cancel(paint);
   return painted;
 }
 
@@ -49,7 +49,7 @@ test("all requests are painted in one frame, each once", () => {
   const painted: string[] = [];
   const one = () => painted.push("one");
   const other = () => painted.push("other");
-  for (const paint of [one, other, one]) frames.ask(paint);
+  for (const paint of [one, other, one]) frames.request(paint);
   expect(painted).toEqual([]);
   vi.advanceTimersByTime(20);
   expect(painted).toEqual(["one", "other"]);
@@ -59,9 +59,9 @@ test("a request made within a frame is painted in the next", () => {
   let painted = 0;
   const paint = () => {
     painted += 1;
-    if (painted < 3) frames.ask(paint);
+    if (painted < 3) frames.request(paint);
   };
-  frames.ask(paint);
+  frames.request(paint);
   vi.advanceTimersByTime(16);
   expect(painted).toBe(1);
   vi.advanceTimersByTime(100);
@@ -69,18 +69,18 @@ test("a request made within a frame is painted in the next", () => {
 });
 
 test("an error in one request does not stop later frames", () => {
-  frames.ask(() => {
+  frames.request(() => {
     throw new Error("a paint that fails");
   });
   expect(() => vi.advanceTimersByTime(20)).toThrow("a paint that fails");
   let painted = 0;
-  frames.ask(() => (painted += 1));
+  frames.request(() => (painted += 1));
   vi.advanceTimersByTime(20);
   expect(painted).toBe(1);
 });
 
 test("without requests there are no frames and no timers", () => {
-  frames.ask(() => undefined);
+  frames.request(() => undefined);
   vi.advanceTimersByTime(MINUTE_MS);
   expect(vi.getTimerCount()).toBe(0);
 });
@@ -114,8 +114,8 @@ test("expensive frames show either the text or the content beside it, the latter
   const beside = () => painted.push("beside");
   let together = 0;
   for (let at = 0; at < MINUTE_MS; at += 4) {
-    frames.ask(text);
-    frames.ask(beside, "beside");
+    frames.request(text);
+    frames.request(beside, "beside");
     const before = painted.length;
     vi.advanceTimersByTime(4);
     together += Number(painted.length - before > 1);
@@ -132,8 +132,8 @@ test("cheap frames show both lanes", () => {
   cost = 0.5;
   counted(2000);
   const painted: string[] = [];
-  frames.ask(() => painted.push("text"));
-  frames.ask(() => painted.push("beside"), "beside");
+  frames.request(() => painted.push("text"));
+  frames.request(() => painted.push("beside"), "beside");
   vi.advanceTimersByTime(20);
   expect(painted).toEqual(["text", "beside"]);
 });
@@ -143,7 +143,7 @@ test("a request after a pause is painted in the display's next frame", () => {
   counted(2000);
   vi.advanceTimersByTime(1000);
   let painted = 0;
-  frames.ask(() => (painted += 1));
+  frames.request(() => (painted += 1));
   vi.advanceTimersByTime(17);
   expect(painted).toBe(1);
 });
@@ -151,7 +151,7 @@ test("a request after a pause is painted in the display's next frame", () => {
 test("a hidden page paints nothing and loses nothing", () => {
   hide(true);
   let painted = 0;
-  frames.ask(() => (painted += 1));
+  frames.request(() => (painted += 1));
   vi.advanceTimersByTime(MINUTE_MS);
   expect(painted).toBe(0);
   hide(false);
@@ -160,14 +160,14 @@ test("a hidden page paints nothing and loses nothing", () => {
 });
 
 test("a change of the useful interval of events is reported", () => {
-  const told: number[] = [];
-  frames.onpace = (intervalMs) => told.push(intervalMs);
+  const reported: number[] = [];
+  frames.onpace = (intervalMs) => reported.push(intervalMs);
   cost = 10;
   counted(3000);
-  expect(told.length).toBeLessThan(10);
-  expect(told.at(-1)).toBeGreaterThan(120);
+  expect(reported.length).toBeLessThan(10);
+  expect(reported.at(-1)).toBeGreaterThan(120);
   hide(true);
-  expect(told.at(-1)).toBe(1000);
+  expect(reported.at(-1)).toBe(1000);
   hide(false);
-  expect(told.at(-1)).toBeLessThan(260);
+  expect(reported.at(-1)).toBeLessThan(260);
 });

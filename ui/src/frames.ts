@@ -47,39 +47,39 @@ export class Frames {
   /** Receives each frame: its start, the end of its rendering, and its lane. */
   onframe: ((begin: number, end: number, lane: Lane) => void) | null = null;
 
-  readonly #wanted: Record<Lane, Set<Paint>> = { text: new Set(), beside: new Set() };
+  readonly #requests: Record<Lane, Set<Paint>> = { text: new Set(), beside: new Set() };
   readonly #costMs: Record<Lane, number> = { text: 0, beside: 0 };
   /** Earliest time of the next frame of each lane. */
   readonly #dueMs: Record<Lane, number> = { text: 0, beside: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
-  #isComing = false;
+  #isScheduled = false;
   #begun = 0;
   #lane: Lane = "text";
-  #toldMs = SHORTEST_MS;
+  #reportedMs = SHORTEST_MS;
   readonly #awaitRendering: () => void;
 
   constructor(awaitRendering = onRendered) {
     this.#awaitRendering = awaitRendering(() => this.#rendered());
     document.addEventListener("visibilitychange", () => {
-      this.#tell();
+      this.#report();
       this.#schedule();
     });
   }
 
   /** Paints in the lane's next frame; several requests until then count as one. */
-  ask(paint: Paint, lane: Lane = "text") {
-    this.#wanted[lane].add(paint);
+  request(paint: Paint, lane: Lane = "text") {
+    this.#requests[lane].add(paint);
     this.#schedule();
   }
 
   /** Cancels a request. */
-  forget(paint: Paint) {
-    for (const lane of LANES) this.#wanted[lane].delete(paint);
+  cancel(paint: Paint) {
+    for (const lane of LANES) this.#requests[lane].delete(paint);
   }
 
   /** The lane to paint next; null without requests. */
   get #next(): Lane | null {
-    const [first, second] = LANES.filter((lane) => this.#wanted[lane].size > 0);
+    const [first, second] = LANES.filter((lane) => this.#requests[lane].size > 0);
     if (!first || !second) return first ?? null;
     return this.#dueMs[second] < this.#dueMs[first] ? second : first;
   }
@@ -87,24 +87,24 @@ export class Frames {
   #schedule() {
     clearTimeout(this.#timer);
     const next = this.#next;
-    if (this.#isComing || next === null || document.hidden) return;
+    if (this.#isScheduled || next === null || document.hidden) return;
     // The display's next frame is half an interval away on average.
     const rest = this.#dueMs[next] - SHORTEST_MS / 2 - performance.now();
     if (rest > 0 && this.interval > SHORTEST_MS) {
       this.#timer = setTimeout(() => this.#schedule(), rest);
     } else {
-      this.#isComing = true;
+      this.#isScheduled = true;
       requestAnimationFrame(this.#paint);
     }
   }
 
   readonly #paint = (now: number) => {
-    this.#isComing = false;
+    this.#isScheduled = false;
     this.#lane = this.#next ?? "text";
     this.#begun = performance.now();
     this.#awaitRendering();
     const wanted = this.#take();
-    this.#rest();
+    this.#delayNext();
     try {
       for (const paint of wanted) paint(now);
     } finally {
@@ -113,7 +113,7 @@ export class Frames {
   };
 
   /** Sets the earliest time of the next frames, with both lanes apart from each other. */
-  #rest() {
+  #delayNext() {
     const begun = this.#begun;
     const apart = begun + this.interval / 2;
     this.#dueMs.text = Math.max(this.#dueMs.text, apart);
@@ -125,8 +125,8 @@ export class Frames {
   /** Removes and returns the requests for the current frame. */
   #take(): Paint[] {
     const lanes = this.interval <= TOGETHER_MS ? LANES : [this.#lane];
-    const paints = lanes.flatMap((lane) => [...this.#wanted[lane]]);
-    for (const lane of lanes) this.#wanted[lane].clear();
+    const paints = lanes.flatMap((lane) => [...this.#requests[lane]]);
+    for (const lane of lanes) this.#requests[lane].clear();
     return paints;
   }
 
@@ -137,13 +137,13 @@ export class Frames {
     const cost = this.#costMs.text + this.#costMs.beside / BESIDE_EVERY;
     this.interval = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, cost / SHARE));
     this.onframe?.(this.#begun, end, this.#lane);
-    this.#tell();
+    this.#report();
   }
 
-  #tell() {
+  #report() {
     const pace = document.hidden ? HIDDEN_MS : this.interval;
-    if (Math.abs(pace - this.#toldMs) < NOTABLE * this.#toldMs) return;
-    this.#toldMs = pace;
+    if (Math.abs(pace - this.#reportedMs) < NOTABLE * this.#reportedMs) return;
+    this.#reportedMs = pace;
     this.onpace?.(Math.round(pace));
   }
 }

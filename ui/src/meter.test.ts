@@ -4,7 +4,7 @@ import { Replay } from "./backend/replay";
 import { Frames } from "./frames";
 import { Meter } from "./meter";
 import { round } from "./trace/fixtures";
-import { saying } from "./attachments/saying";
+import { textOnly } from "./attachments/textOnly";
 
 let rendered: () => void;
 let frames: Frames;
@@ -24,7 +24,7 @@ afterEach(() => {
 
 /** A frame with this cost. */
 function frame(costMs: number) {
-  frames.ask(() => undefined);
+  frames.request(() => undefined);
   vi.advanceTimersToNextFrame();
   vi.advanceTimersByTime(costMs);
   rendered();
@@ -49,10 +49,10 @@ test("a round's delay ends with the frame that showed it, which began after its 
     return new Promise(() => undefined);
   };
   const seen: ReplyEvent[] = [];
-  void meter.watch(backend).send(null, saying("go"), (event) => seen.push(event));
+  void meter.watch(backend).send(null, textOnly("go"), (event) => seen.push(event));
   arrive({ type: "round", round: round(0) });
   meter.start();
-  frames.ask(() => undefined);
+  frames.request(() => undefined);
   vi.advanceTimersByTime(2);
   arrive({ type: "round", round: round(1) });
   vi.advanceTimersToNextFrame();

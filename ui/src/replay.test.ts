@@ -6,7 +6,7 @@ import { drafted, extra, round, threeRounds } from "./trace/fixtures";
 import { MARKUP } from "./trace/file/mutate";
 import { readTrace } from "./trace/file/read";
 import { WindowFixture } from "./windowFixture";
-import { saying } from "./attachments/saying";
+import { textOnly } from "./attachments/textOnly";
 
 // Plots are drawn by a library that needs a canvas.
 vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined }));
@@ -142,7 +142,7 @@ test("the composer keeps its text over a replay", async () => {
 
 test("sending a question ends the replay", async () => {
   await open("replay-open");
-  void app.reply.send(saying("Tell me more"), () => undefined);
+  void app.reply.send(textOnly("Tell me more"), () => undefined);
   await pass(500);
   expect(find("replay-bar")).toBeNull();
   expect(find("stop")).not.toBeNull();
@@ -157,7 +157,7 @@ test("opening another conversation ends the replay", async () => {
 });
 
 test("a reply under way cannot be replayed", async () => {
-  void app.reply.send(saying("Tell me more"), () => undefined);
+  void app.reply.send(textOnly("Tell me more"), () => undefined);
   await pass(500);
   const writing = document.querySelector('[data-state="streaming"]') ?? expect.fail("no reply");
   expect(writing.querySelector('[data-testid="replay-open"]')).toBeNull();

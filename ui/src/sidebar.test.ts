@@ -17,9 +17,9 @@ test("conversations are drawn only as far as they are scrolled", async () => {
   vi.stubGlobal(
     "IntersectionObserver",
     class {
-      constructor(readonly tell: (entries: object[]) => void) {}
+      constructor(readonly callback: (entries: object[]) => void) {}
       observe(target: Element) {
-        ends.push(() => this.tell([{ target, isIntersecting: true }]));
+        ends.push(() => this.callback([{ target, isIntersecting: true }]));
       }
       unobserve() {}
     },

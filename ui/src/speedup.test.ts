@@ -24,7 +24,7 @@ vi.mock("./state/app.svelte", async (original) => ({
 // The actions of a reply do not show speeds.
 vi.mock("./commands/command", async (original) => ({
   ...(await original<object>()),
-  getDesk: () => ({}),
+  getWindowActions: () => ({}),
 }));
 
 const by = (factor: number): Speedup => ({

@@ -107,9 +107,9 @@ function stubBrowser() {
 
 /** An observer for which everything is in view. */
 class InView {
-  constructor(readonly tell: (entries: object[]) => void) {}
+  constructor(readonly callback: (entries: object[]) => void) {}
   observe(target: Element) {
-    this.tell([{ target, isIntersecting: true, boundingClientRect: { height: 100 } }]);
+    this.callback([{ target, isIntersecting: true, boundingClientRect: { height: 100 } }]);
   }
   unobserve() {}
   disconnect() {}

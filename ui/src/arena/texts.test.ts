@@ -1,33 +1,33 @@
 import { expect, test } from "vitest";
-import { parted } from "./texts";
+import { splitAtDifference } from "./texts";
 
 test("equal texts have no difference", () => {
-  expect(parted(["Once", "Once"])).toBeNull();
-  expect(parted(["", ""])).toBeNull();
+  expect(splitAtDifference(["Once", "Once"])).toBeNull();
+  expect(splitAtDifference(["", ""])).toBeNull();
 });
 
 test("two texts are cut at the first differing word, not within it", () => {
-  expect(parted(["It was then dark.", "It was there."])).toEqual([
+  expect(splitAtDifference(["It was then dark.", "It was there."])).toEqual([
     { shared: "It was ", first: "then", rest: " dark." },
     { shared: "It was ", first: "there", rest: "." },
   ]);
 });
 
 test("the shorter of two texts has an empty word at its end", () => {
-  expect(parted(["It was", "It was dark"])).toEqual([
+  expect(splitAtDifference(["It was", "It was dark"])).toEqual([
     { shared: "It was", first: "", rest: "" },
     { shared: "It was", first: " dark", rest: "" },
   ]);
 });
 
 test("a character of several code units is never cut", () => {
-  const parts = parted(["I am 👩‍🚀", "I am 👩‍🎨!"]);
+  const parts = splitAtDifference(["I am 👩‍🚀", "I am 👩‍🎨!"]);
   expect(parts?.[0]).toEqual({ shared: "I am ", first: "👩‍🚀", rest: "" });
-  expect(parted(["😀", "😁"])?.[0].first).toBe("😀");
+  expect(splitAtDifference(["😀", "😁"])?.[0].first).toBe("😀");
 });
 
 test("markup in a text is text", () => {
-  const [one] = parted(["<b>x</b>", "<i>x</i>"]) ?? expect.fail();
+  const [one] = splitAtDifference(["<b>x</b>", "<i>x</i>"]) ?? expect.fail();
   expect(one.shared + one.first + one.rest).toBe("<b>x</b>");
 });
 
@@ -37,7 +37,7 @@ test("the three parts join to the text", () => {
     ["", "a"],
     ["漢字かな", "漢字カナ"],
   ] as const) {
-    parted(texts)?.forEach(({ shared, first, rest }, side) =>
+    splitAtDifference(texts)?.forEach(({ shared, first, rest }, side) =>
       expect(shared + first + rest).toBe(texts[side]),
     );
   }

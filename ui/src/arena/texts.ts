@@ -2,7 +2,7 @@
 import type { Pair } from "./pairs";
 
 /** One of two texts in three consecutive parts. */
-export interface Parted {
+export interface TextSplit {
   /** Common beginning of both texts. */
   shared: string;
   /** First differing word, with the space before it; empty at the text's end. */
@@ -11,7 +11,7 @@ export interface Parted {
 }
 
 /** Two texts cut at the first differing word; null if they are equal. */
-export function parted(texts: Pair<string>): Pair<Parted> | null {
+export function splitAtDifference(texts: Pair<string>): Pair<TextSplit> | null {
   const [one, other] = texts;
   if (one === other) return null;
   let same = 0;
@@ -21,7 +21,7 @@ export function parted(texts: Pair<string>): Pair<Parted> | null {
   return [cut(one, at), cut(other, at)];
 }
 
-function cut(text: string, at: number): Parted {
+function cut(text: string, at: number): TextSplit {
   const { to } = wordAt(text, at);
   // White space alone would be invisible when marked.
   const end = text.slice(at, to).trim() === "" ? wordAt(text, to).to : to;

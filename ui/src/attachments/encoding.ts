@@ -35,7 +35,7 @@ const LOOKED_AT = 1 << 16;
 /** Bytes examined before those: words in ASCII also indicate a language. */
 const LEAD = 1024;
 /** Fewest letters beyond ASCII that distinguish Latin alphabets. */
-const LEAST_LETTERS = 5;
+const MIN_LETTERS = 5;
 /** Factor by which another Latin encoding must be likelier than windows-1252. */
 const CLEARLY = 1.3;
 /**
@@ -44,7 +44,7 @@ const CLEARLY = 1.3;
  */
 const SYMBOL_IN_WORD = /\p{L}[\u00a1-\u00b3\u00b5\u00b6\u00b8-\u00bf\u00d7\u00f7]\p{L}/u;
 /** Least confidence of the library; it returns less without any evidence. */
-const LEAST_CONFIDENCE = 10;
+const MIN_CONFIDENCE = 10;
 
 const OTHER = "[\\p{Script=Cyrillic}\\p{Script=Greek}\\p{Script=Hebrew}\\p{Script=Arabic}]";
 const LATIN = "\\p{Script=Latin}";
@@ -68,7 +68,7 @@ export function oldEncoding(
   const found = analyse(bytes.subarray(Math.max(0, from - LEAD), from + LOOKED_AT));
   for (const { name, confidence } of found) {
     const label = LABELS[name];
-    if (label === undefined || confidence < LEAST_CONFIDENCE) continue;
+    if (label === undefined || confidence < MIN_CONFIDENCE) continue;
     const text = read(bytes, label);
     if (text !== null && isLikely(text)) return label;
   }
@@ -83,12 +83,12 @@ function latinEncoding(
 ): string | null {
   const western = read(bytes, "windows-1252") ?? "";
   const letters = western.match(/[^\0-\x7f]/g)?.length ?? 0;
-  if (letters < LEAST_LETTERS) return null;
+  if (letters < MIN_LETTERS) return null;
   const confidences = found.map(({ name, confidence }) => (WESTERN.has(name) ? confidence : 0));
   const rival = SYMBOL_IN_WORD.test(western) ? 0 : Math.max(...confidences);
   for (const { name, confidence } of found) {
     const label = LATIN_LABELS[name];
-    if (label === undefined || confidence < LEAST_CONFIDENCE) continue;
+    if (label === undefined || confidence < MIN_CONFIDENCE) continue;
     if (confidence > CLEARLY * rival && read(bytes, label) !== null) return label;
   }
   return null;

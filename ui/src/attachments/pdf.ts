@@ -7,13 +7,13 @@
 const PATIENCE_MS = 60_000;
 
 /** Why a PDF's text could not be read; messages explain each case. */
-export type Unread = "encrypted" | "damaged" | "slow" | "unpacksTooLarge";
+export type PdfProblem = "encrypted" | "damaged" | "slow" | "unpacksTooLarge";
 
 /** Text with an empty line between pages; empty if all pages are images. */
 export async function textOfPdf(
   bytes: Uint8Array,
   longest: number,
-): Promise<{ text: string } | { unread: Unread }> {
+): Promise<{ text: string } | { unread: PdfProblem }> {
   const { getDocument, PDFWorker } = await import("pdfjs-dist/legacy/build/pdf.mjs");
   const worker = new Worker(new URL("./pdf.worker.ts", import.meta.url), { type: "module" });
   const task = getDocument({

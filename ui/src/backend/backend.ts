@@ -233,9 +233,9 @@ export interface Backend {
    */
   leaveOutOldest(conversation: number, next: Sent | null): Promise<Conversation>;
   /** Starts the model's context at a question, or at the next message for null. */
-  seeFrom(conversation: number, question: number | null): Promise<Conversation>;
+  setContextStart(conversation: number, question: number | null): Promise<Conversation>;
   /** Extends the model's context to the whole conversation, if it fits. */
-  seeAll(conversation: number): Promise<Conversation>;
+  clearContextStart(conversation: number): Promise<Conversation>;
   /** Stops the reply, check or arena under way. */
   stop(): Promise<void>;
   /** Sets the interval between frames; more frequent events are of no use. */

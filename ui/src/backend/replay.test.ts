@@ -8,7 +8,7 @@ import type { ReplyEvent } from "../bindings/ReplyEvent";
 import { emitted } from "../trace/round";
 import { textOf } from "../trace/text";
 import { Replay } from "./replay";
-import { saying } from "../attachments/saying";
+import { textOnly } from "../attachments/textOnly";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] });
@@ -26,7 +26,7 @@ async function ready(options = "") {
 test("a reply streams a round at a time and is stored as it streamed", async () => {
   const replay = await ready();
   const events: ReplyEvent[] = [];
-  const sent = replay.send(null, saying("Tell me a story"), (event) => events.push(event));
+  const sent = replay.send(null, textOnly("Tell me a story"), (event) => events.push(event));
   await vi.advanceTimersByTimeAsync(500);
   const early = events.filter(({ type }) => type === "round").length;
   await vi.advanceTimersByTimeAsync(60_000);
@@ -41,7 +41,7 @@ test("a reply streams a round at a time and is stored as it streamed", async () 
 
 test("stopping keeps the text so far", async () => {
   const replay = await ready();
-  const sent = replay.send(null, saying("Tell me a story"), () => undefined);
+  const sent = replay.send(null, textOnly("Tell me a story"), () => undefined);
   await vi.advanceTimersByTimeAsync(800);
   await replay.stop();
   await vi.advanceTimersByTimeAsync(1000);
@@ -52,8 +52,8 @@ test("stopping keeps the text so far", async () => {
 
 test("a second question is refused while a reply is under way", async () => {
   const replay = await ready();
-  void replay.send(null, saying("Tell me a story"), () => undefined);
-  await expect(replay.send(null, saying("And another"), () => undefined)).rejects.toMatchObject({
+  void replay.send(null, textOnly("Tell me a story"), () => undefined);
+  await expect(replay.send(null, textOnly("And another"), () => undefined)).rejects.toMatchObject({
     code: "busy",
   });
 });
@@ -66,7 +66,7 @@ test("with drafting off it decodes plainly and reports so", async () => {
   let status: EngineStatus | undefined;
   await replay.watchEngine((now) => (status = now));
   expect(status?.why).toMatchObject({ state: "off", off: { kind: "settings" } });
-  const sent = replay.send(null, saying("Tell me a story"), () => undefined);
+  const sent = replay.send(null, textOnly("Tell me a story"), () => undefined);
   await vi.advanceTimersByTimeAsync(120_000);
   const rounds = await replay.trace((await sent).reply.id);
   expect(rounds.every(({ drafted }) => drafted.length === 0)).toBe(true);
@@ -75,7 +75,7 @@ test("with drafting off it decodes plainly and reports so", async () => {
 test("a draft takes effect from the next reply", async () => {
   const replay = await ready();
   await replay.saveSettings({ ...(await replay.settings()), drafts: { starter: "none" } });
-  const sent = replay.send(null, saying("Tell me a story"), () => undefined);
+  const sent = replay.send(null, textOnly("Tell me a story"), () => undefined);
   await vi.advanceTimersByTimeAsync(120_000);
   const rounds = await replay.trace((await sent).reply.id);
   expect(rounds.every(({ drafted }) => drafted.length === 0)).toBe(true);
@@ -86,7 +86,7 @@ test("a failed engine reports its error and refuses questions", async () => {
   let status: EngineStatus | undefined;
   await replay.watchEngine((now) => (status = now));
   expect(status?.phase).toBe("failed");
-  await expect(replay.send(null, saying("Hello"), () => undefined)).rejects.toMatchObject({
+  await expect(replay.send(null, textOnly("Hello"), () => undefined)).rejects.toMatchObject({
     code: "no_target",
   });
 });
@@ -121,7 +121,7 @@ test("an arena and a check can be stopped, and keep the engine busy until then",
   const request: ArenaRequest = { prompt: "x", setups: [setup, setup], pairs: 1, max_tokens: 64 };
   const stopped = { code: "cancelled" };
   const running = expect(replay.runArena(request, () => undefined)).rejects.toMatchObject(stopped);
-  await expect(replay.send(null, saying("And?"), () => undefined)).rejects.toMatchObject({
+  await expect(replay.send(null, textOnly("And?"), () => undefined)).rejects.toMatchObject({
     code: "busy",
   });
   await replay.stop();
@@ -146,7 +146,7 @@ test("a reply without a trace cannot be checked", async () => {
     code: "not_found",
   });
   await replay.saveSettings({ ...(await replay.settings()), keep_traces: false });
-  const sent = replay.send(null, saying("Tell me a story"), () => undefined);
+  const sent = replay.send(null, textOnly("Tell me a story"), () => undefined);
   await vi.advanceTimersByTimeAsync(60_000);
   expect(await replay.trace((await sent).reply.id)).toEqual([]);
 });
@@ -172,7 +172,7 @@ test("a synthetic reply streams at its rate, after the rounds that come at once,
   const replay = await ready("rate=2000&rounds=300");
   let tokens = 0;
   let rounds = 0;
-  const sent = replay.send(null, saying("go"), (event) => {
+  const sent = replay.send(null, textOnly("go"), (event) => {
     if (event.type !== "round") return;
     rounds += 1;
     if (rounds > 300) tokens += emitted(event.round);
@@ -197,14 +197,14 @@ const nothing = () => undefined;
 
 test("a conversation is a tree with one shown branch, and a search covers all branches", async () => {
   const replay = await ready();
-  const first = await played(replay.send(null, saying("Tell me a story"), nothing));
+  const first = await played(replay.send(null, textOnly("Tell me a story"), nothing));
   const { conversation } = first;
   const shown = async () => (await replay.messages(conversation)).map(({ id }) => id);
   const question = (await shown())[0] ?? expect.fail();
   const second = await played(replay.regenerate(first.id, nothing));
   expect(second).toMatchObject({ parent: question, siblings: [first.id, second.id] });
   expect(await shown()).toEqual([question, second.id]);
-  const third = await played(replay.sendInstead(question, saying("Count to zebra"), nothing));
+  const third = await played(replay.sendInstead(question, textOnly("Count to zebra"), nothing));
   const [changed] = await replay.messages(conversation);
   expect(changed).toMatchObject({ text: "Count to zebra", parent: null });
   expect(changed?.siblings).toEqual([question, changed?.id]);
@@ -218,18 +218,18 @@ test("a conversation is a tree with one shown branch, and a search covers all br
   const answer = await played(replay.regenerate(question, nothing));
   expect(answer, "a question is answered").toMatchObject({ parent: question });
   await expect(replay.regenerate(-1, nothing)).rejects.toMatchObject({ code: "not_found" });
-  await expect(replay.sendInstead(question, saying(" "), nothing)).rejects.toMatchObject({
+  await expect(replay.sendInstead(question, textOnly(" "), nothing)).rejects.toMatchObject({
     code: "empty_prompt",
   });
 });
 
 test("a deleted message takes later ones with it, keeps its siblings, and can be restored", async () => {
   const replay = await ready();
-  const first = await played(replay.send(null, saying("Tell me a story"), nothing));
+  const first = await played(replay.send(null, textOnly("Tell me a story"), nothing));
   const shown = async () => (await replay.messages(first.conversation)).map(({ id }) => id);
   const question = (await shown())[0] ?? expect.fail();
   const second = await played(replay.regenerate(first.id, nothing));
-  await played(replay.send(first.conversation, saying("And?"), nothing));
+  await played(replay.send(first.conversation, textOnly("And?"), nothing));
   const all = await shown();
   await replay.deleteMessage(second.id);
   expect(await shown()).toEqual([question, first.id]);
@@ -246,8 +246,8 @@ test("a deleted message takes later ones with it, keeps its siblings, and can be
 
 test("a stopped reply is continued to its original text", async () => {
   const replay = await ready();
-  const whole = await played(replay.send(null, saying("Tell me a story"), nothing));
-  const sent = replay.send(null, saying("Tell me a story"), nothing);
+  const whole = await played(replay.send(null, textOnly("Tell me a story"), nothing));
+  const sent = replay.send(null, textOnly("Tell me a story"), nothing);
   await vi.advanceTimersByTimeAsync(800);
   await replay.stop();
   const cut = await played(sent);
@@ -262,7 +262,7 @@ test("a stopped reply is continued to its original text", async () => {
 
 test("branches do not change while a reply is written", async () => {
   const replay = await ready();
-  const first = await played(replay.send(null, saying("Tell me a story"), nothing));
+  const first = await played(replay.send(null, textOnly("Tell me a story"), nothing));
   void replay.regenerate(first.id, nothing);
   const busy = { code: "busy" };
   await expect(replay.chooseBranch(first.id)).rejects.toMatchObject(busy);

@@ -521,10 +521,10 @@ export class Replay implements Backend {
     });
   };
 
-  seeFrom = (conversation: number, question: number | null) =>
+  setContextStart = (conversation: number, question: number | null) =>
     this.#change(conversation, { seen_from: question ?? this.#nextId });
 
-  seeAll = (conversation: number) => this.#change(conversation, { seen_from: null });
+  clearContextStart = (conversation: number) => this.#change(conversation, { seen_from: null });
 
   stop = () => {
     this.#stopped = true;

@@ -6,7 +6,7 @@ import type { CheckProgress } from "../bindings/CheckProgress";
 import type { ReplyCheck } from "../bindings/ReplyCheck";
 import type { Round } from "../bindings/Round";
 import { emitted, tokenAt } from "../trace/round";
-import { placeOf } from "../trace/position";
+import { tokenRefAt } from "../trace/tokenRef";
 import { BackendError } from "./backend";
 import type { Desk } from "./replayDesk";
 
@@ -64,7 +64,7 @@ function found(
   }
   if (answer === "identical") return { kind: "text", tokens, seed, difference: null };
   const position = Math.min(DIFFERS_AT, tokens - 1);
-  const place = placeOf(rounds, position);
+  const place = tokenRefAt(rounds, position);
   const token = place && tokenAt(rounds[place.round], place.slot);
   const { text = "", token: id = 0 } =
     (token && ("extra" in token ? token.extra : token.drafted)) ?? {};

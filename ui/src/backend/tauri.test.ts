@@ -4,7 +4,7 @@ import type { Round } from "../bindings/Round";
 import { threeRounds } from "../trace/fixtures";
 import { BackendError } from "./backend";
 import { tauri } from "./tauri";
-import { saying } from "../attachments/saying";
+import { textOnly } from "../attachments/textOnly";
 
 const { invoke } = vi.hoisted(() => ({ invoke: vi.fn() }));
 
@@ -22,10 +22,10 @@ beforeEach(() => {
 
 test("a question is sent to the shell with a channel for its events, which come in batches", async () => {
   const onEvent = vi.fn();
-  await tauri.send(3, saying("Hello"), onEvent);
+  await tauri.send(3, textOnly("Hello"), onEvent);
   const [name, args] = invoke.mock.lastCall as [string, Record<string, unknown>];
   expect(name).toBe("send");
-  expect(args).toMatchObject({ conversation: 3, sent: saying("Hello") });
+  expect(args).toMatchObject({ conversation: 3, sent: textOnly("Hello") });
   const { onmessage } = args["onEvents"] as { onmessage: (events: unknown[]) => void };
   onmessage(["first", "second"]);
   expect(onEvent.mock.calls.map(([event]) => event as string)).toEqual(["first", "second"]);

@@ -171,8 +171,8 @@ export const tauri: Backend = {
   deleteMessage: (message) => call("delete_message", { message }),
   restoreMessage: (message) => call("restore_message", { message }),
   leaveOutOldest: (conversation, next) => call("leave_out_oldest", { conversation, next }),
-  seeFrom: (conversation, question) => call("see_from", { conversation, question }),
-  seeAll: (conversation) => call("see_all", { conversation }),
+  setContextStart: (conversation, question) => call("see_from", { conversation, question }),
+  clearContextStart: (conversation) => call("see_all", { conversation }),
   stop: async () => {
     await call("stop", {});
   },

@@ -6,7 +6,7 @@ import { t, type Key } from "../messages/say";
 import type { Keys } from "./keys";
 
 /** Actions that only the window's components can perform. */
-export interface Desk {
+export interface WindowActions {
   focusComposer: () => void;
   focusSearch: () => void;
   focusFind: () => void;
@@ -20,7 +20,7 @@ export interface Desk {
   copy: (text: string) => void;
 }
 
-export const [getDesk, setDesk] = createContext<Desk>();
+export const [getWindowActions, setWindowActions] = createContext<WindowActions>();
 
 export const GROUPS = [
   "window",
@@ -45,7 +45,7 @@ export interface Command {
    * Why the command is unavailable, in a sentence that says what to do; null if it is available.
    */
   obstacle?: (app: App) => string | null;
-  run: (app: App, desk: Desk) => void;
+  run: (app: App, actions: WindowActions) => void;
 }
 
 /** Ids of commands whose names are messages. */

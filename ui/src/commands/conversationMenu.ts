@@ -1,15 +1,15 @@
 /** Actions on a conversation: its context menu, and commands for the open one. */
 import type { Conversation } from "../bindings/Conversation";
-import { PLACE_KEYS } from "./placeKeys";
+import { REGION_KEYS } from "./regionKeys";
 import type { SubjectCommand } from "./subject";
 
 type ConversationCommand = SubjectCommand<Conversation>;
 
 export const rename: ConversationCommand = {
   id: "rename",
-  keys: PLACE_KEYS.conversations.rename.keys[0],
-  run: ({ view }, desk, { id }) => {
-    desk.showConversations();
+  keys: REGION_KEYS.conversations.rename.keys[0],
+  run: ({ view }, actions, { id }) => {
+    actions.showConversations();
     view.renaming = id;
   },
 };
@@ -38,7 +38,7 @@ export const exportJson: ConversationCommand = {
 
 export const remove: ConversationCommand = {
   id: "delete",
-  keys: PLACE_KEYS.conversations.delete.keys[0],
+  keys: REGION_KEYS.conversations.delete.keys[0],
   divided: true,
   dangerous: true,
   run: ({ conversations }, _, conversation) => void conversations.delete(conversation),

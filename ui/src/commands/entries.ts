@@ -3,7 +3,14 @@ import { narrow, wordsOf, type Found } from "../search/words";
 import { foundBy, sectionOf, SETTING_IDS, SETTINGS } from "../settings/words";
 import type { App } from "../state/app.svelte";
 import { nameOf, presetsOf } from "../state/presets";
-import { applies, GROUPS, obstacleOf, type Command, type Desk, type Group } from "./command";
+import {
+  applies,
+  GROUPS,
+  obstacleOf,
+  type Command,
+  type WindowActions,
+  type Group,
+} from "./command";
 import type { Keys } from "./keys";
 import { COMMANDS } from "./table";
 import { t } from "../messages/say";
@@ -25,11 +32,11 @@ export interface Entry extends Found {
 const MOST = 100;
 
 /** Without a query, all commands by group; else the matches, best first. */
-export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
+export function entriesFor(app: App, actions: WindowActions, query: string): Entry[] {
   const commands = COMMANDS.filter((command) => applies(command, app));
-  if (wordsOf(query).length === 0) return grouped(commands, app, desk);
+  if (wordsOf(query).length === 0) return grouped(commands, app, actions);
   const entries = [
-    ...commands.map((command) => entryOf(command, app, desk)),
+    ...commands.map((command) => entryOf(command, app, actions)),
     ...presetEntries(app),
     ...conversationsOf(app),
     ...settingsOf(app),
@@ -40,7 +47,7 @@ export function entriesFor(app: App, desk: Desk, query: string): Entry[] {
 }
 
 /** Recent commands, then available ones by group, then the rest. */
-function grouped(commands: readonly Command[], app: App, desk: Desk): Entry[] {
+function grouped(commands: readonly Command[], app: App, actions: WindowActions): Entry[] {
   const { recent } = app.view;
   const place = (entry: Entry, { id, group }: Command): [number, string] => {
     if (entry.obstacle !== null) return [Infinity, t("palette.notNow")];
@@ -49,7 +56,7 @@ function grouped(commands: readonly Command[], app: App, desk: Desk): Entry[] {
     return [GROUPS.indexOf(group), t(`command.group.${group}`)];
   };
   const placed = commands.map((command) => {
-    const entry = entryOf(command, app, desk);
+    const entry = entryOf(command, app, actions);
     const [order, heading] = place(entry, command);
     return { order, entry: { ...entry, heading } };
   });
@@ -58,7 +65,7 @@ function grouped(commands: readonly Command[], app: App, desk: Desk): Entry[] {
   return placed.map(({ entry }) => entry);
 }
 
-function entryOf(command: Command, app: App, desk: Desk): Entry {
+function entryOf(command: Command, app: App, actions: WindowActions): Entry {
   const { id, name, more, group, keys } = command;
   return {
     id,
@@ -69,7 +76,7 @@ function entryOf(command: Command, app: App, desk: Desk): Entry {
     heading: null,
     keys: keys?.[0] ?? null,
     obstacle: obstacleOf(command, app),
-    run: () => command.run(app, desk),
+    run: () => command.run(app, actions),
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * Recognises and formats keys on this system. Shortcuts are listed in table.ts and placeKeys.ts.
+ * Recognises and formats keys on this system. Shortcuts are listed in table.ts and regionKeys.ts.
  */
 import { isComposed } from "../composing";
 import { t } from "../messages/say";

@@ -3,7 +3,7 @@ import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
 import { isImported } from "../state/imports.svelte";
 import { menuOf, type SubjectCommand } from "./subject";
-import type { Desk } from "./command";
+import type { WindowActions } from "./command";
 
 type MessageCommand = SubjectCommand<Message>;
 
@@ -11,7 +11,7 @@ const occupied = ({ occupied }: App) => occupied;
 
 const copy: MessageCommand = {
   id: "copy",
-  run: (_, desk, { text }) => desk.copy(text),
+  run: (_, actions, { text }) => actions.copy(text),
 };
 
 const answer: MessageCommand = {
@@ -27,11 +27,11 @@ const edit: MessageCommand = {
 };
 
 /** Starts the model's context at this message. */
-const seeFrom: MessageCommand = {
+const setContextStart: MessageCommand = {
   id: "see-from",
   divided: true,
   obstacle: occupied,
-  run: ({ conversations }, _, { id }) => void conversations.seeFrom(id),
+  run: ({ conversations }, _, { id }) => void conversations.setContextStart(id),
 };
 
 /** Copies the conversation up to a message into a new one. Also in the menu of replies. */
@@ -54,9 +54,9 @@ export const deleteMessage: MessageCommand = {
 };
 
 /** Entries for a question; a question of an imported trace can only be copied. */
-export function questionMenu(app: App, desk: Desk, message: Message) {
+export function questionMenu(app: App, actions: WindowActions, message: Message) {
   const unanswered = app.conversations.unanswered?.id === message.id ? [answer] : [];
-  const stored = [...unanswered, edit, seeFrom, branch, deleteMessage];
+  const stored = [...unanswered, edit, setContextStart, branch, deleteMessage];
   const commands = isImported(message.conversation) ? [copy] : [copy, ...stored];
-  return menuOf(commands, app, desk, message);
+  return menuOf(commands, app, actions, message);
 }

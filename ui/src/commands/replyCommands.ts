@@ -1,7 +1,7 @@
 /** Commands for the newest messages of the open conversation and for running tasks. */
 import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
-import { besideOf, hasBranches, wasCut } from "../state/branches";
+import { siblingOf, hasBranches, wasCut } from "../state/branches";
 import { isImported } from "../state/imports.svelte";
 import { t } from "../messages/say";
 import { named, type Command } from "./command";
@@ -48,11 +48,11 @@ function branchCommand(id: "previous-branch" | "next-branch", step: -1 | 1): Com
     obstacle: (app) => {
       const message = lastWithBranches(app);
       if (!message) return t("command.noBranches");
-      return app.occupied ?? (besideOf(message, step) === null ? end() : null);
+      return app.occupied ?? (siblingOf(message, step) === null ? end() : null);
     },
     run: (app) => {
       const message = lastWithBranches(app);
-      const beside = message ? besideOf(message, step) : null;
+      const beside = message ? siblingOf(message, step) : null;
       app.view.arenaOpen = false;
       if (beside !== null) void app.conversations.choose(beside);
     },
@@ -167,19 +167,19 @@ export const REPLY_COMMANDS: readonly Command[] = [
     id: "copy",
     group: "reply",
     obstacle: noReply,
-    run: (app, desk) => withReply(app, (reply) => desk.copyReply(reply, "markdown")),
+    run: (app, actions) => withReply(app, (reply) => actions.copyReply(reply, "markdown")),
   }),
   named({
     id: "copy-text",
     group: "reply",
     obstacle: noReply,
-    run: (app, desk) => withReply(app, (reply) => desk.copyReply(reply, "text")),
+    run: (app, actions) => withReply(app, (reply) => actions.copyReply(reply, "text")),
   }),
   named({
     id: "export",
     group: "reply",
     obstacle: (app) =>
       noReply(app) ?? (isImported(app.conversations.current) ? t("command.export.imported") : null),
-    run: (app, desk) => withReply(app, desk.exportTrace),
+    run: (app, actions) => withReply(app, actions.exportTrace),
   }),
 ];

@@ -3,7 +3,7 @@ import type { Message } from "../bindings/Message";
 import type { App } from "../state/app.svelte";
 import { isImported } from "../state/imports.svelte";
 import { t } from "../messages/say";
-import type { Desk } from "./command";
+import type { WindowActions } from "./command";
 import { shortcut } from "./keys";
 import { branch, deleteMessage } from "./questionMenu";
 import { menuOf } from "./subject";
@@ -14,7 +14,7 @@ function isEmpty(parts: readonly Message[]): boolean {
 }
 
 /** The most frequent actions, in the order of the buttons below a reply. */
-export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]) {
+export function mainReplyActions(app: App, actions: WindowActions, parts: readonly Message[]) {
   const [first, last] = [parts[0], parts.at(-1)];
   if (!first || !last) return [];
   const streaming = app.reply.message?.id === last.id;
@@ -35,7 +35,7 @@ export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]
     testid: "copy-reply",
     disabled: false,
     pressed: null,
-    run: () => desk.copyReply(last, "markdown"),
+    run: () => actions.copyReply(last, "markdown"),
   };
   const tokens = {
     label: t("reply.tokens"),
@@ -58,7 +58,7 @@ export function mainReplyActions(app: App, desk: Desk, parts: readonly Message[]
 /** The other actions for a part of a reply; actions on the whole reply are at its last part. */
 export function moreReplyActions(
   app: App,
-  desk: Desk,
+  actions: WindowActions,
   message: Message,
   parts: readonly Message[],
 ) {
@@ -97,16 +97,16 @@ export function moreReplyActions(
     title: t("reply.copyTextTitle"),
     testid: "copy-text",
     disabled: false,
-    run: () => desk.copyReply(message, "text"),
+    run: () => actions.copyReply(message, "text"),
   };
   const exporting = {
     label: t("reply.export"),
     title: t("reply.exportTitle"),
     testid: "trace-export",
     disabled: app.lacksTrace(message),
-    run: () => desk.exportTrace(message),
+    run: () => actions.exportTrace(message),
   };
-  const [branching, deleting] = menuOf([branch, deleteMessage], app, desk, message);
+  const [branching, deleting] = menuOf([branch, deleteMessage], app, actions, message);
   return [
     replay,
     ...(imported ? [] : [check]),

@@ -1,7 +1,7 @@
 /** Commands for one conversation, message or token, as entries of its context menu. */
 import type { App } from "../state/app.svelte";
 import { t, type Key } from "../messages/say";
-import type { Desk } from "./command";
+import type { WindowActions } from "./command";
 import { shortcut, type Keys } from "./keys";
 
 type MenuId = Extract<Key, `menu.${string}`> extends `menu.${infer Id}` ? Id : never;
@@ -16,14 +16,14 @@ export interface SubjectCommand<Subject> {
   dangerous?: boolean;
   /** Why the command is unavailable; null if it is available. */
   obstacle?: (app: App, subject: Subject) => string | null;
-  run: (app: App, desk: Desk, subject: Subject) => void;
+  run: (app: App, actions: WindowActions, subject: Subject) => void;
 }
 
 /** Entries of the context menu of `subject`, see `Action` in components/ui/action.ts. */
 export function menuOf<Subject>(
   commands: readonly SubjectCommand<Subject>[],
   app: App,
-  desk: Desk,
+  actions: WindowActions,
   subject: Subject,
 ) {
   return commands.map(({ id, keys, divided, dangerous, obstacle, run }) => {
@@ -37,7 +37,7 @@ export function menuOf<Subject>(
       keys: keys ? shortcut(keys) : null,
       divided: divided ?? false,
       dangerous: dangerous ?? false,
-      run: () => run(app, desk, subject),
+      run: () => run(app, actions, subject),
     };
   });
 }

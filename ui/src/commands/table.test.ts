@@ -1,12 +1,12 @@
 import { expect, test, vi } from "vitest";
 import { App } from "../state/app.svelte";
-import type { Desk } from "./command";
+import type { WindowActions } from "./command";
 import { entriesFor } from "./entries";
 import { keyNames, type Keys } from "./keys";
-import { PLACE_KEYS, type PlaceKey } from "./placeKeys";
+import { REGION_KEYS, type RegionKey } from "./regionKeys";
 import { COMMANDS, commandFor, keysOf, runCommand } from "./table";
 
-const desk: Desk = {
+const actions: WindowActions = {
   focusComposer: vi.fn(),
   focusSearch: vi.fn(),
   showConversations: vi.fn(),
@@ -52,8 +52,8 @@ function makeAppWithReply(): App {
   return app;
 }
 
-const named = (app: App, query: string) => entriesFor(app, desk, query).map(({ name }) => name);
-const entry = (app: App, id: string) => entriesFor(app, desk, "").find((one) => one.id === id);
+const named = (app: App, query: string) => entriesFor(app, actions, query).map(({ name }) => name);
+const entry = (app: App, id: string) => entriesFor(app, actions, "").find((one) => one.id === id);
 const names = (keys: Keys) => keyNames(keys, false).join(" ");
 const ESCAPE = new KeyboardEvent("keydown", { key: "Escape" });
 
@@ -74,8 +74,8 @@ test("no two commands share keys, except Esc, which closes something before it s
 
 test("keys of a place have one meaning, and none of a global command", () => {
   const everywhere = COMMANDS.flatMap(({ keys = [] }) => keys.map(names));
-  for (const [place, keys] of Object.entries(PLACE_KEYS)) {
-    const own = Object.values<PlaceKey>(keys).flatMap((one) => one.keys.map(names));
+  for (const [place, keys] of Object.entries(REGION_KEYS)) {
+    const own = Object.values<RegionKey>(keys).flatMap((one) => one.keys.map(names));
     expect(new Set(own).size, place).toBe(own.length);
     // Dialogs have the keyboard for themselves; there Esc clears a selection first.
     const shared = own.filter((name) => everywhere.includes(name) && name !== "Esc");
@@ -102,7 +102,7 @@ test("Esc closes the arena, then the replay, and only then stops the reply", () 
 test("unavailable commands are listed last, with the reason", () => {
   const app = makeApp();
   expect(entry(app, "regenerate")?.obstacle).toBe("There is no reply yet: ask something first.");
-  const possible = entriesFor(app, desk, "").map(({ obstacle }) => obstacle === null);
+  const possible = entriesFor(app, actions, "").map(({ obstacle }) => obstacle === null);
   expect(possible.lastIndexOf(true)).toBeLessThan(possible.indexOf(false));
 });
 
@@ -110,7 +110,7 @@ test("without a query commands are listed by group, recent ones first", () => {
   const app = makeAppWithReply();
   for (const id of ["export", "new-chat", "settings", "export", "regenerate"]) app.view.used(id);
   app.reply.active = true;
-  const all = entriesFor(app, desk, "");
+  const all = entriesFor(app, actions, "");
   const headings = all.map(({ heading }) => heading);
   const titles = headings.filter((heading, at) => heading !== headings[at - 1]);
   expect(new Set(titles).size).toBe(titles.length);
@@ -118,7 +118,7 @@ test("without a query commands are listed by group, recent ones first", () => {
   expect(all.slice(0, 2).map(({ id }) => id)).toEqual(["export", "settings"]);
   expect(entry(app, "regenerate")?.heading).toBe("Not available now");
   expect(entry(app, "library")?.heading).toBe("Library");
-  expect(entriesFor(app, desk, "chat").every(({ heading }) => heading === null)).toBe(true);
+  expect(entriesFor(app, actions, "chat").every(({ heading }) => heading === null)).toBe(true);
 });
 
 test("keys of an unavailable command show the reason and do nothing", () => {
@@ -126,7 +126,7 @@ test("keys of an unavailable command show the reason and do nothing", () => {
   app.reply.active = true;
   const regenerate = vi.fn();
   Object.assign(app.reply, { regenerate });
-  runCommand(COMMANDS.find(({ id }) => id === "regenerate") ?? expect.fail(), app, desk);
+  runCommand(COMMANDS.find(({ id }) => id === "regenerate") ?? expect.fail(), app, actions);
   expect(regenerate).not.toHaveBeenCalled();
   expect(app.toasts.list.map(({ text }) => text)).toEqual([entry(app, "regenerate")?.obstacle]);
 });
@@ -142,7 +142,7 @@ test("with a reply all of its commands are available, for the newest one", () =>
   expect(regenerate).toHaveBeenCalledExactlyOnceWith(7);
   expect(app.view.arenaOpen).toBe(false);
   entry(app, "export")?.run();
-  expect(desk.exportTrace).toHaveBeenCalledExactlyOnceWith(REPLY);
+  expect(actions.exportTrace).toHaveBeenCalledExactlyOnceWith(REPLY);
 });
 
 test("Ctrl+Shift+R answers the newest question if it has no reply", () => {
@@ -152,7 +152,7 @@ test("Ctrl+Shift+R answers the newest question if it has no reply", () => {
   const keys = { key: "R", code: "KeyR", ctrlKey: true, shiftKey: true };
   const press = () => {
     const command = commandFor(new KeyboardEvent("keydown", keys), app) ?? expect.fail();
-    runCommand(command, app, desk);
+    runCommand(command, app, actions);
   };
   app.conversations.messages = [question(5, [5]), REPLY, question(8, [8])];
   press();
@@ -226,7 +226,7 @@ test("conversations and settings are found by name once something is typed", () 
   const app = makeAppWithReply();
   expect(named(app, "")).not.toContain("A fox finds a lantern");
   expect(named(app, "lantern fox")[0]).toBe("A fox finds a lantern");
-  const temperature = entriesFor(app, desk, "temper")[0];
+  const temperature = entriesFor(app, actions, "temper")[0];
   expect(temperature).toMatchObject({ name: "Temperature", kind: "Settings: Sampling" });
   temperature?.run();
   expect(app.view).toMatchObject({ settingsOpen: true, settingsSection: "sampling" });

@@ -11,7 +11,7 @@ import { defaults } from "../bindings/defaults";
 import { facts } from "../bindings/facts";
 import type { Language } from "../bindings/Language";
 import type { Theme } from "../bindings/Theme";
-import { applies, named, obstacleOf, type Command, type Desk } from "./command";
+import { applies, named, obstacleOf, type Command, type WindowActions } from "./command";
 import { duplicate, exportJson, exportMarkdown, pin, remove, rename } from "./conversationMenu";
 import { pressed, type Keys } from "./keys";
 import { REPLY_COMMANDS } from "./replyCommands";
@@ -34,9 +34,9 @@ function forOpen(
       const open = openConversation(app);
       return open ? (obstacle?.(app, open) ?? null) : t("command.notStored");
     },
-    run: (app, desk) => {
+    run: (app, actions) => {
       const open = openConversation(app);
-      if (open) run(app, desk, open);
+      if (open) run(app, actions, open);
     },
   });
 }
@@ -138,27 +138,27 @@ const conversationCommands: readonly Command[] = [
     id: "new-chat",
     group: "conversations",
     keys: withCommand("N"),
-    run: (app, desk) => {
+    run: (app, actions) => {
       app.startNew();
-      desk.focusComposer();
+      actions.focusComposer();
     },
   }),
   named({
     id: "find",
     group: "conversations",
     keys: withCommand("F"),
-    run: (app, desk) => {
+    run: (app, actions) => {
       app.view.arenaOpen = false;
       // Without an open conversation, search all of them.
-      if (app.conversations.current === null) desk.focusSearch();
-      else desk.focusFind();
+      if (app.conversations.current === null) actions.focusSearch();
+      else actions.focusFind();
     },
   }),
   named({
     id: "search",
     group: "conversations",
     keys: withCommand("F", true),
-    run: (_, desk) => desk.focusSearch(),
+    run: (_, actions) => actions.focusSearch(),
   }),
   named({
     id: "compose",
@@ -167,9 +167,9 @@ const conversationCommands: readonly Command[] = [
       if (playback.message !== null) return t("command.compose.obstacle");
       return imports.find(conversations.current) ? t("command.notStored") : null;
     },
-    run: (app, desk) => {
+    run: (app, actions) => {
       app.view.arenaOpen = false;
-      desk.focusComposer();
+      actions.focusComposer();
     },
   }),
   forOpen("rename", rename),
@@ -192,7 +192,7 @@ const conversationCommands: readonly Command[] = [
   named({
     id: "import",
     group: "conversations",
-    run: (_, desk) => desk.importTrace(),
+    run: (_, actions) => actions.importTrace(),
   }),
 ];
 
@@ -201,13 +201,13 @@ const modelCommands: readonly Command[] = [
     id: "target",
     group: "models",
     keys: withCommand("T"),
-    run: (_, desk) => desk.chooseTarget(),
+    run: (_, actions) => actions.chooseTarget(),
   }),
   named({
     id: "draft",
     group: "models",
     keys: withCommand("D"),
-    run: (_, desk) => desk.chooseDraft(),
+    run: (_, actions) => actions.chooseDraft(),
   }),
   named({
     id: "preset",
@@ -216,7 +216,7 @@ const modelCommands: readonly Command[] = [
       if (playback.message !== null) return t("command.compose.obstacle");
       return imports.find(conversations.current) ? t("command.notStored") : null;
     },
-    run: (_, desk) => desk.choosePreset(),
+    run: (_, actions) => actions.choosePreset(),
   }),
 ];
 
@@ -309,8 +309,8 @@ export function commandFor(event: KeyboardEvent, app: App): Command | undefined 
 }
 
 /** Runs a command, or shows why it is unavailable. */
-export function runCommand(command: Command, app: App, desk: Desk) {
+export function runCommand(command: Command, app: App, actions: WindowActions) {
   const obstacle = obstacleOf(command, app);
-  if (obstacle === null) command.run(app, desk);
+  if (obstacle === null) command.run(app, actions);
   else app.toasts.show(obstacle);
 }

@@ -1,12 +1,12 @@
 /** Context menu of a reply's token. */
 import type { App } from "../state/app.svelte";
-import type { Desk } from "./command";
+import type { WindowActions } from "./command";
 import { menuOf, type SubjectCommand } from "./subject";
 
-/** A token with its place in a message's trace. */
+/** A token of a message's trace. */
 export interface TokenSubject {
   message: number;
-  place: NonNullable<App["view"]["selected"]>;
+  ref: NonNullable<App["view"]["selected"]>;
   text: string;
 }
 
@@ -14,7 +14,7 @@ type TokenCommand = SubjectCommand<TokenSubject>;
 
 const copyToken: TokenCommand = {
   id: "copy-token",
-  run: (_, desk, { text }) => desk.copy(text),
+  run: (_, actions, { text }) => actions.copy(text),
 };
 
 /**
@@ -22,12 +22,12 @@ const copyToken: TokenCommand = {
  */
 const showInHeatmap: TokenCommand = {
   id: "show-in-heatmap",
-  run: ({ view, panels }, _, { message, place }) => {
-    view.inspect(message, place);
+  run: ({ view, panels }, _, { message, ref }) => {
+    view.inspect(message, ref);
     if (!view.heatmapDocked) panels.show("inspector");
   },
 };
 
-export function tokenMenu(app: App, desk: Desk, token: TokenSubject) {
-  return menuOf([copyToken, showInHeatmap], app, desk, token);
+export function tokenMenu(app: App, actions: WindowActions, token: TokenSubject) {
+  return menuOf([copyToken, showInHeatmap], app, actions, token);
 }

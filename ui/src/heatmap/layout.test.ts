@@ -144,7 +144,7 @@ describe("an opened column", () => {
   const back = layout.scroll(view(), -300);
   const opened = layout.open(back, { round: 690, lanes: 4 });
 
-  test("is as wide as its guesses need, and moves the others aside", () => {
+  test("is as wide as its siblings need, and moves the others aside", () => {
     expect(layout.widthOf(opened, 690)).toBe(4 * layout.LANE_WIDTH);
     expect(layout.columnX(opened, 691)).toBe(layout.columnX(opened, 690) + 4 * layout.LANE_WIDTH);
     expect(layout.columnX(opened, 690)).toBe(layout.columnX(opened, 689) + layout.COLUMN_WIDTH);

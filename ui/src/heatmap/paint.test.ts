@@ -270,6 +270,6 @@ test("a change of the width, the colours or the reply, or a half pixel, redraws 
   expect(again(shown, { ...COLOURS })).toBe(true);
   expect(again(picture(rounds))).toBe(true);
   expect(again(picture(rounds), COLOURS, 1.25)).toBe(true);
-  painter.forget();
+  painter.repaintAll();
   expect(again(picture(rounds), COLOURS, 1.25)).toBe(true);
 });

@@ -8,7 +8,7 @@ import { font, paintRound, strength, type Pen } from "./cells";
 import type { Colours } from "./colours";
 import * as layout from "./layout";
 import type { View } from "./layout";
-import { CHANCE_OF, FIELD_OF, FIELDS, Sums } from "./sums";
+import { ACCEPTANCE_OF, FIELD_OF, FIELDS, Sums } from "./sums";
 
 export interface Picture {
   view: View;
@@ -33,7 +33,7 @@ export class Painter {
 
   /**
    * Paints a picture; `scale` is device pixels per CSS pixel. After the canvas is resized, call
-   * {@link forget} first.
+   * {@link repaintAll} first.
    */
   paint({ view, rounds }: Picture, colours: Colours, scale: number) {
     const before = this.#painted;
@@ -47,7 +47,7 @@ export class Painter {
   }
 
   /** Repaints everything next time: the canvas was cleared, or its colours changed. */
-  forget() {
+  repaintAll() {
     this.#painted = null;
   }
 
@@ -126,7 +126,7 @@ export class Painter {
           y -= share;
           pen.fillStyle = colours[outcome];
           pen.globalAlpha =
-            outcome === "discarded" ? 0.22 : strength(sum(CHANCE_OF[outcome]) / places, 1);
+            outcome === "discarded" ? 0.22 : strength(sum(ACCEPTANCE_OF[outcome]) / places, 1);
           pen.fillRect(layout.GUTTER + pixel, y, 1, share);
         }
       }

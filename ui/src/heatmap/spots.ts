@@ -64,10 +64,10 @@ export function spotsOf(round: Round, columnWidth: number): Spot[] {
   return spots;
 }
 
-function narrow(row: number, lane: number, guesses: number): Spot {
-  if (guesses === 1) return { row, from: 0, to: 1, low: 0, high: 1 };
+function narrow(row: number, lane: number, siblings: number): Spot {
+  if (siblings === 1) return { row, from: 0, to: 1, low: 0, high: 1 };
   if (lane === 0) return { row, from: 0, to: PATH_SHARE, low: 0, high: 1 };
-  const ticks = guesses - 1;
+  const ticks = siblings - 1;
   return { row, from: PATH_SHARE, to: 1, low: (lane - 1) / ticks, high: lane / ticks };
 }
 

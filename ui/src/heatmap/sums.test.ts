@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { Synthesis } from "../trace/synthetic";
 import type { Round } from "../bindings/Round";
 import { drafted, extra, round, treeRound } from "../trace/fixtures";
-import { CHANCE_OF, FIELDS, FIELD_OF, Sums } from "./sums";
+import { ACCEPTANCE_OF, FIELDS, FIELD_OF, Sums } from "./sums";
 
 const field = (sums: number[], row: number, at: number) => sums[row * FIELDS + at] ?? 0;
 
@@ -21,8 +21,8 @@ test("acceptance probabilities are summed by outcome", () => {
     extra: extra("d", "recovered"),
   });
   const sums = new Sums([held, held]).before(2);
-  expect(field(sums, 0, CHANCE_OF.accepted)).toBeCloseTo(1.4);
-  expect(field(sums, 1, CHANCE_OF.rejected)).toBeCloseTo(0.4);
+  expect(field(sums, 0, ACCEPTANCE_OF.accepted)).toBeCloseTo(1.4);
+  expect(field(sums, 1, ACCEPTANCE_OF.rejected)).toBeCloseTo(0.4);
   expect(field(sums, 2, FIELD_OF.discarded)).toBe(2);
 });
 

@@ -16,11 +16,11 @@ const STRIDE = 16;
  */
 export const FIELDS = 5;
 export const FIELD_OF: Record<Outcome, number> = { accepted: 0, rejected: 1, discarded: 2 };
-export const CHANCE_OF = { accepted: 3, rejected: 4 };
+export const ACCEPTANCE_OF = { accepted: 3, rejected: 4 };
 
 export class Sums {
   readonly #rounds: readonly Round[];
-  readonly #kept: number[][] = [];
+  readonly #checkpoints: number[][] = [];
   readonly #running: number[] = [];
   #counted = 0;
 
@@ -34,7 +34,7 @@ export class Sums {
     this.#countUpTo(end);
     if (end >= this.#counted) return [...this.#running];
     const stride = Math.floor(end / STRIDE);
-    const sums = [...(this.#kept[stride] ?? [])];
+    const sums = [...(this.#checkpoints[stride] ?? [])];
     for (let at = stride * STRIDE; at < end; at += 1) addRound(sums, this.#rounds[at]);
     return sums;
   }
@@ -45,38 +45,38 @@ export class Sums {
       this.#counted < last;
       this.#counted += 1
     ) {
-      if (this.#counted % STRIDE === 0) this.#kept.push([...this.#running]);
+      if (this.#counted % STRIDE === 0) this.#checkpoints.push([...this.#running]);
       addRound(this.#running, this.#rounds[this.#counted]);
     }
   }
 }
 
 /** Outcome of each row in the current round: 0 for none, else 1 more than its field. */
-const fates: number[] = [];
-const chances: number[] = [];
+const outcomes: number[] = [];
+const acceptances: number[] = [];
 
 /** Adds a round. Among siblings the accepted one counts, or else a rejected one. */
 function addRound(sums: number[], round: Round | undefined) {
   if (!round) return;
-  fates.length = 0;
+  outcomes.length = 0;
   const depths = depthsOf(round);
   for (let slot = 0; slot < depths.length; slot += 1) {
     const row = depths[slot] ?? 0;
     const drafted = round.drafted[slot];
     if (!drafted) continue;
-    const fate = 1 + FIELD_OF[drafted.outcome];
-    const held = fates[row] ?? 0;
-    if (held !== 0 && held <= fate) continue;
-    fates[row] = fate;
-    chances[row] = drafted.acceptance ?? 0;
+    const outcome = 1 + FIELD_OF[drafted.outcome];
+    const current = outcomes[row] ?? 0;
+    if (current !== 0 && current <= outcome) continue;
+    outcomes[row] = outcome;
+    acceptances[row] = drafted.acceptance ?? 0;
   }
-  for (let row = 0; row < fates.length; row += 1) {
+  for (let row = 0; row < outcomes.length; row += 1) {
     const first = row * FIELDS;
     while (sums.length < first + FIELDS) sums.push(0);
-    const field = (fates[row] ?? 1) - 1;
+    const field = (outcomes[row] ?? 1) - 1;
     sums[first + field] = (sums[first + field] ?? 0) + 1;
     if (field === FIELD_OF.discarded) continue;
-    const chance = first + CHANCE_OF.accepted + field;
-    sums[chance] = (sums[chance] ?? 0) + (chances[row] ?? 0);
+    const sum = first + ACCEPTANCE_OF.accepted + field;
+    sums[sum] = (sums[sum] ?? 0) + (acceptances[row] ?? 0);
   }
 }

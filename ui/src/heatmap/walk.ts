@@ -1,6 +1,6 @@
 /** Navigation with arrow keys: along a row, across rounds, up and down a draft. */
 import type { Round } from "../bindings/Round";
-import type { Place } from "../trace/round";
+import type { TokenRef } from "../trace/round";
 import { rowsOfSlots } from "./spots";
 
 /** The token nearest to a row and a branch of a round; null in a round without tokens. */
@@ -9,7 +9,7 @@ export function nearest(
   round: number,
   row: number,
   lane: number,
-): Place | null {
+): TokenRef | null {
   const at = Math.max(0, Math.min(rounds.length - 1, round));
   const held = rounds[at];
   if (!held) return null;
@@ -20,7 +20,7 @@ export function nearest(
 }
 
 /** The next sibling of a token, or the token in its row of the next round that has one. */
-export function beside(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
+export function beside(rounds: readonly Round[], from: TokenRef, step: 1 | -1): TokenRef | null {
   const here = stand(rounds, from);
   if (!here) return null;
   const slot = here.slots[here.lane + step];
@@ -33,12 +33,12 @@ export function beside(rounds: readonly Round[], from: Place, step: 1 | -1): Pla
 }
 
 /** The token above or below another in its round. */
-export function above(rounds: readonly Round[], from: Place, step: 1 | -1): Place | null {
+export function above(rounds: readonly Round[], from: TokenRef, step: 1 | -1): TokenRef | null {
   const here = stand(rounds, from);
   return here && nearest(rounds, from.round, here.row + step, here.lane);
 }
 
-function stand(rounds: readonly Round[], { round, slot }: Place) {
+function stand(rounds: readonly Round[], { round, slot }: TokenRef) {
   const held = rounds[round];
   if (!held) return null;
   const rows = rowsOfSlots(held);

@@ -14,7 +14,7 @@ const DEEPEST = 32;
  */
 export const LONGEST_BLOCK = 16_384;
 /** Hosts from which a block is split: thousands of short items are laid out together otherwise. */
-const MOST_HOSTS = 1000;
+const MAX_HOSTS = 1000;
 
 export class Builder {
   readonly roots: Branch[] = [];
@@ -79,7 +79,7 @@ export class Builder {
    */
   cut(longest = this.#longest) {
     const isLong =
-      this.#at - this.#begin >= longest || this.#hosts - this.#hostsBefore >= MOST_HOSTS;
+      this.#at - this.#begin >= longest || this.#hosts - this.#hostsBefore >= MAX_HOSTS;
     if (this.#longest === Infinity || !isLong || !this.#open.at(-1)?.children.length) return;
     const open = this.#open;
     this.#open = [];

@@ -79,7 +79,7 @@ describe("a block that grows too long is split, and so is its rest", () => {
     const document = new ReplyDocument();
     const before = head + body;
     document.update(before, false);
-    document.forget(before, before.length - 200);
+    document.dropBefore(before, before.length - 200);
     const text = before + body.slice(0, 400);
     document.update(text, false);
     return { document, text };

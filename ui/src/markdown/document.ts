@@ -30,8 +30,8 @@ export class ReplyDocument {
    */
   *steps(text: string, whole: boolean): Generator<void> {
     if (!this.thinking?.closed) {
-      this.#look(text);
-      yield* this.#think(text, whole);
+      this.#findThinking(text);
+      yield* this.#parseThinking(text, whole);
     }
     yield* this.#answers.steps(text, text.length, whole);
     this.answer = this.#answers.blocks;
@@ -52,7 +52,7 @@ export class ReplyDocument {
     this.answer = this.#answers.soFar(text, text.length);
   }
 
-  #look(text: string) {
+  #findThinking(text: string) {
     const found = thinkingIn(text, this.#searched);
     this.#searched = text.length;
     if (!found) return;
@@ -61,7 +61,7 @@ export class ReplyDocument {
     this.#answers = new Section(found.end, this.#longest);
   }
 
-  *#think(text: string, whole: boolean): Generator<void> {
+  *#parseThinking(text: string, whole: boolean): Generator<void> {
     const { thinking } = this;
     if (!thinking || !this.#thoughts) return;
     yield* this.#thoughts.steps(text, thinking.to, thinking.closed || whole);
@@ -73,9 +73,9 @@ export class ReplyDocument {
   }
 
   /** Drops blocks before an offset. */
-  forget(text: string, before: number) {
+  dropBefore(text: string, before: number) {
     const grows = this.thinking?.closed === false ? this.#thoughts : this.#answers;
-    grows?.forget(text, before);
+    grows?.dropBefore(text, before);
     this.thought = this.thought.filter(({ to }) => to > before);
   }
 }

@@ -14,7 +14,7 @@ const OPTIONS: KatexOptions = {
 };
 const LONGEST = 4000;
 /** Limit on commands and characters of a formula; a table cell counts as {@link CELL_PARTS}. */
-const MOST_PARTS = 2000;
+const MAX_PARTS = 2000;
 const CELL_PARTS = 3;
 
 /** Commands and single characters in KaTeX's syntax. */
@@ -45,9 +45,9 @@ export function formula(
   source: string,
   tex: string,
   displayMode: boolean,
-  whenHere: () => void,
+  onReady: () => void,
 ): Fill {
-  const library = isSettable(tex) ? katex(whenHere) : null;
+  const library = isSettable(tex) ? katex(onReady) : null;
   return {
     key: `${library ? "set" : "source"} ${source}`,
     draw(into) {
@@ -80,7 +80,7 @@ function isSettable(tex: string): boolean {
   for (const [part] of tex.matchAll(PART)) {
     parts += part === "&" || part === "\\\\" ? CELL_PARTS : 1;
     // Names with "@" are KaTeX's internal macros, some of which repeat an argument many times.
-    if (parts > MOST_PARTS || REFUSED.has(part) || /^\\.*@/.test(part)) return false;
+    if (parts > MAX_PARTS || REFUSED.has(part) || /^\\.*@/.test(part)) return false;
   }
   return true;
 }

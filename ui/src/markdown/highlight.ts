@@ -10,11 +10,11 @@ const LONGEST = 30_000;
 /** Time after which a worker is terminated and its code stays plain. */
 const PATIENCE_MS = 1500;
 /** Number of cached results. Blocks on the page keep theirs. */
-const MOST_KEPT = 64;
+const MAX_CACHED = 64;
 /** Most results shown at once. */
-const MOST_AT_ONCE = MOST_KEPT / 2;
+const MAX_AT_ONCE = MAX_CACHED / 2;
 
-interface Kept extends Uncoloured {
+interface Cached extends Uncoloured {
   /** Highlighted code; null if it stays plain. */
   shapes: readonly Shape[] | null;
 }
@@ -24,29 +24,29 @@ interface Request extends Uncoloured {
 }
 
 /** Cached results, least recently used first. */
-let kept: Kept[] = [];
+let cached: Cached[] = [];
 const queue: Request[] = [];
 let active: { request: Request; timer: ReturnType<typeof setTimeout> } | null = null;
 let worker: Worker | null = null;
 let done: Request[] = [];
 
 /**
- * Shapes of code, highlighted if cached; `whenHere` is called once if highlighting arrives later.
+ * Shapes of code, highlighted if cached; `onReady` is called once if highlighting arrives later.
  */
-export function highlighted(code: string, name: string, whenHere: () => void): readonly Shape[] {
+export function highlighted(code: string, name: string, onReady: () => void): readonly Shape[] {
   const language = name.toLowerCase();
   if (language === "" || code.length > LONGEST || typeof Worker === "undefined") return [code];
-  const found = longestKept(language, code);
-  if (found) kept = [...kept.filter((one) => one !== found), found];
+  const found = longestCached(language, code);
+  if (found) cached = [...cached.filter((one) => one !== found), found];
   if (found && (found.code === code || !found.shapes)) return found.shapes ?? [code];
-  ask({ language, code, callers: new Set([whenHere]) });
+  ask({ language, code, callers: new Set([onReady]) });
   // Growing code keeps the highlighting of its beginning.
   return found?.shapes ? [...found.shapes, code.slice(found.code.length)] : [code];
 }
 
-function longestKept(language: string, code: string): Kept | null {
-  let longest: Kept | null = null;
-  for (const one of kept) {
+function longestCached(language: string, code: string): Cached | null {
+  let longest: Cached | null = null;
+  for (const one of cached) {
     const fits = one.language === language && code.startsWith(one.code);
     if (fits && one.code.length >= (longest?.code.length ?? 0)) longest = one;
   }
@@ -99,13 +99,13 @@ function finish(shapes: Shape[] | null) {
   clearTimeout(active.timer);
   const { request } = active;
   active = null;
-  kept = kept.filter((one) => !isPart(one, request));
-  kept.push({ language: request.language, code: request.code, shapes });
-  kept = kept.slice(-MOST_KEPT);
+  cached = cached.filter((one) => !isPart(one, request));
+  cached.push({ language: request.language, code: request.code, shapes });
+  cached = cached.slice(-MAX_CACHED);
   if (shapes) done.push(request);
   const isLast = queue.length === 0;
   next();
-  if (!isLast && done.length < MOST_AT_ONCE) return;
+  if (!isLast && done.length < MAX_AT_ONCE) return;
   const here = done;
   done = [];
   for (const { callers } of here) for (const call of callers) call();

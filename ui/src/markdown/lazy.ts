@@ -1,12 +1,12 @@
 /** Loads a library on first use: most replies need none. */
 
-/** Returns the library, or null until it is loaded; then `whenHere` is called once. */
-export type Lazy<T> = (whenHere: () => void) => T | null;
+/** Returns the library, or null until it is loaded; then `onReady` is called once. */
+export type Lazy<T> = (onReady: () => void) => T | null;
 
 export function lazy<T>(load: () => Promise<T>): Lazy<T> {
   let here: T | null = null;
   let waiting: Set<() => void> | null = null;
-  return (whenHere) => {
+  return (onReady) => {
     if (here !== null) return here;
     if (!waiting) {
       const callers = new Set<() => void>();
@@ -20,7 +20,7 @@ export function lazy<T>(load: () => Promise<T>): Lazy<T> {
         () => undefined,
       );
     }
-    waiting.add(whenHere);
+    waiting.add(onReady);
     return null;
   };
 }

@@ -155,7 +155,7 @@ function drawn(blocks: readonly Block[], draw: DrawBlock): Drawn[] {
 class Chunk {
   readonly root: HTMLElement;
   readonly #stack: Stack;
-  readonly #forget: (() => void) | undefined;
+  readonly #unobserve: (() => void) | undefined;
   #isDrawn: boolean;
   #blocks: readonly Block[] = [];
   #draw: DrawBlock | null = null;
@@ -165,7 +165,7 @@ class Chunk {
     this.root = root;
     this.#isDrawn = near;
     this.#stack = new Stack(root);
-    this.#forget = watch?.(root, (isNear) => {
+    this.#unobserve = watch?.(root, (isNear) => {
       if (isNear && !this.#isDrawn) inSlices(() => this.#show());
     });
   }
@@ -186,7 +186,7 @@ class Chunk {
       return { from: block.from, shape };
     });
     this.#stack.show(shapes, null);
-    this.root.style.containIntrinsicBlockSize = `auto ${String(guessedHeight(plain))}px`;
+    this.root.style.containIntrinsicBlockSize = `auto ${String(estimatedHeight(plain))}px`;
   }
 
   #show() {
@@ -196,13 +196,13 @@ class Chunk {
   }
 
   remove() {
-    this.#forget?.();
+    this.#unobserve?.();
     this.root.remove();
   }
 }
 
 /** Approximate height of an undrawn text, in CSS pixels. */
-export function guessedHeight(text: string): number {
+export function estimatedHeight(text: string): number {
   const lines = text
     .split("\n")
     .reduce((sum, line) => sum + Math.ceil((line.length + 1) / LINE_LETTERS), 0);

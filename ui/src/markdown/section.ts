@@ -127,7 +127,7 @@ export class Section {
    * Drops blocks before an offset. Of a block across it, the lines that opened it are kept, so that
    * a list stays a list and code stays code.
    */
-  forget(text: string, before: number) {
+  dropBefore(text: string, before: number) {
     this.#kept = this.#kept.filter(({ to }) => to > before);
     this.blocks = this.blocks.filter(({ to }) => to > before);
     if (before - this.#cut < LONG_TAIL) return;

@@ -136,8 +136,8 @@ class Converter {
 
   *#container(node: SyntaxNode, { tag, ...more }: Omit<Branch, "children">): Generator<void> {
     this.#into.between(node.from);
-    const goesOn = node.from < this.#begin && (tag === "li" || this.#into.isOutermost);
-    this.#into.open(tag, goesOn ? { ...more, continued: true } : more);
+    const isContinuation = node.from < this.#begin && (tag === "li" || this.#into.isOutermost);
+    this.#into.open(tag, isContinuation ? { ...more, continued: true } : more);
     const before = this.#into.hosts;
     for (const child of childrenOf(node)) {
       this.#into.cut();

@@ -5,11 +5,11 @@ import { ReplyPage } from "./page";
 import { NASTY } from "./samples";
 import { TextShapes } from "./textShapes";
 
-function draw(text: string, whenHere = () => {}): HTMLElement {
+function draw(text: string, onReady = () => {}): HTMLElement {
   const root = document.createElement("div");
   const parsed = new ReplyDocument();
   parsed.update(text, true);
-  const shapes = new TextShapes(text, whenHere);
+  const shapes = new TextShapes(text, onReady);
   new ReplyPage(root, false).show(parsed, text, ({ branch }) => shapes.of(branch), false);
   return root;
 }

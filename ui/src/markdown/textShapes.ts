@@ -10,17 +10,17 @@ import { t } from "../messages/say";
 
 export class TextShapes {
   readonly #text: string;
-  readonly #whenHere: () => void;
+  readonly #onReady: () => void;
   readonly #wraps: boolean;
   #formulas = 0;
 
   /**
-   * `whenHere` is called when highlighting or formulas become available; `wraps` wraps lines of
+   * `onReady` is called when highlighting or formulas become available; `wraps` wraps lines of
    * code.
    */
-  constructor(text: string, whenHere: () => void, wraps = false) {
+  constructor(text: string, onReady: () => void, wraps = false) {
     this.#text = text;
-    this.#whenHere = whenHere;
+    this.#onReady = onReady;
     this.#wraps = wraps;
   }
 
@@ -62,7 +62,7 @@ export class TextShapes {
   }
 
   #code(branch: Branch): ElementShape {
-    const code = highlighted(readIn(branch, this.#text), branch.language ?? "", this.#whenHere);
+    const code = highlighted(readIn(branch, this.#text), branch.language ?? "", this.#onReady);
     const text = element("code", undefined, joined(code).flatMap(inStretches));
     const scrolling = this.#scrolling(languageOf(branch));
     const block = element("pre", undefined, [text], { dir: "ltr", ...scrolling });
@@ -82,13 +82,13 @@ export class TextShapes {
     const source = first && last ? this.#text.slice(first.from, last.to) : "";
     const name = displayed ? "formula display" : "formula";
     this.#formulas += 1;
-    if (this.#formulas > MOST_FORMULAS) {
+    if (this.#formulas > MAX_FORMULAS) {
       return element(tag, `${name} source`, [source], { dir: "ltr" });
     }
     if (source.length > LONGEST_STRETCH) {
       return element(tag, `${name} source`, inStretches(source), { dir: "ltr" });
     }
-    const fill = formula(source, readIn(branch, this.#text), displayed, this.#whenHere);
+    const fill = formula(source, readIn(branch, this.#text), displayed, this.#onReady);
     return { tag, class: name, attributes: { dir: "ltr" }, children: [], fill };
   }
 }
@@ -97,7 +97,7 @@ export class TextShapes {
  * Most typeset formulas in a block; the rest stays LaTeX. A model in a loop writes thousands, which
  * would all be laid out together.
  */
-const MOST_FORMULAS = 300;
+const MAX_FORMULAS = 300;
 
 const LONGEST_STRETCH = 16_384;
 

@@ -202,6 +202,6 @@ export class TokenPage {
     this.#chips = this.#chips.slice(at);
     this.#shown = { first, end: null };
     this.#known = offsets.before(first);
-    this.#reader.document.forget(offsets.text, this.#known);
+    this.#reader.document.dropBefore(offsets.text, this.#known);
   }
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { marked, narrow, phraseOf, placesOf, score, wordsOf } from "./words";
+import { marked, narrow, phraseOf, matchesOf, score, wordsOf } from "./words";
 
 const names = (query: string, ...all: string[]) => narrow(all, query, (name) => ({ name }));
 
@@ -68,8 +68,8 @@ test("without words nothing is marked", () => {
   expect(marked("", wordsOf("a"))).toEqual([]);
 });
 
-const found = (text: string, words: string[], begun: boolean) =>
-  placesOf(text, words, begun).map(({ from, to }) => text.slice(from, to));
+const found = (text: string, words: string[], atWordStart: boolean) =>
+  matchesOf(text, words, atWordStart).map(({ from, to }) => text.slice(from, to));
 
 test("words are found at the beginning of words, in order and without overlap", () => {
   const text = "The fox, a Füchsin; unfoxed: FOXES";
@@ -94,7 +94,7 @@ test("letters of all alphabets are found in any case, at the right place", () =>
     ["İstanbul 🦊 Fuchs", "fuchs"],
     ["a🦊b FOX", "fox"],
   ] as const) {
-    const [place] = placesOf(text, wordsOf(query), false);
+    const [place] = matchesOf(text, wordsOf(query), false);
     expect(text.slice(place?.from, place?.to).length, text).toBe(query.length);
     expect(place?.to, text).toBe(text.length);
   }

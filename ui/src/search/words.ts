@@ -77,26 +77,26 @@ export function narrow<T>(all: readonly T[], query: string, foundBy: (one: T) =>
 }
 
 /**
- * Ranges of the words in a text, in order and without overlap. With `begun`, only at the beginning
- * of words.
+ * Ranges of the words in a text, in order and without overlap; with `atWordStart`, only at the
+ * beginning of words.
  */
-export function placesOf(
+export function matchesOf(
   text: string,
   words: readonly string[],
-  begun: boolean,
+  atWordStart: boolean,
 ): { from: number; to: number }[] {
   const folded = fold(text);
-  const places = words.flatMap((word) => {
+  const matches = words.flatMap((word) => {
     const found: { from: number; to: number }[] = [];
     if (word === "") return found;
     for (let at = folded.indexOf(word); at >= 0; at = folded.indexOf(word, at + word.length)) {
-      if (!begun || !isLetter(folded.charAt(at - 1)))
+      if (!atWordStart || !isLetter(folded.charAt(at - 1)))
         found.push({ from: at, to: at + word.length });
     }
     return found;
   });
-  places.sort((a, b) => a.from - b.from || b.to - a.to);
-  return places.filter(({ from }, at) => from >= (places[at - 1]?.to ?? 0));
+  matches.sort((a, b) => a.from - b.from || b.to - a.to);
+  return matches.filter(({ from }, at) => from >= (matches[at - 1]?.to ?? 0));
 }
 
 /** The query as one phrase, with its spaces. */

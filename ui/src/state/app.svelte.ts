@@ -12,10 +12,10 @@ import { frames } from "../frames";
 import { TraceFileError } from "../trace/file/problem";
 import { traceFileName, writeTrace } from "../trace/file/write";
 import { shortName } from "../trace/names";
-import { placeOf } from "../trace/position";
+import { tokenRefAt } from "../trace/tokenRef";
 import { Arena } from "./arena.svelte";
 import { Attachments } from "./attachments.svelte";
-import { partsOf, wholesOf } from "./branches";
+import { replyParts, turnsOf } from "./branches";
 import { Check } from "./check.svelte";
 import { Context } from "./context.svelte";
 import { Conversations } from "./conversations.svelte";
@@ -116,8 +116,8 @@ export class App {
   /** Highlights a token of a reply on the page, by its index from 0. */
   async showToken(message: number, position: number) {
     await this.traces.want(message);
-    const place = placeOf(this.traces.of(message)?.rounds ?? [], position);
-    if (place) this.view.inspect(message, place);
+    const ref = tokenRefAt(this.traces.of(message)?.rounds ?? [], position);
+    if (ref) this.view.inspect(message, ref);
   }
 
   /** Why the engine is busy, in a sentence that says what to do; null while it is idle. */
@@ -144,7 +144,7 @@ export class App {
   speedupOf(message: number): Speedup | null {
     const found = this.conversations.messages.find(({ id }) => id === message);
     if (!found) return null;
-    const parts = partsOf(this.conversations.messages, found);
+    const parts = replyParts(this.conversations.messages, found);
     if (parts.some(({ id }) => id === this.playback.message)) return this.playback.speedup;
     const last = parts.at(-1);
     return last?.id === this.reply.message?.id ? this.reply.speedup : (last?.speedup ?? null);
@@ -152,7 +152,7 @@ export class App {
 
   /** First part of the first reply in the open conversation that is shown as tokens, or null. */
   readonly firstInTokens = $derived.by(() => {
-    const replies = wholesOf(this.conversations.messages).filter(
+    const replies = turnsOf(this.conversations.messages).filter(
       ({ message }) => message.role === "assistant" && !this.lacksTrace(message),
     );
     const firsts = replies.map(({ message, before }) => before[0]?.id ?? message.id);
@@ -183,15 +183,15 @@ export class App {
     // If the request fails, events only arrive at another pace.
     frames.onpace = (intervalMs) => void this.#backend.pace(intervalMs).catch(() => undefined);
     const info = this.#backend.appInfo().then((facts) => (this.info = facts));
-    void this.reply.takeUp((conversation) => this.open(conversation));
+    void this.reply.follow((conversation) => this.open(conversation));
     await Promise.all([
       this.engine.watch(),
       this.library.watch(),
       this.conversations.load(),
       this.unsent.load(),
       this.attachments.load(null),
-      info.catch((thrown: unknown) => this.#tell(thrown)),
-      this.#tellNotices(),
+      info.catch((thrown: unknown) => this.#showError(thrown)),
+      this.#showNotices(),
       this.imports.restore().then(() => this.#openGiven()),
     ]);
   }
@@ -199,23 +199,23 @@ export class App {
   /** Saves everything that is pending and closes the window. */
   async quit() {
     await Promise.all([this.settings.save(), this.setup.save(), this.unsent.save()]);
-    await this.#backend.quit().catch((thrown: unknown) => this.#tell(thrown));
+    await this.#backend.quit().catch((thrown: unknown) => this.#showError(thrown));
   }
 
   async openFolder(folder: Folder) {
-    await this.#backend.openFolder(folder).catch((thrown: unknown) => this.#tell(thrown));
+    await this.#backend.openFolder(folder).catch((thrown: unknown) => this.#showError(thrown));
   }
 
   async toggleFullscreen() {
-    await this.#backend.toggleFullscreen().catch((thrown: unknown) => this.#tell(thrown));
+    await this.#backend.toggleFullscreen().catch((thrown: unknown) => this.#showError(thrown));
   }
 
-  #tell(thrown: unknown) {
+  #showError(thrown: unknown) {
     this.toasts.show(errorWords(BackendError.from(thrown)));
   }
 
   /** Shows the notices from startup; the log has them as well. */
-  async #tellNotices() {
+  async #showNotices() {
     const notices = await this.#backend.takeNotices().catch(() => []);
     for (const notice of notices) this.toasts.notify(notice);
   }

@@ -10,7 +10,7 @@ import { BackendError, type Backend } from "../backend/backend";
 import { STARTER } from "../backend/replayModels";
 import { threeRounds } from "../trace/fixtures";
 import { App } from "./app.svelte";
-import { saying } from "../attachments/saying";
+import { textOnly } from "../attachments/textOnly";
 
 const home: Conversation = {
   id: 1,
@@ -77,11 +77,11 @@ class Fake {
       this.leftOut.push([conversation, next]);
       return this.refuse ? Promise.reject(this.refuse) : Promise.resolve({ ...home, seen_from: 7 });
     },
-    seeFrom: (_: number, question: number | null) => {
+    setContextStart: (_: number, question: number | null) => {
       this.startedAt.push(question);
       return Promise.resolve({ ...home, seen_from: question ?? 9 });
     },
-    seeAll: () => Promise.resolve(home),
+    clearContextStart: () => Promise.resolve(home),
     writeTitle: () => Promise.resolve(null),
     stop: () => {
       this.stops += 1;
@@ -116,7 +116,7 @@ beforeEach(() => {
 });
 
 test("the stored reply replaces the streamed preview", async () => {
-  const asked = app.reply.send(saying("Hello"), () => undefined);
+  const asked = app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   for (const round of threeRounds) fake.emit({ type: "round", round });
   expect(app.conversations.current).toBe(1);
@@ -130,7 +130,7 @@ test("the stored reply replaces the streamed preview", async () => {
 
 test("a reply that fills the context goes on in a second part, and the context starts later", async () => {
   const accepted = vi.fn();
-  const asked = app.reply.send(saying("Hello"), accepted);
+  const asked = app.reply.send(textOnly("Hello"), accepted);
   fake.begin();
   for (const round of threeRounds) fake.emit({ type: "round", round });
   const part: Message = { ...stored, finish: "context_full" };
@@ -138,7 +138,7 @@ test("a reply that fills the context goes on in a second part, and the context s
   const next = message(4, { parent: 3 });
   fake.emit({ type: "started", conversation: { ...home, seen_from: 2 }, user: null, reply: next });
   expect(app.conversations.messages).toEqual([question, part, next]);
-  expect(app.conversations.seenFrom).toBe(2);
+  expect(app.conversations.contextStart).toBe(2);
   expect([app.traces.of(3)?.length, app.traces.of(4)?.length]).toEqual([3, 0]);
   expect(accepted).toHaveBeenCalledOnce();
   const last: Message = { ...next, text: " f", finish: "stop" };
@@ -151,7 +151,7 @@ test("a continued reply is shown with all its parts after a reload", async () =>
   const part: Message = { ...stored, finish: "context_full" };
   const next = message(4, { parent: 3 });
   app.conversations.current = 1;
-  const taken = app.reply.takeUp(() => Promise.resolve());
+  const taken = app.reply.follow(() => Promise.resolve());
   fake.begin();
   fake.emit({ type: "part_ended", reply: part });
   fake.emit({ type: "started", conversation: home, user: null, reply: next });
@@ -162,7 +162,7 @@ test("a continued reply is shown with all its parts after a reload", async () =>
 });
 
 test("a reply without rounds shows its text while it streams", async () => {
-  const asked = app.reply.send(saying("Hello"), () => undefined);
+  const asked = app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   fake.emit({ type: "text", delta: "a " });
   fake.emit({ type: "text", delta: "b" });
@@ -179,7 +179,7 @@ test("the inspector switches from an older reply to a new one", async () => {
   await app.open(1);
   app.view.inspect(older.id, { round: 0, slot: 0 });
   expect(app.inspected).toEqual(older);
-  void app.reply.send(saying("Hello"), () => undefined);
+  void app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   expect(app.inspected).toEqual(preview);
   expect(app.view.selected).toBeNull();
@@ -187,7 +187,7 @@ test("the inspector switches from an older reply to a new one", async () => {
 
 test("a refused question stays in the composer, with the reason", async () => {
   const accepted = vi.fn();
-  const asked = app.reply.send(saying("Hello"), accepted);
+  const asked = app.reply.send(textOnly("Hello"), accepted);
   fake.settle?.reject({ code: "prompt_too_long", message: "the prompt is too long" });
   await asked;
   expect(accepted).not.toHaveBeenCalled();
@@ -196,7 +196,7 @@ test("a refused question stays in the composer, with the reason", async () => {
 });
 
 test("a failed reply shows its stored part", async () => {
-  const asked = app.reply.send(saying("Hello"), () => undefined);
+  const asked = app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   fake.stored = [question, message(3, { text: "a", problem: "the computation failed" })];
   fake.settle?.reject(new BackendError("internal", "the computation failed"));
@@ -205,7 +205,7 @@ test("a failed reply shows its stored part", async () => {
 });
 
 test("a gap in the rounds is filled from the store", async () => {
-  const asked = app.reply.send(saying("Hello"), () => undefined);
+  const asked = app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   for (const round of threeRounds.toSpliced(1, 1)) fake.emit({ type: "round", round });
   fake.settle?.resolve({ conversation: home, reply: stored });
@@ -215,7 +215,7 @@ test("a gap in the rounds is filled from the store", async () => {
 });
 
 test("rounds after the stored reply are still shown, at once", async () => {
-  const asked = app.reply.send(saying("Hello"), () => undefined);
+  const asked = app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   const [first, ...late] = threeRounds;
   if (first) fake.emit({ type: "round", round: first });
@@ -243,7 +243,7 @@ test("a regenerated reply replaces the one shown after its question", async () =
 test("an edit of the first question replaces all messages shown", async () => {
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
-  const asked = app.reply.sendInstead(2, saying("Who?"));
+  const asked = app.reply.sendInstead(2, textOnly("Who?"));
   const other = message(5, { role: "user", text: "Who?", siblings: [2, 5] });
   fake.begin(other, message(6, { parent: 5 }));
   expect(app.conversations.messages.map(({ id }) => id)).toEqual([5, 6]);
@@ -405,8 +405,8 @@ test("dropping the oldest messages is offered only for the last question and rep
     await asked;
     return app.reply.tooLong !== null;
   };
-  expect(await offered(() => app.reply.sendInstead(2, saying("Who?")))).toBe(false);
-  expect(await offered(() => app.reply.sendInstead(4, saying("Who?")))).toBe(true);
+  expect(await offered(() => app.reply.sendInstead(2, textOnly("Who?")))).toBe(false);
+  expect(await offered(() => app.reply.sendInstead(4, textOnly("Who?")))).toBe(true);
   expect(await offered(() => app.reply.regenerate(3))).toBe(false);
   expect(await offered(() => app.reply.regenerate(5))).toBe(true);
   expect(await offered(() => app.reply.continue(5))).toBe(false);
@@ -415,7 +415,7 @@ test("dropping the oldest messages is offered only for the last question and rep
 test("an unsaved reply stays on the page and is looked for until it is stored", async () => {
   vi.useFakeTimers();
   const unstored = { ...stored, unstored: "This reply could not be stored: the disk is full." };
-  const asked = app.reply.send(saying("Hello"), () => undefined);
+  const asked = app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   fake.stored = [question, unstored];
   fake.settle?.resolve({ conversation: home, reply: unstored });
@@ -434,25 +434,25 @@ test("if a conversation outgrew the context the oldest messages are dropped and 
   app.conversations.current = 1;
   app.conversations.messages = [question, stored];
   const accepted = vi.fn();
-  const asked = app.reply.send(saying("More"), accepted);
+  const asked = app.reply.send(textOnly("More"), accepted);
   fake.settle?.reject(tooLong);
   await asked;
-  expect(app.reply.tooLong).toMatchObject({ conversation: 1, next: saying("More") });
+  expect(app.reply.tooLong).toMatchObject({ conversation: 1, next: textOnly("More") });
   const again = app.reply.makeRoom("oldest");
   await vi.waitFor(() => expect(app.reply.active).toBe(true));
-  expect(fake.leftOut).toEqual([[1, saying("More")]]);
-  expect(app.conversations.seenFrom).toBe(7);
+  expect(fake.leftOut).toEqual([[1, textOnly("More")]]);
+  expect(app.conversations.contextStart).toBe(7);
   expect([app.reply.problem, app.reply.tooLong]).toEqual([null, null]);
   fake.begin();
   expect(accepted).toHaveBeenCalledOnce();
   fake.settle?.resolve({ conversation: { ...home, seen_from: 7 }, reply: stored });
   await again;
-  await app.conversations.seeAll();
-  expect(app.conversations.seenFrom).toBeNull();
+  await app.conversations.clearContextStart();
+  expect(app.conversations.contextStart).toBeNull();
 });
 
 test.each([
-  ["the message that is sent", () => app.reply.send(saying("More"), () => undefined), null],
+  ["the message that is sent", () => app.reply.send(textOnly("More"), () => undefined), null],
   ["the last question", () => app.reply.regenerate(3), 2],
 ] as const)(
   "the context can be started at %s, and the question is sent again",
@@ -476,14 +476,14 @@ test("a refusal for length stays until its context or the model changes", async 
   app.conversations.update(home);
   app.conversations.messages = [question, stored];
   const refuse = async () => {
-    const asked = app.reply.send(saying("More"), () => undefined);
+    const asked = app.reply.send(textOnly("More"), () => undefined);
     const size = { tokens: 8260, context: 8192 };
     fake.settle?.reject({ code: "prompt_too_long", message: "too long", prompt: size });
     await asked;
     expect(app.reply.problem).toBe("This conversation no longer fits: 8,260 of 8,192 tokens.");
   };
   await refuse();
-  await app.conversations.seeFrom(2);
+  await app.conversations.setContextStart(2);
   expect(app.reply.problem).toBeNull();
   await refuse();
   app.conversations.messages = [question];
@@ -495,7 +495,7 @@ test("a refusal for length stays until its context or the model changes", async 
 
 test("a question is not sent again if another conversation was opened meanwhile", async () => {
   app.conversations.current = 1;
-  const asked = app.reply.send(saying("More"), () => undefined);
+  const asked = app.reply.send(textOnly("More"), () => undefined);
   fake.settle?.reject(new BackendError("prompt_too_long", "the prompt is too long"));
   await asked;
   fake.settle = undefined;
@@ -509,12 +509,12 @@ test("a question is not sent again if another conversation was opened meanwhile"
 
 test("for a message too long by itself, dropping others is not offered", async () => {
   const tooLong = new BackendError("prompt_too_long", "the prompt is too long");
-  const first = app.reply.send(saying("A long one"), () => undefined);
+  const first = app.reply.send(textOnly("A long one"), () => undefined);
   fake.settle?.reject(tooLong);
   await first;
   expect([app.reply.problem, app.reply.tooLong]).toEqual(["the prompt is too long", null]);
   app.conversations.current = 1;
-  const later = app.reply.send(saying("A long one"), () => undefined);
+  const later = app.reply.send(textOnly("A long one"), () => undefined);
   fake.settle?.reject(tooLong);
   await later;
   fake.refuse = new BackendError("prompt_too_long", "This message alone is too long: 4020 tokens.");
@@ -533,7 +533,7 @@ test("a refused regeneration keeps the old reply", async () => {
 });
 
 test("a reply under way is found again after a reload", async () => {
-  void app.reply.send(saying("Hello"), () => undefined);
+  void app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   app.startNew();
   expect(app.conversations.messages).toEqual([]);
@@ -546,7 +546,7 @@ test("a reply under way is found again after a reload", async () => {
 });
 
 test("a reply of another conversation does not appear in the open one", async () => {
-  const asked = app.reply.send(saying("Hello"), () => undefined);
+  const asked = app.reply.send(textOnly("Hello"), () => undefined);
   fake.begin();
   app.startNew();
   fake.settle?.resolve({ conversation: home, reply: stored });
@@ -558,7 +558,7 @@ test("a reply of another conversation does not appear in the open one", async ()
 test("only a reply under way can be stopped", async () => {
   await app.reply.stop();
   expect(fake.stops).toBe(0);
-  void app.reply.send(saying("Hello"), () => undefined);
+  void app.reply.send(textOnly("Hello"), () => undefined);
   await app.reply.stop();
   expect(fake.stops).toBe(1);
 });

@@ -10,7 +10,7 @@ import { arena as finished, drafted, plain, run } from "../arena/fixtures";
 import { BackendError, type Backend } from "../backend/backend";
 import { App } from "./app.svelte";
 import { Contest } from "./contest.svelte";
-import { saying } from "../attachments/saying";
+import { textOnly } from "../attachments/textOnly";
 
 let emit: (event: ArenaEvent) => void;
 let settle: { resolve: (arena: Arena) => void; reject: (error: unknown) => void };
@@ -196,7 +196,7 @@ test("a contest does not start without a model, or while the engine is busy", as
   await app.arena.start();
   expect(app.arena.problem).toContain("No model is loaded");
   offer(draft("starter-draft"), draft("none"));
-  void app.reply.send(saying("Hello"), () => undefined);
+  void app.reply.send(textOnly("Hello"), () => undefined);
   await app.arena.start();
   expect(app.arena.problem).toBe("A reply is being written: stop it or wait until it finishes.");
   expect(requests).toEqual([]);

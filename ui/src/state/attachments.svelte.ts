@@ -9,7 +9,7 @@ import { BackendError, type Backend } from "../backend/backend";
 import { t } from "../messages/say";
 import { errorWords } from "../messages/errors";
 
-export interface Waiting {
+export interface PendingFile {
   id: number;
   name: string;
   /** The contents; null while the file is read. */
@@ -24,7 +24,7 @@ type Conversation = number | null;
 
 export class Attachments {
   /** Files by conversation; null is a new one. */
-  readonly #lists = new SvelteMap<Conversation, readonly Waiting[]>();
+  readonly #lists = new SvelteMap<Conversation, readonly PendingFile[]>();
   /** Files of the open conversation. */
   readonly waiting = $derived.by(() => this.#lists.get(this.#current()) ?? []);
   /** Why files were not attached, by conversation. */
@@ -157,20 +157,20 @@ export class Attachments {
   }
 
   /** Removes the files that fail `stays` from the lists and from the store. */
-  #filter(stays: (one: Waiting) => boolean) {
+  #filter(stays: (one: PendingFile) => boolean) {
     for (const [home, list] of this.#lists) {
-      const gone = list.filter((one) => !stays(one));
-      if (gone.length === 0) continue;
+      const removed = list.filter((one) => !stays(one));
+      if (removed.length === 0) continue;
       this.#lists.set(home, list.filter(stays));
-      void this.#forget(gone);
+      void this.#removeStored(removed);
     }
   }
 
-  async #forget(gone: readonly Waiting[]) {
+  async #removeStored(removed: readonly PendingFile[]) {
     const stored = await Promise.all(
-      gone.map(async ({ id }) => (await this.#stored.get(id)) ?? null),
+      removed.map(async ({ id }) => (await this.#stored.get(id)) ?? null),
     );
-    for (const { id } of gone) this.#stored.delete(id);
+    for (const { id } of removed) this.#stored.delete(id);
     const ids = stored.filter((id) => id !== null);
     if (ids.length > 0) await this.#backend.removeUnsentFiles(ids).catch(() => undefined);
   }
@@ -223,7 +223,7 @@ export class Attachments {
     }
   }
 
-  #change(id: number, change: Partial<Waiting>) {
+  #change(id: number, change: Partial<PendingFile>) {
     for (const [home, list] of this.#lists) {
       if (!list.some((one) => one.id === id)) continue;
       const changed = list.map((one) => (one.id === id ? { ...one, ...change } : one));

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Message } from "../bindings/Message";
-import { wholesOf } from "./branches";
+import { turnsOf } from "./branches";
 
 const message = (id: number, role: Message["role"], parent: number | null): Message => ({
   id,
@@ -28,11 +28,11 @@ test("while the last reply grows, earlier ones stay the same objects", () => {
     message(4, "user", 3),
   ];
   const reply = message(5, "assistant", 4);
-  const known = wholesOf([...before, reply]);
+  const known = turnsOf([...before, reply]);
   expect(known.map(({ before: parts }) => parts.length)).toEqual([0, 1, 0, 0]);
-  const grown = wholesOf([...before, { ...reply, text: "a" }], known);
+  const grown = turnsOf([...before, { ...reply, text: "a" }], known);
   expect(grown.map((whole, at) => whole === known[at])).toEqual([true, true, true, false]);
   const [first, cut, ...others] = before;
-  const changed = wholesOf([first, { ...cut, text: "b" }, ...others] as Message[], known);
+  const changed = turnsOf([first, { ...cut, text: "b" }, ...others] as Message[], known);
   expect(changed[1]).not.toBe(known[1]);
 });

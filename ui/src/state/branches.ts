@@ -9,20 +9,20 @@ export function hasBranches({ siblings }: Message): boolean {
 }
 
 /** First message of the branch before (-1) or after (1) this message's; null at the ends. */
-export function besideOf({ id, siblings }: Message, step: -1 | 1): number | null {
+export function siblingOf({ id, siblings }: Message, step: -1 | 1): number | null {
   return siblings[siblings.indexOf(id) + step] ?? null;
 }
 
 /** "2 / 3": the index of a message among its siblings. */
-export function placeOfBranch({ id, siblings }: Message): string {
+export function branchNumber({ id, siblings }: Message): string {
   const number = count(siblings.indexOf(id) + 1);
-  return t("branch.place", { number, of: count(siblings.length) });
+  return t("branch.number", { number, of: count(siblings.length) });
 }
 
 /** The index among siblings, worded for screen readers. */
-export function placeWords({ id, siblings }: Message): string {
+export function branchNumberWords({ id, siblings }: Message): string {
   const number = count(siblings.indexOf(id) + 1);
-  return t("branch.placeWords", { number, of: count(siblings.length) });
+  return t("branch.numberWords", { number, of: count(siblings.length) });
 }
 
 /** Whether a reply ended before its model ended it. */
@@ -32,13 +32,13 @@ export function wasCut({ role, text, finish }: Message): boolean {
 }
 
 /** Whether `after` continues the reply `before`. */
-function goesOn(before: Message | undefined, after: Message): boolean {
+function isContinuation(before: Message | undefined, after: Message): boolean {
   const both = before?.role === "assistant" && after.role === "assistant";
   return both && after.parent === before.id;
 }
 
-/** A message and the parts that it continues: a reply that was cut and continued is one whole. */
-export interface Whole {
+/** A message and the parts that it continues: a reply that was cut and continued is one turn. */
+export interface Turn {
   message: Message;
   /** Earlier parts, oldest first; usually none. */
   before: readonly Message[];
@@ -47,28 +47,28 @@ export interface Whole {
 const NONE: readonly Message[] = [];
 
 /** Merges continued replies of a branch. Unchanged entries of `known` are reused as they are. */
-export function wholesOf(messages: readonly Message[], known: readonly Whole[] = []): Whole[] {
-  const wholes: Whole[] = [];
+export function turnsOf(messages: readonly Message[], known: readonly Turn[] = []): Turn[] {
+  const turns: Turn[] = [];
   for (const message of messages) {
-    const last = wholes.at(-1);
-    if (last && goesOn(last.message, message)) {
-      wholes.splice(-1, 1, { message, before: [...last.before, last.message] });
-    } else wholes.push({ message, before: NONE });
+    const last = turns.at(-1);
+    if (last && isContinuation(last.message, message)) {
+      turns.splice(-1, 1, { message, before: [...last.before, last.message] });
+    } else turns.push({ message, before: NONE });
   }
-  return wholes.map((whole, at) => {
+  return turns.map((turn, at) => {
     const old = known[at];
-    return old && isSame(old, whole) ? old : whole;
+    return old && isSame(old, turn) ? old : turn;
   });
 }
 
-function isSame(a: Whole, b: Whole): boolean {
+function isSame(a: Turn, b: Turn): boolean {
   const same = a.message === b.message && a.before.length === b.before.length;
   return same && a.before.every((part, at) => part === b.before[at]);
 }
 
 /** All parts of the reply that includes a message, oldest first. */
-export function partsOf(messages: readonly Message[], { id }: Message): readonly Message[] {
-  const parts = wholesOf(messages).map(({ message, before }) => [...before, message]);
+export function replyParts(messages: readonly Message[], { id }: Message): readonly Message[] {
+  const parts = turnsOf(messages).map(({ message, before }) => [...before, message]);
   return parts.find((all) => all.some((part) => part.id === id)) ?? NONE;
 }
 

@@ -4,7 +4,7 @@ import type { ReplyCheck } from "../bindings/ReplyCheck";
 import { BackendError, type Backend } from "../backend/backend";
 import { threeRounds } from "../trace/fixtures";
 import { App } from "./app.svelte";
-import { saying } from "../attachments/saying";
+import { textOnly } from "../attachments/textOnly";
 
 const identical: ReplyCheck = { kind: "text", tokens: 5, seed: 7, difference: null };
 const different: ReplyCheck = {
@@ -80,7 +80,7 @@ test("one reply is checked at a time, and a second is refused with a reason", as
 });
 
 test("nothing is checked while a reply is being written", async () => {
-  void app.reply.send(saying("Hello"), () => undefined);
+  void app.reply.send(textOnly("Hello"), () => undefined);
   await app.check.start(3);
   expect(asked).toEqual([]);
   expect(app.check.of(3)).toEqual({

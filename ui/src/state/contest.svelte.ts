@@ -90,7 +90,7 @@ export class Contest {
       case "progress":
         this.#writing += event.text;
         this.#points.push([event.at_ms, event.tokens]);
-        frames.ask(this.#show);
+        frames.request(this.#show);
         break;
       case "finished":
         this.#show();
@@ -123,7 +123,7 @@ export class Contest {
   }
 
   #settle(stage: Stage) {
-    frames.forget(this.#show);
+    frames.cancel(this.#show);
     this.stage = stage;
     this.stopping = false;
     this.current = null;
@@ -131,7 +131,7 @@ export class Contest {
   }
 
   readonly #show = () => {
-    frames.forget(this.#show);
+    frames.cancel(this.#show);
     if (!this.current) return;
     const [one, other] = this.texts;
     this.texts = this.current.side === 0 ? [this.#writing, other] : [one, this.#writing];

@@ -4,14 +4,14 @@ import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { SearchHit } from "../bindings/SearchHit";
 import { BackendError, type Backend } from "../backend/backend";
-import { placeWords } from "./branches";
+import { branchNumberWords } from "./branches";
 import { isImported } from "./imports.svelte";
 import type { Toasts } from "./toasts.svelte";
 import { t } from "../messages/say";
 import { errorWords } from "../messages/errors";
 
 /** Interval of checks whether an unsaved reply has been stored. */
-const LOOK_MS = 2000;
+const REFRESH_MS = 2000;
 
 export class Conversations {
   list = $state.raw<Conversation[]>([]);
@@ -27,7 +27,7 @@ export class Conversations {
   announcement = $state("");
   loaded = $state(false);
 
-  #looking = false;
+  #isRefreshing = false;
   readonly #backend: Backend;
   readonly #toasts: Toasts;
   readonly #onBranch: () => void;
@@ -45,13 +45,13 @@ export class Conversations {
   }
 
   /** The first message in the model's context; null if all messages are. */
-  get seenFrom(): number | null {
+  get contextStart(): number | null {
     return this.list.find(({ id }) => id === this.current)?.seen_from ?? null;
   }
 
   /** The questions of the open conversation in the model's context. */
-  readonly seenQuestions = $derived.by(() =>
-    this.messages.filter(({ role, id }) => role === "user" && id >= (this.seenFrom ?? id)),
+  readonly questionsInContext = $derived.by(() =>
+    this.messages.filter(({ role, id }) => role === "user" && id >= (this.contextStart ?? id)),
   );
 
   /** The stored question at the end of the open conversation, if it has no reply. */
@@ -95,7 +95,7 @@ export class Conversations {
 
   #show(messages: Message[]) {
     this.messages = messages;
-    this.#lookAgain();
+    this.#refreshLater();
   }
 
   #shows(message: number): boolean {
@@ -109,14 +109,14 @@ export class Conversations {
   }
 
   /** Checks at intervals whether an unsaved reply has been stored. */
-  #lookAgain() {
+  #refreshLater() {
     const waits = this.messages.some(({ unstored }) => unstored !== null);
-    if (!waits || this.#looking) return;
-    this.#looking = true;
+    if (!waits || this.#isRefreshing) return;
+    this.#isRefreshing = true;
     setTimeout(() => {
-      this.#looking = false;
+      this.#isRefreshing = false;
       void this.refresh();
-    }, LOOK_MS);
+    }, REFRESH_MS);
   }
 
   startNew() {
@@ -137,7 +137,7 @@ export class Conversations {
     else if (before >= 0 || message.parent === null) {
       this.messages = [...this.messages.slice(0, before + 1), message];
     }
-    this.#lookAgain();
+    this.#refreshLater();
   }
 
   /** Shows the branch of a message that is a sibling of a shown one. */
@@ -146,7 +146,7 @@ export class Conversations {
     const chosen = this.messages.find(({ id }) => id === message);
     if (!chosen) return;
     this.reveal = { message, found: false };
-    this.announcement = placeWords(chosen);
+    this.announcement = branchNumberWords(chosen);
   }
 
   /** Deletes a message and everything after it; a toast offers to undo it. */
@@ -164,20 +164,20 @@ export class Conversations {
   }
 
   /** Starts the model's context at this question. */
-  async seeFrom(question: number) {
+  async setContextStart(question: number) {
     const conversation = this.stored;
     if (conversation === null) return;
     await this.#try(async () => {
-      this.update(await this.#backend.seeFrom(conversation, question));
+      this.update(await this.#backend.setContextStart(conversation, question));
     });
   }
 
   /** Extends the model's context to the whole open conversation. */
-  async seeAll() {
+  async clearContextStart() {
     const conversation = this.stored;
     if (conversation === null) return;
     await this.#try(async () => {
-      this.update(await this.#backend.seeAll(conversation));
+      this.update(await this.#backend.clearContextStart(conversation));
     });
   }
 

@@ -17,7 +17,7 @@ export class Eased {
   /** Approaches `goal` from the next frame on. */
   to(goal: number) {
     this.#goal = goal;
-    if (goal !== this.value) frames.ask(this.#approach, "beside");
+    if (goal !== this.value) frames.request(this.#approach, "beside");
   }
 
   /** Jumps to `goal` at once. */
@@ -29,7 +29,7 @@ export class Eased {
 
   /** Stops at the current value. */
   stop() {
-    frames.forget(this.#approach);
+    frames.cancel(this.#approach);
   }
 
   readonly #approach = () => {

@@ -66,7 +66,7 @@ export class Engine {
         // While a reply is written, the reason line changes often: it shares a frame with other
         // updates.
         const writing = status.phase === "replying" && this.status.phase === "replying";
-        if (writing) frames.ask(this.#show);
+        if (writing) frames.request(this.#show);
         else this.#show();
       });
     } catch (thrown) {

@@ -27,10 +27,10 @@ beforeEach(() => {
     chooseConversationFiles: () => Promise.resolve(Object.keys(outcomes)),
     importConversations: async (
       path: string,
-      tell: (progress: { share: number; conversations: number }) => void,
+      onProgress: (progress: { share: number; conversations: number }) => void,
     ) => {
       paths.push(path);
-      tell({ share: 0.5, conversations: 1 });
+      onProgress({ share: 0.5, conversations: 1 });
       expect(app.exchange.importing).toEqual({ name: path.split("/").at(-1), share: 0.5 });
       const outcome = outcomes[path] ?? imported(1, 0);
       if (outcome instanceof BackendError) return await Promise.reject(outcome);
@@ -43,7 +43,7 @@ beforeEach(() => {
   app = new App(backend);
 });
 
-const told = () => app.toasts.list.map(({ text }) => text);
+const messages = () => app.toasts.list.map(({ text }) => text);
 
 test("each chosen file is imported, and its result is shown", async () => {
   outcomes = {
@@ -53,7 +53,7 @@ test("each chosen file is imported, and its result is shown", async () => {
     "/a/four.json": new BackendError("bad_file", "It is torn."),
   };
   await app.exchange.choose();
-  expect(told()).toEqual([
+  expect(messages()).toEqual([
     "1 conversation imported.",
     "12 conversations imported, 3 were here already.",
     "Nothing was imported: all 2 conversations are here already.",
@@ -72,7 +72,7 @@ test("unreadable parts of a file are counted and named, and own instructions are
     "/a/three.json": imported(2, 0, { instructed: 1, ...lost(2, 0, []) }),
   };
   await app.exchange.choose();
-  expect(told()).toEqual([
+  expect(messages()).toEqual([
     "12 conversations imported, 3 were here already, 1 conversation could not be read, 2 messages could not be read (Foxes, Hens).",
     "0 conversations imported, 1 was here already, 1 message could not be read (Owls).",
     "2 conversations imported, 1 has its own instructions for the model, 2 conversations could not be read.",
@@ -129,5 +129,5 @@ test("dropped files of conversations are imported, and others are not", async ()
 
 test("an export shows the path of its file", async () => {
   await app.exchange.export(null, "markdown");
-  expect(told()).toEqual(["Saved to /downloads/foretoken-foxes.md"]);
+  expect(messages()).toEqual(["Saved to /downloads/foretoken-foxes.md"]);
 });

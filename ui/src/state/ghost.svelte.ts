@@ -20,8 +20,8 @@ export class Ghost {
   text = $state("");
   readonly #isStill: () => boolean;
   /** Number of rounds seen; null before the first call, which holds nothing back. */
-  #seen: number | null = null;
-  #seenAt = 0;
+  #rounds: number | null = null;
+  #changedAt = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
   /** `isStill` returns whether reduced motion is on. */
@@ -32,24 +32,24 @@ export class Ghost {
   /** Updates the number of rounds; holds the newest one back if it is new and has a draft. */
   follow(rounds: readonly Round[]) {
     const { length } = rounds;
-    if (length === this.#seen) return;
-    const isFirst = this.#seen === null;
+    if (length === this.#rounds) return;
+    const isFirst = this.#rounds === null;
     const now = performance.now();
-    const sinceMs = now - this.#seenAt;
-    [this.#seen, this.#seenAt] = [length, now];
+    const sinceMs = now - this.#changedAt;
+    [this.#rounds, this.#changedAt] = [length, now];
     this.release();
     if (isFirst || (this.#isStill() && sinceMs < STILL_MS)) return;
     const draft = ghostOf(rounds[length - 1]);
     if (draft === "") return;
     this.text = draft;
     const forMs = Math.min(LONGEST_MS, Math.max(SHORTEST_MS, sinceMs * SHARE));
-    this.#timer = setTimeout(() => frames.ask(this.#settle), forMs);
+    this.#timer = setTimeout(() => frames.request(this.#settle), forMs);
   }
 
   /** Shows the outcome of the held round now. */
   release() {
     clearTimeout(this.#timer);
-    frames.forget(this.#settle);
+    frames.cancel(this.#settle);
     this.text = "";
   }
 

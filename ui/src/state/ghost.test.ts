@@ -57,7 +57,7 @@ test("with a very slow model a draft is shown for a third of a second", () => {
 });
 
 test("where rounds come with every frame, each draft is replaced without frames of its own", () => {
-  const asked = vi.spyOn(frames, "ask");
+  const asked = vi.spyOn(frames, "request");
   const times = stood(16, 60);
   expect(times.every((ms) => ms === 16)).toBe(true);
   expect(asked).not.toHaveBeenCalled();

@@ -16,7 +16,7 @@ import { Trace } from "./trace.svelte";
 const SLICE_ROUNDS = 4000;
 
 /** Size limit of files kept by the shell. */
-const MOST_KEPT_BYTES = 64 << 20;
+const MAX_KEPT_BYTES = 64 << 20;
 
 export interface Imported {
   /** Id of the conversation. */
@@ -79,7 +79,7 @@ export class Imports {
   }
 
   async #keep(conversation: number, file: File) {
-    if (file.size > MOST_KEPT_BYTES) return;
+    if (file.size > MAX_KEPT_BYTES) return;
     const { name } = file;
     const text = await file.text();
     const kept = await this.#backend.keepImportedTrace(name, text).catch(() => null);

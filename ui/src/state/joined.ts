@@ -2,10 +2,10 @@
 import { untrack } from "svelte";
 import type { Round } from "../bindings/Round";
 import { Offsets } from "../trace/offsets";
-import type { Place } from "../trace/round";
+import type { TokenRef } from "../trace/round";
 import type { Trace } from "./trace.svelte";
 
-export class Joined {
+export class JoinedTrace {
   /** Rounds of all parts. Not reactive: read {@link length} to depend on them. */
   readonly rounds: Round[] = [];
   readonly offsets = new Offsets();
@@ -37,15 +37,15 @@ export class Joined {
     return this.#traces.slice(0, part).reduce((rounds, { length }) => rounds + length, 0);
   }
 
-  /** Converts a place in the whole into a part and a place in that part's trace. */
-  own({ round, slot }: Place): { part: number; place: Place } {
+  /** Converts a token of the joined trace into a part and a token of that part's trace. */
+  toPart({ round, slot }: TokenRef): { part: number; ref: TokenRef } {
     let part = this.#traces.length - 1;
     while (part > 0 && this.startOf(part) > round) part -= 1;
-    return { part, place: { round: round - this.startOf(part), slot } };
+    return { part, ref: { round: round - this.startOf(part), slot } };
   }
 
-  /** Converts a place in a part's trace into a place in the whole. */
-  whole(part: number, { round, slot }: Place): Place {
+  /** Converts a token of a part's trace into one of the joined trace. */
+  toJoined(part: number, { round, slot }: TokenRef): TokenRef {
     return { round: this.startOf(part) + round, slot };
   }
 }

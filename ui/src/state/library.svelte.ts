@@ -53,7 +53,7 @@ export interface Offer {
 
 const UNDER_WAY = ["queued", "running", "waiting", "verifying"];
 
-export function underWay({ state }: Download): boolean {
+export function isActive({ state }: Download): boolean {
   return UNDER_WAY.includes(state);
 }
 
@@ -90,7 +90,7 @@ export class Library {
 
   /** Bytes received and bytes in total of all downloads under way; null without any. */
   readonly progress = $derived.by(() => {
-    const running = this.downloads.filter(underWay);
+    const running = this.downloads.filter(isActive);
     if (running.length === 0) return null;
     const sum = (of: (download: Download) => number) =>
       running.reduce((total, download) => total + of(download), 0);
@@ -119,7 +119,7 @@ export class Library {
 
   async watch() {
     await this.#try(async () => {
-      await this.#backend.watchFileDrags((drag) => this.#hearDrag(drag));
+      await this.#backend.watchFileDrags((drag) => this.#onDrag(drag));
       await this.#backend.watchDownloads((downloads) => {
         this.downloads = downloads;
       });
@@ -239,7 +239,7 @@ export class Library {
   async get(...offers: Offer[]) {
     const missing = offers.filter(({ id }) => {
       const download = this.download(id);
-      return !this.installed(id) && !(download && underWay(download)) && !this.asked.includes(id);
+      return !this.installed(id) && !(download && isActive(download)) && !this.asked.includes(id);
     });
     this.asked = [...this.asked, ...missing.map(({ id }) => id)];
     await Promise.all(
@@ -251,7 +251,7 @@ export class Library {
   }
 
   getPair = ({ target, draft }: Recommendation) => this.get(target, draft);
-  pausePair = (pair: Recommendation) => this.#each(pair, underWay, this.pause);
+  pausePair = (pair: Recommendation) => this.#each(pair, isActive, this.pause);
   resumePair = (pair: Recommendation) =>
     this.#each(pair, ({ state }) => state === "paused", this.resume);
   /**
@@ -320,7 +320,7 @@ export class Library {
     );
   }
 
-  #hearDrag(drag: FileDrag) {
+  #onDrag(drag: FileDrag) {
     this.dragged = drag.type === "over" ? drag.kinds : [];
     if (drag.type === "dropped") this.#onDrop(drag.files);
   }

@@ -48,15 +48,15 @@ class Fake {
   cancelled = 0;
   added: string[] = [];
   answers: Record<string, (found: Repository | BackendError) => void> = {};
-  tell: (downloads: Download[]) => void = () => undefined;
+  onDownloads: (downloads: Download[]) => void = () => undefined;
   drag: (drag: FileDrag) => void = () => undefined;
   advice: (advice: Advice) => void = () => undefined;
   endAdvice: () => void = () => undefined;
 
   readonly backend = {
     settings: () => Promise.resolve({}),
-    watchDownloads: (tell: (downloads: Download[]) => void) => {
-      this.tell = tell;
+    watchDownloads: (onDownloads: (downloads: Download[]) => void) => {
+      this.onDownloads = onDownloads;
       return Promise.resolve();
     },
     watchFileDrags: (drag: (drag: FileDrag) => void) => {
@@ -110,7 +110,7 @@ beforeEach(async () => {
 
 test("a pair is downloaded at once, except installed models and those under way", async () => {
   const here = "unsloth/Qwen3-0.6B-GGUF:Qwen3-0.6B-Q8_0.gguf";
-  fake.tell([
+  fake.onDownloads([
     download("owner/coming:m.gguf"),
     download("owner/paused:m.gguf", { state: "paused" }),
   ]);
@@ -132,7 +132,7 @@ test("a refused download explains why, and the pair's other one starts", async (
 
 test("progress includes only downloads under way", () => {
   expect(app.library.progress).toBeNull();
-  fake.tell([
+  fake.onDownloads([
     download("a", { done_bytes: 30 }),
     download("b", { state: "queued" }),
     download("c", { state: "paused", done_bytes: 50 }),
@@ -207,12 +207,12 @@ test("the best draft is first, and unusable ones are last with their reason", as
   engine({ drafts: [...drafts, option("failed"), option("unprobed")] });
   const advised = app.library.advise(null);
   expect(app.library.advising).toBe(true);
-  const hear = (id: string, change: Partial<Advice>) => {
+  const report = (id: string, change: Partial<Advice>) => {
     fake.advice({ id, state: "probing", probe: null, reason: null, ...change });
   };
-  hear("slow", { probe: probe(0.9), state: "done" });
-  hear("quick", { probe: probe(2.1), state: "done" });
-  hear("failed", { state: "failed", reason: "the draft failed" });
+  report("slow", { probe: probe(0.9), state: "done" });
+  report("quick", { probe: probe(2.1), state: "done" });
+  report("failed", { state: "failed", reason: "the draft failed" });
   const order = app.library.advice.map(({ id }) => id);
   expect(order).toEqual(["quick", "slow", "unprobed", "failed", "other"]);
   fake.endAdvice();
@@ -233,9 +233,9 @@ test("measurements of another target are not shown", async () => {
 
 test("a loaded model keeps its name after it is deleted", async () => {
   Object.assign(fake.backend, {
-    watchEngine: (tell: (status: EngineStatus) => void) => {
-      tell({ ...status, drafts: [{ ...option("mine"), label: "Mine, 1 B" }] });
-      tell({ ...status, drafts: [] });
+    watchEngine: (onDownloads: (status: EngineStatus) => void) => {
+      onDownloads({ ...status, drafts: [{ ...option("mine"), label: "Mine, 1 B" }] });
+      onDownloads({ ...status, drafts: [] });
       return Promise.resolve();
     },
   });

@@ -39,10 +39,10 @@ test("two downloads are shown as one, with the sum of bytes and speeds", () => {
     download(draft, { done_bytes: 2e8, bytes_per_second: 3e6 }),
   ];
   const total = target.size_bytes + draft.size_bytes;
-  const told = { state: "coming", done: 1.2e9, total, speed: 8e6, verifying: false };
-  expect(stateOf(both)).toEqual(told);
+  const expected = { state: "coming", done: 1.2e9, total, speed: 8e6, verifying: false };
+  expect(stateOf(both)).toEqual(expected);
   const [first = expect.fail()] = both;
-  const half = { ...told, done: 1e9 + draft.size_bytes, speed: 5e6 };
+  const half = { ...expected, done: 1e9 + draft.size_bytes, speed: 5e6 };
   expect(stateOf([first], [draft]), "one of the two is here").toEqual(half);
   const paused = download(draft, { state: "paused", done_bytes: 2e8 });
   expect(stateOf([first, paused]).state, "one that still runs").toBe("coming");

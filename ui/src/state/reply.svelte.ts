@@ -86,8 +86,8 @@ export class Reply {
 
   /** Key of the open conversation's context, to detect changes. */
   get #context(): string {
-    const { seenFrom, messages } = this.#conversations;
-    return `${seenFrom} ${messages.at(-1)?.id}`;
+    const { contextStart, messages } = this.#conversations;
+    return `${contextStart} ${messages.at(-1)?.id}`;
   }
 
   /** The refusal in a sentence. */
@@ -104,7 +104,7 @@ export class Reply {
    * Follows a reply that was under way when the page was loaded; `show` opens its conversation if
    * none is open.
    */
-  async takeUp(show: (conversation: number) => Promise<void>) {
+  async follow(show: (conversation: number) => Promise<void>) {
     let asked: number | null = null;
     let followed = false;
     const take = (event: ReplyEvent) => {
@@ -188,11 +188,11 @@ export class Reply {
     this.dismiss();
     const { conversation, next } = offer;
     try {
-      const asked = next ? null : (this.#conversations.seenQuestions.at(-1)?.id ?? null);
+      const asked = next ? null : (this.#conversations.questionsInContext.at(-1)?.id ?? null);
       const changed =
         drop === "oldest"
           ? this.#backend.leaveOutOldest(conversation, next)
-          : this.#backend.seeFrom(conversation, asked);
+          : this.#backend.setContextStart(conversation, asked);
       this.#conversations.update(await changed);
     } catch (thrown) {
       this.#refuse(conversation, BackendError.from(thrown));
@@ -323,7 +323,7 @@ export class Reply {
         break;
       case "text":
         this.#text += event.delta;
-        frames.ask(this.#showText);
+        frames.request(this.#showText);
         break;
     }
   }

@@ -36,14 +36,14 @@ export class Server {
       // An error leaves the list as it is until the next answer.
       latest = await this.#backend.serverRequests().catch(() => latest);
       if (!watching) return;
-      frames.ask(show);
+      frames.request(show);
       timer = setTimeout(() => void refresh(), REFRESH_MS);
     };
     void refresh();
     return () => {
       watching = false;
       clearTimeout(timer);
-      frames.forget(show);
+      frames.cancel(show);
     };
   }
 }

@@ -114,20 +114,20 @@ export class Setup {
       dry_allowed_length: 3,
       dry_penalty_last_n: 2048,
     };
-    this.#forget();
+    this.#cancelSave();
     await this.#write(null, { ...values, sampling: { ...sampling, ...stronger } });
   }
 
   /** Applies a preset to the open or the new conversation; null returns to the general settings. */
   async choose(preset: Preset | null) {
-    this.#forget();
+    this.#cancelSave();
     await this.#write(preset?.id ?? null, preset?.values ?? null);
   }
 
   /** Saves a pending change. */
   async save() {
     if (this.#timer === undefined || !this.current) return;
-    this.#forget();
+    this.#cancelSave();
     await this.#write(null, this.current.values);
   }
 
@@ -157,7 +157,7 @@ export class Setup {
     this.#timer = setTimeout(() => void this.save(), SAVE_AFTER_MS);
   }
 
-  #forget() {
+  #cancelSave() {
     clearTimeout(this.#timer);
     this.#timer = undefined;
   }

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import type { PairSpeedup } from "../bindings/PairSpeedup";
-import { pairWords, reckoned, speedWords } from "./speedWords";
+import { pairWords, estimatedSpeed, speedWords } from "./speedWords";
 
 test("estimates are worded with about, and with few digits", () => {
-  expect(reckoned(34.44)).toBe("about 34 tokens/s here");
-  expect(reckoned(6.378)).toBe("about 6.4 tokens/s here");
-  expect(reckoned(32_478)).toBe("about 32,000 tokens/s here");
+  expect(estimatedSpeed(34.44)).toBe("about 34 tokens/s here");
+  expect(estimatedSpeed(6.378)).toBe("about 6.4 tokens/s here");
+  expect(estimatedSpeed(32_478)).toBe("about 32,000 tokens/s here");
   expect(speedWords({ plain: 34.4, drafted: null, measured: false })).toBe(
     "about 34 tokens/s here",
   );

@@ -7,7 +7,7 @@ import { drafterName } from "../trace/names";
 import { factorWords, verdictOf } from "../trace/speedup";
 
 /** "about 34 tokens/s here". */
-export function reckoned(tokensPerSecond: number): string {
+export function estimatedSpeed(tokensPerSecond: number): string {
   return t("speed.about", { speed: significant(tokensPerSecond) });
 }
 
@@ -20,7 +20,7 @@ export function speedWords(
   compared = false,
 ): string | null {
   const drafted = compared && plain !== null ? null : last;
-  if (!measured) return plain === null ? null : reckoned(plain);
+  if (!measured) return plain === null ? null : estimatedSpeed(plain);
   if (plain !== null && drafted === null) return t("speed.measured", { speed: significant(plain) });
   if (drafted === null) return null;
   if (plain === null) return t("speed.drafted", { drafted: significant(drafted) });

@@ -52,8 +52,8 @@ export class Trace {
   /** Receives a round and shows it on the next frame. */
   push(round: Round) {
     this.#receive(round);
-    frames.ask(this.#show);
-    frames.ask(this.#plot, "beside");
+    frames.request(this.#show);
+    frames.request(this.#plot, "beside");
   }
 
   /** Receives rounds and shows them now, within a frame of the caller. */
@@ -66,7 +66,7 @@ export class Trace {
 
   /** Shows all pending rounds now: the reply has ended. */
   flush() {
-    for (const paint of [this.#show, this.#plot]) frames.forget(paint);
+    for (const paint of [this.#show, this.#plot]) frames.cancel(paint);
     [this.#countedAt, this.#drawnAt] = [-Infinity, -Infinity];
     this.#show();
     this.#plot(0);

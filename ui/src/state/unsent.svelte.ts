@@ -5,7 +5,7 @@ import type { Backend } from "../backend/backend";
 
 const SAVE_AFTER_MS = 500;
 
-type Kept = Pick<
+type UnsentStore = Pick<
   Backend,
   "unsent" | "saveUnsent" | "unsentEdits" | "saveUnsentEdit" | "removeUnsentEdit"
 >;
@@ -20,9 +20,9 @@ export class Unsent {
     string,
     { timer: ReturnType<typeof setTimeout>; save: () => Promise<unknown> }
   >();
-  readonly #backend: Kept;
+  readonly #backend: UnsentStore;
 
-  constructor(backend: Kept) {
+  constructor(backend: UnsentStore) {
     this.#backend = backend;
   }
 

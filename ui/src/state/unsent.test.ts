@@ -3,7 +3,7 @@ import type { UnsentEdit } from "../bindings/UnsentEdit";
 import { Unsent } from "./unsent.svelte";
 
 /** A database that outlives the page. */
-class Kept {
+class FakeBackend {
   readonly texts = new Map<number | null, string>();
   saves = 0;
   unsent = () =>
@@ -25,11 +25,11 @@ class Kept {
   };
 }
 
-let kept: Kept;
+let kept: FakeBackend;
 
 beforeEach(() => {
   vi.useFakeTimers();
-  kept = new Kept();
+  kept = new FakeBackend();
 });
 afterEach(() => vi.useRealTimers());
 

@@ -4,7 +4,7 @@ import type { ReplyView } from "../bindings/ReplyView";
 import type { ViewState } from "../bindings/ViewState";
 import { viewDefaults } from "../bindings/defaults";
 import type { Backend } from "../backend/backend";
-import type { Place } from "../trace/round";
+import type { TokenRef } from "../trace/round";
 import { forgetLocalView, localView } from "./localView";
 
 const SAVE_AFTER_MS = 300;
@@ -30,8 +30,8 @@ export class View {
   inspected = $state<number | null>(null);
   /** The reply in view; null at the conversation's end. */
   inView = $state<number | null>(null);
-  hovered = $state.raw<Place | null>(null);
-  selected = $state.raw<Place | null>(null);
+  hovered = $state.raw<TokenRef | null>(null);
+  selected = $state.raw<TokenRef | null>(null);
   /**
    * Reading position: the id of a reply's first part, and the offset of the block at the upper
    * edge.
@@ -171,9 +171,9 @@ export class View {
   }
 
   /** Selects a reply for the inspector, with one of its tokens or none. */
-  inspect(message: number | null, place: Place | null = null) {
+  inspect(message: number | null, ref: TokenRef | null = null) {
     this.inspected = message;
-    this.selected = place;
+    this.selected = ref;
     this.hovered = null;
   }
 }

@@ -4,7 +4,7 @@ import { viewDefaults } from "../bindings/defaults";
 import { View } from "./view.svelte";
 
 /** A database that outlives the page. */
-class Kept {
+class FakeBackend {
   state: ViewState | null = null;
   saves = 0;
   viewState = () => Promise.resolve(this.state);
@@ -15,12 +15,12 @@ class Kept {
   };
 }
 
-let kept: Kept;
+let kept: FakeBackend;
 
 beforeEach(() => {
   vi.useFakeTimers();
   localStorage.clear();
-  kept = new Kept();
+  kept = new FakeBackend();
 });
 afterEach(() => vi.useRealTimers());
 

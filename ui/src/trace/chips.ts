@@ -5,12 +5,12 @@
 import type { ExtraKind } from "../bindings/ExtraKind";
 import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
-import { tokenAt, type Place } from "./round";
+import { tokenAt, type TokenRef } from "./round";
 import { readingOrder } from "./tree";
 
 export type ChipKind = Outcome | ExtraKind;
 
-export interface Chip extends Place {
+export interface Chip extends TokenRef {
   kind: ChipKind;
   text: string;
   /**

@@ -24,7 +24,7 @@ test("a token of a tree has its depth, and its rank among its siblings", () => {
   expect(card).toMatchObject({
     position: 2,
     draftLength: 2,
-    guess: { number: 2, of: 2 },
+    rank: { number: 2, of: 2 },
     insteadOf: [" z"],
   });
   expect(card && sentenceOf(card)).toContain("position 2 of 2, alternative 2 of 2");
@@ -36,7 +36,7 @@ test("the rank is by draft probability, equal ones in draft order", () => {
     drafted("a", "rejected", { draft_probability }),
   );
   const held = round(0, { drafted: guesses, extra: extra("b", "recovered") });
-  const ranks = guesses.map((_, slot) => cardOf([held], { round: 0, slot })?.guess?.number);
+  const ranks = guesses.map((_, slot) => cardOf([held], { round: 0, slot })?.rank?.number);
   expect(ranks).toEqual([3, 1, 4, 2]);
 });
 

@@ -2,7 +2,7 @@
 import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Round } from "../bindings/Round";
 import { picture, visibleBlank, type ChipKind } from "./chips";
-import { tokenAt, type Place } from "./round";
+import { tokenAt, type TokenRef } from "./round";
 import { drafterName } from "./names";
 import { roundMs } from "./statistics";
 import { depthsOf, longestPath, parentsOf, replacedBy, textAfter } from "./tree";
@@ -23,7 +23,7 @@ export interface TokenCard {
   /** Length of the draft's longest path. */
   draftLength: number;
   /** Rank among its siblings by draft probability, from 1; null without siblings. */
-  guess: { number: number; of: number } | null;
+  rank: { number: number; of: number } | null;
   draftProbability: number | null;
   targetProbability: number | null;
   acceptance: number | null;
@@ -43,14 +43,14 @@ export interface TokenCard {
   experts: number | null;
 }
 
-export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null {
-  const round = rounds[place.round];
-  const token = tokenAt(round, place.slot);
+export function cardOf(rounds: readonly Round[], ref: TokenRef): TokenCard | null {
+  const round = rounds[ref.round];
+  const token = tokenAt(round, ref.slot);
   if (!round || !token) return null;
   const common = {
     draftLength: longestPath(round),
     round: round.index + 1,
-    roundMs: roundMs(rounds, place.round),
+    roundMs: roundMs(rounds, ref.round),
     draftMs: round.times.draft_ms,
     verifyMs: round.times.verify_ms,
     experts: round.experts ?? null,
@@ -66,9 +66,9 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
       targetProbability: null,
       acceptance: null,
       drafter: null,
-      guess: null,
+      rank: null,
       threshold: null,
-      insteadOf: rejectedTexts(round, place.slot),
+      insteadOf: rejectedTexts(round, ref.slot),
       unchecked: "",
     };
   }
@@ -78,15 +78,15 @@ export function cardOf(rounds: readonly Round[], place: Place): TokenCard | null
     kind: drafted.outcome,
     text: drafted.text,
     id: drafted.token,
-    position: (depthsOf(round)[place.slot] ?? 0) + 1,
-    guess: guessOf(round, place.slot),
+    position: (depthsOf(round)[ref.slot] ?? 0) + 1,
+    rank: rankOf(round, ref.slot),
     draftProbability: drafted.draft_probability,
     targetProbability: drafted.target_probability,
     acceptance: drafted.acceptance,
     drafter: drafterWords(drafted.drafter, round.staged),
     threshold: round.threshold,
-    insteadOf: drafted.outcome === "accepted" ? rejectedTexts(round, place.slot) : [],
-    unchecked: drafted.outcome === "rejected" ? textAfter(round, place.slot) : "",
+    insteadOf: drafted.outcome === "accepted" ? rejectedTexts(round, ref.slot) : [],
+    unchecked: drafted.outcome === "rejected" ? textAfter(round, ref.slot) : "",
   };
 }
 
@@ -98,7 +98,7 @@ function rejectedTexts(round: Round, slot: number): string[] {
   return replacedBy(round, slot).map((rejected) => round.drafted[rejected]?.text ?? "");
 }
 
-function guessOf(round: Round, slot: number): TokenCard["guess"] {
+function rankOf(round: Round, slot: number): TokenCard["rank"] {
   const parents = parentsOf(round);
   const siblings = [...parents.keys()].filter((other) => parents[other] === parents[slot]);
   if (siblings.length < 2) return null;
@@ -123,8 +123,7 @@ export function sentenceOf(card: TokenCard): string {
     t("trace.token", { token: name, outcome: outcomeWords(card.kind), round: count(card.round) }),
     card.position &&
       t("trace.tokenPosition", { position: count(card.position), length: count(card.draftLength) }),
-    card.guess &&
-      t("trace.tokenGuess", { number: count(card.guess.number), of: count(card.guess.of) }),
+    card.rank && t("trace.tokenRank", { number: count(card.rank.number), of: count(card.rank.of) }),
     card.acceptance !== null && t("trace.tokenAcceptance", { percent: percent(card.acceptance) }),
   ];
   return parts.filter(Boolean).join(", ");

@@ -5,15 +5,15 @@ import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
 
 /**
- * A token's place in a trace: the index of its round in order of arrival, and its slot. Slots from
- * 0 are draft tokens in draft order; `drafted.length` is the extra token.
+ * A token of a trace: the index of its round in order of arrival, and its slot. Slots from 0 are
+ * draft tokens in draft order; `drafted.length` is the extra token.
  */
-export interface Place {
+export interface TokenRef {
   round: number;
   slot: number;
 }
 
-export function samePlace(a: Place | null, b: Place | null): boolean {
+export function sameToken(a: TokenRef | null, b: TokenRef | null): boolean {
   return a?.round === b?.round && a?.slot === b?.slot;
 }
 

@@ -5,7 +5,7 @@ import type { Outcome } from "../bindings/Outcome";
 import type { Round } from "../bindings/Round";
 import { readTrace } from "./file/read";
 import { count } from "./round";
-import { shownOf } from "./shown";
+import { replyNumbers } from "./replyNumbers";
 import { statisticsOf } from "./statistics";
 import { summaryOf } from "./summary";
 
@@ -58,7 +58,7 @@ test.each(stored)("the page computes the same as the engine from %s", (name) => 
   const wasted = summary.drafted - summary.accepted;
   expect({ summary, wasted, outcomes: outcomes(rounds), text }).toEqual(near(expected));
   // The inspector computes its own sums.
-  const shown = shownOf({ rounds, statistics: statisticsOf(rounds) }, summary);
+  const shown = replyNumbers({ rounds, statistics: statisticsOf(rounds) }, summary);
   expect(shown?.rate).toEqual(near(expected.summary.tokens_per_second));
 });
 

@@ -93,7 +93,7 @@ export class Accumulator {
     this.#times.rest_ms += round.times.rest_ms;
     this.#countPositions(round, accepted);
     this.#recent.push(round);
-    if (this.#recent.length >= this.#maxRecent) this.#forget(round.at_ms - RATE_WINDOW_MS);
+    if (this.#recent.length >= this.#maxRecent) this.#dropBefore(round.at_ms - RATE_WINDOW_MS);
   }
 
   snapshot(): Statistics {
@@ -135,7 +135,7 @@ export class Accumulator {
    * Drops rounds that ended before the window, except the last: it marks the start of the next one.
    * Runs again once twice as many are kept, so that the cost per round stays constant.
    */
-  #forget(start: number) {
+  #dropBefore(start: number) {
     const inside = this.#recent.findIndex((round) => round.at_ms > start);
     this.#recent = this.#recent.slice(Math.max(0, inside - 1));
     this.#maxRecent = Math.max(RECENT, 2 * this.#recent.length);

@@ -6,7 +6,7 @@ import type { Decision } from "../bindings/Decision";
 import type { Drafted } from "../bindings/Drafted";
 import type { Round } from "../bindings/Round";
 
-type Missing<Whole, Field extends keyof Whole> = Omit<Whole, Field> & Partial<Pick<Whole, Field>>;
+type Missing<T, K extends keyof T> = Omit<T, K> & Partial<Pick<T, K>>;
 
 type StoredDrafted = Missing<Drafted, "parent" | "target_probability" | "acceptance">;
 type StoredDecision = Missing<Decision, "before" | "drafting_ms">;

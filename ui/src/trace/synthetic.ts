@@ -89,12 +89,12 @@ export class Synthesis {
     let path: number | null = null;
     let alive = true;
     for (let depth = 0; depth < length; depth += 1) {
-      const guesses = widest === 1 ? 1 : 1 + Math.floor(this.#draw() * widest);
+      const candidates = widest === 1 ? 1 : 1 + Math.floor(this.#draw() * widest);
       const parent = path;
       const judged = alive;
       let accepted: number | null = null;
       const first = drafted.length;
-      for (let guess = 0; guess < guesses; guess += 1) {
+      for (let candidate = 0; candidate < candidates; candidate += 1) {
         // After an accepted token its siblings are not verified, nor is anything behind a rejected
         // one.
         const asked = judged && accepted === null;

@@ -27,7 +27,7 @@ test.each<[Outcome[], Extra["kind"] | null]>([
   [["accepted", "rejected", "rejected"], "bonus"],
   [["accepted", "discarded", "discarded"], "bonus"],
   [["rejected", "rejected", "rejected"], "recovered"],
-])("%j with the extra token %j are guesses for one place", (outcomes, kind) => {
+])("%j with the extra token %j are candidates for one position", (outcomes, kind) => {
   expect(depthsOf(unlinked(outcomes, kind))).toEqual([0, 0, 0]);
 });
 

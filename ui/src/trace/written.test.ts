@@ -30,16 +30,16 @@ test("the thinking setting of a reply is shown if it was set", () => {
 
 test("settings without an effect are left out: without drafts, all but the length", () => {
   const speculation = { ...standard.speculation, length: { type: "off" } as const };
-  const told = rows({ speculation });
-  expect(told["Draft length"]).toBe("off");
-  expect(told).not.toHaveProperty("Drafting method");
+  const shown = rows({ speculation });
+  expect(shown["Draft length"]).toBe("off");
+  expect(shown).not.toHaveProperty("Drafting method");
 });
 
 test("settings without an effect are left out: filters, mode and seed of a greedy reply", () => {
-  const told = rows({ sampling: { ...standard.sampling, temperature: 0 } });
-  expect(told["Temperature"]).toBe("0, greedy");
+  const shown = rows({ sampling: { ...standard.sampling, temperature: 0 } });
+  expect(shown["Temperature"]).toBe("0, greedy");
   for (const name of ["Top-k", "Top-p", "Min-p", "Sampling mode", "Seed"]) {
-    expect(told).not.toHaveProperty([name]);
+    expect(shown).not.toHaveProperty([name]);
   }
 });
 

@@ -54,12 +54,12 @@ test("focus opens the whole sentence, Escape closes it and does nothing else", (
   button.focus();
   flushSync();
   expect(popover()).toContain("No draft model chosen");
-  const heard = vi.fn();
-  window.addEventListener("keydown", heard, { once: true });
+  const onkeydown = vi.fn();
+  window.addEventListener("keydown", onkeydown, { once: true });
   button.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape", bubbles: true }));
   flushSync();
   expect(popover()).toBeNull();
-  expect(heard).not.toHaveBeenCalled();
+  expect(onkeydown).not.toHaveBeenCalled();
 });
 
 test("while a model is loaded the mark does not show drafting", () => {

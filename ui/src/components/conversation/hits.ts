@@ -1,5 +1,5 @@
 /** Finds words in the messages of the page and highlights them without changing the DOM. */
-import { placesOf } from "../../search/words";
+import { matchesOf } from "../../search/words";
 
 export interface Hit {
   /** Id of the hit's message. */
@@ -8,10 +8,10 @@ export interface Hit {
 }
 
 /** Selector of elements with a message's text, drawn or not. */
-const SAID = "[data-testid=message-user], [data-testid=reply-text], .stored";
+const MESSAGE_TEXT = "[data-testid=message-user], [data-testid=reply-text], .stored";
 
 /** Selector of text that is no part of a message: buttons and text for screen readers. */
-const NOT_SAID = ["button", ".visually-hidden", "annotation"].join();
+const NOT_TEXT = ["button", ".visually-hidden", "annotation"].join();
 
 const BLOCK = [
   ...["p", "li", "td", "th", "pre", "summary", "blockquote", "div"],
@@ -19,36 +19,41 @@ const BLOCK = [
 ].join();
 
 /** Most hits collected. */
-export const MOST_HITS = 5000;
+export const MAX_HITS = 5000;
 
-/** Hits in all messages below `root`, in order, at most {@link MOST_HITS}; see `placesOf`. */
-export function hitsIn(root: Element, words: readonly string[], begun: boolean): Hit[] {
+/** Hits in all messages below `root`, in order, at most {@link MAX_HITS}; see `matchesOf`. */
+export function hitsIn(root: Element, words: readonly string[], atWordStart: boolean): Hit[] {
   if (words.length === 0) return [];
   const hits: Hit[] = [];
   for (const element of root.querySelectorAll<HTMLElement>("[data-message]")) {
     const message = Number(element.dataset["message"]);
-    for (const said of element.querySelectorAll(SAID)) {
-      const most = MOST_HITS - hits.length;
-      for (const range of rangesIn(said, words, begun, most)) hits.push({ message, range });
-      if (hits.length === MOST_HITS) return hits;
+    for (const text of element.querySelectorAll(MESSAGE_TEXT)) {
+      const limit = MAX_HITS - hits.length;
+      for (const range of rangesIn(text, words, atWordStart, limit)) hits.push({ message, range });
+      if (hits.length === MAX_HITS) return hits;
     }
   }
   return hits;
 }
 
-function rangesIn(said: Element, words: readonly string[], begun: boolean, most: number): Range[] {
+function rangesIn(
+  element: Element,
+  words: readonly string[],
+  atWordStart: boolean,
+  limit: number,
+): Range[] {
   const pieces: { node: Text; from: number }[] = [];
   let text = "";
   let block: Element | null = null;
   let around: Element | null = null;
   let here: Element | null = null;
-  const walk = document.createTreeWalker(said, NodeFilter.SHOW_TEXT);
+  const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
     if (!(node instanceof Text) || !node.parentElement) continue;
     // Consecutive text nodes are mostly in the same element.
     if (node.parentElement !== around) {
       around = node.parentElement;
-      here = around.closest(NOT_SAID) ? null : around.closest(BLOCK);
+      here = around.closest(NOT_TEXT) ? null : around.closest(BLOCK);
     }
     if (here === null) continue;
     // Words do not continue across paragraphs.
@@ -63,8 +68,8 @@ function rangesIn(said: Element, words: readonly string[], begun: boolean, most:
     while ((pieces[piece + 1]?.from ?? Infinity) < place + (isEnd ? 0 : 1)) piece += 1;
     return pieces[piece];
   };
-  const places = placesOf(text, words, begun).slice(0, most);
-  return places.flatMap(({ from, to }) => {
+  const matches = matchesOf(text, words, atWordStart).slice(0, limit);
+  return matches.flatMap(({ from, to }) => {
     const range = document.createRange();
     const start = pointAt(from, false);
     if (!start) return [];
@@ -76,21 +81,21 @@ function rangesIn(said: Element, words: readonly string[], begun: boolean, most:
 }
 
 /** Highlights all hits. */
-export function light(hits: readonly Hit[]) {
+export function highlightAll(hits: readonly Hit[]) {
   if (typeof Highlight === "undefined") return;
   // One by one, since engines limit the number of arguments.
-  const lit = new Highlight();
-  for (const { range } of hits) lit.add(range);
-  CSS.highlights.set("hit", lit);
+  const highlight = new Highlight();
+  for (const { range } of hits) highlight.add(range);
+  CSS.highlights.set("hit", highlight);
 }
 
 /** Highlights the current hit. Browsers without highlights select it. */
-export function lightPresent(present: Hit | undefined) {
+export function highlightCurrent(current: Hit | undefined) {
   if (typeof Highlight !== "undefined") {
-    CSS.highlights.set("present-hit", new Highlight(...(present ? [present.range] : [])));
+    CSS.highlights.set("present-hit", new Highlight(...(current ? [current.range] : [])));
     return;
   }
   const selection = getSelection();
   selection?.removeAllRanges();
-  if (present) selection?.addRange(present.range);
+  if (current) selection?.addRange(current.range);
 }

@@ -34,15 +34,15 @@ vi.mock("../../state/app.svelte", async (original) => ({
   getApp: () => app,
 }));
 
-const desk = { copyReply: vi.fn(), exportTrace: vi.fn(), copy: vi.fn() };
+const actions = { copyReply: vi.fn(), exportTrace: vi.fn(), copy: vi.fn() };
 
 vi.mock("../../commands/command", async (original) => ({
   ...(await original<object>()),
-  getDesk: () => desk,
+  getWindowActions: () => actions,
 }));
 
 beforeEach(() => {
-  desk.copyReply.mockClear();
+  actions.copyReply.mockClear();
   app = new App({} as never);
   app.view.showAllAs("tokens");
   app.traces.keep(REPLY.id, Trace.of([]));
@@ -82,7 +82,7 @@ test("a reply without rounds can be copied while it is written", () => {
   app.reply.message = REPLY;
   show();
   find("copy-reply")?.click();
-  expect(desk.copyReply).toHaveBeenCalledExactlyOnceWith(REPLY, "markdown");
+  expect(actions.copyReply).toHaveBeenCalledExactlyOnceWith(REPLY, "markdown");
 });
 
 test.each([
@@ -157,7 +157,7 @@ test("a reply cut within code and continued is one text, and is copied as one", 
   ]);
   expect(document.querySelectorAll("[data-testid=copy-reply]")).toHaveLength(1);
   find("copy-reply")?.click();
-  expect(desk.copyReply).toHaveBeenCalledExactlyOnceWith(rest, "markdown");
+  expect(actions.copyReply).toHaveBeenCalledExactlyOnceWith(rest, "markdown");
 });
 
 test("a reply is copied as plain text from its menu", () => {
@@ -165,7 +165,7 @@ test("a reply is copied as plain text from its menu", () => {
   find("reply-more")?.click();
   flushSync();
   find("copy-text")?.click();
-  expect(desk.copyReply).toHaveBeenCalledExactlyOnceWith(REPLY, "text");
+  expect(actions.copyReply).toHaveBeenCalledExactlyOnceWith(REPLY, "text");
 });
 
 const WRITTEN = {

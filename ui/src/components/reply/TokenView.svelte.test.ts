@@ -18,7 +18,7 @@ vi.mock("../../state/app.svelte", () => ({
 
 vi.mock("../../commands/command", async (original) => ({
   ...(await original<object>()),
-  getDesk: () => ({}),
+  getWindowActions: () => ({}),
 }));
 
 beforeEach(() => {
@@ -149,15 +149,15 @@ test("a token selected outside of the window is shown with its surroundings", ()
 });
 
 test("a replay that steps back replaces the trace", () => {
-  const partsOf = (rounds: readonly Round[]) =>
+  const replyParts = (rounds: readonly Round[]) =>
     [{ message: MESSAGE, trace: Trace.of(rounds) }] as const;
-  const props = $state({ parts: partsOf(words(9)), text: null });
+  const props = $state({ parts: replyParts(words(9)), text: null });
   shown = mount(TokenView, { target: document.body, props });
   flushSync();
-  props.parts = partsOf(threeRounds);
+  props.parts = replyParts(threeRounds);
   flushSync();
   expect(all("[data-testid=token-chip]")).toHaveLength(7);
-  props.parts = partsOf(words(30));
+  props.parts = replyParts(words(30));
   flushSync();
   expect(find("token-view")?.textContent).toBe(" w".repeat(30));
 });

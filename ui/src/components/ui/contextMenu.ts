@@ -51,7 +51,7 @@ export function openContextMenus(): () => void {
         actions,
         focus,
         anchor: () => anchor,
-        standing: { side: "below", align: "start", gap: 2 },
+        placement: { side: "below", align: "start", gap: 2 },
         onclose: (back: boolean) => open?.restore(back),
       },
     });

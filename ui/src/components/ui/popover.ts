@@ -11,7 +11,7 @@ export interface Anchor {
   height: number;
 }
 
-export interface Standing {
+export interface Placement {
   /** Preferred side; the other one is used if only that has room. */
   side: "above" | "below";
   align: "start" | "middle" | "end";
@@ -29,7 +29,7 @@ const LIST_GAP_PX = 6;
 const LIST_MARGIN_PX = 16;
 
 /** Positions an element beside an anchor, at its own size. */
-export function beside(of: () => Anchor, { side, align, gap }: Standing) {
+export function beside(of: () => Anchor, { side, align, gap }: Placement) {
   return (floating: HTMLElement) => {
     const anchor = of();
     const { width, height } = floating.getBoundingClientRect();
@@ -45,10 +45,10 @@ export function beside(of: () => Anchor, { side, align, gap }: Standing) {
 }
 
 /** Positions a list below its opener, at least as wide, and limited in height by the window. */
-export function hanging(opener: () => Element, leastWidth: number) {
+export function dropdown(opener: () => Element, minWidth: number) {
   return (floating: HTMLElement) => {
     const box = opener().getBoundingClientRect();
-    const width = Math.min(window.innerWidth - 2 * MARGIN_PX, Math.max(box.width, leastWidth));
+    const width = Math.min(window.innerWidth - 2 * MARGIN_PX, Math.max(box.width, minWidth));
     const below = window.innerHeight - box.bottom - LIST_MARGIN_PX;
     const above = Math.min(box.top - LIST_MARGIN_PX, MAX_HEIGHT_ABOVE_PX);
     Object.assign(floating.style, {
@@ -70,7 +70,7 @@ function within(left: number, width: number): number {
 }
 
 /** Closes a floating element on a press outside of it and its opener, and on `events`. */
-export function dismissing(
+export function closeOnOutsidePress(
   opener: () => Element,
   close: () => void,
   events: readonly ("resize" | "scroll")[] = [],

@@ -61,7 +61,7 @@ export const attachments = {
   "context.full": "Der Kontext ist fast voll.",
   "context.drop": "Älteste Nachrichten weglassen",
   "context.dropAndContinue": "Älteste weglassen und fortfahren",
-  "context.seeFrom": "Alles darüber vergessen",
-  "context.forget": "Frühere Nachrichten vergessen",
+  "context.startHere": "Alles darüber vergessen",
+  "context.dropEarlier": "Frühere Nachrichten vergessen",
   "context.larger": "Modell mit mehr Kontext",
 } as const satisfies Record<keyof typeof english, string>;

@@ -19,7 +19,7 @@ export const inspector = {
     "In dieser Antwort wurde keine Draft-Länge gewählt, darum gibt es keine Kurve.",
   "inspector.byReason": "Runden nach Grund:",
   "inspector.noTrace": "Die Runden dieser Antwort sind nicht gespeichert.",
-  "inspector.elsewhere": "Von einem entfernten Server geschrieben, der keine Draft-Daten sendet.",
+  "inspector.remote": "Von einem entfernten Server geschrieben, der keine Draft-Daten sendet.",
   "inspector.tokensAlone": "{tokens, plural, one {# Token} other {# Token}}",
   "inspector.noRounds": "Diese Antwort hat keine Runden. {detail}",
   "inspector.endedEarly": "Diese Antwort endete vor ihrer ersten Runde.",

@@ -22,7 +22,7 @@ export const trace = {
   "trace.writtenDrafted": "Geschrieben von {target}, Draft von {draft}",
   "trace.token": "{token}: {outcome}, Runde {round}",
   "trace.tokenPosition": "Position {position} von {length}",
-  "trace.tokenGuess": "Alternative {number} von {of}",
+  "trace.tokenRank": "Alternative {number} von {of}",
   "trace.tokenAcceptance": "Annahmewahrscheinlichkeit {percent}",
   "trace.shortened": "{text}… ({count, plural, one {# Zeichen} other {# Zeichen}})",
   "why.off": "Drafting aus: {reason}",

@@ -58,7 +58,7 @@ export const attachments = {
   "context.full": "The context is nearly full.",
   "context.drop": "Drop oldest messages",
   "context.dropAndContinue": "Drop oldest and continue",
-  "context.seeFrom": "Forget everything above",
-  "context.forget": "Forget earlier messages",
+  "context.startHere": "Forget everything above",
+  "context.dropEarlier": "Forget earlier messages",
   "context.larger": "Model with more context",
 } as const;

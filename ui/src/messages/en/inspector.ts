@@ -16,7 +16,7 @@ export const inspector = {
   "inspector.undecided": "No draft length was chosen in this reply, so there is no curve.",
   "inspector.byReason": "Rounds by reason:",
   "inspector.noTrace": "The rounds of this reply are not stored.",
-  "inspector.elsewhere": "Written by a remote server, which sends no draft data.",
+  "inspector.remote": "Written by a remote server, which sends no draft data.",
   "inspector.tokensAlone": "{tokens, plural, one {# token} other {# tokens}}",
   "inspector.noRounds": "This reply has no rounds. {detail}",
   "inspector.endedEarly": "This reply ended before its first round.",

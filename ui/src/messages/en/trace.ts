@@ -20,7 +20,7 @@ export const trace = {
   "trace.writtenDrafted": "Written by {target}, drafted by {draft}",
   "trace.token": "{token}: {outcome}, round {round}",
   "trace.tokenPosition": "position {position} of {length}",
-  "trace.tokenGuess": "alternative {number} of {of}",
+  "trace.tokenRank": "alternative {number} of {of}",
   "trace.tokenAcceptance": "acceptance probability {percent}",
   "trace.shortened": "{text}… ({count, plural, one {# character} other {# characters}})",
   "why.off": "Drafting off: {reason}",

@@ -1,6 +1,6 @@
 /** A message without attachments. */
 import type { Sent } from "../bindings/Sent";
 
-export function saying(text: string): Sent {
+export function textOnly(text: string): Sent {
   return { text, kept: [], attached: [] };
 }

@@ -4,37 +4,40 @@ import type { Round } from "../bindings/Round";
 import { emitted } from "./round";
 import { meanRate, type Statistics } from "./statistics";
 
-export interface Shown {
+export interface ReplyNumbers {
   /** Without percentiles and positions if there is only the summary. */
   statistics: Statistics;
   /** Tokens per second: over the window while the reply grows, over all of it once complete. */
   rate: number | null;
-  whole: boolean;
+  isComplete: boolean;
 }
 
 /** Available rounds and their numbers; incomplete while a reply grows or is replayed. */
-export interface Counted {
+export interface TraceNumbers {
   rounds: readonly Round[];
   statistics: Statistics;
 }
 
 /** The numbers of a reply; null if there is nothing to count. A remote reply has no rounds. */
-export function shownOf(counted: Counted | null, summary: Summary | null): Shown | null {
-  if (counted && counted.statistics.rounds > 0) return shownOfTrace(counted, summary);
+export function replyNumbers(
+  counted: TraceNumbers | null,
+  summary: Summary | null,
+): ReplyNumbers | null {
+  if (counted && counted.statistics.rounds > 0) return traceNumbers(counted, summary);
   if (!summary || summary.tokens === 0) return null;
   return {
     statistics: statisticsOfSummary(summary),
     rate: summary.tokens_per_second,
-    whole: true,
+    isComplete: true,
   };
 }
 
-function shownOfTrace({ rounds, statistics }: Counted, summary: Summary | null): Shown {
-  const whole = summary?.rounds === statistics.rounds;
+function traceNumbers({ rounds, statistics }: TraceNumbers, summary: Summary | null): ReplyNumbers {
+  const isComplete = summary?.rounds === statistics.rounds;
   const [first, last] = [rounds[0], rounds[statistics.rounds - 1]];
   const later = first && last ? last.at_ms - first.at_ms : 0;
   const mean = first ? meanRate(statistics.tokens - emitted(first), later) : null;
-  return { statistics, rate: whole ? mean : statistics.tokensPerSecond, whole };
+  return { statistics, rate: isComplete ? mean : statistics.tokensPerSecond, isComplete };
 }
 
 function statisticsOfSummary(summary: Summary): Statistics {

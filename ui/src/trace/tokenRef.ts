@@ -1,9 +1,9 @@
-/** Converts a token's index in the reply into its place in the trace. */
+/** Converts a token's index in the reply into a reference to it in the trace. */
 import type { Round } from "../bindings/Round";
-import { emitted, type Place } from "./round";
+import { emitted, type TokenRef } from "./round";
 
-/** Place of the reply's token at index `position`; null beyond the trace's end. */
-export function placeOf(rounds: readonly Round[], position: number): Place | null {
+/** Reference to the reply's token at index `position`; null beyond the trace's end. */
+export function tokenRefAt(rounds: readonly Round[], position: number): TokenRef | null {
   let before = 0;
   for (const [index, round] of rounds.entries()) {
     const inside = position - before;
