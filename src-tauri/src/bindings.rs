@@ -9,7 +9,7 @@ use foretoken_app::ipc::{
     ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES,
     NGRAM_NAME, PRESET_NAME, Settings, TEXT_SIZE, ViewState,
 };
-use foretoken_app::presets::BUILT_IN;
+use foretoken_app::settings::presets::BUILT_IN;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
 use foretoken_engine::trace::SAME_SPEED;
 use foretoken_library::catalogue;

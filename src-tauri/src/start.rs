@@ -6,7 +6,7 @@ use std::sync::{Arc, Once};
 use foretoken_app::App;
 use foretoken_app::ipc::Theme;
 use foretoken_app::pace::Pace;
-use foretoken_app::start::{StartProblem, insist};
+use foretoken_app::start::StartProblem;
 use foretoken_library::Folders;
 use tauri::{AppHandle, Manager};
 use tauri_plugin_dialog::{DialogExt, MessageDialogButtons, MessageDialogKind};
@@ -30,7 +30,9 @@ pub fn start(handle: &AppHandle, apply: impl Fn() + Send + 'static) {
         expect_webview(tauri::webview_version().is_ok())?;
         App::start(folders, resources.as_deref())
     };
-    let Some(app) = insist(start, |problem| ask(handle, problem)) else { return handle.exit(NO_START) };
+    let Some(app) = App::start_with_recovery(start, |problem| ask(handle, problem)) else {
+        return handle.exit(NO_START);
+    };
     let appearance = app.settings().appearance;
     handle.manage(Arc::new(Pace::default()));
     handle.manage(Arc::new(app));

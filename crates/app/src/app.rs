@@ -6,37 +6,33 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use foretoken_engine::inspection::Inspector;
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
-use foretoken_engine::trace::Round;
 use foretoken_forward::device::free_memory;
 use foretoken_library::{Folders, Library, Secrets};
 use foretoken_model::Renderer;
 use foretoken_store::Store;
 
 use crate::cancel::{JobSlot, Latest};
+use crate::conversations::running::Running;
+use crate::conversations::unstored::Unstored;
+use crate::engine::page_status;
+use crate::engine::replier::Replier;
+use crate::engine::stats_file::StatsFile;
 use crate::engine::{Engine, OnAdvice, Repliers};
 use crate::error::Result;
-use crate::hub::FromHub;
-use crate::inspection::Inspections;
 use crate::ipc::{
-    AppInfo, CommandError, Conversation, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Folder, Message,
-    ModelEntry, Problem, SearchHit, ServerRequest, ServerStatus, Settings,
+    AppInfo, CommandError, ConversationSetup, DRAFT_NONE, EngineChange, EngineStatus, ErrorCode, Folder,
+    ModelEntry, PresetValues, Problem, ServerRequest, ServerStatus, Settings,
 };
 use crate::lock::lock;
+use crate::models::hub::FromHub;
+use crate::models::inspection::Inspections;
+use crate::models::recommend::Computer;
+use crate::models::speeds::Speeds;
 use crate::models::{InstalledModel, Models};
-use crate::open_conversation::OpenConversation;
-use crate::recommend::Computer;
-use crate::replier::Replier;
-use crate::running::Running;
 use crate::save::{downloads, save};
 use crate::serving::Serving;
-use crate::speeds::Speeds;
-use crate::start_problem::StartProblem;
-use crate::stats_file::StatsFile;
-use crate::unstored::Unstored;
-use crate::{page_status, settings};
-
-/// Most search results shown.
-const MAX_HITS: u32 = 50;
+use crate::settings;
+use crate::start::StartProblem;
 
 /// Most messages of earlier conversations that drafts may repeat.
 const MAX_EARLIER: u32 = 200;
@@ -72,6 +68,16 @@ pub struct App {
     folders: Folders,
     /// Notices that the user has not seen yet.
     notices: Mutex<Vec<String>>,
+}
+
+/// The open conversation with its own settings.
+#[derive(Default)]
+pub(crate) struct OpenConversation {
+    /// Id; `None` for a new conversation.
+    pub(crate) conversation: Option<i64>,
+    pub(crate) setup: ConversationSetup,
+    /// Values that the engine applies.
+    pub(crate) applied: Option<PresetValues>,
 }
 
 impl App {
@@ -141,6 +147,36 @@ impl App {
             folders,
             notices: Mutex::new(settings::notice(&unreadable).into_iter().collect()),
         })
+    }
+
+    /// Calls `start` until it works; `None` if the user quits. After each failure `ask` shows the
+    /// problem and returns whether to retry with its remedy. A problem without a remedy ends the loop.
+    pub fn start_with_recovery(
+        start: impl Fn() -> Result<Self, StartProblem>,
+        ask: impl Fn(&StartProblem) -> bool,
+    ) -> Option<Self> {
+        let mut notices = Vec::new();
+        let go_on = |problem: &StartProblem| {
+            tracing::error!("the start failed: {}", problem.text);
+            ask(problem)
+        };
+        loop {
+            let problem = match start() {
+                Ok(app) => {
+                    notices.into_iter().for_each(|notice| app.notify(notice));
+                    return Some(app);
+                }
+                Err(problem) => problem,
+            };
+            if !go_on(&problem) {
+                return None;
+            }
+            match problem.remedy?.apply() {
+                Ok(notice) => notices.extend(notice),
+                Err(failed) if go_on(&failed) => (),
+                Err(_) => return None,
+            }
+        }
     }
 
     /// Queues a notice for the user, which the page shows when it is loaded next.
@@ -254,53 +290,6 @@ impl App {
             settings
         };
         self.change_settings(remove).map(drop)
-    }
-
-    pub fn conversations(&self) -> Result<Vec<Conversation>> {
-        Ok(self.store().conversations()?.into_iter().map(Into::into).collect())
-    }
-
-    /// Returns the messages of the shown branch, oldest first.
-    pub fn messages(&self, conversation: i64) -> Result<Vec<Message>> {
-        let messages = self.unstored.over(|| self.store().messages(conversation))?;
-        let shown = |(row, unstored)| Ok(Message { unstored, ..Message::try_from(self.measured(row))? });
-        let messages = messages.into_iter().map(shown).collect::<Result<_>>()?;
-        Ok(self.with_speedups(messages))
-    }
-
-    /// Returns the stored rounds of a reply as a JSON array.
-    pub fn trace_json(&self, message: i64) -> Result<String> {
-        Ok(format!("[{}]", self.rounds(message)?.join(",")))
-    }
-
-    fn rounds(&self, message: i64) -> Result<Vec<String>> {
-        self.unstored.rounds(message, || self.store().rounds(message))
-    }
-
-    pub fn trace(&self, message: i64) -> Result<Vec<Round>> {
-        let rounds = self.rounds(message)?;
-        Ok(rounds.iter().map(|round| serde_json::from_str(round)).collect::<std::result::Result<_, _>>()?)
-    }
-
-    pub fn rename_conversation(&self, conversation: i64, title: &str) -> Result<Conversation> {
-        Ok(self.store().rename_conversation(conversation, title.trim())?.into())
-    }
-
-    pub fn pin_conversation(&self, conversation: i64, pinned: bool) -> Result<Conversation> {
-        Ok(self.store().pin_conversation(conversation, pinned)?.into())
-    }
-
-    pub fn delete_conversation(&self, conversation: i64) -> Result<()> {
-        Ok(self.store().delete_conversation(conversation)?)
-    }
-
-    pub fn restore_conversation(&self, conversation: i64) -> Result<Conversation> {
-        Ok(self.store().restore_conversation(conversation)?.into())
-    }
-
-    pub fn search_messages(&self, query: &str) -> Result<Vec<SearchHit>> {
-        let hits = self.store().search(query, MAX_HITS)?;
-        Ok(hits.into_iter().map(Into::into).collect())
     }
 
     /// Returns the facts about this computer, with the device of the loaded target.

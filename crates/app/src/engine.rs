@@ -8,18 +8,25 @@
 //! - `remote`: replies by models on remote servers
 //! - `replying`, `serving`, `check`, `arena`: kinds of jobs with the models; `why`: state of
 //!   drafting
+//! - [`replier`]: interface of reply writers
+//! - `devices`: devices in the settings; `page_status`: the engine's status for the page
+//! - `stats_file`: storage for the engine's statistics
 
 mod advise;
 mod arena;
 mod check;
 mod choosing;
+mod devices;
 mod job;
 mod loading;
 mod local;
+pub(crate) mod page_status;
 mod prefill_rate;
 mod remote;
+pub mod replier;
 mod replying;
 mod serving;
+pub(crate) mod stats_file;
 mod why;
 mod worker;
 
@@ -34,18 +41,17 @@ use foretoken_server::Writer;
 use self::job::Job;
 pub use self::job::{OnAdvice, OnArena, OnCheck, OnReply, Stored};
 use self::local::{Chosen, Local};
+use self::page_status::PendingChoice;
 use self::remote::Remote;
+use self::replier::{Ending, Replier};
 use self::serving::ServerWriter;
 use self::worker::Worker;
 use crate::cancel::{BackgroundJobs, Cancel};
-use crate::devices;
 use crate::error::Result;
 use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, PromptSize, ReplyCheck, Settings};
 use crate::lock::lock;
 use crate::models::Models;
 use crate::observable::Observable;
-use crate::page_status::{self, PendingChoice};
-use crate::replier::{Ending, Replier};
 
 /// Writers of replies other than the models on this computer.
 pub struct Repliers {

@@ -32,10 +32,10 @@ use self::problem::bad;
 use self::reply_tree::ReadTree;
 use crate::app::App;
 use crate::cancel::Cancel;
+use crate::conversations::setup::has_instructions;
 use crate::error::Result;
 use crate::ipc::{Conversation, ErrorCode, Export, ExportForm, ImportProgress, Imported, LeftOut};
 use crate::save::{Unsaved, save_by};
-use crate::setup::has_instructions;
 
 /// Receives the progress of an import.
 pub type OnImport<'a> = &'a mut dyn FnMut(ImportProgress);

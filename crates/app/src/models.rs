@@ -1,5 +1,20 @@
 //! Models on this computer as the pickers list them: which can be targets, which can draft, and why
 //! not. Files are opened by the [`Inspector`]; only a loaded target's own is opened here.
+//!
+//! - [`inspection`]: reading untrusted files; `drafts`: ranking of drafts; `memory`: memory use
+//! - `speeds`: measured and estimated speeds; `recommend`: models of the catalogue that suit this
+//!   computer
+//! - `hub`: models of the hub
+//! - `servers`: remote servers in the settings; `remote`: adding and removing them
+
+pub(crate) mod drafts;
+pub(crate) mod hub;
+pub(crate) mod inspection;
+pub(crate) mod memory;
+pub(crate) mod recommend;
+pub(crate) mod remote;
+pub(crate) mod servers;
+pub(crate) mod speeds;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,15 +29,14 @@ use foretoken_library::{
 use foretoken_model::recommended::Recommended;
 use foretoken_model::{ModelSource, ProblemKind};
 
-use crate::drafts::Candidate;
+use self::drafts::Candidate;
+use self::inspection::Inspections;
+use self::speeds::Speeds;
 use crate::error::Result;
-use crate::inspection::Inspections;
 use crate::ipc::{
     CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, MTP_NAME, ModelDetail,
     ModelEntry, ModelKind, NGRAM_NAME, Problem,
 };
-use crate::memory;
-use crate::speeds::Speeds;
 
 /// Inspects models, and caches compatibility of pairs, because comparing large vocabularies takes
 /// time.

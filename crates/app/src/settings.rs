@@ -1,4 +1,6 @@
-//! Defaults, limits and storage of the settings.
+//! Defaults, limits and storage of the settings; [`presets`]: named values for replies.
+
+pub mod presets;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +17,6 @@ use crate::error::{Result, bad_setting};
 use crate::ipc::{
     Appearance, ContextOverflow, Language, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
 };
-use crate::presets;
 
 /// Default length of the longest reply in tokens; longer replies can be continued.
 const MAX_TOKENS: u32 = 2048;

@@ -29,14 +29,14 @@ use std::time::{Duration, Instant};
 
 use candle_core::quantized::GgmlDType;
 use foretoken_app::App;
+use foretoken_app::conversations::reply::Events;
+use foretoken_app::engine::replier::Replier;
 use foretoken_app::ipc::{
     Advice, AdviceState, ArenaEvent, ArenaRequest, ArenaRun, CheckProgress, ContextOverflow, DRAFT_MTP,
     DRAFT_NGRAM, DRAFT_NONE, DraftMerit, DraftOption, DraftRemark, EngineMessage, EnginePhase, EngineStatus,
     ErrorCode, MemoryUse, Message, ModelKind, OffReason, Reply, ReplyCheck, ReplyEvent, Role, Settings,
     Setup, Speculating, TraceStorage,
 };
-use foretoken_app::replier::Replier;
-use foretoken_app::reply::Events;
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::speculation::{Speculation, Tree};

@@ -11,8 +11,8 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use foretoken_app::App;
+use foretoken_app::conversations::reply::Events;
 use foretoken_app::ipc::{DownloadState, EnginePhase, Message, ReplyEvent, Role, Settings};
-use foretoken_app::reply::Events;
 use foretoken_engine::session::ThisComputer;
 use foretoken_library::Folders;
 use foretoken_model::Renderer;

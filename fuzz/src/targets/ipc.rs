@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
+use foretoken_app::engine::replier::{Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ArenaRequest, CommandError, PromptSize, Sent, Settings};
-use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_engine::session::ThisComputer;
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;

@@ -4,9 +4,9 @@ use foretoken_forward::device::free_memory;
 use foretoken_model::ProblemKind;
 
 use super::local::{Choice, Local};
-use crate::drafts::{choose, rank, usable};
 use crate::ipc::{CommandError, DraftOption, Problem};
 use crate::models::LoadedTarget;
+use crate::models::drafts::{choose, rank, usable};
 
 impl Local {
     /// Lists the drafts for the target, the best first, and chooses one. The choice stays while it

@@ -6,12 +6,12 @@ use foretoken_engine::trace::{Round, Summary};
 use foretoken_model::ChatMessage;
 use foretoken_server::{Order, ReplySink};
 
+use super::replier::{Ending, Event};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
     Advice, Arena, ArenaEvent, ArenaRequest, CheckProgress, PresetValues, PromptSize, ReplyCheck, Settings,
 };
-use crate::replier::{Ending, Event};
 
 /// Receives events of a reply, on the engine thread.
 pub type OnReply = Box<dyn FnMut(Event<'_>) + Send>;

@@ -16,7 +16,7 @@ use crate::ipc::{
     Loading, MTP_NAME, ModelEntry, NGRAM_NAME, OffReason, Why,
 };
 use crate::lock::lock;
-use crate::servers::{self, is_remote};
+use crate::models::servers::{self, is_remote};
 
 /// Remark about a draft that failed on its GPU.
 const DRAFT_FAILED: DeviceRemark = DeviceRemark::Failed { role: Role::Draft };

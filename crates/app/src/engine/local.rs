@@ -15,17 +15,17 @@ use foretoken_library::STARTER;
 use foretoken_model::Tokenizer;
 use foretoken_model::sampling::ModelPenalties;
 
-use crate::drafts::Candidate;
 use crate::error::Result;
 use crate::ipc::{
     CommandError, EngineMessage, EnginePhase, ErrorCode, ModelEntry, OffReason, PresetValues, Settings, Why,
 };
 use crate::lock::lock;
-use crate::memory;
+use crate::models::drafts::Candidate;
+use crate::models::memory;
+use crate::models::servers::{self, is_remote};
+use crate::models::speeds::Speeds;
 use crate::models::{InstalledModel, Models};
 use crate::observable::Observable;
-use crate::servers::{self, is_remote};
-use crate::speeds::Speeds;
 
 /// Number of bandwidth measurements, and their longest duration.
 const BANDWIDTH_RUNS: usize = 5;

@@ -8,12 +8,12 @@ use foretoken_library::Secrets;
 use foretoken_model::{ChatMessage, Role, Thinking};
 use foretoken_remote::{Question, Reply, ReplyEvent};
 
+use super::replier::{Ending, Event, Replier};
 use super::replying::{longest, system_prompt};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, PromptSize, Settings};
-use crate::replier::{Ending, Event, Replier};
-use crate::servers::{self, Chosen};
+use crate::models::servers::{self, Chosen};
 
 /// Bytes per token before any server reported a count, and tokens that a template adds to a
 /// message.

@@ -13,11 +13,11 @@ use foretoken_model::{ChatMessage, Role};
 
 use super::local::{Local, Target};
 use super::prefill_rate::PrefillRate;
+use super::replier::{Ending, Event, Replier};
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, PromptSize, Settings};
-use crate::replier::{Ending, Event, Replier};
 
 impl Replier for Local {
     fn reply(

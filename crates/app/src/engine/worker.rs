@@ -10,13 +10,13 @@ use foretoken_model::ChatMessage;
 use super::job::{Job, OnReply};
 use super::local::Local;
 use super::remote::{Remote, not_here};
+use super::replier::{Ending, Event, Replier};
 use super::serving::refusal;
 use crate::cancel::Cancel;
+use crate::conversations::title;
 use crate::error::Result;
 use crate::ipc::{EnginePhase, PresetValues, Settings};
-use crate::replier::{Ending, Event, Replier};
-use crate::servers::is_remote;
-use crate::title;
+use crate::models::servers::is_remote;
 
 /// Idle time after which the memory bandwidth is measured.
 const IDLE: Duration = Duration::from_secs(2);

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::bounded::list;
 use super::problem::bad;
 use super::reply_tree::{clamped, visible};
-use crate::attachments::shown_name;
+use crate::conversations::attachments::shown_name;
 use crate::error::Result;
 use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Role};
 

@@ -2,12 +2,12 @@
 //! question.
 
 use foretoken_app::cancel::Cancel;
+use foretoken_app::engine::replier::{Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, PromptSize, Sent, Settings,
     TokenCount,
 };
-use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_engine::trace::{Finish, Summary};
 use foretoken_model::ChatMessage;
 

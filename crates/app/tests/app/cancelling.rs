@@ -3,8 +3,8 @@
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 
+use foretoken_app::conversations::reply::Events;
 use foretoken_app::ipc::{ErrorCode, Reply, ReplyEvent, Settings};
-use foretoken_app::reply::Events;
 use foretoken_engine::session::{Hardware, ThisComputer};
 use foretoken_engine::trace::Finish;
 use foretoken_forward::Model;

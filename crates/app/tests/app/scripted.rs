@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foretoken_app::cancel::Cancel;
+use foretoken_app::conversations::reply::Events;
+use foretoken_app::engine::replier::{Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     CommandError, ContextOverflow, EnginePhase, ErrorCode, Message, PromptSize, Reply, ReplyEvent, Settings,
 };
-use foretoken_app::replier::{Ending, Event, Replier};
-use foretoken_app::reply::Events;
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
 use foretoken_model::{ChatMessage, Role};

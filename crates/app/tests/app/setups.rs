@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use foretoken_app::cancel::Cancel;
+use foretoken_app::engine::replier::{Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ConversationSetup, ErrorCode, Preset, PresetValues, PromptSize, Settings};
-use foretoken_app::replier::{Ending, Event, Replier};
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
 use foretoken_model::ChatMessage;

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use foretoken_app::App;
-use foretoken_app::start::{Remedy, StartProblem, insist};
+use foretoken_app::start::{Remedy, StartProblem};
 use foretoken_library::Folders;
 use foretoken_store::Store;
 use foretoken_tests::repository;
@@ -21,7 +21,7 @@ fn insist_on(folder: &Path, answers: &[bool]) -> (Option<App>, Vec<StartProblem>
         asked.borrow_mut().push(problem.clone());
         answers[asked.borrow().len() - 1]
     };
-    let started = insist(|| App::start(Folders::at(folder), None), ask);
+    let started = App::start_with_recovery(|| App::start(Folders::at(folder), None), ask);
     (started, asked.into_inner())
 }
 
@@ -142,7 +142,7 @@ fn a_temporary_problem_can_be_retried_until_it_is_gone() {
         std::fs::remove_file(&data).unwrap();
         true
     };
-    let app = insist(|| App::start(Folders::at(&data), None), mend).unwrap();
+    let app = App::start_with_recovery(|| App::start(Folders::at(&data), None), mend).unwrap();
     assert_eq!((asked.into_inner(), app.take_notices().len()), (1, 0));
 }
 

@@ -10,21 +10,21 @@ use foretoken_engine::trace::{Finish, Round, Speedup, SpeedupMeter};
 use foretoken_model::ChatMessage;
 use foretoken_store::{self as store, Store};
 
+use super::attachments;
+use super::history::{chat_messages, seen_since};
+use super::room::Branch;
+use super::round::SharedRound;
+use super::unstored::FinishedReply;
 use crate::app::App;
-use crate::attachments;
 use crate::cancel::{Cancel, SlotGuard};
+use crate::engine::replier::{Ending, Event};
 use crate::error::Result;
-use crate::history::{chat_messages, seen_since};
 use crate::ipc::{
     CommandError, ContextOverflow, ConversationSetup, ErrorCode, Message, PresetValues, PromptSize, Reply,
     ReplyEvent, Sent,
 };
-use crate::replier::{Ending, Event};
-use crate::room::Branch;
-use crate::round::SharedRound;
-use crate::unstored::FinishedReply;
 
-pub use crate::running::Events;
+pub use crate::conversations::running::Events;
 
 /// Interval of storing: a kill loses at most this much of a reply.
 const STORE_INTERVAL: Duration = Duration::from_millis(500);

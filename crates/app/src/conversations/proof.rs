@@ -7,12 +7,12 @@ use foretoken_engine::trace::Summary;
 use foretoken_store as store;
 use serde_json::Value;
 
+use super::history::{chat_messages, seen_since};
+use super::reply::engine_gone;
 use crate::app::App;
 use crate::engine::{OnArena, OnCheck, Stored};
 use crate::error::Result;
-use crate::history::{chat_messages, seen_since};
 use crate::ipc::{Arena, ArenaRequest, CommandError, ErrorCode, ReplyCheck, TraceStorage};
-use crate::reply::engine_gone;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use foretoken_forward::Bandwidth;
 use foretoken_library::{self as library, Pair, Purpose, pairs};
 
+use super::memory;
 use crate::ipc::{CatalogueFamily, CatalogueModel, Recommendation, RecommendationKind};
-use crate::memory;
 
 /// Least speed of a recommended target without drafts, in tokens per second: twice the reading
 /// speed.

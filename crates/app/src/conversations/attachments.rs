@@ -5,10 +5,10 @@ use foretoken_engine::trace::Summary;
 use foretoken_model::{Special, Tokenizer};
 use foretoken_store as store;
 
+use super::history::seen_since;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::history::seen_since;
 use crate::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, CommandError, ContextUse, ErrorCode, Sent, TokenCount,
 };

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use foretoken_store as store;
 
+use super::unstored::{FinishedReply, message_of};
 use crate::app::App;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, Message};
 use crate::lock::lock;
-use crate::unstored::{FinishedReply, message_of};
 
 /// Pause before the second attempt; doubled before each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);

@@ -5,11 +5,10 @@
 
 use foretoken_store::Store;
 
-use crate::app::{App, earlier};
+use crate::app::{App, OpenConversation, earlier};
 use crate::error::Result;
 use crate::ipc::{ConversationSetup, ModelEntry, Preset, PresetValues, Settings};
 use crate::lock::lock;
-use crate::open_conversation::OpenConversation;
 
 impl App {
     /// Opens this conversation, or a new one, and returns its settings. Loads no model.

@@ -2,10 +2,10 @@
 
 use foretoken_remote::{Address, Client, Timeouts};
 
+use super::servers::{chosen, client, gone, is_remote, secret_name};
 use crate::app::App;
 use crate::error::{Result, bad_setting};
 use crate::ipc::{RemoteModel, RemoteServer, Settings};
-use crate::servers::{chosen, client, gone, is_remote, secret_name};
 
 /// Longest name of a server in characters.
 const MAX_NAME: usize = 60;

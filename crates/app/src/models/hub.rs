@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use foretoken_library as library;
 use foretoken_library::{Downloads, Folders, Hub};
 
+use super::memory;
 use crate::app::App;
 use crate::cancel::Latest;
 use crate::error::Result;
@@ -15,7 +16,6 @@ use crate::ipc::{
     TokenSource, Use,
 };
 use crate::lock::lock;
-use crate::memory;
 use crate::observable::Observable;
 
 /// The hub and its downloads.

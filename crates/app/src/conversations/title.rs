@@ -5,11 +5,11 @@ use foretoken_model::sampling::Sampling;
 use foretoken_model::{ChatMessage, Role, Thinking};
 use foretoken_store::{LONGEST_TITLE, title_from};
 
+use super::history::push;
 use crate::cancel::Cancel;
+use crate::engine::replier::{Ending, Event, Replier};
 use crate::error::Result;
-use crate::history::push;
 use crate::ipc::Settings;
-use crate::replier::{Ending, Event, Replier};
 
 /// Appended to the conversation, so the cached prefix is reused and only this part is dropped
 /// afterwards.

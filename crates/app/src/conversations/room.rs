@@ -4,11 +4,11 @@
 use foretoken_model::{ChatMessage, Role};
 use foretoken_store as store;
 
+use super::history::{chat_messages, push, seen_since};
+use super::reply::engine_gone;
 use crate::app::App;
 use crate::error::Result;
-use crate::history::{chat_messages, push, seen_since};
 use crate::ipc::{CommandError, Conversation, ErrorCode, PresetValues, PromptSize, Sent};
-use crate::reply::engine_gone;
 
 /// Messages that lead to a reply: one branch of a conversation, and the new question.
 pub(crate) struct Branch {
