@@ -1,6 +1,5 @@
 // @vitest-environment node
-import { readdirSync, readFileSync } from "node:fs";
-import { fileURLToPath } from "node:url";
+import { readFileSync } from "node:fs";
 import {
   clampRgb,
   converter,
@@ -180,21 +179,4 @@ test("focused elements have a ring, or another indicator", () => {
   }
   const shared = readFileSync(new URL("./app.css", import.meta.url), "utf8");
   expect(shared).toMatch(/:focus-visible \{\s*outline: 2px solid var\(--accent\);/);
-});
-
-const SIZE =
-  /^(?:var\(--text-(?:xs|sm|md|lg|xl|2xl)\)|calc\([\d.]+ \* var\(--text-2xl\)\)|[\d.]+em|inherit|0)$/;
-
-test("type sizes are those of the theme, or relative to one", () => {
-  const folder = fileURLToPath(new URL(".", import.meta.url));
-  const sources = readdirSync(folder, { recursive: true, encoding: "utf8" })
-    .filter((path) => /\.(?:svelte|css)$/.test(path))
-    .map((path) => [path, readFileSync(`${folder}/${path}`, "utf8")] as const);
-  expect(sources.length).toBeGreaterThan(120);
-  const found = sources.flatMap(([path, source]) =>
-    [...source.matchAll(/font(?:-size)?: ([^;]*);/g)].map(([, size = ""]) => ({ path, size })),
-  );
-  expect(found.length).toBeGreaterThan(100);
-  const root = { path: "app.css", size: "16px" };
-  expect(found.filter(({ size }) => !SIZE.test(size))).toEqual([root]);
 });
