@@ -188,7 +188,8 @@ fn best(scores: &[f32]) -> TokenId {
 /// own normed outputs.
 fn alone(
     head: &mut dyn Model,
-    (text, guessed): (&[TokenId], usize),
+    text: &[TokenId],
+    guessed: usize,
     states: &[f32],
     length: usize,
 ) -> Vec<TokenId> {
@@ -225,7 +226,7 @@ fn an_mtp_draft_continues_from_the_blocks_normed_output() {
         let draft = drafter.draft(&text.into(), &DraftRequest::chain(5), &mut sampler).unwrap();
         let found: Vec<TokenId> = draft.guesses.iter().map(|guess| guess.token).collect();
         let states = states(model.as_mut(), text);
-        let expected = alone(by_hand.as_mut(), (text, guessed), &states, found.len());
+        let expected = alone(by_hand.as_mut(), text, guessed, &states, found.len());
         assert_eq!(found, expected, "after {length} tokens of {guessed}");
         assert!(!found.is_empty());
     }

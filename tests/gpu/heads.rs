@@ -157,16 +157,19 @@ fn where_it_can(source: &ModelSource) -> Box<dyn Model> {
 /// Text of a pair, and everything that was drafted for it.
 fn written(
     target: Box<dyn Model>,
-    head: (&ModelSource, Box<dyn Model>),
-    (sampling, tree): (Sampling, Tree),
+    source: &ModelSource,
+    head: Box<dyn Model>,
+    sampling: &Sampling,
+    tree: Tree,
 ) -> (Vec<TokenId>, Vec<TokenId>) {
-    let source = starter_target();
-    let tokenizer = Arc::new(source.tokenizer().unwrap());
-    let prompt = chat_prompt(&source, &tokenizer, "Tell me a story about a fox who finds a lantern.");
-    let drafter = head_drafter(head.0, head.1, tokenizer.ends()).unwrap();
+    let starter = starter_target();
+    let tokenizer = Arc::new(starter.tokenizer().unwrap());
+    let prompt = chat_prompt(&starter, &tokenizer, "Tell me a story about a fox who finds a lantern.");
+    let drafter = head_drafter(source, head, tokenizer.ends()).unwrap();
     let mut drafters = Drafters::new(vec![drafter]);
     let speculation = Speculation { tree, ..Speculation::fixed(4) };
-    let request = Request { sampling, speculation, max_tokens: Some(12), ..Request::new(prompt) };
+    let request =
+        Request { sampling: sampling.clone(), speculation, max_tokens: Some(12), ..Request::new(prompt) };
     let mut drafted = Vec::new();
     let reply = Decoder::new(target, tokenizer).reply(&request, &mut drafters, &mut |progress| {
         if let Progress::Round(round) = progress {
@@ -187,13 +190,13 @@ fn a_head_drafts_the_same_for_a_target_on_the_gpu_and_on_the_cpu() {
         Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
     let ways = [(Sampling::greedy(), Tree::Width(1)), (coupled, Tree::Width(3))];
     for source in heads(folder.path()) {
-        for way in ways.clone() {
+        for (sampling, tree) in &ways {
             let on_the_cpus =
-                written(on_the_cpu(&starter_target()), (&source, on_the_cpu(&source)), way.clone());
+                written(on_the_cpu(&starter_target()), &source, on_the_cpu(&source), sampling, *tree);
             assert!(on_the_cpus.1.len() > 12, "hardly anything was drafted: {:?}", source.path());
             for head in [on_the_cpu(&source), where_it_can(&source)] {
-                let found = written(on_the_gpu(&starter_target()), (&source, head), way.clone());
-                assert_eq!(found, on_the_cpus, "{way:?}, {:?}", source.path());
+                let found = written(on_the_gpu(&starter_target()), &source, head, sampling, *tree);
+                assert_eq!(found, on_the_cpus, "{sampling:?}, {tree:?}, {:?}", source.path());
             }
         }
     }

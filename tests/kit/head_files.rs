@@ -120,7 +120,8 @@ pub fn write_gguf_with(
 pub fn metadata(
     architecture: &str,
     layers: usize,
-    (hidden, vocabulary): (usize, usize),
+    hidden: usize,
+    vocabulary: usize,
     entering: &[usize],
 ) -> Vec<(String, Value)> {
     let size = |size: usize| Value::U32(size as u32);

@@ -25,8 +25,17 @@ pub fn difference(name: &str, picture: &[u8]) -> f64 {
     share(&decoded(&expected), &decoded(picture))
 }
 
-/// A region of a PNG as a PNG: left and upper edge, width and height in pixels.
-pub fn part(picture: &[u8], (left, top, width, height): (f64, f64, f64, f64)) -> Vec<u8> {
+/// Rectangle in pixels.
+#[derive(Debug, Clone, Copy)]
+pub struct Region {
+    pub left: f64,
+    pub top: f64,
+    pub width: f64,
+    pub height: f64,
+}
+
+/// A region of a PNG as a PNG.
+pub fn part(picture: &[u8], Region { left, top, width, height }: Region) -> Vec<u8> {
     let whole = decoded(picture);
     let [left, top, width, height] = [left, top, width, height].map(|length| length.round() as usize);
     let row = |y: usize| {

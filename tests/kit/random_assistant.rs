@@ -100,7 +100,7 @@ impl RandomAssistant {
         self.matrix("model.embed_tokens", VOCABULARY, HIDDEN);
         self.matrix("pre_projection", HIDDEN, 2 * backbone);
         self.matrix("post_projection", backbone, HIDDEN);
-        self.insert("model.norm.weight", &[HIDDEN], (1.0, 0.3));
+        self.insert("model.norm.weight", &[HIDDEN], 1.0, 0.3);
         if self.order.is_some() {
             self.matrix("masked_embedding.centroids", CLUSTERS, HIDDEN);
         }
@@ -114,24 +114,24 @@ impl RandomAssistant {
             self.matrix(&name("mlp.up_proj"), INTERMEDIATE, HIDDEN);
             self.matrix(&name("mlp.down_proj"), HIDDEN, INTERMEDIATE);
             // Query-key products have no scale.
-            self.insert(&name("self_attn.q_norm.weight"), &[head_size], (0.2, 0.07));
-            self.insert(&name("layer_scalar"), &[1], (1.0, 0.3));
+            self.insert(&name("self_attn.q_norm.weight"), &[head_size], 0.2, 0.07);
+            self.insert(&name("layer_scalar"), &[1], 1.0, 0.3);
             for part in [
                 "input_layernorm",
                 "post_attention_layernorm",
                 "pre_feedforward_layernorm",
                 "post_feedforward_layernorm",
             ] {
-                self.insert(&name(&format!("{part}.weight")), &[HIDDEN], (1.0, 0.3));
+                self.insert(&name(&format!("{part}.weight")), &[HIDDEN], 1.0, 0.3);
             }
         }
     }
 
     fn matrix(&mut self, name: &str, rows: usize, columns: usize) {
-        self.insert(&format!("{name}.weight"), &[rows, columns], (0.0, 0.09));
+        self.insert(&format!("{name}.weight"), &[rows, columns], 0.0, 0.09);
     }
 
-    fn insert(&mut self, name: &str, shape: &[usize], (centre, most): (f32, f32)) {
+    fn insert(&mut self, name: &str, shape: &[usize], centre: f32, most: f32) {
         self.tensors.insert(name.to_owned(), made_up_tensor(name, shape, centre, most));
     }
 

@@ -243,7 +243,7 @@ impl RandomBlockHead {
 
     fn metadata(&self) -> Vec<(String, Value)> {
         let size = |size: usize| Value::U32(size as u32);
-        let mut metadata = metadata("dflash", LAYERS, (self.hidden, self.vocabulary), &self.entering);
+        let mut metadata = metadata("dflash", LAYERS, self.hidden, self.vocabulary, &self.entering);
         let mut own = vec![
             ("dflash.block_size", size(BLOCK_ROWS)),
             ("tokenizer.ggml.mask_token_id", size(MASK as usize)),

@@ -205,7 +205,7 @@ impl RandomFamily {
                     self.insert(name(&format!("self_attn.{part}_proj.bias")), &[rows], 0.0, 0.5);
                 }
             }
-            self.draw_recent(&layer, (queries, keys));
+            self.draw_recent(&layer, queries, keys);
             if matches!(of, "qwen3" | "qwen3moe" | "gemma3" | "gemma4") {
                 match of {
                     // Query-key products have no scale.

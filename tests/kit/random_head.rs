@@ -183,7 +183,7 @@ impl RandomHead {
     }
 
     fn metadata(&self) -> Vec<(String, Value)> {
-        let mut metadata = metadata("eagle3", 1, (self.hidden, self.vocabulary), &self.entering);
+        let mut metadata = metadata("eagle3", 1, self.hidden, self.vocabulary, &self.entering);
         let own = [
             ("target_hidden_size", Value::U32(self.hidden as u32)),
             ("norm_before_residual", Value::Bool(self.flags.norm_before_residual)),

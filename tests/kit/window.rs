@@ -15,6 +15,7 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 use tokio::sync::{Mutex, MutexGuard};
 
+use crate::picture::Region;
 use crate::processes;
 
 /// Timeout of waits.
@@ -334,10 +335,10 @@ impl Window {
 
     /// Picture of a visible part of the page. The driver's own screenshots leave canvases empty.
     pub async fn picture_of(&self, name: &str) -> Vec<u8> {
-        let place = self.find(name).await.rectangle().await.unwrap();
+        let (left, top, width, height) = self.find(name).await.rectangle().await.unwrap();
         // Changes are painted a little later.
         tokio::time::sleep(Duration::from_millis(400)).await;
-        crate::picture::part(&self.screenshot().await, place)
+        crate::picture::part(&self.screenshot().await, Region { left, top, width, height })
     }
 
     /// Returns a PNG of the window for an animation.

@@ -115,7 +115,7 @@ impl App {
             }
         }
         let json = own::json(&tree)?;
-        admit(&tree.title, (tree.nodes.len(), json.len()), export.traces)?;
+        admit(&tree.title, tree.nodes.len(), json.len(), export.traces)?;
         Ok(json)
     }
 
@@ -205,7 +205,7 @@ impl LeftOut {
 }
 
 /// Checks whether a conversation of this many messages and bytes could be imported again.
-fn admit(title: &str, (messages, bytes): (usize, usize), traces: bool) -> Result<()> {
+fn admit(title: &str, messages: usize, bytes: usize, traces: bool) -> Result<()> {
     let instead = match (messages > MAX_ELEMENTS, bytes > LONGEST) {
         (false, false) => return Ok(()),
         (false, true) if traces => "without traces, or as Markdown",
@@ -231,12 +231,12 @@ mod tests {
 
     #[test]
     fn a_conversation_too_long_to_import_again_is_not_exported_and_the_message_says_what_to_do() {
-        assert!(admit("Foxes", (MAX_ELEMENTS, LONGEST), true).is_ok());
-        let refusal = |size, traces| admit("Foxes", size, traces).unwrap_err().message;
+        assert!(admit("Foxes", MAX_ELEMENTS, LONGEST, true).is_ok());
+        let refusal = |messages, bytes, traces| admit("Foxes", messages, bytes, traces).unwrap_err().message;
         let without = "\"Foxes\" is too long to import again. Export it without traces, or as Markdown.";
         let markdown = "\"Foxes\" is too long to import again. Export it as Markdown.";
-        assert_eq!(refusal((1, LONGEST + 1), true), without);
-        assert_eq!(refusal((1, LONGEST + 1), false), markdown);
-        assert_eq!(refusal((MAX_ELEMENTS + 1, 1), true), markdown);
+        assert_eq!(refusal(1, LONGEST + 1, true), without);
+        assert_eq!(refusal(1, LONGEST + 1, false), markdown);
+        assert_eq!(refusal(MAX_ELEMENTS + 1, 1, true), markdown);
     }
 }

@@ -5,7 +5,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::conversations::missing;
-use crate::messages::{add_both, add_reply, find};
+use crate::messages::{Models, add_both, add_reply, find};
 use crate::{Error, Message, NewQuestion, Result, Role, Store};
 
 impl Store {
@@ -21,8 +21,8 @@ impl Store {
         let now = self.now();
         let transaction = self.writing()?;
         let before = visible(&transaction, question, Role::User)?;
-        let place = (before.conversation, before.parent);
-        let both = add_both(&transaction, place, asked.into(), (target, draft), now)?;
+        let by = Models { target, draft };
+        let both = add_both(&transaction, before.conversation, before.parent, asked.into(), by, now)?;
         transaction.commit()?;
         Ok(both)
     }
@@ -30,27 +30,28 @@ impl Store {
     /// Stores an empty reply by the models with these labels as a sibling of another reply, and
     /// shows it.
     pub fn begin_again(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        self.begin_after((reply, Role::Assistant), |reply| reply.parent, (target, draft))
+        self.begin_after(reply, Role::Assistant, |reply| reply.parent, Models { target, draft })
     }
 
     /// Stores an empty reply to a question by the models with these labels, and shows it.
     pub fn begin_answer(&mut self, question: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        self.begin_after((question, Role::User), |question| Some(question.id), (target, draft))
+        self.begin_after(question, Role::User, |question| Some(question.id), Models { target, draft })
     }
 
     /// Stores an empty reply by the models with these labels that continues a reply that was cut
     /// off, and shows it.
     pub fn begin_continuation(&mut self, reply: i64, target: &str, draft: Option<&str>) -> Result<Message> {
-        self.begin_after((reply, Role::Assistant), |reply| Some(reply.id), (target, draft))
+        self.begin_after(reply, Role::Assistant, |reply| Some(reply.id), Models { target, draft })
     }
 
     /// Stores an empty reply below the parent that `parent` picks from the message
     /// `existing` by `role`.
     fn begin_after(
         &mut self,
-        (existing, role): (i64, Role),
+        existing: i64,
+        role: Role,
         parent: impl FnOnce(&Message) -> Option<i64>,
-        by: (&str, Option<&str>),
+        by: Models<'_>,
     ) -> Result<Message> {
         let now = self.now();
         let transaction = self.writing()?;
@@ -405,9 +406,10 @@ mod tests {
             let last = leaf(&transaction, conversation).unwrap();
             add_both(
                 &transaction,
-                (conversation, last),
+                conversation,
+                last,
                 (&*format!("{number}?")).into(),
-                ("Starter", None),
+                Models { target: "Starter", draft: None },
                 0,
             )
             .unwrap();

@@ -136,7 +136,7 @@ impl Store {
             None => conversations::insert(&transaction, &asked.title(), false, now)?,
         };
         let parent = branches::leaf(&transaction, conversation)?;
-        let both = add_both(&transaction, (conversation, parent), asked, (target, draft), now)?;
+        let both = add_both(&transaction, conversation, parent, asked, Models { target, draft }, now)?;
         transaction.commit()?;
         Ok(both)
     }
@@ -146,7 +146,7 @@ impl Store {
         let now = self.now();
         let transaction = self.writing()?;
         let parent = branches::leaf(&transaction, conversation)?;
-        let question = add_question(&transaction, (conversation, parent), text.into(), now)?;
+        let question = add_question(&transaction, conversation, parent, text.into(), now)?;
         transaction.commit()?;
         Ok(question)
     }
@@ -156,7 +156,7 @@ impl Store {
         let now = self.now();
         let transaction = self.writing()?;
         let parent = branches::leaf(&transaction, conversation)?;
-        let reply = add_reply(&transaction, conversation, parent, (target, draft), now)?;
+        let reply = add_reply(&transaction, conversation, parent, Models { target, draft }, now)?;
         transaction.commit()?;
         Ok(reply)
     }
@@ -227,22 +227,32 @@ fn ids(list: Option<&str>) -> Vec<i64> {
     ids
 }
 
-/// Inserts a question below `parent`, and an empty reply to it by the models with these labels.
+/// Labels of the models that write a reply.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Models<'a> {
+    pub target: &'a str,
+    /// `None` if the reply is written without drafts.
+    pub draft: Option<&'a str>,
+}
+
+/// Inserts a question below `parent`, and an empty reply to it.
 pub(crate) fn add_both(
     connection: &Connection,
-    (conversation, parent): (i64, Option<i64>),
+    conversation: i64,
+    parent: Option<i64>,
     asked: NewQuestion<'_>,
-    by: (&str, Option<&str>),
+    by: Models<'_>,
     now: i64,
 ) -> Result<(Message, Message)> {
-    let question = add_question(connection, (conversation, parent), asked, now)?;
+    let question = add_question(connection, conversation, parent, asked, now)?;
     let reply = add_reply(connection, conversation, Some(question.id), by, now)?;
     Ok((question, reply))
 }
 
 fn add_question(
     connection: &Connection,
-    (conversation, parent): (i64, Option<i64>),
+    conversation: i64,
+    parent: Option<i64>,
     asked: NewQuestion<'_>,
     now: i64,
 ) -> Result<Message> {
@@ -258,12 +268,12 @@ fn add_question(
     Ok(with_files(connection, question)?)
 }
 
-/// Inserts an empty reply by the target and the draft with these labels.
+/// Inserts an empty reply below `parent`.
 pub(crate) fn add_reply(
     connection: &Connection,
     conversation: i64,
     parent: Option<i64>,
-    (target, draft): (&str, Option<&str>),
+    Models { target, draft }: Models<'_>,
     now: i64,
 ) -> Result<Message> {
     add(

@@ -207,7 +207,7 @@ impl RandomFamily {
         layers.flat_map(|layer| [norm(layer, "q", scale), norm(layer, "k", 1.0)]).collect()
     }
 
-    pub(super) fn draw_recent(&mut self, layer: &str, (queries, keys): (usize, usize)) {
+    pub(super) fn draw_recent(&mut self, layer: &str, queries: usize, keys: usize) {
         let name = |part: &str| format!("{layer}.{part}");
         match self.label {
             "olmo3" => {

@@ -9,12 +9,11 @@ use crate::observable::Observable;
 
 /// Returns the devices known without looking: the chosen ones, and those that need no look.
 pub fn unlooked(settings: &Settings) -> Vec<DeviceOption> {
-    let automatic = (DeviceChoice::Auto, Ok(label(&DeviceChoice::Auto)));
-    let cpu = (DeviceChoice::Cpu, Ok(Opened::cpu().label));
-    let mut options: Vec<_> = [automatic, cpu].into_iter().map(option).collect();
+    let automatic = option(DeviceChoice::Auto, Ok(label(&DeviceChoice::Auto)));
+    let mut options = vec![automatic, option(DeviceChoice::Cpu, Ok(Opened::cpu().label))];
     for choice in chosen(settings) {
         if options.iter().all(|option| option.choice != *choice) {
-            options.push(option((choice.clone(), Ok(label(choice)))));
+            options.push(option(choice.clone(), Ok(label(choice))));
         }
     }
     options
@@ -22,10 +21,11 @@ pub fn unlooked(settings: &Settings) -> Vec<DeviceOption> {
 
 /// Looks for devices and lists them in `status`.
 pub fn look(hardware: &dyn Hardware, settings: &Settings, status: &Observable) {
-    let mut options: Vec<_> = hardware.survey().into_iter().map(option).collect();
+    let mut options: Vec<_> =
+        hardware.survey().into_iter().map(|(choice, found)| option(choice, found)).collect();
     for choice in chosen(settings) {
         if options.iter().all(|option| option.choice != *choice) {
-            options.push(option((choice.clone(), absent(choice))));
+            options.push(option(choice.clone(), absent(choice)));
         }
     }
     // Results of an earlier look are shown until there are new ones.
@@ -70,7 +70,7 @@ fn label(choice: &DeviceChoice) -> DeviceLabel {
     }
 }
 
-fn option((choice, found): (DeviceChoice, Result<DeviceLabel, Problem>)) -> DeviceOption {
+fn option(choice: DeviceChoice, found: Result<DeviceLabel, Problem>) -> DeviceOption {
     let problem = found.as_ref().err().cloned();
     let label = found.unwrap_or_else(|_| label(&choice));
     DeviceOption { choice, label, problem }

@@ -84,7 +84,7 @@ pub fn compare(
     let request = &Request { sampling: decoder.sampling(&request.sampling), ..request.clone() };
     let tokens = decoder.penalty_tokens(&request.sampling);
     let penalties = Penalties::with_tokens(&request.sampling, tokens);
-    let first_difference = part(decoder.target_mut(), (request, &penalties), with, &without.tokens)?;
+    let first_difference = part(decoder.target_mut(), request, &penalties, with, &without.tokens)?;
     Ok(Check { identical: first_difference.is_none(), tokens: without.tokens.len(), first_difference })
 }
 
@@ -117,12 +117,13 @@ pub fn difference(
     with: &[TokenId],
     without: &[TokenId],
 ) -> Result<Option<Difference>> {
-    part(target, (request, &Penalties::new(&request.sampling)), with, without)
+    part(target, request, &Penalties::new(&request.sampling), with, without)
 }
 
 fn part(
     target: &mut dyn Model,
-    (request, penalties): (&Request, &Penalties),
+    request: &Request,
+    penalties: &Penalties,
     with: &[TokenId],
     without: &[TokenId],
 ) -> Result<Option<Difference>> {
@@ -138,8 +139,8 @@ fn part(
         let logits = row.logits()?;
         let logit = |token: Option<TokenId>| logits.get(token? as usize).copied();
         (difference.with_logit, difference.without_logit) = (logit(tokens.0), logit(tokens.1));
-        if let Some(tokens) = tokens.0.zip(tokens.1) {
-            margins.push(margin(row, &request.sampling, (context.len(), &penalties), tokens)?);
+        if let Some((left, right)) = tokens.0.zip(tokens.1) {
+            margins.push(margin(row, &request.sampling, context.len(), &penalties, [left, right])?);
         }
     }
     // A token that a filter keeps in some passes and drops in others is at the filter's edge.
@@ -179,8 +180,9 @@ fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Res
 fn margin(
     row: Row<'_>,
     sampling: &Sampling,
-    (position, penalties): (usize, &[Penalty]),
-    (left, right): (TokenId, TokenId),
+    position: usize,
+    penalties: &[Penalty],
+    [left, right]: [TokenId; 2],
 ) -> Result<Option<f32>> {
     let logits = row.logits()?;
     let logit = |token: TokenId| {

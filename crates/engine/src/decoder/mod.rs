@@ -23,7 +23,7 @@ use self::output::Output;
 use crate::accept::Guesses;
 use crate::context::Context;
 use crate::distribution::Distribution;
-use crate::draft::{Drafters, Drafting, FeatureGap, Observation, Sample};
+use crate::draft::{Drafters, Drafting, FeatureGap, Observation, RoundInput, Sample};
 use crate::governor::TextKind;
 use crate::penalties::PenaltyTokens;
 use crate::sampler::Sampler;
@@ -285,8 +285,7 @@ impl<'a> Writing<'a> {
         if self.request.max_tokens == Some(0) {
             return Ok(Finish::Length);
         }
-        let room = self.room_for_drafts();
-        let mut waits = self.drafters.delays_first_token(&self.context, &self.request.speculation, room);
+        let mut waits = self.drafters.delays_first_token(self.round_input());
         if !waits && self.prepare_drafters(&mut on_prompt)?.is_break() {
             return Ok(Finish::Cancelled);
         }
@@ -334,8 +333,9 @@ impl<'a> Writing<'a> {
         if self.drafters.governor().is_none() {
             self.drafters.measure(self.target, &Sample::of(&self.context, self.output.tokenizer))?;
         }
-        let room = self.room_for_drafts();
-        Ok(self.drafters.prepare(&self.context, speculation, room, on_prompt))
+        let (room, vocabulary) = (self.room_for_drafts(), self.target.config().vocabulary);
+        let input = RoundInput { context: &self.context, speculation, room, vocabulary };
+        Ok(self.drafters.prepare(input, on_prompt))
     }
 
     /// Fills the target's cache with the context except its last token. The drafters observe what
@@ -368,8 +368,7 @@ impl<'a> Writing<'a> {
         &mut self,
         on_prompt: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>> {
-        let (speculation, room) = (&self.request.speculation, self.room_for_drafts());
-        let gap = self.drafters.feature_gap(&self.context, speculation, room);
+        let gap = self.drafters.feature_gap(self.round_input());
         let Some(gap) = gap else { return Ok(ControlFlow::Continue(())) };
         self.target.truncate(self.context.len().saturating_sub(1 + gap.tokens));
         let carried = self.catch_up(Some(&gap), on_prompt)?.1;
@@ -391,7 +390,8 @@ impl<'a> Writing<'a> {
             Drafting::none(LengthReason::FirstToken)
         } else {
             let (speculation, room) = (&self.request.speculation, self.room_for_drafts());
-            self.drafters.draft(&self.context, speculation, room, vocabulary, &mut self.sampler)
+            let input = RoundInput { context: &self.context, speculation, room, vocabulary };
+            self.drafters.draft(input, &mut self.sampler)
         };
         let draft_ms = milliseconds(start);
 
@@ -440,6 +440,16 @@ impl<'a> Writing<'a> {
         round.at_ms = to_microseconds(milliseconds(self.started));
         self.drafters.learn(&round, &drafting, &tokens);
         Ok((round, finish))
+    }
+
+    /// Inputs of the next round's drafts.
+    fn round_input(&self) -> RoundInput<'_> {
+        RoundInput {
+            context: &self.context,
+            speculation: &self.request.speculation,
+            room: self.room_for_drafts(),
+            vocabulary: self.target.config().vocabulary,
+        }
     }
 
     /// Room for drafts. A draft never crosses the target's RoPE switch length: tokens beyond it

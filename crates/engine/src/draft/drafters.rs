@@ -18,7 +18,7 @@ pub(crate) use self::features::FeatureGap;
 use foretoken_forward::Taps;
 use foretoken_model::token::TokenId;
 
-use super::drafting::Drafting;
+use super::drafting::{Drafting, RoundInput};
 use super::member::Member;
 use super::{DraftRequest, Drafter};
 use crate::accept::Guesses;
@@ -26,7 +26,7 @@ use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::governor::{Governor, GovernorStats, Plan, TextKind};
 use crate::sampler::Sampler;
-use crate::speculation::{DraftLength, Room, Speculation, Tree};
+use crate::speculation::{DraftLength, Speculation, Tree};
 use crate::trace::{LengthReason, Round};
 
 /// Prefill tokens that should not delay the first token of a reply.
@@ -136,38 +136,29 @@ impl Drafters {
 
     /// Returns true if the chosen drafter has too much of `context` to prefill before the first
     /// token.
-    pub(crate) fn delays_first_token(
-        &self,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
-    ) -> bool {
+    pub(crate) fn delays_first_token(&self, input: RoundInput<'_>) -> bool {
+        let RoundInput { context, speculation, .. } = input;
         let paid = || self.members.iter().filter(|member| !member.is_free() && member.drafts_in(speculation));
         if paid().all(|member| member.behind(context) <= MAX_FIRST_PREFILL) {
             return false;
         }
         self.governor.is_none()
             || self
-                .wanted(context, speculation, room)
+                .wanted(input)
                 .is_some_and(|plan| self.members[plan.drafter].behind(context) > MAX_FIRST_PREFILL)
     }
 
     /// Plan of the drafter chosen among those whose drafts take time; `None` for plain decoding.
-    fn wanted(&self, context: &Context, speculation: &Speculation, room: Room) -> Option<Plan> {
+    fn wanted(&self, input: RoundInput<'_>) -> Option<Plan> {
         let governor = self.governor.as_ref()?;
-        let mut plans = self.plans(governor, context, speculation, room);
+        let mut plans = self.plans(governor, input);
         let picked = governor.pick(&mut plans)?;
         Some(plans.swap_remove(picked)).filter(|plan| plan.length > 0)
     }
 
     /// Plan of each drafter whose drafts take time.
-    fn plans(
-        &self,
-        governor: &Governor,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
-    ) -> Vec<Plan> {
+    fn plans(&self, governor: &Governor, input: RoundInput<'_>) -> Vec<Plan> {
+        let RoundInput { context, speculation, room, .. } = input;
         let paid = self.members.iter().filter(|member| !member.is_free() && member.drafts_in(speculation));
         let plan = |member: &Member| {
             let tree = if member.drafter.grows_trees() { speculation.tree } else { Tree::Off };
@@ -181,12 +172,11 @@ impl Drafters {
     /// drafting does not pay.
     pub(crate) fn prepare(
         &mut self,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
+        input: RoundInput<'_>,
         on_progress: &mut dyn FnMut(usize, usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let wanted = self.wanted(context, speculation, room);
+        let RoundInput { context, speculation, .. } = input;
+        let wanted = self.wanted(input);
         let Some(governor) = &mut self.governor else { return ControlFlow::Continue(()) };
         for member in self.members.iter_mut().filter(|member| member.drafts_in(speculation)) {
             let plan = wanted.as_ref().filter(|plan| plan.drafter == member.number());
@@ -211,24 +201,18 @@ impl Drafters {
         ControlFlow::Continue(())
     }
 
-    /// Drafts for a round. Guesses are below `vocabulary`.
-    pub(crate) fn draft(
-        &mut self,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
-        vocabulary: usize,
-        sampler: &mut Sampler,
-    ) -> Drafting {
+    /// Drafts for a round. Guesses are below the input's vocabulary.
+    pub(crate) fn draft(&mut self, input: RoundInput<'_>, sampler: &mut Sampler) -> Drafting {
+        let RoundInput { context, speculation, .. } = input;
         self.guessed.clear();
         self.behind = 0;
         let allowed = |member: &Member| speculation.drafter.allows(member.kind());
         if self.governor.is_none() || speculation.is_off() || !self.members.iter().any(allowed) {
             return Drafting::none(LengthReason::Off);
         }
-        let (mut best, most) = self.guess(context, speculation, room, vocabulary, sampler);
+        let (mut best, most) = self.guess(input, sampler);
         let Some(governor) = &self.governor else { return best };
-        let mut plans = self.plans(governor, context, speculation, room);
+        let mut plans = self.plans(governor, input);
         // The plan may have changed since the missing features were requested.
         plans.retain(|plan| self.members[plan.drafter].has_features(context));
         let picked = governor.pick(&mut plans);
@@ -239,36 +223,30 @@ impl Drafters {
         if best.guesses.is_empty() || governor.round_value(plan.prospect) > most || plan.is_trial() {
             let member = &mut self.members[plan.drafter];
             let behind = member.behind(context);
-            best = member.follow(governor, plan, context, vocabulary, sampler).unwrap_or(best);
+            best = member.follow(governor, plan, input, sampler).unwrap_or(best);
             best.decision = governor.explain(plan);
             governor.commit_explanation(plan);
             self.behind = if best.guesses.is_empty() { 0 } else { behind };
             let chain = !best.guesses.is_empty() && best.guesses.is_chain();
             let goes_on = chain && best.reason != LengthReason::EndOfText;
             if goes_on && speculation.length == DraftLength::Auto && speculation.threshold.is_governed() {
-                self.extend(&mut best, context, speculation, room, vocabulary, sampler);
+                self.extend(&mut best, input, sampler);
             }
         }
         best
     }
 
     /// Best free draft, and the value of a round with it.
-    fn guess(
-        &mut self,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
-        vocabulary: usize,
-        sampler: &mut Sampler,
-    ) -> (Drafting, f64) {
+    fn guess(&mut self, input: RoundInput<'_>, sampler: &mut Sampler) -> (Drafting, f64) {
+        let RoundInput { context, speculation, .. } = input;
         let mut best = (Drafting::none(LengthReason::DrafterFailed), f64::NEG_INFINITY);
         let Some(governor) = &self.governor else { return best };
         let free = self.members.iter_mut().filter(|member| member.is_free() && member.drafts_in(speculation));
         for member in free.filter(|member| member.has_features(context)) {
             let number = member.number();
-            if let Some(draft) = member.guess(governor, context, speculation, room, vocabulary, sampler) {
+            if let Some(draft) = member.guess(governor, input, sampler) {
                 self.guessed.push((number, draft.guesses.clone()));
-                let (drafting, worth) = Drafting::take(governor, number, draft, speculation, room);
+                let (drafting, worth) = Drafting::take(governor, number, draft, input);
                 if worth > best.1 {
                     best = (drafting, worth);
                 }
@@ -278,15 +256,8 @@ impl Drafters {
     }
 
     /// Lets the free drafters continue a chain, as far as verifying it pays.
-    fn extend(
-        &mut self,
-        drafting: &mut Drafting,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
-        vocabulary: usize,
-        sampler: &mut Sampler,
-    ) {
+    fn extend(&mut self, drafting: &mut Drafting, input: RoundInput<'_>, sampler: &mut Sampler) {
+        let RoundInput { speculation, room, .. } = input;
         let (Some(governor), [author]) = (&self.governor, &drafting.parts[..]) else { return };
         let ahead: Vec<TokenId> = drafting.guesses.iter().map(|guess| guess.token).collect();
         let length = room.longest() - ahead.len();
@@ -295,11 +266,11 @@ impl Drafters {
         let mut best: Option<(usize, Guesses)> = None;
         let mut most = 0.0;
         for member in free {
-            let Some(draft) = member.draft(context, &request, vocabulary, sampler) else { continue };
+            let Some(draft) = member.draft(input, &request, sampler) else { continue };
             let mut further = draft.guesses;
             further.truncate(length);
             let (worth, gain) =
-                governor.further((author.drafter, &drafting.guesses), member.number(), &further);
+                governor.further(author.drafter, &drafting.guesses, member.number(), &further);
             if gain > most {
                 further.truncate(worth);
                 (best, most) = (Some((member.number(), further)), gain);

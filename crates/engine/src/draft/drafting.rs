@@ -2,9 +2,21 @@
 
 use super::Draft;
 use crate::accept::Guesses;
+use crate::context::Context;
 use crate::governor::{Governor, Part};
 use crate::speculation::{DraftLength, Room, Speculation, Threshold};
 use crate::trace::{Decision, LengthReason};
+
+/// Inputs of a round's drafts.
+#[derive(Clone, Copy)]
+pub(crate) struct RoundInput<'a> {
+    pub context: &'a Context,
+    pub speculation: &'a Speculation,
+    /// Number of tokens that may be drafted.
+    pub room: Room,
+    /// Number of token ids that the target has.
+    pub vocabulary: usize,
+}
 
 /// Draft of a round, with the reason for its length.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,8 +43,7 @@ impl Drafting {
         governor: &Governor,
         drafter: usize,
         draft: Draft,
-        speculation: &Speculation,
-        room: Room,
+        RoundInput { speculation, room, .. }: RoundInput<'_>,
     ) -> (Self, f64) {
         let Draft { mut guesses, shortened } = draft;
         let whole = speculation.length != DraftLength::Auto;

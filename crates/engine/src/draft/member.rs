@@ -4,13 +4,13 @@ use foretoken_forward::Taps;
 use foretoken_model::Error;
 
 use super::caught::CaughtDrafter;
-use super::drafting::Drafting;
+use super::drafting::{Drafting, RoundInput};
 use super::{Bound, Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::governor::{Governor, Plan};
 use crate::sampler::Sampler;
-use crate::speculation::{DrafterChoice, Room, Speculation, Tree};
+use crate::speculation::{DrafterChoice, Speculation, Tree};
 use crate::trace::LengthReason;
 
 pub(super) struct Member {
@@ -92,9 +92,8 @@ impl Member {
 
     pub(super) fn draft(
         &mut self,
-        context: &Context,
+        RoundInput { context, vocabulary, .. }: RoundInput<'_>,
         request: &DraftRequest<'_>,
-        vocabulary: usize,
         sampler: &mut Sampler,
     ) -> Option<Draft> {
         if self.has_failed() {
@@ -117,12 +116,10 @@ impl Member {
     pub(super) fn guess(
         &mut self,
         governor: &Governor,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
-        vocabulary: usize,
+        input: RoundInput<'_>,
         sampler: &mut Sampler,
     ) -> Option<Draft> {
+        let RoundInput { speculation, room, .. } = input;
         let length = room.fit(speculation.length);
         // With several drafters, the governor chooses trees for those it plans.
         let is_alone = speculation.drafter != DrafterChoice::Combined;
@@ -133,7 +130,7 @@ impl Member {
             _ => None,
         };
         let request = DraftRequest { shape: shape.as_ref(), ..DraftRequest::chain(length) };
-        let mut draft = self.draft(context, &request, vocabulary, sampler)?;
+        let mut draft = self.draft(input, &request, sampler)?;
         if shape.is_none() {
             draft.guesses.truncate(length);
         }
@@ -145,8 +142,7 @@ impl Member {
         &mut self,
         governor: &Governor,
         plan: &Plan,
-        context: &Context,
-        vocabulary: usize,
+        input: RoundInput<'_>,
         sampler: &mut Sampler,
     ) -> Option<Drafting> {
         if plan.length == 0 {
@@ -160,7 +156,7 @@ impl Member {
             staged: plan.staged,
             ahead: &[],
         };
-        let draft = self.draft(context, &request, vocabulary, sampler)?;
+        let draft = self.draft(input, &request, sampler)?;
         let mut guesses = draft.guesses;
         if plan.shape.is_none() {
             guesses.truncate(plan.length);

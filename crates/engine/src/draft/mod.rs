@@ -35,7 +35,7 @@ pub(crate) use caught::caught;
 pub use cost::Cost;
 pub use drafters::Drafters;
 pub(crate) use drafters::FeatureGap;
-pub(crate) use drafting::Drafting;
+pub(crate) use drafting::{Drafting, RoundInput};
 pub use evaluation::{Evaluation, EvaluationText};
 pub use head::{HeadDrafter, head_drafter};
 pub(crate) use measure::Sample;

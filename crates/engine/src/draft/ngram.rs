@@ -59,7 +59,7 @@ impl NgramDrafter {
             if (matched.min(longest) as f64) <= best.1 {
                 break;
             }
-            let found = follow(automaton, suffix, (matched, longest), dry_odds);
+            let found = follow(automaton, suffix, matched, longest, dry_odds);
             if found.1 > best.1 {
                 best = found;
             }
@@ -75,7 +75,8 @@ impl NgramDrafter {
 fn follow(
     automaton: &SuffixAutomaton,
     mut suffix: Suffix,
-    (matched, longest): (usize, usize),
+    matched: usize,
+    longest: usize,
     dry_odds: &impl Fn(&Guesses, TokenId) -> f32,
 ) -> (Guesses, f64) {
     let (mut guesses, mut survival, mut expected) = (Guesses::default(), 1.0, 0.0);

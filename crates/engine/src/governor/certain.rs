@@ -21,11 +21,12 @@ impl Governor {
         best
     }
 
-    /// Number of a drafter's certain guesses to verify after another drafter's chain `drafted`, and
+    /// Number of a drafter's certain guesses to verify after the chain `drafted` of `author`, and
     /// the expected gain in tokens over other rounds of the same time.
     pub fn further(
         &self,
-        (author, drafted): (usize, &[Guess]),
+        author: usize,
+        drafted: &[Guess],
         drafter: usize,
         guesses: &[Guess],
     ) -> (usize, f64) {

@@ -1,7 +1,7 @@
 //! Draft trees: finds the best one and compares it with a chain.
 
 use super::plan::{Plan, Prospect};
-use super::shape::{CachedTree, Grown, Plans, Shape};
+use super::shape::{CachedTree, Grown, Plans, Shape, TreeLimits};
 use super::{Governor, HYSTERESIS};
 use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, MAX_TREE_WIDTH, Room, Speculation, Tree};
 use crate::trace::LengthReason;
@@ -32,10 +32,10 @@ impl Governor {
         let auto = speculation.length == DraftLength::Auto;
         let depth = if auto { room.longest() } else { plan.length };
         let depth = depth.min(self.drafters[plan.drafter].longest());
-        let requested = (width, depth, room.longest());
+        let limits = TreeLimits { width, depth, nodes: room.longest() };
         let known = &self.drafters[plan.drafter].tree;
-        let known = if known.requested != requested || known.age >= TREE_AGE {
-            CachedTree { requested, age: 1, best: self.best_tree(plan.drafter, requested, auto, plan.staged) }
+        let known = if known.limits != limits || known.age >= TREE_AGE {
+            CachedTree { limits, age: 1, best: self.best_tree(plan.drafter, limits, auto, plan.staged) }
         } else {
             CachedTree { age: known.age + 1, ..known.clone() }
         };
@@ -46,19 +46,12 @@ impl Governor {
         }
     }
 
-    /// Tree with the most tokens per millisecond within a width, depth and size; of the largest
-    /// size unless `any`.
-    fn best_tree(
-        &self,
-        drafter: usize,
-        (width, depth, most): (usize, usize, usize),
-        any: bool,
-        staged: bool,
-    ) -> Option<Grown> {
-        let ranks = self.stats(drafter).acceptance.by_depth_and_rank(depth);
-        let plans = Plans::new(&ranks, width, most);
-        let least = if any { 2 } else { most };
-        let trees = (least..=most)
+    /// Tree with the most tokens per millisecond within `limits`; of the largest size unless `any`.
+    fn best_tree(&self, drafter: usize, limits: TreeLimits, any: bool, staged: bool) -> Option<Grown> {
+        let ranks = self.stats(drafter).acceptance.by_depth_and_rank(limits.depth);
+        let plans = Plans::new(&ranks, limits.width, limits.nodes);
+        let least = if any { 2 } else { limits.nodes };
+        let trees = (least..=limits.nodes)
             .map(|nodes| Grown { shape: plans.shape(nodes), accepted: plans.expected(nodes) })
             .map(|tree| (self.of_tree(drafter, &tree, staged).rate(), tree));
         trees.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, tree)| tree)

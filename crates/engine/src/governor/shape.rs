@@ -129,11 +129,18 @@ impl<'a> Plans<'a> {
     }
 }
 
+/// Limits of a tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct TreeLimits {
+    pub(super) width: usize,
+    pub(super) depth: usize,
+    pub(super) nodes: usize,
+}
+
 /// Cached best tree of a drafter.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct CachedTree {
-    /// Its maximum width, depth and size.
-    pub(super) requested: (usize, usize, usize),
+    pub(super) limits: TreeLimits,
     pub(super) age: usize,
     pub(super) best: Option<Grown>,
 }

@@ -392,12 +392,12 @@ fn certain_guesses_extend_a_chain_as_far_as_verifying_pays() {
     let chain = [0.9, 0.9].map(|confidence| guess(DrafterKind::Model, confidence));
     let more = [0.9, 0.8, 0.3, 0.9].map(|confidence| guess(DrafterKind::Ngram, confidence));
     let cheap = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.5 };
-    assert_eq!(cheap.governor().further((MODEL, &chain), NGRAM, &more).0, 4);
+    assert_eq!(cheap.governor().further(MODEL, &chain, NGRAM, &more).0, 4);
     let dear = Pair { verify: |rows| 1.0 + 9.0 * rows as f64, ..cheap };
-    assert_eq!(dear.governor().further((MODEL, &chain), NGRAM, &more), (0, 0.0));
+    assert_eq!(dear.governor().further(MODEL, &chain, NGRAM, &more), (0, 0.0));
     let unsure = [0.2, 0.1].map(|confidence| guess(DrafterKind::Model, confidence));
     assert_eq!(
-        cheap.governor().further((MODEL, &unsure), NGRAM, &more).0,
+        cheap.governor().further(MODEL, &unsure, NGRAM, &more).0,
         0,
         "what follows it does not come either"
     );

@@ -7,9 +7,10 @@ use foretoken_forward::Taps;
 
 use super::Drafters;
 use crate::context::Context;
+use crate::draft::drafting::RoundInput;
 use crate::draft::member::Member;
 use crate::draft::{Drafter, Observation};
-use crate::speculation::{Room, Speculation};
+use crate::speculation::Speculation;
 
 /// Tokens that the target may rerun together with the next pass, so that a drafter is not left with
 /// a gap.
@@ -67,17 +68,13 @@ impl Drafters {
     }
 
     /// Missing hidden states of the planned drafter.
-    pub(crate) fn feature_gap(
-        &self,
-        context: &Context,
-        speculation: &Speculation,
-        room: Room,
-    ) -> Option<FeatureGap> {
+    pub(crate) fn feature_gap(&self, input: RoundInput<'_>) -> Option<FeatureGap> {
+        let RoundInput { context, speculation, .. } = input;
         let incomplete = |member: &Member| member.drafts_in(speculation) && !member.has_features(context);
         if !self.members.iter().any(incomplete) {
             return None;
         }
-        let plan = self.wanted(context, speculation, room)?;
+        let plan = self.wanted(input)?;
         let tokens = self.members[plan.drafter].drafter.missing_features(context);
         (tokens > 0).then(|| FeatureGap { drafter: plan.drafter, tokens, is_trial: plan.is_trial() })
     }

@@ -46,11 +46,11 @@ impl BlockDrafter {
         self.rows.model.config().context.saturating_sub(context.len())
     }
 
-    /// Drafts a chain of up to `length` tokens, or a tree of that depth.
+    /// Drafts a chain of up to the requested length, or a tree of that depth.
     fn guess(
         &mut self,
         context: &Context,
-        (request, length): (&DraftRequest<'_>, usize),
+        request: &DraftRequest<'_>,
         shape: Option<&Shape>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
@@ -58,7 +58,7 @@ impl BlockDrafter {
         if !self.rows.ready(context)? {
             return Ok(growth.draft());
         }
-        let first = self.head.first();
+        let (first, length) = (self.head.first(), request.length);
         let masks = std::iter::repeat_n(self.head.mask, first + length - 1);
         let block = TokenTree::chain(std::iter::once(growth.token(Position::ROOT)).chain(masks));
         let want = Want::rows(first..first + length).subset(growth.logit_subset(sampler));
@@ -97,7 +97,7 @@ impl Drafter for BlockDrafter {
             return Ok(Draft { shortened: Some(LengthReason::DraftContextFull), ..Draft::default() });
         }
         let request = DraftRequest { length: length.min(room), ..*request };
-        let mut draft = self.guess(context, (&request, request.length), shape, sampler)?;
+        let mut draft = self.guess(context, &request, shape, sampler)?;
         if room < length && draft.shortened.is_none() {
             draft.shortened = Some(LengthReason::DraftContextFull);
         }

@@ -37,7 +37,7 @@ pub struct Pairs;
 
 impl Bytes for Pairs {
     /// Magnitudes, and the weights themselves, whose signs are applied to the other factor.
-    type W8 = (__m256i, __m256i);
+    type W8 = [__m256i; 2];
 
     #[inline(always)]
     unsafe fn begin(_: __m256i) -> __m256i {
@@ -80,12 +80,12 @@ impl Bytes for Pairs {
     unsafe fn prepare8(weights: __m256i) -> Self::W8 {
         unsafe {
             let signed = _mm256_xor_si256(weights, _mm256_set1_epi8(-128));
-            (_mm256_abs_epi8(signed), signed)
+            [_mm256_abs_epi8(signed), signed]
         }
     }
 
     #[inline(always)]
-    unsafe fn dot8(sum: __m256i, (magnitudes, signs): Self::W8, x: __m256i) -> __m256i {
+    unsafe fn dot8(sum: __m256i, [magnitudes, signs]: Self::W8, x: __m256i) -> __m256i {
         unsafe {
             let pairs = _mm256_maddubs_epi16(magnitudes, _mm256_sign_epi8(x, signs));
             Self::finish(sum, pairs)
