@@ -5,7 +5,7 @@ use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use crate::state_history::{StateHistory, StatePlan};
+use crate::state_history::{SlotCounts, StateHistory, StatePlan};
 use crate::tree::TokenTree;
 use crate::{DispatchStats, Features, Logits, Model, Pass, Row, Runner, Want};
 
@@ -30,7 +30,7 @@ pub trait Executor: Send {
     ///
     /// # Errors
     /// `Error::NoMemory` before the computer runs out of it.
-    fn reserve(&mut self, _positions: usize, _slots: (usize, usize)) -> Result<()> {
+    fn reserve(&mut self, _positions: usize, _slots: SlotCounts) -> Result<()> {
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl<E: Executor> Cached<E> {
     fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
         let at = self.tokens.len() - first;
         let count = tree.len() - first;
-        let slots = self.history.as_ref().map_or((0, 0), |history| history.slots(count));
+        let slots = self.history.as_ref().map_or_else(SlotCounts::default, |history| history.slots(count));
         self.executor.reserve(at + tree.len(), slots)?;
         let scored = !want.rows_between(first, tree.len()).is_empty();
         let history = self.history.as_mut().filter(|_| count > 0);

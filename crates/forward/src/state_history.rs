@@ -46,6 +46,14 @@ impl Slots {
     }
 }
 
+/// Numbers of slots.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SlotCounts {
+    pub states: usize,
+    /// Slots of step logs.
+    pub logs: usize,
+}
+
 /// States and step logs of the cached text.
 #[derive(Debug)]
 pub struct StateHistory {
@@ -97,9 +105,9 @@ impl StateHistory {
         self.logged_from + self.logs.len()
     }
 
-    /// State and log slots that a pass over `nodes` nodes may need in all.
-    pub fn slots(&self, nodes: usize) -> (usize, usize) {
-        (self.state_slots.after(2), self.log_slots.after(nodes))
+    /// Slots that a pass over `nodes` nodes may need in all.
+    pub fn slots(&self, nodes: usize) -> SlotCounts {
+        SlotCounts { states: self.state_slots.after(2), logs: self.log_slots.after(nodes) }
     }
 
     /// Returns whether any token after the first `at` has no step log.

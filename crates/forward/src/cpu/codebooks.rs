@@ -241,7 +241,7 @@ impl<C: Codebook> Blocks for Halved<C> {
                                 S::dot6(dots[row], values, x.four::<M>(index, row, 4 * half), parts[half]);
                         }
                     } else {
-                        add_half_eight_bits::<S, M>(&mut dots, values, x, (index, half), parts[half]);
+                        add_half_eight_bits::<S, M>(&mut dots, values, x, index, half, parts[half]);
                     }
                 }
                 if C::FITS_FIVE_BITS {
@@ -267,7 +267,8 @@ unsafe fn add_half_eight_bits<S: Products, const M: usize>(
     dots: &mut [S::I; M],
     values: [S::B; 4],
     x: Tile,
-    (index, half): (usize, usize),
+    index: usize,
+    half: usize,
     part: S::I,
 ) {
     unsafe {

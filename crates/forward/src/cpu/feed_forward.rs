@@ -76,7 +76,7 @@ impl FeedForward {
             FeedForwardSpec::Dense { .. } => Self::Dense(dense()?),
             FeedForwardSpec::Experts(experts) => Self::Experts(Experts::load(weights, index, experts)?),
             FeedForwardSpec::BesideDense { experts, .. } => {
-                let both = DenseAndExperts::load(weights, (config.hidden, experts), index, dense()?)?;
+                let both = DenseAndExperts::load(weights, config.hidden, experts, index, dense()?)?;
                 Self::DenseAndExperts(Box::new(both))
             }
             FeedForwardSpec::WithShared { experts, shared } => {
@@ -121,7 +121,8 @@ impl FeedForward {
 impl DenseAndExperts {
     fn load(
         weights: &Weights,
-        (hidden, experts): (usize, &foretoken_model::Experts),
+        hidden: usize,
+        experts: &foretoken_model::Experts,
         index: usize,
         dense: Dense,
     ) -> Result<Self> {

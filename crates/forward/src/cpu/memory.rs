@@ -8,6 +8,7 @@ use foretoken_model::Recurrence;
 use super::buffer::Buffer;
 use super::simd::LANES;
 use super::step::COLUMNS;
+use crate::state_history::SlotCounts;
 
 /// States and step records of one layer; empty for attention layers.
 #[derive(Debug, Default)]
@@ -105,18 +106,21 @@ impl Memory {
         Self { layout: Layout::of(recurrence), states: Vec::new(), records: Vec::new() }
     }
 
-    /// Bytes to allocate for so many states and records.
-    pub fn bytes_to_reserve(&self, (states, records): (usize, usize)) -> usize {
+    /// Bytes to allocate for these states and records.
+    pub fn bytes_to_reserve(&self, SlotCounts { states, logs: records }: SlotCounts) -> usize {
         let states = states.saturating_sub(self.states.len()) * self.layout.state;
         let records = records.saturating_sub(self.records.len()) * self.layout.record;
         (states + records) * size_of::<f32>()
     }
 
-    /// Allocates memory for so many states and records.
+    /// Allocates memory for these states and records.
     ///
     /// # Errors
     /// Fails if the system cannot allocate; the contents stay.
-    pub fn reserve(&mut self, (states, records): (usize, usize)) -> Result<(), TryReserveError> {
+    pub fn reserve(
+        &mut self,
+        SlotCounts { states, logs: records }: SlotCounts,
+    ) -> Result<(), TryReserveError> {
         let grow = |buffers: &mut Vec<Buffer<f32>>, count: usize, size: usize| {
             while buffers.len() < count {
                 let mut buffer = Buffer::default();

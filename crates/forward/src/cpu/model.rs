@@ -20,9 +20,10 @@ use super::prefetch::run_length;
 use super::team::Team;
 use super::team_size::TeamSizes;
 use super::tree_walk::TreeWalk;
-use super::workspace::Workspace;
+use super::workspace::{PassSize, Workspace};
 use crate::cached::{Cached, Executor, Nodes};
 use crate::device;
+use crate::state_history::SlotCounts;
 use crate::tree::TokenTree;
 use crate::{Features, HeadInput, Logits, Row, Want};
 
@@ -152,7 +153,7 @@ impl Executor for CpuExecutor {
         &self.config
     }
 
-    fn reserve(&mut self, positions: usize, slots: (usize, usize)) -> Result<()> {
+    fn reserve(&mut self, positions: usize, slots: SlotCounts) -> Result<()> {
         let cached_bytes: usize = self.caches.iter().map(|cache| cache.bytes_to_reserve(positions)).sum();
         let recurrent_bytes: usize = self.memories.iter().map(|memory| memory.bytes_to_reserve(slots)).sum();
         let needed = cached_bytes + recurrent_bytes;
@@ -178,14 +179,9 @@ impl Executor for CpuExecutor {
         if let Some(plan) = states {
             self.workspace.recurrent.walk = TreeWalk::new(tree, first, plan);
         }
-        self.workspace.prepare(
-            &self.config,
-            tree,
-            (at, first, long),
-            rows.len(),
-            (threads, copies),
-            self.kernels.tile,
-        );
+        let (scored, tile) = (rows.len(), self.kernels.tile);
+        let size = PassSize { at, first, long, scored, members: threads, copies, tile };
+        self.workspace.prepare(&self.config, tree, size);
         // A cluster's tokens are spread over the whole vocabulary.
         let clustered = self.config.assistant().is_some_and(|assistant| assistant.clusters.is_some());
         let wanted = if clustered { usize::MAX } else { want.vocabulary };

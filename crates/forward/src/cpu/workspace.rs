@@ -195,6 +195,25 @@ pub struct Workspace {
     tapped: (usize, usize),
 }
 
+/// Extent of a pass.
+#[derive(Debug, Clone, Copy)]
+pub struct PassSize {
+    /// Cached positions before the tree.
+    pub at: usize,
+    /// First node of the tree that runs.
+    pub first: usize,
+    /// The text is longer than [`ModelConfig::rope_switch_length`].
+    pub long: bool,
+    /// Rows that get logits.
+    pub scored: usize,
+    /// Members of the team that runs the pass.
+    pub members: usize,
+    /// Copies of the normed states.
+    pub copies: usize,
+    /// Most rows of a tile.
+    pub tile: usize,
+}
+
 impl Workspace {
     /// Allocates features of `rows` with `width` numbers each.
     pub fn prepare_features(&mut self, rows: usize, width: usize) {
@@ -215,17 +234,9 @@ impl Workspace {
         (width > 0).then(|| Features::new(numbers, width))
     }
 
-    /// Allocates buffers for a pass over the nodes of `tree` from `first` on, after `at` positions.
-    /// `long`: the text is beyond [`ModelConfig::rope_switch_length`].
-    pub fn prepare(
-        &mut self,
-        config: &ModelConfig,
-        tree: &TokenTree,
-        (at, first, long): (usize, usize, bool),
-        scored: usize,
-        (members, copies): (usize, usize),
-        tile: usize,
-    ) {
+    /// Allocates buffers for a pass over the nodes of `tree`.
+    pub fn prepare(&mut self, config: &ModelConfig, tree: &TokenTree, pass: PassSize) {
+        let PassSize { at, first, long, scored, members, copies, tile } = pass;
         let rows = tree.len() - first;
         let whole = |width: usize| width.next_multiple_of(LANES);
         let (queries, keys) = (config.heads * config.head_size(), config.kv_heads() * config.head_size());
@@ -241,7 +252,7 @@ impl Workspace {
             self.states.prepare(rows, states, tile);
             match &head.block {
                 None => self.head_input.prepare(rows, 2 * config.carried(), tile),
-                Some(block) => self.prepare_block(block, config, (rows, scored), tile),
+                Some(block) => self.prepare_block(block, config, rows, scored, tile),
             }
         }
         self.mixed.prepare(
@@ -313,7 +324,8 @@ impl Workspace {
         &mut self,
         block: &BlockHead,
         config: &ModelConfig,
-        (rows, scored): (usize, usize),
+        rows: usize,
+        scored: usize,
         tile: usize,
     ) {
         let whole = |width: usize| width.next_multiple_of(LANES);

@@ -56,9 +56,12 @@ impl AttentionSteps {
     /// As [`Step::new`].
     pub fn new(
         device: &GpuDevice,
-        (layer, cache): (&Layer, &Cache),
-        (vectors, state): (&Buffer, &State),
-        (buffers, config): (&AttentionBuffers, &ModelConfig),
+        layer: &Layer,
+        cache: &Cache,
+        vectors: &Buffer,
+        state: &State,
+        buffers: &AttentionBuffers,
+        config: &ModelConfig,
     ) -> Result<Self> {
         let (heads, mixed) = (&state.heads, &state.mixed);
         let rope = [heads, &state.angles[layer.kind], vectors, &buffers.nodes, &cache.keys, &cache.values];
@@ -88,12 +91,12 @@ impl AttentionSteps {
     pub fn run(&self, pass: &mut Dispatches, visibility: &Visibility<'_>, layer: &Layer) {
         let (heads, kv_heads) = (visibility.config.heads, visibility.config.kv_heads());
         if let Some(norm_heads) = &self.norm_heads {
-            norm_heads.run(pass, &visibility.norm_params(layer), (2, visibility.rows));
+            norm_heads.run(pass, &visibility.norm_params(layer), [2, visibility.rows]);
         }
-        self.rope.run(pass, &visibility.rope_params(layer, 0), (heads + kv_heads, visibility.rows));
+        self.rope.run(pass, &visibility.rope_params(layer, 0), [heads + kv_heads, visibility.rows]);
         for first in (0..visibility.rows).step_by(visibility.buffers.rows) {
             let rows = visibility.buffers.rows.min(visibility.rows - first);
-            self.attend.run(pass, &visibility.attend_params(layer, first), (heads, rows));
+            self.attend.run(pass, &visibility.attend_params(layer, first), [heads, rows]);
         }
         if let Some(quantise) = &self.quantise {
             quantise.run(pass, visibility.rows);
@@ -104,7 +107,7 @@ impl AttentionSteps {
     /// norm all heads together.
     pub fn cache_kv(&self, pass: &mut Dispatches, visibility: &Visibility<'_>, layer: &Layer) {
         let (heads, kv_heads) = (visibility.config.heads, visibility.config.kv_heads());
-        self.rope.run(pass, &visibility.rope_params(layer, heads), (kv_heads, visibility.rows));
+        self.rope.run(pass, &visibility.rope_params(layer, heads), [kv_heads, visibility.rows]);
     }
 }
 

@@ -14,7 +14,7 @@ use super::kernels::{Kernel, NONE};
 use super::matrix::Matrix;
 use super::network::{Convolution, Network};
 use super::pass::Phases;
-use super::product::Product;
+use super::product::{Out, Product};
 use super::recording::Recording;
 use super::state::{ROWS, Rows, SCORED, State};
 use super::step::{Quantise, Step};
@@ -56,7 +56,9 @@ impl Block {
     pub fn load(
         device: &GpuDevice,
         weights: &Weights,
-        (config, network, state): (&ModelConfig, &Network, &State),
+        config: &ModelConfig,
+        network: &Network,
+        state: &State,
     ) -> Result<Option<Self>> {
         let Some((draft_head, block)) = config.draft_head.as_ref().zip(config.block()) else {
             return Ok(None);
@@ -78,7 +80,7 @@ impl Block {
                 device,
                 &[Matrix::upload(device, &selector.position)?],
                 &state.scored,
-                (&position_factors, false),
+                Out::Store(&position_factors),
             )
         });
         let before = head.markov.as_ref().map(|markov| -> Result<_> {
@@ -86,7 +88,7 @@ impl Block {
             let bytes = 4 * markov.after.rows().next_multiple_of(LANES);
             let bias = device.buffer(bytes)?;
             let after =
-                Product::new(device, &[Matrix::upload(device, &markov.after)?], &row, (&bias, false))?;
+                Product::new(device, &[Matrix::upload(device, &markov.after)?], &row, Out::Store(&bias))?;
             Ok(Before {
                 quantise: Quantise::new(device, &row)?,
                 row,
@@ -101,7 +103,7 @@ impl Block {
                 device,
                 &[Matrix::upload(device, &head.fuse)?],
                 &states,
-                (&state.hidden, false),
+                Out::Store(&state.hidden),
             )?,
             fused_norm: Step::new(device, Kernel::Norm, &fused_norm)?,
             around: around.collect::<Result<_>>()?,
@@ -134,19 +136,19 @@ impl Block {
         self.fuse.run(pass, rows);
         let (hidden, width) = (config.hidden as u32, config.hidden.next_multiple_of(LANES) as u32);
         let params = [0, hidden, width, width, 0, NONE, (config.norm_epsilon as f32).to_bits(), 0];
-        self.fused_norm.run(pass, &params, (rows, 1));
+        self.fused_norm.run(pass, &params, [rows, 1]);
     }
 
     /// Convolves the normed rows for attention (part 0) or the feed-forward network (part 1) of a
     /// layer.
-    pub fn convolve_inputs(&self, pass: &mut Dispatches, (layer, part): (usize, usize), rows: usize) {
+    pub fn convolve_inputs(&self, pass: &mut Dispatches, layer: usize, part: usize, rows: usize) {
         if let Some(around) = self.around.get(layer) {
             around[part].convolve_inputs(pass, rows);
         }
     }
 
     /// Convolves the rows of the branch and adds them to the residual stream.
-    pub fn convolve_branch(&self, pass: &mut Dispatches, (layer, part): (usize, usize), rows: usize) {
+    pub fn convolve_branch(&self, pass: &mut Dispatches, layer: usize, part: usize, rows: usize) {
         if let Some(around) = self.around.get(layer) {
             around[part].convolve_branch(pass, rows);
         }
@@ -170,7 +172,7 @@ impl Block {
         let mut recording = Recording::new(device);
         before.quantise.run(recording.pass(), 1);
         before.after.run(recording.pass(), 1);
-        recording.copy(&before.bias, (&before.readable, 0), before.bias.size());
+        recording.copy(&before.bias, &before.readable, 0, before.bias.size());
         recording.end();
         device.fetch(&before.readable, before.bias.size() as usize / 4)
     }
@@ -213,7 +215,7 @@ impl Around {
             sizes: *sizes,
             hidden: projection.inputs,
             dynamics: projection.panels * LANES,
-            dynamic: Product::new(device, std::slice::from_ref(projection), rows, (dynamic, false))?,
+            dynamic: Product::new(device, std::slice::from_ref(projection), rows, Out::Store(dynamic))?,
             inputs: step(&rows.plain, &state.normed.plain)?,
             quantise: Quantise::new(device, &state.normed)?,
             branch: step(&state.branch, &state.hidden)?,
@@ -222,12 +224,12 @@ impl Around {
 
     fn convolve_inputs(&self, pass: &mut Dispatches, rows: usize) {
         self.dynamic.run(pass, rows);
-        self.inputs.run(pass, &self.params(0), (self.hidden.div_ceil(64), rows));
+        self.inputs.run(pass, &self.params(0), [self.hidden.div_ceil(64), rows]);
         self.quantise.run(pass, rows);
     }
 
     fn convolve_branch(&self, pass: &mut Dispatches, rows: usize) {
-        self.branch.run(pass, &self.params(1), (self.hidden.div_ceil(64), rows));
+        self.branch.run(pass, &self.params(1), [self.hidden.div_ceil(64), rows]);
     }
 
     /// Immediates of `convolve.wgsl` for a side. The second adds its result to the residual stream.

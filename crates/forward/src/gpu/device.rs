@@ -76,8 +76,10 @@ impl fmt::Debug for GpuDevice {
 impl GpuDevice {
     /// Wraps an open device. [`Failure::register`] has to collect its errors in `failure`.
     pub(super) fn new(
-        (device, queue): (wgpu::Device, wgpu::Queue),
-        (label, kind): (String, DeviceType),
+        device: wgpu::Device,
+        queue: wgpu::Queue,
+        label: String,
+        kind: DeviceType,
         arithmetic: Arithmetic,
         failure: Failure,
     ) -> Self {

@@ -19,9 +19,10 @@ impl Dispatches {
     /// Encodes a dispatch: pipeline, buffers, immediates, and workgroups in x and y.
     pub fn run(
         &mut self,
-        (pipeline, group): (&ComputePipeline, &BindGroup),
+        pipeline: &ComputePipeline,
+        group: &BindGroup,
         params: &[u32],
-        (across, down): (usize, usize),
+        [across, down]: [usize; 2],
     ) {
         let mut bytes = [0u8; IMMEDIATE_BYTES as usize];
         for (to, word) in bytes.chunks_exact_mut(4).zip(params) {

@@ -28,7 +28,8 @@ impl Embed {
     pub fn new(
         device: &GpuDevice,
         matrix: &Matrix,
-        (tokens, out): (&Buffer, &Buffer),
+        tokens: &Buffer,
+        out: &Buffer,
         scale: f32,
     ) -> Result<Self> {
         let parts = matrix.parts.iter().map(|part| {
@@ -44,7 +45,7 @@ impl Embed {
         for (step, first, panels) in &self.parts {
             let sizes = [self.length, self.stride, *first, *panels].map(|n| n as u32);
             let params = [&sizes[..], &[self.scale.to_bits()]].concat();
-            step.run(pass, &params, (self.length.div_ceil(64), rows));
+            step.run(pass, &params, [self.length.div_ceil(64), rows]);
         }
     }
 }

@@ -11,7 +11,7 @@ use super::gate::{Activate, GateSteps};
 use super::kernels::Kernel;
 use super::matrix::Matrix;
 use super::network::{Dense, Gate};
-use super::product::{Product, SlotProduct};
+use super::product::{Out, Product, SlotProduct};
 use super::state::State;
 use super::step::Step;
 use crate::cpu::simd::LANES;
@@ -37,27 +37,27 @@ impl ExpertSteps {
     /// As [`Step::new`].
     pub fn new(
         device: &GpuDevice,
-        (router, experts): (&Matrix, &Dense),
+        router: &Matrix,
+        experts: &Dense,
         state: &State,
         config: &ModelConfig,
     ) -> Result<Self> {
         let Some(routed) = &state.routed else { unreachable!("experts in a model that has none") };
         let (slots, choices, slot_of) = (&routed.slots, &routed.choices, &routed.slot_of);
         let (count, activation) = (routed.sizes.count, config.family.activation);
-        let product = |stack, rows, out| SlotProduct::new(device, (stack, count), rows, (out, slots));
+        let product =
+            |stack, rows, by_row, out| SlotProduct::new(device, stack, count, rows, by_row, out, slots);
         let (normed, gated) = (&state.normed, &state.gated);
         let gate = match (&experts.gate, &state.separate) {
             (Gate::Interleaved(stack), _) => {
-                let both = (normed, gated);
-                GateSteps::Interleaved(SlotProduct::gated(device, (stack, count), both, (slots, activation))?)
+                let steps = SlotProduct::gated(device, stack, count, normed, gated, slots, activation)?;
+                GateSteps::Interleaved(steps)
             }
             (Gate::Separate([gate, up]), Some(separate)) => {
-                let products = [
-                    product(gate, (normed, true), &separate[0])?,
-                    product(up, (normed, true), &separate[1])?,
-                ];
-                let to = (gated, routed.sizes.width);
-                GateSteps::Separate(products, Activate::new(device, separate, to, activation)?)
+                let products =
+                    [product(gate, normed, true, &separate[0])?, product(up, normed, true, &separate[1])?];
+                let steps = Activate::new(device, separate, gated, routed.sizes.width, activation)?;
+                GateSteps::Separate(products, steps)
             }
             (Gate::Separate(_), None) => unreachable!("a state of another network"),
         };
@@ -67,11 +67,11 @@ impl ExpertSteps {
             sizes: routed.sizes.clone(),
             hidden: config.hidden,
             aside,
-            router: Product::new(device, std::slice::from_ref(router), normed, (&routed.scores, false))?,
+            router: Product::new(device, std::slice::from_ref(router), normed, Out::Store(&routed.scores))?,
             top_k: Step::new(device, Kernel::TopK, &[&routed.scores, choices])?,
             arrange: Step::new(device, Kernel::Arrange, &[choices, slots, slot_of])?,
             gate,
-            down: product(&experts.down, (gated, false), &routed.given)?,
+            down: product(&experts.down, gated, false, &routed.given)?,
             combine: Step::new(device, Kernel::Combine, &[choices, slot_of, &routed.given, to])?,
         })
     }
@@ -83,14 +83,14 @@ impl ExpertSteps {
         let slots = rows * top_k;
         self.router.run(pass, rows);
         let stride = count.next_multiple_of(LANES);
-        self.top_k.run(pass, &[count, stride, top_k, usize::from(normalised)].map(|n| n as u32), (rows, 1));
+        self.top_k.run(pass, &[count, stride, top_k, usize::from(normalised)].map(|n| n as u32), [rows, 1]);
         // An expert has at most one slot per row.
         let tile = self.down.tile(rows);
-        self.arrange.run(pass, &[slots, top_k, tile].map(|n| n as u32), (1, 1));
-        self.gate.run(pass, slots, |product, pass| product.run(pass, (slots, tile)));
-        self.down.run(pass, (slots, tile));
+        self.arrange.run(pass, &[slots, top_k, tile].map(|n| n as u32), [1, 1]);
+        self.gate.run(pass, slots, |product, pass| product.run(pass, slots, tile));
+        self.down.run(pass, slots, tile);
         let stride = self.hidden.next_multiple_of(LANES);
         let params = [top_k, self.hidden, stride, usize::from(!self.aside), 0].map(|n| n as u32);
-        self.combine.run(pass, &params, (self.hidden.div_ceil(64), rows));
+        self.combine.run(pass, &params, [self.hidden.div_ceil(64), rows]);
     }
 }

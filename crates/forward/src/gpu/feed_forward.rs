@@ -8,7 +8,7 @@ use super::dispatches::Dispatches;
 use super::experts::ExpertSteps;
 use super::gate::{Activate, GateSteps};
 use super::network::{Dense, FeedForward, Gate};
-use super::product::Product;
+use super::product::{Out, Product};
 use super::state::State;
 
 /// Kernels of a feed-forward network.
@@ -26,19 +26,20 @@ impl FeedForwardSteps {
     pub fn new(
         device: &GpuDevice,
         feed_forward: &FeedForward,
-        (state, config): (&State, &ModelConfig),
+        state: &State,
+        config: &ModelConfig,
         aside: bool,
     ) -> Result<Self> {
         match feed_forward {
             FeedForward::Dense(Dense { gate, down }) => {
-                let to = if aside { (&state.branch, false) } else { (&state.hidden, true) };
+                let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
                 Ok(Self::Dense {
                     gate: gate_steps(device, gate, state, config)?,
                     down: Product::new(device, std::slice::from_ref(down), &state.gated, to)?,
                 })
             }
             FeedForward::Experts { router, experts, .. } => {
-                let experts = ExpertSteps::new(device, (router, experts), state, config)?;
+                let experts = ExpertSteps::new(device, router, experts, state, config)?;
                 Ok(Self::Experts(Box::new(experts)))
             }
         }
@@ -65,14 +66,15 @@ fn gate_steps(
     let activation = config.family.activation;
     Ok(match (gate, &state.separate) {
         (Gate::Interleaved(matrix), _) => {
-            GateSteps::Interleaved(Product::gated(device, matrix, (&state.normed, &state.gated), activation)?)
+            GateSteps::Interleaved(Product::gated(device, matrix, &state.normed, &state.gated, activation)?)
         }
         (Gate::Separate([gate, up]), Some(separate)) => {
-            let product =
-                |matrix, out| Product::new(device, std::slice::from_ref(matrix), &state.normed, (out, false));
+            let product = |matrix, out| {
+                Product::new(device, std::slice::from_ref(matrix), &state.normed, Out::Store(out))
+            };
             let products = [product(gate, &separate[0])?, product(up, &separate[1])?];
-            let to = (&state.gated, config.intermediate());
-            GateSteps::Separate(products, Activate::new(device, separate, to, activation)?)
+            let steps = Activate::new(device, separate, &state.gated, config.intermediate(), activation)?;
+            GateSteps::Separate(products, steps)
         }
         (Gate::Separate(_), None) => unreachable!("a state of another network"),
     })

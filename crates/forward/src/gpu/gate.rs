@@ -48,7 +48,8 @@ impl Activate {
     pub fn new(
         device: &GpuDevice,
         [gate, up]: &[Buffer; 2],
-        (to, length): (&Rows, usize),
+        to: &Rows,
+        length: usize,
         activation: Activation,
     ) -> Result<Self> {
         let buffers = [gate, up, &to.plain, &to.quants, &to.scales];
@@ -62,6 +63,6 @@ impl Activate {
         let stride = self.length.next_multiple_of(LANES);
         let sizes = [blocks, rows, self.length, stride, self.width].map(|n| n as u32);
         let params = [&sizes[..], &[activation_mode(self.activation)]].concat();
-        self.step.run(pass, &params, ((rows * blocks).div_ceil(64), 1));
+        self.step.run(pass, &params, [(rows * blocks).div_ceil(64), 1]);
     }
 }

@@ -14,7 +14,7 @@ use super::dispatches::Dispatches;
 use super::kernels::Kernel;
 use super::matrix::Matrix;
 use super::network::Network;
-use super::product::Product;
+use super::product::{Out, Product};
 use super::state::{ROWS, Rows, State};
 use super::step::{Quantise, Step};
 use crate::HeadInput;
@@ -63,7 +63,7 @@ impl HeadInputSteps {
             fused_norms: of_head.fused_norms,
             embedding_norm: cpu::vector(weights, "blk.0.attn_norm.weight")?,
             quantise: Quantise::new(device, &states)?,
-            fuse: Product::new(device, &[fuse], &states, (&state.hidden, false))?,
+            fuse: Product::new(device, &[fuse], &states, Out::Store(&state.hidden))?,
             halves: (rows.width, rows.plain.clone()),
             concat: Step::new(device, Kernel::Concat, &concat)?,
             states,
@@ -73,7 +73,9 @@ impl HeadInputSteps {
     /// Uploads the embeddings of `tokens` and rows `rows` of the head inputs.
     pub fn write(
         &self,
-        (device, network, state): (&GpuDevice, &Network, &State),
+        device: &GpuDevice,
+        network: &Network,
+        state: &State,
         tokens: impl Iterator<Item = TokenId>,
         head_input: HeadInput<'_>,
         rows: Range<usize>,
@@ -119,6 +121,6 @@ impl HeadInputSteps {
         let stride = self.hidden.next_multiple_of(LANES);
         let params = [self.hidden as u32, stride as u32, self.halves.0 as u32, 0];
         let params = [&params[..], &[self.epsilon.to_bits(), u32::from(self.normed_residual)]].concat();
-        self.concat.run(pass, &params, (rows, 1));
+        self.concat.run(pass, &params, [rows, 1]);
     }
 }

@@ -36,13 +36,15 @@ impl Inputs<'_> {
         &self,
         tree: &TokenTree,
         positions: &[usize],
-        (nodes, chunk, to): (Range<usize>, &Chunk, &wgpu::Buffer),
+        nodes: Range<usize>,
+        chunk: &Chunk,
+        to: &wgpu::Buffer,
         head_input: Option<(HeadInput<'_>, Range<usize>)>,
     ) {
         match (self.head_steps, self.block, head_input) {
             (Some(head_steps), _, Some((head_input, rows))) => {
                 let tokens = tree.tokens().skip(nodes.start);
-                head_steps.write((self.device, self.network, self.state), tokens, head_input, rows);
+                head_steps.write(self.device, self.network, self.state, tokens, head_input, rows);
             }
             (_, Some(block), Some((head_input, rows))) => {
                 block.write(self.device, head_input.features(), rows)

@@ -42,8 +42,11 @@ impl Memory {
     pub fn make_room(
         &mut self,
         device: &GpuDevice,
-        (network, state, config): (&Network, &State, &ModelConfig),
-        (positions, words): (usize, usize),
+        network: &Network,
+        state: &State,
+        config: &ModelConfig,
+        positions: usize,
+        words: usize,
     ) -> Result<()> {
         for cache in &mut self.caches {
             if cache.reserve(device, positions)? {
@@ -58,8 +61,9 @@ impl Memory {
             self.buffers = AttentionBuffers::new(device, config.heads, positions, words)?;
         }
         if self.attention.is_none() {
-            let (state, visibility) = ((&network.vectors, state), (&self.buffers, config));
-            let bind = |of_layer| AttentionSteps::new(device, of_layer, state, visibility);
+            let (vectors, buffers) = (&network.vectors, &self.buffers);
+            let bind =
+                |(layer, cache)| AttentionSteps::new(device, layer, cache, vectors, state, buffers, config);
             let bound = network.layers.iter().zip(&self.caches).map(bind);
             self.attention = Some(bound.collect::<Result<_>>()?);
         }
@@ -81,7 +85,7 @@ impl Memory {
         device.write(&self.buffers.nodes, pairs.iter().copied());
         let mut recording = Recording::new(device);
         for layer in self.attention() {
-            layer.gather.run(recording.pass(), &params, ((kv_heads * of_head).div_ceil(64), 1));
+            layer.gather.run(recording.pass(), &params, [(kv_heads * of_head).div_ceil(64), 1]);
         }
         recording.end();
         device.check()

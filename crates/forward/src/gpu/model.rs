@@ -69,7 +69,7 @@ impl GpuModel {
         let executor = GpuExecutor {
             steps: Steps::new(device, &network, &state, &config)?,
             head_steps: HeadInputSteps::load(device, &weights, &config, &state)?,
-            block: Block::load(device, &weights, (&config, &network, &state))?,
+            block: Block::load(device, &weights, &config, &network, &state)?,
             memory: Memory::new(device, &config)?,
             scorer: Scorer::new(device, &state.logits, &state.tokens, config.vocabulary)?,
             scores: Scores::none(),
@@ -96,8 +96,8 @@ impl GpuExecutor {
     /// # Errors
     /// As [`Memory::make_room`].
     fn make_room(&mut self, positions: usize, words: usize) -> Result<()> {
-        let bound = (&self.network, &self.state, &self.config);
-        self.memory.make_room(&self.device, bound, (positions, words))
+        let (network, state, config) = (&self.network, &self.state, &self.config);
+        self.memory.make_room(&self.device, network, state, config, positions, words)
     }
 
     /// Destination of a pass's inputs.
@@ -119,8 +119,8 @@ impl GpuExecutor {
     /// `Error::Compute` when the device fails.
     fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>, request: &LogitRequest<'_>) -> Result<()> {
         let (taps, block) = (want.features, self.block.as_ref());
-        let rows = (chunk.rows, chunk.scored.len());
-        self.output_buffers.prepare(&self.device, &self.config, (taps, block), rows)?;
+        let (rows, scored) = (chunk.rows, chunk.scored.len());
+        self.output_buffers.prepare(&self.device, &self.config, taps, block, rows, scored)?;
         let phases = Phases {
             config: &self.config,
             network: &self.network,
@@ -155,7 +155,7 @@ impl GpuExecutor {
             let before = std::mem::replace(&mut self.scores, Scores::none());
             self.scores = self.scorer.collect(request, before)?;
         }
-        self.output_buffers.collect(&self.device, &self.config, (taps, chunk.rows), &mut self.outputs)?;
+        self.output_buffers.collect(&self.device, &self.config, taps, chunk.rows, &mut self.outputs)?;
         self.device.check()
     }
 }
@@ -200,8 +200,8 @@ impl Executor for GpuExecutor {
             self.make_room(at + tree.len(), chunk.words.len())?;
             let rows = nodes.start - first..nodes.end - first;
             let head_input = want.head_input.map(|head_input| (head_input, rows));
-            let destination = (nodes.clone(), &chunk, &self.memory.buffers.nodes);
-            self.inputs(long).write(tree, &positions, destination, head_input);
+            let to = &self.memory.buffers.nodes;
+            self.inputs(long).write(tree, &positions, nodes.clone(), &chunk, to, head_input);
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let request =
                 LogitRequest { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };

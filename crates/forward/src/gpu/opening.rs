@@ -94,8 +94,8 @@ impl GpuDevice {
         failure.register(&device);
         let emulates = ways.contains(&Arithmetic::Emulated) && features.contains(double);
         let with = |arithmetic| {
-            let (raw, failure) = ((device.clone(), queue.clone()), failure.clone());
-            Self::new(raw, (name.to_owned(), adapter.get_info().device_type), arithmetic, failure)
+            let kind = adapter.get_info().device_type;
+            Self::new(device.clone(), queue.clone(), name.to_owned(), kind, arithmetic, failure.clone())
         };
         let words = |error: foretoken_model::Error| error.to_string();
         let measured = |opened: Self| -> std::result::Result<Self, String> {

@@ -46,8 +46,10 @@ impl OutputBuffers {
         &mut self,
         device: &GpuDevice,
         config: &ModelConfig,
-        (taps, block): (Option<&Taps>, Option<&Block>),
-        (rows, scored): (usize, usize),
+        taps: Option<&Taps>,
+        block: Option<&Block>,
+        rows: usize,
+        scored: usize,
     ) -> Result<()> {
         let width = config.hidden.next_multiple_of(LANES);
         let tapped = taps.map_or(0, |taps| taps.states());
@@ -68,7 +70,7 @@ impl OutputBuffers {
         let position_factors = block.map_or(&self.states, |block| &block.position_factors);
         let sources = [&self.states, position_factors, &state.scored.plain];
         for ((from, to), count) in sources.into_iter().zip(&self.through).zip(self.counts) {
-            recording.copy(from, (to, 0), 4 * count as u64);
+            recording.copy(from, to, 0, 4 * count as u64);
         }
     }
 
@@ -80,7 +82,8 @@ impl OutputBuffers {
         &self,
         device: &GpuDevice,
         config: &ModelConfig,
-        (taps, rows): (Option<&Taps>, usize),
+        taps: Option<&Taps>,
+        rows: usize,
         to: &mut Outputs,
     ) -> Result<()> {
         let [states, position_factors, scored] = self.counts;

@@ -15,7 +15,7 @@ use super::feed_forward::FeedForwardSteps;
 use super::head_input::HeadInputSteps;
 use super::kernels::{Kernel, NONE};
 use super::network::{Layer, Network};
-use super::product::Product;
+use super::product::{Out, Product};
 use super::recording::Recording;
 use super::state::{Rows, State};
 use super::step::Step;
@@ -70,16 +70,14 @@ impl Steps {
             Step::new(device, Kernel::Norm, &buffers)
         };
         let output = std::slice::from_ref(&network.output);
-        let embed = || {
-            let between = (&state.tokens, &state.hidden);
-            Embed::new(device, &network.output, between, config.embedding_scale)
-        };
+        let embed =
+            || Embed::new(device, &network.output, &state.tokens, &state.hidden, config.embedding_scale);
         let layers = network.layers.iter().map(|layer| LayerSteps::new(device, layer, state, config));
         Ok(Self {
             embed: network.embedding.is_none().then(embed).transpose()?,
             norm: norm(state.unconvolved.as_ref().map_or(&state.normed, |(rows, _)| rows))?,
             score_norm: norm(&state.scored)?,
-            scores: Product::new(device, output, &state.scored, (&state.logits, false))?,
+            scores: Product::new(device, output, &state.scored, Out::Store(&state.logits))?,
             score: match config.scoring == Scoring::PLAIN {
                 true => None,
                 false => Some(Step::new(device, Kernel::Score, &[&state.logits])?),
@@ -94,11 +92,11 @@ impl LayerSteps {
         let heads = state.fused_input.as_ref().unwrap_or(&state.normed);
         // A branch that is normed or convolved first has a buffer of its own.
         let aside = config.family.post_norms || state.unconvolved.is_some();
-        let to = if aside { (&state.branch, false) } else { (&state.hidden, true) };
+        let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
         Ok(Self {
-            heads: Product::new(device, &layer.heads, heads, (&state.heads, false))?,
+            heads: Product::new(device, &layer.heads, heads, Out::Store(&state.heads))?,
             output: Product::new(device, std::slice::from_ref(&layer.output), &state.mixed, to)?,
-            feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, (state, config), aside)?,
+            feed_forward: FeedForwardSteps::new(device, &layer.feed_forward, state, config, aside)?,
         })
     }
 }
@@ -123,21 +121,20 @@ impl Phases<'_> {
                 Some((head_steps, fuse)) => head_steps.run(pass, self.rows, fuse),
                 None => self.normalise(pass, layer.mixer_norm, pending),
             }
-            let around = |part| self.block.map(|block| (block, (index, part)));
-            if let Some((block, part)) = around(0) {
-                block.convolve_inputs(pass, part, self.rows);
+            if let Some(block) = self.block {
+                block.convolve_inputs(pass, index, 0, self.rows);
             }
             self.mix(pass, index, layer);
-            if let Some((block, part)) = around(0) {
-                block.convolve_branch(pass, part, self.rows);
+            if let Some(block) = self.block {
+                block.convolve_branch(pass, index, 0, self.rows);
             }
             self.normalise(pass, layer.feed_forward_norm, layer.mixer_post_norm);
-            if let Some((block, part)) = around(1) {
-                block.convolve_inputs(pass, part, self.rows);
+            if let Some(block) = self.block {
+                block.convolve_inputs(pass, index, 1, self.rows);
             }
             self.steps.layers[index].feed_forward.run(pass, self.rows);
-            if let Some((block, part)) = around(1) {
-                block.convolve_branch(pass, part, self.rows);
+            if let Some(block) = self.block {
+                block.convolve_branch(pass, index, 1, self.rows);
             }
             pending = layer.feed_forward_post_norm;
         }
@@ -156,7 +153,7 @@ impl Phases<'_> {
         if !self.scored.is_empty() {
             recording.next(self.network.output.reads(self.scored.len()));
             let params = self.norm_params(self.scored.start, self.network.output_norm, pending);
-            self.steps.score_norm.run(recording.pass(), &params, (self.scored.len(), 1));
+            self.steps.score_norm.run(recording.pass(), &params, [self.scored.len(), 1]);
             self.steps.scores.run(recording.pass(), self.scored.len());
             if let Some(score) = &self.steps.score {
                 let Scoring { scale, cap } = self.config.scoring;
@@ -164,7 +161,7 @@ impl Phases<'_> {
                 let [twice, rate] = cap.map_or([0.0; 2], |cap| [2.0 * cap, 2.0 / cap]);
                 let numbers = [scale, cap.unwrap_or(0.0), twice, rate].map(f32::to_bits);
                 let params = [&[stride as u32], &numbers[..]].concat();
-                score.run(recording.pass(), &params, (stride.div_ceil(64), self.scored.len()));
+                score.run(recording.pass(), &params, [stride.div_ceil(64), self.scored.len()]);
             }
             if let Some(block) = self.block {
                 block.score(recording.pass(), self.scored.len());
@@ -186,7 +183,7 @@ impl Phases<'_> {
     fn tap(&self, recording: &mut Recording<'_>, from: &Buffer, tapped: &mut usize) {
         if let Some((_, to)) = self.taps {
             let bytes = (4 * self.rows * self.width()) as u64;
-            recording.copy(from, (to, *tapped as u64 * bytes), bytes);
+            recording.copy(from, to, *tapped as u64 * bytes, bytes);
             *tapped += 1;
         }
     }
@@ -205,7 +202,7 @@ impl Phases<'_> {
 
     /// Norms all rows, after the pending branch was added to their states.
     fn normalise(&self, pass: &mut Dispatches, weight: u32, pending: u32) {
-        self.steps.norm.run(pass, &self.norm_params(0, weight, pending), (self.rows, 1));
+        self.steps.norm.run(pass, &self.norm_params(0, weight, pending), [self.rows, 1]);
     }
 
     /// Attention over the normed states. The output is added to the residual stream or goes to the

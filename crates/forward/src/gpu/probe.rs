@@ -10,7 +10,7 @@ use super::dispatches::Dispatches;
 use super::guarantees::Guarantees;
 use super::kernels::{Kernel, NONE, TILES};
 use super::matrix::Matrix;
-use super::product::Product;
+use super::product::{Out, Product};
 use super::state::Rows;
 use super::step::{Quantise, Step};
 use crate::cpu::panels::{Format, Panels};
@@ -39,8 +39,8 @@ pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
     let count = x.len() / 3;
     let (from, out) = (upload(device, &x)?, device.buffer(4 * count)?);
     let step = Step::new(device, Kernel::Probe, &[&from, &out])?;
-    let groups = (count.div_ceil(64), 1);
-    let found = compute(device, (&out, count), |pass| step.run(pass, &[count as u32], groups))?;
+    let groups = [count.div_ceil(64), 1];
+    let found = compute(device, &out, count, |pass| step.run(pass, &[count as u32], groups))?;
     Ok(x.as_chunks().0.iter().map(|&[a, b, c]| f32::mul_add(a, b, c)).eq(found))
 }
 
@@ -115,7 +115,8 @@ pub fn upload(device: &GpuDevice, numbers: &[f32]) -> Result<Buffer> {
 /// Runs what `encode` encodes, then reads the first `count` numbers of `from`.
 pub fn compute(
     device: &GpuDevice,
-    (from, count): (&Buffer, usize),
+    from: &Buffer,
+    count: usize,
     encode: impl FnOnce(&mut Dispatches),
 ) -> Result<Vec<f32>> {
     let to = device.readable(4 * count)?;
@@ -136,7 +137,7 @@ pub fn norm(device: &GpuDevice, rows: &[f32], weight: &[f32], epsilon: f32) -> R
         Step::new(device, Kernel::Norm, &[&state, &branch, &vectors, &to.plain, &to.quants, &to.scales])?;
     let width = length as u32;
     let params = [0, width, width, width, 0, NONE, epsilon.to_bits(), 0];
-    compute(device, (&to.plain, rows.len()), |pass| step.run(pass, &params, (count, 1)))
+    compute(device, &to.plain, rows.len(), |pass| step.run(pass, &params, [count, 1]))
 }
 
 /// `activation(gate) * up`, as one row.
@@ -147,8 +148,8 @@ pub fn activate(device: &GpuDevice, activation: Activation, gate: &[f32], up: &[
     let blocks = length.div_ceil(32);
     let gelu = u32::from(activation == Activation::Gelu);
     let params = [blocks, 1, length, length, length, gelu];
-    let groups = (blocks.div_ceil(64) as usize, 1);
-    compute(device, (&to.plain, length as usize), |pass| step.run(pass, &params, groups))
+    let groups = [blocks.div_ceil(64) as usize, 1];
+    compute(device, &to.plain, length as usize, |pass| step.run(pass, &params, groups))
 }
 
 /// Products of a matrix with up to eight `rows`, in tiles of each size.
@@ -160,9 +161,9 @@ pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32], tiles: &[usiz
     device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
     let quantise = Quantise::new(device, &x)?;
     let matrices = [Matrix::upload(device, matrix)?];
-    let product = Product::in_tiles((device, tiles), &matrices, &x, (&out, false))?;
+    let product = Product::in_tiles(device, tiles, &matrices, &x, Out::Store(&out))?;
     let of_tile = |&tile: &usize| {
-        let found = compute(device, (&out, count * stride), |pass| {
+        let found = compute(device, &out, count * stride, |pass| {
             quantise.run(pass, count);
             product.run_in_tiles(pass, 0..count, tile, 0);
         })?;

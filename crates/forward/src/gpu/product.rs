@@ -50,10 +50,13 @@ struct Way {
 impl Tiled {
     /// Binds a matrix. `out` is the kernel's first output; `others` are bound after the rows.
     fn new(
-        (device, tiles): (&GpuDevice, &[usize]),
-        (kernel, matrix): (fn(Format, usize) -> Kernel, &Matrix),
+        device: &GpuDevice,
+        tiles: &[usize],
+        kernel: fn(Format, usize) -> Kernel,
+        matrix: &Matrix,
         rows: &Rows,
-        (out, others): (&Buffer, &[&Buffer]),
+        out: &Buffer,
+        others: &[&Buffer],
     ) -> Result<Self> {
         let make = |&tile: &usize| Ok((tile, device.pipelines().get(device, kernel(matrix.format, tile))?));
         let pipelines = tiles.iter().map(make).collect::<Result<Vec<_>>>()?;
@@ -89,6 +92,15 @@ pub fn activation_mode(activation: Activation) -> u32 {
     u32::from(activation == Activation::Gelu)
 }
 
+/// Output of a product.
+#[derive(Debug, Clone, Copy)]
+pub enum Out<'a> {
+    /// Overwrites the numbers.
+    Store(&'a Buffer),
+    /// Adds to the numbers.
+    Add(&'a Buffer),
+}
+
 /// Product of matrices, stacked vertically, with rows.
 #[derive(Debug)]
 pub struct Product {
@@ -98,12 +110,12 @@ pub struct Product {
 }
 
 impl Product {
-    /// Binds `out = matrices * rows`, or `out += matrices * rows` if the flag is set.
+    /// Binds `out = matrices * rows` or `out += matrices * rows`.
     ///
     /// # Errors
     /// `Error::Compute` when the driver rejects a kernel, as for the other constructors.
-    pub fn new(device: &GpuDevice, matrices: &[Matrix], rows: &Rows, out: (&Buffer, bool)) -> Result<Self> {
-        Self::in_tiles((device, device.tiles()), matrices, rows, out)
+    pub fn new(device: &GpuDevice, matrices: &[Matrix], rows: &Rows, out: Out<'_>) -> Result<Self> {
+        Self::in_tiles(device, device.tiles(), matrices, rows, out)
     }
 
     /// Does what [`Self::new`] does, with kernels only for these tile sizes.
@@ -111,19 +123,21 @@ impl Product {
     /// # Errors
     /// As [`Self::new`].
     pub fn in_tiles(
-        device: (&GpuDevice, &[usize]),
+        device: &GpuDevice,
+        tiles: &[usize],
         matrices: &[Matrix],
         rows: &Rows,
-        (out, add): (&Buffer, bool),
+        out: Out<'_>,
     ) -> Result<Self> {
+        let (Out::Store(buffer) | Out::Add(buffer)) = out;
         let mut above = 0;
         let tiled = matrices.iter().map(|matrix| {
-            let tiled = Tiled::new(device, (Kernel::Product, matrix), rows, (out, &[]))?;
+            let tiled = Tiled::new(device, tiles, Kernel::Product, matrix, rows, buffer, &[])?;
             above += matrix.panels;
             Ok((above - matrix.panels, tiled))
         });
         let matrices = tiled.collect::<Result<_>>()?;
-        Ok(Self { matrices, way: Way::of(u32::from(add), above * LANES) })
+        Ok(Self { matrices, way: Way::of(u32::from(matches!(out, Out::Add(_))), above * LANES) })
     }
 
     /// Binds `to = activation(gate * rows) * (up * rows)` for a matrix with gate and up
@@ -134,11 +148,12 @@ impl Product {
     pub fn gated(
         device: &GpuDevice,
         interleave: &Matrix,
-        (rows, to): (&Rows, &Rows),
+        rows: &Rows,
+        to: &Rows,
         activation: Activation,
     ) -> Result<Self> {
-        let out = (&to.plain, &[&to.quants, &to.scales][..]);
-        let tiled = Tiled::new((device, device.tiles()), (Kernel::Gated, interleave), rows, out)?;
+        let (tiles, others) = (device.tiles(), [&to.quants, &to.scales]);
+        let tiled = Tiled::new(device, tiles, Kernel::Gated, interleave, rows, &to.plain, &others)?;
         Ok(Self { matrices: vec![(0, tiled)], way: Way::gated(activation, to.width) })
     }
 
@@ -162,8 +177,8 @@ impl Product {
                 let skip = panel.saturating_sub(first).min(part.panels);
                 let (length, width) = (matrix.length, matrix.width);
                 let params = [length, rows.start, rows.end, stride, first, skip, mode as usize, width];
-                let groups = (rows.len().div_ceil(*size), (part.panels - skip) / unit);
-                pass.run((pipeline, &part.group), &params.map(|n| n as u32), groups);
+                let groups = [rows.len().div_ceil(*size), (part.panels - skip) / unit];
+                pass.run(pipeline, &part.group, &params.map(|n| n as u32), groups);
             }
         }
     }
@@ -187,12 +202,14 @@ impl SlotProduct {
     /// As [`Product::new`].
     pub fn new(
         device: &GpuDevice,
-        (stack, count): (&Matrix, usize),
-        (rows, by_row): (&Rows, bool),
-        (out, slots): (&Buffer, &Buffer),
+        stack: &Matrix,
+        count: usize,
+        rows: &Rows,
+        by_row: bool,
+        out: &Buffer,
+        slots: &Buffer,
     ) -> Result<Self> {
-        let tiled =
-            Tiled::new((device, device.tiles()), (Kernel::SlotProduct, stack), rows, (out, &[slots]))?;
+        let tiled = Tiled::new(device, device.tiles(), Kernel::SlotProduct, stack, rows, out, &[slots])?;
         let panels = stack.panels / count;
         Ok(Self { tiled, way: Way::of(0, panels * LANES), panels, by_row })
     }
@@ -204,12 +221,15 @@ impl SlotProduct {
     /// As [`Product::new`].
     pub fn gated(
         device: &GpuDevice,
-        (stack, count): (&Matrix, usize),
-        (rows, to): (&Rows, &Rows),
-        (slots, activation): (&Buffer, Activation),
+        stack: &Matrix,
+        count: usize,
+        rows: &Rows,
+        to: &Rows,
+        slots: &Buffer,
+        activation: Activation,
     ) -> Result<Self> {
-        let out = (&to.plain, &[&to.quants, &to.scales, slots][..]);
-        let tiled = Tiled::new((device, device.tiles()), (Kernel::SlotGated, stack), rows, out)?;
+        let (tiles, others) = (device.tiles(), [&to.quants, &to.scales, slots]);
+        let tiled = Tiled::new(device, tiles, Kernel::SlotGated, stack, rows, &to.plain, &others)?;
         Ok(Self { tiled, way: Way::gated(activation, to.width), panels: stack.panels / count, by_row: true })
     }
 
@@ -219,7 +239,7 @@ impl SlotProduct {
     }
 
     /// Computes `slots` slots in tiles of size `tile`.
-    pub fn run(&self, pass: &mut Dispatches, (slots, tile): (usize, usize)) {
+    pub fn run(&self, pass: &mut Dispatches, slots: usize, tile: usize) {
         let (_, pipeline) = self.tiled.fitting(tile);
         let Way { mode, stride, unit } = self.way;
         for part in &self.tiled.parts {
@@ -227,7 +247,7 @@ impl SlotProduct {
             let of_part = [length, 0, slots, stride, part.first, 0, mode as usize, width];
             let params = [&of_part[..], &[self.panels, part.panels, by_row]].concat();
             let params: Vec<u32> = params.into_iter().map(|n| n as u32).collect();
-            pass.run((pipeline, &part.group), &params, (slots, self.panels / unit));
+            pass.run(pipeline, &part.group, &params, [slots, self.panels / unit]);
         }
     }
 }

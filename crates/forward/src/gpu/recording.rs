@@ -38,7 +38,7 @@ impl<'a> Recording<'a> {
     }
 
     /// Copies `bytes` bytes from the beginning of a buffer to an offset in another.
-    pub fn copy(&mut self, from: &Buffer, (to, at): (&Buffer, u64), bytes: u64) {
+    pub fn copy(&mut self, from: &Buffer, to: &Buffer, at: u64, bytes: u64) {
         self.end_pass();
         self.encoder.copy_buffer_to_buffer(from, 0, to, at, bytes);
     }

@@ -119,7 +119,7 @@ impl Scorer {
         let words = [request.vocabulary, self.stride, request.words(), request.tokens.len()]
             .map(|number| number as u32);
         let words = [&words[..], &[scale.to_bits()]].concat();
-        self.step.run(pass, &words, (request.stretches(), request.rows));
+        self.step.run(pass, &words, [request.stretches(), request.rows]);
     }
 
     /// Encodes the copy to a readable buffer.
@@ -132,7 +132,7 @@ impl Scorer {
             _ => (&self.found, request.rows * request.words()),
         };
         self.device.grow(&mut self.readable[0], words)?;
-        recording.copy(from, (&self.readable[0], 0), 4 * words as u64);
+        recording.copy(from, &self.readable[0], 0, 4 * words as u64);
         Ok(())
     }
 

@@ -28,8 +28,8 @@ impl Step {
     }
 
     /// Encodes a dispatch of `groups` workgroups in x and y.
-    pub fn run(&self, pass: &mut Dispatches, params: &[u32], groups: (usize, usize)) {
-        pass.run((&self.pipeline, &self.group), params, groups);
+    pub fn run(&self, pass: &mut Dispatches, params: &[u32], groups: [usize; 2]) {
+        pass.run(&self.pipeline, &self.group, params, groups);
     }
 }
 
@@ -53,7 +53,7 @@ impl Quantise {
     pub fn run(&self, pass: &mut Dispatches, rows: usize) {
         if let Some(blocks) = self.blocks {
             let blocks = rows * blocks;
-            self.step.run(pass, &[blocks as u32], (blocks.div_ceil(64), 1));
+            self.step.run(pass, &[blocks as u32], [blocks.div_ceil(64), 1]);
         }
     }
 }

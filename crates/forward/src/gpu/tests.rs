@@ -108,10 +108,10 @@ fn gated(
     device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
     let quantise = Quantise::new(device, &x).unwrap();
     let matrix = Matrix::interleave(device, &[gate], &[up]).unwrap().unwrap();
-    let product = Product::gated(device, &matrix, (&x, &to), activation).unwrap();
-    let read = |from, count| compute(device, (from, count), |_| ()).unwrap();
+    let product = Product::gated(device, &matrix, &x, &to, activation).unwrap();
+    let read = |from, count| compute(device, from, count, |_| ()).unwrap();
     let run = |tile: &usize| {
-        let plain = compute(device, (&to.plain, count * outputs), |pass| {
+        let plain = compute(device, &to.plain, count * outputs, |pass| {
             quantise.run(pass, count);
             product.run_in_tiles(pass, 0..count, *tile, 0);
         });
@@ -144,8 +144,8 @@ fn gates_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
             let rounded = Rows::new(gpu(), 8, 96).unwrap();
             gpu().write(&rounded.plain, expected.iter().map(|number| number.to_bits()));
             let quantise = Quantise::new(gpu(), &rounded).unwrap();
-            let quants = compute(gpu(), (&rounded.quants, 8 * 24), |pass| quantise.run(pass, 8)).unwrap();
-            let scales = compute(gpu(), (&rounded.scales, 8 * 6), |_| ()).unwrap();
+            let quants = compute(gpu(), &rounded.quants, 8 * 24, |pass| quantise.run(pass, 8)).unwrap();
+            let scales = compute(gpu(), &rounded.scales, 8 * 6, |_| ()).unwrap();
             let expected = [expected, quants, scales].concat();
             for (tile, found) in TILES.iter().zip(gated(device, [&gate, &up], &rows, activation)) {
                 assert_bits(&found, &expected, &format!("{format:?}, {activation:?} in tiles of {tile}"));

@@ -77,7 +77,8 @@ impl Assistant {
         tokens: &[TokenId],
         states: Features<'_>,
         config: &ModelConfig,
-        (padding, device): (Padding, &Device),
+        padding: Padding,
+        device: &Device,
     ) -> Result<Tensor> {
         let mut input = Vec::new();
         for (row, &token) in tokens.iter().enumerate() {

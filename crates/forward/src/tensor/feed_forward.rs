@@ -95,14 +95,14 @@ impl FeedForward {
         padding: Padding,
     ) -> Result<Tensor> {
         match (self, config.experts()) {
-            (Self::Experts(experts), Some(sizes)) => experts.forward((x, x), config, sizes, padding),
-            (Self::DenseAndExperts(both), Some(sizes)) => both.forward(x, states, (config, sizes), padding),
+            (Self::Experts(experts), Some(sizes)) => experts.forward(x, x, config, sizes, padding),
+            (Self::DenseAndExperts(both), Some(sizes)) => both.forward(x, states, config, sizes, padding),
             (Self::WithSharedExpert(shared), Some(sizes)) => {
                 let mut output = shared.dense.forward(x, config.family.activation, padding)?;
                 if let Some(gate) = &shared.gate {
                     output = output.broadcast_mul(&sigmoid(&gate.forward(x, padding)?)?)?;
                 }
-                shared.experts.forward((x, x), config, sizes, padding)? + output
+                shared.experts.forward(x, x, config, sizes, padding)? + output
             }
             (Self::Experts(_) | Self::DenseAndExperts(_) | Self::WithSharedExpert(_), None) => {
                 candle_core::bail!("experts without settings")
@@ -133,7 +133,8 @@ impl DenseAndExperts {
         &self,
         x: &Tensor,
         states: &Tensor,
-        (config, sizes): (&ModelConfig, &foretoken_model::Experts),
+        config: &ModelConfig,
+        sizes: &foretoken_model::Experts,
         padding: Padding,
     ) -> Result<Tensor> {
         let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
@@ -141,7 +142,7 @@ impl DenseAndExperts {
         let dense = self.dense.forward(x, config.family.activation, padding)?;
         let router_input = rms_norm(&states, &self.router_norm, epsilon)?;
         let routed = rms_norm(&states, &self.experts_norm, epsilon)?;
-        let routed = self.experts.forward((&router_input, &routed), config, sizes, padding)?;
+        let routed = self.experts.forward(&router_input, &routed, config, sizes, padding)?;
         rms_norm(&dense, &self.dense_post_norm, after)? + rms_norm(&routed, &self.experts_post_norm, after)?
     }
 }
@@ -197,7 +198,8 @@ impl Experts {
     /// Computes the selected experts of `x`; the router scores `router_input`.
     fn forward(
         &self,
-        (router_input, x): (&Tensor, &Tensor),
+        router_input: &Tensor,
+        x: &Tensor,
         config: &ModelConfig,
         sizes: &foretoken_model::Experts,
         padding: Padding,

@@ -40,6 +40,18 @@ enum Mixer {
     Recurrent(Box<Recurrent>),
 }
 
+/// Inputs of a layer besides its state.
+pub struct LayerInputs<'a> {
+    /// Input of the mixer, if it is not the normed state.
+    pub fused: Option<Tensor>,
+    /// Input from the per-layer embeddings.
+    pub per_layer: Option<&'a Tensor>,
+    /// Inputs of every kind of attention.
+    pub attention: &'a [AttentionInputs],
+    /// Inputs of recurrent layers.
+    pub recurrent: Option<&'a RecurrentPass<'a>>,
+}
+
 impl Layer {
     /// # Errors
     /// A missing or misshapen tensor, or `Error::Compute` when the device has no room.
@@ -76,22 +88,17 @@ impl Layer {
     }
 
     /// Maps `[nodes, hidden]` to `[nodes, hidden]` and caches the nodes from position `at` on.
-    ///
-    /// - `fused_input`: attention's input, if it is not the normed state
-    /// - `per_layer_input`: input from the per-layer embeddings
-    /// - `inputs`: inputs of every kind of attention; `recurrent_pass`: those of recurrent layers
     pub fn forward(
         &mut self,
         x: &Tensor,
-        (fused_input, per_layer_input): (Option<Tensor>, Option<&Tensor>),
+        LayerInputs { fused, per_layer, attention: inputs, recurrent: recurrent_pass }: LayerInputs<'_>,
+        shared_kv: &mut SharedKv,
         config: &ModelConfig,
         at: usize,
-        (inputs, shared_kv, recurrent_pass): (&[AttentionInputs], &mut SharedKv, Option<&RecurrentPass<'_>>),
         padding: Padding,
     ) -> Computed<Tensor> {
         let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
-        let normed =
-            fused_input.map_or_else(|| normalised(x.clone(), self.mixer_norm.as_ref(), epsilon), Ok)?;
+        let normed = fused.map_or_else(|| normalised(x.clone(), self.mixer_norm.as_ref(), epsilon), Ok)?;
         let mixer = &mut self.mixer;
         let [mixer_convolution, feed_forward_convolution] =
             self.convolutions.as_ref().map_or([None, None], |[a, b]| [Some(a), Some(b)]);
@@ -113,7 +120,7 @@ impl Layer {
             feed_forward.forward(normed, &x, config, padding)
         })?;
         let mut x = (&x + normalised(output, self.feed_forward_post_norm.as_ref(), after)?)?;
-        if let Some((part, input)) = self.per_layer_input.as_ref().zip(per_layer_input) {
+        if let Some((part, input)) = self.per_layer_input.as_ref().zip(per_layer) {
             x = (&x + part.forward(&x, input, config, padding)?)?;
         }
         self.scale.as_ref().map_or(Ok(x.clone()), |scale| x.broadcast_mul(scale))

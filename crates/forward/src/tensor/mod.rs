@@ -39,7 +39,7 @@ use self::attention::{AttentionInputs, SharedKv};
 use self::block_head::BlockHead;
 use self::draft_head::DraftHead;
 use self::feed::Feed;
-use self::layer::Layer;
+use self::layer::{Layer, LayerInputs};
 use self::memory::RecurrentPass;
 use self::mtp::Mtp;
 use self::origin::Origin;
@@ -166,7 +166,7 @@ impl TensorExecutor {
         let mut x = match (&self.embedding, &self.assistant, want.head_input) {
             (Some(embedding), ..) => embedding.embedding(&feed.ids)?,
             (None, Some(assistant), Some(head_input)) => {
-                assistant.input(tokens, head_input.features(), &self.config, (self.padding, &self.device))?
+                assistant.input(tokens, head_input.features(), &self.config, self.padding, &self.device)?
             }
             (None, ..) => return Err(candle_core::Error::msg("a head that is given nothing").into()),
         };
@@ -199,9 +199,13 @@ impl TensorExecutor {
             if taps.is_some_and(|taps| taps.entering.contains(&index)) {
                 tapped.push(x.clone());
             }
-            let layer_inputs = (fused_input.take(), per_layer.as_ref().map(|inputs| &inputs[index]));
-            let pass_inputs = (&inputs[..], &mut shared_kv, recurrent);
-            x = layer.forward(&x, layer_inputs, &self.config, start, pass_inputs, self.padding)?;
+            let layer_inputs = LayerInputs {
+                fused: fused_input.take(),
+                per_layer: per_layer.as_ref().map(|inputs| &inputs[index]),
+                attention: &inputs,
+                recurrent,
+            };
+            x = layer.forward(&x, layer_inputs, &mut shared_kv, &self.config, start, self.padding)?;
         }
         Ok((x, tapped))
     }
@@ -294,8 +298,9 @@ impl TensorExecutor {
         let logits = logits.narrow(1, 0, vocabulary)?;
         let logits = apply_scoring(logits, self.config.scoring)?;
         if want.subset != LogitSubset::Everything {
-            let subset = (want.subset, want.penalised);
-            return self::sketch::sketches(&logits, tokens, &feed.ids, subset).map(Scores::Sketches);
+            let (subset, penalised) = (want.subset, want.penalised);
+            return self::sketch::sketches(&logits, tokens, &feed.ids, subset, penalised)
+                .map(Scores::Sketches);
         }
         let logits: Vec<f32> = logits.flatten_all()?.to_vec1()?;
         let peaks = logits.chunks(vocabulary).map(|logits| Row::of(logits).peak()).collect();

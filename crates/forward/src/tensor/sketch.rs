@@ -24,7 +24,8 @@ pub fn sketches(
     rows: &Tensor,
     tokens: &[TokenId],
     ids: &Tensor,
-    (subset, penalised): (LogitSubset, &[TokenId]),
+    subset: LogitSubset,
+    penalised: &[TokenId],
 ) -> Computed<Vec<Sketch>> {
     let (count, vocabulary) = rows.dims2()?;
     let by_slice = in_slices(rows)?; // [rows, slices, SLICE]
@@ -63,7 +64,7 @@ pub fn sketches(
     };
     let mut sketches = found.iter().enumerate().map(sketch).collect::<Computed<Vec<_>>>()?;
     debug_assert!(sketches.len() == count && slices == vocabulary.div_ceil(SLICE));
-    fetch_likely(&mut sketches, &by_slice, (subset, penalised))?;
+    fetch_likely(&mut sketches, &by_slice, subset, penalised)?;
     Ok(sketches)
 }
 
@@ -84,7 +85,8 @@ fn in_slices(rows: &Tensor) -> Computed<Tensor> {
 fn fetch_likely(
     sketches: &mut [Sketch],
     by_slice: &Tensor,
-    (subset, penalised): (LogitSubset, &[TokenId]),
+    subset: LogitSubset,
+    penalised: &[TokenId],
 ) -> Computed<()> {
     let (rows, slices, _) = by_slice.dims3()?;
     let wanted: Vec<Vec<usize>> =
@@ -138,7 +140,7 @@ mod tests {
             let fed: Vec<TokenId> = tokens.iter().copied().chain([size as TokenId + 7]).collect();
             let tensor = Tensor::new(rows.clone(), &Device::Cpu).unwrap();
             let ids = Tensor::new(fed.as_slice(), &Device::Cpu).unwrap();
-            let found = sketches(&tensor, &fed, &ids, (subset, &[])).unwrap();
+            let found = sketches(&tensor, &fed, &ids, subset, &[]).unwrap();
             let logits = Logits::on_device(&found);
             for (index, numbers) in rows.iter().enumerate() {
                 let (found, expected) = (logits.row(index), Row::of(numbers));
@@ -172,7 +174,7 @@ mod tests {
         let logits: Vec<f32> = (0..200).map(|token| -((token - 70i32).abs() as f32)).collect();
         let rows = Tensor::new(vec![logits], &Device::Cpu).unwrap();
         let ids = Tensor::new(&[5u32], &Device::Cpu).unwrap();
-        sketches(&rows, &[5], &ids, (subset, penalised)).unwrap().remove(0)
+        sketches(&rows, &[5], &ids, subset, penalised).unwrap().remove(0)
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl<'a> PassContext<'a> {
         };
         let key_of = |index: usize| attention(index).and_then(|attention| attention.key.as_ref());
         let first = key_of(0).unwrap_or(&head.fuse);
-        self.fuse(member, (&head.fuse, &[]), states, first);
+        self.fuse(member, &head.fuse, &[], states, first);
         let completion = Completion::default();
         let normed = self.normalise(member, Some(&head.fused_norm), completion, 0..self.nodes, self.normed);
         for (index, cache) in self.caches.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! Scores of the token clusters nearest to a state: a small part of the output matrix.
 
 use super::PassContext;
+use super::products::WeightPanel;
 use crate::cpu::assistant::Clusters;
 use crate::cpu::panels::Panels;
 use crate::cpu::simd::LANES;
@@ -19,7 +20,7 @@ impl PassContext<'_> {
             for (row, panel) in units.map(|unit| (unit / centroids.panels(), unit % centroids.panels())) {
                 let out = workspace.cluster_scores.at(row * stride + panel * LANES);
                 // SAFETY: the panel's scores of the row belong to this unit.
-                unsafe { self.multiply_row((centroids, panel), scored, row, out) };
+                unsafe { self.multiply_row(centroids, panel, scored, row, out) };
             }
         });
         member.barrier();
@@ -45,8 +46,8 @@ impl PassContext<'_> {
                 // unit's.
                 unsafe {
                     let cluster = *workspace.nearest.at(index);
-                    let weights = (&*self.network.output, cluster * panels + panel);
-                    self.multiply_row(weights, scored, index / nearest, out);
+                    let panel = cluster * panels + panel;
+                    self.multiply_row(&self.network.output, panel, scored, index / nearest, out);
                 }
             }
         });
@@ -92,14 +93,16 @@ impl PassContext<'_> {
     /// `out` must be valid for a panel's numbers and belong to this unit.
     unsafe fn multiply_row(
         &self,
-        (weights, panel): (&Panels, usize),
+        weights: &Panels,
+        panel: usize,
         inputs: &Inputs,
         row: usize,
         out: *mut f32,
     ) {
         let next = weights.panel((panel + 1).min(weights.panels() - 1)).as_ptr();
+        let panel = WeightPanel { weights, index: panel, next };
         // SAFETY: guaranteed by the caller.
-        unsafe { self.multiply((weights, panel, next), inputs, (row, 1), out, LANES, false) };
+        unsafe { self.multiply(panel, inputs, row..row + 1, out, LANES, false) };
     }
 }
 

@@ -21,26 +21,35 @@ impl ConvInputs {
     }
 }
 
+/// Consecutive channels of a convolution.
+#[derive(Clone, Copy)]
+pub struct Channels {
+    pub first: usize,
+    pub count: usize,
+}
+
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl PassContext<'_> {
-    /// Convolves some channels of all rows, from `channel` on, into `out(row)`, and stores the
-    /// inputs that later passes need.
+    /// Convolves these channels of all rows into `out(row)`, and stores the inputs that later passes
+    /// need.
     ///
     /// # Safety
     /// These channels must belong to this unit.
     pub unsafe fn convolve_channels(
         &self,
-        (kernel, memory): (&ConvWeights, &Memory),
+        kernel: &ConvWeights,
+        memory: &Memory,
         inputs: ConvInputs,
-        (channel, channels): (usize, usize),
+        channels: Channels,
         activated: bool,
         out: impl Fn(usize) -> *mut f32,
     ) {
+        let Channels { first: channel, count } = channels;
         for row in 0..self.nodes {
             let path = &self.workspace.visible[row];
             let mut rows = [std::ptr::null(); MAX_TAPS];
             for (back, seen) in rows[..kernel.taps].iter_mut().rev().enumerate() {
-                *seen = self.input(memory, inputs, path, back, (kernel.taps, channel));
+                *seen = self.input(memory, inputs, path, back, kernel.taps, channel);
             }
             // SAFETY: guaranteed by the caller; rows have as many channels, and the kernel has,
             // too.
@@ -51,14 +60,14 @@ impl PassContext<'_> {
                     kernel: kernel.weights.as_ptr().add(channel),
                     bias: kernel.bias.as_ref().map_or(std::ptr::null(), |bias| bias.as_ptr().add(channel)),
                     stride: kernel.stride,
-                    channels,
+                    channels: count,
                     activated,
                     out: out(row),
                 });
             }
         }
         // SAFETY: guaranteed by the caller.
-        unsafe { self.store_channels(memory, inputs, kernel.taps, (channel, channels)) };
+        unsafe { self.store_channels(memory, inputs, kernel.taps, channels) };
     }
 
     /// Stores inputs in the records of the pass's rows and in the states that it leaves behind.
@@ -70,7 +79,7 @@ impl PassContext<'_> {
         memory: &Memory,
         inputs: ConvInputs,
         taps: usize,
-        (channel, channels): (usize, usize),
+        Channels { first: channel, count }: Channels,
     ) {
         let plan = &self.workspace.recurrent.walk.plan;
         let copy = |from: *const f32, to: *mut f32| {
@@ -78,8 +87,8 @@ impl PassContext<'_> {
             // that is shifted within itself overlaps nothing of a row.
             unsafe {
                 match from.is_null() {
-                    true => std::ptr::write_bytes(to, 0, channels),
-                    false => std::ptr::copy(from, to, channels),
+                    true => std::ptr::write_bytes(to, 0, count),
+                    false => std::ptr::copy(from, to, count),
                 }
             }
         };
@@ -93,7 +102,7 @@ impl PassContext<'_> {
         for (slot, path) in ends.into_iter().chain(plan.to.map(|to| (to, [].as_slice()))) {
             // Oldest first, so that a state is read before it is shifted.
             for back in (0..taps - 1).rev() {
-                let from = self.input(memory, inputs, path, back, (taps, channel));
+                let from = self.input(memory, inputs, path, back, taps, channel);
                 copy(from, memory.tail(slot, back, taps, channel));
             }
         }
@@ -107,7 +116,8 @@ impl PassContext<'_> {
         inputs: ConvInputs,
         path: &[usize],
         back: usize,
-        (taps, channel): (usize, usize),
+        taps: usize,
+        channel: usize,
     ) -> *const f32 {
         let plan = &self.workspace.recurrent.walk.plan;
         if let Some(before) = path.len().checked_sub(back + 1) {

@@ -8,8 +8,8 @@
 use foretoken_model::{Heads, Recurrence};
 
 use super::PassContext;
-use super::conv_inputs::ConvInputs;
-use super::state_matrices::softplus;
+use super::conv_inputs::{Channels, ConvInputs};
+use super::state_matrices::{HeadBlock, softplus};
 use crate::cpu::memory::Memory;
 use crate::cpu::panels::Panels;
 use crate::cpu::recurrent::Delta;
@@ -27,7 +27,8 @@ impl PassContext<'_> {
     pub fn mix_by_delta(
         &self,
         member: &Member<'_>,
-        (delta, memory): (&Delta, &Memory),
+        delta: &Delta,
+        memory: &Memory,
         normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,
@@ -49,7 +50,7 @@ impl PassContext<'_> {
         member.barrier();
         member.share(heads.values, 1, |units| {
             // SAFETY: a value head belongs to this unit.
-            units.for_each(|head| unsafe { self.mix_head((member, memory), delta, recurrence, head) });
+            units.for_each(|head| unsafe { self.mix_head(member, memory, delta, recurrence, head) });
         });
         member.barrier();
         self.add_product(member, &delta.output, &scratch.mixed, to_branch, prefetch);
@@ -69,8 +70,9 @@ impl PassContext<'_> {
         let stride = delta.kernel.stride;
         let inputs = ConvInputs { first: scratch.inputs.at(0), stride };
         let out = |row: usize| scratch.convolved.at(row * stride + channel);
+        let channels = Channels { first: channel, count: size };
         // SAFETY: guaranteed by the caller.
-        unsafe { self.convolve_channels((&delta.kernel, memory), inputs, (channel, size), true, out) };
+        unsafe { self.convolve_channels(&delta.kernel, memory, inputs, channels, true, out) };
         for row in 0..self.nodes {
             let record = self.record(memory, self.first + row);
             let Some(value) = value else {
@@ -99,16 +101,17 @@ impl PassContext<'_> {
     /// The head must belong to this unit.
     unsafe fn mix_head(
         &self,
-        (member, memory): (&Member<'_>, &Memory),
+        member: &Member<'_>,
+        memory: &Memory,
         delta: &Delta,
         recurrence: &Recurrence,
         head: usize,
     ) {
         let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
-        for block in (0..heads.value_size / COLUMNS).map(|block| (head, block)) {
+        for block in (0..heads.value_size / COLUMNS).map(|block| HeadBlock { head, block }) {
             // SAFETY: guaranteed by the caller.
             unsafe {
-                self.walk_block((member, memory), recurrence, block, |node, read| {
+                self.walk_block(member, memory, recurrence, block, |node, read| {
                     self.correct(memory, recurrence, block, node, read);
                 });
             }
@@ -135,7 +138,7 @@ impl PassContext<'_> {
         &self,
         memory: &Memory,
         recurrence: &Recurrence,
-        (head, block): (usize, usize),
+        HeadBlock { head, block }: HeadBlock,
         node: usize,
         read: &Read,
     ) {

@@ -75,7 +75,7 @@ impl PassContext<'_> {
         };
         let router_input = norm(&both.router_norm, &workspace.router_input);
         let routed = norm(&both.experts_norm, &workspace.normed[0]);
-        self.route(member, &both.experts, (router_input, routed), true, prefetch);
+        self.route(member, &both.experts, router_input, routed, true, prefetch);
         self.norm_branch(member, &both.experts_post_norm, |row, branch| {
             // SAFETY: as above.
             unsafe {
@@ -96,7 +96,7 @@ impl PassContext<'_> {
         let (gates, hidden) = (&self.workspace.experts.gates, self.config.hidden);
         let Some(gate) = &shared.gate else {
             self.feed_forward(member, &shared.dense, normed, false, &shared.experts.router);
-            return self.route(member, &shared.experts, (normed, normed), false, prefetch);
+            return self.route(member, &shared.experts, normed, normed, false, prefetch);
         };
         self.feed_forward(member, &shared.dense, normed, true, gate);
         self.products(member, &[self.task(gate, normed, gates.at(0), false)], &shared.experts.router);
@@ -112,7 +112,7 @@ impl PassContext<'_> {
             }
         });
         member.barrier();
-        self.route(member, &shared.experts, (normed, normed), false, prefetch);
+        self.route(member, &shared.experts, normed, normed, false, prefetch);
     }
 
     /// Norms every row's branch in place and calls `then` with it.
@@ -135,7 +135,8 @@ impl PassContext<'_> {
         &'a self,
         member: &Member<'_>,
         experts: &'a Experts,
-        (router_input, normed): (&Inputs, &Inputs),
+        router_input: &Inputs,
+        normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,
     ) {
@@ -153,7 +154,7 @@ impl PassContext<'_> {
         let of = |(expert, slots): &(usize, Range<usize>)| (&experts.experts[*expert], slots.clone());
         let networks: Vec<(&Dense, Range<usize>)> = routes.groups.iter().map(of).collect();
         let first = networks.first().map_or(prefetch, |(dense, _)| &dense.down);
-        self.gate(member, &networks, (&buffers.inputs, &buffers.gated), first);
+        self.gate(member, &networks, &buffers.inputs, &buffers.gated, first);
         let down = |&(dense, ref rows): &(&'a Dense, Range<usize>)| Task {
             rows: rows.clone(),
             ..self.task(&dense.down, &buffers.gated, buffers.outputs.at(0), false)

@@ -22,13 +22,13 @@ impl<'a> PassContext<'a> {
     ) -> &'a Inputs {
         self.load_states(member, head, head_input);
         let normed_residual = self.config.draft_head.as_ref().is_some_and(|head| head.normed_residual);
-        self.concat_norms(member, (embedding_norm, &head.state_norm), normed_residual)
+        self.concat_norms(member, embedding_norm, &head.state_norm, normed_residual)
     }
 
     /// Computes the states that enter the layer of an MTP block from `states`.
     pub fn mtp_input(&self, member: &Member<'_>, mtp: &Mtp, states: Features<'_>) {
         self.copy_states(member, states);
-        let input = self.concat_norms(member, (&mtp.embedding_norm, &mtp.state_norm), false);
+        let input = self.concat_norms(member, &mtp.embedding_norm, &mtp.state_norm, false);
         let task = self.task(&mtp.eh_proj, input, self.hidden(0), false);
         self.products(member, &[task], self.network.layers[0].mixer.first());
     }
@@ -38,7 +38,8 @@ impl<'a> PassContext<'a> {
     fn concat_norms(
         &self,
         member: &Member<'_>,
-        (embedding_norm, state_norm): (&[f32], &[f32]),
+        embedding_norm: &[f32],
+        state_norm: &[f32],
         replaced: bool,
     ) -> &'a Inputs {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
@@ -71,7 +72,7 @@ impl<'a> PassContext<'a> {
             HeadInput::Own(states) => self.copy_states(member, states),
             HeadInput::Target(states) => {
                 let first = self.network.layers[0].mixer.first();
-                self.fuse(member, (&head.fuse, &head.fused_norms), states, first);
+                self.fuse(member, &head.fuse, &head.fused_norms, states, first);
             }
         }
     }
@@ -93,7 +94,8 @@ impl<'a> PassContext<'a> {
     pub fn fuse(
         &self,
         member: &Member<'_>,
-        (fuse, norms): (&Panels, &[Vec<f32>]),
+        fuse: &Panels,
+        norms: &[Vec<f32>],
         states: Features<'_>,
         prefetch: &Panels,
     ) {

@@ -20,7 +20,8 @@ impl PassContext<'_> {
     pub fn mix_by_attention(
         &self,
         member: &Member<'_>,
-        (attention, cache): (&Attention, &KvCache),
+        attention: &Attention,
+        cache: &KvCache,
         normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,

@@ -19,13 +19,14 @@ impl PassContext<'_> {
     pub fn mix_by_latent_attention(
         &self,
         member: &Member<'_>,
-        (latent, cache): (&Latent, &KvCache),
+        latent: &Latent,
+        cache: &KvCache,
         normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,
     ) {
         self.project_latents(member, latent, normed);
-        self.complete_latents(member, (latent, cache));
+        self.complete_latents(member, latent, cache);
         let (buffers, heads, width) = (&self.workspace.latent, self.config.heads, cache.width());
         let keys: Vec<Task<'_>> = (0..heads)
             .map(|head| Task {
@@ -39,7 +40,7 @@ impl PassContext<'_> {
             })
             .collect();
         self.products(member, &keys, &latent.v_b[0]);
-        self.attend_to_latents(member, (latent, cache));
+        self.attend_to_latents(member, latent, cache);
         let mixed = self.workspace.mixed.of(latent.output.inputs());
         let values: Vec<Task<'_>> = (0..heads)
             .map(|head| Task {
@@ -91,7 +92,7 @@ impl PassContext<'_> {
 
     /// Applies rotary embedding to its part of queries and keys, copies the other part of queries
     /// to the inputs of their products, and caches latents and keys.
-    fn complete_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &KvCache)) {
+    fn complete_latents(&self, member: &Member<'_>, latent: &Latent, cache: &KvCache) {
         let (buffers, sizes, heads, width) =
             (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
         let epsilon = Sizes::EPSILON;
@@ -128,7 +129,7 @@ impl PassContext<'_> {
     }
 
     /// Attends to latents, some heads of a row at a time.
-    fn attend_to_latents(&self, member: &Member<'_>, (latent, cache): (&Latent, &KvCache)) {
+    fn attend_to_latents(&self, member: &Member<'_>, latent: &Latent, cache: &KvCache) {
         let (buffers, sizes, heads, width) =
             (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
         let rows = self.nodes;

@@ -6,8 +6,8 @@ use std::ops::Range;
 use foretoken_model::Recurrence;
 
 use super::PassContext;
-use super::conv_inputs::ConvInputs;
-use super::state_matrices::softplus;
+use super::conv_inputs::{Channels, ConvInputs};
+use super::state_matrices::{HeadBlock, softplus};
 use crate::cpu::memory::Memory;
 use crate::cpu::panels::Panels;
 use crate::cpu::recurrent::Mamba;
@@ -22,7 +22,8 @@ impl PassContext<'_> {
     pub fn mix_by_mamba(
         &self,
         member: &Member<'_>,
-        (mamba, memory): (&Mamba, &Memory),
+        mamba: &Mamba,
+        memory: &Memory,
         normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,
@@ -42,7 +43,7 @@ impl PassContext<'_> {
         member.barrier();
         member.share(heads.values, 1, |units| {
             // SAFETY: a value head belongs to this unit.
-            units.for_each(|head| unsafe { self.read_head((member, memory), mamba, recurrence, head) });
+            units.for_each(|head| unsafe { self.read_head(member, memory, mamba, recurrence, head) });
         });
         member.barrier();
         member.share(self.nodes * heads.keys, 1, |units| {
@@ -78,14 +79,16 @@ impl PassContext<'_> {
                 Some(_) => self.convolved(row, channel),
                 None => record(row).key(head),
             };
+            let channels = Channels { first: channel, count: heads.key_size };
             // SAFETY: guaranteed by the caller; a record has room for a key.
-            unsafe { self.convolve_channels((kernel, memory), inputs, (channel, heads.key_size), true, out) };
+            unsafe { self.convolve_channels(kernel, memory, inputs, channels, true, out) };
             return;
         };
         let channel = recurrence.values() + value * heads.value_size;
         let out = |row: usize| self.convolved(row, channel);
+        let channels = Channels { first: channel, count: heads.value_size };
         // SAFETY: guaranteed by the caller.
-        unsafe { self.convolve_channels((kernel, memory), inputs, (channel, heads.value_size), true, out) };
+        unsafe { self.convolve_channels(kernel, memory, inputs, channels, true, out) };
         for row in 0..self.nodes {
             let rate =
                 self.workspace.recurrent.rates[1].at(row * heads.values.next_multiple_of(LANES) + value);
@@ -108,7 +111,8 @@ impl PassContext<'_> {
     /// The head must belong to this unit.
     unsafe fn read_head(
         &self,
-        (member, memory): (&Member<'_>, &Memory),
+        member: &Member<'_>,
+        memory: &Memory,
         mamba: &Mamba,
         recurrence: &Recurrence,
         head: usize,
@@ -131,8 +135,9 @@ impl PassContext<'_> {
                     }
                 }
             };
+            let block = HeadBlock { head, block };
             // SAFETY: guaranteed by the caller.
-            unsafe { self.walk_block((member, memory), recurrence, (head, block), write) };
+            unsafe { self.walk_block(member, memory, recurrence, block, write) };
         }
     }
 

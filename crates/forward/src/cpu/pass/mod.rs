@@ -182,20 +182,16 @@ impl PassContext<'_> {
             let (memory, prefetch) = (&self.memories[index], layer.feed_forward.first());
             match &layer.mixer {
                 Mixer::Attention(attention) => {
-                    self.mix_by_attention(member, (&**attention, cache), normed, to_branch, prefetch);
+                    self.mix_by_attention(member, &**attention, cache, normed, to_branch, prefetch);
                 }
                 Mixer::Latent(latent) => {
-                    self.mix_by_latent_attention(member, (latent, cache), normed, to_branch, prefetch)
+                    self.mix_by_latent_attention(member, latent, cache, normed, to_branch, prefetch)
                 }
                 Mixer::ShortConv(conv) => {
-                    self.mix_by_convolution(member, (conv, memory), normed, to_branch, prefetch);
+                    self.mix_by_convolution(member, conv, memory, normed, to_branch, prefetch);
                 }
-                Mixer::Delta(delta) => {
-                    self.mix_by_delta(member, (delta, memory), normed, to_branch, prefetch)
-                }
-                Mixer::Mamba(mamba) => {
-                    self.mix_by_mamba(member, (mamba, memory), normed, to_branch, prefetch)
-                }
+                Mixer::Delta(delta) => self.mix_by_delta(member, delta, memory, normed, to_branch, prefetch),
+                Mixer::Mamba(mamba) => self.mix_by_mamba(member, mamba, memory, normed, to_branch, prefetch),
             }
             mixer_convolution.inspect(|convolution| self.convolve_branch(member, convolution));
             let completion = Completion { pending, tap: None };
@@ -209,7 +205,7 @@ impl PassContext<'_> {
             match &layer.feed_forward {
                 FeedForward::Dense(dense) => self.feed_forward(member, dense, normed, to_branch, prefetch),
                 FeedForward::Experts(experts) => {
-                    self.route(member, experts, (normed, normed), to_branch, prefetch)
+                    self.route(member, experts, normed, normed, to_branch, prefetch)
                 }
                 FeedForward::DenseAndExperts(both) => {
                     self.run_dense_and_experts(member, both, normed, prefetch)

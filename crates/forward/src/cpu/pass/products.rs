@@ -32,6 +32,15 @@ pub struct Task<'a> {
     pub add: bool,
 }
 
+/// A panel of weights.
+#[derive(Clone, Copy)]
+pub struct WeightPanel<'a> {
+    pub weights: &'a Panels,
+    pub index: usize,
+    /// Address of the weights read afterwards.
+    pub next: *const u8,
+}
+
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl PassContext<'_> {
     /// Computes queries, keys, values and gates. `prefetch`: weights read next, as in
@@ -101,49 +110,42 @@ impl PassContext<'_> {
     fn product(&self, task: &Task<'_>, panel: usize, next: *const u8) {
         let tile = self.kernels.tile;
         for first in task.rows.clone().step_by(tile) {
-            let rows = tile.min(task.rows.end - first);
+            let rows = first..task.rows.end.min(first + tile);
+            let weights = WeightPanel { weights: task.weights, index: panel, next };
             // SAFETY: see above; `out` is valid for all rows of the task.
             unsafe {
                 let out = task.out.add(first * task.stride + panel * LANES);
-                self.multiply(
-                    (task.weights, panel, next),
-                    task.inputs,
-                    (first, rows),
-                    out,
-                    task.stride,
-                    task.add,
-                );
+                self.multiply(weights, task.inputs, rows, out, task.stride, task.add);
             }
         }
     }
 
-    /// Multiplies a panel with a tile of `rows` rows from row `first` on. `next`: address of the
-    /// weights read afterwards.
+    /// Multiplies a panel with a tile of `rows`.
     ///
     /// # Safety
     /// `out` must be valid for the tile's rows, `stride` numbers apart, and belong to this unit.
     pub(super) unsafe fn multiply(
         &self,
-        (weights, panel, next): (&Panels, usize, *const u8),
+        WeightPanel { weights, index, next }: WeightPanel<'_>,
         inputs: &Inputs,
-        (first, rows): (usize, usize),
+        rows: Range<usize>,
         out: *mut f32,
         stride: usize,
         add: bool,
     ) {
         let format = weights.format();
         let product = Product {
-            panel: weights.panel(panel).as_ptr(),
+            panel: weights.panel(index).as_ptr(),
             blocks: weights.inputs() / format.inputs(),
             next,
-            x: inputs.tile(format, first, rows),
+            x: inputs.tile(format, rows.start, rows.len()),
             out,
             stride,
             add,
         };
         // SAFETY: the caller guarantees `out`; panel and tile have as many blocks and rows as the
         // product says.
-        unsafe { (self.kernels.product)(format, rows)(&product) };
+        unsafe { (self.kernels.product)(format, rows.len())(&product) };
     }
 
     /// Computes `down * (activation(gate * x) * (up * x))`, added as [`Self::add_product`] does.
@@ -156,7 +158,7 @@ impl PassContext<'_> {
         prefetch: &Panels,
     ) {
         let gated = self.workspace.gated.of(dense.down.inputs());
-        self.gate(member, &[(dense, 0..self.nodes)], (normed, gated), &dense.down);
+        self.gate(member, &[(dense, 0..self.nodes)], normed, gated, &dense.down);
         self.add_product(member, &dense.down, gated, to_branch, prefetch);
     }
 
@@ -166,7 +168,8 @@ impl PassContext<'_> {
         &self,
         member: &Member<'_>,
         networks: &[(&Dense, Range<usize>)],
-        (from, to): (&Inputs, &Inputs),
+        from: &Inputs,
+        to: &Inputs,
         prefetch: &Panels,
     ) {
         let units = networks.first().map_or(1, |(dense, _)| dense.gate.panels().div_ceil(2));
@@ -174,7 +177,7 @@ impl PassContext<'_> {
         let first = first_address(prefetch, member);
         share_with_prefetch(member, networks.len() * units, at, first, |unit, next| {
             let (dense, rows) = &networks[unit / units];
-            self.gate_block(dense, rows.clone(), (from, to), (2 * (unit % units), next));
+            self.gate_block(dense, rows.clone(), from, to, 2 * (unit % units), next);
         });
         member.barrier();
     }
@@ -185,8 +188,10 @@ impl PassContext<'_> {
         &self,
         dense: &Dense,
         rows: Range<usize>,
-        (from, to): (&Inputs, &Inputs),
-        (first_panel, next): (usize, *const u8),
+        from: &Inputs,
+        to: &Inputs,
+        first_panel: usize,
+        next: *const u8,
     ) {
         let activate = self.kernels.times(self.config.family.activation);
         let mut up = [0f32; MAX_ROWS * BLOCK];
@@ -202,9 +207,10 @@ impl PassContext<'_> {
                     let (gate_out, up_out) = (out.add(at), up.as_mut_ptr().add(at));
                     let of_up = dense.up.panel(number).as_ptr();
                     let next = if panel + 1 < count { dense.gate.panel(number + 1).as_ptr() } else { next };
-                    let (gate, up) = ((&dense.gate, number, of_up), (&dense.up, number, next));
-                    self.multiply(gate, from, (first, size), gate_out, to.width, false);
-                    self.multiply(up, from, (first, size), up_out, BLOCK, false);
+                    let gate = WeightPanel { weights: &dense.gate, index: number, next: of_up };
+                    let up = WeightPanel { weights: &dense.up, index: number, next };
+                    self.multiply(gate, from, first..first + size, gate_out, to.width, false);
+                    self.multiply(up, from, first..first + size, up_out, BLOCK, false);
                 }
                 for row in 0..size {
                     let (out, up) = (out.add(row * to.width), up.as_mut_ptr().add(row * BLOCK));

@@ -1,7 +1,7 @@
 //! Gated short convolution in place of attention (LFM2).
 
 use super::PassContext;
-use super::conv_inputs::ConvInputs;
+use super::conv_inputs::{Channels, ConvInputs};
 use crate::cpu::activations::BLOCK;
 use crate::cpu::memory::Memory;
 use crate::cpu::panels::Panels;
@@ -16,7 +16,8 @@ impl PassContext<'_> {
     pub fn mix_by_convolution(
         &self,
         member: &Member<'_>,
-        (conv, memory): (&ShortConv, &Memory),
+        conv: &ShortConv,
+        memory: &Memory,
         normed: &Inputs,
         to_branch: bool,
         prefetch: &Panels,
@@ -28,10 +29,9 @@ impl PassContext<'_> {
         let width = conv.projection.rows() / 3;
         member.share(width.div_ceil(BLOCK), 1, |blocks| {
             for channel in blocks.map(|block| block * BLOCK) {
+                let channels = Channels { first: channel, count: BLOCK.min(width - channel) };
                 // SAFETY: a block of channels belongs to this unit.
-                unsafe {
-                    self.convolve_block(conv, memory, (channel, BLOCK.min(width - channel)), (stride, width));
-                }
+                unsafe { self.convolve_block(conv, memory, channels, stride, width) };
             }
         });
         member.barrier();
@@ -46,29 +46,31 @@ impl PassContext<'_> {
         &self,
         conv: &ShortConv,
         memory: &Memory,
-        (channel, channels): (usize, usize),
-        (stride, width): (usize, usize),
+        channels: Channels,
+        stride: usize,
+        width: usize,
     ) {
+        let Channels { first: channel, count } = channels;
         let scratch = &self.workspace.recurrent;
         let part = |row: usize, part: usize| scratch.inputs.at(row * stride + part * width + channel);
         for row in 0..self.nodes {
             // SAFETY: guaranteed by the caller, these channels belong to this unit.
             unsafe {
-                let (b, v) = (std::slice::from_raw_parts_mut(part(row, 0), channels), part(row, 2));
-                b.iter_mut().zip(std::slice::from_raw_parts(v, channels)).for_each(|(b, v)| *b *= v);
+                let (b, v) = (std::slice::from_raw_parts_mut(part(row, 0), count), part(row, 2));
+                b.iter_mut().zip(std::slice::from_raw_parts(v, count)).for_each(|(b, v)| *b *= v);
             }
         }
         let inputs = ConvInputs { first: scratch.inputs.at(0), stride };
         let out = |row| scratch.mixed.row(row).wrapping_add(channel);
         // SAFETY: guaranteed by the caller.
-        unsafe { self.convolve_channels((&conv.kernel, memory), inputs, (channel, channels), false, out) };
+        unsafe { self.convolve_channels(&conv.kernel, memory, inputs, channels, false, out) };
         for row in 0..self.nodes {
             // SAFETY: guaranteed by the caller.
             unsafe {
-                let mixed = std::slice::from_raw_parts_mut(out(row), channels);
-                let c = std::slice::from_raw_parts(part(row, 1), channels);
+                let mixed = std::slice::from_raw_parts_mut(out(row), count);
+                let c = std::slice::from_raw_parts(part(row, 1), count);
                 mixed.iter_mut().zip(c).for_each(|(mixed, c)| *mixed *= c);
-                self.quantise(&scratch.mixed, row, channel..channel + channels, out(row));
+                self.quantise(&scratch.mixed, row, channel..channel + count, out(row));
             }
         }
     }

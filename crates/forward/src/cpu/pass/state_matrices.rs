@@ -11,6 +11,13 @@ use crate::cpu::step::{BlockUpdate, MAX_UPDATES, MatrixStep, Read};
 use crate::cpu::team::Member;
 use crate::cpu::tree_walk::{MatrixSlot, Updates, Visit};
 
+/// Block of columns of a value head's state matrix.
+#[derive(Clone, Copy)]
+pub struct HeadBlock {
+    pub head: usize,
+    pub block: usize,
+}
+
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl PassContext<'_> {
     /// Takes a block of a head's matrix through all rows. Calls `on_read` with each node and what
@@ -21,14 +28,15 @@ impl PassContext<'_> {
     /// written.
     pub unsafe fn walk_block(
         &self,
-        (member, memory): (&Member<'_>, &Memory),
+        member: &Member<'_>,
+        memory: &Memory,
         recurrence: &Recurrence,
-        block: (usize, usize),
+        block: HeadBlock,
         mut on_read: impl FnMut(usize, &Read),
     ) {
         for visit in &self.workspace.recurrent.walk.visits {
             // SAFETY: guaranteed by the caller.
-            let read = unsafe { self.visit((member, memory), recurrence, block, visit) };
+            let read = unsafe { self.visit(member, memory, recurrence, block, visit) };
             if let Some(node) = visit.read {
                 on_read(node, &read);
             }
@@ -41,9 +49,10 @@ impl PassContext<'_> {
     /// As [`Self::walk_block`].
     unsafe fn visit(
         &self,
-        (member, memory): (&Member<'_>, &Memory),
+        member: &Member<'_>,
+        memory: &Memory,
         recurrence: &Recurrence,
-        (head, block): (usize, usize),
+        HeadBlock { head, block }: HeadBlock,
         visit: &Visit,
     ) -> Read {
         let (scratch, heads) = (&self.workspace.recurrent, &recurrence.heads);
