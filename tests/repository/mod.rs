@@ -5,6 +5,7 @@ mod docs;
 mod icons;
 mod language;
 mod libraries;
+mod signatures;
 mod supply_chain;
 mod support;
 mod unsafe_blocks;

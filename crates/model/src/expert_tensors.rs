@@ -116,15 +116,15 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
         for part in PARTS {
             for ending in ["weight", "bias"] {
                 let stack = format!("{}_exps.{ending}", part.name);
-                split_stack(tensors, (config, experts), layer, (&stack, ending), &[part])?;
+                split_stack(tensors, config, experts, layer, &stack, ending, &[part])?;
             }
         }
         for (_, stack, parts) in STACKS {
             for ending in ["weight", "bias", COLUMNS, INTERLEAVED_BIAS] {
                 let stack = format!("{stack}.{ending}");
-                split_stack(tensors, (config, experts), layer, (&stack, ending), parts)?;
+                split_stack(tensors, config, experts, layer, &stack, ending, parts)?;
             }
-            split_blocks(tensors, (config, experts), layer, stack, parts)?;
+            split_blocks(tensors, config, experts, layer, stack, parts)?;
         }
     }
     match tensors.raw.keys().next() {
@@ -137,9 +137,11 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
 /// columns.
 fn split_stack(
     tensors: &mut Tensors,
-    (config, experts): (&ModelConfig, &Experts),
+    config: &ModelConfig,
+    experts: &Experts,
     layer: usize,
-    (stack, ending): (&str, &str),
+    stack: &str,
+    ending: &str,
     parts: &[Part],
 ) -> Result<()> {
     let full = format!("blk.{layer}.{stack}");
@@ -176,7 +178,8 @@ fn split_stack(
 /// Splits a stack of MXFP4 blocks, whose rows alternate between its parts.
 fn split_blocks(
     tensors: &mut Tensors,
-    (config, experts): (&ModelConfig, &Experts),
+    config: &ModelConfig,
+    experts: &Experts,
     layer: usize,
     stack: &str,
     parts: &[Part],

@@ -40,7 +40,8 @@ impl Gathered {
     pub fn gather(
         &self,
         format: Format,
-        (rows, columns): (usize, usize),
+        rows: usize,
+        columns: usize,
         bytes: &[u8],
         exponents: &[u8],
     ) -> Vec<u8> {
@@ -83,7 +84,7 @@ mod tests {
         let halves: Vec<u8> = (0..12u16).flat_map(u16::to_le_bytes).collect();
         let numbers = |first, lie| {
             let gathered = Gathered { first, run: 1, step: 2, lie };
-            let bytes = gathered.gather(Format::F16, (2, 3), &halves, &[]);
+            let bytes = gathered.gather(Format::F16, 2, 3, &halves, &[]);
             let (numbers, _) = bytes.as_chunks();
             numbers.iter().map(|number| u16::from_le_bytes(*number)).collect::<Vec<_>>()
         };
@@ -103,7 +104,7 @@ mod tests {
         let exponents = [120u8, 121, 130, 140];
         let lie = Lie::Blocks { file: 0, exponents: 0..4 };
         let gathered = Gathered { first: 1, run: 1, step: 2, lie };
-        let found = gathered.gather(Format::Mxfp4, (1, 64), &nibbles, &exponents);
+        let found = gathered.gather(Format::Mxfp4, 1, 64, &nibbles, &exponents);
         const TWICE: [f32; 16] = [0., 1., 2., 3., 4., 6., 8., 12., -0., -1., -2., -3., -4., -6., -8., -12.];
         let expected: Vec<f32> = (0..64)
             .map(|weight| TWICE[weight % 16] * f32::powi(2.0, i32::from(exponents[2 + weight / 32]) - 128))

@@ -184,7 +184,7 @@ impl Tensors {
             Lie::Rows | Lie::Columns => Vec::new(),
         };
         let (rows, columns) = (stored.shape[0], stored.shape[1..].iter().product());
-        Ok(gathered.gather(stored.format, (rows, columns), &bytes, &exponents))
+        Ok(gathered.gather(stored.format, rows, columns, &bytes, &exponents))
     }
 
     /// Copies a tensor from its file to `device` in its stored format. Formats that candle lacks

@@ -19,7 +19,8 @@ impl BlockHead {
     pub(super) fn of(
         path: &Path,
         whole: &dyn Fn(&str) -> Result<Option<u64>>,
-        (mask, tokens): (Option<u64>, usize),
+        mask: Option<u64>,
+        tokens: usize,
         from_anchor: bool,
         causal: Vec<bool>,
     ) -> Result<Self> {
@@ -69,13 +70,7 @@ impl BlockHead {
         };
         let from_anchor = keys.find("sample_from_anchor").and_then(Json::as_bool);
         let from_anchor = from_anchor.unwrap_or_else(|| keys.is_kind("dspark"));
-        Self::of(
-            keys.path,
-            &|key| keys.whole(key),
-            (keys.whole("mask_token_id")?, tokens),
-            from_anchor,
-            causal,
-        )
+        Self::of(keys.path, &|key| keys.whole(key), keys.whole("mask_token_id")?, tokens, from_anchor, causal)
     }
 }
 

@@ -329,7 +329,7 @@ fn attention_kinds(
 }
 
 /// Returns the kind of attention for a layer that is windowed or not, and rotated or not.
-fn kind_of((window, rotated): (bool, bool), global: &AttentionKind, local: &AttentionKind) -> AttentionKind {
+fn kind_of(window: bool, rotated: bool, global: &AttentionKind, local: &AttentionKind) -> AttentionKind {
     let kind = if window { local } else { global };
     let rotary = if rotated { kind.rotary.clone() } else { kind.rotary.without_rotation() };
     AttentionKind { rotary, ..*kind }

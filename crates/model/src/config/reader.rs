@@ -31,7 +31,7 @@ impl ModelConfig {
         let layers = layers(path, keys.size("block_count")?)?;
         let latent = keys.latent()?;
         let context = keys.size("context_length")?;
-        let (attention_kinds, kind_of) = keys.attention_kinds(layers, (heads, head_size, latent), context)?;
+        let (attention_kinds, kind_of) = keys.attention_kinds(layers, heads, head_size, latent, context)?;
         let recurrence = keys.recurrence(layers, hidden)?;
         let norm_epsilon = keys.number("attention.layer_norm_rms_epsilon")?;
         let norm_epsilon = norm_epsilon.unwrap_or(if keys.source.is_gguf() { 1e-5 } else { 1e-6 });

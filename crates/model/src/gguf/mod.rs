@@ -66,7 +66,7 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
     for info in infos {
         let Info { name, shape, kind, offset } = info;
         if let Some(width) = types::whole(kind).filter(|_| name == TOKEN_TABLE || is_order(&name)) {
-            let bytes = token_table(&header, (&name, &shape), width, data.checked_add(offset))?;
+            let bytes = token_table(&header, &name, &shape, width, data.checked_add(offset))?;
             places.push(bytes.clone());
             let table = TokenTable { file: tensors.files.len(), bytes, width, offsets: false };
             let place = if name == TOKEN_TABLE { &mut tensors.token_table } else { &mut tensors.order };
@@ -109,7 +109,8 @@ fn open_file(path: &Path, tensors: &mut Tensors) -> Result<Header> {
 /// Returns the byte range of a list of tokens that begins at `start`, with `width` bytes per token.
 fn token_table(
     header: &Header,
-    (name, shape): (&str, &[usize]),
+    name: &str,
+    shape: &[usize],
     width: usize,
     start: Option<u64>,
 ) -> Result<Range<usize>> {

@@ -80,7 +80,7 @@ impl Settings<'_> {
             fused_norms: FusedNorms::None,
             normed_residual: false,
             normed_output: false,
-            block: Some(BlockHead::of(keys.path(), &whole, (mask, tokens), from_anchor, causal)?),
+            block: Some(BlockHead::of(keys.path(), &whole, mask, tokens, from_anchor, causal)?),
             mtp: false,
             assistant: None,
         })

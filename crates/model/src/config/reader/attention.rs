@@ -11,7 +11,9 @@ impl Keys<'_> {
     pub fn attention_kinds(
         &self,
         layers: usize,
-        (heads, head_size, latent): (usize, usize, Option<Latent>),
+        heads: usize,
+        head_size: usize,
+        latent: Option<Latent>,
         context: usize,
     ) -> Result<(Vec<AttentionKind>, Vec<usize>)> {
         let mut windowed = self.windowed(layers)?;
@@ -29,7 +31,7 @@ impl Keys<'_> {
         let global = AttentionKind { window: None, rotary, keys };
         let local = AttentionKind { window, rotary: local_rotary, keys: local_keys };
         Ok(attention_kinds(&windowed, &rotated, |windowed, rotated| {
-            kind_of((windowed, rotated), &global, &local)
+            kind_of(windowed, rotated, &global, &local)
         }))
     }
 
