@@ -150,7 +150,8 @@ impl App {
     }
 
     /// Calls `start` until it works; `None` if the user quits. After each failure `ask` shows the
-    /// problem and returns whether to retry with its remedy. A problem without a remedy ends the loop.
+    /// problem and returns whether to retry with its remedy. A problem without a remedy ends the
+    /// loop.
     pub fn start_with_recovery(
         start: impl Fn() -> Result<Self, StartProblem>,
         ask: impl Fn(&StartProblem) -> bool,

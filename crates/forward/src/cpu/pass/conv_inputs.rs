@@ -30,8 +30,8 @@ pub struct Channels {
 
 // Why the unsafe blocks are sound: see `pass/mod.rs`.
 impl PassContext<'_> {
-    /// Convolves these channels of all rows into `out(row)`, and stores the inputs that later passes
-    /// need.
+    /// Convolves these channels of all rows into `out(row)`, and stores the inputs that later
+    /// passes need.
     ///
     /// # Safety
     /// These channels must belong to this unit.
