@@ -38,11 +38,14 @@ const ENGLISH = new Set(
     .map((key): string => en[key]),
 );
 
-/** Texts on the page, visible or read aloud, that are English messages. */
+/** Texts on the page, visible or read aloud, that are English messages; tokens are the model's. */
 function englishTexts(): string[] {
   const texts: string[] = [];
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) texts.push(walker.currentNode.textContent?.trim() ?? "");
+  while (walker.nextNode()) {
+    const { parentElement, textContent } = walker.currentNode;
+    if (!parentElement?.closest(".reply .chip")) texts.push(textContent?.trim() ?? "");
+  }
   for (const element of document.body.querySelectorAll("*")) {
     for (const name of ["data-tooltip", "aria-label", "placeholder", "aria-valuetext"]) {
       texts.push(element.getAttribute(name) ?? "");

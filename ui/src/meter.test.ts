@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ReplyEvent } from "./bindings/ReplyEvent";
-import { Replay } from "./backend/replay";
+import { player } from "./backend/player";
 import { Frames } from "./frames";
 import { Meter } from "./meter";
 import { round } from "./trace/fixtures";
@@ -43,7 +43,7 @@ test("each frame is counted once with its cost, and none after the end", () => {
 
 test("a round's delay ends with the frame that showed it, which began after its arrival", () => {
   let arrive: (event: ReplyEvent) => void = () => undefined;
-  const backend = new Replay(new URLSearchParams());
+  const backend = player(new URLSearchParams());
   backend.send = (_conversation, _text, onEvent) => {
     arrive = onEvent;
     return new Promise(() => undefined);
@@ -68,7 +68,7 @@ test("a round's delay ends with the frame that showed it, which began after its 
 });
 
 test("methods that the meter does not watch reach the backend unchanged", async () => {
-  const backend = new Replay(new URLSearchParams());
+  const backend = player(new URLSearchParams());
   const watched = meter.watch(backend);
   expect(await watched.conversations()).toEqual(await backend.conversations());
 });

@@ -1,6 +1,7 @@
 import { Blob, File as NodeFile } from "node:buffer";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { Replay } from "./backend/replay";
+import type { Backend } from "./backend/backend";
+import { player } from "./backend/player";
 import { App } from "./state/app.svelte";
 import { drafted, extra, round, threeRounds } from "./trace/fixtures";
 import { MARKUP } from "./trace/file/mutate";
@@ -238,7 +239,7 @@ test("an imported trace is a conversation that can be viewed, replayed and found
 
 test("imported traces return after a reload, except closed ones", async () => {
   const kept = new Map<number, { name: string; text: string }>();
-  const keepsFiles = (backend: Replay) =>
+  const keepsFiles = (backend: Backend) =>
     Object.assign(backend, {
       keepImportedTrace: (name: string, text: string) => {
         kept.set(kept.size + 1, { name, text });
@@ -258,7 +259,7 @@ test("imported traces return after a reload, except closed ones", async () => {
 
   // jsdom's files lack methods.
   vi.stubGlobal("File", NodeFile);
-  const again = new App(keepsFiles(new Replay(new URLSearchParams())));
+  const again = new App(keepsFiles(player(new URLSearchParams())));
   const restored = again.imports.restore();
   await vi.waitFor(async () => {
     await vi.advanceTimersByTimeAsync(20);

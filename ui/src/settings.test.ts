@@ -176,9 +176,7 @@ test("the view of all replies can be set, and matches the header's switch", asyn
 
 test("the folders of data and models open in the file manager, with a message on failure", async () => {
   await window.click("settings-tab-data");
-  const openFolder = vi
-    .spyOn(window.backend, "openFolder")
-    .mockResolvedValueOnce(undefined as never);
+  const openFolder = vi.spyOn(window.backend, "openFolder").mockResolvedValueOnce(undefined);
   await window.click("open-folder-models");
   expect(openFolder).toHaveBeenLastCalledWith("models");
   expect(window.app.toasts.list).toEqual([]);

@@ -5,21 +5,22 @@
 import { flushSync, mount, unmount } from "svelte";
 import { expect, vi } from "vitest";
 import Window from "./Window.svelte";
-import { Replay } from "./backend/replay";
+import type { Backend } from "./backend/backend";
+import { player } from "./backend/player";
 import { App } from "./state/app.svelte";
 import { stubResizeObserver } from "./resizeObserver";
 
 export class WindowFixture {
   private constructor(
     readonly app: App,
-    readonly backend: Replay,
+    readonly backend: Backend,
     readonly shown: ReturnType<typeof mount>,
   ) {}
 
   /** Opens the window with its newest conversation. */
   static async open(): Promise<WindowFixture> {
     stubBrowser();
-    const backend = new Replay(new URLSearchParams());
+    const backend = player(new URLSearchParams());
     const app = new App(backend);
     await Promise.all([app.settings.load(), app.view.load()]);
     const shown = mount(Window, { target: document.body, props: { app } });

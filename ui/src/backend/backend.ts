@@ -1,6 +1,6 @@
 /**
  * Interface between the page and the outside, with two implementations: `tauri.ts` (the shell) and
- * `replay.ts` (recorded traces in an ordinary browser). The page does not depend on either.
+ * `player.ts` (recorded commands in an ordinary browser). The page does not depend on either.
  */
 import type { Advice } from "../bindings/Advice";
 import type { AppInfo } from "../bindings/AppInfo";

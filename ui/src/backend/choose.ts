@@ -1,4 +1,4 @@
-/** Selects the backend: the shell's in the shell, recorded traces elsewhere or with `?replay`. */
+/** Selects the backend: the shell's in the shell, the player elsewhere or with `?replay`. */
 import type { Backend } from "./backend";
 
 export async function chooseBackend(): Promise<Backend> {
@@ -6,6 +6,5 @@ export async function chooseBackend(): Promise<Backend> {
   if ("__TAURI_INTERNALS__" in window && !options.has("replay")) {
     return (await import("./tauri")).tauri;
   }
-  const { Replay } = await import("./replay");
-  return new Replay(options);
+  return (await import("./player")).player(options);
 }

@@ -1,31 +1,50 @@
 import { expect, test } from "vitest";
-import { threeRounds } from "../trace/fixtures";
 import { textOf } from "../trace/text";
-import { recordingOf, withoutDrafts } from "./recording";
-import { recordingFor } from "./recordings";
+import { callsIn, restOf } from "./recording";
+import { callOf, recordedStatus, replyTo } from "./recordings";
 
-const lines = (end: string) =>
-  [...threeRounds.map((round) => JSON.stringify({ type: "round", ...round })), end].join("\n");
-const done = '{"type":"done","text":"a b c d e","prompt_tokens":10,"finish":"stop"}';
-
-test("a recording has its rounds and their ending", () => {
-  const recording = recordingOf(lines(done));
-  expect(recording.rounds).toMatchObject(threeRounds);
-  expect(recording).toMatchObject({ text: "a b c d e", promptTokens: 10, finish: "stop" });
+test("a recorded call has its events and its answer or error", () => {
+  const lines = ['{"command":"a"}', '{"at_ms":1,"event":2}', '{"at_ms":3,"answer":null}'];
+  expect(callsIn(`${lines.join("\n")}\n`)).toEqual([
+    { command: "a", events: [{ at_ms: 1, event: 2 }], at_ms: 3, answer: null },
+  ]);
 });
 
-test("without drafts the text is the same, with a round per token", () => {
-  const plain = withoutDrafts(recordingOf(lines(done)));
-  expect(textOf(plain.rounds)).toBe("a b c d e");
-  expect(plain.rounds).toHaveLength(5);
-  expect(plain.rounds.every(({ drafted }) => drafted.length === 0)).toBe(true);
+test("a call is found by its arguments, or else by its command", () => {
+  expect(callOf("search_hub", { words: "offline" })?.error?.code).toBe("offline");
+  expect(callOf("search_hub", { words: "anything" })?.error).toBeUndefined();
+  expect(callOf("no_command")).toBeUndefined();
 });
 
-test.each(["Tell me a story.", "What is speculative decoding?", "Count from one to twelve."])(
-  "the recording for %j is complete: its rounds join to its text",
+test("the recorded status has the sample models on the recorded engine", () => {
+  const { targets, penalties } = recordedStatus();
+  expect(targets.map(({ id }) => id)).toContain("starter");
+  expect(targets.length).toBeGreaterThan(2);
+  expect(penalties).toMatchObject({ dry_base: 1.75 });
+});
+
+test.each(["Show me Markdown", "What is speculative decoding?", "Count", "Anything else"])(
+  "the reply to %j has the text of its rounds and a speed-up at its end",
   (question) => {
-    const { rounds, text } = recordingFor(question, true);
+    const { rounds, speedups, text } = replyTo(question, true);
     expect(textOf(rounds)).toBe(text);
     expect(rounds.map(({ index }) => index)).toEqual(rounds.map((_, index) => index));
+    if (!question.includes("Markdown")) {
+      expect(speedups).toHaveLength(rounds.length);
+      expect(speedups.at(-1)?.factor).toBeGreaterThan(0);
+    }
   },
 );
+
+test("a reply without drafts has a token per round", () => {
+  expect(replyTo("Anything", false).rounds.every(({ drafted }) => drafted.length === 0)).toBe(true);
+});
+
+test("the rest of a reply begins with its next round", () => {
+  const recording = replyTo("Anything", true);
+  const begin = textOf(recording.rounds.slice(0, 3));
+  const rest = restOf(recording, begin.length);
+  expect(begin + rest.text).toBe(recording.text);
+  expect(rest.rounds[0]?.index).toBe(0);
+  expect(restOf(recording, 0).rounds).toEqual(recording.rounds);
+});

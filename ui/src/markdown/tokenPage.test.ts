@@ -233,11 +233,14 @@ const HIDDEN = "summary, .drafts, .chip.syntax, .chip > .mark, .chip > .raw, tr.
 /** Rounds between two updates of the page. */
 const EVERY = 3;
 const wordsOf = (text: string) => text.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
-const RECORDINGS = import.meta.glob<string>("../backend/recordings/*.jsonl", {
-  query: "?raw",
-  import: "default",
-  eager: true,
-});
+const RECORDINGS = import.meta.glob<string>(
+  "../backend/recordings/{count-ngram,lantern,markdown-sample,speculation}.jsonl",
+  {
+    query: "?raw",
+    import: "default",
+    eager: true,
+  },
+);
 
 test("text hidden for this test is hidden by the stylesheet", () => {
   const css = readFileSync("src/components/reply/reply.css", "utf8");

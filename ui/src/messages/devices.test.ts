@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { CPU } from "../backend/replayModels";
+import { CPU } from "../backend/modelFixtures";
 import type { DeviceLabel } from "../bindings/DeviceLabel";
 import type { DeviceNote } from "../bindings/DeviceNote";
 import { deviceWords, gpuProblemWords, noteWords, remarkWords, shortDevice } from "./devices";

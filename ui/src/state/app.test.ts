@@ -7,7 +7,7 @@ import type { Sent } from "../bindings/Sent";
 import type { Settings } from "../bindings/Settings";
 import { defaults } from "../bindings/defaults";
 import { BackendError, type Backend } from "../backend/backend";
-import { STARTER } from "../backend/replayModels";
+import { STARTER } from "../backend/modelFixtures";
 import { threeRounds } from "../trace/fixtures";
 import { App } from "./app.svelte";
 import { textOnly } from "../attachments/textOnly";

@@ -9,7 +9,7 @@ import type { Probe } from "../bindings/Probe";
 import type { Problem } from "../bindings/Problem";
 import type { Repository } from "../bindings/Repository";
 import { BackendError, type Backend } from "../backend/backend";
-import { STARTER, TARGETS } from "../backend/replayModels";
+import { STARTER, TARGETS } from "../backend/modelFixtures";
 import { App } from "./app.svelte";
 
 const GATED = new BackendError("needs_token", "owner/gated is gated: set a token.");

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { CatalogueModel } from "../bindings/CatalogueModel";
 import type { Download } from "../bindings/Download";
 import type { ModelEntry } from "../bindings/ModelEntry";
-import { RECOMMENDATIONS, STARTER } from "../backend/replayModels";
+import { RECOMMENDATIONS, STARTER } from "../backend/modelFixtures";
 import { fetchOf } from "./pairFetch";
 
 const { target, draft } = RECOMMENDATIONS[0] ?? expect.fail();

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { STARTER } from "../backend/replayModels";
+import { STARTER } from "../backend/modelFixtures";
 import { withoutStarter } from "./starter";
 
 const smollm2 = { ...STARTER, id: "smollm2" };

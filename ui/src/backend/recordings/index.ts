@@ -1,31 +1,25 @@
 /**
- * Recordings for the backend in a browser, selected by words of the question.
+ * Recordings for the player. Recorded in the real window by `scripts/record-ipc.mjs`: the replies
+ * `lantern`, `speculation`, `count-ngram` and `plain`, the engine's status in `engine`, `check` and
+ * `arena`. Written by hand: `markdown-sample`, a reply with all of Markdown; `library`, models that
+ * no test computer has; `browser`, answers where an ordinary browser has nothing to answer.
  *
- * Each is standard output of these commands, with numbers rounded to four decimals:
- *
- *     foretoken-cli generate --target starter --json --threads 1 --top-p 0.95 --mode fastest ...
- *     lantern      --draft starter-draft --temperature 0.7 --seed 3
- *                  --prompt "Tell me a story about a fox who finds a lantern."
- *     speculation  --draft starter-draft --temperature 1 --seed 22
- *                  --prompt "What is speculative decoding?"
- *     count-ngram  --draft ngram --temperature 0.7 --seed 3
- *                  --prompt "Copy this text: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12."
- *
- * `markdown-sample` was written by hand and covers all of Markdown: the starter writes plain text.
- *
- * The built page has only the shortest recording: in the shell this backend is not used.
- *
- * The governor's decisions are samples, see sampleDecisions.ts.
+ * The built page has only what a synthetic reply needs, since the shell does not use the player.
  */
-import type { Recording } from "../recording";
-import { recordingOf, withoutDrafts } from "../recording";
-import { withSampleDecisions } from "../sampleDecisions";
+import type { EngineStatus } from "../../bindings/EngineStatus";
+import { callsIn, recordingOf, type RecordedCall, type Recording } from "../recording";
+import arena from "./arena.jsonl?raw";
+import browser from "./browser.jsonl?raw";
+import check from "./check.jsonl?raw";
 import count from "./count-ngram.jsonl?raw";
+import engine from "./engine.jsonl?raw";
 import lantern from "./lantern.jsonl?raw";
+import library from "./library.jsonl?raw";
 import markdown from "./markdown-sample.jsonl?raw";
+import plain from "./plain.jsonl?raw";
 import speculation from "./speculation.jsonl?raw";
 
-const SHELF = import.meta.env.PROD
+const REPLIES = import.meta.env.PROD
   ? [{ about: /./, lines: count }]
   : [
       { about: /markdown|tide/i, lines: markdown },
@@ -34,10 +28,26 @@ const SHELF = import.meta.env.PROD
       { about: /./, lines: lantern },
     ];
 
-/** The first recording whose subject the question mentions, else the last one. */
-export function recordingFor(question: string, drafts: boolean): Recording {
-  const found = SHELF.find(({ about }) => about.test(question))?.lines ?? count;
-  const recording = recordingOf(found);
-  if (!drafts) return withoutDrafts(recording);
-  return { ...recording, rounds: withSampleDecisions(recording.rounds) };
+const CALLS = (import.meta.env.PROD ? [browser, engine] : [library, check, arena, browser, engine])
+  .map(callsIn)
+  .flat();
+
+/** The first recorded reply whose subject the question mentions. */
+export function replyTo(question: string, drafts: boolean): Recording {
+  if (!drafts && !import.meta.env.PROD) return recordingOf(plain);
+  return recordingOf(REPLIES.find(({ about }) => about.test(question))?.lines ?? count);
+}
+
+/** The recorded call of a command with these arguments, else its first one. */
+export function callOf(command: string, args: object = {}): RecordedCall | undefined {
+  const calls = CALLS.filter((call) => call.command === command);
+  const same = JSON.stringify(args);
+  return calls.find((call) => JSON.stringify(call.args) === same) ?? calls[0];
+}
+
+/** The recorded status of the engine, with the sample models if there are any. */
+export function recordedStatus(): EngineStatus {
+  const calls = CALLS.filter(({ command }) => command === "watch_engine");
+  const first = calls.map(({ events }) => events[0]?.event as EngineStatus);
+  return structuredClone(first.reduceRight((status, sample) => ({ ...status, ...sample })));
 }

@@ -1,6 +1,6 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { CPU } from "../../backend/replayModels";
+import { CPU } from "../../backend/modelFixtures";
 import type { DeviceLabel } from "../../bindings/DeviceLabel";
 import type { DeviceNote } from "../../bindings/DeviceNote";
 import type { DeviceRemark } from "../../bindings/DeviceRemark";

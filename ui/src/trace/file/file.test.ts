@@ -12,7 +12,8 @@ import { readTrace } from "./read";
 import { traceFileName, writeTrace } from "./write";
 
 const beside = (path: string) => readFileSync(`${import.meta.dirname}/${path}`, "utf8");
-const lantern = beside("../../backend/recordings/lantern.jsonl");
+/** Standard output of `foretoken-cli generate --json`. */
+const terminal = beside("terminal.jsonl");
 const reply: Message = {
   id: 3,
   conversation: 1,
@@ -66,7 +67,7 @@ test("a written file is read back unchanged", async () => {
 });
 
 test("output of the terminal is a trace without a first line", () => {
-  const read = readTrace(lantern);
+  const read = readTrace(terminal);
   expect(read.header).toBeNull();
   expect(read.rounds.length).toBeGreaterThan(10);
   expect(read.done?.tokens).toBeGreaterThan(10);

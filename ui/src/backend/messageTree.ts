@@ -1,11 +1,11 @@
-/** Messages of the backend in a browser: a tree for each conversation, with one shown branch. */
+/** Messages of the player: a tree for each conversation, with one shown branch. */
 import type { Message } from "../bindings/Message";
 
-type Kept = Omit<Message, "siblings">;
+type NewMessage = Omit<Message, "siblings">;
 
-export class ReplayMessages {
+export class MessageTree {
   /** All messages, oldest first, so that children come after parents. */
-  #kept: Kept[] = [];
+  #stored: NewMessage[] = [];
   /** Deleted messages, each with the message whose deletion removed it. */
   #deletedWith = new Map<number, number>();
   /** The last shown message of each conversation. */
@@ -37,14 +37,14 @@ export class ReplayMessages {
   }
 
   /** Adds a message and shows it. */
-  add(message: Kept): Message {
-    this.#kept.push(message);
+  add(message: NewMessage): Message {
+    this.#stored.push(message);
     this.#leaves.set(message.conversation, message.id);
     return this.#withSiblings(message);
   }
 
-  change(id: number, change: Partial<Kept>) {
-    this.#kept = this.#kept.map((message) =>
+  change(id: number, change: Partial<NewMessage>) {
+    this.#stored = this.#stored.map((message) =>
       message.id === id ? { ...message, ...change } : message,
     );
   }
@@ -61,13 +61,13 @@ export class ReplayMessages {
     const shown = this.shown(conversation).some((other) => other.id === id);
     for (const below of this.#below(id)) this.#deletedWith.set(below, id);
     if (!shown) return;
-    const beside = siblings.findLast((sibling) => sibling !== id);
-    this.#leaves.set(conversation, beside === undefined ? parent : this.#newestBelow(beside));
+    const other = siblings.findLast((sibling) => sibling !== id);
+    this.#leaves.set(conversation, other === undefined ? parent : this.#newestBelow(other));
   }
 
   /** Restores a deleted message with everything after it, and shows it; undefined if it cannot. */
   restore(id: number): Message | undefined {
-    const parent = this.#kept.find((message) => message.id === id)?.parent ?? null;
+    const parent = this.#stored.find((message) => message.id === id)?.parent ?? null;
     if (parent !== null && !this.find(parent)) return undefined;
     for (const [message, root] of this.#deletedWith) {
       if (root === id) this.#deletedWith.delete(message);
@@ -80,24 +80,24 @@ export class ReplayMessages {
   /** Removes an empty reply if it has a sibling or continues another reply; returns that one. */
   withdraw({ id, conversation, parent, siblings }: Message): Message | undefined {
     const before = parent === null ? undefined : this.find(parent);
-    const beside = siblings.findLast((sibling) => sibling !== id);
-    const instead = beside ?? (before?.role === "assistant" ? before.id : undefined);
+    const other = siblings.findLast((sibling) => sibling !== id);
+    const instead = other ?? (before?.role === "assistant" ? before.id : undefined);
     if (instead === undefined) return undefined;
-    this.#kept = this.#kept.filter((message) => message.id !== id);
+    this.#stored = this.#stored.filter((message) => message.id !== id);
     this.#leaves.set(conversation, this.#newestBelow(instead));
     return this.find(instead);
   }
 
-  #visible(): Kept[] {
-    return this.#kept.filter(({ id }) => !this.#deletedWith.has(id));
+  #visible(): NewMessage[] {
+    return this.#stored.filter(({ id }) => !this.#deletedWith.has(id));
   }
 
-  #withSiblings(message: Kept): Message {
+  #withSiblings(message: NewMessage): Message {
     const { conversation, parent } = message;
-    const beside = this.#visible().filter(
+    const siblings = this.#visible().filter(
       (other) => other.conversation === conversation && other.parent === parent,
     );
-    return { ...message, siblings: beside.map(({ id }) => id) };
+    return { ...message, siblings: siblings.map(({ id }) => id) };
   }
 
   /** Ids of a message and everything after it, in order of creation. */

@@ -1,4 +1,4 @@
-/** Set-ups of conversations in a browser: kept in memory, with presets like the built-in ones. */
+/** Set-ups of the player's conversations, with presets like the built-in ones. */
 import type { ConversationSetup } from "../bindings/ConversationSetup";
 import type { ModelEntry } from "../bindings/ModelEntry";
 import type { Preset } from "../bindings/Preset";
@@ -9,7 +9,7 @@ import { defaults } from "../bindings/defaults";
 
 type Own = Pick<ConversationSetup, "preset" | "values">;
 
-export class ReplaySetup {
+export class Setups {
   readonly #own = new Map<number | null, Own>();
   /** Target of each conversation's last reply. */
   readonly #targets = new Map<number, string>();
@@ -22,7 +22,7 @@ export class ReplaySetup {
       return { id, name: "", values: { ...valuesOf(settings), sampling } };
     };
     const recommended = Object.entries(target?.recommended ?? {}).filter(
-      ([, said]) => said !== null,
+      ([, value]) => value !== null,
     );
     return [
       ...(recommended.length > 0 ? [preset("recommended", Object.fromEntries(recommended))] : []),

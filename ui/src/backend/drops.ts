@@ -3,7 +3,7 @@ import type { FileDrag } from "../bindings/FileDrag";
 import type { FileKind } from "../bindings/FileKind";
 import { BackendError } from "./backend";
 
-export class ReplayDrops {
+export class Drops {
   #dropped: File[] = [];
 
   watch(onDrag: (drag: FileDrag) => void) {
