@@ -402,9 +402,12 @@ class Player {
     this.#announce();
   }
 
-  /** Plays recorded events, `factor` times as slowly; returns early after a stop. */
+  /**
+   * Plays recorded events from the first one on, `factor` times as slowly; returns early after a
+   * stop.
+   */
   async #play({ events }: RecordedCall, factor: number, onEvent: (event: unknown) => void) {
-    const begin = performance.now();
+    const begin = performance.now() - (events[0]?.at_ms ?? 0) * factor;
     for (const { at_ms, event } of events) {
       await until(begin + at_ms * factor);
       if (this.#hasStopped()) return;
