@@ -164,12 +164,12 @@ RANDOM_MODELS := 0.5B:Q4_K_M 0.5B:Q8_0 1.1B:Q4_K_M 1.1B:Q8_0
 
 bench: setup $(PAGE) ## compare plain and speculative decoding: real models (MODELS=FOLDER), the starter pair, random weights
 	@cargo build --release $(CARGO_ALL) --bins
-	@$(if $(MODELS),$(CARGO_TARGET_DIR)/release/foretoken-cli bench --models "$(MODELS)" --tokens 64 --repeats 2; echo)
+	@$(if $(MODELS),$(CARGO_TARGET_DIR)/release/foretoken-bench models "$(MODELS)" --tokens 64 --repeats 2; echo)
 	@for draft in starter-draft ngram; do \
 		echo "draft: $$draft"; $(CARGO_TARGET_DIR)/release/foretoken-cli bench --target starter --draft $$draft; \
 	done
 	@for model in $(RANDOM_MODELS); do \
-		echo; $(CARGO_TARGET_DIR)/release/foretoken-cli bench --random $$model --verify-cost || exit 1; \
+		echo; $(CARGO_TARGET_DIR)/release/foretoken-bench random $$model --verify-cost || exit 1; \
 	done
 
 # The window is driven as in the tests, in a release build.

@@ -34,6 +34,7 @@ appstreamcli validate --no-net "$about" ||
 for program in foretoken foretoken-cli; do
     man --warnings -l "$contents/usr/share/man/man1/$program.1.gz" >/dev/null || fail "$program has no manual page"
 done
+[ ! -e "$contents/usr/bin/foretoken-bench" ] || fail "a program for developers is in the package"
 size=$(stat -c %s "$package")
 limit=45000000
 [ ! -e "$contents/usr/lib/Foretoken/smollm2" ] || limit=150000000

@@ -45,7 +45,7 @@ use foretoken_model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokeniz
 
 use gguf_file::Stored;
 pub use head_files::made_up;
-pub use programs::{application, cli};
+pub use programs::{Run, alone, application, cli, finished};
 pub use random_assistant::RandomAssistant;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family, in_candle, recent};

@@ -12,6 +12,7 @@ use foretoken_tests::repository;
 /// Folders and files that keep the rules.
 const CLEAN: &[&str] = &[
     "crates/app",
+    "crates/bench",
     "crates/cli",
     "crates/engine",
     "crates/forward",

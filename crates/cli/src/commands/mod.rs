@@ -1,6 +1,6 @@
 //! The commands, one per file: its options, its work and its output.
 
-mod bench;
+pub mod bench;
 mod chat;
 mod check;
 mod compat;
@@ -65,7 +65,7 @@ impl Command {
             Self::Serve(args) => Some(&args.talk.device.target),
             Self::Generate(args) => Some(&args.reply.device.target),
             Self::Check(args) => Some(&args.reply.device.target),
-            Self::Bench(args) => Some(&args.device.target),
+            Self::Bench(args) => Some(&args.run.device.target),
             Self::GpuCheck(args) => Some(&args.device),
             Self::Logits(args) => Some(&args.device),
             _ => None,

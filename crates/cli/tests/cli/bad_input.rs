@@ -184,23 +184,6 @@ fn beside_excludes_drafts_and_needs_at_least_one_program() {
 }
 
 #[test]
-fn random_weights_with_an_unknown_shape_or_format() {
-    for model in ["7B:Q8_0", "0.5B", "0.5B:Q5_K_M", ":"] {
-        let known = ["tiny, 0.5B, 1.1B, 8B", "Q4_K_M, Q8_0, F16"];
-        refused(&["bench", "--random", model], WRONG_USAGE, &known);
-    }
-    let random = ["bench", "--random", "tiny:Q8_0"];
-    for more in [["--target", "starter"], ["--draft", "ngram"], ["--temperature", "1"], ["--prompts", "p"]] {
-        refused(&[&random[..], &more].concat(), WRONG_USAGE, &["cannot be used with", more[0]]);
-    }
-    refused(&["bench", "--target", "starter", "--folder", "f"], WRONG_USAGE, &["cannot be used with"]);
-    let folder = Folder::new();
-    let below_a_file = format!("{}/models", folder.file("file", ""));
-    let folder = ["--folder", &below_a_file];
-    refused(&[&random[..], &folder].concat(), FAILED, &["file/models cannot be written"]);
-}
-
-#[test]
 fn wrong_usage() {
     refused(&[], WRONG_USAGE, &["Usage"]);
     refused(&["sing"], WRONG_USAGE, &["unrecognized subcommand 'sing'"]);

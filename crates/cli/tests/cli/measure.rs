@@ -7,7 +7,7 @@ use foretoken_tests::repository;
 use serde_json::{Value, json as value};
 
 use crate::broken_models::Folder;
-use crate::program::{PAIR, Run, finished, json, program, run};
+use crate::program::{PAIR, json, run};
 
 #[test]
 fn a_bench_compares_plain_with_speculative_decoding() {
@@ -102,137 +102,9 @@ fn a_bench_beside_busy_programs_reports_both_speeds_on_all_threads_and_on_one() 
     }
 }
 
-/// A short benchmark of a small model with random weights, generated in `folder`.
-fn random(folder: &Folder, more: &[&str]) -> Vec<String> {
-    let files = folder.file("models", "");
-    std::fs::remove_file(&files).unwrap();
-    let ask = ["bench", "--tokens", "8", "--repeats", "1", "--threads", "1", "--folder", &files];
-    ask.iter().chain(more).map(ToString::to_string).collect()
-}
-
-#[test]
-fn a_bench_with_random_weights_generates_its_models_and_measures_everything() {
-    let folder = Folder::new();
-    let ask = random(&folder, &["--random", "tiny:Q4_K_M,tiny:Q8_0", "--verify-cost"]);
-    let reports = json(&ask.iter().map(String::as_str).collect::<Vec<_>>());
-    let [first, second] = &reports[..] else { panic!("{reports:?}") };
-    assert_eq!((&first["model"], &second["model"]), (&"tiny:Q4_K_M".into(), &"tiny:Q8_0".into()));
-    for report in &reports {
-        let number = |value: &Value| value.as_f64().filter(|number| *number > 0.0).unwrap();
-        assert_eq!(report["type"], "bench_random");
-        assert_eq!((&report["tokens"], &report["repeats"]), (&8.into(), &1.into()));
-        assert!(report["device"].as_str().unwrap().starts_with("CPU"));
-        for file in ["target", "draft"] {
-            assert!(std::fs::exists(report[file].as_str().unwrap()).unwrap());
-        }
-        let plain = number(&report["plain"]["tokens_per_second"]);
-        number(&report["prompt_tokens_per_second"]);
-        let lengths = report["speculative"].as_array().unwrap();
-        assert_eq!(lengths.len(), 6);
-        for (length, drafted) in (2..).zip(lengths) {
-            assert_eq!(drafted["draft_length"], length);
-            let speedup = number(&drafted["tokens_per_second"]) / plain;
-            assert!((number(&drafted["speedup"]) - speedup).abs() < 1e-9);
-            let [judged, drafted, tokens] = ["acceptance_rate", "accepted_of_drafted", "tokens_per_round"]
-                .map(|figure| number(&drafted[figure]));
-            assert!(drafted <= judged && judged <= 1.0 && (1.0..=f64::from(length) + 1.0).contains(&tokens));
-        }
-        let rows = report["verify_cost"].as_array().unwrap();
-        assert_eq!((rows.len(), &rows[0]["ratio"]), (17, &1.0.into()));
-        number(&report["draft_ms"]);
-        let (bytes, bandwidth) =
-            (number(&report["weight_bytes_per_token"]), number(&report["read_bandwidth_gb_s"]));
-        assert!((0.5..5000.0).contains(&bandwidth));
-        // A model that fits into a cache reads as fast as it computes, which is slower than only
-        // reading.
-        assert!((0.001..1.5).contains(&number(&report["bandwidth_share"])));
-        let file = number(&report["file_bytes"]);
-        assert_eq!(file as u64, std::fs::metadata(report["target"].as_str().unwrap()).unwrap().len());
-        assert!(bytes < file, "the embedding is not read");
-        if cfg!(target_os = "linux") {
-            let whole = file + number(&report["cache_bytes"]);
-            assert!(
-                (number(&report["resident_ratio"]) - number(&report["resident_bytes"]) / whole).abs() < 1e-9
-            );
-        }
-        assert_eq!(report["llama_cpp"], Value::Null);
-    }
-}
-
-/// Runs `ask` with llama.cpp's programs in `folder`.
-fn beside_llama_cpp(ask: &[String], folder: &str) -> Run {
-    let mut command = program(&ask.iter().map(String::as_str).collect::<Vec<_>>());
-    command.env("LLAMA_CPP_BIN", folder);
-    finished(command, "")
-}
-
-/// The path of `folder` with fake llama.cpp programs, which append their arguments to its file
-/// `asked`.
-#[cfg(unix)]
-fn fake_llama_cpp(folder: &Folder) -> String {
-    use std::os::unix::fs::PermissionsExt;
-
-    // Passes over n rows take n milliseconds; 1000 tokens/s in a prompt, 100 plain.
-    const BENCH: &str = r#"#!/bin/sh
-echo "$*" >> "$(dirname "$0")/asked"
-test_of() { echo "{\"n_prompt\": $1, \"n_gen\": $2, \"samples_ns\": [$3, $3, 1]}"; }
-case "$*" in
-*"-n 0"*) echo "[$(test_of 1 0 1000000), $(test_of 8 0 8000000)]" ;;
-*) echo "[$(test_of 512 0 512000000), $(test_of 0 8 80000000)]" | sed 's/, 1\]/]/g' ;;
-esac
-"#;
-    // 10 tokens/s per token of the draft, and 1 more if drafts may end early.
-    const SPECULATIVE: &str = r#"#!/bin/sh
-echo "$*" >> "$(dirname "$0")/asked"
-length=$(echo "$*" | tr '\n' ' ' | sed 's/.*n-max \([0-9]*\).*/\1/')
-case "$*" in *"p-min 0.75"*) more=1 ;; *) more=0 ;; esac
-echo "decoded   9 tokens in 1.0 seconds, speed:  ${length}${more}.000 t/s" >&2
-echo "accept    = 79.000%" >&2
-"#;
-    for (name, script) in [("llama-bench", BENCH), ("llama-speculative-simple", SPECULATIVE)] {
-        let path = folder.file(name, script);
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    folder.file("asked", "").strip_suffix("/asked").unwrap().to_owned()
-}
-
-#[cfg(unix)]
-#[test]
-fn llama_cpps_programs_run_on_the_same_files() {
-    let folder = Folder::new();
-    let programs = fake_llama_cpp(&folder);
-    let ask = random(&folder, &["--random", "tiny:Q8_0", "--verify-cost", "--json"]);
-    let report = beside_llama_cpp(&ask, &programs).json().pop().unwrap();
-    let theirs = &report["llama_cpp"];
-    assert_eq!((&theirs["folder"], &theirs["failures"]), (&programs.as_str().into(), &value!([])));
-    assert_eq!(theirs["prompt_tokens_per_second"], 1000.0);
-    assert_eq!(theirs["plain_tokens_per_second"], 100.0);
-    let rows = value!([{"rows": 1, "ms": 1.0, "ratio": 1.0}, {"rows": 8, "ms": 8.0, "ratio": 8.0}]);
-    assert_eq!(theirs["verify_cost"], rows);
-    let settings = theirs["speculative"].as_array().unwrap();
-    assert_eq!(settings.len(), 12);
-    let last = value!({"draft_length": 7, "least_probability": 0.75, "tokens_per_second": 71.0,
-        "accepted_of_drafted": 0.79});
-    assert_eq!(settings[11], last);
-    let speed = |value: &Value| value["tokens_per_second"].as_f64().unwrap();
-    let ratio = |name: &str| theirs["ratios"][name].as_f64().unwrap();
-    assert!((ratio("plain") - speed(&report["plain"]) / 100.0).abs() < 1e-9);
-    let best = report["speculative"].as_array().unwrap().iter().map(speed).fold(0.0, f64::max);
-    assert!((ratio("speculative") - best / 71.0).abs() < 1e-9);
-    assert!((ratio("prompt") - report["prompt_tokens_per_second"].as_f64().unwrap() / 1000.0).abs() < 1e-9);
-    let asked = std::fs::read_to_string(format!("{programs}/asked")).unwrap();
-    for part in ["-t 1 ", "-p 512 -n 8 -r 1", "-p 1,2,4,8,16 -n 0 -d 256", "--ignore-eos", "-draft.gguf"] {
-        assert!(asked.contains(part), "'{part}' is not in: {asked}");
-    }
-    let table = beside_llama_cpp(&ask[..ask.len() - 1], &programs).out;
-    assert!(table.contains("llama.cpp  ratio") && table.contains("llama.cpp ms"), "{table}");
-}
-
 #[cfg(unix)]
 #[test]
 fn every_model_of_a_folder_is_measured_plain_and_with_every_fitting_draft() {
-    let folder = Folder::new();
-    let programs = fake_llama_cpp(&folder);
     let models = tempfile::tempdir().unwrap();
     for file in ["starter-target-Q8_0.gguf", "starter-draft-Q8_0.gguf"] {
         std::os::unix::fs::symlink(repository().join("starter").join(file), models.path().join(file))
@@ -243,11 +115,11 @@ fn every_model_of_a_folder_is_measured_plain_and_with_every_fitting_draft() {
     let ask =
         ask.iter().chain(&["--tokens", "8", "--repeats", "1", "--threads", "1"]).map(ToString::to_string);
     let mut ask: Vec<String> = ask.collect();
-    let table = beside_llama_cpp(&ask, &programs);
+    let table = run(&ask.iter().map(String::as_str).collect::<Vec<_>>());
     assert!(table.err.contains("broken.gguf is skipped: "), "{}", table.err);
     assert!(table.out.contains("starter-target-Q8_0 with starter-draft-Q8_0, CPU"), "{}", table.out);
     ask.push("--json".to_owned());
-    let reports = beside_llama_cpp(&ask, &programs).json();
+    let reports = run(&ask.iter().map(String::as_str).collect::<Vec<_>>()).json();
     let [small, large] = &reports[..] else { panic!("{reports:?}") };
     assert_eq!((&small["target"], &small["draft"]), (&"starter-draft-Q8_0".into(), &Value::Null));
     assert_eq!(
@@ -268,9 +140,6 @@ fn every_model_of_a_folder_is_measured_plain_and_with_every_fitting_draft() {
         }
         assert_eq!(report["verify_cost"].as_array().unwrap().len(), 17);
     }
-    let theirs =
-        |report: &Value| report["llama_cpp"].as_array().unwrap().iter().map(speed).collect::<Vec<_>>();
-    assert_eq!((theirs(small), theirs(large)), (vec![100.0], vec![100.0, 20.0, 40.0, 80.0]));
 }
 
 #[test]
@@ -300,28 +169,6 @@ fn a_folder_without_models_is_rejected() {
     let missing = run(&["bench", "--models", "/nowhere/at/all"]);
     assert_eq!((missing.code, missing.out.as_str()), (1, ""));
     assert!(missing.err.contains("/nowhere/at/all"), "{}", missing.err);
-}
-
-#[test]
-fn a_missing_llama_cpp_program_is_skipped() {
-    let folder = Folder::new();
-    let nothing = folder.file("nothing", "");
-    let empty = nothing.strip_suffix("/nothing").unwrap();
-    let ask = random(&folder, &["--random", "tiny:Q8_0", "--json"]);
-    let run = beside_llama_cpp(&ask, empty);
-    let report = run.json().pop().unwrap();
-    let failures = report["llama_cpp"]["failures"].as_array().unwrap();
-    for (failure, name) in failures.iter().zip(["llama-bench", "llama-speculative-simple"]) {
-        let sentence = failure.as_str().unwrap();
-        assert!(sentence.starts_with(name) && sentence.contains("cannot be run"), "{sentence}");
-        assert_eq!(run.err.matches(sentence).count(), 1, "{}", run.err);
-    }
-    assert_eq!((failures.len(), &report["llama_cpp"]["ratios"]["plain"]), (2, &Value::Null));
-    assert!(report["plain"]["tokens_per_second"].as_f64().unwrap() > 0.0);
-    assert_eq!(report.get("verify_cost"), None);
-    let file = beside_llama_cpp(&ask, &nothing);
-    assert_eq!((file.code, file.out.as_str()), (2, ""));
-    assert!(file.err.contains("LLAMA_CPP_BIN: expected a folder"), "{}", file.err);
 }
 
 #[test]

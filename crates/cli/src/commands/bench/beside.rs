@@ -89,9 +89,9 @@ struct Side {
 }
 
 pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, args: &Args) -> Result<()> {
-    let source = args.device.target.open(target)?;
+    let source = args.run.device.target.open(target)?;
     let side = || -> Result<Side> {
-        let session = load(&source, form(&source, args.raw)?, &args.device)?;
+        let session = load(&source, form(&source, args.run.raw)?, &args.run.device)?;
         Ok(Side { session, idle: Totals::default(), beside: Totals::default() })
     };
     let all_threads = side()?;
@@ -99,7 +99,7 @@ pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, a
     device::use_threads(NonZeroUsize::MIN);
     let mut sides = [all_threads, side()?];
     let requests = prompts::requests(&sides[0].session, texts, base)?;
-    for repeat in 1..=args.repeats {
+    for repeat in 1..=args.run.repeats {
         round(&mut sides, &requests, |side| &mut side.idle)?;
         let programs = Busy::start(busy.get());
         round(&mut sides, &requests, |side| &mut side.beside)?;
@@ -107,7 +107,7 @@ pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, a
         let [all, one] = sides.each_ref().map(|side| (side.idle.last(), side.beside.last()));
         output::note(format_args!(
             "repeat {repeat} of {}: tokens/s {} idle, {} beside; on one thread {}, {}",
-            args.repeats, all.0, all.1, one.0, one.1
+            args.run.repeats, all.0, all.1, one.0, one.1
         ));
     }
     let device = sides[0].session.devices();
@@ -117,11 +117,11 @@ pub fn run(target: &str, busy: NonZeroUsize, texts: &[String], base: &Request, a
         device,
         busy: busy.get(),
         prompts: requests.len(),
-        repeats: args.repeats,
+        repeats: args.run.repeats,
         all_threads,
         one_thread,
     };
-    if args.json { output::json(&report) } else { output::text(&report.table()) }
+    if args.run.json { output::json(&report) } else { output::text(&report.table()) }
 }
 
 /// Writes all replies on both sides in turn.

@@ -2,14 +2,12 @@
 //! figures and draws no conclusions.
 
 mod args;
-mod bandwidth;
+pub mod bandwidth;
 mod beside;
 pub mod cost;
 pub mod numbers;
 pub mod prompts;
-pub mod random;
-mod real;
-mod resident;
+pub mod real;
 pub mod runs;
 mod sweep;
 
@@ -23,7 +21,7 @@ use crate::args::DraftChoice;
 use crate::error::Result;
 use crate::output;
 use crate::session::{choose_draft, form, load};
-pub use args::Args;
+pub use args::{Args, RunArgs};
 use cost::{RowCost, draft_cost, verify_cost};
 use numbers::number;
 use prompts::Workload;
@@ -69,31 +67,31 @@ struct OtherWay {
 pub fn run(args: &Args) -> Result<()> {
     match (&args.target, &args.models) {
         (Some(target), _) => run_on(target, args),
-        (None, Some(folder)) => real::run(folder, args),
-        (None, None) => random::run(args),
+        (None, Some(folder)) => real::run(folder, &args.run, None),
+        (None, None) => unreachable!("clap requires a target or a folder"),
     }
 }
 
 fn run_on(target: &str, args: &Args) -> Result<()> {
     let speculation = args.speculation.speculation()?;
     let base = Request {
-        sampling: args.sampling.over(Sampling::greedy())?,
-        max_tokens: Some(args.tokens as usize),
+        sampling: args.run.sampling.over(Sampling::greedy())?,
+        max_tokens: Some(args.run.tokens as usize),
         ..Request::new(Vec::new())
     };
-    let texts = match &args.prompts {
+    let texts = match &args.run.prompts {
         Some(path) => prompts::read(path)?,
-        None => prompts::built_in(args.workload.unwrap_or_default()),
+        None => prompts::built_in(args.run.workload.unwrap_or_default()),
     };
     if let Some(busy) = args.beside {
         let base = Request { speculation: Speculation::off(), ..base };
         return beside::run(target, busy, &texts, &base, args);
     }
-    let source = args.device.target.open(target)?;
-    let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
+    let source = args.run.device.target.open(target)?;
+    let mut session = load(&source, form(&source, args.run.raw)?, &args.run.device)?;
     let requests = prompts::requests(&session, &texts, &base)?;
     let draft = args.speculation.draft_or(DraftChoice::None);
-    choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
+    choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.run.device)?;
     session.device_sentences().for_each(output::note);
     let mut ways = vec![("plain".to_owned(), Speculation::off())];
     if !session.draft.drafters.is_empty() {
@@ -101,7 +99,7 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         ways.extend(args.sweep.iter().flat_map(|sweep| sweep.ways(&speculation)));
     }
     let mut totals =
-        compare(&mut session, &requests, &ways, args.repeats, args.speculation.cold)?.into_iter();
+        compare(&mut session, &requests, &ways, args.run.repeats, args.speculation.cold)?.into_iter();
     let plain = totals.next().unwrap_or_default().plain();
     let speedup = |speed: &Speed| Some(speed.tokens_per_second? / plain.tokens_per_second?);
     let speculative = totals.next().map(Totals::speculative);
@@ -115,9 +113,9 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         draft: draft.to_string(),
         speculation,
         device: session.devices(),
-        workload: args.prompts.is_none().then(|| args.workload.unwrap_or_default()),
+        workload: args.run.prompts.is_none().then(|| args.run.workload.unwrap_or_default()),
         prompts: requests.len(),
-        repeats: args.repeats,
+        repeats: args.run.repeats,
         speedup: speculative.as_ref().and_then(speedup),
         plain,
         speculative,
@@ -134,7 +132,7 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         let reading = bandwidth::read(session.decoder.target_mut(), &requests)?;
         report.read_bandwidth_gb_s = reading.map(|reading| reading.gb_s);
     }
-    if args.json { output::json(&report) } else { output::text(&report.table()) }
+    if args.run.json { output::json(&report) } else { output::text(&report.table()) }
 }
 
 impl Report {

@@ -1,5 +1,5 @@
 //! `bench --models`: every model of a folder as a target, without drafts and with every draft that
-//! fits, and llama.cpp if it is there. Models with random weights are in [`super::random`].
+//! fits. `foretoken-bench` also measures llama.cpp on the same files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,16 +8,14 @@ use foretoken_engine::compat;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
-use foretoken_forward::device;
 use foretoken_model::ModelSource;
 use foretoken_model::sampling::Sampling;
 use serde::Serialize;
 
-use super::args::Args;
+use super::args::RunArgs;
 use super::cost::{RowCost, draft_cost, verify_cost};
 use super::numbers::{median, number};
 use super::prompts::Workload;
-use super::random::llama_cpp::{LlamaCpp, SpeculativeRequest, Timing};
 use super::runs::{Speed, Totals, write};
 use super::{bandwidth, prompts};
 use crate::args::DraftChoice;
@@ -28,11 +26,33 @@ use crate::session::{choose_draft, form, load};
 /// Largest size of a draft, as a share of its target's bytes.
 const LARGEST_DRAFT: f64 = 0.5;
 
-/// Draft lengths measured with llama.cpp.
+/// Draft lengths measured with another program.
 const THEIR_LENGTHS: [usize; 3] = [2, 4, 8];
 
 /// Numbers of rows that the table shows.
 const ROWS: [usize; 4] = [1, 2, 4, 8];
+
+/// Another program that runs the same files.
+pub trait OtherProgram {
+    /// Speeds of plain decoding in tokens per second.
+    fn plain(&mut self, target: &Path, tokens: u32) -> Vec<f64>;
+
+    /// Speed with drafts in tokens per second; `None` if the program failed.
+    fn drafted(&mut self, reply: &DraftedReply<'_>) -> Option<f64>;
+}
+
+/// A program that is measured in turn.
+pub type Other<'a> = &'a mut (dyn OtherProgram + 'static);
+
+/// Reply that another program writes with drafts.
+pub struct DraftedReply<'a> {
+    pub target: &'a Path,
+    /// `None` to use the target's own MTP block.
+    pub draft: Option<&'a Path>,
+    pub prompt: &'a str,
+    pub tokens: u32,
+    pub draft_length: usize,
+}
 
 /// A target and, if any, its draft.
 struct Pair {
@@ -60,7 +80,7 @@ struct Report {
     tokens: u32,
     repeats: u32,
     ways: Vec<Way>,
-    /// Empty without llama.cpp.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     llama_cpp: Vec<Theirs>,
     verify_cost: Vec<RowCost>,
     /// The draft's time for a token; null without a draft.
@@ -91,14 +111,16 @@ struct Theirs {
 }
 
 /// Measures one pair after the other and prints each report as soon as it is done.
-pub fn run(folder: &Path, args: &Args) -> Result<()> {
+///
+/// # Errors
+/// `Error::Usage` for a folder without models that chat; errors of loading and running them.
+pub fn run(folder: &Path, args: &RunArgs, mut other: Option<Other<'_>>) -> Result<()> {
     let texts = match &args.prompts {
         Some(path) => prompts::read(path)?,
         None => prompts::built_in(args.workload.unwrap_or(Workload::Tasks)),
     };
-    let mut llama_cpp = LlamaCpp::find()?;
     for (index, pair) in pairs(folder)?.iter().enumerate() {
-        let report = Subject::load(pair, &texts, args)?.measure(llama_cpp.as_mut())?;
+        let report = Subject::load(pair, &texts, args)?.measure(other.as_deref_mut())?;
         if args.json {
             output::json(&report)?;
         } else {
@@ -162,15 +184,15 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
 /// A loaded pair and the prompts to measure it with.
 struct Subject<'a> {
     pair: &'a Pair,
-    args: &'a Args,
+    args: &'a RunArgs,
     session: Session,
-    /// Prompts for llama.cpp, as text.
+    /// Prompts for another program, as text.
     texts: Vec<String>,
     requests: Vec<Request>,
 }
 
 impl<'a> Subject<'a> {
-    fn load(pair: &'a Pair, texts: &[String], args: &'a Args) -> Result<Self> {
+    fn load(pair: &'a Pair, texts: &[String], args: &'a RunArgs) -> Result<Self> {
         output::note(format_args!("measuring {}", pair.name()));
         let source = ModelSource::open(&pair.target)?;
         let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
@@ -187,8 +209,8 @@ impl<'a> Subject<'a> {
         Ok(Self { pair, args, session, texts, requests })
     }
 
-    fn measure(mut self, llama_cpp: Option<&mut LlamaCpp>) -> Result<Report> {
-        let (ways, theirs) = self.in_turns(llama_cpp)?;
+    fn measure(mut self, other: Option<Other<'_>>) -> Result<Report> {
+        let (ways, theirs) = self.in_turns(other)?;
         let verify_cost = verify_cost(self.session.decoder.target_mut(), &self.requests)?;
         let draft_ms =
             if self.pair.draft.is_some() { draft_cost(&mut self.session, &self.requests)? } else { None };
@@ -209,8 +231,9 @@ impl<'a> Subject<'a> {
         })
     }
 
-    /// Runs all ways of decoding in turn, prompt by prompt, and llama.cpp after each repeat.
-    fn in_turns(&mut self, mut llama_cpp: Option<&mut LlamaCpp>) -> Result<(Vec<Way>, Vec<Theirs>)> {
+    /// Runs all ways of decoding in turn, prompt by prompt, and the other program after each
+    /// repeat.
+    fn in_turns(&mut self, mut other: Option<Other<'_>>) -> Result<(Vec<Way>, Vec<Theirs>)> {
         let ways = self.ways();
         let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
         let mut theirs = vec![Vec::new(); 1 + THEIR_LENGTHS.len()];
@@ -222,13 +245,13 @@ impl<'a> Subject<'a> {
                     let way = (turn + prompt) % ways.len();
                     self.one(&ways[way].1, prompt, &mut totals[way])?;
                 }
-                if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
-                    self.their_drafts(llama_cpp, prompt, &mut theirs[1..]);
+                if let Some(other) = other.as_deref_mut() {
+                    self.their_drafts(other, prompt, &mut theirs[1..]);
                 }
             }
             totals.iter_mut().for_each(Totals::end_repeat);
-            if let Some(llama_cpp) = llama_cpp.as_deref_mut() {
-                theirs[0].extend(self.their_plain(llama_cpp));
+            if let Some(other) = other.as_deref_mut() {
+                theirs[0].extend(other.plain(&self.pair.target, self.args.tokens));
             }
             let speeds =
                 ways.iter().zip(&totals).map(|((name, _), totals)| format!("{} {name}", totals.last()));
@@ -266,32 +289,18 @@ impl<'a> Subject<'a> {
         Ok(())
     }
 
-    fn their_plain(&self, llama_cpp: &mut LlamaCpp) -> Vec<f64> {
-        let tokens = self.args.tokens.to_string();
-        let options = ["-p", "0", "-n", &tokens, "-d", "64", "-r", "2"];
-        let timings = llama_cpp.bench(&self.pair.target, device::threads(), &options).unwrap_or_default();
-        let written = timings.iter().filter(|timing| timing.written > 0);
-        let speeds = |timing: &Timing| {
-            let tokens = timing.written as f64;
-            timing.samples_ns.iter().map(move |ns| tokens * 1e9 / ns).collect::<Vec<_>>()
-        };
-        written.flat_map(speeds).collect()
-    }
-
-    fn their_drafts(&self, llama_cpp: &mut LlamaCpp, prompt: usize, speeds: &mut [Vec<f64>]) {
+    fn their_drafts(&self, other: &mut dyn OtherProgram, prompt: usize, speeds: &mut [Vec<f64>]) {
         let Some(draft) = &self.pair.draft else { return };
         for (draft_length, speeds) in THEIR_LENGTHS.into_iter().zip(speeds) {
-            let request = SpeculativeRequest {
+            let reply = DraftedReply {
                 target: &self.pair.target,
                 draft: draft.file(),
                 prompt: &self.texts[prompt],
-                tokens: self.args.tokens as usize,
+                tokens: self.args.tokens,
                 draft_length,
-                least_probability: 0.0,
-                threads: device::threads(),
             };
-            let Some(found) = llama_cpp.speculate(&request) else { return };
-            speeds.push(found.tokens_per_second);
+            let Some(speed) = other.drafted(&reply) else { return };
+            speeds.push(speed);
         }
     }
 }

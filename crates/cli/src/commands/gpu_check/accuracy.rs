@@ -11,11 +11,11 @@ use foretoken_model::token::TokenId;
 use serde::Serialize;
 
 use super::models::load_on;
-use crate::commands::bench::random::mixture::Weights;
-use crate::commands::bench::random::shape::SHAPES;
-use crate::commands::bench::random::{RandomModel, file};
 use crate::error::Result;
 use crate::output;
+use crate::random::mixture::Weights;
+use crate::random::shape::SHAPES;
+use crate::random::{RandomModel, file};
 use crate::session::open;
 
 /// Number of tokens to score.

@@ -13,14 +13,14 @@ use std::process::ExitCode;
 use foretoken_forward::device::{self, Device, DeviceChoice, Opened};
 use serde::Serialize;
 
-use super::bench::random::{RandomModel, default_folder};
 use crate::args::DeviceArgs;
 use crate::error::{Error, Result};
 use crate::output;
+use crate::random::{RandomModel, default_folder};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Models with random weights to measure, as in `bench --random`
+    /// Models with random weights to measure, a shape and a format such as `0.5B:Q4_K_M`
     #[arg(
         long,
         value_name = "SHAPE:WEIGHTS",

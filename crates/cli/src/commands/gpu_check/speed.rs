@@ -18,12 +18,12 @@ use super::models::session_on;
 use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, prompt_speed, verify_cost};
 use crate::commands::bench::numbers::median;
 use crate::commands::bench::prompts::{Workload, built_in, requests};
-use crate::commands::bench::random::mixture::Weights;
-use crate::commands::bench::random::shape::SHAPES;
-use crate::commands::bench::random::{RandomModel, file};
 use crate::commands::bench::runs::{self, compare};
 use crate::error::Result;
 use crate::output;
+use crate::random::mixture::Weights;
+use crate::random::shape::SHAPES;
+use crate::random::{RandomModel, file};
 
 /// Draft lengths to measure beside the governor's choice.
 const LENGTHS: [usize; 3] = [2, 4, 7];

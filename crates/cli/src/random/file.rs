@@ -287,8 +287,8 @@ mod tests {
     use foretoken_model::ModelSource;
 
     use super::*;
-    use crate::commands::bench::random::mixture::Weights;
-    use crate::commands::bench::random::shape::{Experts, Recurrence, SHAPES};
+    use crate::random::mixture::Weights;
+    use crate::random::shape::{Experts, Recurrence, SHAPES};
 
     fn tiny() -> RandomModel {
         "tiny:Q4_K_M".parse().unwrap()

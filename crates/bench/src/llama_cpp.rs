@@ -6,10 +6,11 @@ use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use foretoken_cli::commands::bench::real::{DraftedReply, OtherProgram};
+use foretoken_cli::error::{Error, Result};
+use foretoken_cli::output;
+use foretoken_forward::device;
 use serde::Deserialize;
-
-use crate::error::{Error, Result};
-use crate::output;
 
 /// Environment variable with the folder of the programs.
 const FOLDER: &str = "LLAMA_CPP_BIN";
@@ -136,6 +137,29 @@ impl LlamaCpp {
                 None
             }
         }
+    }
+}
+
+impl OtherProgram for LlamaCpp {
+    fn plain(&mut self, target: &Path, tokens: u32) -> Vec<f64> {
+        let tokens = tokens.to_string();
+        let options = ["-p", "0", "-n", &tokens, "-d", "64", "-r", "2"];
+        let timings = self.bench(target, device::threads(), &options).unwrap_or_default();
+        let written = timings.iter().filter(|timing| timing.written > 0);
+        let speeds = |timing: &Timing| {
+            let tokens = timing.written as f64;
+            timing.samples_ns.iter().map(move |ns| tokens * 1e9 / ns).collect::<Vec<_>>()
+        };
+        written.flat_map(speeds).collect()
+    }
+
+    fn drafted(&mut self, reply: &DraftedReply<'_>) -> Option<f64> {
+        let DraftedReply { target, draft, prompt, tokens, draft_length } = *reply;
+        let (tokens, threads) = (tokens as usize, device::threads());
+        let least_probability = 0.0;
+        let request =
+            SpeculativeRequest { target, draft, prompt, tokens, draft_length, least_probability, threads };
+        Some(self.speculate(&request)?.tokens_per_second)
     }
 }
 

@@ -1,5 +1,5 @@
 //! Cost of recurrent layers in a pass with the sizes of Qwen3.5 9B, and of committing accepted
-//! rows: `cargo run -p foretoken-tests --example recurrent_cost -- FOLDER [LAYERS]`.
+//! rows: `cargo run -p foretoken-bench --example recurrent_cost -- FOLDER [LAYERS]`.
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
 use std::path::Path;

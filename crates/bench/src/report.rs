@@ -1,10 +1,9 @@
 //! Figures of a model with random weights, as JSON and as tables.
 
+use foretoken_cli::commands::bench::cost::RowCost;
+use foretoken_cli::commands::bench::numbers::number;
+use foretoken_cli::commands::bench::runs::Speed;
 use serde::Serialize;
-
-use crate::commands::bench::cost::RowCost;
-use crate::commands::bench::numbers::number;
-use crate::commands::bench::runs::Speed;
 
 /// All results of a model. Greedy decoding; speeds are medians in tokens per second.
 #[derive(Serialize)]

@@ -1,6 +1,17 @@
 //! Measures one model, in turn with llama.cpp if it is there, so that other load affects both
 //! alike.
 
+use foretoken_cli::args::DraftChoice;
+use foretoken_cli::commands::bench::cost::{CONTEXT, RowCost, draft_cost, verify_cost};
+use foretoken_cli::commands::bench::numbers::median;
+use foretoken_cli::commands::bench::prompts::Workload;
+use foretoken_cli::commands::bench::runs::{Totals, write};
+use foretoken_cli::commands::bench::{bandwidth, prompts};
+use foretoken_cli::error::Result;
+use foretoken_cli::output;
+use foretoken_cli::random::RandomModel;
+use foretoken_cli::random::file::Pair;
+use foretoken_cli::session::{choose_draft, load};
 use foretoken_engine::decoder::Request;
 use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
@@ -8,20 +19,10 @@ use foretoken_forward::device;
 use foretoken_model::ModelSource;
 use foretoken_model::sampling::Sampling;
 
-use super::file::Pair;
-use super::llama_cpp::{LlamaCpp, SpeculativeRequest, Timing};
-use super::model::RandomModel;
-use super::report::{Costs, Drafted, Memory, Report, TheirDrafted, Theirs};
-use crate::args::DraftChoice;
-use crate::commands::bench::args::Args;
-use crate::commands::bench::cost::{CONTEXT, RowCost, draft_cost, verify_cost};
-use crate::commands::bench::numbers::median;
-use crate::commands::bench::prompts::Workload;
-use crate::commands::bench::runs::{Totals, write};
-use crate::commands::bench::{bandwidth, prompts, resident};
-use crate::error::Result;
-use crate::output;
-use crate::session::{choose_draft, load};
+use crate::RandomArgs;
+use crate::llama_cpp::{LlamaCpp, SpeculativeRequest, Timing};
+use crate::report::{Costs, Drafted, Memory, Report, TheirDrafted, Theirs};
+use crate::resident;
 
 /// The draft lengths to measure.
 const DRAFT_LENGTHS: [usize; 6] = [2, 3, 4, 5, 6, 7];
@@ -39,7 +40,7 @@ const THEIR_REPEATS: &str = "5";
 /// A loaded model and its settings.
 struct Subject<'a> {
     pair: &'a Pair,
-    args: &'a Args,
+    args: &'a RandomArgs,
     session: Session,
     texts: Vec<String>,
     requests: Vec<Request>,
@@ -49,7 +50,7 @@ struct Subject<'a> {
 pub fn measure(
     model: RandomModel,
     pair: &Pair,
-    args: &Args,
+    args: &RandomArgs,
     mut llama_cpp: Option<&mut LlamaCpp>,
 ) -> Result<Report> {
     output::note(format_args!("measuring {model}"));
@@ -122,7 +123,7 @@ struct TheirDrafts {
 }
 
 impl<'a> Subject<'a> {
-    fn load(pair: &'a Pair, args: &'a Args) -> Result<Self> {
+    fn load(pair: &'a Pair, args: &'a RandomArgs) -> Result<Self> {
         let source = ModelSource::open(&pair.target)?;
         let session = load(&source, Form::Raw, &args.device)?;
         let base = Request {

@@ -1,0 +1,132 @@
+//! `foretoken-bench`: measurements for developers, which no package contains. Models with random
+//! weights, and models of a folder beside llama.cpp. The examples measure the window and the local
+//! server.
+//!
+//! - `measure`: measures a model with random weights; `report`: its figures
+//! - `llama_cpp`: llama.cpp's programs on the same files
+//! - `resident`: memory of this program
+
+#![cfg_attr(test, allow(clippy::unwrap_used))]
+
+mod llama_cpp;
+mod measure;
+mod report;
+mod resident;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use foretoken_cli::args::{DeviceArgs, PairDeviceArgs};
+use foretoken_cli::commands::bench::RunArgs;
+use foretoken_cli::commands::bench::real::{self, Other};
+use foretoken_cli::error::Result;
+use foretoken_cli::output;
+use foretoken_cli::random::{RandomModel, default_folder, file};
+use foretoken_engine::inspection::serve_untrusted_input;
+use foretoken_model::child::Bounded;
+
+use self::llama_cpp::LlamaCpp;
+
+/// Measures Foretoken's engine, for developers. If LLAMA_CPP_BIN names the folder of llama.cpp's
+/// programs, these run on the same files in turn.
+#[derive(Debug, Parser)]
+#[command(name = "foretoken-bench", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure models with random weights, each with its first layers as a draft
+    Random(RandomArgs),
+    /// Measure every model among the .gguf files of a folder, as `foretoken-cli bench --models`
+    /// does, and llama.cpp on the same files
+    Models(ModelsArgs),
+}
+
+#[derive(Debug, clap::Args)]
+struct RandomArgs {
+    /// Models to generate. Shapes: tiny, 0.5B, 1.1B, 8B; mixtures of experts qwen3moe-4, gpt-oss-3
+    /// and glm-flash-4; recurrent qwen35-0.8B and qwen35-2B, which draft with an MTP block.
+    /// Weights: Q4_K_M, or all in Q8_0, F16 or another GGUF format
+    #[arg(value_name = "SHAPE:WEIGHTS", value_delimiter = ',', required = true)]
+    models: Vec<RandomModel>,
+    /// Folder of the files [default: foretoken-bench in the system's temporary folder]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    /// Length of a reply in tokens
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
+    tokens: u32,
+    /// Repeats, each over another prompt; results are medians of these
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
+    repeats: u32,
+    /// Also measure the cost of passes over 1 to 17 tokens, of drafting a token, and the memory
+    /// bandwidth
+    #[arg(long)]
+    verify_cost: bool,
+    /// Print JSON, one object per line, and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    device: PairDeviceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+struct ModelsArgs {
+    /// Folder with .gguf files
+    folder: PathBuf,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// Limits this program's memory as a child process for untrusted input, and only then.
+#[global_allocator]
+static MEMORY: Bounded = Bounded;
+
+fn main() -> ExitCode {
+    if serve_untrusted_input() {
+        return ExitCode::SUCCESS;
+    }
+    let Cli { command } = Cli::parse();
+    foretoken_cli::run(Some(command.device()), || command.run())
+}
+
+impl Command {
+    fn device(&self) -> &DeviceArgs {
+        match self {
+            Self::Random(args) => &args.device.target,
+            Self::Models(args) => &args.run.device.target,
+        }
+    }
+
+    fn run(&self) -> Result<ExitCode> {
+        let mut llama_cpp = LlamaCpp::find()?;
+        match self {
+            Self::Random(args) => args.run(llama_cpp)?,
+            Self::Models(args) => {
+                let other = llama_cpp.as_mut().map(|program| program as Other<'_>);
+                real::run(&args.folder, &args.run, other)?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl RandomArgs {
+    /// Measures one model after the other and prints each report as soon as it is done.
+    fn run(&self, mut llama_cpp: Option<LlamaCpp>) -> Result<()> {
+        let folder = self.folder.clone().unwrap_or_else(default_folder);
+        for (index, &model) in self.models.iter().enumerate() {
+            let pair = file::make(model, &folder)?;
+            let report = measure::measure(model, &pair, self, llama_cpp.as_mut())?;
+            if self.json {
+                output::json(&report)?;
+            } else {
+                output::text(&format!("{}{}", if index > 0 { "\n" } else { "" }, report.table()))?;
+            }
+        }
+        Ok(())
+    }
+}
