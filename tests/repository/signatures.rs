@@ -39,8 +39,9 @@ fn parameters(rest: &str) -> impl Iterator<Item = char> {
             '(' | '[' | '{' | '<' => open.push(letter),
             '>' if before == '-' => {}
             ')' | ']' | '}' | '>' => {
+                let closed = open.pop();
                 // Generics precede the parameters.
-                if open.pop() == Some('(') && open.is_empty() {
+                if closed == Some('(') && open.is_empty() {
                     break;
                 }
             }

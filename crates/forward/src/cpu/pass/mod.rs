@@ -182,7 +182,7 @@ impl PassContext<'_> {
             let (memory, prefetch) = (&self.memories[index], layer.feed_forward.first());
             match &layer.mixer {
                 Mixer::Attention(attention) => {
-                    self.mix_by_attention(member, &**attention, cache, normed, to_branch, prefetch);
+                    self.mix_by_attention(member, attention, cache, normed, to_branch, prefetch);
                 }
                 Mixer::Latent(latent) => {
                     self.mix_by_latent_attention(member, latent, cache, normed, to_branch, prefetch)
