@@ -72,3 +72,33 @@ test("the block at the upper edge keeps its position in both directions", async 
   expect(blocks()[1]?.getBoundingClientRect().top).toBe(-30);
   expect(scroller.scrollTop).toBe(HEIGHT.tokens + 30);
 });
+
+test("the space below fast text shrinks where it is out of view", async () => {
+  const content = scroller.firstElementChild as HTMLElement;
+  const space = () => parseFloat(content.style.paddingBottom);
+  let text = 400;
+  Object.defineProperties(scroller, {
+    clientHeight: { value: 500 },
+    scrollHeight: { get: () => text + space() },
+  });
+  const small = space();
+
+  window.app.reply.active = true;
+  await window.pass();
+  text = 2000;
+  for (const resized of observers) resized([]);
+  await window.pass();
+  expect(space()).toBe(200);
+
+  window.app.reply.active = false;
+  const scrollUp = async (pixels: number) => {
+    scroller.scrollTop -= pixels;
+    scroller.dispatchEvent(new Event("scroll"));
+    await window.pass();
+  };
+  scroller.scrollTop = scroller.scrollHeight - 500;
+  await scrollUp(50);
+  expect(space()).toBe(150);
+  await scrollUp(500);
+  expect(space()).toBe(small);
+});
