@@ -160,7 +160,7 @@ fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize,
     let needed = config.draft_head.as_ref().filter(|_| new > 0).and_then(|head| match want.head_input {
         Some(HeadInput::Target(_)) => Some((new, head.states())),
         // A block is drafted from the head inputs of earlier passes.
-        _ if head.block.is_some() => None,
+        _ if head.block().is_some() => None,
         _ => Some((new, config.carried())),
     });
     assert!(given == needed, "head input {given:?} where it should be {needed:?}");

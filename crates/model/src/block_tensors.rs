@@ -1,7 +1,7 @@
 //! Optional tensors of block heads: DFlash 2's convolutions and selector, DSpark's Markov bias and
 //! confidence predictor.
 
-use super::config::{Confidence, Convolution, ModelConfig, Selector};
+use super::config::{Confidence, Convolution, DraftHead, HeadKind, ModelConfig, Selector};
 use super::tensors::Tensors;
 use crate::error::{Error, Result};
 
@@ -86,7 +86,7 @@ pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
 /// `Error::BadModel` for tensors that contradict each other or the configuration.
 pub(super) fn complete(config: &mut ModelConfig, tensors: &Tensors) -> Result<()> {
     let hidden = config.hidden;
-    let Some(block) = config.draft_head.as_mut().and_then(|head| head.block.as_mut()) else { return Ok(()) };
+    let Some(DraftHead { kind: HeadKind::Block(block), .. }) = &mut config.draft_head else { return Ok(()) };
     let width = |name: &str| tensors.stored.get(name).and_then(|stored| stored.shape.get(1)).copied();
     block.markov = width(MARKOV_BEFORE).or(block.markov);
     let bias = tensors.stored.contains_key(CONFIDENCE_BIAS);

@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::title::{Clues, format_of, is_size, title};
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
 use super::{
-    Activation, AttentionKind, Form, HeadNorms, Latent, MixerSpec, ModelConfig, ModelSource, SpecialTokens,
-    Thinking, quantisation,
+    Activation, AttentionKind, Form, HeadKind, HeadNorms, Latent, MixerSpec, ModelConfig, ModelSource,
+    SpecialTokens, Thinking, quantisation,
 };
 use crate::error::Result;
 use crate::format::Format;
@@ -234,10 +234,10 @@ fn special(config: &ModelConfig) -> Vec<String> {
     .collect();
     if let Some(head) = &config.draft_head {
         let reads = match &head.entering {
-            Some(_) if head.assistant.is_some() => {
+            Some(_) if head.assistant().is_some() => {
                 "the states after the last layer, and the keys and values of its last layers,".to_owned()
             }
-            Some(_) if head.mtp => "the states after the last layer".to_owned(),
+            Some(_) if head.kind == HeadKind::Mtp => "the states after the last layer".to_owned(),
             Some(layers) => {
                 let layers = layers.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
                 format!("the states that enter layers {layers}")
@@ -245,13 +245,13 @@ fn special(config: &ModelConfig) -> Vec<String> {
             None => "the states that enter three layers".to_owned(),
         };
         special.push(format!("a draft head: reads {reads} of its target"));
-        if let Some(clusters) = head.assistant.as_ref().and_then(|assistant| assistant.clusters) {
+        if let Some(clusters) = head.assistant().and_then(|assistant| assistant.clusters) {
             special.push(format!(
                 "scores the nearest {} of {} clusters of tokens",
                 clusters.nearest, clusters.count
             ));
         }
-        if let Some(block) = &head.block {
+        if let Some(block) = head.block() {
             special.push(format!("guesses up to {} tokens in one pass", block.longest()));
         }
         special.push(format!("knows {} of {} tokens", config.vocabulary, head.tokens));

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE};
-use super::{AttentionKind, DraftHead, ModelConfig, ModelSource};
+use super::{AttentionKind, DraftHead, HeadKind, ModelConfig, ModelSource};
 use crate::error::{Error, Result};
 use crate::token::TokenId;
 
@@ -29,7 +29,7 @@ impl ModelSource {
         if let Some(problem) = misfit(reads.target_hidden, reads.tokens, entering, theirs) {
             return Err(Error::OtherTarget(problem));
         }
-        if let Some(assistant) = &mut reads.assistant {
+        if let HeadKind::Assistant(assistant) = &mut reads.kind {
             let seen = attention_kinds.iter().map(|kind| seen_layer(kind, theirs));
             assistant.sees = seen.collect::<Result<_>>()?;
         }

@@ -6,7 +6,7 @@ mod options;
 use std::path::Path;
 
 pub use options::{Activation, ExpertOptions, HeadNorms, RecurrentKind, RotaryLayout};
-pub(super) use options::{Gating, NoRope, NormsAboveOne, SharedWeighting, Windowed};
+pub(super) use options::{Gating, HeadFamily, NoRope, NormsAboveOne, SharedWeighting, Windowed};
 
 use crate::error::{Error, Result};
 
@@ -76,12 +76,8 @@ pub struct Family {
     pub(super) defaults: &'static [(&'static str, f64)],
     /// Default of `tie_word_embeddings`.
     pub(super) tied: bool,
-    /// True for draft heads, which need a target and draft from its hidden states.
-    pub is_draft_head: bool,
-    /// True for draft heads that draft a block of tokens in one pass.
-    pub drafts_blocks: bool,
-    /// True for draft heads that attend to the target's keys and values and have none of their own.
-    pub assists: bool,
+    /// Kind of draft head; `None` for models that run by themselves.
+    pub(super) head: Option<HeadFamily>,
 }
 
 const LLAMA: Family = Family {
@@ -114,16 +110,14 @@ const LLAMA: Family = Family {
     no_rope: NoRope::None,
     defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6)],
     tied: false,
-    is_draft_head: false,
-    drafts_blocks: false,
-    assists: false,
+    head: None,
 };
 
 /// EAGLE-3 draft head with a block of Llama's kind.
 static EAGLE3: Family = Family {
     name: "eagle3",
     classes: &["LlamaForCausalLMEagle3", "Eagle3DraftModel", "Eagle3Speculator"],
-    is_draft_head: true,
+    head: Some(HeadFamily::Eagle3),
     ..LLAMA
 };
 
@@ -145,8 +139,7 @@ static DFLASH: Family = Family {
     gguf_layout: RotaryLayout::Halves,
     windowed: Windowed::Listed,
     defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-6)],
-    is_draft_head: true,
-    drafts_blocks: true,
+    head: Some(HeadFamily::Block),
     ..LLAMA
 };
 
@@ -183,8 +176,7 @@ const GEMMA4: Family = Family {
 static GEMMA4_ASSISTANT: Family = Family {
     name: "gemma4-assistant",
     classes: &["Gemma4AssistantForCausalLM", "Gemma4UnifiedAssistantForCausalLM"],
-    is_draft_head: true,
-    assists: true,
+    head: Some(HeadFamily::Assistant),
     ..GEMMA4
 };
 
@@ -465,7 +457,7 @@ impl Family {
         self.default("global_head_dim").is_some()
     }
 
-    /// Returns whether an [assistant](Self::assists) can attend to this family's cache.
+    /// Returns whether an [assistant](HeadFamily::Assistant) can attend to this family's cache.
     pub(super) fn is_assisted(&self) -> bool {
         self.name == GEMMA4.name
     }

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use super::assistant_tensors::is_order;
 use super::expert_tensors;
-use super::family::{Family, NormsAboveOne};
+use super::family::{Family, HeadFamily, NormsAboveOne};
 use super::limits::{self, at_most};
 use super::mtp_tensors;
 use super::recurrent_tensors::{DECAY, unfolded};
@@ -69,7 +69,7 @@ impl Folder {
     pub fn family(&self) -> Result<&'static Family> {
         let class = self.config["architectures"][0].as_str();
         let named = Family::of_class(class.unwrap_or("none"), &self.path);
-        if named.as_ref().is_ok_and(|family| family.drafts_blocks || family.assists) {
+        if matches!(&named, Ok(family) if family.head.is_some_and(|head| head != HeadFamily::Eagle3)) {
             return named;
         }
         // Some EAGLE-3 heads declare the class of their target.
@@ -106,7 +106,7 @@ impl Folder {
         }
         // Files contain the matrix under either name, or under both.
         if self.ties_embeddings(family)
-            && !family.is_draft_head
+            && family.head.is_none()
             && let Some(output) = tensors.stored.remove(OUTPUT)
         {
             tensors.stored.entry(EMBEDDING.into()).or_insert(output);
@@ -238,19 +238,19 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
         at_most(path, "tensors", tensors.count(), limits::TENSORS)?;
         let mtp = mtp_tensors::canonical(&name, |name| canonical(name, family));
         // Copies of the target's tensors, used in training.
-        if family.drafts_blocks && name.starts_with("verifier_") {
+        if family.head == Some(HeadFamily::Block) && name.starts_with("verifier_") {
             continue;
         }
         let (start, end) = info.data_offsets;
         let bytes = data + start..data + end;
-        if family.is_draft_head && TABLES.contains(&name.as_str()) {
+        if family.head.is_some() && TABLES.contains(&name.as_str()) {
             if name == TOKEN_TABLE && info.dtype == Dtype::I64 {
                 let (file, width) = (tensors.files.len(), size_of::<i64>());
                 tensors.token_table = Some(TokenTable { file, bytes, width, offsets: true });
             }
             continue;
         }
-        if family.assists && is_order(&name) {
+        if family.head == Some(HeadFamily::Assistant) && is_order(&name) {
             let width = match info.dtype {
                 Dtype::I32 => size_of::<i32>(),
                 Dtype::I64 => size_of::<i64>(),

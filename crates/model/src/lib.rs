@@ -54,12 +54,13 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Experts,
-    FeedForwardSpec, FusedNorms, Heads, KeyHeads, Latent, LayerSpec, MixerSpec, ModelConfig, Recurrence,
-    RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
+    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Eagle3, Experts,
+    FeedForwardSpec, FusedNorms, HeadKind, Heads, KeyHeads, Latent, LayerSpec, MixerSpec, ModelConfig,
+    Recurrence, RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription, label};
 pub use error::{Error, Result};
+use family::HeadFamily;
 pub use family::{Activation, Family, HeadNorms, RecurrentKind, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
@@ -123,7 +124,7 @@ impl ModelSource {
             };
             let has = |name: &str| tensors.stored.contains_key(name);
             let mut config = ModelConfig::from_gguf(&header, &vector, has)?;
-            if config.family.assists {
+            if config.family.head == Some(HeadFamily::Assistant) {
                 let clusters = assistant_tensors::clusters(&tensors);
                 config.assist_gguf(&header, clusters)?;
             }
@@ -138,11 +139,16 @@ impl ModelSource {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let tied = folder.ties_embeddings(family);
         let mut config = ModelConfig::from_json(path, folder.language(), family, name, tied)?;
-        if family.assists {
-            config.assist_json(path, &folder.config)?;
-        } else if family.is_draft_head {
-            let (whole, block) = (&folder.config, folder.language());
-            config.draft_head = Some(DraftHead::from_json(path, whole, block, &config)?);
+        let (whole, block) = (&folder.config, folder.language());
+        match family.head {
+            Some(HeadFamily::Assistant) => config.assist_json(path, whole)?,
+            Some(HeadFamily::Eagle3) => {
+                config.draft_head = Some(DraftHead::eagle3_from_json(path, whole, block)?);
+            }
+            Some(HeadFamily::Block) => {
+                config.draft_head = Some(DraftHead::block_from_json(path, whole, block, &config)?);
+            }
+            None => {}
         }
         let tensors = folder.tensors(family)?;
         Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))

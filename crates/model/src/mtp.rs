@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ModelSource;
-use super::config::{DraftHead, FusedNorms, LayerSpec, MixerSpec, ModelConfig};
+use super::config::{DraftHead, HeadKind, LayerSpec, MixerSpec, ModelConfig};
 use super::mtp_tensors::{OWN_EMBEDDING, OWN_OUTPUT, OWN_OUTPUT_NORM};
 use super::tensors::{Stored, Tensors};
 use super::weights::{self, EMBEDDING, OUTPUT, OUTPUT_NORM};
@@ -33,12 +33,7 @@ impl ModelConfig {
                 entering: Some(Vec::new()),
                 target_hidden: self.hidden,
                 tokens: self.vocabulary,
-                fused_norms: FusedNorms::None,
-                normed_residual: false,
-                normed_output: true,
-                block: None,
-                mtp: true,
-                assistant: None,
+                kind: HeadKind::Mtp,
             }),
             ..self.clone()
         })

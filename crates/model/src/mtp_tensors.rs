@@ -1,6 +1,6 @@
 //! Names and shapes of the tensors of an MTP block (multi-token prediction) outside its layer.
 
-use super::config::ModelConfig;
+use super::config::{HeadKind, ModelConfig};
 
 /// Projects the concatenated embedding and state to the layer's input, `[hidden, 2 * hidden]`.
 pub const EH_PROJ: &str = "blk.0.nextn.eh_proj.weight";
@@ -54,7 +54,8 @@ pub(super) fn of_numbered(rest: &str) -> Option<&'static str> {
 
 /// Names and shapes of an MTP block's tensors outside its layer; none for other models.
 pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
-    let (is_block, hidden) = (config.draft_head.as_ref().is_some_and(|head| head.mtp), config.hidden);
+    let (is_block, hidden) =
+        (matches!(&config.draft_head, Some(head) if head.kind == HeadKind::Mtp), config.hidden);
     let named = |name: &str, shape: &[usize]| (name.to_owned(), shape.to_vec());
     match is_block {
         true => vec![named(EH_PROJ, &[hidden, 2 * hidden]), named(ENORM, &[hidden]), named(HNORM, &[hidden])],

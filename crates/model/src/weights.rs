@@ -14,7 +14,7 @@ use super::assistant_tensors;
 use super::block_tensors;
 use super::config::{DraftHead, Experts as ExpertSizes, FeedForwardSpec, MixerSpec, ModelConfig};
 use super::expert_tensors::{self, SELECTION_BIAS};
-use super::family::{ExpertOptions, Family, Gating, HeadNorms, SharedWeighting};
+use super::family::{ExpertOptions, Family, Gating, HeadFamily, HeadNorms, SharedWeighting};
 use super::gathered::{Gathered, Lie};
 use super::latent_tensors;
 use super::mtp_tensors;
@@ -114,8 +114,9 @@ use Dimension::{
 
 const OUTER: [Part; 8] = [
     part(EMBEDDING, "model.embed_tokens.weight", &[Tokens, Carried]),
-    part(FUSE, "fc.weight", &[Hidden, States]).of(|f| f.is_draft_head && !f.assists),
-    part(FUSED_NORM, "hidden_norm.weight", &[Hidden]).of(|f| f.drafts_blocks),
+    part(FUSE, "fc.weight", &[Hidden, States])
+        .of(|f| matches!(f.head, Some(HeadFamily::Eagle3 | HeadFamily::Block))),
+    part(FUSED_NORM, "hidden_norm.weight", &[Hidden]).of(|f| f.head == Some(HeadFamily::Block)),
     part(PER_LAYER_EMBEDDING, "model.embed_tokens_per_layer.weight", &[Tokens, AllLayers])
         .of(|f| f.layer_scales)
         .within(tells_layers),
@@ -131,7 +132,7 @@ const OUTER: [Part; 8] = [
 
 /// Returns whether this is a draft head that fuses states and drafts token by token.
 const fn fuses(family: &Family) -> bool {
-    family.is_draft_head && !family.drafts_blocks && !family.assists
+    matches!(family.head, Some(HeadFamily::Eagle3))
 }
 
 fn tells_layers(config: &ModelConfig, _: usize) -> bool {
@@ -315,13 +316,14 @@ const ALIASES: [(&str, &str); 23] = [
 
 /// Returns the canonical name for a Hugging Face name; `None` for a tensor that the family lacks.
 pub(super) fn canonical(hugging_face: &str, family: &Family) -> Option<String> {
-    if family.assists
-        && let Some(name) = assistant_tensors::outer(hugging_face)
-    {
-        return Some(name.to_owned());
-    }
-    if family.is_draft_head && !family.assists {
-        return canonical_of_head(hugging_face, family);
+    match family.head {
+        Some(HeadFamily::Assistant) => {
+            if let Some(name) = assistant_tensors::outer(hugging_face) {
+                return Some(name.to_owned());
+            }
+        }
+        Some(HeadFamily::Eagle3 | HeadFamily::Block) => return canonical_of_head(hugging_face, family),
+        None => {}
     }
     if let Some(part) = OUTER.iter().find(|p| p.hugging_face == hugging_face && (p.exists)(family)) {
         return Some(part.name.into());
@@ -361,7 +363,7 @@ fn canonical_of_head(hugging_face: &str, family: &Family) -> Option<String> {
     if let Some(part) = OUTER.iter().find(outer) {
         return Some(part.name.into());
     }
-    if family.drafts_blocks {
+    if family.head == Some(HeadFamily::Block) {
         return canonical_of_block(hugging_face, family);
     }
     if hugging_face == "input_norm.weight" {

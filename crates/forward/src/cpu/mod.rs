@@ -10,7 +10,7 @@
 //! - [`attention`], [`latent`], [`math`]: everything else in a layer
 //! - [`simd`], [`kernels`], [`isa`]: kernels are written once over SIMD traits, compiled for each
 //!   instruction set, and chosen at start
-//! - [`network`], [`workspace`], [`cache`]: weights, buffers and keys and values
+//! - [`network`], [`head`], [`workspace`], [`cache`]: weights, buffers and keys and values
 //! - [`memory`], [`step`], [`tree_walk`]: state of recurrent layers in a text and in a tree
 //! - [`pass`], [`model`]: a forward pass, and the model with its cache
 //! - [`team`], [`prefetch`]: threads, and how panels are shared out among them
@@ -32,6 +32,7 @@ mod cache;
 mod codebooks;
 mod cores;
 pub(super) mod feed_forward;
+pub(super) mod head;
 mod isa;
 mod kernels;
 mod latent;

@@ -10,6 +10,7 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{LayerSpec, ModelConfig, ModelSource};
 
 use super::cache::KvCache;
+use super::head::Head;
 use super::isa::Isa;
 use super::kernels::Kernels;
 use super::memory::{Layout, Memory};
@@ -192,7 +193,7 @@ impl Executor for CpuExecutor {
         let per_layer = self.network.per_layer.as_ref();
         let per_layer = per_layer.map(|inputs| (&inputs.table, inputs.projection.rows()));
         let own = matches!(want.head_input, Some(HeadInput::Own(_)));
-        let embedded = self.network.assistant.as_ref().filter(|_| own);
+        let embedded = self.network.head.as_ref().and_then(Head::assistant).filter(|_| own);
         let embedded = embedded.map(|assistant| (&assistant.embedding, assistant.embedding.columns()));
         if let Some((table, columns)) = per_layer.or(embedded) {
             for token in tree.tokens().skip(first) {

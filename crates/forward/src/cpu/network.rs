@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use super::assistant::Assistant;
-use super::block_head::{BlockHead, Convolution};
+use super::block_head::Convolution;
 pub use super::feed_forward::{Dense, FeedForward};
+use super::head::Head;
 use super::latent::Latent;
 use super::packing::shared;
 pub use super::packing::{ones, panels, vector};
 use foretoken_model::error::Result;
-use foretoken_model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
 use foretoken_model::weights::{
-    EMBEDDING, FUSE, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION, fused_norm,
+    EMBEDDING, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION,
 };
 use foretoken_model::{
     HeadNorms as Kind, KeyHeads, MixerSpec, ModelConfig, RecurrentKind, StoredRows, Weights,
@@ -33,10 +32,8 @@ pub struct Network {
     /// Output matrix. For an assistant with token clusters its rows are in the clusters' order,
     /// each cluster padded to whole panels.
     pub output: Arc<Panels>, // [vocabulary, hidden]
-    pub draft_head: Option<DraftHead>,
-    pub mtp: Option<Mtp>,
-    pub block_head: Option<BlockHead>,
-    pub assistant: Option<Assistant>,
+    /// `None` for models that run by themselves.
+    pub head: Option<Head>,
 }
 
 /// Weights that compute the per-layer inputs of all layers (Gemma 4).
@@ -47,25 +44,6 @@ pub struct PerLayerInputs {
     pub projection: Panels, // [layers * width, hidden]
     /// Norm of the projection, applied layer by layer.
     pub norm: Vec<f32>, // [width]
-}
-
-/// Weights that compute the input of an EAGLE head.
-#[derive(Debug)]
-pub struct DraftHead {
-    pub fuse: Panels, // [hidden, states]
-    /// Norms before `fuse`: one over all states, one for each, or none.
-    pub fused_norms: Vec<Vec<f32>>,
-    /// Norm of the input state. The embedding's norm is the layer's `attn_norm`.
-    pub state_norm: Vec<f32>, // [hidden]
-}
-
-/// Weights that compute the input of an MTP block.
-#[derive(Debug)]
-pub struct Mtp {
-    /// Projection of the normed embedding and the normed state to one state.
-    pub eh_proj: Panels, // [hidden, 2 * hidden]
-    pub embedding_norm: Vec<f32>, // [hidden]
-    pub state_norm: Vec<f32>,     // [hidden]
 }
 
 /// A layer: a mixer of tokens and a feed-forward network, each after a norm and added to the state.
@@ -155,19 +133,15 @@ impl Network {
     pub fn load(weights: &Weights, config: &ModelConfig) -> Result<Self> {
         let layers =
             (0..config.depth()).map(|index| Layer::load(weights, config, index)).collect::<Result<_>>()?;
-        let assistant = config.assistant().map(|assistant| Assistant::load(weights, config, assistant));
-        let assistant = assistant.transpose()?;
+        let head = config.draft_head.as_ref().map(|head| Head::load(weights, config, head));
+        let head = head.transpose()?;
         let embedding = || shared(weights, EMBEDDING);
-        let embedding = assistant.is_none().then(embedding).transpose()?;
-        let clusters = assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
-        let output = match (&embedding, clusters) {
+        let embedding = config.assistant().is_none().then(embedding).transpose()?;
+        let output = match (&embedding, head.as_ref().and_then(Head::clusters)) {
             (Some(embedding), _) if config.tied_embeddings => Arc::clone(embedding),
             (_, Some(clusters)) => Arc::new(clusters.output(weights)?),
             (_, None) => shared(weights, OUTPUT)?,
         };
-        let head = config.draft_head.as_ref();
-        let draft_head = head.filter(|head| head.fuses()).map(|head| DraftHead::load(weights, head));
-        let mtp = head.filter(|head| head.mtp).map(|_| Mtp::load(weights));
         Ok(Self {
             layers,
             per_layer: config.per_layer.map(|_| PerLayerInputs::load(weights)).transpose()?,
@@ -175,10 +149,7 @@ impl Network {
             output_norm: vector(weights, "output_norm.weight")?,
             embedding,
             output,
-            draft_head: draft_head.transpose()?,
-            mtp: mtp.transpose()?,
-            block_head: config.block().map(|block| BlockHead::load(weights, block)).transpose()?,
-            assistant,
+            head,
         })
     }
 
@@ -186,11 +157,10 @@ impl Network {
     /// clustered output matrices the centroids alone.
     pub fn matrices(&self) -> impl Iterator<Item = &Panels> {
         let per_layer = self.per_layer.iter().map(|per_layer| &per_layer.projection);
-        let mtp = self.mtp.iter().map(|mtp| &mtp.eh_proj);
-        let around = self.assistant.iter().flat_map(|of| [&of.pre_projection, &of.post_projection]);
-        let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
-        let output = clusters.map_or(self.output.as_ref(), |clusters| &clusters.centroids);
-        mtp.chain(around).chain(per_layer).chain(self.layers.iter().flat_map(Layer::matrices)).chain([output])
+        let of_head = self.head.iter().flat_map(Head::matrices);
+        let output = self.head.as_ref().and_then(Head::clusters);
+        let output = output.map_or(self.output.as_ref(), |clusters| &clusters.centroids);
+        of_head.chain(per_layer).chain(self.layers.iter().flat_map(Layer::matrices)).chain([output])
     }
 }
 
@@ -200,28 +170,6 @@ impl PerLayerInputs {
             table: weights.rows(PER_LAYER_EMBEDDING)?,
             projection: panels(weights, PER_LAYER_PROJECTION)?,
             norm: vector(weights, PER_LAYER_NORM)?,
-        })
-    }
-}
-
-impl DraftHead {
-    pub fn load(weights: &Weights, config: &foretoken_model::DraftHead) -> Result<Self> {
-        let norms = config.norms().0;
-        let norm = |state| vector(weights, &fused_norm((norms > 1).then_some(state)));
-        Ok(Self {
-            fuse: panels(weights, FUSE)?,
-            fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
-            state_norm: vector(weights, "blk.0.attn_norm_2.weight")?,
-        })
-    }
-}
-
-impl Mtp {
-    fn load(weights: &Weights) -> Result<Self> {
-        Ok(Self {
-            eh_proj: panels(weights, EH_PROJ)?,
-            embedding_norm: vector(weights, ENORM)?,
-            state_norm: vector(weights, HNORM)?,
         })
     }
 }

@@ -6,6 +6,7 @@ use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
 use super::block_head::{BlockHead, Confidence, Markov, Selector};
+use super::head::Head;
 use super::model::CpuExecutor;
 use super::pass::PassContext;
 use crate::Row;
@@ -25,7 +26,9 @@ pub struct PositionScores<'a> {
 impl CpuExecutor {
     /// Implements [`Executor::row_after`].
     pub(super) fn rescore(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
-        let Some(head) = &self.network.block_head else { return Ok((self.logits().row(row), None)) };
+        let Some(head) = self.network.head.as_ref().and_then(Head::block) else {
+            return Ok((self.logits().row(row), None));
+        };
         let rank = self.config.block().and_then(|block| block.selector).map_or(0, |sizes| sizes.rank);
         let scored = PositionScores {
             scores: self.logits().row(row),

@@ -248,9 +248,9 @@ impl Workspace {
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
         self.normed[..copies].iter_mut().for_each(|normed| normed.prepare(rows, config.hidden, tile));
         if let Some(head) = &config.draft_head {
-            let states = if head.assistant.is_some() { config.carried() } else { head.states() };
+            let states = if head.assistant().is_some() { config.carried() } else { head.states() };
             self.states.prepare(rows, states, tile);
-            match &head.block {
+            match head.block() {
                 None => self.head_input.prepare(rows, 2 * config.carried(), tile),
                 Some(block) => self.prepare_block(block, config, rows, scored, tile),
             }

@@ -18,6 +18,7 @@ use super::product::{Out, Product};
 use super::state::{ROWS, Rows, State};
 use super::step::{Quantise, Step};
 use crate::HeadInput;
+use crate::cpu::head::Eagle3;
 use crate::cpu::network as cpu;
 use crate::cpu::reference::rms_norm;
 use crate::cpu::simd::LANES;
@@ -50,7 +51,8 @@ impl HeadInputSteps {
         state: &State,
     ) -> Result<Option<Self>> {
         let (Some(head), Some(rows)) = (&config.draft_head, &state.fused_input) else { return Ok(None) };
-        let of_head = cpu::DraftHead::load(weights, head)?;
+        let Some(options) = head.eagle3() else { return Ok(None) };
+        let of_head = Eagle3::load(weights, head, *options)?;
         let states = Rows::new(device, ROWS, head.states())?;
         let norm = device.buffer(4 * of_head.state_norm.len())?;
         device.write(&norm, of_head.state_norm.iter().map(|number| number.to_bits()));
@@ -59,7 +61,7 @@ impl HeadInputSteps {
         Ok(Some(Self {
             hidden: config.hidden,
             epsilon: config.norm_epsilon as f32,
-            normed_residual: head.normed_residual,
+            normed_residual: of_head.normed_residual,
             fused_norms: of_head.fused_norms,
             embedding_norm: cpu::vector(weights, "blk.0.attn_norm.weight")?,
             quantise: Quantise::new(device, &states)?,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use foretoken_model::error::{Error, Result};
 use foretoken_model::weights::{EMBEDDING, OUTPUT};
-use foretoken_model::{Convolution as Sizes, ModelConfig, Weights};
+use foretoken_model::{Convolution as Sizes, HeadKind, ModelConfig, Weights};
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
@@ -102,7 +102,7 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("attention to latents")
     } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that guess more than 32 tokens at once")
-    } else if config.draft_head.as_ref().is_some_and(|head| head.mtp) {
+    } else if matches!(&config.draft_head, Some(head) if head.kind == HeadKind::Mtp) {
         Some("the blocks for MTP that models draft for themselves with")
     } else if config.assistant().is_some() {
         Some("draft heads that attend to their targets' keys and values")

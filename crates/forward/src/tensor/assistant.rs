@@ -10,7 +10,7 @@ use foretoken_model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECT
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 use foretoken_model::weights::{EMBEDDING, OUTPUT};
-use foretoken_model::{KeyHeads, ModelConfig, StoredRows, Weights};
+use foretoken_model::{self as model, KeyHeads, ModelConfig, StoredRows, Weights};
 
 use super::attention::SharedKv;
 use super::cache::Cache;
@@ -37,12 +37,14 @@ struct Clusters {
 }
 
 impl Assistant {
-    /// Loads the assistant's parts; `None` for other models.
-    ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
-    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
-        let Some(assistant) = config.assistant() else { return Ok(None) };
+    pub fn load(
+        weights: &Weights,
+        config: &ModelConfig,
+        assistant: &model::Assistant,
+        arithmetic: Arithmetic,
+    ) -> Result<Self> {
         let device = weights.device();
         let stack =
             |name| -> Result<Stack> { Ok(Stack::new(vec![weights.matrix(name)?], arithmetic, device)?) };
@@ -58,13 +60,13 @@ impl Assistant {
         let cache = |keys: KeyHeads| -> Computed<_> {
             Ok((keys, Cache::new(keys.count, keys.size, config.context, device)?))
         };
-        Ok(Some(Self {
+        Ok(Self {
             embedding: weights.rows(EMBEDDING)?,
             pre_projection: stack(PRE_PROJECTION)?,
             post_projection: stack(POST_PROJECTION)?,
             clusters: clusters.transpose()?,
             caches: config.attention_kinds.iter().map(|kind| cache(kind.keys)).collect::<Computed<_>>()?,
-        }))
+        })
     }
 
     /// Input of the first layer, `[nodes, hidden]`: embeddings of `tokens`, concatenated with

@@ -13,7 +13,7 @@ use foretoken_model::block_tensors::{
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 use foretoken_model::weights::{FUSE, FUSED_NORM};
-use foretoken_model::{ModelConfig, Weights};
+use foretoken_model::{self as model, ModelConfig, Weights};
 
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::{Features, Row};
@@ -51,12 +51,14 @@ struct Confidence {
 }
 
 impl BlockHead {
-    /// Loads the head's parts; `None` for other models.
-    ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
-    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
-        let Some(block) = config.block() else { return Ok(None) };
+    pub fn load(
+        weights: &Weights,
+        config: &ModelConfig,
+        block: &model::BlockHead,
+        arithmetic: Arithmetic,
+    ) -> Result<Self> {
         let stack = |name| -> Result<Stack> {
             Ok(Stack::new(vec![weights.matrix(name)?], arithmetic, weights.device())?)
         };
@@ -76,12 +78,12 @@ impl BlockHead {
             let bias = head.bias.then(|| weights.vector(CONFIDENCE_BIAS)).transpose()?;
             Ok(Confidence { weight: weights.vector(CONFIDENCE)?, bias })
         });
-        Ok(Some(Self {
+        Ok(Self {
             fuse: stack(FUSE)?,
             fused_norm: weights.vector(FUSED_NORM)?,
             rescoring,
             confidence: confidence.transpose()?,
-        }))
+        })
     }
 
     /// Fuses the target's states into inputs of the layers' keys and values, `[rows, hidden]`.

@@ -7,9 +7,10 @@ mod block_head;
 mod cache;
 mod convolution;
 mod delta;
-mod draft_head;
+mod eagle3;
 mod feed;
 mod feed_forward;
+mod head;
 mod latent;
 mod layer;
 mod mamba;
@@ -34,14 +35,11 @@ use foretoken_model::token::TokenId;
 use foretoken_model::weights::OUTPUT;
 use foretoken_model::{AttentionKind, ModelConfig, ModelSource, Scoring};
 
-use self::assistant::Assistant;
 use self::attention::{AttentionInputs, SharedKv};
-use self::block_head::BlockHead;
-use self::draft_head::DraftHead;
 use self::feed::Feed;
+use self::head::Head;
 use self::layer::{Layer, LayerInputs};
 use self::memory::RecurrentPass;
-use self::mtp::Mtp;
 use self::origin::Origin;
 use self::per_layer::PerLayerInputs;
 use self::rotary::RotaryTable;
@@ -60,10 +58,8 @@ pub struct TensorExecutor {
     /// `None` for an assistant, which reads its target's embedding.
     embedding: Option<Arc<QTensor>>, // [vocabulary, hidden]
     per_layer: Option<PerLayerInputs>,
-    draft_head: Option<DraftHead>,
-    mtp: Option<Mtp>,
-    block_head: Option<BlockHead>,
-    assistant: Option<Assistant>,
+    /// `None` for models that run by themselves.
+    head: Option<Head>,
     layers: Vec<Layer>,
     /// RoPE tables, per kind of attention.
     rotary: Vec<RotaryTable>,
@@ -119,9 +115,10 @@ impl TensorExecutor {
             .collect::<Result<Vec<_>>>()?;
         let embedding = || weights.matrix("token_embd.weight");
         let embedding = config.assistant().is_none().then(embedding).transpose()?;
-        let mtp = Mtp::load(&weights, &config, arithmetic)?;
+        let head = config.draft_head.as_ref().map(|head| Head::load(&weights, &config, head, arithmetic));
+        let head = head.transpose()?;
         let output = match &embedding {
-            _ if mtp.is_some() => {
+            _ if matches!(head, Some(Head::Mtp(_))) => {
                 Stack::in_pieces(&*weights.matrix_on(&Device::Cpu, OUTPUT)?, arithmetic, device)?
             }
             Some(embedding) if config.tied_embeddings => {
@@ -133,10 +130,7 @@ impl TensorExecutor {
         Ok(Self {
             output_norm: weights.vector("output_norm.weight")?,
             output,
-            draft_head: DraftHead::load(&weights, &config, arithmetic)?,
-            mtp,
-            block_head: BlockHead::load(&weights, &config, arithmetic)?,
-            assistant: Assistant::load(&weights, &config, arithmetic)?,
+            head,
             per_layer: PerLayerInputs::load(&weights, &config, arithmetic)?,
             embedding,
             rotary: rotary.collect::<Computed<_>>()?,
@@ -163,9 +157,9 @@ impl TensorExecutor {
         want: &Want<'_>,
     ) -> Result<(Tensor, Vec<Tensor>)> {
         let taps = want.features;
-        let mut x = match (&self.embedding, &self.assistant, want.head_input) {
+        let mut x = match (&self.embedding, &self.head, want.head_input) {
             (Some(embedding), ..) => embedding.embedding(&feed.ids)?,
-            (None, Some(assistant), Some(head_input)) => {
+            (None, Some(Head::Assistant(assistant)), Some(head_input)) => {
                 assistant.input(tokens, head_input.features(), &self.config, self.padding, &self.device)?
             }
             (None, ..) => return Err(candle_core::Error::msg("a head that is given nothing").into()),
@@ -179,21 +173,23 @@ impl TensorExecutor {
         }
         // Input of the first layer's attention, if it is not the normed state.
         let mut fused_input = None;
-        if let Some((head, head_input)) = self.draft_head.as_ref().zip(want.head_input) {
-            let (state, fused) = head.input(&x, head_input, self.config.norm_epsilon as f32, self.padding)?;
-            (x, fused_input) = (state, Some(fused));
-        }
-        if let Some((mtp, head_input)) = self.mtp.as_ref().zip(want.head_input) {
-            x = mtp.input(&x, head_input.features(), self.config.norm_epsilon as f32, self.padding)?;
+        let epsilon = self.config.norm_epsilon as f32;
+        match (&self.head, want.head_input) {
+            (Some(Head::Eagle3(head)), Some(input)) => {
+                let (state, fused) = head.input(&x, input, epsilon, self.padding)?;
+                (x, fused_input) = (state, Some(fused));
+            }
+            (Some(Head::Mtp(mtp)), Some(input)) => {
+                x = mtp.input(&x, input.features(), epsilon, self.padding)?;
+            }
+            _ => {}
         }
         let per_layer = self.per_layer.as_ref();
         let per_layer = per_layer.map(|inputs| inputs.compute(&x, tokens, &self.config, self.padding));
         let per_layer = per_layer.transpose()?;
         let inputs = self.inputs(feed)?;
-        let mut shared_kv = match &self.assistant {
-            Some(assistant) => assistant.shared_kv(feed.cached)?,
-            None => SharedKv::new(),
-        };
+        let assistant = self.head.as_ref().and_then(Head::assistant);
+        let mut shared_kv = assistant.map_or_else(|| Ok(SharedKv::new()), |of| of.shared_kv(feed.cached))?;
         let mut tapped = Vec::new();
         for (index, layer) in self.layers.iter_mut().enumerate() {
             if taps.is_some_and(|taps| taps.entering.contains(&index)) {
@@ -230,10 +226,13 @@ impl TensorExecutor {
     /// Caches head inputs without drafting: the target's states in a head that drafts blocks, its
     /// keys and values in an assistant.
     fn cache_states(&mut self, states: Features<'_>, feed: &Feed, start: usize) -> Computed<()> {
-        if let Some(assistant) = &mut self.assistant {
-            return assistant.cache_target_kv(states, &self.config, start);
-        }
-        let Some(head) = &self.block_head else { return Ok(()) };
+        let head = match &mut self.head {
+            Some(Head::Assistant(assistant)) => {
+                return assistant.cache_target_kv(states, &self.config, start);
+            }
+            Some(Head::Block(head)) => head,
+            Some(Head::Eagle3(_) | Head::Mtp(_)) | None => return Ok(()),
+        };
         let rows = head.rows(states, self.config.norm_epsilon as f32, self.padding, &self.device)?;
         for (layer, kind) in self.layers.iter_mut().zip(self.config.kinds()) {
             let angles = self.rotary[kind].at(&feed.positions)?;
@@ -261,9 +260,10 @@ impl TensorExecutor {
         }
         if taps.last {
             let normed = self.normalise(hidden)?;
-            let projected =
-                self.assistant.as_ref().map(|assistant| assistant.output_states(&normed, self.padding));
-            tapped.push(projected.transpose()?.unwrap_or(normed));
+            tapped.push(match &self.head {
+                Some(Head::Assistant(assistant)) => assistant.output_states(&normed, self.padding)?,
+                _ => normed,
+            });
         }
         for &layer in &taps.cached {
             tapped.extend(self.layers[layer].cached_kv(start, hidden.dim(0)?)?);
@@ -290,7 +290,8 @@ impl TensorExecutor {
         }
         let hidden = self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?;
         let vocabulary = want.vocabulary.min(self.config.vocabulary);
-        let clustered = self.assistant.as_ref().map(|assistant| assistant.score(&hidden, self.padding));
+        let assistant = self.head.as_ref().and_then(Head::assistant);
+        let clustered = assistant.map(|assistant| assistant.score(&hidden, self.padding));
         let logits = match clustered.transpose()?.flatten() {
             Some(logits) => logits,
             None => self.output.first_outputs(&hidden, vocabulary, self.padding)?,
@@ -332,11 +333,11 @@ impl Executor for TensorExecutor {
         self.rotary.iter_mut().for_each(|rotary| rotary.set_long(long));
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let start = at + first;
-        let feed = match &self.assistant {
-            Some(_) => Feed::independent(&tokens, at, &self.device)?,
-            None => Feed::new(tree, first, at, &self.device)?,
+        let feed = match &self.head {
+            Some(Head::Assistant(_)) => Feed::independent(&tokens, at, &self.device)?,
+            _ => Feed::new(tree, first, at, &self.device)?,
         };
-        let caches_input = self.block_head.is_some() || self.assistant.is_some();
+        let caches_input = matches!(self.head, Some(Head::Block(_) | Head::Assistant(_)));
         if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| caches_input) {
             self.cache_states(rows, &feed, start)?;
             self.scores = Scores::Sketches(Vec::new());
@@ -346,7 +347,7 @@ impl Executor for TensorExecutor {
         let (hidden, tapped) = self.run_layers(&feed, start, &tokens, recurrent.as_ref(), want)?;
         let rows = want.rows_between(first, tree.len());
         self.scored_states = None;
-        if self.block_head.is_some() && !rows.is_empty() {
+        if matches!(self.head, Some(Head::Block(_))) && !rows.is_empty() {
             self.scored_states = Some(self.normalise(&hidden.narrow(0, rows.start, rows.len())?)?);
         }
         self.scores = self.run_output(&hidden, rows, &tokens, &feed, want)?;
@@ -369,7 +370,8 @@ impl Executor for TensorExecutor {
 
     fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
         let (mut scores, mut confidence) = (None, None);
-        if let Some((head, states)) = self.block_head.as_ref().zip(self.scored_states.as_ref()) {
+        let head = self.head.as_ref().and_then(Head::block);
+        if let Some((head, states)) = head.zip(self.scored_states.as_ref()) {
             let state = states.narrow(0, row, 1)?;
             (scores, confidence) = head.rescore(before, self.logits().row(row), &state, self.padding)?;
         }

@@ -3,13 +3,14 @@
 
 use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
+use foretoken_model::Weights;
 use foretoken_model::error::Result;
 use foretoken_model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
-use foretoken_model::{ModelConfig, Weights};
 
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::Features;
 
+/// The parts that compute the input of an MTP block.
 pub struct Mtp {
     eh_proj: Stack,         // [hidden, 2 * hidden]
     embedding_norm: Tensor, // [hidden]
@@ -17,19 +18,14 @@ pub struct Mtp {
 }
 
 impl Mtp {
-    /// Loads the block's parts; `None` for other models.
-    ///
     /// # Errors
     /// Those of [`super::TensorModel::load`].
-    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
-        if !config.draft_head.as_ref().is_some_and(|head| head.mtp) {
-            return Ok(None);
-        }
-        Ok(Some(Self {
+    pub fn load(weights: &Weights, arithmetic: Arithmetic) -> Result<Self> {
+        Ok(Self {
             eh_proj: Stack::new(vec![weights.matrix(EH_PROJ)?], arithmetic, weights.device())?,
             embedding_norm: weights.vector(ENORM)?,
             state_norm: weights.vector(HNORM)?,
-        }))
+        })
     }
 
     /// Input of the layer, `[nodes, hidden]`, for nodes with these embeddings and `states`.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::super::gguf::Header;
-use super::{Assistant, Clusters, DraftHead, FusedNorms, ModelConfig, Scoring, bad, size};
+use super::{Assistant, Clusters, DraftHead, HeadKind, ModelConfig, Scoring, bad, size};
 use crate::error::Result;
 
 impl ModelConfig {
@@ -64,12 +64,7 @@ impl ModelConfig {
             entering: Some(Vec::new()),
             target_hidden,
             tokens,
-            fused_norms: FusedNorms::None,
-            normed_residual: false,
-            normed_output: true,
-            block: None,
-            mtp: false,
-            assistant: Some(Assistant {
+            kind: HeadKind::Assistant(Assistant {
                 sees: Vec::new(),
                 seen: self.attention_kinds.iter().map(|kind| kind.keys.cached()).sum(),
                 clusters,

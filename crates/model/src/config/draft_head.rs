@@ -5,13 +5,6 @@ use super::assistant::Assistant;
 use super::block_head::BlockHead;
 
 /// Options of a model that drafts from hidden states of another model, its target.
-///
-/// - EAGLE-3 (Li et al. 2025) drafts token by token. Beside a token's embedding it reads a state:
-///   the fused states of the target at the previous token, or its own output there.
-/// - A [block for MTP](Self::mtp) drafts token by token and reads one state of the target.
-/// - A [block head](BlockHead) drafts several tokens in one pass.
-/// - An [assistant](Assistant) reads the target's last hidden state and attends to the target's
-///   cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DraftHead {
     /// Layers of the target whose input states the head reads; `None` for [the
@@ -22,19 +15,33 @@ pub struct DraftHead {
     /// Size of the input vocabulary, which is the target's. Draft tokens are
     /// `ModelConfig::vocabulary`.
     pub tokens: usize,
+    pub kind: HeadKind,
+}
+
+/// Kind of a draft head, with the options of that kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HeadKind {
+    /// EAGLE-3 (Li et al. 2025) drafts token by token. Beside a token's embedding it reads a state:
+    /// the fused states of the target at the previous token, or its own output there.
+    Eagle3(Eagle3),
+    /// The target's own multi-token prediction block (MTP, DeepSeek-AI 2024) drafts token by token.
+    /// Its layer's input is a projection of the embedding and the target's state after the final
+    /// norm.
+    Mtp,
+    /// A block head drafts several tokens in one pass.
+    Block(BlockHead),
+    /// An assistant reads the target's last hidden state and attends to the target's cache.
+    Assistant(Assistant),
+}
+
+/// Options of an EAGLE-3 head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Eagle3 {
     pub fused_norms: FusedNorms,
     /// True if the residual that attention adds to is the normalised state.
     pub normed_residual: bool,
     /// True if the state passed on to the next draft token is taken after the final norm.
     pub normed_output: bool,
-    /// Options of a head that drafts a block at once; it has none of the three above.
-    pub block: Option<BlockHead>,
-    /// True if the head is the target's own multi-token prediction block (MTP, DeepSeek-AI 2024).
-    /// Its layer's input is a projection of the embedding and the target's state after the final
-    /// norm.
-    pub mtp: bool,
-    /// Options of a head that attends to its target's keys and values.
-    pub assistant: Option<Assistant>,
 }
 
 /// Normalisation of the target's states before they are fused.
@@ -58,25 +65,57 @@ impl DraftHead {
     /// Total width of the features that the head reads per token.
     pub fn states(&self) -> usize {
         let entering = self.entering.as_ref().map_or(Self::STATES, Vec::len);
-        let seen = self.assistant.as_ref().map_or(0, |assistant| assistant.seen);
+        let seen = self.assistant().map_or(0, |assistant| assistant.seen);
         (entering + usize::from(self.reads_last())) * self.target_hidden + seen
     }
 
     /// Smallest fraction of its tokens that the head scores, as numerator and denominator.
     pub fn scored(&self) -> (usize, usize) {
-        let clusters = self.assistant.as_ref().and_then(|assistant| assistant.clusters);
-        let of_all = if self.mtp { (1, Self::PARTS[0]) } else { (1, 1) };
-        clusters.map_or(of_all, |clusters| (clusters.nearest, clusters.count))
+        match &self.kind {
+            HeadKind::Mtp => (1, Self::PARTS[0]),
+            HeadKind::Assistant(Assistant { clusters: Some(clusters), .. }) => {
+                (clusters.nearest, clusters.count)
+            }
+            HeadKind::Eagle3(_) | HeadKind::Block(_) | HeadKind::Assistant(_) => (1, 1),
+        }
     }
 
     /// Returns whether the head reads the target's state after the final norm.
     pub fn reads_last(&self) -> bool {
-        self.mtp || self.assistant.is_some()
+        matches!(self.kind, HeadKind::Mtp | HeadKind::Assistant(_))
     }
 
-    /// Returns whether the head fuses several states of a token, and drafts token by token.
-    pub fn fuses(&self) -> bool {
-        self.block.is_none() && !self.reads_last()
+    /// Returns whether the state passed on to the next draft token is taken after the final norm.
+    pub fn normed_output(&self) -> bool {
+        match &self.kind {
+            HeadKind::Eagle3(head) => head.normed_output,
+            HeadKind::Mtp | HeadKind::Assistant(_) => true,
+            HeadKind::Block(_) => false,
+        }
+    }
+
+    /// Options of an EAGLE-3 head.
+    pub fn eagle3(&self) -> Option<&Eagle3> {
+        match &self.kind {
+            HeadKind::Eagle3(head) => Some(head),
+            _ => None,
+        }
+    }
+
+    /// Options of a head that drafts a block at once.
+    pub fn block(&self) -> Option<&BlockHead> {
+        match &self.kind {
+            HeadKind::Block(block) => Some(block),
+            _ => None,
+        }
+    }
+
+    /// Options of a head that attends to its target's keys and values.
+    pub fn assistant(&self) -> Option<&Assistant> {
+        match &self.kind {
+            HeadKind::Assistant(assistant) => Some(assistant),
+            _ => None,
+        }
     }
 
     /// Default layers to read for a target with `layers` layers.
@@ -86,10 +125,10 @@ impl DraftHead {
 
     /// Number and size of the norms before states are fused.
     pub fn norms(&self) -> (usize, usize) {
-        match self.fused_norms {
-            FusedNorms::None => (0, 0),
-            FusedNorms::Whole => (1, Self::STATES * self.target_hidden),
-            FusedNorms::Each => (Self::STATES, self.target_hidden),
+        match self.eagle3().map(|head| head.fused_norms) {
+            None | Some(FusedNorms::None) => (0, 0),
+            Some(FusedNorms::Whole) => (1, Self::STATES * self.target_hidden),
+            Some(FusedNorms::Each) => (Self::STATES, self.target_hidden),
         }
     }
 }
@@ -103,23 +142,23 @@ impl ModelConfig {
     /// Input width of attention: the hidden size, twice that in a head that fuses states, because
     /// it concatenates the embedding.
     pub fn mixed(&self) -> usize {
-        let joins = self.draft_head.as_ref().is_some_and(DraftHead::fuses);
+        let joins = self.draft_head.as_ref().is_some_and(|head| head.eagle3().is_some());
         self.hidden * if joins { 2 } else { 1 }
     }
 
     /// Options of a draft head that attends to its target's keys and values.
     pub fn assistant(&self) -> Option<&Assistant> {
-        self.draft_head.as_ref()?.assistant.as_ref()
+        self.draft_head.as_ref()?.assistant()
     }
 
     /// Width of embeddings and of the state passed on to the next draft token.
     pub fn carried(&self) -> usize {
-        let head = self.draft_head.as_ref().filter(|head| head.assistant.is_some());
+        let head = self.draft_head.as_ref().filter(|head| head.assistant().is_some());
         head.map_or(self.hidden, |head| head.target_hidden)
     }
 
     /// Options of a draft head that drafts a block at once.
     pub fn block(&self) -> Option<&BlockHead> {
-        self.draft_head.as_ref()?.block.as_ref()
+        self.draft_head.as_ref()?.block()
     }
 }

@@ -4,7 +4,7 @@ mod draft_head;
 
 use super::super::block_tensors::MARKOV_BEFORE;
 use super::super::expert_tensors::SELECTION_BIAS;
-use super::super::family::{Family, Gating};
+use super::super::family::{Family, Gating, HeadFamily};
 use super::super::gguf::Header;
 use super::super::recurrent_tensors::CONVOLUTION_BIAS;
 use super::super::weights::{LONG_FACTORS, OUTPUT, ROPE_FACTORS, SHORT_FACTORS};
@@ -127,7 +127,7 @@ impl Settings<'_> {
     fn layers(&self) -> Result<u64> {
         let (path, name) = (self.path(), self.name("block_count"));
         let counted = layers(path, size(path, &name, self.stored_integer("block_count")?.unwrap_or(0))?)?;
-        if self.family.assists {
+        if self.family.head == Some(HeadFamily::Assistant) {
             // Assistants use the MTP key for all of their own layers.
             return Ok(counted as u64);
         }

@@ -23,7 +23,7 @@ use std::path::Path;
 
 pub use assistant::{Assistant, Clusters};
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
-pub use draft_head::{DraftHead, FusedNorms};
+pub use draft_head::{DraftHead, Eagle3, FusedNorms, HeadKind};
 pub use experts::{Experts, SigmoidGating};
 pub use key_heads::KeyHeads;
 pub use latent::Latent;
@@ -133,7 +133,7 @@ impl ModelConfig {
 
     /// Returns whether `layer` computes keys and values. An assistant's layers read its target's.
     pub fn computes_kv(&self, layer: usize) -> bool {
-        self.layers[layer].mixer.has_cache() && !self.family.assists
+        self.layers[layer].mixer.has_cache() && self.assistant().is_none()
     }
 
     /// Number of layers.

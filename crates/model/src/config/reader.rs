@@ -11,6 +11,7 @@ mod rotary;
 use super::keys::Keys;
 use super::{ModelConfig, Multipliers, Scoring, layers, query_scale};
 use crate::error::Result;
+use crate::family::HeadFamily;
 
 /// Factors of a model's norms without keys in GGUF files.
 const POST_NORM_EPSILON: &str = "attention.post_norm_rms_epsilon";
@@ -78,7 +79,8 @@ impl Keys<'_> {
 
     /// Number of multi-token prediction blocks. Assistants use the key for their own layers.
     fn mtp_layers(&self) -> Result<usize> {
-        let found = self.integer("nextn_predict_layers")?.filter(|_| !self.family.assists);
+        let found =
+            self.integer("nextn_predict_layers")?.filter(|_| self.family.head != Some(HeadFamily::Assistant));
         layers(self.path(), usize::try_from(found.unwrap_or(0)).unwrap_or(usize::MAX))
     }
 

@@ -56,6 +56,18 @@ impl ExpertOptions {
     };
 }
 
+/// Kind of the draft heads that a family consists of. Multi-token prediction blocks are of their
+/// target's family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadFamily {
+    /// Drafts token by token from fused hidden states of its target.
+    Eagle3,
+    /// Drafts a block of tokens in one pass.
+    Block,
+    /// Attends to its target's keys and values and has none of its own.
+    Assistant,
+}
+
 /// Activation function of the feed-forward gate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Activation {

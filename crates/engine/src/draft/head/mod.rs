@@ -21,7 +21,7 @@ mod tokens;
 use foretoken_forward::{Features, HeadInput, Model, Taps, Want};
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
-use foretoken_model::{DraftHead, ModelSource};
+use foretoken_model::{DraftHead, HeadKind, ModelSource};
 
 use self::block::BlockDrafter;
 use self::growth::{Growth, Position};
@@ -83,7 +83,7 @@ pub fn head_drafter(
     ends: &[TokenId],
 ) -> Result<Box<dyn Drafter>> {
     let head = source.config()?.draft_head.as_ref();
-    Ok(match head.and_then(|head| Some((head, head.block.as_ref()?))) {
+    Ok(match head.and_then(|head| Some((head, head.block()?))) {
         Some((head, block)) => Box::new(BlockDrafter::new(head, block, model, Tokens::of(source, ends)?)),
         None => Box::new(HeadDrafter::new(source, model, ends)?),
     })
@@ -99,7 +99,7 @@ impl HeadDrafter {
         let config = source.config()?;
         let head = config.draft_head.as_ref();
         let entering = head.and_then(|head| head.entering.clone()).unwrap_or_default();
-        let own = match head.is_some_and(|head| head.normed_output) {
+        let own = match head.is_some_and(DraftHead::normed_output) {
             true => Taps { last: true, ..Taps::default() },
             false => Taps { entering: vec![config.depth()], ..Taps::default() },
         };
@@ -112,7 +112,7 @@ impl HeadDrafter {
         Ok(Self {
             taps: Taps { entering, last: head.is_some_and(DraftHead::reads_last), cached },
             own,
-            shortlists: head.is_some_and(|head| head.mtp),
+            shortlists: head.is_some_and(|head| head.kind == HeadKind::Mtp),
             tokens: Tokens::of(source, ends)?,
             rows,
         })

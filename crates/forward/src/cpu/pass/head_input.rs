@@ -3,7 +3,7 @@
 //! MTP block projects both to one state (DeepSeek-AI 2024).
 
 use super::PassContext;
-use crate::cpu::network::{DraftHead, Mtp};
+use crate::cpu::head::{Eagle3, Mtp};
 use crate::cpu::panels::Panels;
 use crate::cpu::team::Member;
 use crate::cpu::workspace::Inputs;
@@ -16,13 +16,12 @@ impl<'a> PassContext<'a> {
     pub fn eagle_input(
         &self,
         member: &Member<'_>,
-        head: &DraftHead,
+        head: &Eagle3,
         head_input: HeadInput<'_>,
         embedding_norm: &[f32],
     ) -> &'a Inputs {
         self.load_states(member, head, head_input);
-        let normed_residual = self.config.draft_head.as_ref().is_some_and(|head| head.normed_residual);
-        self.concat_norms(member, embedding_norm, &head.state_norm, normed_residual)
+        self.concat_norms(member, embedding_norm, &head.state_norm, head.normed_residual)
     }
 
     /// Computes the states that enter the layer of an MTP block from `states`.
@@ -67,7 +66,7 @@ impl<'a> PassContext<'a> {
     }
 
     /// Loads the head's input states: its own as they are, the target's fused.
-    fn load_states(&self, member: &Member<'_>, head: &DraftHead, head_input: HeadInput<'_>) {
+    fn load_states(&self, member: &Member<'_>, head: &Eagle3, head_input: HeadInput<'_>) {
         match head_input {
             HeadInput::Own(states) => self.copy_states(member, states),
             HeadInput::Target(states) => {

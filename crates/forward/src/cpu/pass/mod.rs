@@ -44,6 +44,7 @@ use super::activations::{BLOCK, TileRow};
 use super::block_head::Convolution;
 use super::cache::KvCache;
 use super::feed_forward::FeedForward;
+use super::head::Head;
 use super::kernels::Kernels;
 use super::memory::Memory;
 use super::network::{Mixer, Network};
@@ -126,19 +127,21 @@ struct Completion<'a> {
 impl PassContext<'_> {
     /// Runs all phases on one member of the team.
     pub fn run(&self, member: &Member<'_>) {
-        if let Some((head, head_input)) = self.network.block_head.as_ref().zip(self.head_input) {
-            return self.cache_states(member, head, head_input.features());
-        }
-        let head = self.network.draft_head.as_ref().zip(self.head_input);
-        match (&self.network.assistant, self.network.mtp.as_ref().zip(self.head_input)) {
-            (Some(assistant), _) => match self.head_input {
-                Some(HeadInput::Target(rows)) => return self.cache_target_kv(member, rows),
-                Some(HeadInput::Own(states)) => self.assistant_input(member, assistant, states),
-                None => {}
-            },
-            (None, Some((mtp, head_input))) => self.mtp_input(member, mtp, head_input.features()),
-            (None, None) if head.is_none() => self.embed(member),
-            (None, None) => {}
+        let mut eagle3 = None;
+        match (&self.network.head, self.head_input) {
+            (Some(Head::Block(head)), Some(input)) => {
+                return self.cache_states(member, head, input.features());
+            }
+            (Some(Head::Assistant(_)), Some(HeadInput::Target(rows))) => {
+                return self.cache_target_kv(member, rows);
+            }
+            (Some(Head::Assistant(assistant)), Some(HeadInput::Own(states))) => {
+                self.assistant_input(member, assistant, states);
+            }
+            (Some(Head::Assistant(_)), None) => {}
+            (Some(Head::Mtp(mtp)), Some(input)) => self.mtp_input(member, mtp, input.features()),
+            (Some(Head::Eagle3(head)), Some(input)) => eagle3 = Some((head, input)),
+            (Some(Head::Eagle3(_) | Head::Mtp(_) | Head::Block(_)) | None, _) => self.embed(member),
         }
         if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer) {
             let first =
@@ -151,7 +154,7 @@ impl PassContext<'_> {
             let next = self.network.layers.get(index + 1);
             let next = next.map_or(&*self.network.output, |next| next.mixer.first());
             let completion = Completion { pending, tap: self.tap_of(index) };
-            let normed = match head {
+            let normed = match eagle3 {
                 Some((head, head_input)) => self.eagle_input(
                     member,
                     head,
@@ -220,7 +223,7 @@ impl PassContext<'_> {
             }
         }
         if self.taps.is_some_and(|taps| !taps.is_early(self.config.depth())) {
-            match &self.network.assistant {
+            match self.network.head.as_ref().and_then(Head::assistant) {
                 Some(assistant) => self.output_states(member, assistant, pending),
                 None => self.write_features(member, pending),
             }

@@ -4,6 +4,7 @@ use foretoken_model::Scoring;
 
 use super::products::Task;
 use super::{Completion, PassContext, Pending};
+use crate::cpu::head::Head;
 use crate::cpu::simd::LANES;
 use crate::cpu::team::Member;
 use crate::slices::STRETCH;
@@ -30,8 +31,8 @@ impl PassContext<'_> {
         };
         // The next pass starts with the same weights.
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
-        let selector = self.network.block_head.as_ref().and_then(|head| head.selector.as_ref());
-        let clusters = self.network.assistant.as_ref().and_then(|assistant| assistant.clusters.as_ref());
+        let selector = self.network.head.as_ref().and_then(|head| head.block()?.selector.as_ref());
+        let clusters = self.network.head.as_ref().and_then(Head::clusters);
         match (selector, clusters) {
             (None, None) => self.products(member, &[task], first),
             (None, Some(clusters)) => self.score_nearest(member, clusters, scored),

@@ -2,20 +2,23 @@
 
 use super::super::block_keys::checked_layers;
 use super::super::keys::{Keys, Source};
-use super::super::{BlockHead, DraftHead, FusedNorms, ModelConfig};
+use super::super::{BlockHead, DraftHead, Eagle3, FusedNorms, HeadKind, ModelConfig};
 use super::{MARKOV_BEFORE, Settings};
 use crate::error::Result;
+use crate::family::HeadFamily;
 
 impl Settings<'_> {
     /// Options of a draft head; `None` for other families and for assistants.
     pub fn draft_head(&self, keys: Keys<'_>, config: &ModelConfig) -> Result<Option<DraftHead>> {
-        if !self.family.is_draft_head || self.family.assists {
-            return Ok(None);
+        match self.family.head {
+            None | Some(HeadFamily::Assistant) => Ok(None),
+            Some(HeadFamily::Block) => self.block_head(keys, config).map(Some),
+            Some(HeadFamily::Eagle3) => self.eagle3(keys).map(Some),
         }
+    }
+
+    fn eagle3(&self, keys: Keys<'_>) -> Result<DraftHead> {
         let tokens = keys.size("vocab_size")?;
-        if self.family.drafts_blocks {
-            return self.block_head(keys, config, tokens).map(Some);
-        }
         let (entering, found) = self.target_layers()?;
         let layers = |layer: u64| usize::try_from(layer).unwrap_or(usize::MAX);
         let entering: Vec<usize> = entering.into_iter().flatten().map(layers).collect();
@@ -24,17 +27,16 @@ impl Settings<'_> {
             return Err(keys.bad(format!("{} layers, ascending, in {key}", DraftHead::STATES), found));
         }
         let flag = |key| keys.boolean(key).map(|flag| flag == Some(true));
-        Ok(Some(DraftHead {
+        Ok(DraftHead {
             entering: Some(entering),
             target_hidden: keys.size("target_hidden_size")?,
             tokens,
-            fused_norms: if flag("norm_before_fc")? { FusedNorms::Whole } else { FusedNorms::None },
-            normed_residual: flag("norm_before_residual")?,
-            normed_output: false,
-            block: None,
-            mtp: false,
-            assistant: None,
-        }))
+            kind: HeadKind::Eagle3(Eagle3 {
+                fused_norms: if flag("norm_before_fc")? { FusedNorms::Whole } else { FusedNorms::None },
+                normed_residual: flag("norm_before_residual")?,
+                normed_output: false,
+            }),
+        })
     }
 
     /// Returns the layers of the target that the head reads, if all are numbers, and the value in
@@ -47,7 +49,8 @@ impl Settings<'_> {
     }
 
     /// Options of a draft head that drafts blocks.
-    fn block_head(&self, keys: Keys<'_>, config: &ModelConfig, tokens: usize) -> Result<DraftHead> {
+    fn block_head(&self, keys: Keys<'_>, config: &ModelConfig) -> Result<DraftHead> {
+        let tokens = keys.size("vocab_size")?;
         for key in ["embedding_scale", "attention.value_scale", "logit_scale"] {
             if let Some(found) = keys.number(key)?.filter(|&scale| scale != 1.0 && scale != 0.0) {
                 return Err(keys.bad(format!("{} of 1", keys.name(key)), found.to_string()));
@@ -77,12 +80,7 @@ impl Settings<'_> {
             entering: Some(entering),
             target_hidden: keys.size_or("target_hidden_size", config.hidden)?,
             tokens,
-            fused_norms: FusedNorms::None,
-            normed_residual: false,
-            normed_output: false,
-            block: Some(BlockHead::of(keys.path(), &whole, mask, tokens, from_anchor, causal)?),
-            mtp: false,
-            assistant: None,
+            kind: HeadKind::Block(BlockHead::of(keys.path(), &whole, mask, tokens, from_anchor, causal)?),
         })
     }
 }

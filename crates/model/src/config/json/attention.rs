@@ -6,7 +6,7 @@ use super::layers::is_recurrent;
 use super::{ConfigJson, Settings};
 use crate::config::size;
 use crate::error::Result;
-use crate::family::{NoRope, Windowed};
+use crate::family::{HeadFamily, NoRope, Windowed};
 
 /// Default of `max_window_layers` in Qwen's configurations: leading layers without a window.
 const WINDOWLESS_LAYERS: u64 = 28;
@@ -70,7 +70,7 @@ impl ConfigJson<'_> {
 
     /// Returns whether a block head declares a window for all of its layers.
     fn windows_all(&self) -> bool {
-        self.family.drafts_blocks && self.json["dflash_config"]["use_swa"] == true
+        self.family.head == Some(HeadFamily::Block) && self.json["dflash_config"]["use_swa"] == true
     }
 
     /// Returns for each layer whether it has the sliding window, if there is one.

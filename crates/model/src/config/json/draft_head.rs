@@ -5,21 +5,17 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::super::block_keys::Keys as BlockKeys;
-use super::super::{BlockHead, DraftHead, FusedNorms, ModelConfig, bad, size};
+use super::super::{BlockHead, DraftHead, Eagle3, FusedNorms, HeadKind, ModelConfig, bad, size};
 use super::ConfigJson;
 use crate::error::Result;
 
 impl DraftHead {
-    /// Reads the options of a draft head from a config.json. Its part `block` describes the layers
-    /// and was read as `config`.
+    /// Reads the options of an EAGLE-3 head from a config.json whose part `block` describes the
+    /// layer.
     ///
     /// # Errors
     /// `Error::BadModel` for unusable numbers.
-    pub(crate) fn from_json(path: &Path, json: &Json, block: &Json, config: &ModelConfig) -> Result<Self> {
-        if config.family.drafts_blocks {
-            let sliding = ConfigJson { path, json: block, family: config.family }.sliding(config.depth())?;
-            return Self::of_block(&BlockKeys { path, config: json, block }, config, &sliding);
-        }
+    pub(crate) fn eagle3_from_json(path: &Path, json: &Json, block: &Json) -> Result<Self> {
         // Writers disagree on the object that contains these keys.
         let nested = [json, block, &json["eagle_config"]];
         let find = |key: &str| nested.iter().map(|json| &json[key]).find(|value| !value.is_null());
@@ -47,17 +43,27 @@ impl DraftHead {
             entering: entering.transpose()?,
             target_hidden: size(path, "target_hidden_size", hidden)?,
             tokens: size(path, "vocab_size", number("vocab_size").unwrap_or(0))?,
-            fused_norms,
-            normed_residual: flag("norm_before_residual"),
-            normed_output: flag("norm_output"),
-            block: None,
-            mtp: false,
-            assistant: None,
+            kind: HeadKind::Eagle3(Eagle3 {
+                fused_norms,
+                normed_residual: flag("norm_before_residual"),
+                normed_output: flag("norm_output"),
+            }),
         })
     }
 
-    /// Options of a head that drafts a block at once.
-    fn of_block(keys: &BlockKeys<'_>, config: &ModelConfig, sliding: &[bool]) -> Result<Self> {
+    /// Reads the options of a block head from a config.json. Its part `block` describes the layers
+    /// and was read as `config`.
+    ///
+    /// # Errors
+    /// `Error::BadModel` for unusable numbers.
+    pub(crate) fn block_from_json(
+        path: &Path,
+        json: &Json,
+        block: &Json,
+        config: &ModelConfig,
+    ) -> Result<Self> {
+        let sliding = ConfigJson { path, json: block, family: config.family }.sliding(config.depth())?;
+        let keys = &BlockKeys { path, config: json, block };
         let target_hidden = keys.find("target_hidden_size").and_then(Json::as_u64);
         Ok(Self {
             entering: Some(keys.entering()?),
@@ -67,12 +73,7 @@ impl DraftHead {
                 target_hidden.unwrap_or(config.hidden as u64),
             )?,
             tokens: config.vocabulary,
-            fused_norms: FusedNorms::None,
-            normed_residual: false,
-            normed_output: false,
-            block: Some(BlockHead::from_json(keys, config.vocabulary, sliding)?),
-            mtp: false,
-            assistant: None,
+            kind: HeadKind::Block(BlockHead::from_json(keys, config.vocabulary, &sliding)?),
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::Keys;
 use crate::config::{Latent, LayerSpec, MixerSpec, Recurrence};
 use crate::error::Result;
+use crate::family::HeadFamily;
 
 impl Keys<'_> {
     /// Builds the layers. `kind_of` is the kind of attention of each layer; `latent` are the sizes
@@ -37,7 +38,7 @@ impl Keys<'_> {
     /// Number of leading layers that compute keys and values.
     fn layers_with_kv(&self, layers: usize) -> Result<usize> {
         const KEY: &str = "attention.shared_kv_layers";
-        if self.family.assists {
+        if self.family.head == Some(HeadFamily::Assistant) {
             return Ok(0);
         }
         let shared = if self.family.value_norms { self.integer(KEY)?.unwrap_or(0) } else { 0 };
@@ -52,7 +53,7 @@ impl Keys<'_> {
     /// cache of the first of them, which holds the target's keys and values.
     fn shares_kv_with(&self, layer: usize, kind_of: &[usize], with_kv: usize) -> Result<Option<usize>> {
         let same_kind = |earlier: &usize| kind_of[*earlier] == kind_of[layer];
-        if self.family.assists {
+        if self.family.head == Some(HeadFamily::Assistant) {
             return Ok((0..layer).find(same_kind));
         }
         if layer < with_kv {

@@ -5,12 +5,13 @@ use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 use foretoken_model::error::Result;
 use foretoken_model::weights::{FUSE, fused_norm};
-use foretoken_model::{ModelConfig, Weights};
+use foretoken_model::{self as model, DraftHead, Weights};
 
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::HeadInput;
 
-pub struct DraftHead {
+/// The parts that compute the input of an EAGLE-3 head.
+pub struct Eagle3 {
     fuse: Stack, // [hidden, states]
     /// Norms before fusion: one over all states, one per state, or none.
     fused_norms: Vec<Tensor>,
@@ -19,23 +20,24 @@ pub struct DraftHead {
     normed_residual: bool,
 }
 
-impl DraftHead {
-    /// Loads the head's parts; `None` for other models and for heads without fusion.
-    ///
+impl Eagle3 {
     /// # Errors
     /// Those of [`super::TensorModel::load`].
-    pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
-        let head = config.draft_head.as_ref().filter(|head| head.fuses());
-        let Some(head) = head else { return Ok(None) };
+    pub fn load(
+        weights: &Weights,
+        head: &DraftHead,
+        options: model::Eagle3,
+        arithmetic: Arithmetic,
+    ) -> Result<Self> {
         let norms = head.norms().0;
         let norm = |state| weights.vector(&fused_norm((norms > 1).then_some(state)));
-        Ok(Some(Self {
+        Ok(Self {
             fuse: Stack::new(vec![weights.matrix(FUSE)?], arithmetic, weights.device())?,
             fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
             embedding_norm: weights.vector("blk.0.attn_norm.weight")?,
             state_norm: weights.vector("blk.0.attn_norm_2.weight")?,
-            normed_residual: head.normed_residual,
-        }))
+            normed_residual: options.normed_residual,
+        })
     }
 
     /// Returns the residual state, `[nodes, hidden]`, and attention's input, `[nodes, 2 * hidden]`,
