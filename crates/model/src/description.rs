@@ -210,22 +210,22 @@ fn folder_name(path: &Path) -> String {
 }
 
 fn special(config: &ModelConfig) -> Vec<String> {
-    let family = config.family;
-    let norms = match family.head_norms {
+    let parts = config.attention_parts();
+    let norms = match parts.head_norms {
         HeadNorms::Together => "norms of all query heads and of all key heads",
         _ => "norms of query and key heads",
     };
     let mut special: Vec<String> = [
-        (family.biases, "biases on queries, keys and values"),
-        (family.head_norms != HeadNorms::None, norms),
-        (family.post_norms, "norms after attention and feed-forward"),
-        (family.gated_attention, "gates after attention"),
-        (family.activation == Activation::Gelu, "GELU gates"),
-        (family.activation == Activation::Clamped, "bounded gates"),
-        (family.sinks, "attention sinks"),
-        (family.value_norms, "norms of values"),
+        (parts.biases, "biases on queries, keys and values"),
+        (parts.head_norms != HeadNorms::None, norms),
+        (config.has_post_norms(), "norms after attention and feed-forward"),
+        (parts.gate, "gates after attention"),
+        (config.activation == Activation::Gelu, "GELU gates"),
+        (config.activation == Activation::Clamped, "bounded gates"),
+        (parts.sinks, "attention sinks"),
+        (parts.value_norm, "norms of values"),
         (config.embedding_scale != 1.0, "scaled embeddings"),
-        (family.normed_embeddings, "normed embeddings"),
+        (config.normed_embeddings, "normed embeddings"),
         (config.scoring.cap.is_some(), "bounded logits"),
     ]
     .into_iter()
@@ -256,7 +256,7 @@ fn special(config: &ModelConfig) -> Vec<String> {
         }
         special.push(format!("knows {} of {} tokens", config.vocabulary, head.tokens));
     }
-    if let Some(width) = config.per_layer {
+    if let Some(width) = config.per_layer_input() {
         special.push(format!("per-layer embeddings of {width} numbers"));
     }
     let layers = config.depth();

@@ -5,9 +5,12 @@ mod options;
 
 use std::path::Path;
 
-pub use options::{Activation, ExpertOptions, HeadNorms, RecurrentKind, RotaryLayout};
-pub(super) use options::{Gating, HeadFamily, NoRope, NormsAboveOne, SharedWeighting, Windowed};
+pub use options::{Activation, RecurrentKind, RotaryLayout};
+pub(super) use options::{
+    ExpertOptions, Gating, HeadFamily, NoRope, NormsAboveOne, SharedWeighting, Windowed,
+};
 
+use super::config::{AttentionParts, HeadNorms, LayerNorms};
 use crate::error::{Error, Result};
 
 /// An architecture, described by its differences from Llama. Every family is a stack of blocks with
@@ -18,25 +21,12 @@ pub struct Family {
     pub name: &'static str,
     /// Class names in `architectures` of config.json.
     classes: &'static [&'static str],
-    /// True if queries, keys and values have biases.
-    pub biases: bool,
-    /// True if the output projection of attention has a bias.
-    pub output_bias: bool,
-    /// True if values are normalised, by a norm without weights.
-    pub value_norms: bool,
+    /// Optional parts of attention.
+    pub(super) attention: AttentionParts,
+    /// Norms of each layer.
+    pub(super) norms: LayerNorms,
     /// True if the output of each layer is multiplied by a learned scalar (`layer_scalar`).
-    pub layer_scales: bool,
-    /// True if each head has an attention sink: a learned logit in the softmax without a value.
-    pub sinks: bool,
-    /// Normalisation of queries and keys before rotation.
-    pub head_norms: HeadNorms,
-    /// True if the inputs of attention and of the feed-forward network are normalised.
-    pub pre_norms: bool,
-    /// True if the outputs of attention and of the feed-forward network are normalised before the
-    /// residual addition.
-    pub post_norms: bool,
-    /// True if the attention output is multiplied by the sigmoid of a projection of the input.
-    pub gated_attention: bool,
+    pub(super) output_scale: bool,
     /// True if the gate's matrix is stored in the query matrix: for each head query rows, then gate
     /// rows.
     pub(super) gate_in_query: bool,
@@ -46,13 +36,13 @@ pub struct Family {
     /// Kind of the recurrent layers; `None` if there are none.
     pub(super) recurrent: Option<RecurrentKind>,
     /// Options of the experts that replace feed-forward networks; `None` for dense families.
-    pub experts: Option<ExpertOptions>,
+    pub(super) experts: Option<ExpertOptions>,
     /// Activation function of the gate.
-    pub activation: Activation,
+    pub(super) activation: Activation,
     /// True if embeddings are multiplied by the square root of the hidden size.
-    pub scaled_embeddings: bool,
+    pub(super) scaled_embeddings: bool,
     /// True if embeddings are normalised, by a norm without weights.
-    pub normed_embeddings: bool,
+    pub(super) normed_embeddings: bool,
     /// True if files give multipliers of embeddings, residual branches, attention scores and logits
     /// (Granite).
     pub(super) multipliers: bool,
@@ -80,18 +70,15 @@ pub struct Family {
     pub(super) head: Option<HeadFamily>,
 }
 
+/// Parts of attention whose heads are normalised one by one.
+const NORMED_HEADS: AttentionParts = AttentionParts { head_norms: HeadNorms::Each, ..AttentionParts::NONE };
+
 const LLAMA: Family = Family {
     name: "llama",
     classes: &["LlamaForCausalLM", "MistralForCausalLM"],
-    biases: false,
-    output_bias: false,
-    value_norms: false,
-    layer_scales: false,
-    sinks: false,
-    head_norms: HeadNorms::None,
-    pre_norms: true,
-    post_norms: false,
-    gated_attention: false,
+    attention: AttentionParts::NONE,
+    norms: LayerNorms { pre: true, post: false },
+    output_scale: false,
     gate_in_query: false,
     latent: false,
     recurrent: None,
@@ -122,7 +109,7 @@ static EAGLE3: Family = Family {
 };
 
 /// EAGLE-3 draft head with a block of Qwen3's kind, which normalises heads.
-static EAGLE3_QWEN3: Family = Family { head_norms: HeadNorms::Each, ..EAGLE3 };
+static EAGLE3_QWEN3: Family = Family { attention: NORMED_HEADS, ..EAGLE3 };
 
 /// Draft head of several layers of Qwen3's kind that drafts blocks: DFlash, DFlash 2 and DSpark.
 static DFLASH: Family = Family {
@@ -135,7 +122,7 @@ static DFLASH: Family = Family {
         "DSparkSpeculator",
         "Qwen3DSparkModel",
     ],
-    head_norms: HeadNorms::Each,
+    attention: NORMED_HEADS,
     gguf_layout: RotaryLayout::Halves,
     windowed: Windowed::Listed,
     defaults: &[("rope_theta", 1_000_000.0), ("rms_norm_eps", 1e-6)],
@@ -150,10 +137,9 @@ const GEMMA4: Family = Family {
         "Gemma4ForConditionalGeneration",
         "Gemma4UnifiedForConditionalGeneration",
     ],
-    value_norms: true,
-    layer_scales: true,
-    head_norms: HeadNorms::Each,
-    post_norms: true,
+    attention: AttentionParts { value_norm: true, head_norms: HeadNorms::Each, ..AttentionParts::NONE },
+    norms: LayerNorms { pre: true, post: true },
+    output_scale: true,
     experts: Some(ExpertOptions { beside_dense: true, optional: true, ..ExpertOptions::PLAIN }),
     activation: Activation::Gelu,
     scaled_embeddings: true,
@@ -184,8 +170,7 @@ static GEMMA4_ASSISTANT: Family = Family {
 const QWEN35: Family = Family {
     name: "qwen35",
     classes: &["Qwen3_5ForConditionalGeneration", "Qwen3_5ForCausalLM"],
-    head_norms: HeadNorms::Each,
-    gated_attention: true,
+    attention: AttentionParts { head_norms: HeadNorms::Each, gate: true, ..AttentionParts::NONE },
     gate_in_query: true,
     recurrent: Some(RecurrentKind::Delta),
     norms_above_one: NormsAboveOne::AroundLayers,
@@ -221,7 +206,7 @@ const GRANITE: Family = Family {
 const LFM2: Family = Family {
     name: "lfm2",
     classes: &["Lfm2ForCausalLM"],
-    head_norms: HeadNorms::Each,
+    attention: NORMED_HEADS,
     recurrent: Some(RecurrentKind::ShortConv),
     gguf_layout: RotaryLayout::Halves,
     windowed: Windowed::Listed,
@@ -235,7 +220,7 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "qwen2",
         classes: &["Qwen2ForCausalLM"],
-        biases: true,
+        attention: AttentionParts { biases: true, ..AttentionParts::NONE },
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
         ..LLAMA
@@ -243,7 +228,7 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "qwen3",
         classes: &["Qwen3ForCausalLM"],
-        head_norms: HeadNorms::Each,
+        attention: NORMED_HEADS,
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
         defaults: &[("rope_theta", 10_000.0), ("rms_norm_eps", 1e-6), ("head_dim", 128.0)],
@@ -252,7 +237,7 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "qwen3moe",
         classes: &["Qwen3MoeForCausalLM"],
-        head_norms: HeadNorms::Each,
+        attention: NORMED_HEADS,
         experts: Some(ExpertOptions { declares_norm_topk: true, ..ExpertOptions::PLAIN }),
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::Last,
@@ -261,9 +246,7 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "gpt-oss",
         classes: &["GptOssForCausalLM"],
-        biases: true,
-        output_bias: true,
-        sinks: true,
+        attention: AttentionParts { biases: true, output_bias: true, sinks: true, ..AttentionParts::NONE },
         experts: Some(ExpertOptions { biases: true, interleaved: true, ..ExpertOptions::PLAIN }),
         activation: Activation::Clamped,
         gguf_layout: RotaryLayout::Halves,
@@ -281,8 +264,8 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "gemma3",
         classes: &["Gemma3ForCausalLM", "Gemma3ForConditionalGeneration"],
-        head_norms: HeadNorms::Each,
-        post_norms: true,
+        attention: NORMED_HEADS,
+        norms: LayerNorms { pre: true, post: true },
         activation: Activation::Gelu,
         scaled_embeddings: true,
         norms_above_one: NormsAboveOne::All,
@@ -354,9 +337,8 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "olmo2",
         classes: &["Olmo2ForCausalLM", "Olmo3ForCausalLM"],
-        head_norms: HeadNorms::Together,
-        pre_norms: false,
-        post_norms: true,
+        attention: AttentionParts { head_norms: HeadNorms::Together, ..AttentionParts::NONE },
+        norms: LayerNorms { pre: false, post: true },
         gguf_layout: RotaryLayout::Halves,
         windowed: Windowed::AllButEvery(4),
         plain_windows: true,
@@ -366,9 +348,8 @@ static FAMILIES: [Family; 19] = [
     Family {
         name: "muse-glimmer",
         classes: &["MuseGlimmerForConditionalGeneration"],
-        head_norms: HeadNorms::Fixed,
-        post_norms: true,
-        gated_attention: true,
+        attention: AttentionParts { head_norms: HeadNorms::Fixed, gate: true, ..AttentionParts::NONE },
+        norms: LayerNorms { pre: true, post: true },
         normed_embeddings: true,
         logit_softcap: true,
         norms_above_one: NormsAboveOne::OfLayers,

@@ -54,14 +54,15 @@ use std::sync::Arc;
 use candle_core::Device;
 
 pub use config::{
-    Assistant, AttentionKind, BlockHead, Clusters, Confidence, Convolution, DraftHead, Eagle3, Experts,
-    FeedForwardSpec, FusedNorms, HeadKind, Heads, KeyHeads, Latent, LayerSpec, MixerSpec, ModelConfig,
-    Recurrence, RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
+    Assistant, AttentionKind, AttentionParts, BlockHead, Clusters, Confidence, Convolution, DraftHead,
+    Eagle3, Experts, FeedForwardSpec, FusedNorms, HeadKind, HeadNorms, Heads, KeyHeads, Latent, LayerNorms,
+    LayerSpec, MixerSpec, ModelConfig, Recurrence, RopeTable, Rotary, Scoring, Selector, SharedExpert,
+    SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription, label};
 pub use error::{Error, Result};
 use family::HeadFamily;
-pub use family::{Activation, Family, HeadNorms, RecurrentKind, RotaryLayout};
+pub use family::{Activation, Family, RecurrentKind, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 pub use part::Part;

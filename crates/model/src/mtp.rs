@@ -23,10 +23,10 @@ impl ModelConfig {
             MixerSpec::Attention { kind, .. } => MixerSpec::Attention { kind, shares_kv_with: None },
             other => other,
         };
-        // The block has experts if the last layer has them.
-        let feed_forward = self.layers.last()?.feed_forward.clone();
+        // Beside the mixer the block is like the last layer, experts included.
+        let layer = LayerSpec { mixer, ..self.layers.last()?.clone() };
         Some(Self {
-            layers: vec![LayerSpec { mixer, feed_forward }],
+            layers: vec![layer],
             mtp_layers: 0,
             tied_embeddings: false,
             draft_head: Some(DraftHead {

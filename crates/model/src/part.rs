@@ -48,7 +48,7 @@ impl ModelSource {
             stored.bytes.end = stored.bytes.start + vocabulary * row;
             stored.shape[0] = vocabulary;
         }
-        let inputs = whole.per_layer.zip(tensors.stored.get_mut(PER_LAYER_PROJECTION));
+        let inputs = whole.per_layer_input().zip(tensors.stored.get_mut(PER_LAYER_PROJECTION));
         if let Some((width, stored)) = inputs {
             let row = stored.bytes.len() / stored.shape[0].max(1);
             stored.shape[0] = layers * width;

@@ -12,9 +12,9 @@ use candle_core::{Device, Tensor};
 
 use super::assistant_tensors;
 use super::block_tensors;
-use super::config::{DraftHead, Experts as ExpertSizes, FeedForwardSpec, MixerSpec, ModelConfig};
+use super::config::{DraftHead, Experts as ExpertSizes, FeedForwardSpec, HeadNorms, MixerSpec, ModelConfig};
 use super::expert_tensors::{self, SELECTION_BIAS};
-use super::family::{ExpertOptions, Family, Gating, HeadFamily, HeadNorms, SharedWeighting};
+use super::family::{ExpertOptions, Family, Gating, HeadFamily, SharedWeighting};
 use super::gathered::{Gathered, Lie};
 use super::latent_tensors;
 use super::mtp_tensors;
@@ -118,13 +118,13 @@ const OUTER: [Part; 8] = [
         .of(|f| matches!(f.head, Some(HeadFamily::Eagle3 | HeadFamily::Block))),
     part(FUSED_NORM, "hidden_norm.weight", &[Hidden]).of(|f| f.head == Some(HeadFamily::Block)),
     part(PER_LAYER_EMBEDDING, "model.embed_tokens_per_layer.weight", &[Tokens, AllLayers])
-        .of(|f| f.layer_scales)
+        .of(|f| f.output_scale)
         .within(tells_layers),
     part(PER_LAYER_PROJECTION, "model.per_layer_model_projection.weight", &[AllLayers, Hidden])
-        .of(|f| f.layer_scales)
+        .of(|f| f.output_scale)
         .within(tells_layers),
     part(PER_LAYER_NORM, "model.per_layer_projection_norm.weight", &[PerLayer])
-        .of(|f| f.layer_scales)
+        .of(|f| f.output_scale)
         .within(tells_layers),
     part(OUTPUT_NORM, "model.norm.weight", &[Hidden]),
     part(OUTPUT, "lm_head.weight", &[Vocabulary, Hidden]),
@@ -136,7 +136,7 @@ const fn fuses(family: &Family) -> bool {
 }
 
 fn tells_layers(config: &ModelConfig, _: usize) -> bool {
-    config.per_layer.is_some()
+    config.per_layer_input().is_some()
 }
 
 /// Returns whether a layer computes keys and values.
@@ -194,33 +194,35 @@ const KEY_NORM: &str = "attn_k_norm.weight";
 const SHARED_GATE: &str = "ffn_gate_inp_shexp.weight";
 
 const fn norms_heads(family: &Family) -> bool {
-    matches!(family.head_norms, HeadNorms::Each | HeadNorms::Fixed)
+    matches!(family.attention.head_norms, HeadNorms::Each | HeadNorms::Fixed)
 }
 
 /// Tensors of a layer; names follow `blk.{i}.` and `model.layers.{i}.`.
 const LAYER: [Part; 39] = [
-    part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.pre_norms),
+    part("attn_norm.weight", "input_layernorm.weight", &[Hidden]).of(|f| f.norms.pre),
     part("attn_norm_2.weight", "hidden_norm.weight", &[Hidden]).of(fuses),
     part("attn_q.weight", "self_attn.q_proj.weight", &[Queries, Mixed]),
     part("attn_k.weight", "self_attn.k_proj.weight", &[KeyValues, Mixed]).within(computes_kv),
     part("attn_v.weight", "self_attn.v_proj.weight", &[KeyValues, Mixed]).within(has_values),
-    part("attn_q.bias", "self_attn.q_proj.bias", &[Queries]).of(|f| f.biases),
-    part("attn_k.bias", "self_attn.k_proj.bias", &[KeyValues]).of(|f| f.biases),
-    part("attn_v.bias", "self_attn.v_proj.bias", &[KeyValues]).of(|f| f.biases),
+    part("attn_q.bias", "self_attn.q_proj.bias", &[Queries]).of(|f| f.attention.biases),
+    part("attn_k.bias", "self_attn.k_proj.bias", &[KeyValues]).of(|f| f.attention.biases),
+    part("attn_v.bias", "self_attn.v_proj.bias", &[KeyValues]).of(|f| f.attention.biases),
     part(QUERY_NORM, "self_attn.q_norm.weight", &[Head]).of(norms_heads),
     part(KEY_NORM, "self_attn.k_norm.weight", &[Head]).of(norms_heads).within(computes_kv),
-    part(QUERY_NORM, "self_attn.q_norm.weight", &[Queries]).of(|f| f.head_norms == HeadNorms::Together),
-    part(KEY_NORM, "self_attn.k_norm.weight", &[KeyValues]).of(|f| f.head_norms == HeadNorms::Together),
-    part("attn_gate.weight", "self_attn.gate_proj.weight", &[Queries, Mixed]).of(|f| f.gated_attention),
-    part("attn_sinks.weight", "self_attn.sinks", &[Heads]).of(|f| f.sinks),
+    part(QUERY_NORM, "self_attn.q_norm.weight", &[Queries])
+        .of(|f| f.attention.head_norms == HeadNorms::Together),
+    part(KEY_NORM, "self_attn.k_norm.weight", &[KeyValues])
+        .of(|f| f.attention.head_norms == HeadNorms::Together),
+    part("attn_gate.weight", "self_attn.gate_proj.weight", &[Queries, Mixed]).of(|f| f.attention.gate),
+    part("attn_sinks.weight", "self_attn.sinks", &[Heads]).of(|f| f.attention.sinks),
     part("attn_output.weight", "self_attn.o_proj.weight", &[Hidden, Queries]),
-    part("attn_output.bias", "self_attn.o_proj.bias", &[Hidden]).of(|f| f.output_bias),
+    part("attn_output.bias", "self_attn.o_proj.bias", &[Hidden]).of(|f| f.attention.output_bias),
     // With post norms, Hugging Face's name for the norm after attention is literal.
-    part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
+    part("post_attention_norm.weight", "post_attention_layernorm.weight", &[Hidden]).of(|f| f.norms.post),
     part("ffn_norm.weight", "post_attention_layernorm.weight", &[Hidden])
-        .of(|f| f.pre_norms && !f.post_norms),
+        .of(|f| f.norms.pre && !f.norms.post),
     part("ffn_norm.weight", "pre_feedforward_layernorm.weight", &[Hidden])
-        .of(|f| f.pre_norms && f.post_norms),
+        .of(|f| f.norms.pre && f.norms.post),
     part("ffn_gate_inp.weight", "mlp.gate.weight", &[Experts, Hidden])
         .of(|f| f.experts.is_some())
         .within(has_experts),
@@ -252,17 +254,17 @@ const LAYER: [Part; 39] = [
         .of(shares_expert)
         .within(has_experts),
     part(SHARED_GATE, "mlp.shared_expert_gate.weight", &[One, Hidden]).of(gates_shared),
-    part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.post_norms),
+    part("post_ffw_norm.weight", "post_feedforward_layernorm.weight", &[Hidden]).of(|f| f.norms.post),
     part("inp_gate.weight", "per_layer_input_gate.weight", &[PerLayer, Hidden])
-        .of(|f| f.layer_scales)
+        .of(|f| f.output_scale)
         .within(tells_layers),
     part("proj.weight", "per_layer_projection.weight", &[Hidden, PerLayer])
-        .of(|f| f.layer_scales)
+        .of(|f| f.output_scale)
         .within(tells_layers),
     part("post_norm.weight", "post_per_layer_input_norm.weight", &[Hidden])
-        .of(|f| f.layer_scales)
+        .of(|f| f.output_scale)
         .within(tells_layers),
-    part("layer_output_scale.weight", "layer_scalar", &[One]).of(|f| f.layer_scales),
+    part("layer_output_scale.weight", "layer_scalar", &[One]).of(|f| f.output_scale),
 ];
 
 /// Matrices stored as one: canonical name, Hugging Face name, and the parts whose rows follow each
@@ -462,7 +464,7 @@ fn rename(tensors: &mut Tensors, config: &ModelConfig) {
         tensors.stored.remove(EMBEDDING);
     }
     let full = |layer: usize, name: &str| format!("blk.{layer}.{name}");
-    if !config.family.post_norms {
+    if !config.family.norms.post {
         for layer in 0..config.depth() {
             rename(tensors, &full(layer, "post_attention_norm.weight"), &full(layer, "ffn_norm.weight"));
         }
@@ -525,7 +527,7 @@ pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
         borrows && !tensors.stored.contains_key(name)
     };
     let fixed = |name: &str| {
-        let may_lack = config.family.head_norms == HeadNorms::Fixed
+        let may_lack = config.family.attention.head_norms == HeadNorms::Fixed
             && [QUERY_NORM, KEY_NORM].iter().any(|norm| name.ends_with(norm));
         may_lack && !tensors.stored.contains_key(name)
     };
@@ -587,7 +589,7 @@ fn shape(part: &Part, config: &ModelConfig, layer: usize) -> Vec<usize> {
 
 /// Returns the size of a dimension in `layer`.
 fn size(dimension: Dimension, config: &ModelConfig, layer: usize) -> usize {
-    let per_layer = config.per_layer.unwrap_or_default();
+    let per_layer = config.per_layer_input().unwrap_or_default();
     let keys = || config.attention(layer).map(|kind| kind.keys).unwrap_or_default();
     match dimension {
         Vocabulary => config.vocabulary,

@@ -13,7 +13,7 @@ use foretoken_model::weights::{
     EMBEDDING, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION,
 };
 use foretoken_model::{
-    HeadNorms as Kind, KeyHeads, MixerSpec, ModelConfig, RecurrentKind, StoredRows, Weights,
+    AttentionKind, HeadNorms as Kind, KeyHeads, MixerSpec, ModelConfig, RecurrentKind, StoredRows, Weights,
 };
 
 use super::panels::Panels;
@@ -144,8 +144,8 @@ impl Network {
         };
         Ok(Self {
             layers,
-            per_layer: config.per_layer.map(|_| PerLayerInputs::load(weights)).transpose()?,
-            embedding_norm: config.family.normed_embeddings.then(|| ones(config.hidden)),
+            per_layer: config.per_layer_input().map(|_| PerLayerInputs::load(weights)).transpose()?,
+            embedding_norm: config.normed_embeddings.then(|| ones(config.hidden)),
             output_norm: vector(weights, "output_norm.weight")?,
             embedding,
             output,
@@ -177,8 +177,9 @@ impl PerLayerInputs {
 impl Layer {
     pub fn load(weights: &Weights, config: &ModelConfig, index: usize) -> Result<Self> {
         let norm = |part: &str| vector(weights, &format!("blk.{index}.{part}.weight"));
-        let pre_norm = |part| config.family.pre_norms.then(|| norm(part)).transpose();
-        let post_norm = |part| config.family.post_norms.then(|| norm(part)).transpose();
+        let spec = &config.layers[index];
+        let pre_norm = |part| spec.norms.pre.then(|| norm(part)).transpose();
+        let post_norm = |part| spec.norms.post.then(|| norm(part)).transpose();
         let convolutions = config.block().and_then(|block| block.convolution).map(|sizes| -> Result<_> {
             let around = |part| Convolution::load(weights, index, part, sizes);
             Ok([around("attn")?, around("ffn")?])
@@ -190,8 +191,8 @@ impl Layer {
             feed_forward_norm: pre_norm("ffn_norm")?,
             feed_forward: FeedForward::load(weights, config, index)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
-            per_layer_input: config.per_layer.map(|_| PerLayerInput::load(weights, index)).transpose()?,
-            scale: match config.family.layer_scales {
+            per_layer_input: spec.per_layer_input.map(|_| PerLayerInput::load(weights, index)).transpose()?,
+            scale: match spec.output_scale {
                 true => norm("layer_output_scale")?[0],
                 false => 1.0,
             },
@@ -282,8 +283,8 @@ impl Attention {
     /// Loads layer `index`, whose kind of attention is `kind`.
     fn load(weights: &Weights, config: &ModelConfig, index: usize, kind: usize) -> Result<Self> {
         let panels = |part: &str| panels(weights, &format!("blk.{index}.{part}.weight"));
-        let part = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
-        let (family, keys) = (config.family, config.attention_kinds[kind].keys);
+        let vector_of = |part: &str| vector(weights, &format!("blk.{index}.{part}"));
+        let AttentionKind { keys, parts, .. } = config.attention_kinds[kind];
         let computes_kv = config.computes_kv(index);
         Ok(Self {
             kind,
@@ -291,13 +292,13 @@ impl Attention {
             query: panels("attn_q")?,
             key: computes_kv.then(|| panels("attn_k")).transpose()?,
             value: (computes_kv && !keys.are_values).then(|| panels("attn_v")).transpose()?,
-            value_norm: family.value_norms.then(|| ones(keys.size)),
-            biases: family.biases.then(|| Biases::load(weights, index)).transpose()?,
-            sinks: family.sinks.then(|| part("attn_sinks.weight")).transpose()?.unwrap_or_default(),
+            value_norm: parts.value_norm.then(|| ones(keys.size)),
+            biases: parts.biases.then(|| Biases::load(weights, index)).transpose()?,
+            sinks: parts.sinks.then(|| vector_of("attn_sinks.weight")).transpose()?.unwrap_or_default(),
             head_norms: HeadNorms::load(weights, config, index, keys)?,
-            gate: family.gated_attention.then(|| panels("attn_gate")).transpose()?,
+            gate: parts.gate.then(|| panels("attn_gate")).transpose()?,
             output: panels("attn_output")?,
-            output_bias: family.output_bias.then(|| part("attn_output.bias")).transpose()?,
+            output_bias: parts.output_bias.then(|| vector_of("attn_output.bias")).transpose()?,
         })
     }
 }
@@ -312,7 +313,7 @@ impl Biases {
 impl HeadNorms {
     /// Loads the norms, or `None` for a family without.
     fn load(weights: &Weights, config: &ModelConfig, index: usize, keys: KeyHeads) -> Result<Option<Self>> {
-        let kind = config.family.head_norms;
+        let kind = config.attention_parts().head_norms;
         if kind == Kind::None {
             return Ok(None);
         }

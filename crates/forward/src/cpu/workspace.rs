@@ -242,7 +242,7 @@ impl Workspace {
         let (queries, keys) = (config.heads * config.head_size(), config.kv_heads() * config.head_size());
         self.hidden.reserve(rows * whole(config.hidden));
         let feed_forwards = || config.layers.iter().map(|layer| &layer.feed_forward);
-        if config.family.post_norms || feed_forwards().any(|spec| spec.shared().is_some()) {
+        if config.has_post_norms() || feed_forwards().any(|spec| spec.shared().is_some()) {
             self.branch.reserve(rows * whole(config.hidden));
         }
         self.normed.resize_with(self.normed.len().max(copies), Inputs::default);
@@ -267,12 +267,12 @@ impl Workspace {
             self.experts.prepare(rows, config.hidden, experts, tile);
         }
         let widths = feed_forwards().filter_map(FeedForwardSpec::width);
-        self.gated.prepare(rows, widths.chain(config.per_layer), tile);
+        self.gated.prepare(rows, widths.chain(config.per_layer_input()), tile);
         if feed_forwards().any(|spec| matches!(spec, FeedForwardSpec::BesideDense { .. })) {
             self.router_input.prepare(rows, config.hidden, tile);
             self.dense_output.reserve(rows * whole(config.hidden));
         }
-        if let Some(width) = config.per_layer {
+        if let Some(width) = config.per_layer_input() {
             // Kernels read whole vectors, beyond the last input.
             self.per_layer_inputs.reserve(rows * whole(config.depth() * width) + LANES);
         }
@@ -294,7 +294,7 @@ impl Workspace {
         self.queries.reserve(rows * whole(queries));
         self.keys.reserve(rows * whole(keys));
         self.values.reserve(rows * whole(keys));
-        if config.family.gated_attention {
+        if config.attention_parts().gate {
             self.gates.reserve(rows * whole(queries));
         }
         let groups = config.attention_kinds.iter().map(|kind| config.heads / kind.keys.count);

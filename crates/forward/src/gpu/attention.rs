@@ -75,7 +75,7 @@ impl AttentionSteps {
             &mixed.quants,
             &mixed.scales,
         ];
-        let together = config.family.head_norms == HeadNorms::Together;
+        let together = config.attention_parts().head_norms == HeadNorms::Together;
         let norm_heads = || Step::new(device, Kernel::NormHeads, &[heads, vectors]);
         let unaligned = !config.head_size().is_multiple_of(BLOCK);
         Ok(Self {
@@ -127,7 +127,7 @@ impl Visibility<'_> {
         let (heads, kv_heads, head_size) = self.config.head_sizes();
         let rotary = &self.config.attention_kinds[layer.kind].rotary;
         let [query_bias, key_bias, value_bias] = layer.biases;
-        let [query_norm, key_norm] = match self.config.family.head_norms {
+        let [query_norm, key_norm] = match self.config.attention_parts().head_norms {
             HeadNorms::Together => [NONE; 2],
             _ => layer.head_norms,
         };

@@ -44,7 +44,7 @@ impl ExpertSteps {
     ) -> Result<Self> {
         let Some(routed) = &state.routed else { unreachable!("experts in a model that has none") };
         let (slots, choices, slot_of) = (&routed.slots, &routed.choices, &routed.slot_of);
-        let (count, activation) = (routed.sizes.count, config.family.activation);
+        let (count, activation) = (routed.sizes.count, config.activation);
         let product =
             |stack, rows, by_row, out| SlotProduct::new(device, stack, count, rows, by_row, out, slots);
         let (normed, gated) = (&state.normed, &state.gated);
@@ -61,7 +61,7 @@ impl ExpertSteps {
             }
             (Gate::Separate(_), None) => unreachable!("a state of another network"),
         };
-        let aside = config.family.post_norms;
+        let aside = config.has_post_norms();
         let to = if aside { &state.branch } else { &state.hidden };
         Ok(Self {
             sizes: routed.sizes.clone(),

@@ -63,7 +63,7 @@ fn gate_steps(
     state: &State,
     config: &ModelConfig,
 ) -> Result<GateSteps<Product>> {
-    let activation = config.family.activation;
+    let activation = config.activation;
     Ok(match (gate, &state.separate) {
         (Gate::Interleaved(matrix), _) => {
             GateSteps::Interleaved(Product::gated(device, matrix, &state.normed, &state.gated, activation)?)

@@ -106,9 +106,9 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("the blocks for MTP that models draft for themselves with")
     } else if config.assistant().is_some() {
         Some("draft heads that attend to their targets' keys and values")
-    } else if config.family.sinks {
+    } else if config.attention_parts().sinks {
         Some("attention with sinks")
-    } else if config.family.value_norms || differs(config) {
+    } else if config.attention_parts().value_norm || differs(config) {
         Some("layers that differ in their heads")
     } else if config.head_size() > LONGEST_HEAD {
         Some("heads of more than 512 numbers")
@@ -146,14 +146,14 @@ impl Network {
             false => Matrix::upload(device, &cpu::panels(weights, OUTPUT)?)?,
         };
         // Embeddings that need more than a scale are looked up on the CPU.
-        let plain = config.draft_head.is_none() && !config.family.normed_embeddings;
+        let plain = config.draft_head.is_none() && !config.normed_embeddings;
         let embedding = Some(embedding).filter(|_| !(config.tied_embeddings && plain));
         let output_norm = push(&mut vectors, &cpu::vector(weights, "output_norm.weight")?);
         let all = device.buffer(4 * vectors.len())?;
         device.write(&all, vectors.into_iter().map(f32::to_bits));
         device.flush();
         device.wait()?;
-        let embedding_norm = config.family.normed_embeddings.then(|| cpu::ones(config.hidden));
+        let embedding_norm = config.normed_embeddings.then(|| cpu::ones(config.hidden));
         Ok(Self { embedding, embedding_norm, layers, vectors: all, output_norm, output })
     }
 

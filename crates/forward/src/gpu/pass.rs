@@ -91,7 +91,7 @@ impl LayerSteps {
     fn new(device: &GpuDevice, layer: &Layer, state: &State, config: &ModelConfig) -> Result<Self> {
         let heads = state.fused_input.as_ref().unwrap_or(&state.normed);
         // A branch that is normed or convolved first has a buffer of its own.
-        let aside = config.family.post_norms || state.unconvolved.is_some();
+        let aside = config.has_post_norms() || state.unconvolved.is_some();
         let to = if aside { Out::Store(&state.branch) } else { Out::Add(&state.hidden) };
         Ok(Self {
             heads: Product::new(device, &layer.heads, heads, Out::Store(&state.heads))?,

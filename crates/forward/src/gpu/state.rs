@@ -107,7 +107,7 @@ impl HeadOffsets {
     pub fn of(config: &ModelConfig) -> Self {
         let whole = |heads: usize| (heads * config.head_size()).next_multiple_of(LANES);
         let (queries, width) = (whole(config.heads), whole(config.kv_heads()));
-        let gates = config.family.gated_attention.then_some(queries);
+        let gates = config.attention_parts().gate.then_some(queries);
         let keys = queries + gates.unwrap_or(0);
         Self { gates, keys, values: keys + width, stride: keys + 2 * width }
     }

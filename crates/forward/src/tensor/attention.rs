@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use candle_core::{DType, Result, Tensor};
 use candle_nn::ops::{rms_norm, sigmoid};
 use foretoken_model::error::Result as Loaded;
-use foretoken_model::{HeadNorms, KeyHeads, ModelConfig};
+use foretoken_model::{AttentionKind, HeadNorms, KeyHeads, ModelConfig};
 
 use super::cache::Cache;
 use super::origin::Origin;
@@ -49,7 +49,7 @@ impl Attention {
     /// Those of [`super::layer::Layer::load`].
     pub fn load(origin: Origin<'_>, kind: usize) -> Loaded<Self> {
         let (config, device) = (origin.config, origin.weights.device());
-        let keys = config.attention_kinds[kind].keys;
+        let AttentionKind { keys, parts, .. } = config.attention_kinds[kind];
         let caches = config.computes_kv(origin.index);
         let projections: &[&str] = match (caches, keys.are_values) {
             (true, false) => &["attn_q", "attn_k", "attn_v"],
@@ -62,7 +62,7 @@ impl Attention {
         };
         let norm = |part: &str, fixed: f32| -> Loaded<Tensor> {
             let name = format!("attn_{part}_norm.weight");
-            if config.family.head_norms == HeadNorms::Fixed && !origin.contains(&name) {
+            if parts.head_norms == HeadNorms::Fixed && !origin.contains(&name) {
                 return Ok(Tensor::full(fixed, keys.size, device)?);
             }
             origin.vector(&name)
@@ -77,17 +77,13 @@ impl Attention {
             kind: if config.block().is_some() { origin.index } else { kind },
             keys: KeyHeads { count: if caches { keys.count } else { 0 }, ..keys },
             projection: origin.stack(projections)?,
-            value_norm: config
-                .family
-                .value_norms
-                .then(|| Tensor::ones(keys.size, DType::F32, device))
-                .transpose()?,
-            bias: config.family.biases.then(bias).transpose()?,
-            head_norms: (config.family.head_norms != HeadNorms::None).then(head_norms).transpose()?,
-            gate: config.family.gated_attention.then(|| origin.stack(&["attn_gate"])).transpose()?,
+            value_norm: parts.value_norm.then(|| Tensor::ones(keys.size, DType::F32, device)).transpose()?,
+            bias: parts.biases.then(bias).transpose()?,
+            head_norms: (parts.head_norms != HeadNorms::None).then(head_norms).transpose()?,
+            gate: parts.gate.then(|| origin.stack(&["attn_gate"])).transpose()?,
             output: origin.stack(&["attn_output"])?,
-            output_bias: config.family.output_bias.then(|| origin.vector("attn_output.bias")).transpose()?,
-            sinks: config.family.sinks.then(|| origin.vector("attn_sinks.weight")).transpose()?,
+            output_bias: parts.output_bias.then(|| origin.vector("attn_output.bias")).transpose()?,
+            sinks: parts.sinks.then(|| origin.vector("attn_sinks.weight")).transpose()?,
             cache: Cache::new(keys.count, keys.size, if caches { config.context } else { 1 }, device)?,
         })
     }
@@ -151,7 +147,7 @@ impl Attention {
         if let Some(bias) = &self.bias {
             all = all.broadcast_add(bias)?;
         }
-        if config.family.head_norms == HeadNorms::Together {
+        if config.attention_parts().head_norms == HeadNorms::Together {
             all = self.norm_together(&all, config)?;
         }
         let all = all.reshape((all.dim(0)?, heads + 2 * kv_heads, head_size))?;
@@ -160,7 +156,8 @@ impl Attention {
         if let Some(norm) = self.value_norm.as_ref().filter(|_| kv_heads > 0) {
             values = rms_norm(&values.contiguous()?, norm, config.norm_epsilon as f32)?;
         }
-        let per_head = self.head_norms.as_ref().filter(|_| config.family.head_norms != HeadNorms::Together);
+        let per_head =
+            self.head_norms.as_ref().filter(|_| config.attention_parts().head_norms != HeadNorms::Together);
         let (queries, keys) = match per_head {
             None => {
                 let rotated = angles.rotate(&all.narrow(0, 0, heads + kv_heads)?)?;

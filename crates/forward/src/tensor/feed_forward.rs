@@ -98,7 +98,7 @@ impl FeedForward {
             (Self::Experts(experts), Some(sizes)) => experts.forward(x, x, config, sizes, padding),
             (Self::DenseAndExperts(both), Some(sizes)) => both.forward(x, states, config, sizes, padding),
             (Self::WithSharedExpert(shared), Some(sizes)) => {
-                let mut output = shared.dense.forward(x, config.family.activation, padding)?;
+                let mut output = shared.dense.forward(x, config.activation, padding)?;
                 if let Some(gate) = &shared.gate {
                     output = output.broadcast_mul(&sigmoid(&gate.forward(x, padding)?)?)?;
                 }
@@ -107,7 +107,7 @@ impl FeedForward {
             (Self::Experts(_) | Self::DenseAndExperts(_) | Self::WithSharedExpert(_), None) => {
                 candle_core::bail!("experts without settings")
             }
-            (Self::Dense(dense), _) => dense.forward(x, config.family.activation, padding),
+            (Self::Dense(dense), _) => dense.forward(x, config.activation, padding),
         }
     }
 }
@@ -139,7 +139,7 @@ impl DenseAndExperts {
     ) -> Result<Tensor> {
         let (epsilon, after) = (config.norm_epsilon as f32, config.post_norm_epsilon as f32);
         let states = states.contiguous()?;
-        let dense = self.dense.forward(x, config.family.activation, padding)?;
+        let dense = self.dense.forward(x, config.activation, padding)?;
         let router_input = rms_norm(&states, &self.router_norm, epsilon)?;
         let routed = rms_norm(&states, &self.experts_norm, epsilon)?;
         let routed = self.experts.forward(&router_input, &routed, config, sizes, padding)?;
@@ -223,7 +223,7 @@ impl Experts {
         for (expert, (rows, weights)) in chosen {
             let (weights, rows) = (Tensor::new(weights, device)?.unsqueeze(1)?, Tensor::new(rows, device)?);
             let input = x.index_select(&rows, 0)?;
-            let output = self.experts[expert].forward(&input, config.family.activation, padding)?;
+            let output = self.experts[expert].forward(&input, config.activation, padding)?;
             sum = sum.index_add(&rows, &output.broadcast_mul(&weights)?, 0)?;
         }
         Ok(sum)

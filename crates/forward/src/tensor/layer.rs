@@ -57,8 +57,9 @@ impl Layer {
     /// A missing or misshapen tensor, or `Error::Compute` when the device has no room.
     pub fn load(origin: Origin<'_>) -> Result<Self> {
         let norm = |name: &str| origin.vector(&format!("{name}.weight"));
-        let pre_norm = |name| origin.config.family.pre_norms.then(|| norm(name)).transpose();
-        let post_norm = |name| origin.config.family.post_norms.then(|| norm(name)).transpose();
+        let spec = &origin.config.layers[origin.index];
+        let pre_norm = |name| spec.norms.pre.then(|| norm(name)).transpose();
+        let post_norm = |name| spec.norms.post.then(|| norm(name)).transpose();
         let convolutions = origin.config.block().and_then(|block| block.convolution).map(|sizes| {
             let convolution = |part| Convolution::load(origin, part, sizes);
             Result::Ok([convolution("attn")?, convolution("ffn")?])
@@ -71,7 +72,7 @@ impl Layer {
             feed_forward: FeedForward::load(origin)?,
             feed_forward_post_norm: post_norm("post_ffw_norm")?,
             per_layer_input: PerLayerInput::load(origin)?,
-            scale: origin.config.family.layer_scales.then(|| norm("layer_output_scale")).transpose()?,
+            scale: spec.output_scale.then(|| norm("layer_output_scale")).transpose()?,
             convolutions: convolutions.transpose()?,
         })
     }

@@ -167,7 +167,7 @@ impl TensorExecutor {
         if self.config.embedding_scale != 1.0 && self.embedding.is_some() {
             x = (x * f64::from(self.config.embedding_scale))?;
         }
-        if self.config.family.normed_embeddings {
+        if self.config.normed_embeddings {
             let ones = Tensor::ones(self.config.hidden, DType::F32, &self.device)?;
             x = rms_norm(&x, &ones, self.config.norm_epsilon as f32)?;
         }

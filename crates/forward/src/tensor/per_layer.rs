@@ -31,7 +31,7 @@ impl PerLayerInputs {
     /// # Errors
     /// As [`super::layer::Layer::load`].
     pub fn load(weights: &Weights, config: &ModelConfig, arithmetic: Arithmetic) -> Result<Option<Self>> {
-        let Some(width) = config.per_layer else { return Ok(None) };
+        let Some(width) = config.per_layer_input() else { return Ok(None) };
         Ok(Some(Self {
             table: weights.rows(PER_LAYER_EMBEDDING)?,
             projection: Stack::new(
@@ -75,7 +75,7 @@ impl PerLayerInput {
     /// # Errors
     /// As [`super::layer::Layer::load`].
     pub fn load(origin: Origin<'_>) -> Result<Option<Self>> {
-        if origin.config.per_layer.is_none() {
+        if origin.config.layers[origin.index].per_layer_input.is_none() {
             return Ok(None);
         }
         Ok(Some(Self {

@@ -248,7 +248,7 @@ impl ConfigJson<'_> {
     }
 
     fn refuse_what_is_not_run(&self) -> Result<()> {
-        if !self.family.biases {
+        if !self.family.attention.biases {
             self.refuse_set("attention_bias", "no biases in attention")?;
         }
         self.refuse_set("mlp_bias", "no biases in the feed-forward network")?;

@@ -7,8 +7,22 @@ use super::recurrence::Recurrence;
 /// One layer: a token mixer, then a feed-forward network.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LayerSpec {
+    pub norms: LayerNorms,
     pub mixer: MixerSpec,
     pub feed_forward: FeedForwardSpec,
+    /// Width of the layer's own input embedding, which is added to its output.
+    pub per_layer_input: Option<usize>,
+    /// True if the output is multiplied by a learned scalar.
+    pub output_scale: bool,
+}
+
+/// Norms around the mixer and around the feed-forward network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LayerNorms {
+    /// True if inputs are normalised.
+    pub pre: bool,
+    /// True if outputs are normalised before the residual addition.
+    pub post: bool,
 }
 
 /// Token mixer of a layer: how a token depends on earlier ones.

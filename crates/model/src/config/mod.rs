@@ -5,6 +5,7 @@
 
 mod assistant;
 mod assistant_keys;
+mod attention;
 mod block_head;
 mod block_keys;
 mod draft_head;
@@ -22,17 +23,18 @@ mod rotary;
 use std::path::Path;
 
 pub use assistant::{Assistant, Clusters};
+pub use attention::{AttentionKind, AttentionParts, HeadNorms};
 pub use block_head::{BlockHead, Confidence, Convolution, Selector};
 pub use draft_head::{DraftHead, Eagle3, FusedNorms, HeadKind};
 pub use experts::{Experts, SigmoidGating};
 pub use key_heads::KeyHeads;
 pub use latent::Latent;
-pub use layer::{FeedForwardSpec, LayerSpec, MixerSpec, SharedExpert};
+pub use layer::{FeedForwardSpec, LayerNorms, LayerSpec, MixerSpec, SharedExpert};
 pub use recurrence::{Heads, Recurrence};
 pub use rotary::{AttnTemperature, RopeTable, Rotary};
 
 use self::key_heads::MAX_HEAD_SIZE;
-use super::family::Family;
+use super::family::{Activation, Family};
 use crate::error::{Error, Result};
 
 /// Upper bound of any size, far above real models; keeps an untrusted header from asking for absurd
@@ -57,8 +59,10 @@ pub struct ModelConfig {
     pub attention_kinds: Vec<AttentionKind>,
     /// Number of query heads.
     pub heads: usize,
-    /// Width of the per-layer input embedding (Gemma 4).
-    pub per_layer: Option<usize>,
+    /// Activation function of the feed-forward gates.
+    pub activation: Activation,
+    /// True if embeddings are normalised, by a norm without weights.
+    pub normed_embeddings: bool,
     /// Context length the model was trained with, in tokens.
     pub context: usize,
     pub norm_epsilon: f64,
@@ -70,7 +74,7 @@ pub struct ModelConfig {
     /// m (Granite), layers run on states divided by m, which RMS norms do not notice.
     pub state_scale: f32,
     /// Factor of normalised queries, in a family with
-    /// [`HeadNorms::Fixed`](super::family::HeadNorms).
+    /// [`HeadNorms::Fixed`].
     pub query_norm: f32,
     /// Factor of the products of queries and keys, usually 1 / sqrt(head_size).
     pub query_scale: f32,
@@ -94,15 +98,6 @@ pub struct Scoring {
 
 impl Scoring {
     pub const PLAIN: Self = Self { scale: 1.0, cap: None };
-}
-
-/// Window, rotary positions and key-value heads of an attention layer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct AttentionKind {
-    /// Size of the sliding window in tokens, the current one included; `None` for full attention.
-    pub window: Option<usize>,
-    pub rotary: Rotary,
-    pub keys: KeyHeads,
 }
 
 impl ModelConfig {
@@ -134,6 +129,21 @@ impl ModelConfig {
     /// Returns whether `layer` computes keys and values. An assistant's layers read its target's.
     pub fn computes_kv(&self, layer: usize) -> bool {
         self.layers[layer].mixer.has_cache() && self.assistant().is_none()
+    }
+
+    /// Optional parts of grouped-query attention.
+    pub fn attention_parts(&self) -> AttentionParts {
+        self.attention_kinds.first().map_or(AttentionParts::NONE, |kind| kind.parts)
+    }
+
+    /// Width of the per-layer input of each layer (Gemma 4).
+    pub fn per_layer_input(&self) -> Option<usize> {
+        self.layers.first()?.per_layer_input
+    }
+
+    /// Returns whether outputs of mixers and feed-forward networks are normalised.
+    pub fn has_post_norms(&self) -> bool {
+        self.layers.iter().any(|layer| layer.norms.post)
     }
 
     /// Number of layers.
@@ -300,39 +310,6 @@ fn positive(path: &Path, name: &str, found: f64) -> Result<f64> {
 /// 1 / sqrt(scalar)
 fn query_scale(scalar: f64) -> f32 {
     1.0 / (scalar as f32).sqrt()
-}
-
-/// Builds the kinds of attention and the kind of each layer. `kind` returns the kind for a pair of
-/// flags: whether the layer is windowed, and whether its heads are rotated. Full attention comes
-/// first.
-fn attention_kinds(
-    windowed: &[bool],
-    rotated: &[bool],
-    kind: impl Fn(bool, bool) -> AttentionKind,
-) -> (Vec<AttentionKind>, Vec<usize>) {
-    let mut kinds = Vec::new();
-    let mut numbers = [[None; 2]; 2];
-    let flags: Vec<(bool, bool)> = windowed.iter().copied().zip(rotated.iter().copied()).collect();
-    for (window, rotated) in [(false, true), (false, false), (true, true), (true, false)] {
-        if flags.contains(&(window, rotated)) {
-            let kind = kind(window, rotated);
-            let known = kinds.iter().position(|known| *known == kind);
-            let number = known.unwrap_or_else(|| {
-                kinds.push(kind);
-                kinds.len() - 1
-            });
-            numbers[usize::from(window)][usize::from(rotated)] = Some(number);
-        }
-    }
-    let number = |(window, rotated)| numbers[usize::from(window)][usize::from(rotated)].unwrap_or(0);
-    (kinds, flags.into_iter().map(number).collect())
-}
-
-/// Returns the kind of attention for a layer that is windowed or not, and rotated or not.
-fn kind_of(window: bool, rotated: bool, global: &AttentionKind, local: &AttentionKind) -> AttentionKind {
-    let kind = if window { local } else { global };
-    let rotary = if rotated { kind.rotary.clone() } else { kind.rotary.without_rotation() };
-    AttentionKind { rotary, ..*kind }
 }
 
 /// Returns the window, or `None` if it is 0 or covers the whole context.

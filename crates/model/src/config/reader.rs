@@ -45,7 +45,8 @@ impl ModelConfig {
             layers: keys.layers(&kind_of, latent, recurrence)?,
             attention_kinds,
             heads,
-            per_layer: keys.per_layer()?,
+            activation: family.activation,
+            normed_embeddings: family.normed_embeddings,
             context,
             norm_epsilon,
             post_norm_epsilon: default(POST_NORM_EPSILON, "post_norm_eps")?.unwrap_or(norm_epsilon),
@@ -69,14 +70,6 @@ impl ModelConfig {
 }
 
 impl Keys<'_> {
-    /// Width of the per-layer input embedding, if the model has one.
-    fn per_layer(&self) -> Result<Option<usize>> {
-        if !self.family.value_norms {
-            return Ok(None);
-        }
-        self.optional_size("embedding_length_per_layer_input")
-    }
-
     /// Number of multi-token prediction blocks. Assistants use the key for their own layers.
     fn mtp_layers(&self) -> Result<usize> {
         let found =

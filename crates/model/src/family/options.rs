@@ -93,19 +93,6 @@ pub enum RecurrentKind {
     Mamba,
 }
 
-/// Normalisation of queries and keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeadNorms {
-    None,
-    /// Normalises each head.
-    Each,
-    /// Normalises each head, then multiplies by constants of the config; GGUF files repeat these as
-    /// weights.
-    Fixed,
-    /// Normalises all heads of a token as one vector.
-    Together,
-}
-
 /// Norms that safetensors files store as w and that multiply by 1 + w.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NormsAboveOne {

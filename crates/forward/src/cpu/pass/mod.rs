@@ -64,7 +64,8 @@ pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: 
     let saved = (rows - rows.div_ceil(members)) * config.hidden;
     // Norms that also write to something shared, such as features or convolution inputs, run once.
     let convolved = config.block().is_some_and(|block| block.convolution.is_some());
-    let completed = config.family.post_norms || config.family.output_bias || config.family.layer_scales;
+    let scaled = config.layers.iter().any(|layer| layer.output_scale);
+    let completed = config.has_post_norms() || config.attention_parts().output_bias || scaled;
     let shared = completed || taps.is_some() || convolved || saved > BARRIER_COST;
     if shared { 1 } else { members }
 }
@@ -143,7 +144,7 @@ impl PassContext<'_> {
             (Some(Head::Eagle3(head)), Some(input)) => eagle3 = Some((head, input)),
             (Some(Head::Eagle3(_) | Head::Mtp(_) | Head::Block(_)) | None, _) => self.embed(member),
         }
-        if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer) {
+        if let Some((per_layer, width)) = self.network.per_layer.as_ref().zip(self.config.per_layer_input()) {
             let first =
                 self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
             self.compute_per_layer_inputs(member, per_layer, width, first);

@@ -64,7 +64,7 @@ impl<'a> PassContext<'a> {
         let (stride, input_stride) = (width.next_multiple_of(LANES), self.input_stride(per_layer));
         debug_assert_eq!(gated.width, stride);
         self.products(member, &[self.task(&input.gate, normed, gated.row(0), false)], &input.projection);
-        let times = self.kernels.times(self.config.family.activation);
+        let times = self.kernels.times(self.config.activation);
         member.share(self.nodes, 1, |rows| {
             for row in rows {
                 let own = gated.row(row);

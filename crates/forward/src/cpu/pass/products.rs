@@ -193,7 +193,7 @@ impl PassContext<'_> {
         first_panel: usize,
         next: *const u8,
     ) {
-        let activate = self.kernels.times(self.config.family.activation);
+        let activate = self.kernels.times(self.config.activation);
         let mut up = [0f32; MAX_ROWS * BLOCK];
         let (count, at) = ((dense.gate.panels() - first_panel).min(2), first_panel * LANES);
         let tile = self.kernels.tile;

@@ -2,7 +2,8 @@
 
 use super::super::keys::List;
 use super::Keys;
-use crate::config::{AttentionKind, KeyHeads, Latent, attention_kinds, kind_of, size, window};
+use crate::config::attention::{KindFlags, attention_kinds};
+use crate::config::{AttentionKind, KeyHeads, Latent, size, window};
 use crate::error::Result;
 use crate::family::{NoRope, Windowed};
 
@@ -28,11 +29,12 @@ impl Keys<'_> {
         }
         let rotated = self.rotated_layers(&windowed)?;
         let window = window(found.try_into().unwrap_or(usize::MAX), context);
-        let global = AttentionKind { window: None, rotary, keys };
-        let local = AttentionKind { window, rotary: local_rotary, keys: local_keys };
-        Ok(attention_kinds(&windowed, &rotated, |windowed, rotated| {
-            kind_of(windowed, rotated, &global, &local)
-        }))
+        let parts = self.family.attention;
+        let global = AttentionKind { window: None, rotary, keys, parts };
+        let local = AttentionKind { window, rotary: local_rotary, keys: local_keys, parts };
+        let flags = windowed.iter().zip(&rotated);
+        let flags = flags.map(|(&windowed, &rotated)| KindFlags { windowed, rotated });
+        Ok(attention_kinds(&flags.collect::<Vec<_>>(), &global, &local))
     }
 
     /// Key-value heads of layers with full attention and of layers with a window.

@@ -29,10 +29,24 @@ impl Keys<'_> {
                 }
             })
         };
+        let per_layer_input = self.per_layer_input()?;
         let feed_forwards = self.feed_forwards(kind_of.len())?.into_iter().enumerate();
         feed_forwards
-            .map(|(layer, feed_forward)| Ok(LayerSpec { mixer: mixer(layer)?, feed_forward }))
+            .map(|(layer, feed_forward)| {
+                Ok(LayerSpec {
+                    norms: self.family.norms,
+                    mixer: mixer(layer)?,
+                    feed_forward,
+                    per_layer_input,
+                    output_scale: self.family.output_scale,
+                })
+            })
             .collect()
+    }
+
+    /// Width of the per-layer input embedding, if the model has one.
+    fn per_layer_input(&self) -> Result<Option<usize>> {
+        self.optional_size("embedding_length_per_layer_input")
     }
 
     /// Number of leading layers that compute keys and values.
@@ -41,7 +55,7 @@ impl Keys<'_> {
         if self.family.head == Some(HeadFamily::Assistant) {
             return Ok(0);
         }
-        let shared = if self.family.value_norms { self.integer(KEY)?.unwrap_or(0) } else { 0 };
+        let shared = self.integer(KEY)?.unwrap_or(0);
         let computing = usize::try_from(shared).ok().and_then(|shared| layers.checked_sub(shared));
         computing
             .filter(|&computing| computing > 0)
