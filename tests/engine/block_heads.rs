@@ -343,7 +343,7 @@ fn files_that_are_not_block_heads_are_rejected_with_a_message() {
     spoil(BlockKind::DFlash, &without("fc.weight"), "the tensor fc.weight");
     spoil(BlockKind::DFlash, &without("hidden_norm.weight"), "enc.output_norm.weight");
     spoil(BlockKind::DFlash, &without("layers.1.self_attn.k_norm.weight"), "blk.1.attn_k_norm.weight");
-    spoil(BlockKind::DFlash, &as_zeros("layers.0.self_attn.sinks", &[4]), "sinks as well");
+    spoil(BlockKind::DFlash, &as_zeros("layers.0.self_attn.sinks", &[4]), "attn_sinks.weight as well");
     spoil(
         BlockKind::DFlash,
         &as_zeros("layers.2.input_layernorm.weight", &[256]),

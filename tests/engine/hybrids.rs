@@ -94,7 +94,11 @@ fn granite_4_is_rejected_with_a_message_if_parts_are_missing() {
         ("num_local_experts", json!(0), "only the tensors of granitehybrid, found blk.0.ffn_"),
         ("num_experts_per_tok", json!(7), "up to 6 experts per token, found 7"),
         ("intermediate_size", json!(64), "of shape [6, 256, 64], found [6, 256, 96]"),
-        ("shared_intermediate_size", json!(96), "blk.0.ffn_up.weight of shape [192, 256], found [128, 256]"),
+        (
+            "shared_intermediate_size",
+            json!(96),
+            "blk.0.ffn_gate_up_shexp.weight of shape [192, 256], found [128, 256]",
+        ),
         ("residual_multiplier", json!(0.0), "a positive number for residual scale, found 0"),
     ];
     let lacking = [

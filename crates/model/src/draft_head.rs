@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE};
+use super::tables::outer::{EMBEDDING, OUTPUT, TOKEN_TABLE};
 use super::{AttentionKind, DraftHead, HeadKind, ModelConfig, ModelSource};
 use crate::error::{Error, Result};
 use crate::token::TokenId;

@@ -10,15 +10,15 @@ use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 use serde_json::Value as Json;
 
-use super::assistant_tensors::is_order;
-use super::expert_tensors;
+use super::config::ModelConfig;
 use super::family::{Family, HeadFamily, NormsAboveOne};
 use super::limits::{self, at_most};
-use super::mtp_tensors;
-use super::recurrent_tensors::{DECAY, unfolded};
+use super::tables::assistant::is_order;
+use super::tables::outer::{EMBEDDING, OUTPUT, TOKEN_TABLE};
+use super::tables::recurrent::{DECAY, unfolded};
+use super::tables::{Names, experts};
 use super::tensors::{Meaning, Raw, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
-use super::weights::{EMBEDDING, OUTPUT, TOKEN_TABLE, canonical};
 use crate::error::{DOWNLOAD_AGAIN, Error, Result};
 use crate::format::Format;
 
@@ -96,12 +96,13 @@ impl Folder {
     /// # Errors
     /// `Error::BadModel` if a file is missing, damaged or truncated, or has a tensor of an unknown
     /// name or type.
-    pub fn tensors(&self, family: &Family) -> Result<Tensors> {
+    pub fn tensors(&self, config: &ModelConfig) -> Result<Tensors> {
+        let (family, names) = (config.family, Names::new(config));
         let mut tensors = Tensors::none(&self.path);
         for name in self.weight_files()? {
             let path = self.path.join(name);
             let file = WeightFile::open(&path)?;
-            locate(&path, &file, family, &mut tensors)?;
+            locate(&path, &file, config, &names, &mut tensors)?;
             tensors.files.push(Arc::new(file));
         }
         // Files contain the matrix under either name, or under both.
@@ -196,7 +197,14 @@ pub(super) fn read_document(path: &Path, limit: usize) -> Result<Option<Vec<u8>>
 }
 
 /// Adds the tensors of `file`, which the caller then appends to `tensors.files`.
-fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors) -> Result<()> {
+fn locate(
+    path: &Path,
+    file: &WeightFile,
+    config: &ModelConfig,
+    names: &Names<'_>,
+    tensors: &mut Tensors,
+) -> Result<()> {
+    let family = config.family;
     let bad = |expected: String, found: String, hint| Error::BadModel {
         path: path.to_owned(),
         expected,
@@ -236,7 +244,7 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             continue;
         }
         at_most(path, "tensors", tensors.count(), limits::TENSORS)?;
-        let mtp = mtp_tensors::canonical(&name, |name| canonical(name, family));
+        let mtp = names.canonical_of_mtp(&name);
         // Copies of the target's tensors, used in training.
         if family.head == Some(HeadFamily::Block) && name.starts_with("verifier_") {
             continue;
@@ -262,11 +270,11 @@ fn locate(path: &Path, file: &WeightFile, family: &Family, tensors: &mut Tensors
             tensors.order = Some(TokenTable { file: tensors.files.len(), bytes, width, offsets: false });
             continue;
         }
-        let Some(canonical) = mtp.clone().or_else(|| canonical(&of_language(&name), family)) else {
+        let Some(canonical) = mtp.clone().or_else(|| names.canonical(&of_language(&name))) else {
             let expected = format!("only the tensors of {}", family.name);
             return Err(bad(expected, format!("{name} as well"), "Choose another model."));
         };
-        if info.dtype == Dtype::U8 && mtp.is_none() && expert_tensors::is_raw(&canonical) {
+        if info.dtype == Dtype::U8 && mtp.is_none() && experts::is_raw(&canonical) {
             let raw = Raw { shape: info.shape.clone(), file: tensors.files.len(), bytes };
             if tensors.raw.insert(canonical, raw).is_some() {
                 return Err(bad("each tensor once".into(), format!("{name} twice"), DOWNLOAD_AGAIN));

@@ -11,32 +11,27 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-pub mod assistant_tensors;
-pub mod block_tensors;
 pub mod channels;
 pub mod child;
 pub mod config;
 mod description;
 mod draft_head;
 pub mod error;
-pub mod expert_tensors;
 mod family;
 mod folder;
 pub mod format;
 mod gathered;
 mod gguf;
-pub mod latent_tensors;
 mod limits;
 mod mtp;
-pub mod mtp_tensors;
 mod part;
 mod problem_kind;
 mod quantisation;
 mod recommendation;
 pub mod recommended;
-mod recurrent_tensors;
 pub mod sampling;
 mod stored_rows;
+pub mod tables;
 pub mod template;
 mod tensors;
 #[cfg(test)]
@@ -68,6 +63,7 @@ use gguf::Header;
 pub use part::Part;
 pub use problem_kind::ProblemKind;
 pub use stored_rows::StoredRows;
+use tables::outer;
 pub use template::{ChatMessage, ChatTemplate, Renderer, Role, Thinking};
 use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
@@ -126,7 +122,7 @@ impl ModelSource {
             let has = |name: &str| tensors.stored.contains_key(name);
             let mut config = ModelConfig::from_gguf(&header, &vector, has)?;
             if config.family.head == Some(HeadFamily::Assistant) {
-                let clusters = assistant_tensors::clusters(&tensors);
+                let clusters = tables::assistant::clusters(&tensors);
                 config.assist_gguf(&header, clusters)?;
             }
             Some(config)
@@ -151,7 +147,7 @@ impl ModelSource {
             }
             None => {}
         }
-        let tensors = folder.tensors(family)?;
+        let tensors = folder.tensors(&config)?;
         Self::checked(path, Form::Folder(Box::new(folder)), tensors, Some(config))
     }
 
@@ -167,12 +163,12 @@ impl ModelSource {
                 config.tied_embeddings = false;
                 config.vocabulary = tensors.token_table.as_ref().map_or(config.tokens(), TokenTable::len);
             }
-            block_tensors::complete(config, &tensors)?;
-            weights::split(&mut tensors, config)?;
+            tables::block_head::complete(config, &tensors)?;
+            tables::split(&mut tensors, config)?;
             if mtp::is_alone(&tensors, config) {
                 (tensors, *config) = mtp::head_of(&tensors, config)?;
             }
-            weights::check(&tensors, config)?;
+            tables::check(&tensors, config)?;
         }
         let (path, form, tensors) = (path.to_owned(), Arc::new(form), Arc::new(tensors));
         Ok(Self { path, form, tensors, config, eight_bits: false, watcher: None })
@@ -247,8 +243,8 @@ impl ModelSource {
         let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate();
         let weights = self.weights(&Device::Cpu)?;
         let in_file = |name: &str| match name {
-            weights::EMBEDDING => config.assistant().is_some(),
-            name => name == weights::PER_LAYER_EMBEDDING,
+            outer::EMBEDDING => config.assistant().is_some(),
+            name => name == outer::PER_LAYER_EMBEDDING,
         };
         let loaded = self.tensors.stored.iter().filter(|(name, _)| !in_file(name));
         let weights: u64 = loaded.map(|(_, stored)| weights.loaded_bytes(stored)).sum();
@@ -266,16 +262,16 @@ impl ModelSource {
         let config = self.config()?;
         let weights = self.weights(&Device::Cpu)?;
         let idle = |name: &str| match name {
-            weights::EMBEDDING => !config.tied_embeddings,
-            name => name == weights::PER_LAYER_EMBEDDING,
+            outer::EMBEDDING => !config.tied_embeddings,
+            name => name == outer::PER_LAYER_EMBEDDING,
         };
         let read = self.tensors.stored.iter().filter(|(name, _)| !idle(name));
         Ok(read
             .map(|(name, stored)| match config.experts() {
-                Some(experts) if expert_tensors::is_of_expert(name) => {
+                Some(experts) if tables::experts::is_of_expert(name) => {
                     weights.loaded_bytes(stored) * experts.top_k as u64 / experts.count as u64
                 }
-                _ if name == weights::OUTPUT => {
+                _ if name == outer::OUTPUT => {
                     let (looked_at, of) = config.draft_head.as_ref().map_or((1, 1), DraftHead::scored);
                     weights.loaded_bytes(stored) * looked_at as u64 / of as u64
                 }

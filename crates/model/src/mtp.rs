@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use super::ModelSource;
 use super::config::{DraftHead, HeadKind, LayerSpec, MixerSpec, ModelConfig};
-use super::mtp_tensors::{OWN_EMBEDDING, OWN_OUTPUT, OWN_OUTPUT_NORM};
+use super::tables;
+use super::tables::mtp::{OWN_EMBEDDING, OWN_OUTPUT, OWN_OUTPUT_NORM};
+use super::tables::outer::{EMBEDDING, OUTPUT, OUTPUT_NORM};
 use super::tensors::{Stored, Tensors};
-use super::weights::{self, EMBEDDING, OUTPUT, OUTPUT_NORM};
 use crate::error::{Error, Result};
 
 const HINT: &str = "Choose another draft, or another file of this model.";
@@ -17,7 +18,7 @@ const HINT: &str = "Choose another draft, or another file of this model.";
 impl ModelConfig {
     /// Returns the configuration of the MTP block as a draft head: one layer with attention,
     /// whatever the mixers of the layers are. Returns `None` if no layer has attention.
-    fn mtp_head(&self) -> Option<Self> {
+    pub(super) fn mtp_head(&self) -> Option<Self> {
         let attends = |layer: &&LayerSpec| layer.mixer.attention_kind().is_some();
         let mixer = match self.layers.iter().find(attends)?.mixer.clone() {
             MixerSpec::Attention { kind, .. } => MixerSpec::Attention { kind, shares_kv_with: None },
@@ -69,8 +70,8 @@ pub(super) fn head_of(tensors: &Tensors, config: &ModelConfig) -> Result<(Tensor
         let norm: Stored = tensors.find(OUTPUT_NORM)?.clone();
         own.stored.insert(OUTPUT_NORM.to_owned(), norm);
     }
-    weights::split(&mut own, &config)?;
-    weights::check(&own, &config).map_err(|error| match error {
+    tables::split(&mut own, &config)?;
+    tables::check(&own, &config).map_err(|error| match error {
         Error::BadModel { path, expected, found, .. } => {
             let expected = format!("{expected} in the block for MTP");
             Error::BadModel { path, expected, found, hint: HINT }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::weights::{EMBEDDING, OUTPUT, PER_LAYER_PROJECTION};
+use super::tables::outer::{EMBEDDING, OUTPUT, PER_LAYER_PROJECTION};
 use super::{Device, ModelSource};
 use crate::error::Result;
 

@@ -662,7 +662,7 @@ fn folders_that_cannot_be_run_are_refused() {
     }
     let mut biased = HuggingFace::tiny();
     biased.tensors.insert("model.layers.0.self_attn.q_proj.bias".into(), ramp(&[32]));
-    assert!(message(biased.open()).contains("q_proj.bias as well"));
+    assert!(message(biased.open()).contains("attn_q.bias as well"));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Weights of an assistant beside those of its layers.
 
-use foretoken_model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION};
 use foretoken_model::error::Result;
+use foretoken_model::tables::assistant::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION};
+use foretoken_model::tables::outer::{EMBEDDING, OUTPUT};
 use foretoken_model::token::TokenId;
-use foretoken_model::weights::{EMBEDDING, OUTPUT};
 use foretoken_model::{Clusters as Sizes, ModelConfig, StoredRows, Weights};
 
 use super::packing::{panels, reordered};

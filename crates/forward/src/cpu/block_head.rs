@@ -1,12 +1,12 @@
 //! Weights of a draft head that fills a block in one pass, beside those of its layers: fusion of
 //! the target's states, Markov bias, selector and confidence.
 
-use foretoken_model::block_tensors::{
+use foretoken_model::error::Result;
+use foretoken_model::tables::block_head::{
     CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE,
     SELECTOR_POSITION,
 };
-use foretoken_model::error::Result;
-use foretoken_model::weights::{FUSE, FUSED_NORM};
+use foretoken_model::tables::eagle3::{FUSE, FUSED_NORM};
 use foretoken_model::{BlockHead as Config, Convolution as Sizes, Weights};
 
 use super::packing::{panels, vector};

@@ -1,7 +1,7 @@
 //! Weights of feed-forward networks and mixtures of experts.
 
 use foretoken_model::error::Result;
-use foretoken_model::expert_tensors::SELECTION_BIAS;
+use foretoken_model::tables::experts::SELECTION_BIAS;
 use foretoken_model::{FeedForwardSpec, ModelConfig, Weights};
 
 use super::packing::{panels, vector};

@@ -1,8 +1,8 @@
 //! Weights of a draft head beside its layers.
 
 use foretoken_model::error::Result;
-use foretoken_model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
-use foretoken_model::weights::{FUSE, fused_norm};
+use foretoken_model::tables::eagle3::{FUSE, STATE_NORM, fused_norm};
+use foretoken_model::tables::mtp::{EH_PROJ, ENORM, HNORM};
 use foretoken_model::{self as model, DraftHead, HeadKind, ModelConfig, Weights};
 
 use super::assistant::{Assistant, Clusters};
@@ -92,7 +92,7 @@ impl Eagle3 {
         Ok(Self {
             fuse: panels(weights, FUSE)?,
             fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
-            state_norm: vector(weights, "blk.0.attn_norm_2.weight")?,
+            state_norm: vector(weights, STATE_NORM)?,
             normed_residual: options.normed_residual,
         })
     }

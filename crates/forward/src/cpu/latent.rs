@@ -7,9 +7,7 @@
 )]
 
 use foretoken_model::error::Result;
-use foretoken_model::latent_tensors::{
-    LATENT, LATENT_NORM, OUTPUT, QUERIES, QUERIES_DOWN, QUERIES_NORM, QUERIES_UP, of_keys, of_values,
-};
+use foretoken_model::tables::latent::{of_keys, of_values};
 use foretoken_model::{Latent as Sizes, ModelConfig, Weights};
 
 use super::attention::AttentionJob;
@@ -52,17 +50,17 @@ impl Latent {
         let of_heads = |part: fn(usize) -> String| {
             (0..config.heads).map(|head| matrix(&part(head))).collect::<Result<_>>()
         };
-        let q_a = || Result::Ok((matrix(QUERIES_DOWN)?, vector(weights, &name(QUERIES_NORM))?));
+        let q_a = || Result::Ok((matrix("attn_q_a")?, vector(weights, &name("attn_q_a_norm"))?));
         Ok(Self {
             sizes,
             kind,
             q_a: sizes.queries.map(|_| q_a()).transpose()?,
-            q_b: matrix(if sizes.queries.is_some() { QUERIES_UP } else { QUERIES })?,
-            kv_a: matrix(LATENT)?,
-            kv_a_norm: vector(weights, &name(LATENT_NORM))?,
+            q_b: matrix(if sizes.queries.is_some() { "attn_q_b" } else { "attn_q" })?,
+            kv_a: matrix("attn_kv_a_mqa")?,
+            kv_a_norm: vector(weights, &name("attn_kv_a_norm"))?,
             k_b: of_heads(of_keys)?,
             v_b: of_heads(of_values)?,
-            output: matrix(OUTPUT)?,
+            output: matrix("attn_output")?,
         })
     }
 

@@ -9,7 +9,7 @@ use super::latent::Latent;
 use super::packing::shared;
 pub use super::packing::{ones, panels, vector};
 use foretoken_model::error::Result;
-use foretoken_model::weights::{
+use foretoken_model::tables::outer::{
     EMBEDDING, OUTPUT, PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION,
 };
 use foretoken_model::{

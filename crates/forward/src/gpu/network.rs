@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use foretoken_model::error::{Error, Result};
-use foretoken_model::weights::{EMBEDDING, OUTPUT};
+use foretoken_model::tables::outer::{EMBEDDING, OUTPUT};
 use foretoken_model::{Convolution as Sizes, HeadKind, ModelConfig, Weights};
 use wgpu::Buffer;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use candle_core::quantized::QTensor;
 use candle_core::{D, Device, Result as Computed, Tensor};
-use foretoken_model::assistant_tensors::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION};
 use foretoken_model::error::Result;
+use foretoken_model::tables::assistant::{CENTROIDS, POST_PROJECTION, PRE_PROJECTION};
+use foretoken_model::tables::outer::{EMBEDDING, OUTPUT};
 use foretoken_model::token::TokenId;
-use foretoken_model::weights::{EMBEDDING, OUTPUT};
 use foretoken_model::{self as model, KeyHeads, ModelConfig, StoredRows, Weights};
 
 use super::attention::SharedKv;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use candle_core::quantized::QTensor;
 use candle_core::{Device, Result as Computed, Tensor};
 use candle_nn::ops::{rms_norm, sigmoid};
-use foretoken_model::block_tensors::{
+use foretoken_model::error::Result;
+use foretoken_model::tables::block_head::{
     CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE,
     SELECTOR_POSITION,
 };
-use foretoken_model::error::Result;
+use foretoken_model::tables::eagle3::{FUSE, FUSED_NORM};
 use foretoken_model::token::TokenId;
-use foretoken_model::weights::{FUSE, FUSED_NORM};
 use foretoken_model::{self as model, ModelConfig, Weights};
 
 use super::stack::{Arithmetic, Padding, Stack};

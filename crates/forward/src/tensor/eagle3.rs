@@ -4,7 +4,7 @@
 use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 use foretoken_model::error::Result;
-use foretoken_model::weights::{FUSE, fused_norm};
+use foretoken_model::tables::eagle3::{FUSE, STATE_NORM, fused_norm};
 use foretoken_model::{self as model, DraftHead, Weights};
 
 use super::stack::{Arithmetic, Padding, Stack};
@@ -35,7 +35,7 @@ impl Eagle3 {
             fuse: Stack::new(vec![weights.matrix(FUSE)?], arithmetic, weights.device())?,
             fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
             embedding_norm: weights.vector("blk.0.attn_norm.weight")?,
-            state_norm: weights.vector("blk.0.attn_norm_2.weight")?,
+            state_norm: weights.vector(STATE_NORM)?,
             normed_residual: options.normed_residual,
         })
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use candle_core::{D, Device, Result, Tensor};
 use candle_nn::ops::{rms_norm, sigmoid, silu};
 use foretoken_model::error::Result as Loaded;
-use foretoken_model::expert_tensors::SELECTION_BIAS;
+use foretoken_model::tables::experts::SELECTION_BIAS;
 use foretoken_model::{self, Activation, FeedForwardSpec, ModelConfig};
 
 use super::origin::Origin;

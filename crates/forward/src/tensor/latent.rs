@@ -4,9 +4,7 @@
 use candle_core::{Result, Tensor};
 use candle_nn::ops::{rms_norm, softmax_last_dim};
 use foretoken_model::error::Result as Loaded;
-use foretoken_model::latent_tensors::{
-    LATENT, LATENT_NORM, OUTPUT, QUERIES, QUERIES_DOWN, QUERIES_NORM, QUERIES_UP, of_keys, of_values,
-};
+use foretoken_model::tables::latent::{of_keys, of_values};
 use foretoken_model::{Latent as Sizes, ModelConfig};
 
 use super::attention::AttentionInputs;
@@ -41,17 +39,17 @@ impl Latent {
             Ok(Tensor::stack(&(0..config.heads).map(matrix).collect::<Loaded<Vec<_>>>()?, 0)?)
         };
         let vector = |name: &str| origin.vector(&format!("{name}.weight"));
-        let down = || Loaded::Ok((origin.stack(&[QUERIES_DOWN])?, vector(QUERIES_NORM)?));
+        let down = || Loaded::Ok((origin.stack(&["attn_q_a"])?, vector("attn_q_a_norm")?));
         Ok(Self {
             sizes,
             kind,
             down: sizes.queries.map(|_| down()).transpose()?,
-            query: origin.stack(&[if sizes.queries.is_some() { QUERIES_UP } else { QUERIES }])?,
-            latent: origin.stack(&[LATENT])?,
-            norm: vector(LATENT_NORM)?,
+            query: origin.stack(&[if sizes.queries.is_some() { "attn_q_b" } else { "attn_q" }])?,
+            latent: origin.stack(&["attn_kv_a_mqa"])?,
+            norm: vector("attn_kv_a_norm")?,
             keys: of_heads(of_keys)?,
             values: of_heads(of_values)?,
-            output: origin.stack(&[OUTPUT])?,
+            output: origin.stack(&["attn_output"])?,
             cache: Cache::with_head_sizes(1, [sizes.turned, sizes.size], config.context, device)?,
         })
     }

@@ -31,8 +31,8 @@ use candle_core::quantized::QTensor;
 use candle_core::{DType, Device, Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 use foretoken_model::error::Result;
+use foretoken_model::tables::outer::OUTPUT;
 use foretoken_model::token::TokenId;
-use foretoken_model::weights::OUTPUT;
 use foretoken_model::{AttentionKind, ModelConfig, ModelSource, Scoring};
 
 use self::attention::{AttentionInputs, SharedKv};

@@ -5,7 +5,7 @@ use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 use foretoken_model::Weights;
 use foretoken_model::error::Result;
-use foretoken_model::mtp_tensors::{EH_PROJ, ENORM, HNORM};
+use foretoken_model::tables::mtp::{EH_PROJ, ENORM, HNORM};
 
 use super::stack::{Arithmetic, Padding, Stack};
 use crate::Features;

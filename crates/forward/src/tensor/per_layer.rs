@@ -3,8 +3,8 @@
 use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 use foretoken_model::error::Result;
+use foretoken_model::tables::outer::{PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION};
 use foretoken_model::token::TokenId;
-use foretoken_model::weights::{PER_LAYER_EMBEDDING, PER_LAYER_NORM, PER_LAYER_PROJECTION};
 use foretoken_model::{ModelConfig, StoredRows, Weights};
 
 use super::origin::Origin;

@@ -2,12 +2,12 @@
 
 mod draft_head;
 
-use super::super::block_tensors::MARKOV_BEFORE;
-use super::super::expert_tensors::SELECTION_BIAS;
 use super::super::family::{Family, Gating, HeadFamily};
 use super::super::gguf::Header;
-use super::super::recurrent_tensors::CONVOLUTION_BIAS;
-use super::super::weights::{LONG_FACTORS, OUTPUT, ROPE_FACTORS, SHORT_FACTORS};
+use super::super::tables::block_head::MARKOV_BEFORE;
+use super::super::tables::experts::SELECTION_BIAS;
+use super::super::tables::outer::{LONG_FACTORS, OUTPUT, ROPE_FACTORS, SHORT_FACTORS};
+use super::super::tables::recurrent::CONVOLUTION_BIAS;
 use super::keys::{Keys, List, Source};
 use super::{ModelConfig, layers, size};
 use crate::error::Result;

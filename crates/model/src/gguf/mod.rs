@@ -11,12 +11,12 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::assistant_tensors::is_order;
 use super::folder::is_lfs_pointer;
 use super::limits::{self, at_most};
+use super::tables::assistant::is_order;
+use super::tables::outer::TOKEN_TABLE;
 use super::tensors::{Meaning, Stored, Tensors, TokenTable};
 use super::weight_file::WeightFile;
-use super::weights::TOKEN_TABLE;
 use crate::error::{DOWNLOAD_AGAIN, DOWNLOAD_PART, Error, Result};
 pub(super) use header::{Header, List};
 use header::{Values, read_values};

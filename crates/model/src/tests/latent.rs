@@ -1,7 +1,7 @@
 //! Tests of GGUF headers of models with latent attention, valid and rejected.
 
 use super::*;
-use crate::latent_tensors::{of_keys, of_values};
+use crate::tables::latent::{of_keys, of_values};
 
 use crate::{FeedForwardSpec, SharedExpert};
 const LATENT: usize = 32;

@@ -1,7 +1,8 @@
-//! Names and shapes of an assistant's tensors outside its layers.
+//! Tensors of an assistant outside its layers.
 
-use super::config::{Clusters, ModelConfig};
-use super::tensors::{ORDER, Tensors};
+use super::super::config::{Assistant, Clusters, ModelConfig};
+use super::super::tensors::{ORDER, Tensors};
+use super::spec::{Place, TensorSpec};
 use crate::error::Result;
 
 /// Projects the target's embedding and the carried state to the assistant's state, `[hidden, 2 *
@@ -12,49 +13,38 @@ pub const POST_PROJECTION: &str = "nextn.post_projection.weight";
 /// Centroids of the clusters of tokens, `[clusters, hidden]`.
 pub const CENTROIDS: &str = "masked_embd_centroids.weight";
 
-/// Hugging Face names and canonical names.
-const OUTER: [(&str, &str); 3] = [
-    ("pre_projection.weight", PRE_PROJECTION),
-    ("post_projection.weight", POST_PROJECTION),
-    ("masked_embedding.centroids.weight", CENTROIDS),
+pub(super) const TENSORS: [TensorSpec; 3] = [
+    TensorSpec::new(PRE_PROJECTION, &["pre_projection.weight"], |p| vec![p.hidden(), 2 * p.config.carried()]),
+    TensorSpec::new(POST_PROJECTION, &["post_projection.weight"], |p| vec![p.config.carried(), p.hidden()]),
+    TensorSpec::new(CENTROIDS, &["masked_embedding.centroids.weight"], |p| {
+        vec![clusters_of(p).map_or(0, |clusters| clusters.count), p.hidden()]
+    })
+    .when(|p| clusters_of(p).is_some()),
 ];
 const HUGGING_FACE_ORDER: &str = "masked_embedding.token_ordering";
 
-/// Returns the canonical name for a Hugging Face name.
-pub(super) fn outer(hugging_face: &str) -> Option<&'static str> {
-    OUTER.iter().find(|(name, _)| *name == hugging_face).map(|(_, canonical)| *canonical)
+fn clusters_of(place: Place<'_>) -> Option<Clusters> {
+    place.config.assistant().and_then(|assistant: &Assistant| assistant.clusters)
 }
 
 /// Returns whether `name` is the list of tokens by cluster, in either format.
-pub(super) fn is_order(name: &str) -> bool {
+pub(crate) fn is_order(name: &str) -> bool {
     let name = name.strip_suffix(".weight").unwrap_or(name);
     name == ORDER || name == HUGGING_FACE_ORDER
 }
 
 /// Returns the clusters of a GGUF file, in which only the shape of the centroids tells their
 /// number.
-pub(super) fn clusters(tensors: &Tensors) -> Option<Clusters> {
+pub(crate) fn clusters(tensors: &Tensors) -> Option<Clusters> {
     let count = *tensors.stored.get(CENTROIDS)?.shape.first().filter(|&&count| count > 0)?;
     Some(Clusters { count, nearest: Clusters::USUAL.min(count) })
-}
-
-/// Names and shapes of an assistant's tensors outside its layers; none for other models.
-pub(super) fn expected(config: &ModelConfig) -> Vec<(String, Vec<usize>)> {
-    let Some(assistant) = config.assistant() else { return Vec::new() };
-    let (hidden, carried) = (config.hidden, config.carried());
-    let centroids = assistant.clusters.map(|clusters| (CENTROIDS, [clusters.count, hidden]));
-    [(PRE_PROJECTION, [hidden, 2 * carried]), (POST_PROJECTION, [carried, hidden])]
-        .into_iter()
-        .chain(centroids)
-        .map(|(name, shape)| (name.to_owned(), shape.to_vec()))
-        .collect()
 }
 
 /// Checks that the list of tokens exists if the model has clusters, and that its length is right.
 ///
 /// # Errors
 /// `Error::BadModel` if it is missing or has the wrong length.
-pub(super) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
+pub(super) fn check_order(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     if config.assistant().is_none_or(|assistant| assistant.clusters.is_none()) {
         return Ok(());
     }

@@ -1,42 +1,81 @@
-//! Names and shapes of the tensors of latent attention. The matrices that expand latents to keys
-//! and values get canonical names per head.
+//! Tensors of latent attention. The matrices that expand latents to keys and values get canonical
+//! names per head.
 
-use super::config::{Latent, MixerSpec, ModelConfig};
-use super::gathered::{Gathered, Lie};
-use super::tensors::{Stored, Tensors};
+use super::super::config::{Latent, MixerSpec, ModelConfig};
+use super::super::gathered::{Gathered, Lie};
+use super::super::tensors::{Stored, Tensors};
+use super::spec::{Alias, Expected, Place, Storage, TensorSpec};
 use crate::error::{Error, Result};
 
 /// Query matrix, `[heads * (plain + turned), hidden]`.
-pub const QUERIES: &str = "attn_q";
+const QUERIES: &str = "attn_q.weight";
 /// Down projection of low-rank queries, `[queries, hidden]`.
-pub const QUERIES_DOWN: &str = "attn_q_a";
+const QUERIES_DOWN: &str = "attn_q_a.weight";
 /// Norm between the projections of low-rank queries, `[queries]`.
-pub const QUERIES_NORM: &str = "attn_q_a_norm";
+const QUERIES_NORM: &str = "attn_q_a_norm.weight";
 /// Up projection of low-rank queries, `[heads * (plain + turned), queries]`.
-pub const QUERIES_UP: &str = "attn_q_b";
+const QUERIES_UP: &str = "attn_q_b.weight";
 /// Down projection to the latent and the rotated part of the key, `[size + turned, hidden]`.
-pub const LATENT: &str = "attn_kv_a_mqa";
+const LATENT: &str = "attn_kv_a_mqa.weight";
 /// Norm of the latent, `[size]`.
-pub const LATENT_NORM: &str = "attn_kv_a_norm";
+const LATENT_NORM: &str = "attn_kv_a_norm.weight";
 /// Key matrices of all heads in GGUF files, `[heads, size, plain]`.
 const KEYS: &str = "attn_k_b";
 /// Value matrices of all heads in GGUF files, `[heads, value, size]`.
 const VALUES: &str = "attn_v_b";
 /// Key and value matrices of all heads in Hugging Face files, `[heads * (plain + value), size]`.
-const KEYS_AND_VALUES: &str = "attn_kv_b";
+const KEYS_AND_VALUES: &str = "attn_kv_b.weight";
 /// Output projection, `[hidden, heads * value]`.
-pub const OUTPUT: &str = "attn_output";
+const OUTPUT: &str = "attn_output.weight";
 
-const NAMES: [(&str, &str); 8] = [
-    ("self_attn.q_proj", QUERIES),
-    ("self_attn.q_a_proj", QUERIES_DOWN),
-    ("self_attn.q_a_layernorm", QUERIES_NORM),
-    ("self_attn.q_b_proj", QUERIES_UP),
-    ("self_attn.kv_a_proj_with_mqa", LATENT),
-    ("self_attn.kv_a_layernorm", LATENT_NORM),
-    ("self_attn.kv_b_proj", KEYS_AND_VALUES),
-    ("self_attn.o_proj", OUTPUT),
+pub(super) const TENSORS: [TensorSpec; 7] = [
+    TensorSpec::new(QUERIES, &["self_attn.q_proj.weight"], |p| vec![queries(p), p.hidden()])
+        .when(|p| p.latent().is_some_and(|of| of.queries.is_none())),
+    TensorSpec::new(QUERIES_DOWN, &["self_attn.q_a_proj.weight"], |p| vec![rank(p), p.hidden()])
+        .when(has_low_rank),
+    TensorSpec::new(QUERIES_NORM, &["self_attn.q_a_layernorm.weight"], |p| vec![rank(p)]).when(has_low_rank),
+    TensorSpec::new(QUERIES_UP, &["self_attn.q_b_proj.weight"], |p| vec![queries(p), rank(p)])
+        .when(has_low_rank),
+    TensorSpec::new(LATENT, &["self_attn.kv_a_proj_with_mqa.weight"], |p| {
+        vec![size(p, |of| of.size + of.turned), p.hidden()]
+    })
+    .when(is_latent),
+    TensorSpec::new(LATENT_NORM, &["self_attn.kv_a_layernorm.weight"], |p| vec![size(p, |of| of.size)])
+        .when(is_latent),
+    TensorSpec::new(OUTPUT, &["self_attn.o_proj.weight"], |p| {
+        vec![p.hidden(), p.config.heads * size(p, |of| of.value)]
+    })
+    .when(is_latent),
 ];
+
+pub(super) const ALIASES: [Alias; 1] = [Alias {
+    name: KEYS_AND_VALUES,
+    hugging_face: &["self_attn.kv_b_proj.weight"],
+    exists: is_latent,
+    storage: Storage::Custom,
+}];
+
+fn is_latent(place: Place<'_>) -> bool {
+    place.latent().is_some()
+}
+
+fn has_low_rank(place: Place<'_>) -> bool {
+    place.latent().is_some_and(|of| of.queries.is_some())
+}
+
+fn size(place: Place<'_>, of: fn(&Latent) -> usize) -> usize {
+    place.latent().as_ref().map_or(0, of)
+}
+
+/// Total width of the queries.
+fn queries(place: Place<'_>) -> usize {
+    place.config.heads * size(place, Latent::query)
+}
+
+/// Rank of the query projection.
+fn rank(place: Place<'_>) -> usize {
+    size(place, |of| of.queries.unwrap_or_default())
+}
 
 /// Name of a head's matrix that projects the unrotated part of a query onto latents, `[size,
 /// plain]`; without layer prefix and `.weight`.
@@ -50,35 +89,17 @@ pub fn of_values(head: usize) -> String {
     format!("{VALUES}.{head}")
 }
 
-/// Returns the canonical name for a Hugging Face name in a layer's attention.
-pub(super) fn canonical(hugging_face: &str) -> Option<String> {
-    let name = hugging_face.strip_suffix(".weight")?;
-    let found = NAMES.iter().find(|(other, _)| *other == name)?;
-    Some(format!("{}.weight", found.1))
-}
-
-/// Names and shapes of the tensors of latent attention in `layer`; none for other mixers.
-pub(super) fn expected(config: &ModelConfig, layer: usize) -> Vec<(String, Vec<usize>)> {
-    let MixerSpec::Latent { sizes: of, .. } = config.layers[layer].mixer else { return Vec::new() };
-    let (hidden, heads) = (config.hidden, config.heads);
-    let all_queries = heads * of.query();
-    let queries = match of.queries {
-        None => vec![(QUERIES.to_owned(), vec![all_queries, hidden])],
-        Some(queries) => vec![
-            (QUERIES_DOWN.to_owned(), vec![queries, hidden]),
-            (QUERIES_NORM.to_owned(), vec![queries]),
-            (QUERIES_UP.to_owned(), vec![all_queries, queries]),
-        ],
+/// The matrices of each head in a layer; none for other mixers.
+pub(super) fn of_heads(place: Place<'_>) -> Vec<Expected> {
+    let Some(of) = place.latent() else { return Vec::new() };
+    let full = |name: String| full(place.layer, &format!("{name}.weight"));
+    let of_head = |head| {
+        [
+            Expected::required(full(of_keys(head)), vec![of.size, of.plain]),
+            Expected::required(full(of_values(head)), vec![of.value, of.size]),
+        ]
     };
-    let others = [
-        (LATENT.to_owned(), vec![of.size + of.turned, hidden]),
-        (LATENT_NORM.to_owned(), vec![of.size]),
-        (OUTPUT.to_owned(), vec![hidden, heads * of.value]),
-    ];
-    let of_head =
-        |head| [(of_keys(head), vec![of.size, of.plain]), (of_values(head), vec![of.value, of.size])];
-    let named = |(name, shape): (String, Vec<usize>)| (format!("{name}.weight"), shape);
-    queries.into_iter().chain(others).chain((0..heads).flat_map(of_head)).map(named).collect()
+    (0..place.config.heads).flat_map(of_head).collect()
 }
 
 /// Locates each head's matrices in the stacks that contain them.
@@ -96,7 +117,7 @@ pub(super) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
 }
 
 fn full(layer: usize, name: &str) -> String {
-    format!("blk.{layer}.{name}.weight")
+    format!("blk.{layer}.{name}")
 }
 
 /// Splits a stack of one matrix per head.
@@ -107,16 +128,17 @@ fn split_stack(
     stack: &str,
     [rows, columns]: [usize; 2],
 ) -> Result<()> {
-    let Some(found) = tensors.stored.remove(&full(layer, stack)) else { return Ok(()) };
+    let name = full(layer, &format!("{stack}.weight"));
+    let Some(found) = tensors.stored.remove(&name) else { return Ok(()) };
     let whole = [heads, rows, columns];
     if found.shape != whole {
-        return Err(tensors.misshapen(&full(layer, stack), &whole, &found.shape));
+        return Err(tensors.misshapen(&name, &whole, &found.shape));
     }
     let bytes = found.bytes.len() / heads;
     for head in 0..heads {
         let start = found.bytes.start + head * bytes;
         let one = Stored { shape: vec![rows, columns], bytes: start..start + bytes, ..found.clone() };
-        tensors.stored.insert(full(layer, &format!("{stack}.{head}")), one);
+        tensors.stored.insert(full(layer, &format!("{stack}.{head}.weight")), one);
     }
     Ok(())
 }
@@ -145,8 +167,8 @@ fn split_both(tensors: &mut Tensors, heads: usize, layer: usize, of: &Latent) ->
         let (keys, values) = (vec![of.size, of.plain], vec![of.value, of.size]);
         let keys = Stored { shape: keys, bytes: start..middle, gathered, ..found.clone() };
         let values = Stored { shape: values, bytes: middle..end, ..found.clone() };
-        tensors.stored.insert(full(layer, &of_keys(head)), keys);
-        tensors.stored.insert(full(layer, &of_values(head)), values);
+        tensors.stored.insert(full(layer, &format!("{}.weight", of_keys(head))), keys);
+        tensors.stored.insert(full(layer, &format!("{}.weight", of_values(head))), values);
     }
     Ok(())
 }

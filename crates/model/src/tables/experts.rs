@@ -1,12 +1,58 @@
-//! Names and shapes of the tensors of experts. Each expert's matrices get canonical names of their
-//! own; files store those of all experts stacked.
+//! Tensors of experts and their router. Each expert's matrices get canonical names of their own;
+//! files store those of all experts stacked.
 
-use super::config::{Experts, ModelConfig};
-use super::family::Family;
-use super::gathered::{BLOCK, Gathered, Lie, NIBBLES};
-use super::tensors::{Meaning, Raw, Stored, Tensors};
+use super::super::config::{Experts, FeedForwardSpec, ModelConfig};
+use super::super::family::Family;
+use super::super::gathered::{BLOCK, Gathered, Lie, NIBBLES};
+use super::super::tensors::{Meaning, Raw, Stored, Tensors};
+use super::spec::{Expected, Place, TensorSpec, number};
 use crate::error::Result;
 use crate::format::Format;
+
+/// Bias added to each expert's score for selection only, `[experts]`.
+pub const SELECTION_BIAS: &str = "exp_probs_b.bias";
+
+/// The router, and the norms of experts beside a dense network.
+pub(super) const ROUTER: [TensorSpec; 8] = [
+    TensorSpec::new(
+        "ffn_gate_inp.weight",
+        &[
+            "mlp.gate.weight",
+            "mlp.router.weight",
+            "router.proj.weight",
+            "feed_forward.gate.weight",
+            "block_sparse_moe.router.layer.weight",
+            "block_sparse_moe.router.weight",
+        ],
+        |p| vec![count(p), p.hidden()],
+    )
+    .when(|p| p.experts().is_some()),
+    TensorSpec::new("ffn_gate_inp.bias", &["mlp.gate.bias", "mlp.router.bias"], |p| vec![count(p)])
+        .when(|p| p.experts().is_some_and(|experts| experts.biases)),
+    TensorSpec::new(
+        SELECTION_BIAS,
+        &["mlp.expert_bias", "feed_forward.expert_bias", "mlp.gate.e_score_correction_bias"],
+        |p| vec![count(p)],
+    )
+    .when(|p| p.experts().is_some_and(Experts::has_selection_bias)),
+    TensorSpec::new("ffn_gate_inp.scale", &["router.scale"], |p| vec![p.hidden()]).when(is_beside_dense),
+    TensorSpec::new("ffn_down_exps.scale", &["router.per_expert_scale"], |p| vec![count(p)])
+        .when(is_beside_dense),
+    TensorSpec::new("post_ffw_norm_1.weight", &["post_feedforward_layernorm_1.weight"], |p| vec![p.hidden()])
+        .when(is_beside_dense),
+    TensorSpec::new("pre_ffw_norm_2.weight", &["pre_feedforward_layernorm_2.weight"], |p| vec![p.hidden()])
+        .when(is_beside_dense),
+    TensorSpec::new("post_ffw_norm_2.weight", &["post_feedforward_layernorm_2.weight"], |p| vec![p.hidden()])
+        .when(is_beside_dense),
+];
+
+fn count(place: Place<'_>) -> usize {
+    place.experts().map_or(0, |experts| experts.count)
+}
+
+fn is_beside_dense(place: Place<'_>) -> bool {
+    matches!(place.feed_forward(), FeedForwardSpec::BesideDense { .. })
+}
 
 /// A matrix of an expert, with canonical name `{name}.{expert}.weight` and bias
 /// `{name}.{expert}.bias`. GGUF files stack all experts in one tensor, `{name}_exps.weight`, with
@@ -40,7 +86,7 @@ const COLUMNS: &str = "columns";
 const INTERLEAVED_BIAS: &str = "bias_interleaved";
 
 /// Returns whether `name` is the canonical name of an expert's matrix.
-pub(super) fn is_of_expert(name: &str) -> bool {
+pub(crate) fn is_of_expert(name: &str) -> bool {
     let part = name.strip_prefix("blk.").and_then(|rest| rest.split_once('.')).map(|(_, part)| part);
     let of = |expert: &Part| {
         let rest = part?.strip_prefix(expert.name)?.strip_prefix('.')?;
@@ -49,11 +95,21 @@ pub(super) fn is_of_expert(name: &str) -> bool {
     PARTS.iter().any(|expert| of(expert) == Some(true))
 }
 
+/// Returns the usual Hugging Face name, after `experts.`, of a stack that Granite's files name
+/// otherwise.
+pub(super) fn stack(hugging_face: &str) -> Option<&'static str> {
+    match hugging_face {
+        "block_sparse_moe.input_linear.weight" => Some("gate_up_proj"),
+        "block_sparse_moe.output_linear.weight" => Some("down_proj"),
+        _ => None,
+    }
+}
+
 /// Returns the canonical name for `rest`, the part of a layer's Hugging Face name after `experts.`.
 pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
     let options = family.experts?;
     if let Some((expert, rest)) = rest.split_once('.') {
-        let (expert, rest) = (super::weights::number(expert)?, rest.strip_suffix(".weight")?);
+        let (expert, rest) = (number(expert)?, rest.strip_suffix(".weight")?);
         let part = PARTS.iter().find(|part| part.hugging_face.contains(&rest))?;
         return Some(format!("{}.{expert}.weight", part.name));
     }
@@ -68,27 +124,25 @@ pub(super) fn canonical(rest: &str, family: &Family) -> Option<String> {
     Some(format!("{name}.{ending}"))
 }
 
-/// Bias added to each expert's score for selection only, `[experts]`.
-pub const SELECTION_BIAS: &str = "exp_probs_b.bias";
-
 const DOWN_STACK: &str = STACKS[1].1;
 
 /// Returns whether the tensor with this canonical name is a part of MXFP4: blocks or exponents.
-pub(super) fn is_raw(canonical: &str) -> bool {
+pub(crate) fn is_raw(canonical: &str) -> bool {
     canonical.rsplit_once('.').is_some_and(|(_, ending)| [BLOCKS, EXPONENTS].contains(&ending))
 }
 
 /// Names and shapes of the tensors of all experts of a layer.
-pub(super) fn expected(
-    config: &ModelConfig,
-    layer: usize,
-) -> impl Iterator<Item = (String, Vec<usize>)> + use<'_> {
-    config.layers[layer].feed_forward.experts().into_iter().flat_map(move |experts| {
+pub(super) fn expected(place: Place<'_>) -> impl Iterator<Item = Expected> + use<'_> {
+    let Place { config, layer } = place;
+    place.experts().into_iter().flat_map(move |experts| {
         let endings: &[&str] = if experts.biases { &["weight", "bias"] } else { &["weight"] };
         (0..experts.count).flat_map(move |expert| {
             PARTS.into_iter().flat_map(move |part| {
                 endings.iter().map(move |ending| {
-                    (name(layer, part, expert, ending), part.shape(ending, experts, config.hidden))
+                    Expected::required(
+                        name(layer, part, expert, ending),
+                        part.shape(ending, experts, config.hidden),
+                    )
                 })
             })
         })
