@@ -140,7 +140,10 @@ const FEW: usize = 128;
 const LOWERED: f32 = 2.0;
 
 /// Weights down to which top-p searches first.
-const CUTS: [f64; 2] = [1e-4, 1e-8];
+const CUTS: [f64; 4] = [1e-4, 1e-5, 1e-6, 1e-8];
+
+/// Number of tokens among which the last one of top-p is found by sorting.
+const SORTED: usize = 64;
 
 /// Search for the tokens that the filters keep.
 enum Search {
@@ -229,26 +232,32 @@ impl Filter<'_> {
         }
     }
 
-    /// Sorts only as many tokens as top-p needs, which is few in a large vocabulary.
+    /// Keeps the likeliest tokens that hold the share of top-p, in their order. Searches for the
+    /// last of them by halves, since sorting thousands of tokens takes as long as a layer of a
+    /// small model.
     fn cut_to_top_p(&self, weights: &mut Weights, sum: f64) {
         let share = f64::from(self.sampling.top_p) * sum;
-        let mut sorted = 0;
-        let mut held = 0.0;
-        while sorted < weights.len() {
-            let rest = &mut weights[sorted..];
-            let step = rest.len().min(sorted.max(64) * 4);
-            if step < rest.len() {
-                rest.select_nth_unstable_by(step - 1, descending);
+        let mut searched = weights.clone();
+        let (mut held, mut rest) = (0.0, &mut searched[..]);
+        while rest.len() > SORTED {
+            let (likelier, _, _) = rest.select_nth_unstable_by(rest.len() / 2, descending);
+            let half: f64 = likelier.iter().map(|&(_, weight)| weight).sum();
+            if held + half >= share {
+                let end = likelier.len();
+                rest = &mut rest[..end];
+            } else {
+                held += half;
+                let begin = likelier.len();
+                rest = &mut rest[begin..];
             }
-            rest[..step].sort_unstable_by(descending);
-            for index in sorted..sorted + step {
-                held += weights[index].1;
-                if held >= share {
-                    weights.truncate(index + 1);
-                    return;
-                }
-            }
-            sorted += step;
+        }
+        rest.sort_unstable_by(descending);
+        let last = rest.iter().find(|&&(_, weight)| {
+            held += weight;
+            held >= share
+        });
+        if let Some(last) = last.copied() {
+            weights.retain(|weight| descending(weight, &last).is_le());
         }
     }
 }
