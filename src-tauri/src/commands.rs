@@ -23,6 +23,7 @@ use foretoken_app::ipc::{
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
+use crate::attach_words::AttachWords;
 use crate::closing::Closing;
 use crate::drag::Drags;
 use crate::file_manager;
@@ -128,13 +129,17 @@ commands! {
     fn add_model(shell, path: String) -> ModelEntry { shell.app()?.add_model(&path) }
     fn remove_model(shell, id: String) -> () { shell.app()?.remove_model(&id) }
     fn delete_model(shell, id: String) -> () { shell.app()?.delete_model(&id) }
-    fn choose_model_file(shell) -> Option<String> {
-        let dialog = shell.0.dialog().file().set_title("Choose a model").add_filter("GGUF models", &["gguf"]);
+    fn choose_model_file(shell, title: String, filter: String) -> Option<String> {
+        let dialog = shell.0.dialog().file().set_title(title).add_filter(filter, &["gguf"]);
         Ok(dialog.blocking_pick_file().map(|path| path.to_string()))
     }
-    fn choose_model_folder(shell) -> Option<String> {
-        let dialog = shell.0.dialog().file().set_title("Choose a folder with a model");
+    fn choose_model_folder(shell, title: String) -> Option<String> {
+        let dialog = shell.0.dialog().file().set_title(title);
         Ok(dialog.blocking_pick_folder().map(|path| path.to_string()))
+    }
+    fn name_attach_dialog(shell, title: String, readable: String, all: String) -> () {
+        shell.state::<AttachWords>()?.set(title, readable, all);
+        Ok(())
     }
     fn watch_file_drags(shell, on_drag: Channel<FileDrag>) -> () {
         shell.state::<Drags>()?.watch(move |drag| on_drag.send(drag.clone()).is_ok());
@@ -188,9 +193,9 @@ commands! {
         shell.app()?.duplicate_conversation(conversation, up_to, &title)
     }
     fn export_conversations(shell, export: Export) -> String { shell.app()?.export_conversations(&export) }
-    fn choose_conversation_files(shell) -> Vec<String> {
-        let dialog = shell.0.dialog().file().set_title("Choose files of conversations");
-        let files = dialog.add_filter("Conversations", &["json", "zip"]).blocking_pick_files();
+    fn choose_conversation_files(shell, title: String, filter: String) -> Vec<String> {
+        let dialog = shell.0.dialog().file().set_title(title);
+        let files = dialog.add_filter(filter, &["json", "zip"]).blocking_pick_files();
         Ok(files.into_iter().flatten().map(|path| path.to_string()).collect())
     }
     fn import_conversations(

@@ -5,12 +5,14 @@
 //! - [`drag`]: files dropped on the window or opened with it; `opened`: files on the command line
 //! - `start`: starts the application, then the window, or shows a message; `window`: where the page
 //!   may navigate
+//! - `file_dialog`: the dialog for attaching files on Linux; `attach_words`: its words
 //! - `file_manager`: opens folders in it; `imported_traces`: trace files for a reloaded page
 //! - `reloading`: loads the page again when its process ends; `rendering`: whether WebKit
 //!   composites the page; `theme`: light or dark window decorations; `log`: log files
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod attach_words;
 #[cfg(test)]
 mod bindings;
 mod closing;
@@ -38,6 +40,7 @@ use std::thread;
 use foretoken_app::App;
 use tauri::{Manager, WindowEvent};
 
+use attach_words::AttachWords;
 use closing::Closing;
 use drag::Drags;
 use imported_traces::ImportedTraces;
@@ -63,6 +66,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
         .plugin(tauri_plugin_window_state::Builder::new().build())
         .plugin(tauri_plugin_dialog::init())
         .manage(drags)
+        .manage(AttachWords::default())
         .manage(Closing::default())
         .manage(ImportedTraces::default())
         .invoke_handler(commands::handler())

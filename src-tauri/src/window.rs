@@ -1,6 +1,8 @@
 //! The window, whose page may only navigate to its own addresses. Links in a reply, dropped
 //! addresses and injected scripts cannot replace the page, open a window or download anything.
 
+#[cfg(target_os = "linux")]
+use tauri::Manager;
 use tauri::webview::{DownloadEvent, NewWindowResponse};
 use tauri::{AppHandle, Url, WebviewWindow, WebviewWindowBuilder};
 
@@ -33,7 +35,8 @@ pub fn open(handle: &AppHandle) -> tauri::Result<WebviewWindow> {
         .build()?;
     #[cfg(target_os = "linux")]
     {
-        crate::file_dialog::install(&window);
+        let words = handle.state::<crate::attach_words::AttachWords>().inner().clone();
+        crate::file_dialog::install(&window, words);
         crate::reloading::install(&window);
     }
     Ok(window)

@@ -86,3 +86,16 @@ test("the first system language with messages is used, else English", async () =
   expect(await spoken("C")).toBe("en");
   languages.mockRestore();
 });
+
+test("file dialogs are named in the language of the page", async () => {
+  const named = vi.spyOn(window.backend, "nameAttachDialog");
+  const chosen = vi.spyOn(window.backend, "chooseModelFile").mockResolvedValue(null);
+  await speak("de");
+  expect(named).toHaveBeenLastCalledWith(
+    "Dateien anhängen",
+    "Text, Code, CSV, JSON oder PDF",
+    "Alle Dateien",
+  );
+  await window.app.chooseModelFile();
+  expect(chosen).toHaveBeenLastCalledWith("Modell wählen", "GGUF-Modelle");
+});

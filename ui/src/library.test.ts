@@ -71,7 +71,7 @@ test("deleting a model asks first, with the model's name and size", async () => 
   await show(Installed);
   click(find("model-delete", row("installed-model", "Qwen3 0.6B")));
   const asked = document.querySelector("[role=alertdialog]");
-  expect(asked?.textContent).toContain("That frees 639.2 MB");
+  expect(asked?.textContent).toContain("That frees 639.2\u00a0MB");
   click(find("confirm-no"));
   expect(row("installed-model", "Qwen3 0.6B")).toBeTruthy();
   click(find("model-delete", row("installed-model", "Qwen3 0.6B")));
@@ -135,7 +135,7 @@ test("one click downloads a pair, and another one uses it", async () => {
 test("a model that does not fit in memory shows its requirement, and can still be downloaded", async () => {
   await show(GetModels);
   const large = row("offer", "Qwen3 32B");
-  expect(large.textContent).toContain("needs 22.3 GB of memory");
+  expect(large.textContent).toContain("needs 22.3\u00a0GB of memory");
   expect(find("offer-get", large)).not.toBeNull();
 });
 
@@ -176,7 +176,7 @@ test("a download shows its progress, can be paused and resumed, and asks before 
   void app.library.get(family?.targets[0] ?? expect.fail());
   await pass(3000);
   const download = () => find("download") ?? expect.fail();
-  expect(download().textContent).toMatch(/MB of 4\.9 GB, 180\.0 MB\/s, \d+ s left/);
+  expect(download().textContent).toMatch(/MB of 4\.9\u00a0GB, 180\.0\u00a0MB\/s, \d+ s left/);
   click(find("download-pause"));
   expect(download().textContent).toContain("Paused at");
   const here = app.library.downloads[0]?.done_bytes;
@@ -210,7 +210,9 @@ test("each state of a download offers its actions", async () => {
     ["done", "dismiss"],
   ]);
   expect(row("download", "Failed").textContent).toContain("is gated");
-  expect(row("download", "disk is full").textContent).toContain("Paused at 2.8 GB of 9.0 GB");
+  expect(row("download", "disk is full").textContent).toContain(
+    "Paused at 2.8\u00a0GB of 9.0\u00a0GB",
+  );
 });
 
 test("a token can be stored and removed, and its text is never shown again", async () => {
@@ -306,7 +308,7 @@ test("one click downloads target and draft as one, which can be paused, resumed 
   await pass(3000);
   expect(app.library.downloads).toHaveLength(2);
   expect(card().dataset["state"]).toBe("coming");
-  expect(card().textContent).toMatch(/MB of 5\.7 GB, 180\.0 MB\/s, \d+ s left/);
+  expect(card().textContent).toMatch(/MB of 5\.7\u00a0GB, 180\.0\u00a0MB\/s, \d+ s left/);
   click(find("pair-pause", card()));
   await pass(10);
   expect(card().textContent).toContain("Paused at");

@@ -123,9 +123,11 @@ export interface Backend {
   /** Deletes an installed model from disk. */
   deleteModel(id: string): Promise<void>;
   /** Opens the system's file dialog; resolves with null if it was closed. */
-  chooseModelFile(): Promise<string | null>;
+  chooseModelFile(title: string, filter: string): Promise<string | null>;
   /** Opens the system's folder dialog; resolves with null if it was closed. */
-  chooseModelFolder(): Promise<string | null>;
+  chooseModelFolder(title: string): Promise<string | null>;
+  /** Sets the title and the names of the filters of the dialog for attachments. */
+  nameAttachDialog(title: string, readable: string, all: string): Promise<void>;
   /** Calls `onDrag` when files are dragged over the window, leave it, or are dropped. */
   watchFileDrags(onDrag: (drag: FileDrag) => void): Promise<void>;
   /** A file that was dropped on the window, by its path. */
@@ -186,7 +188,7 @@ export interface Backend {
   /** Writes conversations to a file in the Downloads folder; resolves with its path. */
   exportConversations(wanted: Export): Promise<string>;
   /** Opens the system's file dialog; resolves with no paths if it was closed. */
-  chooseConversationFiles(): Promise<string[]>;
+  chooseConversationFiles(title: string, filter: string): Promise<string[]>;
   /** Stores the conversations of a file that are not in the store yet: all of them or none. */
   importConversations(
     path: string,

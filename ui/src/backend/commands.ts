@@ -85,8 +85,11 @@ export function backendOver(call: Call, channel: Receive): Backend {
     deleteModel: async (id) => {
       await call("delete_model", { id });
     },
-    chooseModelFile: () => call("choose_model_file", {}),
-    chooseModelFolder: () => call("choose_model_folder", {}),
+    chooseModelFile: (title, filter) => call("choose_model_file", { title, filter }),
+    chooseModelFolder: (title) => call("choose_model_folder", { title }),
+    nameAttachDialog: async (title, readable, all) => {
+      await call("name_attach_dialog", { title, readable, all });
+    },
     watchFileDrags: async (onDrag) => {
       await call("watch_file_drags", { onDrag: channel(onDrag) });
     },
@@ -138,7 +141,8 @@ export function backendOver(call: Call, channel: Receive): Backend {
     duplicate: (conversation, upTo, title) =>
       call("duplicate_conversation", { conversation, upTo, title }),
     exportConversations: (wanted) => call("export_conversations", { export: wanted }),
-    chooseConversationFiles: () => call("choose_conversation_files", {}),
+    chooseConversationFiles: (title, filter) =>
+      call("choose_conversation_files", { title, filter }),
     importConversations: (path, onProgress) =>
       call("import_conversations", { path, onProgress: batches(onProgress) }),
     stopImport: async () => {

@@ -25,7 +25,7 @@ test("numbers have the format of each language", () => {
 
 test("amounts, times and speeds have the format of each language", () => {
   showLanguage("de");
-  expect(size(4.93e9)).toBe("4,9 GB");
+  expect(size(4.93e9)).toBe("4,9\u00a0GB");
   expect(timeLeft(120e6, 1e6)).toBe("noch 2 min");
   expect(duration(4130)).toBe("4,1\u00a0s");
   expect(percent(0.814)).toBe("81\u00a0%");

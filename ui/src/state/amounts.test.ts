@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { size, timeLeft } from "./amounts";
 
 test.each([
-  [0, "0.0 MB"],
-  [8_790_000, "8.8 MB"],
-  [999_000_000, "999.0 MB"],
-  [4_920_000_000, "4.9 GB"],
+  [0, "0.0\u00a0MB"],
+  [8_790_000, "8.8\u00a0MB"],
+  [999_000_000, "999.0\u00a0MB"],
+  [4_920_000_000, "4.9\u00a0GB"],
 ])("%d bytes are %s", (bytes, words) => {
   expect(size(bytes)).toBe(words);
 });

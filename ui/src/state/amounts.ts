@@ -2,9 +2,9 @@
 import { t } from "../messages/say";
 import { count, decimal } from "../messages/numbers";
 
-/** "8.8 MB", "4.9 GB": the same format as in the shell. */
+/** "8.8 MB", "4.9 GB": the shell's format, but never broken between lines. */
 export function size(bytes: number): string {
-  return bytes >= 1e9 ? `${decimal(bytes / 1e9, 1)} GB` : `${decimal(bytes / 1e6, 1)} MB`;
+  return bytes >= 1e9 ? `${decimal(bytes / 1e9, 1)}\u00a0GB` : `${decimal(bytes / 1e6, 1)}\u00a0MB`;
 }
 
 /** "about 3 min left"; null while the speed is unknown. */

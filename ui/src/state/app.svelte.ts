@@ -447,11 +447,19 @@ export class App {
   }
 
   chooseModelFile(): Promise<string | null> {
-    return this.#choose(() => this.#backend.chooseModelFile());
+    return this.#choose(() => this.#backend.chooseModelFile(t("dialog.model"), t("dialog.models")));
   }
 
   chooseModelFolder(): Promise<string | null> {
-    return this.#choose(() => this.#backend.chooseModelFolder());
+    return this.#choose(() => this.#backend.chooseModelFolder(t("dialog.modelFolder")));
+  }
+
+  /** Names the dialog for attachments in the language of the page. */
+  async nameAttachDialog() {
+    const words = [t("attach.attach"), t("drop.attachWhat"), t("dialog.allFiles")] as const;
+    await this.#backend.nameAttachDialog(...words).catch((thrown: unknown) => {
+      this.#showError(thrown);
+    });
   }
 
   /** Whether the settings or the system ask for reduced motion. */

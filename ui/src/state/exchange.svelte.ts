@@ -47,7 +47,8 @@ export class Exchange {
   /** Opens a file dialog and imports the chosen files. */
   async choose() {
     try {
-      await this.import(await this.#backend.chooseConversationFiles());
+      const [title, filter] = [t("dialog.conversations"), t("sidebar.conversations")];
+      await this.import(await this.#backend.chooseConversationFiles(title, filter));
     } catch (thrown) {
       this.#toasts.show(errorWords(BackendError.from(thrown)));
     }

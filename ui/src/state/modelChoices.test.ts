@@ -24,14 +24,14 @@ test("drafters without a model of their own are described by the page", () => {
 
 test("numbers in details and merits are written as the language does", () => {
   const file = { kind: "file", architecture: "llama", bytes: 8_790_000, context: 1024 } as const;
-  expect(detailWords(file)).toBe("llama, 8.8 MB, context 1,024 tokens");
+  expect(detailWords(file)).toBe("llama, 8.8\u00a0MB, context 1,024 tokens");
   expect(detailWords({ ...file, architecture: null, context: null })).toBe(
-    "no architecture, 8.8 MB",
+    "no architecture, 8.8\u00a0MB",
   );
   expect(detailWords(null)).toBe("");
   expect(meritWords({ kind: "tried", speedup: 1.449 })).toBe("tried: 1.4×");
   showLanguage("de");
-  expect(detailWords(file)).toBe("llama, 8,8 MB, Kontext 1.024 Token");
+  expect(detailWords(file)).toBe("llama, 8,8\u00a0MB, Kontext 1.024 Token");
   expect(detailWords({ kind: "server", host: "10.0.0.7:8000" })).toBe(
     "auf dem Server 10.0.0.7:8000",
   );

@@ -15,6 +15,11 @@ export const window = {
   "drop.conversations":
     "{count, plural, one {Loslassen, um Unterhaltungen zu importieren} other {Loslassen, um Unterhaltungen aus # Dateien zu importieren}}",
   "drop.conversationsWhat": "Sie kommen zu denen hinzu, die hier sind. Nichts wird ersetzt.",
+  "dialog.model": "Modell wählen",
+  "dialog.models": "GGUF-Modelle",
+  "dialog.modelFolder": "Ordner mit einem Modell wählen",
+  "dialog.conversations": "Unterhaltungen zum Importieren wählen",
+  "dialog.allFiles": "Alle Dateien",
   "drop.what":
     "Eine .gguf-Datei oder ein Ordner mit safetensors-Dateien. Sie bleiben, wo sie sind.",
   "window.replyWritten":

@@ -10,6 +10,11 @@ export const window = {
   "drop.conversations":
     "{count, plural, one {Drop to import conversations} other {Drop to import conversations from # files}}",
   "drop.conversationsWhat": "They are added to those that are here. Nothing is replaced.",
+  "dialog.model": "Choose a model",
+  "dialog.models": "GGUF models",
+  "dialog.modelFolder": "Choose a folder with a model",
+  "dialog.conversations": "Choose conversations to import",
+  "dialog.allFiles": "All files",
   "drop.what": "A .gguf file, or a folder with safetensors files. It stays where it is.",
   "window.replyWritten": "A reply is being written: stop it or wait until it finishes.",
   "window.replyChecked": "A reply is being checked: stop it or wait until it finishes.",
