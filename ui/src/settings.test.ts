@@ -355,3 +355,12 @@ test.each(Object.entries(OTHERS))(
     expect(row?.dataset["setting"]).toBe(id);
   },
 );
+
+test("a problem is shown below the content of a dialog, which stays in place", async () => {
+  const content = document.querySelector("dialog [role=tabpanel]") ?? expect.fail("no content");
+  const before = content.previousElementSibling;
+  window.app.settings.problem = "The disk is full.";
+  await window.pass();
+  expect(content.nextElementSibling?.textContent).toContain("The disk is full.");
+  expect(content.previousElementSibling).toBe(before);
+});
