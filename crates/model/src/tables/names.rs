@@ -84,8 +84,8 @@ fn rest_of_experts(rest: &str) -> Option<&str> {
     name.or_else(|| experts::stack(rest))
 }
 
-/// Returns the canonical name of a name within a layer. Tensors of `place` come first, then those of
-/// other layers.
+/// Returns the canonical name of a name within a layer. Tensors of `place` come first, then those
+/// of other layers.
 fn name_in_layer(config: &ModelConfig, place: Option<Place<'_>>, rest: &str) -> Option<&'static str> {
     let aliases = || modules(config).flat_map(|module| module.aliases);
     let alias = aliases()
