@@ -185,8 +185,8 @@ bench-server: setup-tests model $(PAGE) ## compare the speed of server and termi
 	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken $(CARGO_TARGET_DIR)/debug/examples/bench_server $(PAIR)
 
 pictures: setup-tests model $(PAGE) ## make the pictures for the documents, and those the heatmap is compared with
-	@cargo build $(CARGO_ALL) --bins
-	@FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing:: a_fresh_start_is
+	@cargo build --release $(CARGO_ALL) --bins
+	@FORETOKEN_APPLICATION=$(CARGO_TARGET_DIR)/release/foretoken FORETOKEN_KEEP_PICTURES=1 cargo test $(CARGO_ALL) --test desktop -- seeing:: a_fresh_start_is
 
 BUNDLE = $(CARGO_TARGET_DIR)/dist/bundle
 # Others than the system's own: BUNDLES=appimage.
