@@ -256,7 +256,8 @@ impl Filter<'_> {
             held += weight;
             held >= share
         });
-        if let Some(last) = last.copied() {
+        // Sums in another order may differ in the last bit, so that none reaches the share.
+        if let Some(last) = last.or(rest.last()).copied() {
             weights.retain(|weight| descending(weight, &last).is_le());
         }
     }

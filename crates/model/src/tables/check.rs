@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::config::ModelConfig;
 use super::super::tensors::Tensors;
-use super::modules::modules;
+use super::modules::{Module, modules};
 use super::spec::{Expected, Place, TensorSpec};
 use super::{assistant, eagle3, experts, latent, outer};
 use crate::error::{Error, Result};
@@ -16,8 +16,9 @@ use crate::error::{Error, Result};
 /// `Error::BadModel` naming the first tensor that is missing, unknown or of another shape.
 pub(crate) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     let mut expected = 0;
+    let modules = modules(config);
     assistant::check_order(tensors, config)?;
-    for Expected { name, shape, optional } in expected_tensors(config) {
+    for Expected { name, shape, optional } in expected_tensors(config, &modules) {
         if optional && !tensors.stored.contains_key(&name) {
             continue;
         }
@@ -31,7 +32,7 @@ pub(crate) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     if tensors.stored.keys().filter(is_other).count() == expected {
         return Ok(());
     }
-    let wanted: BTreeSet<String> = expected_tensors(config).map(|expected| expected.name).collect();
+    let wanted: BTreeSet<String> = expected_tensors(config, &modules).map(|expected| expected.name).collect();
     let unknown = tensors.stored.keys().filter(is_other).find(|name| !wanted.contains(*name));
     Err(Error::BadModel {
         path: tensors.path.clone(),
@@ -41,13 +42,13 @@ pub(crate) fn check(tensors: &Tensors, config: &ModelConfig) -> Result<()> {
     })
 }
 
-fn expected_tensors(config: &ModelConfig) -> impl Iterator<Item = Expected> {
+fn expected_tensors(config: &ModelConfig, modules: &[&'static Module]) -> impl Iterator<Item = Expected> {
     let outer = Place { config, layer: 0 };
-    let outer = modules(config).flat_map(move |module| those_of(module.outer, outer, String::new()));
+    let outer = modules.iter().flat_map(move |module| those_of(module.outer, outer, String::new()));
     let layers = (0..config.depth()).flat_map(move |layer| {
         let place = Place { config, layer };
         let specs =
-            modules(config).flat_map(move |module| those_of(module.layer, place, format!("blk.{layer}.")));
+            modules.iter().flat_map(move |module| those_of(module.layer, place, format!("blk.{layer}.")));
         let of_heads = latent::of_heads(place).into_iter();
         specs.chain(of_heads).chain(experts::expected(place))
     });

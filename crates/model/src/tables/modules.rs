@@ -75,6 +75,7 @@ pub(super) fn head_is(config: &ModelConfig, head: HeadFamily) -> bool {
     config.family.head == Some(head)
 }
 
-pub(super) fn modules(config: &ModelConfig) -> impl Iterator<Item = &'static Module> {
-    MODULES.iter().filter(move |module| (module.belongs)(config))
+/// Returns the modules that a model can have. Looks at all layers, so that callers keep the list.
+pub(super) fn modules(config: &ModelConfig) -> Vec<&'static Module> {
+    MODULES.iter().filter(|module| (module.belongs)(config)).collect()
 }

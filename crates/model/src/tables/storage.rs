@@ -24,8 +24,9 @@ pub(crate) fn split(tensors: &mut Tensors, config: &ModelConfig) -> Result<()> {
     recurrent::flatten(tensors, config);
     latent::split(tensors, config)?;
     leave_out_shared(tensors, config);
+    let aliases: Vec<_> = modules(config).iter().flat_map(|module| module.aliases).collect();
     for place in places(config) {
-        for alias in modules(config).flat_map(|module| module.aliases) {
+        for alias in &aliases {
             let Storage::Rows(parts) = alias.storage else { continue };
             if (alias.exists)(place) {
                 let full = |name: &str| format!("blk.{}.{name}", place.layer);
