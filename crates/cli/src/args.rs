@@ -36,8 +36,8 @@ pub struct SpeculationArgs {
     pub draft: Option<DraftChoice>,
     /// Drafters to use: `model` (the draft model or head), `ngram` (repeats earlier text of the
     /// conversation), `recycling` (reuses the target's earlier predictions after the same token),
-    /// or `combined` (in each round the one expected to save the most time) [default: combined with
-    /// a draft model, else none]
+    /// or `combined` (in each round the one expected to save the most time) [default: ngram with
+    /// `--draft ngram`, else combined]
     #[arg(long, value_enum)]
     drafter: Option<DrafterName>,
     /// Tokens to draft in a round: 1 to 16, `auto` (the fastest length, which may be 0), or 0 for
@@ -59,7 +59,8 @@ pub struct SpeculationArgs {
     /// An even smaller model that drafts for the draft model
     #[arg(long, value_name = "MODEL", requires = "draft")]
     pub stage: Option<String>,
-    /// How sampled tokens are verified: the draft as a whole, which accepts more, or token by token
+    /// Acceptance rule above temperature 0: `block` judges a draft as a whole and accepts at least
+    /// as many tokens, `token` judges each token by itself
     #[arg(long, value_enum, default_value = "block")]
     verification: VerificationChoice,
     /// Ignore the acceptance statistics of earlier runs and save none; with `bench`, also forget

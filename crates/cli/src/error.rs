@@ -42,7 +42,7 @@ pub enum Error {
     Content { path: PathBuf, expected: &'static str, found: String },
 
     /// The engine panicked again while its model was loaded.
-    #[error("the engine failed, and again when the model was loaded; the lines above have the reason.")]
+    #[error("the engine failed, and failed again while the model was reloaded; the messages above say why.")]
     Unrecovered,
 
     #[error("standard output cannot be written: {0}.")]

@@ -66,7 +66,7 @@ pub fn summary(summary: &Summary) -> String {
     let speed = summary.tokens_per_second.map_or(String::new(), |speed| format!(", {speed:.1} tokens/s"));
     let drafts = summary.acceptance_rate.map_or(String::new(), |rate| {
         format!(
-            ", {:.2} tokens per round, {:.0} % of {} judged drafts accepted",
+            ", {:.2} tokens per round, {:.0} % of {} judged draft tokens accepted",
             summary.tokens_per_round,
             rate * 100.0,
             summary.judged
@@ -81,7 +81,7 @@ pub fn summary(summary: &Summary) -> String {
         Finish::Repeating => "stopped because the model kept repeating itself (--keep-loops continues)",
     };
     format!(
-        "{} tokens{speed}{against_plain}{drafts}, first after {:.0} ms, {ended}",
+        "{} tokens{speed}{against_plain}{drafts}, first token after {:.0} ms, {ended}",
         summary.tokens, summary.ttft_ms
     )
 }

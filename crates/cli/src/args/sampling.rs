@@ -24,14 +24,15 @@ pub struct SamplingArgs {
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     min_p: Option<f32>,
     /// Make tokens that already occurred less likely (above 1) or more likely (below 1); 1 is off
-    /// [default: what the model needs]
+    /// [default: the value recommended for the model]
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     repeat_penalty: Option<f32>,
     /// Number of latest tokens that --repeat-penalty looks at; -1 for all [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     repeat_last_n: Option<i32>,
     /// Make tokens less likely that would continue a repeated sequence (DRY), by
-    /// X * base^(length - allowed length); 0 is off [default: what the model needs]
+    /// X * base^(length - allowed length); 0 is off [default: the value
+    /// recommended for the model]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     dry_multiplier: Option<f32>,
     /// Base of the DRY penalty [default: 1.75]

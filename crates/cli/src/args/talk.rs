@@ -8,8 +8,9 @@ use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
 #[derive(Debug, Clone, Args)]
 pub struct TalkArgs {
     /// Target model, which writes the replies [default: smollm2, or starter if that is missing].
-    /// Without --draft, `starter-draft` drafts for `starter`, `smollm2-head` for `smollm2`, and no
-    /// model for any other target
+    /// Without --draft, a target drafts with the MTP head in its own file, `smollm2` with
+    /// `smollm2-head`, `starter` with `starter-draft`, and any other target with n-grams and
+    /// token recycling
     #[arg(long, value_name = "MODEL")]
     pub target: Option<String>,
     /// Maximum length of a reply in tokens [default: as long as the context allows]

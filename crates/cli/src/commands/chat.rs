@@ -35,7 +35,7 @@ const HELP: &str = "\
 /new                         start a new conversation
 /stats                       statistics of the last reply
 /help                        this list
-/quit                        quit, as at the end of the input
+/quit                        quit; the end of the input does the same
 Ctrl-C stops a reply and keeps what was written; a second one quits.";
 
 const TINY: &str = "\
@@ -59,7 +59,10 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     let interrupt = Interrupt::listen();
     if colours {
-        output::note(format_args!("Token colours: {}; other tokens are the target's own.", colour::legend()));
+        output::note(format_args!(
+            "Token colours: {}; tokens without a colour were not drafted.",
+            colour::legend()
+        ));
     }
     let cold = args.speculation.cold;
     let (devices, messages, last) = (&args.device, Vec::new(), None);

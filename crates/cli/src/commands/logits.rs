@@ -21,7 +21,7 @@ pub struct Args {
     /// Model
     #[arg(long, value_name = "MODEL")]
     target: String,
-    /// The text as token ids; nothing is added before it
+    /// The text as token ids; no begin-of-text token is added
     #[arg(long, value_name = "1,2,3")]
     tokens: TokenIds,
     /// Number of tokens in each pass; the last number applies to all remaining passes

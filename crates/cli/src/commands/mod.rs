@@ -26,7 +26,7 @@ use crate::error::Result;
 pub enum Command {
     /// Chat with a model and see which drafted tokens are accepted
     Chat(chat::Args),
-    /// Serve the OpenAI API to other programs
+    /// Serve an OpenAI-compatible API to other programs
     Serve(serve::Args),
     /// Write one reply
     Generate(generate::Args),
@@ -34,11 +34,10 @@ pub enum Command {
     Check(check::Args),
     /// Compare the speed of plain and speculative decoding
     Bench(bench::Args),
-    /// Check that a device computes what the CPU computes, and how fast: exit code 1 if a text is
-    /// wrong
+    /// Compare a device with the CPU: texts, accuracy and speed; exit code 1 if a text differs by
+    /// more than rounding explains
     GpuCheck(gpu_check::Args),
-    /// List the devices of this computer, the names that `--device` takes, and why one cannot be
-    /// used
+    /// List this computer's devices, their values for `--device`, and why a device cannot be used
     Devices(devices::Args),
     /// Print the target's logits after every token of a text
     Logits(logits::Args),

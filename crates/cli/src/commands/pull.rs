@@ -159,7 +159,7 @@ fn progress(download: &Download) -> String {
             let seconds = total_bytes.saturating_sub(*done_bytes) as f64 / bytes_per_second;
             format!("{}/s, {} left", size(*bytes_per_second as u64), time(seconds))
         }
-        _ => "beginning".to_owned(),
+        _ => "starting".to_owned(),
     };
     let id = output::harmless(id);
     format!("{id}  {} of {}, {percent} %, {how}", size(*done_bytes), size(*total_bytes))

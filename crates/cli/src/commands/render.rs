@@ -27,7 +27,7 @@ pub struct Args {
     no_generation_prompt: bool,
     /// Turn the model's thinking on or off, if the template has a switch for it [default: the
     /// template's own]
-    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, value_name = "on|off", value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     thinking: Option<bool>,
     /// Print JSON, one object per line, and nothing else
     #[arg(long)]

@@ -214,7 +214,8 @@ fn write_all<R: Replying>(
         };
         // The end of the reply starts the next request.
         ready.store(failure.is_none(), Ordering::Relaxed);
-        let failed = || Refusal::failed("The engine failed on this request; its log has the reason.");
+        let failed =
+            || Refusal::failed("The engine failed on this request; the server's log has the reason.");
         sink.end(outcome.map_or_else(|_| Err(failed()), |outcome| outcome.map_err(Into::into)));
         if failure.is_none() && model.draft_failed() {
             // A panic discards the session.
@@ -234,7 +235,7 @@ fn write_all<R: Replying>(
 
 /// Loads the model again. A panic while it is loaded would recur.
 fn recover<R: Replying>(model: R, failure: Failure) -> Result<R> {
-    output::note("The engine failed, so the model is loaded again.");
+    output::note("The engine failed; reloading the model.");
     catch_unwind(AssertUnwindSafe(|| model.recover(failure))).unwrap_or(Err(Error::Unrecovered))
 }
 

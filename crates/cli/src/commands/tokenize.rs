@@ -22,7 +22,7 @@ pub struct TokenizeArgs {
     #[command(flatten)]
     text: TextArgs,
     /// Add the begin-of-text token, if the tokenizer asks for one, and recognise special tokens in
-    /// the text; without this they are ordinary text
+    /// the text; without --special they are read as ordinary text
     #[arg(long)]
     special: bool,
     /// Print JSON, one object per line, and nothing else

@@ -22,8 +22,8 @@ pub struct Args {
     /// alone and both acceptance rules
     #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "lengths")]
     pub sweep: Option<Sweep>,
-    /// Measure the target without drafts, idle and while N busy programs run; on all threads and on
-    /// one
+    /// Measure plain decoding alone and while N other programs keep one core busy each; on all
+    /// threads and on one
     #[arg(
         long,
         value_name = "N",
@@ -55,7 +55,7 @@ pub struct RunArgs {
     /// Maximum length of a reply in tokens
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
     pub tokens: u32,
-    /// Repeats over all prompts; results are medians of these
+    /// Repeats over all prompts; results are medians over the repeats
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "3", value_parser = clap::value_parser!(u32).range(1..))]
     pub repeats: u32,
     /// Use the prompts as they are, without the chat template

@@ -160,7 +160,7 @@ impl Report {
         };
         format!(
             "{target} without drafts beside {busy} busy {programs}, {device}\n\
-             medians of {repeats} rounds over {prompts} prompts, tokens/s\n\n\
+             medians of {repeats} repeats over {prompts} prompts, tokens/s\n\n\
              {:14}{:>8}  {:>8}  {:>5}\n{}{}",
             "",
             "idle",

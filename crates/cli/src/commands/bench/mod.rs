@@ -138,11 +138,14 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
 impl Report {
     fn table(&self) -> String {
         let Self { target, draft, device, prompts, repeats, .. } = self;
-        let known =
-            if self.cold { "statistics cleared after each reply" } else { "statistics kept between replies" };
+        let known = if self.cold {
+            "acceptance statistics cleared after each reply"
+        } else {
+            "acceptance statistics kept between replies"
+        };
         let mut lines = vec![
             format!("{target} with {draft}, {}, {device}", describe(&self.speculation)),
-            format!("medians of {repeats} rounds over {prompts} prompts, {known}\n"),
+            format!("medians of {repeats} repeats over {prompts} prompts, {known}\n"),
             "              tokens/s  acceptance  tokens per round  speedup".to_owned(),
             format!("plain       {:>10}", number(self.plain.tokens_per_second, 1)),
         ];
@@ -176,7 +179,10 @@ impl Report {
         let speed = |other: &&OtherWay| other.speed.tokens_per_second.unwrap_or_default();
         let best = self.sweep.iter().flatten().max_by(|a, b| speed(a).total_cmp(&speed(b)))?;
         let ratio = self.speculative.as_ref()?.tokens_per_second? / best.speed.tokens_per_second?;
-        Some(format!("speculative is {ratio:.3} times as fast as '{}', the fastest of the others", best.name))
+        Some(format!(
+            "the requested settings are {ratio:.3} times as fast as '{}', the fastest of the others",
+            best.name
+        ))
     }
 }
 

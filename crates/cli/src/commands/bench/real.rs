@@ -113,7 +113,7 @@ struct Theirs {
 /// Measures one pair after the other and prints each report as soon as it is done.
 ///
 /// # Errors
-/// `Error::Usage` for a folder without models that chat; errors of loading and running them.
+/// `Error::Usage` for a folder without chat models; errors of loading and running them.
 pub fn run(folder: &Path, args: &RunArgs, mut other: Option<Other<'_>>) -> Result<()> {
     let texts = match &args.prompts {
         Some(path) => prompts::read(path)?,
@@ -174,7 +174,7 @@ fn pairs(folder: &Path) -> Result<Vec<Pair>> {
     }
     if pairs.is_empty() {
         return Err(Error::Usage(format!(
-            "--models: expected a folder with .gguf files of models that chat, found none in {}.",
+            "--models: expected a folder with .gguf files of chat models, found none in {}.",
             folder.display()
         )));
     }

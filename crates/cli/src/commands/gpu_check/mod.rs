@@ -20,7 +20,8 @@ use crate::random::{RandomModel, default_folder};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Models with random weights to measure, a shape and a format such as `0.5B:Q4_K_M`
+    /// Models with random weights to measure, each a shape and a weight format, such as
+    /// `0.5B:Q4_K_M`
     #[arg(
         long,
         value_name = "SHAPE:WEIGHTS",
@@ -28,8 +29,8 @@ pub struct Args {
         default_value = "1.1B:Q4_K_M,8B:Q4_K_M,8B:Q8_0"
     )]
     models: Vec<RandomModel>,
-    /// Take a quick look with tiny models, short texts and small copies: tests this command more
-    /// than the device
+    /// Use tiny models, short texts and small copies: a test of this command more than of the
+    /// device
     #[arg(long)]
     quick: bool,
     /// Folder of the files with random weights [default: foretoken-bench in the system's temporary

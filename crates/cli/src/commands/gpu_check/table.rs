@@ -20,7 +20,7 @@ impl Report {
         ];
         lines.extend(self.texts.iter().map(text));
         lines.push(
-            "\nerror of logits       device      CPU  between  the CPU's bits  rows with the bits of one"
+            "\nerror of logits       device      CPU  difference  bit-identical  pass sizes with the bits of one row"
                 .to_owned(),
         );
         lines.extend(self.accuracy.iter().map(accuracy));
@@ -66,7 +66,7 @@ impl Report {
         }
         if let Some((speedup, length)) = estimate {
             lines.push(format!(
-                "estimate at {:.0} %   {speedup:.2} times plain with drafts of {length}",
+                "estimate           {speedup:.2} times plain decoding, at {:.0} % acceptance and draft length {length}",
                 ACCEPTANCE * 100.0
             ));
         }
@@ -109,5 +109,5 @@ fn accuracy(found: &Accuracy) -> String {
         (Some(_), _) => same_bits.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
         (None, _) => "none".to_owned(),
     };
-    format!("{model:18}  {device:>8.1e}  {cpu:>7.1e}  {between:>7.1e}  {cpu_bits:>14}  {rows}")
+    format!("{model:18}  {device:>8.1e}  {cpu:>7.1e}  {between:>10.1e}  {cpu_bits:>13}  {rows}")
 }
