@@ -249,7 +249,7 @@ impl Sampling {
         }
         let breakers = &self.dry_sequence_breakers;
         let fit = breakers.len() <= MAX_BREAKERS && breakers.iter().all(|text| text.len() <= MAX_BREAKER);
-        let expected = "at most 32 texts of up to 64 bytes";
+        let expected = "at most 32 strings of at most 64 bytes";
         whole("DRY sequence breakers", breakers.len() as i64, expected, fit)
     }
 }

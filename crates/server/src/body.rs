@@ -99,7 +99,7 @@ struct Message {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a text, or a list of parts of the type text")]
+#[serde(untagged, expecting = "expected a string, or a list of parts of type 'text'")]
 enum Content {
     Text(String),
     Parts(Vec<Part>),
@@ -112,7 +112,7 @@ enum Part {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a text or a list of texts")]
+#[serde(untagged, expecting = "expected a string or a list of strings")]
 enum Texts {
     One(String),
     Many(Vec<String>),
@@ -188,7 +188,7 @@ fn whole<'de, N: TryFrom<i128>, D: Deserializer<'de>>(from: D) -> Result<Option<
     let Some(Whole(number)) = Option::deserialize(from)? else { return Ok(None) };
     let number = N::try_from(number).map_err(|_| {
         let found = i64::try_from(number).map_or(Unexpected::Other("a large number"), Unexpected::Signed);
-        D::Error::invalid_value(found, &"a number in the range of this field")
+        D::Error::invalid_value(found, &"a number in range for this field")
     })?;
     Ok(Some(number))
 }
@@ -267,7 +267,7 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
             Some(Content::Parts(parts)) => parts.into_iter().map(|Part::Text { text }| text).collect(),
             None if role == Role::Assistant => String::new(),
             None => {
-                let expected = "a text, or a list of parts of the type text";
+                let expected = "a string, or a list of parts of type 'text'";
                 return Err(Refusal::bad_field(&format!("messages[{at}].content"), expected));
             }
         };
@@ -279,7 +279,7 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
 fn text(prompt: Option<Texts>) -> Result<String, Refusal> {
     match prompt.map(Texts::list).as_deref() {
         Some([only]) if !only.is_empty() => Ok(only.clone()),
-        _ => Err(Refusal::bad_field("prompt", "one text that is not empty")),
+        _ => Err(Refusal::bad_field("prompt", "one non-empty string")),
     }
 }
 
@@ -287,7 +287,7 @@ fn stops(stop: Option<Texts>) -> Result<Vec<String>, Refusal> {
     let mut stops = stop.map(Texts::list).unwrap_or_default();
     stops.retain(|stop| !stop.is_empty());
     if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP) {
-        let expected = format!("at most {MAX_STOPS} texts of {MAX_STOP} bytes");
+        let expected = format!("at most {MAX_STOPS} strings of at most {MAX_STOP} bytes");
         return Err(Refusal::bad_field("stop", &expected));
     }
     Ok(stops)
@@ -432,8 +432,8 @@ mod tests {
             (json!({ "dry_allowed_length": -1 }), "dry_allowed_length: invalid value"),
             (json!({ "max_tokens": 0 }), "max_tokens: expected 1 or more."),
             (json!({ "max_tokens": 1.5 }), "max_tokens: invalid type"),
-            (json!({ "stop": 7 }), "stop: expected a text or a list of texts"),
-            (json!({ "stop": vec!["a"; 129] }), "stop: expected at most 128 texts of 256 bytes."),
+            (json!({ "stop": 7 }), "stop: expected a string or a list of strings"),
+            (json!({ "stop": vec!["a"; 129] }), "stop: expected at most 128 strings of at most 256 bytes."),
             (json!({ "stop": "x".repeat(257) }), "stop: expected at most"),
             (json!({ "messages": [] }), "messages: expected a list with at least one message."),
             (json!({ "messages": "Hello" }), "messages: invalid type"),
@@ -443,7 +443,7 @@ mod tests {
             ),
             (
                 json!({ "messages": [{ "role": "user", "content": null }] }),
-                "messages[0].content: expected a text, or a list of parts of the type text.",
+                "messages[0].content: expected a string, or a list of parts of type 'text'.",
             ),
             (json!({ "messages": [{ "role": "user" }] }), "messages[0].content: expected a text"),
             (
@@ -523,7 +523,7 @@ mod tests {
         for wrong in
             [json!({}), json!({ "prompt": "" }), json!({ "prompt": ["a", "b"] }), json!({ "prompt": [] })]
         {
-            assert_eq!(message(read(wrong)), "prompt: expected one text that is not empty.");
+            assert_eq!(message(read(wrong)), "prompt: expected one non-empty string.");
         }
         assert!(message(read(json!({ "prompt": [1, 2] }))).starts_with("prompt: expected a text"));
     }

@@ -154,5 +154,5 @@ async fn whole(head: &Head, mut events: LoggedEvents) -> Answer {
             Event::Failed(refusal) => return Err(refusal),
         }
     }
-    Err(Refusal::failed("The engine stopped. Its log has the reason."))
+    Err(Refusal::failed("The engine stopped. The server's log has the reason."))
 }

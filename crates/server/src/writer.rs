@@ -81,7 +81,7 @@ impl Drop for ReplySink {
     fn drop(&mut self) {
         if !self.ended {
             self.send(Event::Failed(Refusal::failed(
-                "The engine failed on this request; its log has the reason.",
+                "The engine failed on this request; the server's log has the reason.",
             )));
         }
     }
