@@ -565,16 +565,16 @@ fn family_features_are_described() {
     for words in ["norms after attention and feed-forward", "GELU gates", window] {
         assert!(gemma.contains(&words.to_owned()), "{gemma:?}");
     }
-    assert_eq!(special("phi3"), ["rotary positions on 48 of 64 head components"]);
-    assert_eq!(special("mistral3"), ["queries that grow with the position"]);
-    assert_eq!(special("smollm3"), ["1 of 4 layers without positions"]);
+    assert_eq!(special("phi3"), ["RoPE on 48 of 64 head dimensions"]);
+    assert_eq!(special("mistral3"), ["queries scaled by their position"]);
+    assert_eq!(special("smollm3"), ["1 of 4 layers without RoPE"]);
     assert_eq!(special("granite"), ["scaled embeddings"]);
-    assert_eq!(special("granite 4"), ["scaled embeddings", "2 of 2 layers without positions"]);
+    assert_eq!(special("granite 4"), ["scaled embeddings", "2 of 2 layers without RoPE"]);
     assert!(special("granitehybrid with experts").contains(&"3 of 6 experts per token".to_owned()));
     assert!(special("lfm2moe").contains(&"3 of 8 experts per token".to_owned()));
     assert_eq!(
         special("glm"),
-        ["3 of 8 experts per token", "attention to latents of 64 numbers and 24 that turn"]
+        ["3 of 8 experts per token", "latent attention (MLA) of rank 64, RoPE on 24 dimensions"]
     );
     let windows = "2 of 4 layers attend to the last 9 tokens";
     let norms = "norms after attention and feed-forward";
@@ -586,16 +586,16 @@ fn family_features_are_described() {
             norms,
             "gates after attention",
             "normed embeddings",
-            "bounded logits",
+            "soft-capped logits",
             windows,
-            "2 of 4 layers without positions",
+            "2 of 4 layers without RoPE",
         ]
     );
     assert_eq!(
         special("gpt-oss"),
         [
             "biases on queries, keys and values",
-            "bounded gates",
+            "clamped gates",
             "attention sinks",
             "3 of 6 experts per token",
             "2 of 3 layers attend to the last 9 tokens",
@@ -604,15 +604,12 @@ fn family_features_are_described() {
     for words in [
         "norms of values",
         "per-layer embeddings of 32 numbers",
-        "2 of 6 layers see the keys and values of others",
+        "2 of 6 layers share the KV cache of another layer",
     ] {
         assert!(special("gemma4").contains(&words.to_owned()), "{:?}", special("gemma4"));
     }
     assert!(special("gemma4 with experts").contains(&"2 of 8 experts per token".to_owned()));
-    assert_eq!(
-        special("phi3 with two lists of factors"),
-        ["other rotary positions in texts of more than 16 tokens"]
-    );
+    assert_eq!(special("phi3 with two lists of factors"), ["other LongRoPE factors beyond 16 tokens"]);
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn heads(folder: &Path) -> Vec<ModelSource> {
 /// Loads onto the GPU, or onto the CPU if the GPU engine rejects the model.
 fn where_it_can(source: &ModelSource) -> Box<dyn Model> {
     load(source, &Device::Gpu(gpu())).unwrap_or_else(|error| {
-        assert!(error.to_string().starts_with("Foretoken's engine for GPUs cannot run"), "{error}");
+        assert!(error.to_string().starts_with("Foretoken's GPU engine cannot run"), "{error}");
         on_the_cpu(source)
     })
 }

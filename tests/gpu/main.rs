@@ -101,13 +101,13 @@ fn every_family_has_the_cpus_bits_in_any_chunks_or_is_rejected_with_a_reason() {
 
 /// Families that the GPU engine rejects, and why.
 const REFUSED: [(&str, &str); 7] = [
-    ("gpt-oss", "attention with sinks"),
-    ("gemma4", "layers that differ in their heads"),
-    ("lfm2", "layers that keep a state"),
-    ("qwen35", "layers that keep a state"),
-    ("granitehybrid", "layers that keep a state"),
-    ("glm", "attention to latents"),
-    ("deepseek2", "attention to latents"),
+    ("gpt-oss", "attention sinks"),
+    ("gemma4", "layers that differ in shape"),
+    ("lfm2", "recurrent layers"),
+    ("qwen35", "recurrent layers"),
+    ("granitehybrid", "recurrent layers"),
+    ("glm", "latent attention (MLA)"),
+    ("deepseek2", "latent attention (MLA)"),
 ];
 
 /// Few and many experts, of which rows use some or all.

@@ -20,7 +20,7 @@ const MODELS: [(&str, &str); 25] = [
     ("mistral3", "Ministral 3"),
     ("qwen2", "Qwen2, Qwen2.5"),
     ("qwen3", "Qwen3"),
-    ("qwen3moe", "Qwen3 with experts"),
+    ("qwen3moe", "Qwen3 MoE"),
     ("gemma3", "Gemma 3"),
     ("phi3", "Phi-3, 3.5, 4"),
     ("phi3 with two lists of factors", ""),
@@ -94,7 +94,7 @@ fn table(rows: &[(Lacking, Vec<&str>)]) -> String {
     let mut table =
         "| models and draft heads | CPU | GPU | CUDA, Metal |\n| --- | --- | --- | --- |\n".to_owned();
     for (lacking, names) in rows {
-        let gpu = lacking.map_or("yes".to_owned(), |part| format!("on the CPU: {part}"));
+        let gpu = lacking.map_or("yes".to_owned(), |part| format!("no: {part}"));
         let names: Vec<&str> = names.iter().copied().filter(|names| !names.is_empty()).collect();
         table += &format!("| {} | yes | {gpu} | yes |\n", names.join(", "));
     }

@@ -87,8 +87,7 @@ impl ModelSource {
             Err(error) => (None, Some(error.to_string())),
         };
         let template = self.stored_template().ok().flatten();
-        let own_head =
-            self.mtp_head().is_ok().then(|| "a block for MTP, to draft for itself with".to_owned());
+        let own_head = self.mtp_head().is_ok().then(|| "an MTP head, which drafts for this model".to_owned());
         Description {
             name: self.title(),
             architecture: config.map(|c| c.family.name.to_owned()),
@@ -221,12 +220,12 @@ fn special(config: &ModelConfig) -> Vec<String> {
         (config.has_post_norms(), "norms after attention and feed-forward"),
         (parts.gate, "gates after attention"),
         (config.activation == Activation::Gelu, "GELU gates"),
-        (config.activation == Activation::Clamped, "bounded gates"),
+        (config.activation == Activation::Clamped, "clamped gates"),
         (parts.sinks, "attention sinks"),
         (parts.value_norm, "norms of values"),
         (config.embedding_scale != 1.0, "scaled embeddings"),
         (config.normed_embeddings, "normed embeddings"),
-        (config.scoring.cap.is_some(), "bounded logits"),
+        (config.scoring.cap.is_some(), "soft-capped logits"),
     ]
     .into_iter()
     .filter(|(has, _)| *has)
@@ -252,9 +251,9 @@ fn special(config: &ModelConfig) -> Vec<String> {
             ));
         }
         if let Some(block) = head.block() {
-            special.push(format!("guesses up to {} tokens in one pass", block.longest()));
+            special.push(format!("drafts up to {} tokens in one pass", block.longest()));
         }
-        special.push(format!("knows {} of {} tokens", config.vocabulary, head.tokens));
+        special.push(format!("drafts {} of the target's {} tokens", config.vocabulary, head.tokens));
     }
     if let Some(width) = config.per_layer_input() {
         special.push(format!("per-layer embeddings of {width} numbers"));
@@ -263,7 +262,7 @@ fn special(config: &ModelConfig) -> Vec<String> {
     let attends = |layer: usize| matches!(config.layers[layer].mixer, MixerSpec::Attention { .. });
     let sharing = (0..layers).filter(|&layer| attends(layer) && !config.computes_kv(layer)).count();
     if sharing > 0 {
-        special.push(format!("{sharing} of {layers} layers see the keys and values of others"));
+        special.push(format!("{sharing} of {layers} layers share the KV cache of another layer"));
     }
     if let Some(experts) = config.experts() {
         special.push(format!("{} of {} experts per token", experts.top_k, experts.count));
@@ -281,21 +280,21 @@ fn special(config: &ModelConfig) -> Vec<String> {
         config.attention_kinds.iter().partition(|kind| kind.rotary.size() == 0);
     let no_rope: usize = no_rope.into_iter().map(of_kind).sum();
     if no_rope > 0 {
-        special.push(format!("{no_rope} of {layers} layers without positions"));
+        special.push(format!("{no_rope} of {layers} layers without RoPE"));
     }
     if let Some(latent) = config.latent() {
         let Latent { size, turned: rotated, .. } = latent;
-        special.push(format!("attention to latents of {size} numbers and {rotated} that turn"));
+        special.push(format!("latent attention (MLA) of rank {size}, RoPE on {rotated} dimensions"));
     } else if let Some(AttentionKind { rotary, keys, .. }) = rotated.first()
         && rotary.size() != keys.size
     {
-        special.push(format!("rotary positions on {} of {} head components", rotary.size(), keys.size));
+        special.push(format!("RoPE on {} of {} head dimensions", rotary.size(), keys.size));
     }
     if rotated.iter().any(|kind| kind.rotary.attn_temperature.is_some()) {
-        special.push("queries that grow with the position".to_owned());
+        special.push("queries scaled by their position".to_owned());
     }
     if let Some(switch) = config.rope_switch_length() {
-        special.push(format!("other rotary positions in texts of more than {switch} tokens"));
+        special.push(format!("other LongRoPE factors beyond {switch} tokens"));
     }
     special
 }

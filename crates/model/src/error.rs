@@ -87,7 +87,7 @@ pub enum Error {
     NoMtp { path: PathBuf },
 
     /// Unsupported feature, worded to follow "run".
-    #[error("Foretoken's engine for GPUs cannot run {0} yet.")]
+    #[error("Foretoken's GPU engine cannot run {0} yet.")]
     NotOnGpu(&'static str),
 
     /// A row of logits without a finite value, from which no token can be chosen.

@@ -81,11 +81,11 @@ mod tests {
     #[test]
     fn a_model_that_the_gpu_cannot_run_goes_to_the_cpu_and_the_remark_says_why() {
         let load = |opened: &Opened| match opened.gpu {
-            Some(_) => Err(Error::NotOnGpu("heads of more than 512 numbers")),
+            Some(_) => Err(Error::NotOnGpu("heads of more than 512 dimensions")),
             None => Ok(()),
         };
         let (_, opened) = place(&gpu(), Role::Target, load).unwrap();
-        let remark = "The target runs on the CPU: Foretoken's engine for GPUs cannot run heads of more than 512 numbers yet.";
+        let remark = "The target runs on the CPU: Foretoken's GPU engine cannot run heads of more than 512 dimensions yet.";
         assert_eq!((opened.gpu, opened.remark.unwrap().to_string()), (None, remark.to_owned()));
     }
 

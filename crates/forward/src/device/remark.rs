@@ -68,7 +68,7 @@ impl fmt::Display for DeviceRemark {
             }
             Self::CannotRun { role, feature } => write!(
                 f,
-                "The {role} runs on the CPU: Foretoken's engine for GPUs cannot run {feature} yet."
+                "The {role} runs on the CPU: Foretoken's GPU engine cannot run {feature} yet."
             ),
             Self::LoadFailed { role, detail } => {
                 write!(f, "The {role} runs on the CPU, because loading it on the GPU failed: {detail}")

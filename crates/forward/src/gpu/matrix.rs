@@ -50,7 +50,7 @@ impl Matrix {
     /// `Error::NotOnGpu` for matrices in different formats.
     pub fn stack(device: &GpuDevice, matrices: &[&Panels]) -> Result<Self> {
         if !alike(matrices) {
-            return Err(Error::NotOnGpu("experts of which some are in other formats"));
+            return Err(Error::NotOnGpu("experts whose matrices are in several formats"));
         }
         let panels: Vec<&[u8]> = matrices.iter().flat_map(|matrix| all(matrix)).collect();
         Self::of(device, matrices[0], &panels, 1)

@@ -92,26 +92,26 @@ pub enum Gate {
     Separate([Matrix; 2]), // [intermediate, hidden] each
 }
 
-const RECURRENT: &str = "layers that keep a state in place of keys and values";
+const RECURRENT: &str = "recurrent layers";
 
 /// First feature of a model that this engine does not support, worded to follow "run".
 pub fn missing(config: &ModelConfig) -> Option<&'static str> {
     if config.recurrence().is_some() {
         Some(RECURRENT)
     } else if config.latent().is_some() {
-        Some("attention to latents")
+        Some("latent attention (MLA)")
     } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
-        Some("draft heads that guess more than 32 tokens at once")
+        Some("draft heads that draft more than 32 tokens in one pass")
     } else if matches!(&config.draft_head, Some(head) if head.kind == HeadKind::Mtp) {
-        Some("the blocks for MTP that models draft for themselves with")
+        Some("MTP heads")
     } else if config.assistant().is_some() {
-        Some("draft heads that attend to their targets' keys and values")
+        Some("draft heads that read their target's KV cache")
     } else if config.attention_parts().sinks {
-        Some("attention with sinks")
+        Some("attention sinks")
     } else if config.attention_parts().value_norm || differs(config) {
-        Some("layers that differ in their heads")
+        Some("layers that differ in shape or share a KV cache")
     } else if config.head_size() > LONGEST_HEAD {
-        Some("heads of more than 512 numbers")
+        Some("heads of more than 512 dimensions")
     } else {
         None
     }
@@ -202,7 +202,7 @@ impl Layer {
     fn upload(device: &GpuDevice, layer: cpu::Layer, vectors: &mut Vec<f32>) -> Result<Self> {
         let Mixer::Attention(attention) = layer.mixer else { return Err(Error::NotOnGpu(RECURRENT)) };
         let (Some(key), Some(value)) = (&attention.key, &attention.value) else {
-            return Err(Error::NotOnGpu("layers that see the keys of others"));
+            return Err(Error::NotOnGpu("layers that share a KV cache"));
         };
         let heads = [Some(&attention.query), attention.gate.as_ref(), Some(key), Some(value)];
         let heads: Vec<&Panels> = heads.into_iter().flatten().collect();
@@ -276,7 +276,7 @@ impl FeedForward {
                 experts: Dense::upload(device, &experts.experts)?,
             },
             cpu::FeedForward::DenseAndExperts(_) | cpu::FeedForward::WithSharedExpert(_) => {
-                return Err(Error::NotOnGpu("experts beside a network"));
+                return Err(Error::NotOnGpu("experts beside a dense feed-forward network"));
             }
         })
     }

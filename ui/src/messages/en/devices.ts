@@ -13,7 +13,7 @@ export const devices = {
   "remark.automatic": "The GPU that was chosen is not there: {gpu}. Choosing automatically.",
   "remark.no_room": "The {model} runs on the CPU: it does not fit in GPU memory.",
   "remark.cannot_run":
-    "The {model} runs on the CPU: Foretoken's engine for GPUs cannot run {feature} yet.",
+    "The {model} runs on the CPU: Foretoken's GPU engine cannot run {feature} yet.",
   "remark.load_failed":
     "The {model} runs on the CPU, because loading it on the GPU failed: {detail}",
   "remark.failed.target":
