@@ -404,7 +404,7 @@ fn a_file_with_only_the_mtp_block_is_a_head_and_not_a_target() {
         let target = whole.gguf(folder.path(), GgmlDType::Q8_0);
         let alone = ModelSource::open(&whole.mtp_gguf(folder.path(), GgmlDType::Q8_0)).unwrap();
         assert!(alone.is_draft_head() && !alone.speaks_of_mtp());
-        assert!(alone.check_target().unwrap_err().to_string().contains("is a draft head: it guesses for"));
+        assert!(alone.check_target().unwrap_err().to_string().contains("is a draft head: it drafts for"));
         let verdict = compat::verdict(&target, &alone).unwrap();
         assert_eq!(verdict.method, Some(Method::Head), "{}", verdict.detail);
         assert_eq!(compat::verdict(&starter_target(), &alone).unwrap().method, None);

@@ -75,14 +75,14 @@ pub enum Error {
     OtherTarget(String),
 
     #[error(
-        "{path} is a draft head: it guesses for the model it was made for, and writes no text by itself. Choose that \
-         model, and this one as its draft.", path = .path.display()
+        "{path} is a draft head: it drafts for the model it was made for and writes no text by itself. Choose that \
+         model as the target, and this file as its draft.", path = .path.display()
     )]
     HeadAlone { path: PathBuf },
 
     #[error(
-        "{path} holds no block for MTP, with which a model drafts for itself. Choose another draft, or a file of this \
-         model that has one.", path = .path.display()
+        "{path} contains no MTP head. Choose another draft, or a file of this model that has one.",
+        path = .path.display()
     )]
     NoMtp { path: PathBuf },
 
@@ -97,7 +97,7 @@ pub enum Error {
     )]
     NotFinite,
 
-    #[error("an error of the program stopped the draft. The log has its cause.")]
+    #[error("an internal error stopped the draft. The log has the cause.")]
     DraftPanicked,
 
     /// A file that Git LFS left in the place of the real one.

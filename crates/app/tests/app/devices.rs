@@ -29,7 +29,7 @@ const BROKEN: &str = "DriverError(CUDA_ERROR_ILLEGAL_ADDRESS, \"an illegal memor
 const PANIC: &str = "a panic";
 
 /// Beginning of the reason that a panic of the draft is reported with.
-const STOPPED: &str = "an error of the program";
+const STOPPED: &str = "an internal error";
 
 /// A load that was requested.
 #[derive(Debug, Clone, PartialEq)]
@@ -479,10 +479,7 @@ fn a_draft_that_panics_while_it_is_tried_never_takes_its_target_along() {
     fixture.app.advise(None, Box::new(move |advice| sender.send(advice).unwrap())).unwrap();
     let failed: Vec<_> = received.try_iter().filter(|advice| advice.state == AdviceState::Failed).collect();
     let [advice] = &failed[..] else { panic!("{failed:?}") };
-    assert!(
-        advice.reason.as_ref().is_some_and(|reason| reason.contains("error of the program")),
-        "{advice:?}"
-    );
+    assert!(advice.reason.as_ref().is_some_and(|reason| reason.contains("internal error")), "{advice:?}");
     assert!(gpu.loads().iter().all(|load| load.draft), "the target was loaded again");
     assert_eq!(fixture.send(None, "Hello!").0.reply.problem, None);
 }

@@ -264,7 +264,7 @@ fn the_mtp_block_in_a_targets_file_drafts_for_it() {
     let same = with_block("check", target);
     assert!(same.code == 0 && same.out.contains("identical"), "{}{}", same.out, same.err);
     let none = with_block("generate", "starter");
-    assert!(none.code != 0 && none.err.contains("holds no block for MTP"), "{}", none.err);
+    assert!(none.code != 0 && none.err.contains("contains no MTP head"), "{}", none.err);
     let beside = family("qwen35").with_mtp().mtp_gguf(folder.path(), GgmlDType::Q8_0);
     let beside = beside.to_str().unwrap();
     for draft in ["mtp", beside] {
@@ -273,7 +273,7 @@ fn the_mtp_block_in_a_targets_file_drafts_for_it() {
         assert!(rounds.out.contains(r#""drafter":"head""#), "{}{}", rounds.out, rounds.err);
     }
     let alone = run(&["generate", "--target", beside, "--raw", "--prompt", "Once"]);
-    let why = "is a draft head: it guesses for the model it was made for";
+    let why = "is a draft head: it drafts for the model it was made for";
     assert!(alone.code != 0 && alone.err.contains(why), "{}", alone.err);
 }
 
