@@ -130,7 +130,8 @@ try {
   write("check", await record("check_reply", { message }, "onProgress"));
   write("arena", await record("run_arena", { request }, "onEvents"));
   const events = [{ at_ms: 0, event: status }];
-  write("engine", { command: "watch_engine", args: {}, events, at_ms: 0, answer: null });
+  const watched = { command: "watch_engine", args: {}, events, at_ms: 0, answer: null };
+  write("engine", watched, await record("built_in_presets"));
   await driven("DELETE", session);
 } finally {
   driver.kill();

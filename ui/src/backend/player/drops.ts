@@ -1,12 +1,18 @@
 /** Files dropped on the page in a browser, which has no paths: names stand in for them. */
-import type { FileDrag } from "../bindings/FileDrag";
-import type { FileKind } from "../bindings/FileKind";
-import { BackendError } from "./backend";
+import type { FileDrag } from "../../bindings/FileDrag";
+import type { FileKind } from "../../bindings/FileKind";
+import { BackendError } from "../backend";
+import type { Handlers } from "./answers";
 
 export class Drops {
   #dropped: File[] = [];
 
-  watch(onDrag: (drag: FileDrag) => void) {
+  readonly handlers: Handlers = {
+    watch_file_drags: ({ onDrag }) => this.#watch((drag) => onDrag.onmessage(drag)),
+    dropped_file: ({ path }) => this.#file(path).arrayBuffer(),
+  };
+
+  #watch(onDrag: (drag: FileDrag) => void) {
     window.addEventListener("dragenter", (event) => {
       if (event.relatedTarget !== null) return;
       // A browser reveals names only after the drop.
@@ -27,13 +33,12 @@ export class Drops {
       onDrag({ type: "dropped", files });
       onDrag({ type: "left" });
     });
-    return Promise.resolve();
   }
 
-  file(path: string): Promise<File> {
+  #file(path: string): File {
     const found = this.#dropped.find(({ name }) => path === `/dropped/${name}`);
-    if (found) return Promise.resolve(found);
-    return Promise.reject(new BackendError("not_found", "This file was not dropped here."));
+    if (found) return found;
+    throw new BackendError("not_found", "This file was not dropped here.");
   }
 }
 

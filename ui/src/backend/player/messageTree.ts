@@ -1,5 +1,5 @@
 /** Messages of the player: a tree for each conversation, with one shown branch. */
-import type { Message } from "../bindings/Message";
+import type { Message } from "../../bindings/Message";
 
 type NewMessage = Omit<Message, "siblings">;
 

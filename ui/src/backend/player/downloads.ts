@@ -1,8 +1,8 @@
 /** Simulated downloads of the player, one after the other. */
-import type { CatalogueFamily } from "../bindings/CatalogueFamily";
-import type { CatalogueModel } from "../bindings/CatalogueModel";
-import type { Download } from "../bindings/Download";
-import type { Recommendation } from "../bindings/Recommendation";
+import type { CatalogueFamily } from "../../bindings/CatalogueFamily";
+import type { CatalogueModel } from "../../bindings/CatalogueModel";
+import type { Download } from "../../bindings/Download";
+import type { Recommendation } from "../../bindings/Recommendation";
 
 const TICK_MS = 100;
 const BYTES_PER_SECOND = 180e6;
