@@ -46,13 +46,13 @@ impl Guard {
             return Err(Refusal::forbidden("This server does not accept requests from web pages."));
         }
         match &self.key {
-            Some(key) if request.uri().path() != HEALTH && !knows(headers, key) => Err(Refusal::no_key()),
+            Some(key) if request.uri().path() != HEALTH && !has_key(headers, key) => Err(Refusal::no_key()),
             _ => Ok(()),
         }
     }
 }
 
-fn knows(headers: &HeaderMap, key: &Key) -> bool {
+fn has_key(headers: &HeaderMap, key: &Key) -> bool {
     let said = only(headers, AUTHORIZATION).and_then(|said| said.split_once(' '));
     said.is_some_and(|(scheme, said)| scheme.eq_ignore_ascii_case("bearer") && key.is(said.trim()))
 }
