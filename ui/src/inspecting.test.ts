@@ -1,6 +1,7 @@
 /** The reply shown by inspector and header, and the effect of a new draft, in the whole window. */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { facts } from "./bindings/facts";
+import { COLUMN_WIDTH, GUTTER } from "./heatmap/layout";
 import { WindowFixture } from "./windowFixture";
 
 // Plots are drawn by a library that needs a canvas.
@@ -63,4 +64,15 @@ test("a draft chosen while a reply is written applies from the next one on, with
   expect(window.present("speed-pill").textContent).toContain(said);
   await window.pass(120_000);
   expect(window.app.nextDraft).toBeNull();
+});
+
+test("the outline of a token in the heatmap's first column is not cut at the row numbers", async () => {
+  window.app.view.inspect(ids()[0] ?? expect.fail(), { round: 0, slot: 0 });
+  await window.pass();
+  const frame = document.querySelector<HTMLElement>(".frame.selected") ?? expect.fail();
+  const [x = 0] = /[\d.]+/.exec(frame.style.transform) ?? [];
+  expect(Number(x), "the outline begins 3 px before the cell").toBeGreaterThanOrEqual(3);
+  const left = parseFloat(frame.parentElement?.style.left ?? "");
+  expect(left + Number(x), "the cell is beside the row numbers").toBeGreaterThanOrEqual(GUTTER);
+  expect(left + Number(x)).toBeLessThan(GUTTER + COLUMN_WIDTH);
 });

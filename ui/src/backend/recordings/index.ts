@@ -1,8 +1,9 @@
 /**
  * Recordings for the player. Recorded in the real window by `scripts/record-ipc.mjs`: the replies
  * `lantern`, `speculation`, `count-ngram` and `plain`, the engine's status and the built-in presets
- * in `engine`, `check` and `arena`. Written by hand: `markdown-sample`, a reply with all of Markdown; `library`, models that
- * no test computer has; `browser`, answers where an ordinary browser has nothing to answer.
+ * in `engine`, `check` and `arena`. Written by hand: `markdown-sample`, a reply with all of
+ * Markdown; `library`, models that no test computer has; `browser`, answers where an ordinary
+ * browser has nothing to answer.
  *
  * The built page has only what a synthetic reply needs, since the shell does not use the player.
  */
