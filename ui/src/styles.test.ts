@@ -28,6 +28,31 @@ test("type sizes are those of the theme, or relative to one", () => {
   expect(found.filter(({ size }) => !SIZE.test(size))).toEqual([root]);
 });
 
+const SPACED =
+  /(?<![\w-])(?:(?:row-|column-)?gap|(?:scroll-)?(?:margin|padding)(?:-[a-z-]+)?): ([^;]*);/g;
+
+/** One of the values of a property; functions may contain one another once. */
+const PART = /(?:[^\s()]|\((?:[^()]|\([^()]*\))*\))+/g;
+
+/** Steps of the theme, hairlines, and lengths relative to text or window, which have their limits. */
+const SPACE =
+  /^(?:0|auto|-?[12]px|-?[\d.]+(?:em|%)|var\(--[\w-]+\)|calc\((?:(?!\d(?:px|rem)).)*\)|(?:min|max|clamp)\(.*\))$/;
+
+test("gaps, margins and paddings are steps of the theme, hairlines, or relative to text", () => {
+  const found = [...styles, ...read(/\.css$/)].flatMap(([path, source]) =>
+    [...source.matchAll(SPACED)].flatMap(([, value = ""]) =>
+      (value.match(PART) ?? []).map((space) => ({ path, space })),
+    ),
+  );
+  expect(found.length).toBeGreaterThan(500);
+  expect(found.filter(({ space }) => !SPACE.test(space))).toEqual([]);
+  const theme = readFileSync(`${FOLDER}/theme.css`, "utf8");
+  const steps = [...theme.matchAll(/--(space-\d+): /g)].map(([, step = ""]) => step);
+  const unused = steps.filter((step) => !found.some(({ space }) => space.includes(`--${step})`)));
+  expect(steps.length).toBeLessThanOrEqual(9);
+  expect(unused).toEqual([]);
+});
+
 /** Flex boxes that differ too much from the layouts in app.css. */
 const MOST_FLEX = 41;
 
