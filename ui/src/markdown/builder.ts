@@ -4,7 +4,7 @@
  * to the end of the first host, the rest to the start of the second, such as a bullet before its
  * item.
  */
-import type { Branch, Leaf, LeafKind, Tag } from "./nodes";
+import { ownElements, type Branch, type Leaf, type LeafKind, type Tag } from "./nodes";
 
 /** Deepest structure that can be laid out; deeper nodes become text. */
 const DEEPEST = 32;
@@ -13,8 +13,8 @@ const DEEPEST = 32;
  * Length from which a block is split into parts of about this length, parsed and drawn one by one.
  */
 export const LONGEST_BLOCK = 16_384;
-/** Hosts from which a block is split: thousands of short items are laid out together otherwise. */
-const MAX_HOSTS = 1000;
+/** Elements from which a block is split: thousands of short items would be laid out together. */
+export const MAX_ELEMENTS = 1000;
 
 export class Builder {
   readonly roots: Branch[] = [];
@@ -24,9 +24,9 @@ export class Builder {
   readonly #least: number;
   readonly #longest: number;
   #open: Branch[] = [];
-  /** Start of the outermost open branch, and the number of hosts before it. */
+  /** Start of the outermost open branch, and the number of elements since then. */
   #begin = 0;
-  #hostsBefore = 0;
+  #elements = 0;
   #pending: Leaf[] = [];
   #lastHost: Branch | null = null;
   #hosts = 0;
@@ -62,8 +62,9 @@ export class Builder {
     const branch: Branch = { tag, children: [], ...more };
     if (this.#open.length === 0) {
       this.#begin = this.#at;
-      this.#hostsBefore = this.#hosts;
+      this.#elements = 0;
     }
+    this.#elements += ownElements(tag);
     (this.#open.at(-1)?.children ?? this.roots).push(branch);
     this.#open.push(branch);
     return branch;
@@ -78,8 +79,7 @@ export class Builder {
    * them.
    */
   cut(longest = this.#longest) {
-    const isLong =
-      this.#at - this.#begin >= longest || this.#hosts - this.#hostsBefore >= MAX_HOSTS;
+    const isLong = this.#at - this.#begin >= longest || this.#elements >= MAX_ELEMENTS;
     if (this.#longest === Infinity || !isLong || !this.#open.at(-1)?.children.length) return;
     const open = this.#open;
     this.#open = [];

@@ -79,6 +79,21 @@ export function isLeaf(node: Node): node is Leaf {
   return "kind" in node;
 }
 
+/** Elements that a code block is drawn with: a head, two buttons and a scroller. */
+const CODE_ELEMENTS = 10;
+
+/** Number of elements of one branch without the branches in it, as a measure of its layout. */
+export function ownElements(tag: Tag): number {
+  return tag === "code-block" ? CODE_ELEMENTS : 1;
+}
+
+/** Number of elements of a branch and all branches in it. */
+export function elementsOf({ tag, children }: Branch): number {
+  let count = ownElements(tag);
+  for (const child of children) if (!isLeaf(child)) count += elementsOf(child);
+  return count;
+}
+
 /** The leaves below some nodes, in the order of the text. */
 export function* leavesOf(nodes: readonly Node[]): Generator<Leaf> {
   for (const node of nodes) {

@@ -3,6 +3,8 @@
  * `data-from` is the offset of a block's source in both views, used for the reading position.
  */
 import type { ReplyDocument } from "./document";
+import { MAX_ELEMENTS } from "./builder";
+import { elementsOf, type Branch } from "./nodes";
 import { plainBlocks, type Block } from "./section";
 import { change, element, make, removed, type ElementShape } from "./shapes";
 import { inSlices } from "./slices";
@@ -125,19 +127,31 @@ class Column {
   }
 }
 
-/** Largest chunk, in characters and in blocks. */
+/** Largest chunk, in characters, blocks and elements; a longer block is a chunk of its own. */
 const CHUNK_LETTERS = 8192;
 const CHUNK_BLOCKS = 50;
+const CHUNK_ELEMENTS = MAX_ELEMENTS;
 
 /** Index behind the chunk that begins at block `first`. */
 function chunkEnd(blocks: readonly Block[], first: number): number {
   const begin = blocks[first]?.from ?? 0;
-  let end = first + 1;
-  while (end < blocks.length && end < first + CHUNK_BLOCKS) {
-    if ((blocks[end]?.to ?? 0) - begin > CHUNK_LETTERS) break;
+  let end = first;
+  let elements = 0;
+  for (const { branch, to } of blocks.slice(first, first + CHUNK_BLOCKS)) {
+    elements += countedElements(branch);
+    if (end > first && (to - begin > CHUNK_LETTERS || elements > CHUNK_ELEMENTS)) break;
     end += 1;
   }
-  return Math.min(end, blocks.length);
+  return end;
+}
+
+/** Numbers of elements, which do not change: chunks are divided again while a text grows. */
+const counted = new WeakMap<Branch, number>();
+
+function countedElements(branch: Branch): number {
+  let count = counted.get(branch);
+  if (count === undefined) counted.set(branch, (count = elementsOf(branch)));
+  return count;
 }
 
 type DrawBlock = (block: Block) => ElementShape | null;

@@ -1,6 +1,7 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { ReplyDocument } from "./document";
 import { leavesOf } from "./nodes";
+import { ReplyPage } from "./page";
 import { ReplyReader } from "./reader";
 import { NASTY, chance } from "./samples";
 import { element, make } from "./shapes";
@@ -193,8 +194,31 @@ test("parsing in steps and at once give the same result", () => {
 
 test("a list of thousands of short items is split into parts that are drawn one by one", () => {
   const { answer } = parsed("- a\n".repeat(4096));
-  expect(answer.map(({ branch }) => branch.children.length)).toEqual([1000, 1000, 1000, 1000, 96]);
+  const items = answer.map(({ branch }) => branch.children.length);
+  expect(items).toEqual([...Array.from({ length: 8 }, () => 500), 96]);
 });
+
+test.each(["- a\n", "- a\n\n", "- ```js\n  a\n  ```\n", "```js\na\n```\n", "a\n\n"])(
+  "a long text of %j is drawn in chunks of about a thousand elements",
+  async (piece) => {
+    const text = piece.repeat(3000);
+    const shapes = new TextShapes(text, () => undefined);
+    const root = document.createElement("div");
+    const near: (() => void)[] = [];
+    const page = new ReplyPage(root, false, (_, onChange) => {
+      near.push(() => onChange(true));
+      return () => undefined;
+    });
+    page.show(parsed(text), text, ({ branch }) => shapes.of(branch), false);
+    for (const come of near) come();
+    await vi.waitFor(() => expect(root.querySelector(".plain")).toBeNull(), 10_000);
+    const elements = [...root.querySelectorAll(".chunk")].map(
+      (chunk) => chunk.querySelectorAll("*").length,
+    );
+    expect(elements.length).toBeGreaterThan(4);
+    expect(Math.max(...elements)).toBeLessThan(1100);
+  },
+);
 
 test("a closed code block is final without a blank line after it, and an open one is not", () => {
   const unread = (text: string) => {

@@ -176,7 +176,7 @@ describe("a reply that grows without end", () => {
 
   test.each([
     ["an endless paragraph", " word", 2000],
-    ["an endless list", "- item\n", 2000],
+    ["an endless list", "- item\n", 3000],
     ["many paragraphs", "one\n\n", 3000],
   ])(
     "as %s never has more on the page than can be laid out in a frame",
