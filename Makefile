@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test quick test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test nightly quick test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -62,7 +62,7 @@ TIMES = $(CARGO_TARGET_DIR)/test-times
 PART = @scripts/part.sh $(TIMES)
 BINDINGS_BEFORE = $(CARGO_TARGET_DIR)/bindings-before
 
-test: setup-tests model $(PAGE) ## run all tests, including those of the real window
+test: setup-tests model $(PAGE) ## run all tests, including those of the real window, with one case of each kind
 	@mkdir -p $(CARGO_TARGET_DIR) && rm -rf $(TIMES) $(BINDINGS_BEFORE) && cp -R ui/src/bindings $(BINDINGS_BEFORE)
 	$(PART) "The page's size" scripts/check-page.sh ui/dist
 	$(PART) "Building the programs" cargo build $(CARGO_ALL) --bins
@@ -71,6 +71,15 @@ test: setup-tests model $(PAGE) ## run all tests, including those of the real wi
 	$(PART) "Rust tests: all crates, and the real window" scripts/rust-tests.sh $(CARGO_ALL)
 	$(PART) "The generated types of the page are up to date" diff -r $(BINDINGS_BEFORE) ui/src/bindings
 	$(PART) "Page unit tests" $(NPM) test
+	@echo "All tests passed:" && cat $(TIMES)
+
+# Longer than `test` before a change is merged: every case of every matrix, examples in comments, then what `test` only
+# begins with. Continuous integration runs this.
+NIGHTLY_RUNS := 200000
+nightly: export FORETOKEN_NIGHTLY = 1
+nightly: test ## run all tests with every family, format and way, fuzz for minutes, kill 200 times
+	$(PART) "Fuzzing, guided by coverage" $(MAKE) fuzz RUNS=$(NIGHTLY_RUNS)
+	$(PART) "Kill tests" $(MAKE) kill-test
 	@echo "All tests passed:" && cat $(TIMES)
 
 quick: setup-tests $(PAGE) ## run the unit tests of all crates and of the page (two minutes once built)

@@ -25,8 +25,8 @@ use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelConfig, ModelSource, Tokenizer};
 use foretoken_tests::{
-    assert_same, chat_prompt, decoder, loaded, model_drafter, on_gpu, starter_draft, starter_target,
-    tensors_on,
+    assert_same, chat_prompt, decoder, loaded, model_drafter, nightly_or, on_gpu, starter_draft,
+    starter_target, tensors_on,
 };
 
 const QUESTIONS: [&str; 4] = [
@@ -277,8 +277,9 @@ fn two_hundred_prompts_have_the_same_text_with_any_drafts() {
         tree(DrafterChoice::Recycling),
     ];
     let (mut tried, mut accepted) = (0, [0; 8]);
-    // A tenth on tensors and on a software renderer, where all of them would take an hour.
-    let every = if tensors_on().is_some() || on_gpu() { 10 } else { 1 };
+    // A tenth on tensors and on a software renderer, where all of them would take an hour; a fifth,
+    // with all kinds of questions, on the CPU.
+    let every = if tensors_on().is_some() || on_gpu() { 10 } else { nightly_or(1, 5) };
     for (prompt, sampling) in prompts().step_by(every).zip([Sampling::greedy(), coupled()].iter().cycle()) {
         let base = Request { max_tokens: Some(24), ..request(&decoder, &prompt, sampling) };
         let plain = plain(&mut decoder, &base);

@@ -16,7 +16,9 @@ use foretoken_model::error::Result;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelConfig, ModelSource};
-use foretoken_tests::{chat_prompt, families, loaded, loaded_with, starter_draft, starter_target};
+use foretoken_tests::{
+    chat_prompt, families, loaded, loaded_with, starter_draft, starter_target, tested_families,
+};
 
 use super::invariance::difference;
 
@@ -206,7 +208,7 @@ fn tokens() -> Vec<TokenId> {
 #[test]
 fn features_of_a_token_have_the_same_bits_in_any_chunks_on_any_threads() {
     let folder = tempfile::tempdir().unwrap();
-    for family in families() {
+    for family in tested_families() {
         let source = family.gguf(folder.path(), GgmlDType::Q8_0);
         let isa = Isa::choose().unwrap();
         let expected = features_in_chunks(loaded_with(&source, isa, 1).as_mut(), &tokens(), 1);

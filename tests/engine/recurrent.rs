@@ -18,7 +18,7 @@ use foretoken_model::error::Result;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelConfig, ModelSource};
-use foretoken_tests::{RandomFamily, families, family, loaded, loaded_with};
+use foretoken_tests::{RandomFamily, families, family, loaded, loaded_with, nightly_or};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -120,7 +120,7 @@ fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(nightly_or(32, 6)))]
 
     #[test]
     fn any_kept_and_dropped_tokens_leave_the_state_of_a_fresh_run(

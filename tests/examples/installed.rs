@@ -38,7 +38,7 @@ async fn chat() {
     window.wait_for_reply(1).await;
     let rounds = window.rounds().await;
     assert!(rounds > 0, "it wrote nothing");
-    window.photograph("installed").await;
+    window.save_picture("installed").await;
     window.close().await;
     println!("it was asked for the capital of France, and replied in {rounds} rounds");
 }

@@ -4,6 +4,7 @@
 
 pub mod animation;
 pub mod client;
+mod extent;
 mod gguf_file;
 mod head_files;
 pub mod hub;
@@ -43,6 +44,7 @@ use foretoken_model::format::Format;
 use foretoken_model::token::TokenId;
 use foretoken_model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
 
+pub use extent::{is_nightly, nightly_or, tested_families, tested_formats};
 use gguf_file::Stored;
 pub use head_files::made_up;
 pub use programs::{Run, alone, application, cli, finished};

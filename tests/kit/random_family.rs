@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use candle_core::quantized::gguf_file::{self, Value};
 use candle_core::quantized::{GgmlDType, QTensor};
@@ -47,11 +48,11 @@ const INTERMEDIATE: usize = 352;
 const HEADS: usize = 4;
 const KV_HEADS: usize = 2;
 
-/// One model of every family, and of every variant.
+/// One model of every family, and of every variant, drawn once; copies share their tensors.
 pub fn families() -> Vec<RandomFamily> {
-    let mut families = in_candle();
-    families.extend(recent());
-    families
+    static FAMILIES: OnceLock<Vec<RandomFamily>> = OnceLock::new();
+    let draw = || in_candle().into_iter().chain(recent()).collect();
+    FAMILIES.get_or_init(draw).clone()
 }
 
 /// Families that candle-transformers runs.

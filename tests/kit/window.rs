@@ -282,7 +282,7 @@ impl Window {
         let started = Instant::now();
         while !holds().await {
             if started.elapsed() > PATIENCE {
-                self.photograph("failure").await;
+                self.save_picture("failure").await;
                 panic!("waited in vain until {what}; the window is in target/e2e/failure.png");
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -347,9 +347,16 @@ impl Window {
         self.screenshot().await
     }
 
-    /// Saves a screenshot to target/e2e, and to the documents if they have a picture of that name
-    /// and pictures are kept.
+    /// Saves a screenshot to target/e2e if pictures are kept or in `make nightly`, and to the
+    /// documents if they have a picture of that name and pictures are kept.
     pub async fn photograph(&self, name: &str) {
+        if crate::is_nightly() || crate::picture::are_kept() {
+            self.save_picture(name).await;
+        }
+    }
+
+    /// Saves a screenshot; see [`Self::photograph`].
+    pub async fn save_picture(&self, name: &str) {
         let folder = crate::repository().join("target/e2e");
         std::fs::create_dir_all(&folder).unwrap();
         // Changes are painted a little later.

@@ -4,6 +4,7 @@ import { LIBRARY_SECTIONS } from "./commands/sections";
 import { de } from "./messages/de";
 import { en } from "./messages/en";
 import type { Key } from "./messages/say";
+import { isNightly } from "./nightly";
 import { SECTIONS } from "./settings/words";
 import { WindowFixture } from "./windowFixture";
 
@@ -13,6 +14,9 @@ vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined })
 /** Rules that need layout; theme.test.ts and the test of the real window cover them. */
 const NEED_LAYOUT = ["color-contrast", "scrollable-region-focusable", "target-size"];
 const GRAVE = ["serious", "critical"];
+
+/** Outside of nightly runs, one in this many German screens is given to axe, and all to the search for English. */
+const GERMAN_INTERVAL = isNightly ? 1 : 6;
 
 let window: WindowFixture;
 
@@ -165,15 +169,15 @@ test.each(SCREENS)("axe finds no serious violation in %s", async (_, show) => {
   expect(await findings()).toEqual([]);
 });
 
-test.each(SCREENS)(
+test.each(SCREENS.map((screen, at) => [...screen, at] as const))(
   "in German, axe finds no serious violation and no text is in English: %s",
-  async (_, show) => {
+  async (_, show, at) => {
     window.app.settings.changeAppearance({ language: "de" });
     await window.pass();
     await show();
     expect(document.documentElement.lang).toBe("de");
     expect(englishTexts()).toEqual([]);
-    expect(await findings()).toEqual([]);
+    if (at % GERMAN_INTERVAL === 0) expect(await findings()).toEqual([]);
   },
 );
 

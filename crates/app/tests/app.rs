@@ -150,11 +150,16 @@ impl Fixture {
         };
         change(&mut settings);
         while self.statuses.try_recv().is_ok() {}
-        self.app.save_settings(settings.clone()).unwrap();
+        self.app.save_settings(settings).unwrap();
+        self.wait_for_jobs();
         // A change without effect on the status is not sent.
-        std::iter::from_fn(|| self.statuses.recv_timeout(Duration::from_millis(500)).ok())
-            .last()
-            .unwrap_or_else(|| self.status())
+        self.statuses.try_iter().last().unwrap_or_else(|| self.status())
+    }
+
+    /// Waits until the engine has run its jobs: it refuses an arena without a prompt only when all
+    /// jobs before are done.
+    fn wait_for_jobs(&self) {
+        self.app.run_arena(bout(""), Arc::new(|_| ())).unwrap_err();
     }
 
     fn status(&self) -> EngineStatus {

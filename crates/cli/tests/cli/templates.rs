@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use candle_core::quantized::gguf_file::Value;
 use foretoken_model::Error;
 use foretoken_model::{ChatMessage, ChatTemplate, Renderer, Role};
+use foretoken_tests::is_nightly;
 
 use crate::broken_models::Folder;
 use crate::program::run;
@@ -102,7 +103,14 @@ fn a_hostile_template_ends_in_a_sentence_and_the_next_template_renders() {
 fn a_model_with_a_hostile_template_is_rejected_in_a_sentence_and_still_listed() {
     let folder = Folder::new();
     let messages = folder.file("messages.json", r#"[{"role": "user", "content": "Hello"}]"#);
-    for (name, source, why) in hostile().into_iter().filter(|(name, ..)| *name != "few and slow steps") {
+    // Outside of nightly runs one for each reason: the test above renders them all.
+    let every = is_nightly();
+    let tried = hostile().into_iter().filter(|(name, ..)| match *name {
+        "few and slow steps" => false,
+        "terms" | "doubled" | "brackets" | "an endless source" => true,
+        _ => every,
+    });
+    for (name, source, why) in tried {
         let path = folder.model("hostile.gguf", |values| {
             values.insert("tokenizer.chat_template".into(), Value::String(source));
         });
