@@ -181,7 +181,7 @@ fn a_random_block_head_changes_no_text() {
         .flat_map(|way| widths.map(|tree| Speculation { tree, ..way.clone() }))
         .collect();
     // Each of the drafters below takes its turn with a part of the ways.
-    let (mut turn, every) = (0, nightly_or(1, 5));
+    let (mut turn, every) = (0, nightly_or(1, 9));
     for sampling in [Sampling::greedy(), coupled(), Sampling { repetition_penalty: 1.2, ..coupled() }] {
         let prompt = chat_prompt(&starter_target(), decoder.tokenizer(), "Count from one to twelve.");
         let mut request = Request { sampling, max_tokens: Some(40), ..Request::new(prompt) };

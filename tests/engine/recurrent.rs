@@ -18,7 +18,7 @@ use foretoken_model::error::Result;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelConfig, ModelSource};
-use foretoken_tests::{RandomFamily, families, family, loaded, loaded_with, nightly_or};
+use foretoken_tests::{RandomFamily, family, loaded, loaded_with, nightly_or, tested_families};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -26,9 +26,9 @@ use super::families::tokens;
 use super::invariance::difference;
 use super::lossless::Hostile;
 
-/// Families with such layers.
+/// Tested families with such layers.
 fn recurrent() -> Vec<RandomFamily> {
-    families().into_iter().filter(RandomFamily::is_recurrent).collect()
+    tested_families().into_iter().filter(RandomFamily::is_recurrent).collect()
 }
 
 /// Operation on a text.
@@ -120,14 +120,14 @@ fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(nightly_or(32, 6)))]
+    #![proptest_config(ProptestConfig::with_cases(nightly_or(32, 4)))]
 
     #[test]
     fn any_kept_and_dropped_tokens_leave_the_state_of_a_fresh_run(
         deeds in prop::collection::vec(deed(), 1..14),
     ) {
         let folder = tempfile::tempdir().unwrap();
-        for family in recurrent().into_iter().chain(families().into_iter().filter(RandomFamily::is_latent)) {
+        for family in recurrent().into_iter().chain(tested_families().into_iter().filter(RandomFamily::is_latent)) {
             let source = family.gguf(folder.path(), GgmlDType::Q8_0);
             let mut model = loaded_with(&source, Isa::choose().unwrap(), 2);
             let mut other = loaded_with(&source, Isa::Scalar, 1);
@@ -144,7 +144,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4))]
+    #![proptest_config(ProptestConfig::with_cases(nightly_or(4, 2)))]
 
     #[test]
     fn tensors_give_the_same_text_with_drafts(deeds in prop::collection::vec(deed(), 1..8)) {

@@ -17,8 +17,8 @@ use foretoken_model::ModelSource;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
 use foretoken_tests::{
-    BLOCK_ROWS, BlockKind, Flags, MASK, RandomBlockHead, RandomHead, chat_prompt, family, gpu, made_up,
-    nightly_or, on_the_gpu, starter_target,
+    BLOCK_ROWS, BlockKind, Flags, MASK, RandomBlockHead, RandomHead, chat_prompt, family, gpu, is_nightly,
+    made_up, nightly_or, on_the_gpu, starter_target,
 };
 
 use super::{assert_the_cpus, on_the_cpu};
@@ -190,13 +190,16 @@ fn a_head_drafts_the_same_for_a_target_on_the_gpu_and_on_the_cpu() {
         Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
     let ways = [(Sampling::greedy(), Tree::Width(1)), (coupled, Tree::Width(3))];
     for (index, source) in heads(folder.path()).into_iter().enumerate() {
-        // Outside of nightly runs each head takes one of the ways, in turns.
+        // Outside of nightly runs one head of each kind takes one of the ways.
+        if !is_nightly() && index > 1 {
+            break;
+        }
         for (sampling, tree) in ways.iter().skip(nightly_or(0, index % 2)).step_by(nightly_or(1, 2)) {
             let on_the_cpus =
                 written(on_the_cpu(&starter_target()), &source, on_the_cpu(&source), sampling, *tree);
             assert!(on_the_cpus.1.len() > 12, "hardly anything was drafted: {:?}", source.path());
             let places: [fn(&ModelSource) -> Box<dyn Model>; 2] = [where_it_can, on_the_cpu];
-            for place in places.iter().take(nightly_or(2, 1 + usize::from(index < 2))) {
+            for place in places.iter().take(nightly_or(2, 2_usize.saturating_sub(index))) {
                 let head = place(&source);
                 let found = written(on_the_gpu(&starter_target()), &source, head, sampling, *tree);
                 assert_eq!(found, on_the_cpus, "{sampling:?}, {tree:?}, {:?}", source.path());

@@ -258,7 +258,7 @@ fn the_starter_pair_writes_the_cpus_text_on_the_gpu_with_any_drafts() {
         Sampling { temperature: 0.8, seed: Some(7), mode: Mode::Reproducible, ..Sampling::default() };
     let tree = Speculation { tree: Tree::Width(3), ..Speculation::fixed(5) };
     let mut accepted = 0;
-    for sampling in [Sampling::greedy(), coupled] {
+    for (index, sampling) in [Sampling::greedy(), coupled].into_iter().enumerate() {
         let prompt = chat_prompt(&source, &tokenizer, "Tell me a story about a fox who finds a lantern.");
         let mut request = Request { sampling, max_tokens: Some(24), ..Request::new(prompt) };
         request.speculation = Speculation::off();
@@ -266,7 +266,8 @@ fn the_starter_pair_writes_the_cpus_text_on_the_gpu_with_any_drafts() {
             decoder.reply(request, &mut drafters, &mut |_| ControlFlow::Continue(())).unwrap()
         };
         let expected = write(&mut here, &request);
-        for speculation in [Speculation::fixed(4), tree.clone(), Speculation::default()] {
+        let ways = [Speculation::fixed(4), tree.clone(), Speculation::default()].into_iter();
+        for speculation in ways.skip(nightly_or(0, index)).step_by(nightly_or(1, 2)) {
             request.speculation = speculation;
             let found = write(&mut there, &request);
             assert_eq!(found.tokens, expected.tokens, "{:?}", request.speculation);

@@ -9,8 +9,8 @@ use crate::random_family::{RandomFamily, families};
 
 /// Families that together have every kind of layer: attention with windows and norms, experts,
 /// sinks, shared caches with inputs per layer, latents, convolutions, both kinds of recurrence.
-const FAMILIES: [&str; 8] =
-    ["llama", "gemma3", "qwen3moe", "gpt-oss", "gemma4", "glm", "lfm2moe", "granitehybrid"];
+const FAMILIES: [&str; 9] =
+    ["llama", "gemma3", "qwen3moe", "gpt-oss", "gemma4", "glm", "lfm2moe", "qwen35", "granitehybrid"];
 
 /// Formats that together have every kind of block: floats, blocks with and without a minimum, super
 /// blocks, codebooks, ternary blocks, and blocks that share an exponent.

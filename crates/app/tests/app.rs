@@ -159,7 +159,7 @@ impl Fixture {
     /// Waits until the engine has run its jobs: it refuses an arena without a prompt only when all
     /// jobs before are done.
     fn wait_for_jobs(&self) {
-        self.app.run_arena(bout(""), Arc::new(|_| ())).unwrap_err();
+        self.app.run_arena(bout(""), Box::new(|_| ())).unwrap_err();
     }
 
     fn status(&self) -> EngineStatus {
