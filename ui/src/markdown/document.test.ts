@@ -43,6 +43,7 @@ test.each(samples)(
     growing.update(text, true);
     expect(blocksOf(growing)).toEqual(blocksOf(parsed(text)));
   },
+  30_000,
 );
 
 test("final blocks are not parsed again", () => {
