@@ -15,7 +15,7 @@ vi.mock("./components/ui/plot/Plot.svelte", () => ({ default: () => undefined })
 const NEED_LAYOUT = ["color-contrast", "scrollable-region-focusable", "target-size"];
 const GRAVE = ["serious", "critical"];
 
-/** Outside of nightly runs, one in this many German screens is given to axe, and all to the search for English. */
+/** Interval of the German screens that axe checks; all are searched for English. */
 const GERMAN_INTERVAL = isNightly ? 1 : 6;
 
 let window: WindowFixture;
