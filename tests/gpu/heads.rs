@@ -146,6 +146,9 @@ fn heads(folder: &Path) -> Vec<ModelSource> {
     heads.into_iter().map(|head| head.for_target(&target).unwrap()).collect()
 }
 
+/// Loads a head onto a device.
+type Place = fn(&ModelSource) -> Box<dyn Model>;
+
 /// Loads onto the GPU, or onto the CPU if the GPU engine rejects the model.
 fn where_it_can(source: &ModelSource) -> Box<dyn Model> {
     load(source, &Device::Gpu(gpu())).unwrap_or_else(|error| {
@@ -198,7 +201,7 @@ fn a_head_drafts_the_same_for_a_target_on_the_gpu_and_on_the_cpu() {
             let on_the_cpus =
                 written(on_the_cpu(&starter_target()), &source, on_the_cpu(&source), sampling, *tree);
             assert!(on_the_cpus.1.len() > 12, "hardly anything was drafted: {:?}", source.path());
-            let places: [fn(&ModelSource) -> Box<dyn Model>; 2] = [where_it_can, on_the_cpu];
+            let places: [Place; 2] = [where_it_can, on_the_cpu];
             for place in places.iter().take(nightly_or(2, 2_usize.saturating_sub(index))) {
                 let head = place(&source);
                 let found = written(on_the_gpu(&starter_target()), &source, head, sampling, *tree);

@@ -18,6 +18,7 @@ use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::draft::{Drafters, ModelDrafter, NgramDrafter, Vocabulary};
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_forward::device::Device;
+use foretoken_forward::gpu::{GpuDevice, comparisons, profiled};
 use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{LogitSubset, Model, Taps, Want, load};
 use foretoken_model::ModelSource;
@@ -144,6 +145,39 @@ fn a_layer_takes_eight_dispatches() {
             model.run(&tree, &want).unwrap().keep(&[]).unwrap();
             assert_eq!(model.dispatch_stats().unwrap().dispatches, 8 * layers + others, "{rows} rows");
         }
+    }
+}
+
+#[test]
+fn a_profile_times_every_dispatch_of_a_pass() {
+    // A device of its own, since a profile has the passes of all threads.
+    let gpu = GpuDevice::open(0, true).unwrap();
+    let mut model = load(&starter_target(), &Device::Gpu(gpu.clone())).unwrap();
+    let tree = TokenTree::chain([5, 6, 7]);
+    let mut run = || -> foretoken_model::Result<()> { model.run(&tree, &Want::all_rows())?.keep(&[]) };
+    let times = profiled(&gpu, &mut run).unwrap();
+    // Devices without timestamps have no profile.
+    if times.is_empty() {
+        return;
+    }
+    assert!(times.is_sorted_by(|one, two| one.micros >= two.micros) && times[0].micros > 0.0, "{times:?}");
+    let dispatches: usize = times.iter().map(|time| time.dispatches).sum();
+    let attended = times.iter().filter(|time| time.kernel == "Attend").map(|time| time.dispatches);
+    assert_eq!(attended.sum::<usize>(), model.config().depth());
+    assert_eq!(dispatches, model.dispatch_stats().unwrap().dispatches);
+    let after: usize = profiled(&gpu, || Ok::<_, foretoken_model::Error>(())).unwrap().len();
+    assert_eq!(after, 0, "a profile that has ended goes on");
+}
+
+#[test]
+fn operations_that_are_compared_have_the_bits_that_the_device_guarantees() {
+    let comparisons = comparisons(&gpu()).unwrap();
+    let operations: Vec<_> = comparisons.iter().map(|comparison| comparison.operation).collect();
+    let all = ["multiply-add", "norm", "activation", "product", "quantisation", "product in 8 bits"];
+    assert_eq!(operations, all);
+    for comparison in comparisons {
+        assert_eq!(comparison.first.is_some(), comparison.different > 0, "{comparison:?}");
+        assert!(comparison.different == 0 || !gpu().guarantees().cpu_bits, "{comparison:?}");
     }
 }
 

@@ -3,11 +3,13 @@
 //! server.
 //!
 //! - `measure`: measures a model with random weights; `report`: its figures
+//! - `kernels`: times of the GPU engine's kernels
 //! - `llama_cpp`: llama.cpp's programs on the same files
 //! - `resident`: memory of this program
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod kernels;
 mod llama_cpp;
 mod measure;
 mod report;
@@ -26,6 +28,7 @@ use foretoken_cli::random::{RandomModel, default_folder, file};
 use foretoken_engine::inspection::serve_untrusted_input;
 use foretoken_model::child::Bounded;
 
+use self::kernels::KernelArgs;
 use self::llama_cpp::LlamaCpp;
 
 /// Measures Foretoken's engine, for developers. If LLAMA_CPP_BIN names the folder of llama.cpp's
@@ -44,6 +47,8 @@ enum Command {
     /// Measure every model among the .gguf files of a folder, as `foretoken-cli bench --models`
     /// does, and llama.cpp on the same files
     Models(ModelsArgs),
+    /// Time every kernel in passes of the GPU engine, by the device's clock
+    GpuKernels(KernelArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -98,6 +103,7 @@ impl Command {
         match self {
             Self::Random(args) => &args.device.target,
             Self::Models(args) => &args.run.device.target,
+            Self::GpuKernels(args) => &args.device,
         }
     }
 
@@ -109,6 +115,7 @@ impl Command {
                 let other = llama_cpp.as_mut().map(|program| program as Other<'_>);
                 real::run(&args.folder, &args.run, other)?;
             }
+            Self::GpuKernels(args) => args.run()?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -29,6 +29,30 @@ fn random(folder: &TempDir, more: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn kernels_are_timed_on_a_gpu_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().display().to_string();
+    let ask = ["gpu-kernels", "tiny:Q4_K_M", "--rows", "1,3", "--positions", "40", "--folder", &files];
+    let on = |device: &str| {
+        ask.iter().chain(&["--device", device, "--json"]).map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let refused = run(&on("cpu"));
+    assert!(refused.err.contains("expected a GPU, found CPU"), "{}", refused.err);
+    let mut on_gpu = program(&on("gpu"));
+    on_gpu.env("FORETOKEN_SOFTWARE_GPU", "1").env_remove("WGPU_BACKEND");
+    let reports = finished(on_gpu, "").json();
+    let rows: Vec<_> = reports.iter().map(|report| report["rows"].as_u64().unwrap()).collect();
+    assert_eq!(rows, [1, 3]);
+    for report in &reports {
+        let kernels = report["kernels"].as_array().unwrap();
+        let of = |kernel: &str| kernels.iter().find(|found| found["kernel"] == kernel).unwrap();
+        assert_eq!(of("Attend")["dispatches"], 6, "{report}");
+        assert!(of("Norm")["micros"].as_f64().unwrap() > 0.0, "{report}");
+        assert!(report["ms"].as_f64().unwrap() > 0.0 && report["kernels_ms"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
 fn a_bench_with_random_weights_generates_its_models_and_measures_everything() {
     let folder = tempfile::tempdir().unwrap();
     let ask = random(&folder, &["tiny:Q4_K_M,tiny:Q8_0", "--verify-cost", "--json"]);

@@ -37,6 +37,10 @@ pub enum Error {
     #[error("{0} To measure the CPU, use --device cpu.")]
     NoDevice(String),
 
+    /// Kernels are timed on Foretoken's GPU engine alone; holds the label of another device.
+    #[error("expected a GPU, found {0}. Choose one with --device gpu.")]
+    Kernels(String),
+
     /// A text file does not contain what the command expects.
     #[error("{path}: expected {expected}, found {found}.", path = path.display())]
     Content { path: PathBuf, expected: &'static str, found: String },

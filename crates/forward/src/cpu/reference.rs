@@ -2,7 +2,7 @@
 
 use foretoken_model::Activation;
 
-use super::activations::Activations;
+use super::activations::{Activations, BLOCK};
 use super::isa::Isa;
 use super::panels::Panels;
 use super::product::{Product, Rows};
@@ -33,6 +33,18 @@ pub fn activate(activation: Activation, gate: &[f32], up: &[f32]) -> Vec<f32> {
     unsafe { kernel(out.as_mut_ptr(), up.as_ptr(), whole) };
     out.truncate(gate.len());
     out
+}
+
+/// Scale of a block of 32 numbers quantised to 8 bits, and the scale times the sum of the quants.
+pub fn scales(block: &[f32]) -> [f32; 2] {
+    assert_eq!(block.len(), BLOCK);
+    let mut quantised = Activations::default();
+    quantised.resize(1, BLOCK, 1);
+    // SAFETY: the processor has the instructions, and the row is one block.
+    unsafe { (Isa::best().kernels().quantise)(&quantised, quantised.tile_row(0), 0, 1, block.as_ptr()) };
+    let tile = quantised.tile(0, 1);
+    // SAFETY: both were written above.
+    unsafe { [tile.scales.read(), tile.sums.read()] }
 }
 
 /// Returns `matrix * x`, with `x` quantised to 8 bits if the weights are quantised.

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use foretoken_model::error::Result;
@@ -15,6 +15,7 @@ use super::guarantees::Guarantees;
 use super::kernels::{Arithmetic, TILES};
 use super::pace::Pace;
 use super::pipelines::Pipelines;
+use super::timestamps::Timestamps;
 use crate::device::free_memory;
 
 /// Buffer size from which free memory is checked before allocation, in bytes.
@@ -40,6 +41,7 @@ pub struct GpuDevice {
     /// poll that found it ready is over, which may run on another thread. wgpu also panics when a
     /// submission cleans up between the two checks of a poll.
     polling: Mutex<()>,
+    timestamps: Mutex<Option<Arc<Timestamps>>>,
 }
 
 /// Limits of a device. Tests lower them.
@@ -94,7 +96,19 @@ impl GpuDevice {
         let bounds = Bounds { buffer, free_memory, timeout: Duration::from_secs(20) };
         let (bounds, submitted, polling) = (Mutex::new(bounds), Mutex::default(), Mutex::default());
         let software = kind == DeviceType::Cpu;
-        Self { device, queue, label, software, pipelines, guarantees, failure, bounds, submitted, polling }
+        Self {
+            device,
+            queue,
+            label,
+            software,
+            pipelines,
+            guarantees,
+            failure,
+            bounds,
+            submitted,
+            polling,
+            timestamps: Mutex::default(),
+        }
     }
 
     /// Replaces the assumed guarantees with measured ones.
@@ -136,6 +150,16 @@ impl GpuDevice {
     /// Returns whether the device has not failed since it was opened.
     pub fn works(&self) -> bool {
         self.check().is_ok()
+    }
+
+    /// Timestamps that passes write, if a profile runs.
+    pub(super) fn timestamps(&self) -> Option<Arc<Timestamps>> {
+        locked(&self.timestamps).clone()
+    }
+
+    /// Lets passes write `timestamps`, or none.
+    pub(super) fn write_timestamps(&self, timestamps: Option<Arc<Timestamps>>) {
+        *locked(&self.timestamps) = timestamps;
     }
 
     pub(super) fn raw(&self) -> &wgpu::Device {

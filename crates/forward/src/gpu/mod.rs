@@ -44,6 +44,7 @@ mod pass;
 mod pipelines;
 mod probe;
 mod product;
+mod profile;
 mod recording;
 mod scores;
 mod source;
@@ -51,10 +52,13 @@ mod state;
 mod step;
 #[cfg(test)]
 mod tests;
+mod timestamps;
 
 pub use device::{Bounds, GpuDevice};
 pub use guarantees::Guarantees;
 pub use model::GpuModel;
 pub use network::missing as unsupported;
 pub use opening::{Found, find, unfound};
+pub use probe::{Comparison, comparisons};
+pub use profile::{KernelTime, profiled};
 pub use source::shaders;

@@ -8,6 +8,7 @@ use super::device::GpuDevice;
 use super::failure::Failure;
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES};
 use super::probe::{measure, rounds_once};
+use super::timestamps;
 
 /// Limits that kernels require beside the defaults.
 const WORKGROUP_BYTES: u32 = 16 << 10;
@@ -83,7 +84,7 @@ impl GpuDevice {
         }
         let double = Features::SHADER_F64 | Features::SHADER_INT64;
         let descriptor = wgpu::DeviceDescriptor {
-            required_features: Features::IMMEDIATES | features & double,
+            required_features: Features::IMMEDIATES | features & (double | timestamps::FEATURES),
             required_limits: limits,
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()

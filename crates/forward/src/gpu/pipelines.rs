@@ -11,11 +11,18 @@ use super::device::GpuDevice;
 use super::kernels::{Arithmetic, IMMEDIATE_BYTES, Kernel};
 use super::source::source;
 
+/// A compiled kernel.
+#[derive(Debug, Clone)]
+pub struct Pipeline {
+    pub kernel: Kernel,
+    pub raw: wgpu::ComputePipeline,
+}
+
 /// Pipelines compiled so far.
 #[derive(Debug)]
 pub struct Pipelines {
     arithmetic: Arithmetic,
-    made: Mutex<HashMap<Kernel, wgpu::ComputePipeline>>,
+    made: Mutex<HashMap<Kernel, Pipeline>>,
 }
 
 impl Pipelines {
@@ -27,7 +34,7 @@ impl Pipelines {
     ///
     /// # Errors
     /// `Error::Compute` when the driver rejects the kernel.
-    pub fn get(&self, device: &GpuDevice, kernel: Kernel) -> Result<wgpu::ComputePipeline> {
+    pub fn get(&self, device: &GpuDevice, kernel: Kernel) -> Result<Pipeline> {
         debug_assert!(
             Kernel::all().any(|known| known == kernel),
             "{kernel:?} is not translated in the tests"
@@ -56,12 +63,12 @@ impl Pipelines {
         })
     }
 
-    fn made(&self) -> MutexGuard<'_, HashMap<Kernel, wgpu::ComputePipeline>> {
+    fn made(&self) -> MutexGuard<'_, HashMap<Kernel, Pipeline>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> wgpu::ComputePipeline {
+fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> Pipeline {
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: Some(kernel.entry()),
         source: wgpu::ShaderSource::Wgsl(Cow::Owned(source)),
@@ -89,12 +96,13 @@ fn make(device: &wgpu::Device, kernel: Kernel, source: String) -> wgpu::ComputeP
         bind_group_layouts: &[Some(&group)],
         immediate_size: IMMEDIATE_BYTES,
     });
-    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+    let raw = device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(kernel.entry()),
         layout: Some(&layout),
         module: &module,
         entry_point: Some(kernel.entry()),
         compilation_options: Default::default(),
         cache: None,
-    })
+    });
+    Pipeline { kernel, raw }
 }

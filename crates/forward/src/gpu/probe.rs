@@ -21,11 +21,47 @@ const INPUTS: usize = 256;
 const OUTPUTS: usize = 32;
 const ROWS: usize = 8;
 
+/// Results of one kind on the device, beside the CPU's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Kind of operation: "multiply-add", "norm".
+    pub operation: &'static str,
+    pub numbers: usize,
+    /// Numbers whose bits differ.
+    pub different: usize,
+    /// Largest difference, relative to the largest number.
+    pub error: f32,
+    /// Index, device's and CPU's value of the first number that differs.
+    pub first: Option<(usize, f32, f32)>,
+}
+
+impl Comparison {
+    fn of(operation: &'static str, ours: &[f32], theirs: &[f32]) -> Self {
+        let pairs = || ours.iter().copied().zip(theirs.iter().copied());
+        let differs = |&(_, (ours, theirs)): &(usize, (f32, f32))| ours.to_bits() != theirs.to_bits();
+        let size = theirs.iter().map(|number| number.abs()).fold(0.0, f32::max);
+        let error = pairs().map(|(ours, theirs)| (ours - theirs).abs() / size);
+        Self {
+            operation,
+            numbers: theirs.len(),
+            different: pairs().enumerate().filter(differs).count(),
+            // A result that is not a number is an error, too.
+            error: error.fold(0.0, |most, error| if error <= most { most } else { error }),
+            first: pairs().enumerate().find(differs).map(|(at, (ours, theirs))| (at, ours, theirs)),
+        }
+    }
+}
+
 /// Returns whether `device` multiplies and adds with one rounding.
 ///
 /// # Errors
 /// `Error::Compute` when the device fails, as for the other functions.
 pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
+    Ok(multiply_add(device)?.different == 0)
+}
+
+/// Compares multiply-adds that show a second rounding.
+fn multiply_add(device: &GpuDevice) -> Result<Comparison> {
     // The third number nearly cancels the product of the first two, so only its lower half is left.
     let three = |&[a, b]: &[f32; 2]| [a, b, -a * b];
     // Products halfway between two floats; the addend decides how they round.
@@ -41,7 +77,8 @@ pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
     let step = Step::new(device, Kernel::Probe, &[&from, &out])?;
     let groups = [count.div_ceil(64), 1];
     let found = compute(device, &out, count, |pass| step.run(pass, &[count as u32], groups))?;
-    Ok(x.as_chunks().0.iter().map(|&[a, b, c]| f32::mul_add(a, b, c)).eq(found))
+    let expected = x.as_chunks().0.iter().map(|&[a, b, c]| f32::mul_add(a, b, c));
+    Ok(Comparison::of("multiply-add", &found, &expected.collect::<Vec<_>>()))
 }
 
 /// Probes `device`.
@@ -49,42 +86,74 @@ pub fn rounds_once(device: &GpuDevice) -> Result<bool> {
 /// # Errors
 /// `Error::Compute` when the device fails, as for the other functions.
 pub fn measure(device: &GpuDevice) -> Result<Guarantees> {
-    let tiles = TILES.map(|tile| Kernel::Product(Format::F32, tile));
-    let others = [Kernel::Norm, Kernel::Activate, Kernel::Quantise, Kernel::Product(Format::Q8_0, 1)];
-    device.pipelines().prepare(device, &[&tiles[..], &others].concat())?;
-    let rows = made_up(ROWS * INPUTS);
-    let weight = made_up(INPUTS);
-    let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
-    let quants = with_scales(weights[..OUTPUTS * INPUTS / 32 * 34].to_vec(), 34);
-    let pack = |format, weights: &[u8]| Panels::pack(format, OUTPUTS, INPUTS, weights);
-    let (Ok(numbers), Ok(quants)) = (pack(Format::F32, &weights), pack(Format::Q8_0, &quants)) else {
-        unreachable!("scales that are not finite")
-    };
-    let by_tile = products(device, &numbers, &rows, &TILES)?;
-    let in_eight_bits = products(device, &quants, &rows, &TILES[..1])?;
-    let ours = [
-        norm(device, &rows, &weight, 1e-6)?,
-        activate(device, Activation::Silu, &rows, &weight.repeat(ROWS))?,
-        by_tile[0].clone(),
-        in_eight_bits[0].clone(),
-    ];
-    let each = |row: &dyn Fn(&[f32]) -> Vec<f32>| rows.chunks(INPUTS).flat_map(row).collect::<Vec<_>>();
-    let theirs = [
-        each(&|row| reference::rms_norm(row, &weight, 1e-6)),
-        each(&|row| reference::activate(Activation::Silu, row, &weight)),
-        each(&|row| reference::product(&numbers, row)),
-        each(&|row| reference::product(&quants, row)),
-    ];
-    let near = |(ours, theirs): (&Vec<f32>, &Vec<f32>)| {
-        let size = theirs.iter().map(|number| number.abs()).fold(0.0, f32::max);
-        ours.iter().zip(theirs).all(|(ours, theirs)| (ours - theirs).abs() <= 1e-3 * size)
-    };
+    let comparisons = comparisons(device)?;
+    let (_, tiles) = tiles(device)?;
     Ok(Guarantees {
-        computes: ours.iter().zip(&theirs).all(near),
-        any_tile: by_tile.iter().all(|tile| bits(tile) == bits(&by_tile[0])),
-        cpu_bits: rounds_once(device)?
-            && ours.iter().zip(&theirs).all(|(ours, theirs)| bits(ours) == bits(theirs)),
+        computes: comparisons.iter().skip(1).all(|comparison| comparison.error <= 1e-3),
+        any_tile: tiles.iter().all(|tile| bits(tile) == bits(&tiles[0])),
+        cpu_bits: comparisons.iter().all(|comparison| comparison.different == 0),
     })
+}
+
+/// Products of a matrix of numbers, and the same in tiles of each size.
+fn tiles(device: &GpuDevice) -> Result<(Vec<f32>, Vec<Vec<f32>>)> {
+    let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
+    let (matrix, rows) = (pack(Format::F32, &weights), made_up(ROWS * INPUTS));
+    Ok((each_row(&rows, &|row| reference::product(&matrix, row)), products(device, &matrix, &rows, &TILES)?))
+}
+
+/// Compares the results of each kind of operation with the CPU's: multiply-adds first.
+///
+/// # Errors
+/// `Error::Compute` when the device fails, as for the other functions.
+pub fn comparisons(device: &GpuDevice) -> Result<Vec<Comparison>> {
+    let tiled = TILES.map(|tile| Kernel::Product(Format::F32, tile));
+    let others = [Kernel::Norm, Kernel::Activate, Kernel::Quantise, Kernel::Product(Format::Q8_0, 1)];
+    device.pipelines().prepare(device, &[&tiled[..], &others].concat())?;
+    let (rows, weight) = (made_up(ROWS * INPUTS), made_up(INPUTS));
+    let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
+    let quants = pack(Format::Q8_0, &with_scales(weights[..OUTPUTS * INPUTS / 32 * 34].to_vec(), 34));
+    let (numbers, by_tile) = tiles(device)?;
+    let silu = activate(device, Activation::Silu, &rows, &weight.repeat(ROWS))?;
+    Ok(vec![
+        multiply_add(device)?,
+        Comparison::of(
+            "norm",
+            &norm(device, &rows, &weight, 1e-6)?,
+            &each_row(&rows, &|row| reference::rms_norm(row, &weight, 1e-6)),
+        ),
+        Comparison::of(
+            "activation",
+            &silu,
+            &each_row(&rows, &|row| reference::activate(Activation::Silu, row, &weight)),
+        ),
+        Comparison::of("product", &by_tile[0], &numbers),
+        quantisation(device, &rows)?,
+        Comparison::of(
+            "product in 8 bits",
+            &products(device, &quants, &rows, &TILES[..1])?[0],
+            &each_row(&rows, &|row| reference::product(&quants, row)),
+        ),
+    ])
+}
+
+/// Compares the scales of rows quantised to 8 bits.
+fn quantisation(device: &GpuDevice, rows: &[f32]) -> Result<Comparison> {
+    let x = Rows::new(device, ROWS, INPUTS)?;
+    device.write(&x.plain, rows.iter().map(|number| number.to_bits()));
+    let quantise = Quantise::new(device, &x)?;
+    let found = compute(device, &x.scales, 2 * rows.len() / 32, |pass| quantise.run(pass, ROWS))?;
+    let expected: Vec<f32> = rows.chunks(32).flat_map(reference::scales).collect();
+    Ok(Comparison::of("quantisation", &found, &expected))
+}
+
+fn each_row(rows: &[f32], compute: &dyn Fn(&[f32]) -> Vec<f32>) -> Vec<f32> {
+    rows.chunks(INPUTS).flat_map(compute).collect()
+}
+
+/// A generated matrix.
+fn pack(format: Format, weights: &[u8]) -> Panels {
+    Panels::pack(format, OUTPUTS, INPUTS, weights).unwrap_or_else(|_| unreachable!("scales are finite"))
 }
 
 fn bits(numbers: &[f32]) -> Vec<u32> {
@@ -121,7 +190,7 @@ pub fn compute(
 ) -> Result<Vec<f32>> {
     let to = device.readable(4 * count)?;
     let mut encoder = device.raw().create_command_encoder(&Default::default());
-    encode(&mut Dispatches::begin(&mut encoder));
+    encode(&mut Dispatches::begin(device, &mut encoder));
     encoder.copy_buffer_to_buffer(from, 0, &to, 0, 4 * count as u64);
     device.submit(encoder, 0);
     device.fetch(&to, count)

@@ -5,12 +5,13 @@ use std::ops::Range;
 
 use foretoken_model::Activation;
 use foretoken_model::error::Result;
-use wgpu::{BindGroup, Buffer, ComputePipeline};
+use wgpu::{BindGroup, Buffer};
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::Kernel;
 use super::matrix::{GATED_PANELS, Matrix};
+use super::pipelines::Pipeline;
 use super::state::Rows;
 use super::step::bind;
 use crate::cpu::panels::Format;
@@ -20,7 +21,7 @@ use crate::cpu::simd::LANES;
 #[derive(Debug)]
 struct Tiled {
     /// Pipelines with their rows per tile, smallest first.
-    pipelines: Vec<(usize, ComputePipeline)>,
+    pipelines: Vec<(usize, Pipeline)>,
     parts: Vec<Bound>,
     /// Length of an input row: 8-bit blocks, or numbers.
     length: usize,
@@ -71,7 +72,7 @@ impl Tiled {
     }
 
     /// Kernel for tiles of at least `rows` rows, or the largest one, with its rows per tile.
-    fn fitting(&self, rows: usize) -> &(usize, ComputePipeline) {
+    fn fitting(&self, rows: usize) -> &(usize, Pipeline) {
         let largest = &self.pipelines[self.pipelines.len() - 1];
         self.pipelines.iter().find(|(size, _)| *size >= rows).unwrap_or(largest)
     }

@@ -24,8 +24,8 @@ impl<'a> Recording<'a> {
 
     /// Compute pass for further dispatches.
     pub fn pass(&mut self) -> &mut Dispatches {
-        let encoder = &mut self.encoder;
-        self.pass.get_or_insert_with(|| Dispatches::begin(encoder))
+        let (device, encoder) = (self.device, &mut self.encoder);
+        self.pass.get_or_insert_with(|| Dispatches::begin(device, encoder))
     }
 
     /// Announces work that reads about `bytes` bytes. Submits earlier work if both together would

@@ -2,17 +2,18 @@
 //! words of immediates.
 
 use foretoken_model::error::Result;
-use wgpu::{BindGroup, Buffer, ComputePipeline};
+use wgpu::{BindGroup, Buffer};
 
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::Kernel;
+use super::pipelines::Pipeline;
 use super::state::Rows;
 
 /// A kernel and its buffers.
 #[derive(Debug)]
 pub struct Step {
-    pipeline: ComputePipeline,
+    pipeline: Pipeline,
     group: BindGroup,
 }
 
@@ -58,12 +59,12 @@ impl Quantise {
     }
 }
 
-pub(super) fn bind(device: &GpuDevice, pipeline: &ComputePipeline, buffers: &[&Buffer]) -> Result<BindGroup> {
+pub(super) fn bind(device: &GpuDevice, pipeline: &Pipeline, buffers: &[&Buffer]) -> Result<BindGroup> {
     let buffers = (0u32..).zip(buffers);
     let entries = buffers
         .map(|(binding, buffer)| wgpu::BindGroupEntry { binding, resource: buffer.as_entire_binding() });
     let entries: Vec<_> = entries.collect();
-    let layout = pipeline.get_bind_group_layout(0);
+    let layout = pipeline.raw.get_bind_group_layout(0);
     let descriptor = wgpu::BindGroupDescriptor { label: None, layout: &layout, entries: &entries };
     device.guarded(|| device.raw().create_bind_group(&descriptor))
 }

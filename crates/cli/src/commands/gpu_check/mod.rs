@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use foretoken_forward::device::{self, Device, DeviceChoice, Opened};
+use foretoken_forward::gpu::{Comparison, comparisons};
 use serde::Serialize;
 
 use crate::args::DeviceArgs;
@@ -51,11 +52,35 @@ struct Report {
     device: String,
     /// A software renderer; its times say nothing about a GPU.
     software: bool,
+    /// Operations of the GPU engine beside the CPU's; none on other devices.
+    operations: Vec<Operation>,
     /// Memory bandwidth of the device, reads and writes together, in 10^9 bytes per second.
     memory_gb_s: f64,
     texts: Vec<texts::Text>,
     accuracy: Vec<accuracy::Accuracy>,
     speed: Vec<speed::Speed>,
+}
+
+/// Bits of one kind of operation on the device.
+#[derive(Serialize)]
+struct Operation {
+    name: &'static str,
+    numbers: usize,
+    /// Numbers whose bits are not the CPU's.
+    different: usize,
+    /// Index, device's and CPU's value of the first of these.
+    first: Option<(usize, f32, f32)>,
+}
+
+fn operations(device: &Device) -> Result<Vec<Operation>> {
+    let Device::Gpu(gpu) = device else { return Ok(Vec::new()) };
+    let operation = |Comparison { operation, numbers, different, first, .. }| Operation {
+        name: operation,
+        numbers,
+        different,
+        first,
+    };
+    Ok(comparisons(gpu)?.into_iter().map(operation).collect())
 }
 
 /// # Errors
@@ -76,6 +101,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let report = Report {
         device: opened.label.to_string(),
         software: matches!(&opened.device, Device::Gpu(gpu) if gpu.is_software()),
+        operations: operations(&opened.device)?,
         memory_gb_s: speed::memory_gb_s(&opened.device, args.quick)?,
         texts: texts::compare(&opened, apart, args.quick)?,
         accuracy,

@@ -1,9 +1,9 @@
 //! The report as one table for people.
 
-use super::Report;
 use super::accuracy::Accuracy;
 use super::speed::{ACCEPTANCE, Speed};
 use super::texts::Text;
+use super::{Operation, Report};
 use crate::commands::bench::cost::RowCost;
 use crate::commands::bench::numbers::number;
 
@@ -13,11 +13,11 @@ impl Report {
             true => "software renderer: its speed is not measured".to_owned(),
             false => format!("memory is read and written at {:.0} GB/s", self.memory_gb_s),
         };
-        let mut lines = vec![
-            self.device.clone(),
-            memory,
-            "\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes".to_owned(),
-        ];
+        let mut lines = vec![self.device.clone(), memory];
+        lines.extend(self.operations.iter().map(operation));
+        lines
+            .extend(["\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes"
+                .to_owned()]);
         lines.extend(self.texts.iter().map(text));
         lines.push(
             "\nerror of logits       device      CPU  difference  bit-identical  pass sizes with the bits of one row"
@@ -93,6 +93,18 @@ fn pass_work(found: &Speed) -> Vec<String> {
 fn costs(name: &str, found: &Speed, of: fn(&RowCost) -> String, note: &str) -> String {
     let costs: Vec<String> = found.verify_cost.iter().map(of).collect();
     format!("{name}    {} {note}", costs.join(" "))
+}
+
+fn operation(found: &Operation) -> String {
+    let Operation { name, numbers, different, first } = found;
+    match first {
+        None => format!("{name}: the CPU's bits in all {numbers} results"),
+        Some((at, ours, theirs)) => {
+            format!(
+                "{name}: {different} of {numbers} results differ, first {ours:?} at {at} instead of {theirs:?}"
+            )
+        }
+    }
 }
 
 fn text(found: &Text) -> String {
