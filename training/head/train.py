@@ -1,114 +1,25 @@
 #!/usr/bin/env python3
-"""Train an EAGLE-3 draft head (Li et al. 2025) on the states that `head-data states` wrote.
+"""Train an EAGLE-3 draft head (Li et al. 2025) on conversations that `converse.py` wrote.
 
-    python train.py --data states --model smollm2.gguf --out runs/head --minutes 60
-    python train.py --data states --model smollm2.gguf --out runs/more --init runs/head/head.pt --minutes 60
-    python train.py --data states --model smollm2.gguf --out runs/more --init ../../smollm2/smollm2-head.gguf --first 2
-    python train.py --data states --model smollm2.gguf --out runs/q4 --init runs/head/head.pt --q4-1 --train-output --first 2
-    python train.py --data states --model smollm2.gguf --init runs/head/head.pt --evaluate
+    python train.py --data conversations.npz --model smollm2.gguf --out runs/head --minutes 60
+    python train.py --data conversations.npz --model smollm2.gguf --out runs/more --init runs/head/head.pt --first 2
+    python train.py --data conversations.npz --model smollm2.gguf --init smollm2-head.gguf --evaluate
 
-For a text x and the target's fused states g, row p reads the pair (x[p+1], g[p]) and predicts the
-token after x[p+1]. Training-time test continues with the head's own states: step t reads x[p+1+t] and
-the head's state of step t-1, and attends to the true rows up to p and to its own steps at p. All rows
-of a step run at once.
+For a text x and the target's states g, row p reads the pair (x[p+1], g[p]) and predicts the token after
+x[p+1]. Training-time test continues with the head's own states: step t reads x[p+1+t] and the head's state
+of step t-1, and attends to the true rows up to p and to its own steps at p. All rows of a step run at
+once. The target's states and probabilities are computed for each batch, not stored.
 
-The schedule follows the clock: the number of steps grows from --first to --steps. Runs on CUDA if there
-is a GPU (--device to override).
+The schedule follows the clock: the number of steps grows from --first to --steps, and matrices are rounded
+to Q4_1 for the last --rounded of the time.
 """
-import argparse, json, math, os, random, time
+import argparse, math, os, random, time
 import numpy as np
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from gguf import GGUFReader
-from gguf.quants import dequantize
+from target import Model, Target, rms_norm, rotate, rotations
 
-
-# --------------------------------------------------------------------------------------------- data
-class Data:
-    """The arrays of `head-data states`; the last texts are held out."""
-
-    def __init__(self, folder, held_out):
-        self.index = json.load(open(f"{folder}/texts.json"))
-        hidden, layers, top = self.index["hidden"], len(self.index["layers"]), self.index["likeliest"]
-        array = lambda name, dtype, width: np.memmap(f"{folder}/{name}", dtype, "r").reshape(-1, width)
-        self.tokens = np.memmap(f"{folder}/tokens.u32", np.uint32, "r")
-        self.states = array("states.f16", np.float16, hidden * layers)
-        self.likeliest = array("likeliest.u32", np.uint32, top)
-        self.probabilities = array("probabilities.f16", np.float16, top)
-        starts = np.concatenate([[0], np.cumsum([rows for rows, _ in self.index["texts"]])])
-        texts = [(int(start), rows, prompt) for start, (rows, prompt) in zip(starts, self.index["texts"])]
-        texts = [text for text in texts if text[1] - text[2] >= 8]
-        self.train, self.test = texts[:-held_out], texts[-held_out:]
-
-    def reply_counts(self):
-        counts = np.zeros(self.index["vocabulary"], np.int64)
-        for start, rows, prompt in self.train:
-            np.add.at(counts, self.tokens[start + prompt : start + rows], 1)
-        return counts
-
-    def batches(self, texts, rows, draw):
-        """Batches of texts of similar length, with at most `rows` rows including padding."""
-        texts = sorted(texts, key=lambda text: text[1] + draw.random() * 32)
-        batches, batch = [], []
-        for text in texts:
-            if batch and (len(batch) + 1) * text[1] > rows:
-                batches.append(batch)
-                batch = []
-            batch.append(text)
-        batches.append(batch)
-        draw.shuffle(batches)
-        return batches
-
-    def collate(self, batch, device):
-        """tokens [B, T], states [B, T, 3H], likeliest [B, T, k], probabilities [B, T, k], and a mask [B, T] of
-        the rows whose next token belongs to the reply."""
-        longest = max(rows for _, rows, _ in batch)
-        pad = lambda array, start, rows: np.pad(array[start : start + rows], [(0, longest - rows)] + [(0, 0)] * (array.ndim - 1))
-        stack = lambda array: torch.from_numpy(np.stack([pad(array, start, rows) for start, rows, _ in batch])).to(device)
-        reply = np.zeros((len(batch), longest), bool)
-        for at, (_, rows, prompt) in enumerate(batch):
-            reply[at, prompt - 1 : rows] = True
-        return (stack(self.tokens).long(), stack(self.states).float(),
-                stack(self.likeliest).long(), stack(self.probabilities).float(), torch.from_numpy(reply).to(device))
-
-
-# ------------------------------------------------------------------------------------------- target
-class Model:
-    """A GGUF file."""
-
-    def __init__(self, path):
-        self.reader = GGUFReader(path)
-        self.tensors = {tensor.name: tensor for tensor in self.reader.tensors}
-
-    def get(self, name):
-        tensor = self.tensors[name]
-        return torch.from_numpy(dequantize(tensor.data, tensor.tensor_type).astype(np.float32)).clone()
-
-    def halves(self, name, heads):
-        """Query or key rows in the order of PyTorch code, with rotated pairs half a head apart; GGUF files have
-        them interleaved."""
-        weight = self.get(name)
-        return weight.view(heads, -1, 2, weight.shape[1]).transpose(1, 2).reshape(weight.shape)
-
-
-class Target(Model):
-    """Parts of the target's file that the head needs."""
-
-    def __init__(self, path):
-        super().__init__(path)
-        field = lambda key: self.reader.fields[f"llama.{key}"].contents()
-        self.layers, self.hidden = field("block_count"), field("embedding_length")
-        self.heads, self.kv_heads = field("attention.head_count"), field("attention.head_count_kv")
-        self.ffn, self.epsilon = field("feed_forward_length"), field("attention.layer_norm_rms_epsilon")
-        self.context, self.rope_base = field("context_length"), field("rope.freq_base")
-        self.head_dim = self.hidden // self.heads
-
-    def output(self):
-        return self.get("output.weight" if "output.weight" in self.tensors else "token_embd.weight")
-
-
-# --------------------------------------------------------------------------------------------- head
 # Names of a head's vectors and matrices in GGUF files.
 VECTORS = {"input_norm": "blk.0.attn_norm", "hidden_norm": "blk.0.attn_norm_2", "post_norm": "blk.0.ffn_norm", "norm": "output_norm"}
 MATRICES = {"fc": "fc", "q": "blk.0.attn_q", "k": "blk.0.attn_k", "v": "blk.0.attn_v", "o": "blk.0.attn_output",
@@ -133,7 +44,7 @@ class RMSNorm(nn.Module):
         self.weight, self.epsilon = nn.Parameter(torch.ones(width)), epsilon
 
     def forward(self, x):
-        return F.rms_norm(x.float(), self.weight.shape, self.weight.float(), self.epsilon).to(x.dtype)
+        return rms_norm(x, self.weight, self.epsilon)
 
 
 def as_q4_1(weight):
@@ -147,29 +58,29 @@ def as_q4_1(weight):
 
 
 class Matrix(nn.Linear):
-    """A matrix of the head, rounded as in the file if `q4_1` is set."""
+    """A matrix of the head, rounded as in the file if `rounded` is set."""
 
-    def __init__(self, inputs, outputs, q4_1):
+    rounded = False
+
+    def __init__(self, inputs, outputs):
         super().__init__(inputs, outputs, bias=False)
-        self.q4_1 = q4_1
 
     def forward(self, x):
-        return F.linear(x, as_q4_1(self.weight) if self.q4_1 else self.weight)
+        return F.linear(x, as_q4_1(self.weight) if self.rounded else self.weight)
 
 
 class Head(nn.Module):
-    def __init__(self, target, draft_vocabulary, q4_1):
+    def __init__(self, target, draft_vocabulary):
         super().__init__()
         h, hd = target.hidden, target.head_dim
-        linear = lambda inputs, outputs: Matrix(inputs, outputs, q4_1)
         self.heads, self.kv_heads, self.hd, self.base = target.heads, target.kv_heads, hd, target.rope_base
-        self.fc = linear(3 * h, h)
-        self.input_norm, self.hidden_norm = RMSNorm(h, target.epsilon), RMSNorm(h, target.epsilon)
-        self.q, self.k, self.v = linear(2 * h, self.heads * hd), linear(2 * h, self.kv_heads * hd), linear(2 * h, self.kv_heads * hd)
-        self.o = linear(self.heads * hd, h)
-        self.post_norm, self.norm = RMSNorm(h, target.epsilon), RMSNorm(h, target.epsilon)
-        self.gate, self.up, self.down = linear(h, target.ffn), linear(h, target.ffn), linear(target.ffn, h)
-        self.lm_head = linear(h, draft_vocabulary)
+        norm = lambda: RMSNorm(h, target.epsilon)
+        self.fc = Matrix(3 * h, h)
+        self.input_norm, self.hidden_norm, self.post_norm, self.norm = norm(), norm(), norm(), norm()
+        self.q, self.k, self.v = Matrix(2 * h, self.heads * hd), Matrix(2 * h, self.kv_heads * hd), Matrix(2 * h, self.kv_heads * hd)
+        self.o = Matrix(self.heads * hd, h)
+        self.gate, self.up, self.down = Matrix(h, target.ffn), Matrix(h, target.ffn), Matrix(target.ffn, h)
+        self.lm_head = Matrix(h, draft_vocabulary)
 
     def begin_like(self, target, guessed):
         """Initialises the head as the target's last layer on its last tapped state, which is close to its task."""
@@ -189,24 +100,26 @@ class Head(nn.Module):
             self.norm.weight.copy_(target.get("output_norm.weight"))
             self.lm_head.weight.copy_(target.output()[guessed])
 
-    def rotate(self, x, first):
-        """Applies RoPE to x [B, n, T, hd] at positions from `first` on."""
-        half = self.hd // 2
-        frequencies = self.base ** (-torch.arange(half, device=x.device, dtype=torch.float32) / half)
-        angles = torch.outer(torch.arange(first, first + x.shape[2], device=x.device, dtype=torch.float32), frequencies)
-        cos, sin = angles.cos(), angles.sin()
-        a, b = x[..., :half], x[..., half:]
-        return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
+    def continue_from(self, saved, target, guessed):
+        """Takes a saved head's weights; tokens that are new to its draft vocabulary take the target's rows."""
+        rows = dict(zip(saved["guessed"].tolist(), saved["head"]["lm_head.weight"]))
+        output = target.output()
+        lm_head = torch.stack([rows.get(token, output[token]) for token in guessed.tolist()])
+        self.load_state_dict(saved["head"] | {"lm_head.weight": lm_head})
+
+    def round(self, rounded):
+        for module in self.modules():
+            if isinstance(module, Matrix):
+                module.rounded = rounded
 
     def step(self, embedding, state, past):
         """A step of all rows: returns the next states [B, T, H]; `past` are keys and values of earlier steps."""
         B, T, _ = state.shape
         u = torch.cat([self.input_norm(embedding), self.hidden_norm(state)], -1)
         shape = lambda x, heads: x.view(B, T, heads, self.hd).transpose(1, 2)
-        t = len(past)
-        q = self.rotate(shape(self.q(u), self.heads), t)
-        k = self.rotate(shape(self.k(u), self.kv_heads), t)
-        v = shape(self.v(u), self.kv_heads)
+        q, k, v = shape(self.q(u), self.heads), shape(self.k(u), self.kv_heads), shape(self.v(u), self.kv_heads)
+        turn = rotations(self.base, self.hd, len(past), T, q.device, q.dtype)
+        q, k = rotate(q, turn), rotate(k, turn)
         group = self.heads // self.kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
         if not past:
@@ -214,11 +127,11 @@ class Head(nn.Module):
         else:
             scale = 1 / math.sqrt(self.hd)
             first_k, first_v = past[0]
-            causal = torch.ones(T, T, dtype=torch.bool, device=q.device).tril()
-            scores = (q @ first_k.transpose(-1, -2) * scale).masked_fill(~causal, float("-inf"))
+            future = torch.ones(T, T, dtype=torch.bool, device=q.device).triu(1)
+            scores = ((q * scale) @ first_k.transpose(-1, -2)).masked_fill(future, float("-inf"))
             chain = past[1:] + [(k, v)]
             own = torch.stack([(q * key).sum(-1) * scale for key, _ in chain], -1)
-            weights = torch.cat([scores, own], -1).softmax(-1)
+            weights = torch.cat([scores, own.to(scores.dtype)], -1).softmax(-1).to(first_v.dtype)
             mixed = weights[..., :T] @ first_v
             for at, (_, value) in enumerate(chain):
                 mixed = mixed + weights[..., T + at, None] * value
@@ -228,40 +141,140 @@ class Head(nn.Module):
         return y + self.down(F.silu(self.gate(n)) * self.up(n))
 
 
-def losses(head, embeddings, batch, rows_of, steps, decay):
-    """The loss, and for each step the numbers of rows and of rows with the target's most likely token."""
-    tokens, states, likeliest, probabilities, reply = batch
-    state = head.fc(states)[:, : tokens.shape[1] - 1]
+class Batch:
+    """Conversations [B, T] with the target's states, and its probabilities of the draft vocabulary's tokens in the
+    rows before tokens of replies."""
+
+    def __init__(self, target, guessed, layers, tokens, reply):
+        device = target.device
+        # Row p has the probabilities of token p + 1. Found on the CPU, so that the GPU is not waited for.
+        self.text, self.before = (torch.from_numpy(at) for at in np.nonzero(reply[:, 1:].numpy()))
+        self.tokens, self.length = tokens.to(device).long(), tokens.shape[1]
+        final, self.states = target.run(self.tokens, layers)
+        rows = (self.text * self.length + self.before).to(device)
+        logits = target.logits(final.flatten(0, 1)[rows]).float()
+        self.probabilities = (logits[:, guessed] - logits.logsumexp(-1, keepdim=True)).exp()
+        # Place of the target's likeliest token among them, or -1.
+        likeliest = logits.argmax(-1)
+        place = torch.searchsorted(guessed, likeliest).clamp(max=len(guessed) - 1)
+        self.likeliest = torch.where(guessed[place] == likeliest, place, -1)
+
+    def judged(self, step):
+        """Rows of a step, in [B * (T - 1)], that predict a token of a reply, and which of the judged tokens it is."""
+        rows = self.before - 1 - step
+        judged = rows >= 0
+        wanted = judged.nonzero()[:, 0]
+        rows = self.text[judged] * (self.length - 1) + rows[judged]
+        return rows.to(self.tokens.device, non_blocking=True), wanted.to(self.tokens.device, non_blocking=True)
+
+
+def losses(head, embeddings, batch, steps, decay):
+    """The loss, and [steps, 2]: for each step the number of rows, and of those with the target's likeliest token."""
+    T = batch.length - 1
+    state = head.fc(batch.states)[:, :T].float()
     loss, counts, past = 0.0, [], []
-    B, T = state.shape[:2]
     for step in range(steps):
         # Row p reads x[p+1+t] and predicts the target's row p+1+t.
-        shifted = lambda array: F.pad(array[:, 1 + step :], (0, 0) * (array.ndim - 2) + (0, step))[:, :T]
-        state = head.step(embeddings[shifted(tokens)], state, past)
-        judged = shifted(reply)
-        rows = head.norm(state[judged])
-        wanted, weight = rows_of[shifted(likeliest)[judged]], shifted(probabilities)[judged]
-        weight = weight * (wanted >= 0)
-        logits = F.log_softmax(head.lm_head(rows), -1)
-        mass = weight.sum(-1, keepdim=True)
-        cross = -(logits.gather(1, wanted.clamp(min=0)) * weight).sum(-1)
-        loss = loss + decay**step * cross.sum() / mass.sum().clamp(min=1)
-        with torch.no_grad():
-            right = logits.argmax(-1) == wanted[:, 0]
-            counts.append((len(right), int(right.sum())))
-    return loss, counts
+        read = F.pad(batch.tokens[:, 1 + step :], (0, step))
+        state = head.step(embeddings[read], state, past)
+        rows, wanted = batch.judged(step)
+        logits = F.log_softmax(head.lm_head(head.norm(state.flatten(0, 1)[rows])).float(), -1)
+        weight = batch.probabilities[wanted]
+        loss = loss - decay**step * (logits * weight).sum() / weight.sum().clamp(min=1)
+        right = logits.detach().argmax(-1) == batch.likeliest[wanted]
+        counts.append(torch.stack([torch.ones_like(right).sum(), right.sum()]))
+    return loss, torch.stack(counts)
 
 
-def evaluate(head, data, embeddings, rows_of, arguments, device):
-    """For each step the share of rows whose most likely token is the target's, given the true text before."""
-    head.eval()
-    totals = np.zeros((arguments.steps, 2))
-    with torch.no_grad():
-        for batch in data.batches(data.test, arguments.rows, random.Random(0)):
-            _, counts = losses(head, embeddings, data.collate(batch, device), rows_of, arguments.steps, 1.0)
-            totals += np.array(counts)
-    head.train()
-    return totals[:, 1] / totals[:, 0]
+class Training:
+    def __init__(self, arguments):
+        self.arguments, self.draw = arguments, random.Random(arguments.seed)
+        self.target = Target(arguments.model).load(arguments.device)
+        layers = self.target.layers
+        self.layers = [2, layers // 2, layers - 3]
+        file = np.load(arguments.data)
+        self.tokens, self.reply = (torch.from_numpy(file[name]) for name in ["tokens", "reply"])
+        saved = saved_head(arguments.init, self.target) if arguments.init else None
+        self.guessed = saved["guessed"] if saved and arguments.keep_vocabulary else self.frequent()
+        self.head = Head(self.target, len(self.guessed))
+        self.head.continue_from(saved, self.target, self.guessed) if saved else self.head.begin_like(self.target, self.guessed)
+        self.head.to(arguments.device)
+        self.guessed = self.guessed.to(arguments.device)
+
+    def frequent(self):
+        """The most frequent tokens of the replies, in their order."""
+        counts = torch.bincount(self.tokens[self.reply].long(), minlength=self.target.vocabulary)
+        guessed = counts.argsort(descending=True, stable=True)[: self.arguments.vocabulary].sort().values
+        print(f"{len(guessed)} tokens cover {counts[guessed].sum() / counts.sum():.2%} of the replies", flush=True)
+        return guessed
+
+    def batches(self, held_out):
+        """Numbers of conversations: the last ones are held out."""
+        count, size = len(self.tokens) - self.arguments.held_out, self.arguments.rows
+        numbers = list(range(count, len(self.tokens)) if held_out else range(count))
+        if not held_out:
+            self.draw.shuffle(numbers)
+        return [numbers[at : at + size] for at in range(0, len(numbers), size)]
+
+    def losses(self, numbers, steps):
+        batch = Batch(self.target, self.guessed, self.layers, self.tokens[numbers], self.reply[numbers])
+        device = self.target.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            return losses(self.head, self.target.embedding, batch, steps, self.arguments.decay)
+
+    @torch.no_grad()
+    def evaluate(self):
+        """For each step the share of rows whose most likely token is the target's, given the true text before."""
+        counts = sum(self.losses(numbers, self.arguments.steps)[1] for numbers in self.batches(held_out=True))
+        return (counts[:, 1] / counts[:, 0]).tolist()
+
+    def save(self, shares):
+        path = f"{self.arguments.out}/head.pt"
+        saved = {"head": self.head.state_dict(), "guessed": self.guessed.cpu(), "layers": self.layers, "shares": shares}
+        torch.save(saved, f"{path}.part")
+        os.replace(f"{path}.part", path)
+
+    def train(self):
+        arguments, head = self.arguments, self.head
+        parameters = list(head.parameters())
+        matrices, vectors = [p for p in parameters if p.ndim > 1], [p for p in parameters if p.ndim == 1]
+        optimiser = torch.optim.AdamW(
+            [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}], lr=arguments.rate, betas=(0.9, 0.95), fused=True
+        )
+        begin, step, epoch, reported, recent = time.time(), 0, 0, time.time(), []
+        total = arguments.minutes * 60
+        while time.time() - begin < total:
+            epoch += 1
+            for numbers in self.batches(held_out=False):
+                done = (time.time() - begin) / total
+                if done >= 1:
+                    break
+                rate = arguments.rate * min(1, (step + 1) / 200) * (0.02 + 0.98 * 0.5 * (1 + math.cos(math.pi * done)))
+                for group in optimiser.param_groups:
+                    group["lr"] = rate
+                head.round(done >= 1 - arguments.rounded)
+                # Single steps have to be good before chains of steps are trained.
+                steps = min(arguments.steps, arguments.first + int(done * 2 * (arguments.steps + 1 - arguments.first)))
+                loss, counts = self.losses(numbers, steps)
+                optimiser.zero_grad(set_to_none=True)
+                loss.backward()
+                nn.utils.clip_grad_norm_(parameters, 1.0)
+                optimiser.step()
+                step += 1
+                recent.append(F.pad(counts, (0, 0, 0, arguments.steps - steps)))
+                if time.time() - reported > arguments.report:
+                    totals = sum(recent)[:steps]
+                    seen = step * arguments.rows * self.tokens.shape[1] / 1e6
+                    print(f"{time.time() - begin:.0f} s, epoch {epoch}, {seen:.1f} M tokens, {show((totals[:, 1] / totals[:, 0]).tolist())}", flush=True)
+                    reported, recent = time.time(), []
+                    self.save(None)
+        shares = self.evaluate()
+        print(f"shares at the end: {show(shares)} after {step} batches", flush=True)
+        self.save(shares)
+
+
+def show(shares):
+    return " ".join(f"{share:.3f}" for share in shares)
 
 
 def main():
@@ -271,81 +284,27 @@ def main():
     parser.add_argument("--out", default="runs/head")
     parser.add_argument("--init", help="a head.pt or a GGUF file to continue from")
     parser.add_argument("--vocabulary", type=int, default=4096, help="size of the draft vocabulary")
-    parser.add_argument("--train-output", action="store_true", help="also train the output matrix, which is otherwise the target's")
-    parser.add_argument("--q4-1", action="store_true", help="train and evaluate with matrices rounded to Q4_1")
+    parser.add_argument("--keep-vocabulary", action="store_true", help="keep that of --init")
+    parser.add_argument("--rounded", type=float, default=0.25, help="share of the time in which matrices are rounded to Q4_1")
     parser.add_argument("--minutes", type=float, default=60)
-    parser.add_argument("--steps", type=int, default=4, help="steps of training-time test at the end")
+    parser.add_argument("--steps", type=int, default=4, help="steps of training-time test, from half the time on")
     parser.add_argument("--first", type=int, default=1, help="steps of training-time test at the beginning")
     parser.add_argument("--decay", type=float, default=0.8, help="decay of the loss from step to step")
-    parser.add_argument("--rows", type=int, default=1024, help="rows of a batch")
+    parser.add_argument("--rows", type=int, default=8, help="conversations of a batch")
     parser.add_argument("--rate", type=float, default=1e-3)
-    parser.add_argument("--held-out", type=int, default=64)
+    parser.add_argument("--report", type=float, default=60, help="seconds between reports")
+    parser.add_argument("--held-out", type=int, default=64, help="conversations")
     parser.add_argument("--evaluate", action="store_true")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
-    draw, device = random.Random(arguments.seed), arguments.device
-    data, target = Data(arguments.data, arguments.held_out), Target(arguments.model)
-    embeddings = target.get("token_embd.weight").to(device)
-    saved = saved_head(arguments.init, target) if arguments.init else None
-    if saved:
-        guessed = saved["guessed"]
-    else:
-        counts = data.reply_counts()
-        guessed = torch.from_numpy(np.sort(np.argsort(-counts, kind="stable")[: arguments.vocabulary]).copy())
-        print(f"{arguments.vocabulary} tokens cover {counts[guessed.numpy()].sum() / counts.sum():.2%} of the replies", flush=True)
-    rows_of = torch.full((data.index["vocabulary"],), -1, dtype=torch.long)
-    rows_of[guessed] = torch.arange(len(guessed))
-    rows_of = rows_of.to(device)
-    head = Head(target, len(guessed), arguments.q4_1)
-    head.load_state_dict(saved["head"]) if saved else head.begin_like(target, guessed)
-    head.to(device)
-    head.lm_head.requires_grad_(arguments.train_output)
-    show = lambda shares: " ".join(f"{share:.3f}" for share in shares)
-    print(f"shares at the start: {show(evaluate(head, data, embeddings, rows_of, arguments, device))}", flush=True)
-    if arguments.evaluate:
-        return
-    os.makedirs(arguments.out, exist_ok=True)
-    trained = [p for p in head.parameters() if p.requires_grad]
-    matrices, others = [p for p in trained if p.ndim > 1], [p for p in trained if p.ndim == 1]
-    optimiser = torch.optim.AdamW(
-        [{"params": matrices, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}], lr=arguments.rate, betas=(0.9, 0.95)
-    )
-    def save(shares):
-        saved = {"head": head.state_dict(), "guessed": guessed, "layers": data.index["layers"], "shares": shares}
-        torch.save(saved, f"{arguments.out}/head.pt.part")
-        os.replace(f"{arguments.out}/head.pt.part", f"{arguments.out}/head.pt")
-
-    begin, seen, step, reported, epoch, recent = time.time(), 0, 0, time.time(), 0, []
-    total = arguments.minutes * 60
-    while time.time() - begin < total:
-        epoch += 1
-        for batch in data.batches(data.train, arguments.rows, draw):
-            done = (time.time() - begin) / total
-            if done >= 1:
-                break
-            rate = arguments.rate * min(1, (step + 1) / 100) * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * done)))
-            for group in optimiser.param_groups:
-                group["lr"] = rate
-            # Single steps have to be good before chains of steps are trained.
-            steps = arguments.first + int(done * (arguments.steps + 1 - arguments.first))
-            loss, counts = losses(head, embeddings, data.collate(batch, device), rows_of, steps, arguments.decay)
-            optimiser.zero_grad(set_to_none=True)
-            loss.backward()
-            nn.utils.clip_grad_norm_(trained, 1.0)
-            optimiser.step()
-            seen, step = seen + sum(rows for _, rows, _ in batch), step + 1
-            recent.append(np.pad(np.array(counts), [(0, arguments.steps - steps), (0, 0)]))
-            if time.time() - reported > 60:
-                totals = sum(recent)
-                minutes = (time.time() - begin) / 60
-                print(f"{minutes:.0f} min, epoch {epoch}, {seen / 1e6:.2f} M tokens, {show(totals[:steps, 1] / totals[:steps, 0])}", flush=True)
-                reported, recent = time.time(), []
-                save(None)
-    shares = evaluate(head, data, embeddings, rows_of, arguments, device)
-    print(f"shares at the end: {show(shares)} after {seen / 1e6:.2f} M tokens", flush=True)
-    save(shares.tolist())
+    training = Training(arguments)
+    training.head.round(arguments.rounded > 0 and arguments.evaluate)
+    print(f"shares at the start: {show(training.evaluate())}", flush=True)
+    if not arguments.evaluate:
+        os.makedirs(arguments.out, exist_ok=True)
+        training.train()
 
 
 if __name__ == "__main__":
