@@ -445,7 +445,7 @@ mod tests {
                 json!({ "messages": [{ "role": "user", "content": null }] }),
                 "messages[0].content: expected a string, or a list of parts of type 'text'.",
             ),
-            (json!({ "messages": [{ "role": "user" }] }), "messages[0].content: expected a text"),
+            (json!({ "messages": [{ "role": "user" }] }), "messages[0].content: expected a string"),
             (
                 json!({ "messages": [{ "role": "user", "content": [{ "type": "image_url" }] }] }),
                 "messages[0].content",
@@ -525,6 +525,6 @@ mod tests {
         {
             assert_eq!(message(read(wrong)), "prompt: expected one non-empty string.");
         }
-        assert!(message(read(json!({ "prompt": [1, 2] }))).starts_with("prompt: expected a text"));
+        assert!(message(read(json!({ "prompt": [1, 2] }))).starts_with("prompt: expected a string"));
     }
 }
