@@ -78,6 +78,19 @@ fn matrix(random: &mut StdRng, format: Format, rows: usize, inputs: usize) -> Pa
     Panels::pack(format, rows, inputs, &bytes).unwrap()
 }
 
+/// The formula of `scale_of` in `rounding.wgsl`; no result depends on the exponent.
+#[test]
+fn the_scale_of_activations_is_the_rounded_quotient_for_every_mantissa() {
+    let part = 1.0f32 / 127.0;
+    assert_eq!(part.to_bits(), 0.007_874_016_f32.to_bits(), "the constant in the kernel");
+    let wrong = (1.0f32.to_bits()..2.0f32.to_bits()).map(f32::from_bits).find(|&largest| {
+        let near = largest * part;
+        let rest = (-near).mul_add(127.0, largest);
+        rest.mul_add(part, near) != largest / 127.0
+    });
+    assert_eq!(wrong, None);
+}
+
 #[test]
 fn products_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
     let mut random = StdRng::seed_from_u64(11);
