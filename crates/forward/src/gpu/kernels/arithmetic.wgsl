@@ -7,8 +7,8 @@ fn opaque(number: f32, zero: u32) -> f32 {
     return bitcast<f32>(bitcast<u32>(number) ^ zero);
 }
 
-// a / b, correctly rounded: a device's own division may be off, but the remainder is exact. `b` must
-// not be a constant; see `scale_of`.
+// a / b, correctly rounded: a device's own division may be off, but the remainder is exact. For
+// constants `b` see `scale_of`.
 fn divide(a: f32, b: f32) -> f32 {
     let near = a / b;
     let rest = fused(-near, b, a);

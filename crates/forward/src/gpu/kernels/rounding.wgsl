@@ -6,8 +6,8 @@ const SMALLEST = 1e-36;
 // 1 / 127, rounded.
 const PART = 0.007874016;
 
-// largest / 127, correctly rounded, without a division: NVIDIA's driver multiplies by the inverse of
-// a constant and takes the remainder that `divide` adds for 0.
+// largest / 127, correctly rounded, without a division: NVIDIA's driver multiplies by the inverse
+// of a constant and takes the remainder that `divide` adds for 0.
 fn scale_of(largest: f32) -> f32 {
     let near = largest * PART;
     let rest = fused(-near, 127.0, largest);
