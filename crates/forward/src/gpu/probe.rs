@@ -3,6 +3,7 @@
 
 use foretoken_model::Activation;
 use foretoken_model::error::Result;
+use serde::Serialize;
 use wgpu::Buffer;
 
 use super::device::GpuDevice;
@@ -22,14 +23,14 @@ const OUTPUTS: usize = 32;
 const ROWS: usize = 8;
 
 /// Results of one kind on the device, beside the CPU's.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     /// Kind of operation: "multiply-add", "norm".
     pub operation: &'static str,
     pub numbers: usize,
     /// Numbers whose bits differ.
     pub different: usize,
-    /// Largest difference, relative to the largest number.
+    /// Largest difference, relative to the largest number; NaN if a result is not a number.
     pub error: f32,
     /// Index, device's and CPU's value of the first number that differs.
     pub first: Option<(usize, f32, f32)>,
@@ -45,8 +46,8 @@ impl Comparison {
             operation,
             numbers: theirs.len(),
             different: pairs().enumerate().filter(differs).count(),
-            // A result that is not a number is an error, too.
-            error: error.fold(0.0, |most, error| if error <= most { most } else { error }),
+            error: error
+                .fold(0.0, |most: f32, error| if most.is_nan() || error <= most { most } else { error }),
             first: pairs().enumerate().find(differs).map(|(at, (ours, theirs))| (at, ours, theirs)),
         }
     }
@@ -86,20 +87,12 @@ fn multiply_add(device: &GpuDevice) -> Result<Comparison> {
 /// # Errors
 /// `Error::Compute` when the device fails, as for the other functions.
 pub fn measure(device: &GpuDevice) -> Result<Guarantees> {
-    let comparisons = comparisons(device)?;
-    let (_, tiles) = tiles(device)?;
+    let (comparisons, any_tile) = compare(device)?;
     Ok(Guarantees {
         computes: comparisons.iter().skip(1).all(|comparison| comparison.error <= 1e-3),
-        any_tile: tiles.iter().all(|tile| bits(tile) == bits(&tiles[0])),
+        any_tile,
         cpu_bits: comparisons.iter().all(|comparison| comparison.different == 0),
     })
-}
-
-/// Products of a matrix of numbers, and the same in tiles of each size.
-fn tiles(device: &GpuDevice) -> Result<(Vec<f32>, Vec<Vec<f32>>)> {
-    let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
-    let (matrix, rows) = (pack(Format::F32, &weights), made_up(ROWS * INPUTS));
-    Ok((each_row(&rows, &|row| reference::product(&matrix, row)), products(device, &matrix, &rows, &TILES)?))
 }
 
 /// Compares the results of each kind of operation with the CPU's: multiply-adds first.
@@ -107,34 +100,36 @@ fn tiles(device: &GpuDevice) -> Result<(Vec<f32>, Vec<Vec<f32>>)> {
 /// # Errors
 /// `Error::Compute` when the device fails, as for the other functions.
 pub fn comparisons(device: &GpuDevice) -> Result<Vec<Comparison>> {
-    let tiled = TILES.map(|tile| Kernel::Product(Format::F32, tile));
+    Ok(compare(device)?.0)
+}
+
+/// Comparisons, and whether tiles of all sizes give a row the same bits.
+fn compare(device: &GpuDevice) -> Result<(Vec<Comparison>, bool)> {
+    let tiles = TILES.map(|tile| Kernel::Product(Format::F32, tile));
     let others = [Kernel::Norm, Kernel::Activate, Kernel::Quantise, Kernel::Product(Format::Q8_0, 1)];
-    device.pipelines().prepare(device, &[&tiled[..], &others].concat())?;
+    device.pipelines().prepare(device, &[&tiles[..], &others].concat())?;
     let (rows, weight) = (made_up(ROWS * INPUTS), made_up(INPUTS));
     let weights: Vec<u8> = made_up(OUTPUTS * INPUTS).iter().flat_map(|number| number.to_le_bytes()).collect();
+    let numbers = pack(Format::F32, &weights);
     let quants = pack(Format::Q8_0, &with_scales(weights[..OUTPUTS * INPUTS / 32 * 34].to_vec(), 34));
-    let (numbers, by_tile) = tiles(device)?;
-    let silu = activate(device, Activation::Silu, &rows, &weight.repeat(ROWS))?;
-    Ok(vec![
+    let by_tile = products(device, &numbers, &rows, &TILES)?;
+    let of_rows = |operation, ours: &[f32], theirs: &dyn Fn(&[f32]) -> Vec<f32>| {
+        let theirs: Vec<f32> = rows.chunks(INPUTS).flat_map(theirs).collect();
+        Comparison::of(operation, ours, &theirs)
+    };
+    let comparisons = vec![
         multiply_add(device)?,
-        Comparison::of(
-            "norm",
-            &norm(device, &rows, &weight, 1e-6)?,
-            &each_row(&rows, &|row| reference::rms_norm(row, &weight, 1e-6)),
-        ),
-        Comparison::of(
-            "activation",
-            &silu,
-            &each_row(&rows, &|row| reference::activate(Activation::Silu, row, &weight)),
-        ),
-        Comparison::of("product", &by_tile[0], &numbers),
+        of_rows("norm", &norm(device, &rows, &weight, 1e-6)?, &|row| reference::rms_norm(row, &weight, 1e-6)),
+        of_rows("activation", &activate(device, Activation::Silu, &rows, &weight.repeat(ROWS))?, &|row| {
+            reference::activate(Activation::Silu, row, &weight)
+        }),
+        of_rows("product", &by_tile[0], &|row| reference::product(&numbers, row)),
         quantisation(device, &rows)?,
-        Comparison::of(
-            "product in 8 bits",
-            &products(device, &quants, &rows, &TILES[..1])?[0],
-            &each_row(&rows, &|row| reference::product(&quants, row)),
-        ),
-    ])
+        of_rows("product in 8 bits", &products(device, &quants, &rows, &TILES[..1])?[0], &|row| {
+            reference::product(&quants, row)
+        }),
+    ];
+    Ok((comparisons, by_tile.iter().all(|tile| bits(tile) == bits(&by_tile[0]))))
 }
 
 /// Compares the scales of rows quantised to 8 bits.
@@ -145,10 +140,6 @@ fn quantisation(device: &GpuDevice, rows: &[f32]) -> Result<Comparison> {
     let found = compute(device, &x.scales, 2 * rows.len() / 32, |pass| quantise.run(pass, ROWS))?;
     let expected: Vec<f32> = rows.chunks(32).flat_map(reference::scales).collect();
     Ok(Comparison::of("quantisation", &found, &expected))
-}
-
-fn each_row(rows: &[f32], compute: &dyn Fn(&[f32]) -> Vec<f32>) -> Vec<f32> {
-    rows.chunks(INPUTS).flat_map(compute).collect()
 }
 
 /// A generated matrix.
@@ -239,4 +230,21 @@ pub fn products(device: &GpuDevice, matrix: &Panels, rows: &[f32], tiles: &[usiz
         Ok(found.chunks(stride).flat_map(|row| &row[..matrix.rows()]).copied().collect())
     };
     tiles.iter().map(of_tile).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_not_a_number_is_an_error_wherever_it_is() {
+        for at in 0..3 {
+            let mut ours = [1.0, 2.0, 4.0];
+            ours[at] = f32::NAN;
+            let found = Comparison::of("product", &ours, &[1.0, 2.0, 4.0]);
+            assert!(found.error.is_nan() && found.different == 1, "{found:?}");
+        }
+        let found = Comparison::of("product", &[1.0, 2.5, 4.0], &[1.0, 2.0, 4.0]);
+        assert_eq!((found.error, found.first), (0.125, Some((1, 2.5, 2.0))));
+    }
 }
