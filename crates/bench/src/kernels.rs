@@ -8,8 +8,8 @@ use foretoken_cli::args::DeviceArgs;
 use foretoken_cli::commands::bench::numbers::median;
 use foretoken_cli::error::{Error, Result};
 use foretoken_cli::output;
-use foretoken_cli::random::{RandomModel, default_folder, file};
-use foretoken_forward::device::{self, Device};
+use foretoken_cli::random::{FolderArgs, RandomModel, file};
+use foretoken_forward::device::{self, Device, Opened};
 use foretoken_forward::gpu::{GpuDevice, KernelTime, profiled};
 use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{LogitSubset, Model, Want, load};
@@ -37,10 +37,8 @@ pub struct KernelArgs {
     /// Tokens in the cache before the pass
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "64,2048")]
     positions: Vec<usize>,
-    /// Folder of the files with random weights [default: foretoken-bench in the system's temporary
-    /// folder]
-    #[arg(long, value_name = "FOLDER")]
-    folder: Option<PathBuf>,
+    #[command(flatten)]
+    folder: FolderArgs,
     /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
@@ -83,28 +81,27 @@ impl KernelArgs {
         let Device::Gpu(gpu) = &opened.device else {
             return Err(Error::Kernels(opened.label.to_string()));
         };
-        let label = opened.label.to_string();
         if let Some(path) = &self.model {
-            return self.measure(&path.display().to_string(), &ModelSource::open(path)?, gpu, &label);
+            return self.measure(&path.display().to_string(), &ModelSource::open(path)?, &opened, gpu);
         }
-        let folder = self.folder.clone().unwrap_or_else(default_folder);
+        let folder = self.folder.path();
         for &model in &self.models {
             let pair = file::make(model, &folder)?;
-            self.measure(&model.to_string(), &ModelSource::open(&pair.target)?, gpu, &label)?;
+            self.measure(&model.to_string(), &ModelSource::open(&pair.target)?, &opened, gpu)?;
         }
         Ok(())
     }
 
-    fn measure(&self, name: &str, source: &ModelSource, gpu: &GpuDevice, label: &str) -> Result<()> {
+    fn measure(&self, name: &str, source: &ModelSource, opened: &Opened, gpu: &GpuDevice) -> Result<()> {
         output::note(format_args!("measuring {name}"));
-        let mut target = load(source, &device::open(self.device.device()).device)?;
+        let mut target = load(source, &opened.device)?;
         for &positions in &self.positions {
             fill(target.as_mut(), positions)?;
             for &rows in &self.rows {
                 let (ms, times) = pass(target.as_mut(), rows, gpu)?;
                 let kernels: Vec<_> = times.into_iter().map(Kernel::of).collect();
                 let kernels_ms = kernels.iter().map(|kernel| kernel.micros).sum::<f64>() / 1e3;
-                let (model, device) = (name.to_owned(), label.to_owned());
+                let (model, device) = (name.to_owned(), opened.label.to_string());
                 let measured = Measured { model, device, rows, positions, ms, kernels_ms, kernels };
                 if self.json { output::json(&measured) } else { output::text(&measured.table()) }?;
             }

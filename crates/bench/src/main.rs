@@ -24,7 +24,7 @@ use foretoken_cli::commands::bench::RunArgs;
 use foretoken_cli::commands::bench::real::{self, Other};
 use foretoken_cli::error::Result;
 use foretoken_cli::output;
-use foretoken_cli::random::{RandomModel, default_folder, file};
+use foretoken_cli::random::{FolderArgs, RandomModel, file};
 use foretoken_engine::inspection::serve_untrusted_input;
 use foretoken_model::child::Bounded;
 
@@ -58,9 +58,8 @@ struct RandomArgs {
     /// Weights: Q4_K_M, or all in Q8_0, F16 or another GGUF format
     #[arg(value_name = "SHAPE:WEIGHTS", value_delimiter = ',', required = true)]
     models: Vec<RandomModel>,
-    /// Folder of the files [default: foretoken-bench in the system's temporary folder]
-    #[arg(long, value_name = "FOLDER")]
-    folder: Option<PathBuf>,
+    #[command(flatten)]
+    folder: FolderArgs,
     /// Length of a reply in tokens
     #[arg(long, value_name = "N", allow_negative_numbers = true, default_value = "128", value_parser = clap::value_parser!(u32).range(2..))]
     tokens: u32,
@@ -124,7 +123,7 @@ impl Command {
 impl RandomArgs {
     /// Measures one model after the other and prints each report as soon as it is done.
     fn run(&self, mut llama_cpp: Option<LlamaCpp>) -> Result<()> {
-        let folder = self.folder.clone().unwrap_or_else(default_folder);
+        let folder = self.folder.path();
         for (index, &model) in self.models.iter().enumerate() {
             let pair = file::make(model, &folder)?;
             let report = measure::measure(model, &pair, self, llama_cpp.as_mut())?;

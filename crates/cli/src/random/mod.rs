@@ -15,7 +15,18 @@ use std::path::PathBuf;
 
 pub use model::RandomModel;
 
-/// The default folder of the files.
-pub fn default_folder() -> PathBuf {
-    env::temp_dir().join("foretoken-bench")
+/// Folder of generated models.
+#[derive(Debug, clap::Args)]
+pub struct FolderArgs {
+    /// Folder of the files with random weights [default: foretoken-bench in the system's temporary
+    /// folder]
+    #[arg(long, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+}
+
+impl FolderArgs {
+    /// The chosen folder, or the default one.
+    pub fn path(&self) -> PathBuf {
+        self.folder.clone().unwrap_or_else(|| env::temp_dir().join("foretoken-bench"))
+    }
 }

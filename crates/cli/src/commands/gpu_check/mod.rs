@@ -7,7 +7,6 @@ mod speed;
 mod table;
 mod texts;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use foretoken_forward::device::{self, Device, DeviceChoice, Opened};
@@ -17,7 +16,7 @@ use serde::Serialize;
 use crate::args::DeviceArgs;
 use crate::error::{Error, Result};
 use crate::output;
-use crate::random::{RandomModel, default_folder};
+use crate::random::{FolderArgs, RandomModel};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
@@ -34,10 +33,8 @@ pub struct Args {
     /// device
     #[arg(long)]
     quick: bool,
-    /// Folder of the files with random weights [default: foretoken-bench in the system's temporary
-    /// folder]
-    #[arg(long, value_name = "FOLDER")]
-    folder: Option<PathBuf>,
+    #[command(flatten)]
+    folder: FolderArgs,
     /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
@@ -53,7 +50,7 @@ struct Report {
     /// A software renderer; its times say nothing about a GPU.
     software: bool,
     /// Operations of the GPU engine beside the CPU's; none on other devices.
-    operations: Vec<Operation>,
+    operations: Vec<Comparison>,
     /// Memory bandwidth of the device, reads and writes together, in 10^9 bytes per second.
     memory_gb_s: f64,
     texts: Vec<texts::Text>,
@@ -61,32 +58,10 @@ struct Report {
     speed: Vec<speed::Speed>,
 }
 
-/// Bits of one kind of operation on the device.
-#[derive(Serialize)]
-struct Operation {
-    name: &'static str,
-    numbers: usize,
-    /// Numbers whose bits are not the CPU's.
-    different: usize,
-    /// Index, device's and CPU's value of the first of these.
-    first: Option<(usize, f32, f32)>,
-}
-
-fn operations(device: &Device) -> Result<Vec<Operation>> {
-    let Device::Gpu(gpu) = device else { return Ok(Vec::new()) };
-    let operation = |Comparison { operation, numbers, different, first, .. }| Operation {
-        name: operation,
-        numbers,
-        different,
-        first,
-    };
-    Ok(comparisons(gpu)?.into_iter().map(operation).collect())
-}
-
 /// # Errors
 /// `Error::NoDevice` if another device than the requested one would be measured.
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let folder = args.folder.clone().unwrap_or_else(default_folder);
+    let folder = args.folder.path();
     let opened = open(args.device.device());
     if let Some(remark) = &opened.remark {
         if *args.device.device() != DeviceChoice::Auto {
@@ -101,7 +76,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let report = Report {
         device: opened.label.to_string(),
         software: matches!(&opened.device, Device::Gpu(gpu) if gpu.is_software()),
-        operations: operations(&opened.device)?,
+        operations: match &opened.device {
+            Device::Gpu(gpu) => comparisons(gpu)?,
+            _ => Vec::new(),
+        },
         memory_gb_s: speed::memory_gb_s(&opened.device, args.quick)?,
         texts: texts::compare(&opened, apart, args.quick)?,
         accuracy,

@@ -1,9 +1,11 @@
 //! The report as one table for people.
 
+use foretoken_forward::gpu::Comparison;
+
+use super::Report;
 use super::accuracy::Accuracy;
 use super::speed::{ACCEPTANCE, Speed};
 use super::texts::Text;
-use super::{Operation, Report};
 use crate::commands::bench::cost::RowCost;
 use crate::commands::bench::numbers::number;
 
@@ -15,9 +17,9 @@ impl Report {
         };
         let mut lines = vec![self.device.clone(), memory];
         lines.extend(self.operations.iter().map(operation));
-        lines
-            .extend(["\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes"
-                .to_owned()]);
+        lines.push(
+            "\ntexts of the starter        replies  tokens  as on the CPU  near ties  mistakes".to_owned(),
+        );
         lines.extend(self.texts.iter().map(text));
         lines.push(
             "\nerror of logits       device      CPU  difference  bit-identical  pass sizes with the bits of one row"
@@ -95,8 +97,8 @@ fn costs(name: &str, found: &Speed, of: fn(&RowCost) -> String, note: &str) -> S
     format!("{name}    {} {note}", costs.join(" "))
 }
 
-fn operation(found: &Operation) -> String {
-    let Operation { name, numbers, different, first } = found;
+fn operation(found: &Comparison) -> String {
+    let Comparison { operation: name, numbers, different, first, .. } = found;
     match first {
         None => format!("{name}: the CPU's bits in all {numbers} results"),
         Some((at, ours, theirs)) => {
