@@ -74,7 +74,7 @@ test: setup-tests model $(PAGE) ## run all tests, including those of the real wi
 	@echo "All tests passed:" && cat $(TIMES)
 
 # Longer than `test` before a change is merged: every case of every matrix, examples in comments, then what `test` only
-# begins with. Continuous integration runs this.
+# begins with. Continuous integration runs the tests of it.
 NIGHTLY_RUNS := 200000
 nightly: export FORETOKEN_NIGHTLY = 1
 nightly: test ## run all tests with every family, format and way, fuzz for minutes, kill 200 times
