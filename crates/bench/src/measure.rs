@@ -193,7 +193,7 @@ impl<'a> Subject<'a> {
 
     fn costs(&mut self) -> Result<Costs> {
         output::note("measuring what a pass costs");
-        let rows = verify_cost(self.session.decoder.target_mut(), &self.requests)?;
+        let rows = verify_cost(&mut self.session, &self.requests, CONTEXT)?;
         let draft_ms = draft_cost(&mut self.session, &self.requests)?;
         let reading = bandwidth::read(self.session.decoder.target_mut(), &self.requests)?;
         Ok(Costs {

@@ -86,8 +86,34 @@ fn the_cost_of_a_pass_is_measured_for_every_number_of_rows() {
     assert!((costs[16]["ratio"].as_f64().unwrap() - ms(16) / ms(0)).abs() < 1e-9);
     let draft = report["draft_ms"].as_f64().unwrap();
     assert!(draft > 0.0 && draft < ms(16), "{draft}");
+    assert!(costs[0]["after_draft_ms"].is_null(), "a round of one row follows no draft");
+    assert!(costs[16]["after_draft_ms"].as_f64().unwrap() > 0.0);
     // Slower than any memory and faster than any cache would be a wrong measurement.
     assert!((0.5..5000.0).contains(&report["read_bandwidth_gb_s"].as_f64().unwrap()));
+}
+
+#[test]
+fn the_rounds_of_replies_are_grouped_by_rows_and_drafters() {
+    let ask = ["bench", "--tokens", "24", "--repeats", "2", "--draft-length", "4", "--drafter", "model"];
+    let ask = [&ask[..], &PAIR].concat();
+    let report = json(&ask).pop().unwrap();
+    let groups = |way: &str| report[way]["rounds"].as_array().unwrap().clone();
+    let count = |groups: &[Value]| groups.iter().map(|group| group["rounds"].as_u64().unwrap()).sum::<u64>();
+    let [plain] = &groups("plain")[..] else { panic!("plain rounds have one row: {report}") };
+    assert_eq!(
+        (&plain["rows"], &plain["drafters"], &plain["draft_ms"]),
+        (&1.into(), &value!([]), &value!(0.0))
+    );
+    let drafted = groups("speculative");
+    assert!(count(&drafted) > 0 && count(&drafted) < plain["rounds"].as_u64().unwrap());
+    let five = drafted.iter().find(|group| group["rows"] == 5).unwrap();
+    assert_eq!(five["drafters"], value!(["model"]));
+    for time in ["draft_ms", "verify_ms", "sample_ms", "position"] {
+        assert!(five[time].as_f64().unwrap() > 0.0, "{time}: {five}");
+    }
+    let table = run(&ask).out;
+    let line = table.lines().find(|line| line.starts_with("speculative ") && line.contains(" model "));
+    assert!(line.is_some(), "{table}");
 }
 
 #[test]

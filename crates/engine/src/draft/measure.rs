@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{LogitSubset, Model, Want};
+use foretoken_forward::{LogitSubset, Model, Taps, Want};
 use foretoken_model::error::Result;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
@@ -79,22 +79,23 @@ impl Text<'_> {
     }
 }
 
-/// Measures passes over tokens of `text` after the target's cached tokens.
+/// Measures passes over tokens of `text` after the target's cached tokens, with the hidden states
+/// at `taps`.
 ///
 /// # Errors
 /// Errors of [`Model::run`].
-pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
+pub fn verify(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> Result<Costs> {
     let text = &mut Text { tokens: text, at: 0 };
     let room = target.config().context - target.cached().len();
     let rows: Vec<usize> = ROWS.into_iter().filter(|&rows| rows <= room).collect();
     let mut times = vec![Vec::new(); rows.len()];
     // The first pass touches memory for the first time and is not counted.
-    pass(target, *rows.last().unwrap_or(&1), text)?;
+    pass(target, *rows.last().unwrap_or(&1), text, taps)?;
     repeatedly(|| {
         // One row follows many here, and one in plain decoding.
-        pass(target, 1, text)?;
+        pass(target, 1, text, taps)?;
         for (&rows, times) in rows.iter().zip(&mut times) {
-            times.push(pass(target, rows, text)?);
+            times.push(pass(target, rows, text, taps)?);
         }
         Ok(())
     })?;
@@ -107,24 +108,24 @@ pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
 ///
 /// # Errors
 /// Errors of [`Model::run`].
-pub fn glance(target: &mut dyn Model, text: &[TokenId]) -> Result<Vec<(usize, f64)>> {
+pub fn glance(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> Result<Vec<(usize, f64)>> {
     const GLANCE: [usize; 2] = [1, 5];
     let text = &mut Text { tokens: text, at: 0 };
     let room = target.config().context - target.cached().len();
     let mut passes = Vec::new();
     for rows in GLANCE.into_iter().filter(|&rows| rows <= room) {
         // The first pass touches memory for the first time.
-        let times = [pass(target, rows, text)?, pass(target, rows, text)?];
+        let times = [pass(target, rows, text, taps)?, pass(target, rows, text, taps)?];
         passes.push((rows, times[0].min(times[1])));
     }
     Ok(passes)
 }
 
 /// Milliseconds of a pass over `rows` tokens, none of which stay cached.
-fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>) -> Result<f64> {
+fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>, taps: &Taps) -> Result<f64> {
     let tree = text.next(rows);
     let start = Instant::now();
-    let pass = target.run(&tree, &Want::all_rows().subset(LogitSubset::Peaks))?;
+    let pass = target.run(&tree, &Want::all_rows().subset(LogitSubset::Peaks).features(taps))?;
     let time = start.elapsed();
     pass.keep(&[])?;
     Ok(time.as_secs_f64() * 1e3)
@@ -155,6 +156,7 @@ pub fn draft(
     target: &mut dyn Model,
     text: &[TokenId],
 ) -> Result<Option<DraftCosts>> {
+    let taps = &drafter.taps().cloned().unwrap_or_default();
     let (lengths, at_once) = (drafter.cost().lengths(), drafter.cost().at_once().is_some());
     let mut sampler = Sampler::new(&Sampling::greedy())?;
     let mut timed = |length: usize| -> Result<Option<f64>> {
@@ -185,11 +187,11 @@ pub fn draft(
         for (&length, drafts) in lengths.iter().zip(&mut drafts) {
             drafts.extend(timed(length)?);
             if passes {
-                after_draft.push(pass(target, PASS_ROWS, text)?);
+                after_draft.push(pass(target, PASS_ROWS, text, taps)?);
             }
         }
         if passes {
-            after_pass.push(pass(target, PASS_ROWS, text)?);
+            after_pass.push(pass(target, PASS_ROWS, text, taps)?);
         }
         Ok(())
     })?;

@@ -8,6 +8,7 @@ pub mod cost;
 pub mod numbers;
 pub mod prompts;
 pub mod real;
+pub mod rounds;
 pub mod runs;
 mod sweep;
 
@@ -49,6 +50,9 @@ struct Report {
     cold: bool,
     /// Null unless requested.
     verify_cost: Option<Vec<RowCost>>,
+    /// Number of cached tokens while passes were measured: the replies' median; null unless
+    /// requested.
+    verify_position: Option<usize>,
     /// Milliseconds to draft a token; null unless requested, or if nothing was drafted.
     draft_ms: Option<f64>,
     /// Null unless requested.
@@ -98,8 +102,9 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         ways.push(("speculative".to_owned(), speculation.clone()));
         ways.extend(args.sweep.iter().flat_map(|sweep| sweep.ways(&speculation)));
     }
-    let mut totals =
-        compare(&mut session, &requests, &ways, args.run.repeats, args.speculation.cold)?.into_iter();
+    let totals = compare(&mut session, &requests, &ways, args.run.repeats, args.speculation.cold)?;
+    let position = totals.first().map_or(cost::CONTEXT, Totals::position);
+    let mut totals = totals.into_iter();
     let plain = totals.next().unwrap_or_default().plain();
     let speedup = |speed: &Speed| Some(speed.tokens_per_second? / plain.tokens_per_second?);
     let speculative = totals.next().map(Totals::speculative);
@@ -122,12 +127,13 @@ fn run_on(target: &str, args: &Args) -> Result<()> {
         sweep,
         cold: args.speculation.cold,
         verify_cost: None,
+        verify_position: args.verify_cost.then_some(position),
         draft_ms: None,
         read_bandwidth_gb_s: None,
     };
     if args.verify_cost {
         output::note("measuring what a pass costs");
-        report.verify_cost = Some(verify_cost(session.decoder.target_mut(), &requests)?);
+        report.verify_cost = Some(verify_cost(&mut session, &requests, position)?);
         report.draft_ms = draft_cost(&mut session, &requests)?;
         let reading = bandwidth::read(session.decoder.target_mut(), &requests)?;
         report.read_bandwidth_gb_s = reading.map(|reading| reading.gb_s);
@@ -159,8 +165,13 @@ impl Report {
             lines.push(line(&other.name, &other.speed, other.speedup));
         }
         lines.extend(self.against_the_best());
+        let mut ways = vec![("plain", &self.plain.rounds[..])];
+        ways.extend(self.speculative.iter().map(|speed| ("speculative", &speed.rounds[..])));
+        lines.push(String::new());
+        lines.extend(rounds::table(&ways));
         if let Some(costs) = &self.verify_cost {
-            lines.push(format!("\n{}", RowCost::heading(costs)));
+            let position = self.verify_position.unwrap_or_default();
+            lines.push(format!("\npasses after {position} tokens\n{}", RowCost::heading(costs)));
             lines.extend(costs.iter().map(RowCost::line));
         }
         if let Some(ms) = self.draft_ms {

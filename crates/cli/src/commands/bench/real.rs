@@ -17,7 +17,7 @@ use super::cost::{RowCost, draft_cost, verify_cost};
 use super::numbers::{median, number};
 use super::prompts::Workload;
 use super::runs::{Speed, Totals, write};
-use super::{bandwidth, prompts};
+use super::{bandwidth, prompts, rounds};
 use crate::args::DraftChoice;
 use crate::error::{Error, Result};
 use crate::output;
@@ -83,6 +83,8 @@ struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     llama_cpp: Vec<Theirs>,
     verify_cost: Vec<RowCost>,
+    /// Number of cached tokens while passes were measured: the replies' median.
+    verify_position: usize,
     /// The draft's time for a token; null without a draft.
     draft_ms: Option<f64>,
     /// Bandwidth of reading these weights; null, like the next field, if they are on another
@@ -210,8 +212,8 @@ impl<'a> Subject<'a> {
     }
 
     fn measure(mut self, other: Option<Other<'_>>) -> Result<Report> {
-        let (ways, theirs) = self.in_turns(other)?;
-        let verify_cost = verify_cost(self.session.decoder.target_mut(), &self.requests)?;
+        let (ways, theirs, position) = self.in_turns(other)?;
+        let verify_cost = verify_cost(&mut self.session, &self.requests, position)?;
         let draft_ms =
             if self.pair.draft.is_some() { draft_cost(&mut self.session, &self.requests)? } else { None };
         let reading = bandwidth::read(self.session.decoder.target_mut(), &self.requests)?;
@@ -225,6 +227,7 @@ impl<'a> Subject<'a> {
             ways,
             llama_cpp: theirs,
             verify_cost,
+            verify_position: position,
             draft_ms,
             read_bandwidth_gb_s: reading.map(|reading| reading.gb_s),
             bandwidth_share: reading.map(|reading| reading.share),
@@ -232,8 +235,8 @@ impl<'a> Subject<'a> {
     }
 
     /// Runs all ways of decoding in turn, prompt by prompt, and the other program after each
-    /// repeat.
-    fn in_turns(&mut self, mut other: Option<Other<'_>>) -> Result<(Vec<Way>, Vec<Theirs>)> {
+    /// repeat. Also returns the median position of plain rounds.
+    fn in_turns(&mut self, mut other: Option<Other<'_>>) -> Result<(Vec<Way>, Vec<Theirs>, usize)> {
         let ways = self.ways();
         let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
         let mut theirs = vec![Vec::new(); 1 + THEIR_LENGTHS.len()];
@@ -263,7 +266,8 @@ impl<'a> Subject<'a> {
         let theirs = theirs
             .map(|(draft_length, speeds)| Theirs { draft_length, tokens_per_second: median(speeds) })
             .collect();
-        Ok((speeds(&ways, totals), theirs))
+        let position = totals[0].position();
+        Ok((speeds(&ways, totals), theirs, position))
     }
 
     /// All ways of decoding, plain first.
@@ -367,7 +371,12 @@ impl Report {
             let against = tokens_per_second.zip(plain).map(|(theirs, ours)| theirs / ours);
             lines.push(line(&name, *tokens_per_second, against, String::new()));
         }
-        lines.push(format!("\n{}", RowCost::heading(&self.verify_cost)));
+        let first_and_last = [self.ways.first(), self.ways.last()].into_iter().flatten();
+        let rounds: Vec<_> = first_and_last.map(|way| (way.name, &way.speed.rounds[..])).collect();
+        lines.push(String::new());
+        lines.extend(rounds::table(&rounds));
+        let position = self.verify_position;
+        lines.push(format!("\npasses after {position} tokens\n{}", RowCost::heading(&self.verify_cost)));
         let shown = self.verify_cost.iter().filter(|cost| ROWS.contains(&cost.rows));
         lines.extend(shown.map(RowCost::line));
         if let Some((draft, pass)) = self.draft_ms.zip(self.verify_cost.first()) {

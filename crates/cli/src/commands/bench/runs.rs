@@ -8,7 +8,9 @@ use foretoken_engine::session::Session;
 use foretoken_engine::speculation::Speculation;
 use serde::Serialize;
 
+use super::cost::CONTEXT;
 use super::numbers::median;
+use super::rounds::{RoundCost, RoundTimes};
 use crate::error::Result;
 use crate::output;
 
@@ -29,6 +31,8 @@ pub struct Speed {
     /// Emitted tokens over rounds of all replies; null without drafts, where it is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_round: Option<f64>,
+    /// Times of the rounds after each reply's first.
+    pub rounds: Vec<RoundCost>,
 }
 
 /// Replies `repeats` times to all `requests` with each of `ways` in turn, and prints the speed of
@@ -97,10 +101,12 @@ pub struct Totals {
     drafted: u32,
     judged: u32,
     accepted: u32,
+    times: RoundTimes,
 }
 
 impl Totals {
     pub fn add(&mut self, reply: &Reply) {
+        self.times.add(&reply.rounds);
         if let [first, .., last] = &reply.rounds[..] {
             self.tokens += reply.tokens.len() - first.emitted().count();
             self.ms += f64::from(last.at_ms - first.at_ms);
@@ -124,12 +130,18 @@ impl Totals {
         self.repeats.last().map_or("no".to_owned(), |speed| format!("{speed:.1}"))
     }
 
+    /// Median position of the rounds; [`CONTEXT`] without rounds.
+    pub fn position(&self) -> usize {
+        self.times.position().unwrap_or(CONTEXT)
+    }
+
     pub fn plain(self) -> Speed {
         Speed {
             tokens_per_second: median(self.repeats),
             acceptance_rate: None,
             accepted_of_drafted: None,
             tokens_per_round: None,
+            rounds: self.times.costs(),
         }
     }
 
@@ -140,6 +152,7 @@ impl Totals {
             accepted_of_drafted: ratio(self.accepted, self.drafted),
             tokens_per_round: ratio(self.emitted, self.rounds),
             tokens_per_second: median(self.repeats),
+            rounds: self.times.costs(),
         }
     }
 }

@@ -15,7 +15,9 @@ use foretoken_model::sampling::Sampling;
 use serde::Serialize;
 
 use super::models::session_on;
-use crate::commands::bench::cost::{RowCost, draft_cost, fill, milliseconds, prompt_speed, verify_cost};
+use crate::commands::bench::cost::{
+    CONTEXT, RowCost, draft_cost, fill_with_text, milliseconds, prompt_speed, verify_cost,
+};
 use crate::commands::bench::numbers::median;
 use crate::commands::bench::prompts::{Workload, built_in, requests};
 use crate::commands::bench::runs::{self, compare};
@@ -139,7 +141,7 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
     let speculative = ways.into_iter().skip(1).zip(totals);
     let speculative = speculative.map(|((name, _), totals)| Drafted { name, speed: totals.speculative() });
     let speculative = speculative.collect();
-    let verify_cost = verify_cost(session.decoder.target_mut(), &requests)?;
+    let verify_cost = verify_cost(&mut session, &requests, CONTEXT)?;
     let draft_ms = draft_cost(&mut session, &requests)?;
     let target = session.decoder.target_mut();
     let prompt_tokens_per_second = prompt_speed(target, &requests)?;
@@ -160,7 +162,7 @@ pub fn measure(model: RandomModel, device: &Opened, folder: &Path, quick: bool) 
 
 /// Measures a pass without logits, which returns before the device is done.
 fn host_ms(target: &mut dyn Model, requests: &[Request], device: &Device) -> Result<f64> {
-    fill(target, requests)?;
+    fill_with_text(target, requests)?;
     let mut times = Vec::new();
     for _ in 0..REPEATS {
         device.wait()?;

@@ -1,7 +1,7 @@
 //! Costs of the target's passes and of drafts, measured before the first reply. Drafters that read
 //! hidden states are measured once they have some.
 
-use foretoken_forward::Model;
+use foretoken_forward::{Model, Taps};
 use foretoken_model::error::Result;
 
 use super::Drafters;
@@ -37,7 +37,7 @@ impl Drafters {
     /// As [`Self::measure`].
     pub(crate) fn check_costs(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<()> {
         let Some(mut governor) = self.governor.take() else { return self.measure(target, text) };
-        if !governor.matches_costs(&measure::glance(target, &text.text)?) {
+        if !governor.matches_costs(&measure::glance(target, &text.text, &self.read_taps())?) {
             tracing::info!("passes no longer cost what they did and are measured again");
             governor.replace_costs(self.measured(target, text)?);
         }
@@ -46,7 +46,7 @@ impl Drafters {
     }
 
     fn measured(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<Governor> {
-        let verify = measure::verify(target, &text.text)?;
+        let verify = measure::verify(target, &text.text, &self.read_taps())?;
         let mut drafters = Vec::new();
         let mut prefills = Vec::new();
         for member in &mut self.members {
@@ -73,6 +73,11 @@ impl Drafters {
         Self::set_block_lengths(&self.members, &mut governor);
         prefills.into_iter().for_each(|(number, ms)| governor.learn_prefill(number, text.text.len(), ms));
         Ok(governor)
+    }
+
+    /// Hidden states that a reply with all drafters taps.
+    fn read_taps(&self) -> Taps {
+        self.members.iter().find_map(|member| member.drafter.taps()).cloned().unwrap_or_default()
     }
 
     /// Sets the maximum block length of drafters that draft in one pass.
