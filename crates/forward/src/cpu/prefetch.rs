@@ -1,5 +1,5 @@
-//! Distribution of panels among members: in runs, taken on demand, each with the address that is
-//! read afterwards for prefetching.
+//! Distribution of panels among members: in runs, each with the address that is read afterwards for
+//! prefetching.
 
 use std::ops::Range;
 
@@ -37,5 +37,5 @@ pub fn share_with_prefetch(
 /// Address where this member will probably start to read `weights`.
 pub fn first_address(weights: &Panels, member: &Member<'_>) -> *const u8 {
     let panels = weights.panels();
-    weights.panel((member.index() * run_length(panels, member)).min(panels - 1)).as_ptr()
+    weights.panel(member.portion(panels, member.index()).start.min(panels - 1)).as_ptr()
 }

@@ -1,6 +1,7 @@
 //! A fixed team of threads that runs passes. A pass is one function that all members run, phase by
-//! phase. Within a phase they take work in small shares, so that a member delayed by the system
-//! delays no other. A barrier separates phases.
+//! phase. In a phase each has a contiguous share of the work and reads one stream of weights. It
+//! takes its share in small runs; when it is done, it takes runs of the others' shares, so that a
+//! member delayed by the system delays no other. A barrier separates phases.
 //!
 //! Idle members spin: the next work is microseconds away, and waking a thread takes longer. Between
 //! passes a member soon sleeps. Within a pass it sleeps only if the others are late: then one of
@@ -71,8 +72,8 @@ struct Shared {
     present: AtomicUsize,
     /// Requested number of members from the next barrier on.
     wanted: AtomicUsize,
-    /// Next unit of work in this phase.
-    next: AtomicUsize,
+    /// Units taken of each member's share.
+    taken: Vec<Taken>,
     waiting: AtomicUsize,
     phase: AtomicUsize,
     /// A member panicked; the others leave the pass.
@@ -80,6 +81,12 @@ struct Shared {
     /// The first panic's payload.
     panic: Mutex<Option<Panic>>,
 }
+
+/// Units that were taken of a member's share, in phases of even and of odd number: no other member
+/// reads the next phase's count, so its owner resets it before a barrier. Alone in its cache lines.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Taken([AtomicUsize; 2]);
 
 type Panic = Box<dyn Any + Send>;
 
@@ -126,7 +133,7 @@ impl Team {
             delay: AtomicU64::new(0),
             present: AtomicUsize::new(0),
             wanted: AtomicUsize::new(0),
-            next: AtomicUsize::new(0),
+            taken: (0..threads).map(|_| Taken::default()).collect(),
             waiting: AtomicUsize::new(0),
             phase: AtomicUsize::new(0),
             broken: AtomicBool::new(false),
@@ -193,8 +200,10 @@ impl Team {
         shared.delay.store(0, Ordering::Relaxed);
         shared.present.store(size, Ordering::Relaxed);
         shared.wanted.store(size, Ordering::Relaxed);
-        shared.next.store(0, Ordering::Relaxed);
-        // A broken pass leaves the counter at any value.
+        // The last phase of a pass, or a broken pass, leaves the counters at any value.
+        for count in shared.taken.iter().flat_map(|Taken(counts)| counts) {
+            count.store(0, Ordering::Relaxed);
+        }
         shared.waiting.store(0, Ordering::Relaxed);
         shared.broken.store(false, Ordering::Relaxed);
         shared.busy.store(size - 1, Ordering::Relaxed);
@@ -353,7 +362,13 @@ impl<'a> Member<'a> {
         self.index
     }
 
-    /// Takes units of `0..total` in runs of at most `run` and does them, until none is left.
+    /// Units of `0..total` that are `member`'s share.
+    pub fn portion(&self, total: usize, member: usize) -> Range<usize> {
+        total * member / self.size()..total * (member + 1) / self.size()
+    }
+
+    /// Takes units of `0..total` in runs of at most `run` and does them, those of its own share
+    /// first, until none is left. At most once between two barriers.
     pub fn share(&self, total: usize, run: usize, mut work: impl FnMut(Range<usize>)) {
         if self.left.get() {
             return;
@@ -361,13 +376,20 @@ impl<'a> Member<'a> {
         if self.size() == 1 {
             return work(0..total);
         }
-        self.all_busy.set(total.div_ceil(run) >= self.size());
-        loop {
-            let start = self.shared.next.fetch_add(run, Ordering::Relaxed);
-            if start >= total {
-                return;
+        let size = self.size();
+        self.all_busy.set(total.div_ceil(run) >= size);
+        let parity = self.shared.phase.load(Ordering::Relaxed) % 2;
+        for owner in (self.index..size).chain(0..self.index) {
+            let units = self.portion(total, owner);
+            let taken = &self.shared.taken[owner].0[parity];
+            // Reads first, since a write takes the cache line from its owner.
+            while taken.load(Ordering::Relaxed) < units.len() {
+                let start = units.start + taken.fetch_add(run, Ordering::Relaxed);
+                if start >= units.end {
+                    break;
+                }
+                work(start..units.end.min(start + run));
             }
-            work(start..total.min(start + run));
         }
     }
 
@@ -386,9 +408,9 @@ impl<'a> Member<'a> {
         }
         let shared = self.shared;
         let phase = shared.phase.load(Ordering::Relaxed);
+        shared.taken[self.index].0[phase.wrapping_add(1) % 2].store(0, Ordering::Relaxed);
         if shared.waiting.fetch_add(1, Ordering::AcqRel) + 1 == size {
             shared.waiting.store(0, Ordering::Relaxed);
-            shared.next.store(0, Ordering::Relaxed);
             shared.present.store(shared.wanted.load(Ordering::Relaxed), Ordering::Relaxed);
             shared.phase.store(phase.wrapping_add(1), Ordering::Release);
         } else {

@@ -133,6 +133,37 @@ fn with_late_members_every_unit_is_done_once_and_before_the_next_phase() {
 }
 
 #[test]
+fn members_work_through_shares_of_their_own_and_take_from_a_late_one() {
+    let team = Team::new(2);
+    for late in [None, Some(0), Some(1)] {
+        let done: Vec<AtomicUsize> = (0..64).map(|_| AtomicUsize::new(usize::MAX)).collect();
+        let others = AtomicUsize::new(0);
+        team.run(2, &|member| {
+            // Both are there before either begins.
+            member.barrier();
+            let mut first = true;
+            member.share(64, 4, |units| {
+                let own = member.portion(64, member.index());
+                others.fetch_add(usize::from(!own.contains(&units.start)), Ordering::Relaxed);
+                if late == Some(member.index()) && std::mem::take(&mut first) {
+                    thread::sleep(Duration::from_millis(20));
+                }
+                for unit in units {
+                    let before = done[unit].swap(member.index(), Ordering::Relaxed);
+                    assert_eq!(before, usize::MAX, "unit {unit} was done twice");
+                }
+                thread::sleep(Duration::from_micros(200));
+            });
+            member.barrier();
+        });
+        assert!(done.iter().all(|by| by.load(Ordering::Relaxed) < 2));
+        if late.is_some() {
+            assert!(others.into_inner() >= 5, "nobody helped a late member");
+        }
+    }
+}
+
+#[test]
 fn a_member_that_is_always_late_leaves_the_pass_and_half_of_it_counts_as_delay() {
     let team = Team::new(2);
     let (left, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
