@@ -33,7 +33,18 @@ pub const IN_HALVES: f32 = 1.5e-3;
 
 /// A text longer than the sliding windows.
 pub fn tokens() -> Vec<TokenId> {
-    (0..40).map(|i| 3 + i * 97 % 310).collect()
+    long_text(40)
+}
+
+/// A text of `count` tokens that begins as [`tokens`] does.
+pub fn long_text(count: u32) -> Vec<TokenId> {
+    (0..count).map(|i| 3 + i * 97 % 310).collect()
+}
+
+/// The family with room for several runs of positions.
+pub fn with_long_context(mut family: RandomFamily) -> RandomFamily {
+    family.config["max_position_embeddings"] = json!(1024);
+    family
 }
 
 /// Returns whether the family has experts.
@@ -199,6 +210,21 @@ fn rows_of_every_family_have_the_same_bits_in_any_chunks_on_any_threads_with_all
     }
 }
 
+#[test]
+fn rows_behind_several_runs_of_positions_have_the_same_bits_in_any_chunks_on_any_threads() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = long_text(530);
+    for family in tested_families().into_iter().map(with_long_context) {
+        let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let expected = logits_in_chunks(loaded(&source).as_mut(), &tokens, &[1]);
+        for (threads, chunks) in [(1, &[250, 3, 9][..]), (2, &[511, 2, 1]), (3, &[37]), (4, &[530])] {
+            let mut model = loaded_with(&source, Isa::choose().unwrap(), threads);
+            let found = logits_in_chunks(model.as_mut(), &tokens, chunks);
+            assert!(found == expected, "{} in {chunks:?} on {threads} threads", family.label);
+        }
+    }
+}
+
 /// A tree after a text, and the path from its root to each node.
 struct Branched {
     prefix: Vec<TokenId>,
@@ -246,11 +272,12 @@ impl Branched {
 #[test]
 fn every_path_of_a_tree_scores_as_its_text_in_every_family() {
     let folder = tempfile::tempdir().unwrap();
-    let prefixes = nightly_or(&[1, 3, 8, 21][..], &[3, 21]);
-    for family in tested_families() {
+    // The longest tree goes from one run of positions to the next.
+    let prefixes = nightly_or(&[1, 3, 8, 21, 251][..], &[3, 251]);
+    for family in tested_families().into_iter().map(with_long_context) {
         let (label, source) = (family.label, family.gguf(folder.path(), GgmlDType::Q8_0));
         for prefix in prefixes {
-            let branched = Branched::after(&tokens()[..*prefix]);
+            let branched = Branched::after(&long_text(*prefix));
             let [mut model, mut fresh] = [(); 2].map(|()| loaded(&source));
             let (pass, found) = branched.run(model.as_mut());
             let expected = branched.rows_alone(fresh.as_mut());

@@ -9,6 +9,7 @@ mod evaluation;
 mod exact;
 mod families;
 mod goldens;
+mod hashes;
 mod head_features;
 mod heads;
 mod hybrids;

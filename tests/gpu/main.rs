@@ -133,17 +133,17 @@ fn experts_have_the_cpus_bits_for_any_routing() {
     }
 }
 
-/// Norm, heads, RoPE, attention, output, norm, gate with up, down; and the embedding lookup, or the
-/// last norm, the logits and their sketch.
+/// Norm, heads, RoPE, attention and its join, output, norm, gate with up, down; and the embedding
+/// lookup, or the last norm, the logits and their sketch.
 #[test]
-fn a_layer_takes_eight_dispatches() {
+fn a_layer_takes_nine_dispatches() {
     let mut model = on_the_gpu(&starter_target());
     let layers = model.config().depth();
     for (want, others) in [(Want::nothing(), 1), (Want::all_rows().subset(LogitSubset::Peaks), 4)] {
         for rows in [1, 8] {
             let tree = TokenTree::chain(vec![5; rows]);
             model.run(&tree, &want).unwrap().keep(&[]).unwrap();
-            assert_eq!(model.dispatch_stats().unwrap().dispatches, 8 * layers + others, "{rows} rows");
+            assert_eq!(model.dispatch_stats().unwrap().dispatches, 9 * layers + others, "{rows} rows");
         }
     }
 }
@@ -162,7 +162,7 @@ fn a_profile_times_every_dispatch_of_a_pass() {
     }
     assert!(times.is_sorted_by(|one, two| one.micros >= two.micros) && times[0].micros > 0.0, "{times:?}");
     let dispatches: usize = times.iter().map(|time| time.dispatches).sum();
-    let attended = times.iter().filter(|time| time.kernel == "Attend").map(|time| time.dispatches);
+    let attended = times.iter().filter(|time| time.kernel.starts_with("Attend")).map(|time| time.dispatches);
     assert_eq!(attended.sum::<usize>(), model.config().depth());
     assert_eq!(dispatches, model.dispatch_stats().unwrap().dispatches);
     let after: usize = profiled(&gpu, || Ok::<_, foretoken_model::Error>(())).unwrap().len();

@@ -1,6 +1,7 @@
 //! Trace of a reply, round by round. Colours, statistics, replay, export and the text of a local
 //! reply are computed from it; this module measures and decides nothing.
 
+use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use serde::{Deserialize, Serialize};
@@ -254,11 +255,19 @@ pub struct Summary {
     /// Settings of the reply; `None` if the reply is older than this field.
     #[serde(default)]
     pub settings: Option<ReplySettings>,
+    /// [`ORDER_OF_SUMS`] of the engine; 1 if the reply is older than this field.
+    #[serde(default = "first_order")]
+    #[ts(skip)]
+    pub order_of_sums: u32,
     /// Bytes of a character that the reply ended in; its text does not contain them, and a
     /// continuation completes the character.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[ts(skip)]
     pub unfinished: Vec<u8>,
+}
+
+fn first_order() -> u32 {
+    1
 }
 
 /// Drafting and sampling settings of a reply.
@@ -317,6 +326,7 @@ impl Summary {
             plain_tokens_per_second: None,
             speedup: Speedup::of(rounds),
             settings: None,
+            order_of_sums: ORDER_OF_SUMS,
             unfinished: Vec::new(),
         }
     }

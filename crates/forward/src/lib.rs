@@ -2,7 +2,7 @@
 //! tokens, and the engines that compute it on a [`device`]: `cpu`, `gpu` and `tensor`. Each keeps
 //! its KV cache in line with a text. Token selection is in `foretoken-engine`.
 
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
 
 mod bandwidth;
 mod cached;
@@ -39,6 +39,10 @@ pub use pass::{Pass, Runner};
 pub use sketch::LogitSubset;
 pub use tensor::TensorModel;
 pub use want::Want;
+
+/// Number of the order in which the engines add numbers. A change that gives other bits changes it,
+/// and replies record it: one of another order may differ where two tokens are nearly equal.
+pub const ORDER_OF_SUMS: u32 = 2;
 
 /// A causal language model whose cache can be rewound.
 pub trait Model: Send {

@@ -4,7 +4,7 @@
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use super::cpu::{sum_exp, sum_exp_with};
+use super::cpu::{exp, sum_exp, sum_exp_with};
 use super::sketch::Sketch;
 use super::slices::{SLICE, largest_of, sum_of_parts};
 
@@ -71,7 +71,7 @@ impl Peak {
     pub fn of(logits: &[f32]) -> Self {
         let token = likeliest(logits);
         let largest = logits[token as usize];
-        Self { token, largest, sum: logits.iter().map(|logit| (logit - largest).exp()).sum() }
+        Self { token, largest, sum: logits.iter().map(|logit| exp(logit - largest)).sum() }
     }
 }
 
@@ -336,7 +336,7 @@ impl<'a> Row<'a> {
     }
 
     fn softmax(&self, logit: f32) -> f32 {
-        let probability = (logit - self.peak.largest).exp() / self.peak.sum;
+        let probability = exp(logit - self.peak.largest) / self.peak.sum;
         if probability.is_finite() { probability } else { 0.0 }
     }
 }
@@ -398,7 +398,7 @@ mod tests {
             .chunks(16)
             .map(|slice| {
                 let largest = slice.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                (largest, slice.iter().map(|logit| (logit - largest).exp()).sum())
+                (largest, slice.iter().map(|logit| exp(logit - largest)).sum())
             })
             .collect();
         let (found, expected) = (Peak::of_slices(&logits, &slices, 16), Peak::of(&logits));

@@ -121,7 +121,10 @@ impl Weights {
         Ok(match meaning {
             Meaning::Themselves => vector,
             Meaning::AboveOne => (vector + 1.0)?,
-            Meaning::MinusExp => vector.exp()?.neg()?,
+            Meaning::MinusExp => {
+                let numbers: Vec<f32> = vector.to_vec1()?;
+                Tensor::from_iter(numbers.into_iter().map(|number| -libm::expf(number)), &self.device)?
+            }
         })
     }
 

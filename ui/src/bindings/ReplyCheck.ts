@@ -24,4 +24,4 @@ different: number,
 /**
  * Largest difference between two probabilities.
  */
-largest_difference: number, };
+largest_difference: number, } | { "kind": "other_order" };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use foretoken_engine::check::{Difference, compare, reread};
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::trace::Round;
+use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_model::Tokenizer;
 use foretoken_model::token::TokenId;
 
@@ -35,11 +36,12 @@ impl Local {
         if !asked.sampling.is_repeatable() {
             let found = reread(decoder, &asked, &stored.rounds, &mut |done, total| progress(done, total));
             let found = found.map_err(|error| self.failed(error))?;
-            return Ok(ReplyCheck::Distribution {
+            let check = ReplyCheck::Distribution {
                 judged: found.judged as u32,
                 different: found.different as u32,
                 largest_difference: found.largest_difference,
-            });
+            };
+            return Ok(in_order(check, stored.summary.order_of_sums));
         }
         let tokens: Vec<TokenId> =
             stored.rounds.iter().flat_map(Round::emitted).map(|(token, _)| token).collect();
@@ -50,11 +52,12 @@ impl Local {
         });
         let tokenizer = Arc::clone(decoder.tokenizer());
         let check = check.map_err(|error| self.failed(error))?;
-        Ok(ReplyCheck::Text {
+        let check = ReplyCheck::Text {
             tokens: tokens.len() as u32,
             seed: asked.sampling.seed.filter(|_| !asked.sampling.is_greedy()),
             difference: check.first_difference.map(|difference| shown(&difference, &tokenizer)),
-        })
+        };
+        Ok(in_order(check, stored.summary.order_of_sums))
     }
 
     /// Rebuilds the request of the reply, as far as it is known.
@@ -94,6 +97,17 @@ impl Local {
     }
 }
 
+/// Returns the result for a reply whose engine added numbers in `order_of_sums`: in another order
+/// than this engine's, a difference proves nothing.
+fn in_order(check: ReplyCheck, order_of_sums: u32) -> ReplyCheck {
+    let differs = match &check {
+        ReplyCheck::Text { difference, .. } => difference.is_some(),
+        ReplyCheck::Distribution { different, .. } => *different > 0,
+        ReplyCheck::OtherOrder => false,
+    };
+    if differs && order_of_sums != ORDER_OF_SUMS { ReplyCheck::OtherOrder } else { check }
+}
+
 fn shown(difference: &Difference, tokenizer: &Tokenizer) -> TextDifference {
     let candidate = |token: Option<TokenId>, logit: Option<f32>| {
         Some(Candidate { token: token?, text: tokenizer.piece(token?), logit: logit? })
@@ -104,5 +118,18 @@ fn shown(difference: &Difference, tokenizer: &Tokenizer) -> TextDifference {
         without: candidate(difference.without, difference.without_logit),
         gap: difference.gap,
         near_tie: difference.near_tie,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_from_a_reply_of_another_order_of_sums_proves_nothing() {
+        let found = |different| ReplyCheck::Distribution { judged: 9, different, largest_difference: 0.1 };
+        assert_eq!(in_order(found(2), ORDER_OF_SUMS), found(2));
+        assert_eq!(in_order(found(2), 1), ReplyCheck::OtherOrder);
+        assert_eq!(in_order(found(0), 1), found(0));
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
+use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_library::Secrets;
 use foretoken_model::{ChatMessage, Role, Thinking};
 use foretoken_remote::{Question, Reply, ReplyEvent};
@@ -147,6 +148,7 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
         elapsed_ms: reply.elapsed_ms,
         times: Times::default(),
         plain_tokens_per_second: None,
+        order_of_sums: ORDER_OF_SUMS,
         unfinished: Vec::new(),
         speedup: None,
         settings: Some(ReplySettings {

@@ -40,6 +40,8 @@ pub enum ReplyCheck {
         /// Largest difference between two probabilities.
         largest_difference: f32,
     },
+    /// The reply differs, and the engine that wrote it added numbers in another order.
+    OtherOrder,
 }
 
 /// First difference between a reply and the one without drafts.

@@ -1,17 +1,21 @@
 //! Rotary embedding, writing to the KV cache, and grouped-query attention. A row attends to the
-//! positions it sees in their order, so that its bits do not depend on where they lie in the cache.
+//! positions it sees in their order, run by run, so that its bits depend neither on where they lie
+//! in the cache nor on which threads attend to which run.
 
 #![allow(
     clippy::undocumented_unsafe_blocks,
     reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
+use std::ops::Range;
+
 use foretoken_model::RotaryLayout;
 
 use super::cache::KvCache;
 use super::latent::score_rows;
-use super::math::{exp, largest_and_sum};
+use super::math::exp;
 use super::simd::{LANES, Simd, Vector};
+use super::visible::{RUN, Visible};
 
 /// Rotary embedding of one row's heads.
 #[derive(Debug, Clone, Copy)]
@@ -91,63 +95,67 @@ unsafe fn to_f16<S: Simd>(from: *const f32, count: usize) -> [u16; LANES] {
     halves
 }
 
-/// Attention of one row's heads that share a key head.
-#[derive(Debug, Clone, Copy)]
-pub struct AttentionJob<'a> {
+/// Attention of query heads over one run of positions, before it is joined with that of other runs.
+#[derive(Debug, Clone)]
+pub struct AttentionRun<'a> {
     pub cache: &'a KvCache,
     pub kv_head: usize,
+    /// Numbers from one query to the next, and of a key.
     pub head_size: usize,
     /// Size of a value in numbers.
     pub value_size: usize,
-    /// Query heads in the group.
+    /// Query heads of the key head, of one row or of rows that see the same positions of the run.
     pub heads: usize,
     /// Factor of the dot products.
     pub scale: f32,
-    /// Sink of each head, a score without a value: `[heads]`, or empty.
-    pub sinks: &'a [f32],
     /// `[heads, head_size]`
     pub queries: *const f32,
-    /// `[heads, value_size]`
-    pub out: *mut f32,
-    /// Positions before this pass.
-    pub cached: usize,
-    /// First visible position of the cache; all from there on are visible. `cached` if none is.
-    pub first: usize,
-    /// Visible nodes of the pass itself, ascending, as offsets from `cached`.
-    pub own: &'a [usize],
-    /// Scratch memory for `heads` times [`AttentionJob::scores`] numbers.
+    pub visible: Visible<'a>,
+    /// Visible text positions of the run; there is one.
+    pub positions: Range<usize>,
+    /// Their slots in the cache, from the first to the last.
+    pub slots: Range<usize>,
+    /// Results, `[heads, part_size]`: the values' sum, weighted by e^(score - largest score), then
+    /// from [`Self::value_width`] on the largest score and the sum of the weights.
+    pub parts: *mut f32,
+    /// Memory for `heads` times [`Self::scores`] numbers.
     pub scratch: *mut f32,
 }
 
-impl AttentionJob<'_> {
-    /// Scores that a head needs memory for with `positions` in the cache.
-    pub fn scores(positions: usize) -> usize {
-        positions.next_multiple_of(LANES) + LANES
+impl AttentionRun<'_> {
+    /// Scores that a head needs memory for in a pass over so many nodes.
+    pub fn scores(nodes: usize) -> usize {
+        (RUN + nodes).next_multiple_of(LANES) + 2 * LANES
     }
 
-    /// Number of visible positions.
-    fn length(&self) -> usize {
-        self.cached - self.first + self.own.len()
+    /// Numbers of a value, padded to whole vectors.
+    pub fn value_width(value_size: usize) -> usize {
+        value_size.next_multiple_of(LANES)
+    }
+
+    /// Numbers of the result of one head.
+    pub fn part_size(value_size: usize) -> usize {
+        Self::value_width(value_size) + LANES
+    }
+
+    /// Slot of the first score.
+    pub fn first_scored(&self) -> usize {
+        self.slots.start / LANES * LANES
     }
 
     /// Distance from one head's scores to the next head's.
     pub fn stride(&self) -> usize {
-        Self::scores(self.last() + 1)
-    }
-
-    /// Last visible position; there is always one.
-    pub fn last(&self) -> usize {
-        self.own.last().map_or(self.cached, |own| self.cached + own + 1) - 1
+        (self.slots.end - self.first_scored()).next_multiple_of(LANES) + LANES
     }
 }
 
-/// Computes `softmax(scale q k^T) v` for the heads of a group.
+/// Computes the parts of a run: `softmax(scale q k^T) v` before its division.
 ///
 /// # Safety
 /// [`Simd`]'s; the pointers must be valid for the shapes of their fields, and the cache must hold
 /// all visible positions.
 #[inline(always)]
-pub unsafe fn attend<S: Simd>(job: &AttentionJob<'_>) {
+pub unsafe fn attend<S: Simd>(job: &AttentionRun<'_>) {
     unsafe {
         if job.cache.has_joint_rows() {
             score_rows::<S>(job);
@@ -168,6 +176,61 @@ pub unsafe fn attend<S: Simd>(job: &AttentionJob<'_>) {
     }
 }
 
+/// Parts of one head's runs, to be joined.
+#[derive(Debug, Clone, Copy)]
+pub struct Join {
+    /// Part of the first run, see [`AttentionRun::parts`]. Joining overwrites the largest scores.
+    pub parts: *mut f32,
+    /// Distance from one run's part to the next run's.
+    pub stride: usize,
+    pub runs: usize,
+    pub value_size: usize,
+    /// A score without a value.
+    pub sink: Option<f32>,
+    /// `[value_size]`
+    pub out: *mut f32,
+}
+
+/// Joins the runs of a head in order: sums weighted by e^(largest score of the run - largest of
+/// all), divided by the sum of all weights.
+///
+/// # Safety
+/// [`Simd`]'s; the pointers must be valid for the shapes of their fields.
+#[inline(always)]
+pub unsafe fn join<S: Simd>(job: &Join) {
+    let width = AttentionRun::value_width(job.value_size);
+    unsafe {
+        let part = |run: usize| job.parts.add(run * job.stride);
+        let largest = (0..job.runs).map(|run| *part(run).add(width)).fold(f32::NEG_INFINITY, f32::max);
+        let weight = |score: f32| S::largest(exp::<S>(S::splat(score - largest)));
+        let mut sum = 0f32;
+        for run in 0..job.runs {
+            let factor = part(run).add(width);
+            *factor = weight(*factor);
+            sum = (*factor).mul_add(*factor.add(1), sum);
+        }
+        // A sink far above all scores makes the sum huge, and the weights vanish.
+        sum += job.sink.map_or(0.0, weight);
+        let scale = S::splat(1.0 / sum);
+        for at in (0..width).step_by(LANES) {
+            let mut mixed = S::splat(0.0);
+            for run in 0..job.runs {
+                let part = part(run);
+                mixed = S::mul_add(S::splat(*part.add(width)), S::load(part.add(at)), mixed);
+            }
+            let mixed = S::mul(mixed, scale);
+            let out = job.out.add(at);
+            if at + LANES <= job.value_size {
+                S::store(out, mixed);
+            } else {
+                let mut last = [0f32; LANES];
+                S::store(last.as_mut_ptr(), mixed);
+                std::ptr::copy_nonoverlapping(last.as_ptr(), out, job.value_size - at);
+            }
+        }
+    }
+}
+
 /// Loop unrolling by available registers: `whole` where one register is a whole vector, else
 /// `parts`.
 #[inline(always)]
@@ -175,43 +238,44 @@ const fn unrolled<S: Simd>(whole: usize, parts: usize) -> usize {
     if S::Part::WIDTH == LANES { whole } else { parts }
 }
 
-/// Computes the scores of all positions from the first to the last visible one, including those
-/// between them that are not visible. An addition's latency is four times its throughput, so with
-/// few heads several blocks of positions are summed side by side.
+/// Computes the scores of all slots from the first to the last visible one, including those between
+/// them that are not visible. An addition's latency is four times its throughput, so with few heads
+/// several blocks of slots are summed side by side.
 #[inline(always)]
-unsafe fn score<S: Simd>(job: &AttentionJob<'_>) {
-    let mut position = job.first - job.first % LANES;
-    while position <= job.last() {
-        let blocks = (job.last() - position) / LANES + 1;
-        // SAFETY: all blocks begin at or before the last position.
+unsafe fn score<S: Simd>(job: &AttentionRun<'_>) {
+    let (mut slot, end) = (job.first_scored(), job.slots.end);
+    while slot < end {
+        let blocks = (end - slot).div_ceil(LANES);
+        // SAFETY: all blocks begin before the last slot.
         let done = unsafe {
             match job.heads {
-                1 if blocks >= 4 => score_blocks::<S, 1, 4>(job, position, 0),
-                2 if blocks >= 2 => score_blocks::<S, 2, 2>(job, position, 0),
-                3 if blocks >= unrolled::<S>(2, usize::MAX) => score_blocks::<S, 3, 2>(job, position, 0),
-                _ => score_block::<S>(job, position),
+                1 if blocks >= 4 => score_blocks::<S, 1, 4>(job, slot, 0),
+                2 if blocks >= 2 => score_blocks::<S, 2, 2>(job, slot, 0),
+                3 if blocks >= unrolled::<S>(2, usize::MAX) => score_blocks::<S, 3, 2>(job, slot, 0),
+                4 if blocks >= unrolled::<S>(2, usize::MAX) => score_blocks::<S, 4, 2>(job, slot, 0),
+                _ => score_block::<S>(job, slot),
             }
         };
-        position += done * LANES;
+        slot += done * LANES;
     }
 }
 
-/// Scores sixteen positions for all heads. Returns the number of blocks, 1.
+/// Scores sixteen slots for all heads. Returns the number of blocks, 1.
 #[inline(always)]
-unsafe fn score_block<S: Simd>(job: &AttentionJob<'_>, position: usize) -> usize {
+unsafe fn score_block<S: Simd>(job: &AttentionRun<'_>, slot: usize) -> usize {
     let mut head = 0;
     while head < job.heads {
         let count = unrolled::<S>(8, 4).min(job.heads - head);
         unsafe {
             match count {
-                1 => score_blocks::<S, 1, 1>(job, position, head),
-                2 => score_blocks::<S, 2, 1>(job, position, head),
-                3 => score_blocks::<S, 3, 1>(job, position, head),
-                4 => score_blocks::<S, 4, 1>(job, position, head),
-                5 => score_blocks::<S, 5, 1>(job, position, head),
-                6 => score_blocks::<S, 6, 1>(job, position, head),
-                7 => score_blocks::<S, 7, 1>(job, position, head),
-                _ => score_blocks::<S, 8, 1>(job, position, head),
+                1 => score_blocks::<S, 1, 1>(job, slot, head),
+                2 => score_blocks::<S, 2, 1>(job, slot, head),
+                3 => score_blocks::<S, 3, 1>(job, slot, head),
+                4 => score_blocks::<S, 4, 1>(job, slot, head),
+                5 => score_blocks::<S, 5, 1>(job, slot, head),
+                6 => score_blocks::<S, 6, 1>(job, slot, head),
+                7 => score_blocks::<S, 7, 1>(job, slot, head),
+                _ => score_blocks::<S, 8, 1>(job, slot, head),
             };
         }
         head += count;
@@ -219,18 +283,18 @@ unsafe fn score_block<S: Simd>(job: &AttentionJob<'_>, position: usize) -> usize
     1
 }
 
-/// Scores `P` blocks of sixteen positions for `N` heads. Returns `P`.
+/// Scores `P` blocks of sixteen slots for `N` heads. Returns `P`.
 #[inline(always)]
 unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
-    job: &AttentionJob<'_>,
-    position: usize,
+    job: &AttentionRun<'_>,
+    slot: usize,
     head: usize,
 ) -> usize {
     unsafe {
         let queries = job.queries.add(head * job.head_size);
         let mut keys = [std::ptr::null::<u16>(); P];
         for block in 0..P {
-            keys[block] = job.cache.keys(job.kv_head, position + block * LANES);
+            keys[block] = job.cache.keys(job.kv_head, slot + block * LANES);
         }
         let mut sums = [[S::splat(0.0); N]; P];
         for number in 0..job.head_size {
@@ -242,10 +306,10 @@ unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
                 }
             }
         }
-        let scale = S::splat(job.scale);
+        let (scale, at) = (S::splat(job.scale), slot - job.first_scored());
         for block in 0..P {
             for query in 0..N {
-                let to = job.scratch.add((head + query) * job.stride() + position + block * LANES);
+                let to = job.scratch.add((head + query) * job.stride() + at + block * LANES);
                 S::store(to, S::mul(sums[block][query], scale));
             }
         }
@@ -253,123 +317,127 @@ unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
     P
 }
 
-/// Applies softmax to the scores of `N` heads and sums the values by it; values are loaded once for
-/// all.
+/// Turns the scores of `N` heads into weights and sums the values by them; values are loaded once
+/// for all.
 #[inline(always)]
-unsafe fn softmax_and_mix<S: Simd, const N: usize>(job: &AttentionJob<'_>, head: usize) {
+unsafe fn softmax_and_mix<S: Simd, const N: usize>(job: &AttentionRun<'_>, head: usize) {
+    let (positions, size) = (&job.positions, AttentionRun::part_size(job.value_size));
     unsafe {
         let mut weights = [std::ptr::null::<f32>(); N];
-        let mut scales = [0f32; N];
+        let parts = job.parts.add(head * size);
         for index in 0..N {
             let scores = job.scratch.add((head + index) * job.stride());
             compact_scores(job, scores);
-            // Visible scores always start here, so their lanes do not depend on where a pass
-            // begins.
-            let sum = softmax::<S>(scores.add(job.first), job.length(), job.sinks.get(head + index));
-            // Division by the sum comes after the weighted sum of values.
-            (weights[index], scales[index]) = (scores, 1.0 / sum);
+            // The first visible position always begins a vector, so that lanes do not depend on
+            // where a pass begins.
+            let scores = scores.add(job.slots.start - job.first_scored());
+            let (largest, sum) = softmax::<S>(scores, positions.len());
+            let ends = parts.add(index * size + AttentionRun::value_width(job.value_size));
+            (*ends, *ends.add(1)) = (largest, sum);
+            weights[index] = scores;
         }
-        let out = job.out.add(head * job.value_size);
         if S::Part::WIDTH == LANES || N == 1 {
-            mix::<S, N, 4>(job, weights, scales, out);
+            mix::<S, N, 4>(job, weights, parts);
         } else if N == 2 {
-            mix::<S, N, 2>(job, weights, scales, out);
+            mix::<S, N, 2>(job, weights, parts);
         } else {
-            mix::<S, N, 1>(job, weights, scales, out);
+            mix::<S, N, 1>(job, weights, parts);
         }
     }
 }
 
-/// Moves the scores of visible nodes next to each other; in a chain they already are.
+/// Moves the scores of visible slots next to each other; in a chain they already are.
 #[inline(always)]
-unsafe fn compact_scores(job: &AttentionJob<'_>, scores: *mut f32) {
-    for (to, &from) in job.own.iter().enumerate() {
-        unsafe { *scores.add(job.cached + to) = *scores.add(job.cached + from) };
+unsafe fn compact_scores(job: &AttentionRun<'_>, scores: *mut f32) {
+    let (positions, scored) = (&job.positions, job.first_scored());
+    let first = job.slots.start - scored;
+    for position in positions.start.max(job.visible.cached)..positions.end {
+        unsafe {
+            *scores.add(first + position - positions.start) =
+                *scores.add(job.visible.slot(position) - scored);
+        }
     }
 }
 
-/// Replaces scores by `e^(score - largest)` and returns their sum, including the sink.
+/// Replaces scores by `e^(score - largest)`. Returns the largest one and the sum.
 #[inline(always)]
-unsafe fn softmax<S: Simd>(scores: *mut f32, length: usize, sink: Option<&f32>) -> f32 {
+unsafe fn softmax<S: Simd>(scores: *mut f32, length: usize) -> (f32, f32) {
+    let whole = length.next_multiple_of(LANES);
     unsafe {
-        let whole = length.next_multiple_of(LANES);
-        for padding in length..whole {
-            *scores.add(padding) = f32::NEG_INFINITY;
+        let padding = scores.add(length);
+        for index in 0..whole - length {
+            *padding.add(index) = f32::NEG_INFINITY;
         }
-        let (largest, sum) = largest_and_sum::<S>(scores, whole);
-        for at in (0..length).step_by(LANES) {
+        let mut largest = S::load(scores);
+        for at in (LANES..whole).step_by(LANES) {
+            largest = S::max(S::load(scores.add(at)), largest);
+        }
+        let largest = S::largest(largest);
+        for at in (0..whole).step_by(LANES) {
             let weight = exp::<S>(S::sub(S::load(scores.add(at)), S::splat(largest)));
             S::store(scores.add(at), weight);
         }
-        // A sink far above all scores makes the sum huge or infinite, and the weights vanish.
-        sink.map_or(sum, |sink| sum + S::largest(exp::<S>(S::splat(sink - largest))))
+        for index in 0..whole - length {
+            *padding.add(index) = 0.0;
+        }
+        let mut sum = S::splat(0.0);
+        for at in (0..whole).step_by(LANES) {
+            sum = S::add(sum, S::load(scores.add(at)));
+        }
+        (largest, S::sum(sum))
     }
 }
 
 /// Sums the values by their weights for `N` heads, `V` vectors at a time.
 #[inline(always)]
 unsafe fn mix<S: Simd, const N: usize, const V: usize>(
-    job: &AttentionJob<'_>,
+    job: &AttentionRun<'_>,
     weights: [*const f32; N],
-    scales: [f32; N],
-    out: *mut f32,
+    parts: *mut f32,
 ) {
+    let width = AttentionRun::value_width(job.value_size);
     let mut number = 0;
     unsafe {
-        while number + V * LANES <= job.value_size {
-            let sums = mix_numbers::<S, N, V>(job, number, weights, scales);
-            for head in 0..N {
-                for vector in 0..V {
-                    S::store(out.add(head * job.value_size + number + vector * LANES), sums[head][vector]);
-                }
-            }
+        while number + V * LANES <= width {
+            mix_numbers::<S, N, V>(job, number, weights, parts);
             number += V * LANES;
         }
-        while number < job.value_size {
-            let sums = mix_numbers::<S, N, 1>(job, number, weights, scales);
-            let count = LANES.min(job.value_size - number);
-            for head in 0..N {
-                let mut mixed = [0f32; LANES];
-                S::store(mixed.as_mut_ptr(), sums[head][0]);
-                let to = out.add(head * job.value_size + number);
-                std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, count);
-            }
+        while number < width {
+            mix_numbers::<S, N, 1>(job, number, weights, parts);
             number += LANES;
         }
     }
 }
 
-/// Computes `V` vectors of each head's result, from `number` on.
+/// Computes `V` vectors of each head's part, from `number` on.
 #[inline(always)]
 unsafe fn mix_numbers<S: Simd, const N: usize, const V: usize>(
-    job: &AttentionJob<'_>,
+    job: &AttentionRun<'_>,
     number: usize,
     weights: [*const f32; N],
-    scales: [f32; N],
-) -> [[S::F; V]; N] {
+    parts: *mut f32,
+) {
+    let (positions, size) = (&job.positions, AttentionRun::part_size(job.value_size));
+    let cached = positions.end.min(job.visible.cached).saturating_sub(positions.start);
     unsafe {
         let mut sums = [[S::splat(0.0); V]; N];
-        let width = job.cache.width();
-        let mut position = job.first;
-        while position < job.cached {
-            let end = job.cached.min(position + KvCache::contiguous(position));
-            let mut value = job.cache.value(job.kv_head, position).add(number);
-            while position < end {
-                add_value::<S, N, V>(&mut sums, weights, position, value);
-                value = value.add(width);
-                position += 1;
+        if cached > 0 {
+            // The cached positions of a run lie in one page.
+            let mut value = job.cache.value(job.kv_head, positions.start).add(number);
+            for index in 0..cached {
+                add_value::<S, N, V>(&mut sums, weights, index, value);
+                value = value.add(job.cache.width());
             }
         }
-        for (index, own) in job.own.iter().enumerate() {
-            let value = job.cache.value(job.kv_head, job.cached + own).add(number);
-            add_value::<S, N, V>(&mut sums, weights, job.cached + index, value);
+        for index in cached..positions.len() {
+            let slot = job.visible.slot(positions.start + index);
+            add_value::<S, N, V>(&mut sums, weights, index, job.cache.value(job.kv_head, slot).add(number));
         }
         for head in 0..N {
             for vector in 0..V {
-                sums[head][vector] = S::mul(sums[head][vector], S::splat(scales[head]));
+                S::store(parts.add(head * size + number + vector * LANES), sums[head][vector]);
             }
         }
-        sums
     }
 }
 
@@ -377,14 +445,14 @@ unsafe fn mix_numbers<S: Simd, const N: usize, const V: usize>(
 unsafe fn add_value<S: Simd, const N: usize, const V: usize>(
     sums: &mut [[S::F; V]; N],
     weights: [*const f32; N],
-    position: usize,
+    index: usize,
     value: *const u16,
 ) {
     unsafe {
         for vector in 0..V {
             let value = S::load_f16(value.add(vector * LANES));
             for head in 0..N {
-                let weight = S::splat(*weights[head].add(position));
+                let weight = S::splat(*weights[head].add(index));
                 sums[head][vector] = S::mul_add(weight, value, sums[head][vector]);
             }
         }

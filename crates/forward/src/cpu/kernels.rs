@@ -8,19 +8,20 @@
 use foretoken_model::{Activation, Scoring};
 
 use super::activations::{Activations, TileRow};
-use super::attention::{AttentionJob, Rotation, attend, store_kv};
+use super::attention::{AttentionRun, Join, Rotation, attend, join, store_kv};
 use super::blocks::{Affine, Centred, Q2K, Q6K, Q8, Superblock};
 use super::cache::KvCache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::isa::Isa;
 use super::math::{
-    clamped_times, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times, sum_exp,
+    add_scaled, clamped_times, exp, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times,
+    softplus, sum_exp,
 };
 use super::numbers::{Bf16, F16, F32, Unquantised};
 use super::panels::Format;
 use super::product::{Blocks, Kernel, Product, multiply, read};
-use super::simd::Simd;
-use super::step::{ConvolutionJob, MatrixStep, convolve, step};
+use super::simd::{Simd, Vector};
+use super::step::{ConvolutionJob, Correction, MatrixStep, ReadOut, convolve, correct, read_out, step};
 
 /// Kernels of one instruction set.
 ///
@@ -42,10 +43,17 @@ pub struct Kernels {
     pub score: unsafe fn(*mut f32, usize, Scoring),
     pub largest_and_sum: unsafe fn(*const f32, usize) -> (f32, f32),
     pub sum_exp: unsafe fn(*const f32, usize, f32, f32) -> f32,
+    pub exp: unsafe fn(f32) -> f32,
+    pub sigmoid: unsafe fn(f32) -> f32,
+    pub softplus: unsafe fn(f32) -> f32,
+    pub add_scaled: unsafe fn(*mut f32, *const f32, usize, f32, f32),
     pub rotate: unsafe fn(&Rotation, *mut f32),
     pub store_kv: unsafe fn(&KvCache, usize, usize, usize, *const f32, *const f32),
-    pub attend: unsafe fn(&AttentionJob<'_>),
+    pub attend: unsafe fn(&AttentionRun<'_>),
+    pub join: unsafe fn(&Join),
     pub step: unsafe fn(&MatrixStep<'_>),
+    pub correct: unsafe fn(&Correction<'_>),
+    pub read_out: unsafe fn(&ReadOut<'_>),
     pub convolve: unsafe fn(&ConvolutionJob),
 }
 
@@ -138,6 +146,36 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
+            unsafe fn exponential(x: f32) -> f32 {
+                unsafe { Vectors::largest(exp::<Vectors>(Vectors::splat(x))) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn one_softplus(x: f32) -> f32 {
+                unsafe { Vectors::largest(softplus::<Vectors>(Vectors::splat(x))) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn one_sigmoid(x: f32) -> f32 {
+                1.0 / (1.0 + unsafe { exponential(-x) })
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn scaled(x: *mut f32, y: *const f32, length: usize, scale: f32, factor: f32) {
+                unsafe { add_scaled::<Vectors>(x, y, length, scale, factor) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn correction(job: &Correction<'_>) {
+                unsafe { correct::<Vectors>(job) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn reading(job: &ReadOut<'_>) {
+                unsafe { read_out::<Vectors>(job) }
+            }
+
+            $(#[target_feature(enable = $features)])?
             unsafe fn rotate(rotation: &Rotation, head: *mut f32) {
                 unsafe { rotation.rotate(head) }
             }
@@ -155,8 +193,13 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
-            unsafe fn attention(job: &AttentionJob<'_>) {
+            unsafe fn attention(job: &AttentionRun<'_>) {
                 unsafe { attend::<Vectors>(job) }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn attention_join(job: &Join) {
+                unsafe { join::<Vectors>(job) }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -217,9 +260,16 @@ macro_rules! compile {
                 score: scores,
                 largest_and_sum: largest,
                 sum_exp: exponentials,
+                exp: exponential,
+                sigmoid: one_sigmoid,
+                softplus: one_softplus,
+                add_scaled: scaled,
+                correct: correction,
+                read_out: reading,
                 rotate,
                 store_kv: write,
                 attend: attention,
+                join: attention_join,
                 step: matrix_step,
                 convolve: convolution,
             };

@@ -10,7 +10,7 @@ use foretoken_model::error::Result;
 use foretoken_model::tables::latent::{of_keys, of_values};
 use foretoken_model::{Latent as Sizes, ModelConfig, Weights};
 
-use super::attention::AttentionJob;
+use super::attention::AttentionRun;
 use super::packing::{panels, vector};
 use super::panels::Panels;
 use super::simd::{LANES, Simd};
@@ -75,27 +75,27 @@ impl Latent {
     }
 }
 
-/// Heads whose scores are computed together, and that make up one unit of work.
+/// Heads whose scores are computed together, and that one unit of work attends for.
 pub const HEADS_AT_ONCE: usize = 4;
 
-/// Computes the scores of all positions from the first to the last visible one, including those
-/// between them that are not visible. Cached positions and queries lie in rows, padded with zeros
-/// to whole vectors. Products are summed vector by vector and then across the lanes.
+/// Computes the scores of all slots from the first to the last visible one, including those between
+/// them that are not visible. Cached positions and queries lie in rows, padded with zeros to whole
+/// vectors. Products are summed vector by vector and then across the lanes.
 ///
 /// # Safety
 /// As [`super::attention::attend`].
 #[inline(always)]
-pub unsafe fn score_rows<S: Simd>(job: &AttentionJob<'_>) {
+pub unsafe fn score_rows<S: Simd>(job: &AttentionRun<'_>) {
     let mut head = 0;
     while head < job.heads {
         let count = HEADS_AT_ONCE.min(job.heads - head);
-        for position in job.first..=job.last() {
+        for slot in job.slots.clone() {
             unsafe {
                 match count {
-                    1 => score_row::<S, 1>(job, position, head),
-                    2 => score_row::<S, 2>(job, position, head),
-                    3 => score_row::<S, 3>(job, position, head),
-                    _ => score_row::<S, HEADS_AT_ONCE>(job, position, head),
+                    1 => score_row::<S, 1>(job, slot, head),
+                    2 => score_row::<S, 2>(job, slot, head),
+                    3 => score_row::<S, 3>(job, slot, head),
+                    _ => score_row::<S, HEADS_AT_ONCE>(job, slot, head),
                 }
             }
         }
@@ -104,9 +104,9 @@ pub unsafe fn score_rows<S: Simd>(job: &AttentionJob<'_>) {
 }
 
 #[inline(always)]
-unsafe fn score_row<S: Simd, const N: usize>(job: &AttentionJob<'_>, position: usize, head: usize) {
+unsafe fn score_row<S: Simd, const N: usize>(job: &AttentionRun<'_>, slot: usize, head: usize) {
     unsafe {
-        let (row, width) = (job.cache.value(job.kv_head, position), job.cache.width());
+        let (row, width) = (job.cache.value(job.kv_head, slot), job.cache.width());
         let queries = job.queries.add(head * width);
         let mut sums = [S::splat(0.0); N];
         for at in (0..width).step_by(LANES) {
@@ -116,7 +116,8 @@ unsafe fn score_row<S: Simd, const N: usize>(job: &AttentionJob<'_>, position: u
             }
         }
         for query in 0..N {
-            *job.scratch.add((head + query) * job.stride() + position) = S::sum(sums[query]) * job.scale;
+            let to = job.scratch.add((head + query) * job.stride() + slot - job.first_scored());
+            *to = S::sum(sums[query]) * job.scale;
         }
     }
 }

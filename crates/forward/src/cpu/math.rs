@@ -10,7 +10,9 @@ use foretoken_model::Scoring;
 
 use super::simd::{LANES, Simd};
 
-/// Returns e^x, accurate to two units in the last place for x up to 88, and next to zero below -87.
+/// Returns e^x, accurate to two units in the last place for x from -69 to 69. Beyond, it is that of
+/// the nearer bound: so small, or so large, that a sum or a quotient forgets it, and its products
+/// are no subnormal numbers, which some GPUs flush to zero.
 ///
 /// Computed as 2^n e^r, with n the integer nearest to x / ln 2 and the Taylor series of e^r.
 ///
@@ -18,12 +20,13 @@ use super::simd::{LANES, Simd};
 /// [`Simd`]'s.
 #[inline(always)]
 pub unsafe fn exp<S: Simd>(x: S::F) -> S::F {
+    const BOUND: f32 = 69.0;
     // ln 2 as a sum whose first part has few bits, so that its product with n is exact.
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     const FACTORIALS: [f32; 7] = [5040.0, 720.0, 120.0, 24.0, 6.0, 2.0, 1.0];
     unsafe {
-        let x = S::min(S::max(x, S::splat(-87.0)), S::splat(88.0));
+        let x = S::min(S::max(x, S::splat(-BOUND)), S::splat(BOUND));
         let n = S::to_int(S::mul(x, S::splat(std::f32::consts::LOG2_E)));
         let r = S::mul_add(S::to_float(n), S::splat(-LN_2_HIGH), x);
         let r = S::mul_add(S::to_float(n), S::splat(-LN_2_LOW), r);
@@ -36,6 +39,47 @@ pub unsafe fn exp<S: Simd>(x: S::F) -> S::F {
         series = S::mul_add(series, r, S::splat(1.0));
         let power = S::as_float(S::shl_int(S::add_int(n, S::splat_int(127)), 23));
         S::mul(series, power)
+    }
+}
+
+/// Returns softplus, `ln(1 + e^x)`, accurate to four units in the last place.
+///
+/// With z = e^-|x| and s = z / (2 + z), ln(1 + z) is 2 artanh(s) = 2 s (1 + s^2 / 3 + s^4 / 5 ...).
+///
+/// # Safety
+/// [`Simd`]'s.
+#[inline(always)]
+pub unsafe fn softplus<S: Simd>(x: S::F) -> S::F {
+    const TERMS: [f32; 7] = [13.0, 11.0, 9.0, 7.0, 5.0, 3.0, 1.0];
+    unsafe {
+        let zero = S::splat(0.0);
+        let z = exp::<S>(S::sub(zero, S::abs(x)));
+        let s = S::div(z, S::add(S::splat(2.0), z));
+        let square = S::mul(s, s);
+        let mut series = S::splat(1.0 / TERMS[0]);
+        let mut term = 1;
+        while term < TERMS.len() {
+            series = S::mul_add(series, square, S::splat(1.0 / TERMS[term]));
+            term += 1;
+        }
+        S::mul_add(S::add(s, s), series, S::max(x, zero))
+    }
+}
+
+/// Computes `x = (x + scale * y) * factor` over `length` numbers.
+///
+/// # Safety
+/// [`Simd`]'s, and both must be valid for `length` numbers.
+#[inline(always)]
+pub unsafe fn add_scaled<S: Simd>(x: *mut f32, y: *const f32, length: usize, scale: f32, factor: f32) {
+    unsafe {
+        for at in (0..length).step_by(LANES) {
+            let count = LANES.min(length - at);
+            let (to, y) = (load_part::<S>(x.add(at), count), load_part::<S>(y.add(at), count));
+            let mut sums = [0f32; LANES];
+            S::store(sums.as_mut_ptr(), S::mul(S::mul_add(S::splat(scale), y, to), S::splat(factor)));
+            std::ptr::copy_nonoverlapping(sums.as_ptr(), x.add(at), count);
+        }
     }
 }
 
@@ -70,16 +114,8 @@ pub unsafe fn rms_norm<S: Simd>(
 ) {
     let (whole, rest) = (length - length % LANES, length % LANES);
     unsafe {
-        let mut squares = S::splat(0.0);
-        for at in (0..whole).step_by(LANES) {
-            let x = S::load(x.add(at));
-            squares = S::mul_add(x, x, squares);
-        }
-        if rest > 0 {
-            let x = load_part::<S>(x.add(whole), rest);
-            squares = S::mul_add(x, x, squares);
-        }
-        let scale = S::splat(1.0 / (S::sum(squares) / length as f32 + epsilon).sqrt());
+        let sum = S::sum(sum_of_squares::<S>(x, length));
+        let scale = S::splat(1.0 / (sum / length as f32 + epsilon).sqrt());
         for at in (0..whole).step_by(LANES) {
             let normed = S::mul(S::mul(S::load(x.add(at)), scale), S::load(weight.add(at)));
             S::store(out.add(at), normed);
@@ -90,6 +126,33 @@ pub unsafe fn rms_norm<S: Simd>(
             S::store(normed.as_mut_ptr(), S::mul(S::mul(x, scale), weight));
             std::ptr::copy_nonoverlapping(normed.as_ptr(), out.add(whole), rest);
         }
+    }
+}
+
+/// Numbers whose squares are summed by themselves. Such sums do not wait for each other, and a GPU
+/// computes them side by side.
+const SQUARES: usize = 256;
+
+/// Returns the sums of the squares of `length` numbers, lane by lane.
+#[inline(always)]
+unsafe fn sum_of_squares<S: Simd>(x: *const f32, length: usize) -> S::F {
+    let whole = length - length % LANES;
+    unsafe {
+        let mut sum = S::splat(0.0);
+        for first in (0..length).step_by(SQUARES) {
+            let end = length.min(first + SQUARES);
+            let mut squares = S::splat(0.0);
+            for at in (first..end.min(whole)).step_by(LANES) {
+                let x = S::load(x.add(at));
+                squares = S::mul_add(x, x, squares);
+            }
+            if end > whole {
+                let x = load_part::<S>(x.add(whole), length - whole);
+                squares = S::mul_add(x, x, squares);
+            }
+            sum = S::add(sum, squares);
+        }
+        sum
     }
 }
 

@@ -25,6 +25,7 @@
 pub(super) mod activations;
 mod assistant;
 mod attention;
+mod attention_units;
 pub(super) mod block_head;
 mod blocks;
 mod buffer;
@@ -57,6 +58,7 @@ mod team_size;
 #[cfg(test)]
 mod tests;
 mod tree_walk;
+mod visible;
 mod workspace;
 
 use super::slices::{STRETCH, largest_of, sum_of_parts};
@@ -93,10 +95,8 @@ pub(super) fn sum_exp_with(numbers: &[f32], others: &[(usize, f32)], largest: f3
     sum_of_parts(numbers.chunks(STRETCH).map(sum), largest, scale)
 }
 
-/// Returns e^x as in every kernel: accurate to two units in the last place up to 88, next to zero
-/// below -87.
+/// Returns e^x with the bits of every kernel and system, see [`math::exp`].
 pub(super) fn exp(x: f32) -> f32 {
-    use simd::Vector;
-    // SAFETY: plain Rust on plain arrays.
-    unsafe { math::exp::<simd::scalar::Scalar>(simd::scalar::Scalar::splat(x))[0] }
+    // SAFETY: the processor has the instructions.
+    unsafe { (Isa::best().kernels().exp)(x) }
 }

@@ -174,7 +174,7 @@ impl Executor for CpuExecutor {
     fn run(&mut self, Nodes { tree, first, at, long, states }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
-        let copies = copies_of_norms(&self.config, nodes, threads, want.features);
+        let copies = copies_of_norms(&self.config, nodes, threads);
         let features = want.features.map_or(0, |taps| taps.width(&self.config));
         self.workspace.prepare_features(nodes, features);
         if let Some(plan) = states {

@@ -6,6 +6,7 @@ use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
 use super::block_head::{BlockHead, Confidence, Markov, Selector};
+use super::exp;
 use super::head::Head;
 use super::model::CpuExecutor;
 use super::pass::PassContext;
@@ -96,7 +97,7 @@ fn select(selector: &Selector, scored: PositionScores<'_>, previous: &[f32]) -> 
 fn confidence_in(confidence: &Confidence, state: &[f32], previous: &[f32]) -> f32 {
     let (of_state, of_token) = confidence.weight[..confidence.inputs].split_at(state.len());
     let sum = dot(of_state, state) + dot(of_token, previous);
-    1.0 / (1.0 + (-(sum + confidence.bias)).exp())
+    1.0 / (1.0 + exp(-(sum + confidence.bias)))
 }
 
 /// Factor of the token before; empty if the head does not use it.

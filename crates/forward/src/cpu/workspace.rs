@@ -6,12 +6,15 @@ use std::sync::atomic::AtomicUsize;
 use foretoken_model::{BlockHead, Convolution, Experts, FeedForwardSpec, Latent, ModelConfig, RopeTable};
 
 use super::activations::{Activations, BLOCK};
-use super::attention::AttentionJob;
+use super::attention::AttentionRun;
+use super::attention_units::AttentionUnits;
 use super::buffer::Buffer;
+use super::latent::HEADS_AT_ONCE;
 use super::panels::Format;
 use super::product::Rows;
 use super::recurrent_buffers::RecurrentBuffers;
 use super::simd::LANES;
+use super::visible::RUN;
 use crate::slices::STRETCH;
 use crate::tree::TokenTree;
 use crate::{Features, Logits, Peak};
@@ -182,9 +185,15 @@ pub struct Workspace {
     pub rotations: Vec<[RopeTable; 2]>,
     /// Nodes visible to each node: its ancestors in the tree and itself.
     pub visible: Vec<Vec<usize>>,
-    pub scores: Buffer<f32>, // [members, heads of a group, positions]
-    /// Number of scores of one member.
+    /// Queries and scores that a member works with.
+    pub scores: Buffer<f32>, // [members, scores of a member]
     pub scores_of_member: usize,
+    /// Results of attention by runs, before they are joined.
+    pub parts: Buffer<f32>,
+    /// Runs of each place of [`AttentionUnits`] that are done.
+    pub runs_done: Vec<AtomicUsize>,
+    /// Members of the team that runs the pass.
+    pub members: usize,
     pub logits: Buffer<f32>, // [scored rows, vocabulary padded to LANES]
     /// Largest logit of each slice, and the sum of `e^(x - largest)`.
     pub slices: Buffer<(f32, f32)>,
@@ -297,9 +306,7 @@ impl Workspace {
         if config.attention_parts().gate {
             self.gates.reserve(rows * whole(queries));
         }
-        let groups = config.attention_kinds.iter().map(|kind| config.heads / kind.keys.count);
-        self.scores_of_member = groups.max().unwrap_or(1) * AttentionJob::scores(at + tree.len());
-        self.scores.reserve(members * self.scores_of_member);
+        self.prepare_attention(config, tree, pass);
         self.logits.reserve(scored * whole(config.vocabulary));
         self.slices.reserve(scored * config.vocabulary.div_ceil(STRETCH));
         self.visible = tree.visible().split_off(first);
@@ -317,6 +324,30 @@ impl Workspace {
                 temperature.tabulate(&positions, keys, queries);
             }
         }
+    }
+
+    /// Allocates buffers for attention by runs.
+    fn prepare_attention(&mut self, config: &ModelConfig, tree: &TokenTree, pass: PassSize) {
+        let runs = 0..(pass.at + tree.len()).div_ceil(RUN);
+        let (mut scores, mut parts, mut places) = (0, 0, 0);
+        for kind in &config.attention_kinds {
+            let (group, query_size, value_size) = match config.latent() {
+                Some(latent) => (config.heads.min(HEADS_AT_ONCE), kind.keys.size, latent.size),
+                None => (config.heads / kind.keys.count, kind.keys.size, kind.keys.size),
+            };
+            let (groups, rows) = (config.heads.div_ceil(group), tree.len() - pass.first);
+            let units = AttentionUnits::new(groups, group, rows, runs.clone(), pass.members);
+            let of_head = query_size.next_multiple_of(LANES) + AttentionRun::scores(tree.len());
+            scores = scores.max(units.heads_of_unit() * of_head);
+            parts = parts.max(units.size(value_size));
+            places = places.max(units.places());
+        }
+        self.scores_of_member = scores;
+        self.scores.reserve(pass.members * scores);
+        self.parts.reserve(parts);
+        self.runs_done.clear();
+        self.runs_done.resize_with(places, AtomicUsize::default);
+        self.members = pass.members;
     }
 
     /// Allocates the additional buffers of a draft head that fills a block.

@@ -202,6 +202,7 @@ fn guarded<T>(gpu: Gpu, attempt: impl FnOnce() -> Result<T, Problem>) -> Result<
 /// Checks the results of a small quantised product against the CPU's. The kernels are compiled for
 /// one generation of GPUs, and candle does not check their launch, so a mismatch shows only in the
 /// results. One row and nine rows take different kernels.
+#[allow(clippy::disallowed_methods, reason = "both sides of the comparison take these numbers")]
 fn try_out(device: &candle_core::Device) -> candle_core::Result<()> {
     let wave = |size: usize| (0..size).map(|n| (n as f32 * 0.7).sin());
     let weights = Tensor::from_iter(wave(32 * 256), &candle_core::Device::Cpu)?.reshape((32, 256))?;

@@ -10,7 +10,8 @@ use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::{Kernel, NONE};
 use super::network::Layer;
-use super::state::{HeadOffsets, ROWS, State};
+use super::runs::{Attention, RunSteps};
+use super::state::{HeadOffsets, State};
 use super::step::{Quantise, Step};
 use crate::cpu::activations::BLOCK;
 
@@ -20,7 +21,7 @@ pub struct AttentionSteps {
     /// For families that norm all heads of a row together.
     norm_heads: Option<Step>,
     rope: Step,
-    attend: Step,
+    runs: RunSteps,
     /// For heads that are not whole blocks.
     quantise: Option<Quantise>,
     pub gather: Step,
@@ -30,18 +31,16 @@ pub struct AttentionSteps {
 pub struct AttentionBuffers {
     /// Masks of the rows, or the positions to move.
     pub nodes: Buffer,
-    /// Scores of some rows, `[rows, heads, stride]`.
-    pub scores: Buffer,
-    pub stride: usize,
-    /// Rows that `scores` has room for.
-    pub rows: usize,
+    /// Parts of the runs: see `attend.wgsl`.
+    pub parts: Buffer,
+    /// Positions that a row of `parts` covers.
+    pub positions: usize,
 }
 
 /// Rows of a pass and their visible positions.
 #[derive(Clone, Copy)]
 pub struct Visibility<'a> {
     pub config: &'a ModelConfig,
-    pub buffers: &'a AttentionBuffers,
     /// Offsets in a row of heads.
     pub offsets: HeadOffsets,
     /// Width of a row of attention's output.
@@ -49,6 +48,10 @@ pub struct Visibility<'a> {
     pub rows: usize,
     /// Positions before those in the rows' paths.
     pub cached: usize,
+    /// Nodes of the longest path.
+    pub longest: usize,
+    /// Every position is cached at the place of its text position.
+    pub chain: bool,
 }
 
 impl AttentionSteps {
@@ -65,23 +68,13 @@ impl AttentionSteps {
     ) -> Result<Self> {
         let (heads, mixed) = (&state.heads, &state.mixed);
         let rope = [heads, &state.angles[layer.kind], vectors, &buffers.nodes, &cache.keys, &cache.values];
-        let attend = [
-            heads,
-            &cache.keys,
-            &cache.values,
-            &buffers.nodes,
-            &buffers.scores,
-            &mixed.plain,
-            &mixed.quants,
-            &mixed.scales,
-        ];
         let together = config.attention_parts().head_norms == HeadNorms::Together;
         let norm_heads = || Step::new(device, Kernel::NormHeads, &[heads, vectors]);
         let unaligned = !config.head_size().is_multiple_of(BLOCK);
         Ok(Self {
             norm_heads: together.then(norm_heads).transpose()?,
             rope: Step::new(device, Kernel::Rope, &rope)?,
-            attend: Step::new(device, Kernel::Attend, &attend)?,
+            runs: RunSteps::new(device, heads, cache, &buffers.nodes, &buffers.parts, mixed)?,
             quantise: unaligned.then(|| Quantise::new(device, mixed)).transpose()?,
             gather: Step::new(device, Kernel::Gather, &[&buffers.nodes, &cache.keys, &cache.values])?,
         })
@@ -94,10 +87,7 @@ impl AttentionSteps {
             norm_heads.run(pass, &visibility.norm_params(layer), [2, visibility.rows]);
         }
         self.rope.run(pass, &visibility.rope_params(layer, 0), [heads + kv_heads, visibility.rows]);
-        for first in (0..visibility.rows).step_by(visibility.buffers.rows) {
-            let rows = visibility.buffers.rows.min(visibility.rows - first);
-            self.attend.run(pass, &visibility.attend_params(layer, first), [heads, rows]);
-        }
+        self.runs.run(pass, &visibility.attention(layer));
         if let Some(quantise) = &self.quantise {
             quantise.run(pass, visibility.rows);
         }
@@ -151,45 +141,35 @@ impl Visibility<'_> {
         ]
     }
 
-    /// Immediates of `attend.wgsl`; `first` is the row of the first scores.
-    fn attend_params(&self, layer: &Layer, first: usize) -> [u32; 12] {
+    /// Softmax attention of a layer.
+    pub fn attention(&self, layer: &Layer) -> Attention {
         let (heads, kv_heads, head_size) = self.config.head_sizes();
-        let query_scale = self.config.query_scale;
-        let window = self.config.attention_kinds[layer.kind].window;
-        [
-            heads as u32,
-            kv_heads as u32,
-            head_size as u32,
-            self.offsets.stride as u32,
-            self.width as u32,
-            first as u32,
-            self.cached as u32,
-            window.map_or(u32::MAX, |window| u32::try_from(window).unwrap_or(u32::MAX)),
-            self.buffers.stride as u32,
-            query_scale.to_bits(),
-            if layer.causal { 0 } else { self.rows as u32 },
-            self.offsets.gates.map_or(NONE, |gates| gates as u32),
-        ]
+        Attention {
+            heads,
+            kv_heads,
+            head_size,
+            stride: self.offsets.stride,
+            gates: self.offsets.gates,
+            width: self.width,
+            scale: self.config.query_scale,
+            rows: self.rows,
+            cached: self.cached,
+            longest: self.longest,
+            chain: self.chain,
+            window: self.config.attention_kinds[layer.kind].window,
+            bidirectional: !layer.causal,
+        }
     }
 }
 
 impl AttentionBuffers {
-    /// Maximum bytes of scores.
-    const SCORES: usize = 32 << 20;
-
     /// Allocates for caches of `positions` positions, and `words` words of masks.
     ///
     /// # Errors
     /// `Error::Compute` when the device has no room.
-    pub fn new(device: &GpuDevice, heads: usize, positions: usize, words: usize) -> Result<Self> {
-        let row = 4 * heads * positions;
-        let most = Self::SCORES.min(device.largest_buffer() as usize);
-        let rows = (most / row).clamp(1, ROWS);
-        Ok(Self {
-            nodes: device.buffer(4 * words)?,
-            scores: device.buffer(rows * row)?,
-            stride: positions,
-            rows,
-        })
+    pub fn new(device: &GpuDevice, config: &ModelConfig, positions: usize, words: usize) -> Result<Self> {
+        let (heads, _, head_size) = config.head_sizes();
+        let parts = RunSteps::parts(device, heads, head_size, positions)?;
+        Ok(Self { nodes: device.buffer(4 * words)?, parts, positions })
     }
 }

@@ -9,6 +9,10 @@ pub struct Chunk {
     pub rows: usize,
     /// Positions before those in the rows' paths.
     pub cached: usize,
+    /// Nodes of the longest path.
+    pub longest: usize,
+    /// The rows are a chain, so that every position is cached at the place of its text position.
+    pub chain: bool,
     /// Rows whose logits are requested.
     pub scored: Range<usize>,
     /// For each row its slot in the cache, and the range of its path in these words. The paths
@@ -24,21 +28,25 @@ impl Chunk {
         let scored = wanted.start.clamp(nodes.start, nodes.end) - nodes.start
             ..wanted.end.clamp(nodes.start, nodes.end) - nodes.start;
         let (mut words, mut paths) = (Vec::new(), Vec::new());
+        let chain = tree.is_chain();
+        let mut longest = rows;
         let slots = (at + nodes.start..at + nodes.end).map(|slot| slot as u32);
-        if tree.is_chain() {
+        if chain {
             // A row of a chain attends to all rows before it, so all rows share one path.
             paths.extend(0..rows as u32);
             let begin = 3 * rows as u32;
             words.extend(slots.zip(1..).flat_map(|(slot, seen)| [slot, begin, begin + seen]));
         } else {
-            for (slot, path) in slots.zip(&tree.visible()[nodes.clone()]) {
+            let visible = &tree.visible()[nodes.clone()];
+            longest = visible.iter().map(|path| path.len()).max().unwrap_or(0);
+            for (slot, path) in slots.zip(visible) {
                 let begin = (3 * rows + paths.len()) as u32;
                 words.extend([slot, begin, begin + path.len() as u32]);
                 paths.extend(path.iter().map(|&node| node as u32));
             }
         }
         words.extend(paths);
-        let cached = if tree.is_chain() { at + nodes.start } else { at };
-        Self { rows, cached, scored, words }
+        let cached = if chain { at + nodes.start } else { at };
+        Self { rows, cached, longest, chain, scored, words }
     }
 }

@@ -51,8 +51,8 @@ fn missing_features_of_a_driver_are_named() {
         ),
         (
             Features::IMMEDIATES,
-            Limits { max_compute_invocations_per_workgroup: 64, ..whole.clone() },
-            "groups of 128 threads",
+            Limits { max_compute_invocations_per_workgroup: 128, ..whole.clone() },
+            "groups of 256 threads",
         ),
         (
             Features::IMMEDIATES,

@@ -5,6 +5,9 @@ use crate::cpu::panels::Format;
 /// Rows per tile; there is a kernel for each size.
 pub const TILES: [usize; 4] = [1, 2, 4, 8];
 
+/// Queries per workgroup of attention; there is a kernel for each size.
+pub const ATTEND: [usize; 2] = [4, 8];
+
 /// Bytes of immediates (push constants) of a dispatch.
 pub const IMMEDIATE_BYTES: u32 = 64;
 
@@ -48,7 +51,10 @@ pub enum Kernel {
     Quantise,
     Activate,
     Rope,
-    Attend,
+    /// Attention of this many queries to a run of positions.
+    Attend(usize),
+    /// Addition of the runs.
+    Join,
     Gather,
     Score,
     Sketch,
@@ -71,12 +77,13 @@ impl Kernel {
         let products =
             TILES.into_iter().flat_map(move |rows| Format::ALL.into_iter().flat_map(of_tile(rows)));
         let embeddings = Format::ALL.into_iter().map(Self::Embed);
-        let of_layers =
-            [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Rope, Self::Attend];
+        let of_layers = [Self::Norm, Self::NormHeads, Self::Quantise, Self::Activate, Self::Rope];
+        let of_attention = ATTEND.into_iter().map(Self::Attend).chain([Self::Join]);
         let of_experts = [Self::TopK, Self::Arrange, Self::Combine];
         let of_heads = [Self::Concat, Self::Convolve];
         let others = [Self::Gather, Self::Score, Self::Sketch, Self::Probe];
-        let unlike = of_layers.into_iter().chain(of_experts).chain(of_heads).chain(others);
+        let of_layers = of_layers.into_iter().chain(of_attention);
+        let unlike = of_layers.chain(of_experts).chain(of_heads).chain(others);
         products.chain(embeddings).chain(unlike)
     }
 
@@ -97,7 +104,8 @@ impl Kernel {
             Self::Quantise => &[true, true, true],
             Self::Activate => &[false, false, true, true, true],
             Self::Rope => &[true, false, false, false, true, true],
-            Self::Attend => &[false, false, false, false, true, true, true, true],
+            Self::Attend(_) => &[false, false, false, false, true],
+            Self::Join => &[false, false, false, true, true, true],
             Self::Gather => &[false, true, true],
             Self::Score => &[true],
             Self::Sketch => &[false, false, true],
@@ -121,7 +129,8 @@ impl Kernel {
             Self::Quantise => "quantise",
             Self::Activate => "activate",
             Self::Rope => "rope",
-            Self::Attend => "attend",
+            Self::Attend(_) => "attend",
+            Self::Join => "join",
             Self::Gather => "gather",
             Self::Score => "score",
             Self::Sketch => "sketch",

@@ -30,7 +30,7 @@ impl Memory {
         let cache = |_| Cache::new(device, config.kv_heads(), config.head_size());
         Ok(Self {
             caches: (0..config.depth()).map(cache).collect::<Result<_>>()?,
-            buffers: AttentionBuffers::new(device, config.heads, PAGE, WORDS)?,
+            buffers: AttentionBuffers::new(device, config, PAGE, WORDS)?,
             attention: None,
         })
     }
@@ -55,10 +55,10 @@ impl Memory {
         }
         let positions = self.caches.iter().map(Cache::positions).min().unwrap_or(PAGE);
         let room = self.buffers.nodes.size() as usize / 4;
-        if self.buffers.stride < positions || room < words {
+        if self.buffers.positions < positions || room < words {
             self.attention = None;
             let words = words.max(room).next_power_of_two();
-            self.buffers = AttentionBuffers::new(device, config.heads, positions, words)?;
+            self.buffers = AttentionBuffers::new(device, config, positions, words)?;
         }
         if self.attention.is_none() {
             let (vectors, buffers) = (&network.vectors, &self.buffers);

@@ -11,9 +11,9 @@
 //! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
 //!   of every layer.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings.
-//!   [`pass`] encodes the layers: [`attention`], [`feed_forward`] with its [`gate`], or
-//!   [`experts`]. [`head_input`] begins the pass of a draft head, [`block`] is the rest of a head
-//!   that drafts blocks.
+//!   [`pass`] encodes the layers: [`attention`] over [`runs`], and [`feed_forward`] with its
+//!   [`gate`] or [`experts`]. [`head_input`] begins the pass of a draft head, [`block`] is the rest
+//!   of a head that drafts blocks.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else. [`model`] combines the parts.
 
 mod attention;
@@ -38,6 +38,8 @@ mod memory;
 mod model;
 mod network;
 mod opening;
+#[cfg(test)]
+mod order_tests;
 mod outputs;
 mod pace;
 mod pass;
@@ -46,6 +48,7 @@ mod probe;
 mod product;
 mod profile;
 mod recording;
+mod runs;
 mod scores;
 mod source;
 mod state;

@@ -127,9 +127,10 @@ impl GpuExecutor {
             state: &self.state,
             steps: &self.steps,
             attention: self.memory.attention(),
-            buffers: &self.memory.buffers,
             rows: chunk.rows,
             cached: chunk.cached,
+            longest: chunk.longest,
+            chain: chunk.chain,
             scored: chunk.scored.clone(),
             taps: taps.map(|taps| (taps, &self.output_buffers.states)),
             head_steps: self

@@ -12,7 +12,7 @@ use super::timestamps;
 
 /// Limits that kernels require beside the defaults.
 const WORKGROUP_BYTES: u32 = 16 << 10;
-const THREADS: u32 = 128;
+const THREADS: u32 = 256;
 const BUFFERS: u32 = 8;
 
 /// A GPU that was found and is not open yet.
@@ -207,7 +207,7 @@ pub(super) fn missing(features: Features, limits: &Limits) -> Option<&'static st
     } else if limits.max_compute_invocations_per_workgroup < THREADS
         || limits.max_compute_workgroup_size_x < THREADS
     {
-        Some("groups of 128 threads")
+        Some("groups of 256 threads")
     } else if limits.max_storage_buffers_per_shader_stage < BUFFERS {
         Some("8 buffers for a program")
     } else {

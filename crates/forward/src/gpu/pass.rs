@@ -6,7 +6,7 @@ use foretoken_model::error::Result;
 use foretoken_model::{ModelConfig, Scoring};
 use wgpu::Buffer;
 
-use super::attention::{AttentionBuffers, AttentionSteps, Visibility};
+use super::attention::{AttentionSteps, Visibility};
 use super::block::Block;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
@@ -47,10 +47,13 @@ pub struct Phases<'a> {
     pub state: &'a State,
     pub steps: &'a Steps,
     pub attention: &'a [AttentionSteps],
-    pub buffers: &'a AttentionBuffers,
     pub rows: usize,
     /// Positions before those in the rows' paths.
     pub cached: usize,
+    /// Nodes of the longest path.
+    pub longest: usize,
+    /// Every position is cached at the place of its text position.
+    pub chain: bool,
     /// Rows whose logits are requested.
     pub scored: Range<usize>,
     /// Tapped states of all rows, and their destination, `[taps, rows, hidden in whole vectors]`.
@@ -110,7 +113,8 @@ impl Phases<'_> {
             embed.run(recording.pass(), self.rows);
         }
         for (index, layer) in self.network.layers.iter().enumerate() {
-            recording.next(layer.reads(self.rows) + self.attended());
+            let attended = self.visibility().attention(layer).bytes();
+            recording.next(layer.reads(self.rows) + attended);
             if self.is_tapped(index) {
                 self.normalise(recording.pass(), layer.mixer_norm, pending);
                 pending = NONE;
@@ -169,12 +173,6 @@ impl Phases<'_> {
         }
     }
 
-    /// Bytes of keys and values that a layer's attention reads for all rows.
-    fn attended(&self) -> u64 {
-        let (kv_heads, head_size) = (self.config.kv_heads(), self.config.head_size());
-        (4 * kv_heads * head_size * (self.cached + self.rows) * self.rows) as u64
-    }
-
     fn is_tapped(&self, layer: usize) -> bool {
         self.taps.is_some_and(|(taps, _)| taps.entering.contains(&layer))
     }
@@ -216,14 +214,8 @@ impl Phases<'_> {
 
     /// Rows of this pass and their visible positions.
     pub fn visibility(&self) -> Visibility<'_> {
-        let Self { config, buffers, rows, cached, .. } = *self;
-        Visibility {
-            config,
-            buffers,
-            offsets: self.state.offsets,
-            width: self.state.mixed.width,
-            rows,
-            cached,
-        }
+        let Self { config, rows, cached, longest, chain, .. } = *self;
+        let (offsets, width) = (self.state.offsets, self.state.mixed.width);
+        Visibility { config, offsets, width, rows, cached, longest, chain }
     }
 }

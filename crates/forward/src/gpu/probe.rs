@@ -16,6 +16,7 @@ use super::state::Rows;
 use super::step::{Quantise, Step};
 use crate::cpu::panels::{Format, Panels};
 use crate::cpu::reference;
+use crate::cpu::simd::LANES;
 
 /// Size of the generated matrices.
 const INPUTS: usize = 256;
@@ -152,6 +153,10 @@ fn bits(numbers: &[f32]) -> Vec<u32> {
 }
 
 /// Numbers of several magnitudes.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "both sides of a comparison take these numbers, whatever their bits"
+)]
 fn made_up(count: usize) -> Vec<f32> {
     (0..count).map(|n| (n as f32 * 0.7).sin() * ((n % 9) as f32 - 4.0).exp2()).collect()
 }
@@ -187,17 +192,23 @@ pub fn compute(
     device.fetch(&to, count)
 }
 
-/// RMS norm of `rows`, which are as long as `weight`, a multiple of sixteen.
+/// RMS norm of `rows`, which are as long as `weight`.
 pub fn norm(device: &GpuDevice, rows: &[f32], weight: &[f32], epsilon: f32) -> Result<Vec<f32>> {
     let (length, count) = (weight.len(), rows.len() / weight.len());
-    let (state, vectors) = (upload(device, rows)?, upload(device, weight)?);
+    let stride = length.next_multiple_of(LANES);
+    let mut padded = vec![0.0; count * stride];
+    for (row, to) in rows.chunks(length).zip(padded.chunks_mut(stride)) {
+        to[..length].copy_from_slice(row);
+    }
+    let (state, vectors) = (upload(device, &padded)?, upload(device, weight)?);
     let to = Rows::new(device, count, length)?;
     let branch = device.buffer(16)?;
     let step =
         Step::new(device, Kernel::Norm, &[&state, &branch, &vectors, &to.plain, &to.quants, &to.scales])?;
-    let width = length as u32;
-    let params = [0, width, width, width, 0, NONE, epsilon.to_bits(), 0];
-    compute(device, &to.plain, rows.len(), |pass| step.run(pass, &params, [count, 1]))
+    let [width, padded_width] = [length, stride].map(|n| n as u32);
+    let params = [0, width, padded_width, padded_width, 0, NONE, epsilon.to_bits(), 0];
+    let found = compute(device, &to.plain, padded.len(), |pass| step.run(pass, &params, [count, 1]))?;
+    Ok(found.chunks(stride).flat_map(|row| &row[..length]).copied().collect())
 }
 
 /// `activation(gate) * up`, as one row.

@@ -25,6 +25,9 @@ pub fn source(kernel: Kernel, arithmetic: Arithmetic) -> String {
         Kernel::Product(format, rows) | Kernel::SlotProduct(format, rows) => fill(&text, rows, format),
         Kernel::Gated(format, rows) | Kernel::SlotGated(format, rows) => fill(&text, rows, format),
         Kernel::Embed(format) => fill(&text, 1, format),
+        Kernel::Attend(queries) => attention(&text, queries),
+        Kernel::Norm => each_row(&text, 4),
+        Kernel::Join => each_row(&text, 8),
         _ => text.replace("{{LONGEST}}", &LONGEST_HEAD.to_string()),
     }
 }
@@ -53,12 +56,13 @@ fn own(kernel: Kernel) -> Vec<&'static str> {
         Kernel::Combine => vec![wgsl!("combine")],
         Kernel::Concat => [vec![wgsl!("concat")], state_norm(), rounding.to_vec()].concat(),
         Kernel::Convolve => vec![wgsl!("convolve")],
-        Kernel::Norm => [vec![wgsl!("norm")], state_norm(), rounding.to_vec()].concat(),
+        Kernel::Norm => [vec![wgsl!("norm")], state_norm(), shared_rounding()].concat(),
         Kernel::NormHeads => [vec![wgsl!("norm_heads")], state_norm()].concat(),
         Kernel::Quantise => [vec![wgsl!("quantise")], rounding.to_vec()].concat(),
         Kernel::Activate => [vec![wgsl!("activate"), wgsl!("activation")], rounding.to_vec()].concat(),
-        Kernel::Rope => vec![wgsl!("rope"), wgsl!("norm_scale")],
-        Kernel::Attend => [vec![wgsl!("attend")], rounding.to_vec()].concat(),
+        Kernel::Rope => vec![wgsl!("rope"), wgsl!("norm_scale"), wgsl!("across")],
+        Kernel::Attend(_) => vec![wgsl!("attend"), wgsl!("visible"), wgsl!("across")],
+        Kernel::Join => [vec![wgsl!("join"), wgsl!("visible")], shared_rounding()].concat(),
         Kernel::Gather => vec![wgsl!("gather")],
         Kernel::Score => vec![wgsl!("score")],
         Kernel::Sketch => vec![wgsl!("sketch")],
@@ -92,7 +96,19 @@ fn unpacking(format: Format) -> &'static str {
 
 /// Norm of a state.
 fn state_norm() -> Vec<&'static str> {
-    vec![wgsl!("state_scale"), wgsl!("norm_scale")]
+    vec![wgsl!("state_scale"), wgsl!("norm_scale"), wgsl!("across")]
+}
+
+/// Rounding of numbers that the threads of a workgroup have.
+fn shared_rounding() -> Vec<&'static str> {
+    vec![wgsl!("rounding"), wgsl!("eighth")]
+}
+
+/// Fills in a tile of `queries`, so that workgroup memory stays below 16 KB.
+fn attention(source: &str, queries: usize) -> String {
+    let held = if queries > 4 { 896 } else { 1024 };
+    let source = each_row(source, 4).replace("{{QUERIES}}", &queries.to_string());
+    source.replace("{{HELD}}", &held.to_string())
 }
 
 /// Fills in the panel layout of a format, in words of four bytes.

@@ -34,7 +34,7 @@ pub fn gpu() -> &'static Arc<GpuDevice> {
 }
 
 #[track_caller]
-fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
+pub fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
     let pairs = found.iter().zip(expected).enumerate();
     let differing = pairs.filter(|(_, (a, b))| a.to_bits() != b.to_bits());
     let (differ, first) = (differing.clone().count(), differing.clone().next());
@@ -47,7 +47,7 @@ fn assert_bits(found: &[f32], expected: &[f32], what: &str) {
 }
 
 /// Numbers of many magnitudes and both signs.
-fn numbers(random: &mut StdRng, count: usize) -> Vec<f32> {
+pub fn numbers(random: &mut StdRng, count: usize) -> Vec<f32> {
     let mut number = || random.random_range(-1.0..1.0f32) * random.random_range(-12.0..6.0f32).exp2();
     (0..count).map(|_| number()).collect()
 }
@@ -170,7 +170,7 @@ fn gates_of_every_format_have_the_cpus_bits_in_tiles_of_every_size() {
 #[test]
 fn norms_and_activations_have_the_cpus_bits() {
     let mut random = StdRng::seed_from_u64(12);
-    for length in [16, 320, 1536] {
+    for length in [1, 17, 255, 256, 320, 600, 1536] {
         let (rows, weight) = (numbers(&mut random, 5 * length), numbers(&mut random, length));
         let expected: Vec<f32> =
             rows.chunks(length).flat_map(|row| reference::rms_norm(row, &weight, 1e-5)).collect();

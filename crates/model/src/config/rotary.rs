@@ -67,8 +67,7 @@ impl Rotary {
     }
 
     /// Replaces `table` with the cosines and sines of `positions`; `long` selects the frequencies
-    /// for long texts. Computes in double precision: systems differ in the last bit of `cos` and
-    /// `sin`, which rounding to single precision removes.
+    /// for long texts.
     pub fn tabulate(&self, positions: &[usize], long: bool, table: &mut RopeTable) {
         let frequencies = match &self.long_frequencies {
             Some(frequencies) if long => &frequencies.inverse_frequencies,
@@ -79,15 +78,15 @@ impl Rotary {
             positions.iter().flat_map(of)
         };
         table.cosines.clear();
-        table.cosines.extend(angles().map(|angle| angle.cos() as f32 * self.scale));
+        table.cosines.extend(angles().map(|angle| libm::cos(angle) as f32 * self.scale));
         table.sines.clear();
-        table.sines.extend(angles().map(|angle| angle.sin() as f32 * self.scale));
+        table.sines.extend(angles().map(|angle| libm::sin(angle) as f32 * self.scale));
     }
 }
 
 impl AttnTemperature {
     pub fn at(self, position: usize) -> f32 {
-        1.0 + self.beta * ((1 + position / self.period) as f32).ln()
+        1.0 + self.beta * libm::logf((1 + position / self.period) as f32)
     }
 
     /// Replaces `queries` with the table for queries at `positions`, where `keys` is the table for
@@ -114,7 +113,7 @@ fn to_f32(numbers: &[f64]) -> Vec<f32> {
 /// Returns base^(-2i / size) for i below size / 2.
 pub(super) fn plain_frequencies(base: f64, size: usize) -> Vec<f64> {
     let exponent = |i: usize| -2.0 * i as f64 / size as f64;
-    (0..size / 2).map(|i| base.powf(exponent(i))).collect()
+    (0..size / 2).map(|i| libm::pow(base, exponent(i))).collect()
 }
 
 /// Llama 3's context extension: divides low frequencies by `factor`, keeps high ones and blends
@@ -153,7 +152,8 @@ impl Yarn {
         let size = 2.0 * frequencies.len() as f64;
         // Component that makes this many rotations within the original context.
         let component = |rotations: f64| {
-            size * (self.original_context / (rotations * std::f64::consts::TAU)).ln() / (2.0 * base.ln())
+            let ratio = self.original_context / (rotations * std::f64::consts::TAU);
+            size * libm::log(ratio) / (2.0 * libm::log(base))
         };
         let (mut low, mut high) = (component(self.beta_fast), component(self.beta_slow));
         if self.truncated {
@@ -175,7 +175,7 @@ impl Yarn {
 
 /// YaRN's attention factor for texts longer by `factor`: 0.1 `weight` ln(factor) + 1.
 pub(super) fn magnitude(factor: f64, weight: f64) -> f64 {
-    if factor > 1.0 { 0.1 * weight * factor.ln() + 1.0 } else { 1.0 }
+    if factor > 1.0 { 0.1 * weight * libm::log(factor) + 1.0 } else { 1.0 }
 }
 
 /// LongRoPE (Ding et al. 2024): each frequency is divided by a factor of its own, from one list for
@@ -206,7 +206,7 @@ impl LongRope<'_> {
     fn attention_factor(&self) -> f64 {
         let original = self.original_context as f64;
         let longer = (self.context as f64 / original).max(1.0);
-        if longer > 1.0 { (1.0 + longer.ln() / original.ln()).sqrt() } else { 1.0 }
+        if longer > 1.0 { (1.0 + libm::log(longer) / libm::log(original)).sqrt() } else { 1.0 }
     }
 }
 

@@ -33,7 +33,7 @@ pub fn set_halves(format: Format, block: &mut [u8], halves: [f16; 2]) {
         block[at..at + 2].copy_from_slice(&half.to_le_bytes());
     }
     if format == Format::Mxfp4 {
-        block[0] = (halves[0].to_f32().abs().log2().round() + 128.0) as u8;
+        block[0] = (libm::log2f(halves[0].to_f32().abs()).round() + 128.0) as u8;
     }
     if format == Format::Iq1M {
         let half = halves[0].to_bits();

@@ -35,6 +35,12 @@ test("a reply equal to the target's own is reported as identical", async () => {
   expect(result()?.textContent).toContain("Starter 8.1M writes the same 212 tokens");
 });
 
+test("a reply of another version is no proof, and says so", async () => {
+  await show({ kind: "other_order" });
+  expect(result()?.dataset["verdict"]).toBe("refused");
+  expect(result()?.textContent).toContain("Another version of Foretoken wrote this reply");
+});
+
 test("a difference shows both tokens as text, whatever is in them, with their logits", async () => {
   const evil = "<img src=x onerror=alert(1)>";
   const difference = {

@@ -13,6 +13,8 @@ export const check = {
     "Gleichstand: Zwei Token waren gleich wahrscheinlich, und die Rundung entschied. Das ist kein Fehler.",
   "check.nearTie":
     "Fast Gleichstand: Zwei Token waren beinahe gleich wahrscheinlich, und die Rundung entschied. Das ist kein Fehler.",
+  "check.otherOrder":
+    "Eine andere Version von Foretoken hat diese Antwort geschrieben und anders gerundet, darum können fast gleich wahrscheinliche Token die Plätze tauschen. Erzeuge die Antwort neu, um die Drafts zu prüfen.",
   "check.why":
     "Im schnellsten Sampling-Modus schreibt jeder Lauf einen anderen Text, darum lassen sich die Texte selbst nicht vergleichen.",
   "check.nothingJudged": "Kein geratenes Token wurde geprüft, also gibt es nichts zu vergleichen.",

@@ -11,6 +11,8 @@ export const check = {
     "Exact tie: two tokens were equally likely, and rounding decided. This is not an error.",
   "check.nearTie":
     "Near tie: two tokens were almost equally likely, and rounding decided. This is not an error.",
+  "check.otherOrder":
+    "Another version of Foretoken wrote this reply and rounded differently, so nearly equal tokens can change places. Regenerate the reply to check drafting.",
   "check.why":
     "In the fastest sampling mode every run writes another text, so the texts themselves cannot be compared.",
   "check.nothingJudged": "No draft token was checked, so there is nothing to compare.",

@@ -9,12 +9,13 @@ use foretoken_model::{Heads, Recurrence};
 
 use super::PassContext;
 use super::conv_inputs::{Channels, ConvInputs};
-use super::state_matrices::{HeadBlock, softplus};
+use super::state_matrices::HeadBlock;
+use crate::cpu::kernels::Kernels;
 use crate::cpu::memory::Memory;
 use crate::cpu::panels::Panels;
 use crate::cpu::recurrent::Delta;
 use crate::cpu::simd::LANES;
-use crate::cpu::step::{COLUMNS, Read};
+use crate::cpu::step::{COLUMNS, Correction, Read};
 use crate::cpu::team::Member;
 use crate::cpu::workspace::Inputs;
 
@@ -89,8 +90,9 @@ impl PassContext<'_> {
             let [beta, alpha] = scratch.rates.each_ref().map(|rates| rates.at(rate));
             // SAFETY: guaranteed by the caller.
             unsafe {
-                *beta = 1.0 / (1.0 + (-*beta).exp());
-                *record.decay(value) = (delta.decay[value] * softplus(*alpha + delta.bias[value])).exp();
+                let Kernels { sigmoid, softplus, exp, .. } = self.kernels;
+                *beta = sigmoid(*beta);
+                *record.decay(value) = exp(delta.decay[value] * softplus(*alpha + delta.bias[value]));
             }
         }
     }
@@ -148,14 +150,14 @@ impl PassContext<'_> {
         // SAFETY: guaranteed by the caller; what is read was written before this phase began.
         unsafe {
             let rate = row * heads.values.next_multiple_of(LANES) + head;
-            let (beta, decay) = (*scratch.rates[0].at(rate), *record.decay(head));
-            let values = self.convolved(row, recurrence.values() + at);
-            let out = scratch.read.at(row * heads.value_width() + at);
-            for column in 0..COLUMNS {
-                let correction = beta * (*values.add(column) - decay * read.by_key[column]);
-                *record.correction(head, block).add(column) = correction;
-                *out.add(column) = decay * read.by_query[column] + read.product * correction;
-            }
+            (self.kernels.correct)(&Correction {
+                read,
+                decay: *record.decay(head),
+                beta: *scratch.rates[0].at(rate),
+                values: self.convolved(row, recurrence.values() + at),
+                correction: record.correction(head, block),
+                out: scratch.read.at(row * heads.value_width() + at),
+            });
         }
     }
 }

@@ -104,7 +104,7 @@ impl PassContext<'_> {
             for row in rows {
                 // SAFETY: the row belongs to this unit, and the products are over.
                 unsafe {
-                    let weight = 1.0 / (1.0 + (-*gates.at(row * LANES)).exp());
+                    let weight = (self.kernels.sigmoid)(*gates.at(row * LANES));
                     let branch = std::slice::from_raw_parts_mut(self.branch(row), hidden);
                     branch.iter_mut().for_each(|number| *number *= weight);
                     add(self.hidden(row), branch);

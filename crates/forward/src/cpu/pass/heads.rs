@@ -3,9 +3,10 @@
 
 use foretoken_model::{KeyHeads, ModelConfig, RopeTable};
 
+use super::runs::{LayerAttention, RowHeads};
 use super::{PassContext, add};
 use crate::cpu::activations::BLOCK;
-use crate::cpu::attention::{AttentionJob, Rotation};
+use crate::cpu::attention::Rotation;
 use crate::cpu::cache::KvCache;
 use crate::cpu::network::{Attention, HeadNorms};
 use crate::cpu::panels::Panels;
@@ -67,45 +68,46 @@ impl PassContext<'_> {
         member.barrier();
     }
 
-    /// Completes queries, keys and values of all rows by [`Self::complete_heads`].
+    /// Completes queries, keys and values of all rows.
     fn complete(&self, member: &Member<'_>, attention: &Attention, cache: &KvCache) {
-        let kv_heads = self.keys(attention).count;
+        let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
+        let width = self.config.heads * head_size;
         member.share(self.nodes * kv_heads, kv_heads, |units| {
             for (row, kv_head) in units.map(|unit| (unit / kv_heads, unit % kv_heads)) {
+                let first = row * width.next_multiple_of(LANES) + kv_head * (width / kv_heads);
                 // SAFETY: the heads of a row belong to this unit.
-                unsafe { self.complete_heads(attention, cache, row, kv_head) };
+                unsafe {
+                    self.complete_queries(attention, row, kv_head, self.workspace.queries.at(first));
+                    if attention.key.is_some() {
+                        self.complete_key(attention, cache, row, kv_head);
+                    }
+                }
             }
         });
         member.barrier();
     }
 
-    /// Adds biases to the queries, key and value of one key head's group, norms them, applies
-    /// rotary embedding to queries and key, and writes key and value into the cache.
+    /// Completes the queries of one key head's group, which are in `query`: adds biases, norms them
+    /// and applies rotary embedding.
     ///
     /// # Safety
-    /// The group's heads of the row, and their position in the cache, must belong to this unit.
-    unsafe fn complete_heads(&self, attention: &Attention, cache: &KvCache, row: usize, kv_head: usize) {
+    /// `query` must have as many numbers and belong to this unit.
+    unsafe fn complete_queries(&self, attention: &Attention, row: usize, kv_head: usize, query: *mut f32) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
-        let heads = self.config.heads;
-        let group = heads / kv_heads;
+        let group = self.config.heads / kv_heads;
         let rotation = self.rotation(attention.kind, row, true);
-        let query = self.workspace.queries.at(row * (heads * head_size).next_multiple_of(LANES));
-        let query_heads = kv_head * group..(kv_head + 1) * group;
         // SAFETY: guaranteed by the caller.
         unsafe {
             if let Some(biases) = &attention.biases {
-                let (first, end) = (query_heads.start * head_size, query_heads.end * head_size);
-                add(query.add(first), &biases.query[first..end]);
+                let first = kv_head * group * head_size;
+                add(query, &biases.query[first..first + group * head_size]);
             }
-            for head in query_heads {
+            for head in 0..group {
                 let query = query.add(head * head_size);
                 if let Some(norms) = attention.head_norms.as_ref().filter(|norms| !norms.together) {
                     self.normalise_head(query, &norms.query, head_size);
                 }
                 (self.kernels.rotate)(&rotation, query);
-            }
-            if attention.key.is_some() {
-                self.complete_key(attention, cache, row, kv_head);
             }
         }
     }
@@ -113,7 +115,7 @@ impl PassContext<'_> {
     /// Completes the key and the value of a key head, and writes them into the cache.
     ///
     /// # Safety
-    /// As [`Self::complete_heads`].
+    /// The heads of the row, and their position in the cache, must belong to this unit.
     pub unsafe fn complete_key(&self, attention: &Attention, cache: &KvCache, row: usize, kv_head: usize) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
         let at = row * (kv_heads * head_size).next_multiple_of(LANES) + kv_head * head_size;
@@ -165,68 +167,54 @@ impl PassContext<'_> {
         unsafe { (self.kernels.rms_norm)(head, weight.as_ptr(), head, size, epsilon) };
     }
 
-    /// Attends to all positions, or to those in the window. In a pass of one row each unit first
-    /// completes its own heads, which saves a barrier.
+    /// Attends to all positions, or to those in the window. In a pass of one row each unit
+    /// completes its own queries, and one of them the key, which saves a barrier.
     fn attend(&self, member: &Member<'_>, attention: &Attention, cache: &KvCache) {
         let KeyHeads { count: kv_heads, size: head_size, .. } = self.keys(attention);
-        let heads = self.config.heads;
-        let group = heads / kv_heads;
-        let rows = self.nodes;
+        let (rows, heads) = (self.nodes, self.config.heads);
+        let width = heads / kv_heads * head_size;
         let mixed = self.mixed(attention);
-        let window = self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX);
-        let scratch = member.index() * self.workspace.scores_of_member;
+        let layer = LayerAttention {
+            cache,
+            query_size: head_size,
+            value_size: head_size,
+            heads,
+            group: heads / kv_heads,
+            sinks: &attention.sinks,
+            window: self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX),
+            causal: attention.causal,
+        };
         // Each group's output is whole quantisation blocks, so a unit can quantise its own.
-        let whole_blocks = (group * head_size).is_multiple_of(BLOCK) || !mixed.is_quantisable;
-        member.share(rows * kv_heads, 1, |units| {
-            // Rows of one key head follow each other, so that its keys stay in the processor's
-            // cache.
-            for (kv_head, row) in units.map(|unit| (unit / rows, unit % rows)) {
-                let first = kv_head * group * head_size;
-                let visible = &self.workspace.visible[row];
-                // A row occupies its own position even if it has no key there.
-                let position = self.cached + visible.len().max(1);
-                let nearest = visible.len().saturating_sub(window);
-                let own = match attention.causal {
-                    true => &visible[nearest..],
-                    // Bidirectional attention in a block: the window reaches as far ahead as back.
-                    false => &self.workspace.block_rows[nearest..row.saturating_add(window).min(rows)],
-                };
-                // SAFETY: the heads of a row belong to this unit, and the scratch memory to this
-                // member.
-                unsafe {
-                    if rows == 1 {
-                        self.complete_heads(attention, cache, row, kv_head);
-                    }
-                    let out = mixed.row(row).add(first);
-                    (self.kernels.attend)(&AttentionJob {
-                        cache,
-                        kv_head,
-                        head_size,
-                        value_size: head_size,
-                        heads: group,
-                        scale: self.config.query_scale,
-                        sinks: attention
-                            .sinks
-                            .get(kv_head * group..(kv_head + 1) * group)
-                            .unwrap_or_default(),
-                        queries: self.workspace.queries.at(row * mixed.width + first),
-                        out,
-                        cached: self.cached,
-                        first: position.saturating_sub(window).min(self.cached),
-                        own,
-                        scratch: self.workspace.scores.at(scratch),
-                    });
-                    if attention.gate.is_some() {
-                        let gate = self.workspace.gates.at(row * mixed.width + first);
-                        (self.kernels.sigmoid_times)(out, gate, group * head_size);
-                    }
-                    if whole_blocks {
-                        self.quantise(mixed, row, first..first + group * head_size, out);
-                    }
+        let whole_blocks = width.is_multiple_of(BLOCK) || !mixed.is_quantisable;
+        let load = |RowHeads { row, group }: RowHeads, is_last: bool, to: *mut f32| {
+            // SAFETY: `to` has room for the group's queries. What is completed in a pass of one row
+            // belongs to this unit.
+            unsafe {
+                let queries = self.workspace.queries.at(row * mixed.width + group * width);
+                std::ptr::copy_nonoverlapping(queries, to, width);
+                if rows == 1 {
+                    self.complete_queries(attention, row, group, to);
+                }
+                if rows == 1 && is_last && attention.key.is_some() {
+                    self.complete_key(attention, cache, row, group);
+                }
+            }
+        };
+        self.attend_by_runs(member, &layer, load, |RowHeads { row, group }, join| {
+            let first = group * width;
+            let out = mixed.row(row).wrapping_add(first);
+            join(out);
+            // SAFETY: the heads of a row belong to this unit.
+            unsafe {
+                if attention.gate.is_some() {
+                    let gate = self.workspace.gates.at(row * mixed.width + first);
+                    (self.kernels.sigmoid_times)(out, gate, width);
+                }
+                if whole_blocks {
+                    self.quantise(mixed, row, first..first + width, out);
                 }
             }
         });
-        member.barrier();
         if !whole_blocks {
             let width = heads * head_size;
             member.share(rows, 1, |rows| {

@@ -5,7 +5,7 @@ use foretoken_model::Latent as Sizes;
 
 use super::PassContext;
 use super::products::Task;
-use crate::cpu::attention::AttentionJob;
+use super::runs::{LayerAttention, RowHeads};
 use crate::cpu::cache::KvCache;
 use crate::cpu::latent::{HEADS_AT_ONCE, Latent};
 use crate::cpu::panels::Panels;
@@ -132,38 +132,34 @@ impl PassContext<'_> {
     fn attend_to_latents(&self, member: &Member<'_>, latent: &Latent, cache: &KvCache) {
         let (buffers, sizes, heads, width) =
             (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
-        let rows = self.nodes;
-        let scratch = member.index() * self.workspace.scores_of_member;
+        let layer = LayerAttention {
+            cache,
+            query_size: width,
+            value_size: sizes.size,
+            heads,
+            group: heads.min(HEADS_AT_ONCE),
+            sinks: &[],
+            window: usize::MAX,
+            causal: true,
+        };
+        let own = |group: usize| group * layer.group..heads.min((group + 1) * layer.group);
+        let load = |RowHeads { row, group }: RowHeads, _: bool, to: *mut f32| {
+            let own = own(group);
+            let queries = buffers.absorbed_queries.at((row * heads + own.start) * width);
+            // SAFETY: `to` has room for the group's queries.
+            unsafe { std::ptr::copy_nonoverlapping(queries, to, own.len() * width) };
+        };
         let mut mixed = vec![0f32; HEADS_AT_ONCE * sizes.size];
-        member.share(rows * heads.div_ceil(HEADS_AT_ONCE), 1, |units| {
-            for (first, row) in units.map(|unit| (unit / rows * HEADS_AT_ONCE, unit % rows)) {
-                let own = first..heads.min(first + HEADS_AT_ONCE);
-                // SAFETY: the heads of a row belong to this unit, and the scratch memory to this
-                // member.
+        self.attend_by_runs(member, &layer, load, |RowHeads { row, group }, join| {
+            join(mixed.as_mut_ptr());
+            for (head, mixed) in own(group).zip(mixed.chunks(sizes.size)) {
+                let to = buffers.mixed_latents[head].row(row);
+                // SAFETY: the heads of a row belong to this unit.
                 unsafe {
-                    (self.kernels.attend)(&AttentionJob {
-                        cache,
-                        kv_head: 0,
-                        head_size: sizes.keys().size,
-                        value_size: sizes.size,
-                        heads: own.len(),
-                        scale: self.config.query_scale,
-                        sinks: &[],
-                        queries: buffers.absorbed_queries.at((row * heads + first) * width),
-                        out: mixed.as_mut_ptr(),
-                        cached: self.cached,
-                        first: 0,
-                        own: &self.workspace.visible[row],
-                        scratch: self.workspace.scores.at(scratch),
-                    });
-                    for (head, mixed) in own.zip(mixed.chunks(sizes.size)) {
-                        let to = buffers.mixed_latents[head].row(row);
-                        std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, sizes.size);
-                        self.quantise(&buffers.mixed_latents[head], row, 0..sizes.size, to);
-                    }
+                    std::ptr::copy_nonoverlapping(mixed.as_ptr(), to, sizes.size);
+                    self.quantise(&buffers.mixed_latents[head], row, 0..sizes.size, to);
                 }
             }
         });
-        member.barrier();
     }
 }

@@ -7,12 +7,12 @@ use foretoken_model::Recurrence;
 
 use super::PassContext;
 use super::conv_inputs::{Channels, ConvInputs};
-use super::state_matrices::{HeadBlock, softplus};
+use super::state_matrices::HeadBlock;
 use crate::cpu::memory::Memory;
 use crate::cpu::panels::Panels;
 use crate::cpu::recurrent::Mamba;
 use crate::cpu::simd::LANES;
-use crate::cpu::step::{COLUMNS, Read};
+use crate::cpu::step::{COLUMNS, Read, ReadOut};
 use crate::cpu::team::Member;
 use crate::cpu::workspace::Inputs;
 
@@ -94,9 +94,9 @@ impl PassContext<'_> {
                 self.workspace.recurrent.rates[1].at(row * heads.values.next_multiple_of(LANES) + value);
             // SAFETY: guaranteed by the caller; the product that gave the step is over.
             unsafe {
-                let step =
-                    softplus(*rate + mamba.bias[value]).clamp(recurrence.steps[0], recurrence.steps[1]);
-                *record(row).decay(value) = (mamba.decay[value] * step).exp();
+                let step = (self.kernels.softplus)(*rate + mamba.bias[value]);
+                let step = step.clamp(recurrence.steps[0], recurrence.steps[1]);
+                *record(row).decay(value) = (self.kernels.exp)(mamba.decay[value] * step);
                 let added =
                     std::slice::from_raw_parts_mut(record(row).correction(value, 0), heads.value_size);
                 let values = std::slice::from_raw_parts(out(row), heads.value_size);
@@ -125,14 +125,11 @@ impl PassContext<'_> {
                 let (added, values) =
                     (record.correction(head, block), self.convolved(row, recurrence.values() + at));
                 let out = self.workspace.recurrent.read.at(row * heads.value_width() + at);
-                for column in 0..COLUMNS {
-                    // SAFETY: guaranteed by the caller; what is read was written before this phase
-                    // began.
-                    unsafe {
-                        let decayed = *record.decay(head) * read.by_query[column];
-                        let own = read.product * *added.add(column) + skip * *values.add(column);
-                        *out.add(column) = decayed + own;
-                    }
+                // SAFETY: guaranteed by the caller; what is read was written before this phase
+                // began.
+                unsafe {
+                    let decay = *record.decay(head);
+                    (self.kernels.read_out)(&ReadOut { read, decay, added, skip, values, out });
                 }
             };
             let block = HeadBlock { head, block };

@@ -5,7 +5,7 @@
 //! - `block`: draft heads that fill a block in one pass (DFlash)
 //! - `assistant`, `clusters`: Gemma 4's assistant, which attends to its target's cache
 //! - `products`: matrix products
-//! - `heads`, `latent`: attention, and multi-head latent attention (MLA)
+//! - `heads`, `latent`: attention, and multi-head latent attention (MLA); `runs` divides their work
 //! - `experts`: routing and mixture of experts
 //! - `short_conv`, `delta`, `mamba`: recurrent layers, with `conv_inputs` and `state_matrices`
 //! - `per_layer`: per-layer inputs
@@ -32,6 +32,7 @@ mod latent;
 mod mamba;
 mod per_layer;
 mod products;
+mod runs;
 mod score;
 mod short_conv;
 mod state_matrices;
@@ -60,13 +61,13 @@ const BARRIER_COST: usize = 1 << 12;
 /// Copies of the normed states that a pass needs: one that the members share, or one for each
 /// member. With copies of their own the members compute every norm redundantly and need no barrier.
 /// That pays where `rows` are few.
-pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize, taps: Option<&Taps>) -> usize {
+pub fn copies_of_norms(config: &ModelConfig, rows: usize, members: usize) -> usize {
     let saved = (rows - rows.div_ceil(members)) * config.hidden;
-    // Norms that also write to something shared, such as features or convolution inputs, run once.
+    // Norms that also write to something shared, such as states or convolution inputs, run once.
     let convolved = config.block().is_some_and(|block| block.convolution.is_some());
     let scaled = config.layers.iter().any(|layer| layer.output_scale);
     let completed = config.has_post_norms() || config.attention_parts().output_bias || scaled;
-    let shared = completed || taps.is_some() || convolved || saved > BARRIER_COST;
+    let shared = completed || convolved || saved > BARRIER_COST;
     if shared { 1 } else { members }
 }
 
@@ -287,27 +288,32 @@ impl PassContext<'_> {
     ) -> &'a Inputs {
         let (hidden, epsilon) = (self.config.hidden, self.config.norm_epsilon as f32);
         let first = rows.start;
-        let normalise = |units: Range<usize>, to: &Inputs| {
-            for row in units {
-                let out = to.row(row);
-                // SAFETY: see above; all are valid for `hidden` numbers.
-                unsafe {
-                    let state = self.complete_state(first + row, completion);
-                    match weight {
-                        Some(weight) => (self.kernels.rms_norm)(state, weight.as_ptr(), out, hidden, epsilon),
-                        None => std::ptr::copy_nonoverlapping(state, out, hidden),
-                    }
-                    self.quantise(to, row, 0..hidden, out);
+        let normalise = |row: usize, completion, to: &Inputs| {
+            let out = to.row(row);
+            // SAFETY: see above; all are valid for `hidden` numbers.
+            unsafe {
+                let state = self.complete_state(first + row, completion);
+                match weight {
+                    Some(weight) => (self.kernels.rms_norm)(state, weight.as_ptr(), out, hidden, epsilon),
+                    None => std::ptr::copy_nonoverlapping(state, out, hidden),
                 }
+                self.quantise(to, row, 0..hidden, out);
             }
         };
         if let [shared] = to {
-            member.share(rows.len(), 1, |units| normalise(units, shared));
+            member.share(rows.len(), 1, |units| units.for_each(|row| normalise(row, completion, shared)));
             member.barrier();
             return shared;
         }
+        // All members norm every row, and each copies its share of the tapped states.
         let own = &to[member.index()];
-        member.on_every_member(|| normalise(0..rows.len(), own));
+        let tapped = member.portion(rows.len(), member.index());
+        member.on_every_member(|| {
+            for row in 0..rows.len() {
+                let tap = completion.tap.filter(|_| tapped.contains(&row));
+                normalise(row, Completion { tap, ..completion }, own);
+            }
+        });
         own
     }
 
@@ -315,7 +321,7 @@ impl PassContext<'_> {
     /// returns it.
     ///
     /// # Safety
-    /// The row must belong to this unit.
+    /// The row must belong to this unit, if something is pending or the state is tapped.
     unsafe fn complete_state(&self, row: usize, Completion { pending, tap }: Completion<'_>) -> *mut f32 {
         let (hidden, epsilon) = (self.config.hidden, self.config.post_norm_epsilon as f32);
         let state = self.hidden(row);

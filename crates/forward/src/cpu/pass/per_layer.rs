@@ -1,6 +1,8 @@
 //! Per-layer inputs (Gemma 4's per-layer embeddings): the sum of a table row, read from the file,
 //! and a projection of the token's embedding.
 
+use std::f32::consts::FRAC_1_SQRT_2;
+
 use super::{Completion, PassContext, Pending};
 use crate::cpu::network::{PerLayerInput, PerLayerInputs};
 use crate::cpu::panels::Panels;
@@ -37,10 +39,7 @@ impl<'a> PassContext<'a> {
                         (self.kernels.rms_norm)(part, per_layer.norm.as_ptr(), part, width, epsilon);
                     }
                     let table = &workspace.table[row * columns..][..columns];
-                    let inputs = std::slice::from_raw_parts_mut(inputs, columns);
-                    for (number, table) in inputs.iter_mut().zip(table) {
-                        *number = (*number + table * scale) * std::f32::consts::FRAC_1_SQRT_2;
-                    }
+                    (self.kernels.add_scaled)(inputs, table.as_ptr(), columns, scale, FRAC_1_SQRT_2);
                 }
             }
         });

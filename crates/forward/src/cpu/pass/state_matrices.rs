@@ -121,8 +121,3 @@ impl PassContext<'_> {
         self.workspace.recurrent.convolved.at(row * channels.next_multiple_of(LANES) + channel)
     }
 }
-
-/// Softplus: `ln(1 + e^x)`.
-pub fn softplus(x: f32) -> f32 {
-    if x > 20.0 { x } else { x.exp().ln_1p() }
-}

@@ -5,9 +5,10 @@ use half::f16;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use super::super::attention::{AttentionJob, Rotation};
+use super::super::attention::{AttentionRun, Join, Rotation};
 use super::super::cache::KvCache;
 use super::super::isa::Isa;
+use super::super::visible::Visible;
 use super::{bits, numbers, sets};
 
 const KV_HEADS: usize = 2;
@@ -47,48 +48,62 @@ impl Scene {
         of[(position * KV_HEADS + kv_head) * self.head_size..][..self.head_size].to_vec()
     }
 
-    /// Attends to the cached positions from `first` on and to the nodes `own`. Position `n` of the
-    /// scene is cached at `cached_at[n]`.
-    fn attend(&self, isa: Isa, kv_head: usize, cached_at: &[usize], first: usize, own: &[usize]) -> Vec<f32> {
+    /// Attends to the cached positions from `first` on and to the nodes `own`, which follow
+    /// `hidden` nodes. Position `n` of the scene is cached at `cached_at[n]`.
+    fn attend(
+        &self,
+        isa: Isa,
+        kv_head: usize,
+        cached_at: &[usize],
+        first: usize,
+        hidden: usize,
+        own: &[usize],
+    ) -> Vec<f32> {
         let kernels = isa.kernels();
         let mut cache = KvCache::new(KV_HEADS, self.head_size);
         cache.reserve(cached_at.iter().max().unwrap() + 1).unwrap();
-        let mut out = vec![f32::NAN; self.heads * self.head_size];
-        let last = self.cached + own.last().unwrap();
-        let mut scratch = vec![f32::NAN; self.heads * AttentionJob::scores(last + 1)];
-        // SAFETY: the set is available, and all buffers have the sizes that are needed.
-        unsafe {
-            for (position, &cached_at) in cached_at.iter().enumerate() {
-                for kv_head in 0..KV_HEADS {
-                    let (key, value) = (
-                        self.entry(&self.keys, kv_head, position),
-                        self.entry(&self.values, kv_head, position),
-                    );
-                    (kernels.store_kv)(
-                        &cache,
-                        kv_head,
-                        cached_at,
-                        self.head_size,
-                        key.as_ptr(),
-                        value.as_ptr(),
-                    );
-                }
+        for (position, &cached_at) in cached_at.iter().enumerate() {
+            for kv_head in 0..KV_HEADS {
+                let [key, value] = [&self.keys, &self.values].map(|of| self.entry(of, kv_head, position));
+                let (key, value) = (key.as_ptr(), value.as_ptr());
+                // SAFETY: the set is available, and the cache has the position.
+                unsafe { (kernels.store_kv)(&cache, kv_head, cached_at, self.head_size, key, value) };
             }
-            (kernels.attend)(&AttentionJob {
+        }
+        let visible = Visible { cached: self.cached, first, hidden, own };
+        let part = AttentionRun::part_size(self.head_size);
+        let mut parts = vec![f32::NAN; visible.runs().len() * self.heads * part];
+        let mut scratch = vec![f32::NAN; self.heads * AttentionRun::scores(own.last().unwrap() + 1)];
+        for (run, parts) in visible.runs().zip(parts.chunks_mut(self.heads * part)) {
+            let job = AttentionRun {
                 cache: &cache,
                 kv_head,
                 head_size: self.head_size,
                 value_size: self.head_size,
                 heads: self.heads,
                 scale: 1.0 / (self.head_size as f32).sqrt(),
-                sinks: &self.sinks,
                 queries: self.queries.as_ptr(),
-                out: out.as_mut_ptr(),
-                cached: self.cached,
-                first,
-                own,
+                visible,
+                positions: visible.positions_in(run),
+                slots: visible.slots_in(run),
+                parts: parts.as_mut_ptr(),
                 scratch: scratch.as_mut_ptr(),
-            });
+            };
+            // SAFETY: as above, and all buffers have the sizes that are needed.
+            unsafe { (kernels.attend)(&job) };
+        }
+        let mut out = vec![f32::NAN; self.heads * self.head_size];
+        for (head, out) in out.chunks_mut(self.head_size).enumerate() {
+            let join = Join {
+                parts: parts[head * part..].as_mut_ptr(),
+                stride: self.heads * part,
+                runs: visible.runs().len(),
+                value_size: self.head_size,
+                sink: self.sinks.get(head).copied(),
+                out: out.as_mut_ptr(),
+            };
+            // SAFETY: as above.
+            unsafe { (kernels.join)(&join) };
         }
         out
     }
@@ -129,18 +144,20 @@ fn attention_over_a_tree_matches_f64() {
     for (head_size, heads) in
         [64, 80, 20].into_iter().flat_map(|size| [1, 4, 7, 8, 9].map(|heads| (size, heads)))
     {
-        for (cached, own) in [(0, vec![0]), (5, vec![0, 2, 5]), (37, vec![0, 1, 2]), (300, vec![3, 19])] {
+        for (cached, own) in
+            [(0, vec![0]), (5, vec![0, 2, 5]), (37, vec![0, 1, 2]), (300, vec![3, 19]), (510, vec![0, 4, 9])]
+        {
             let last = cached + own.last().unwrap();
             let scene = Scene::new(head_size, heads, cached, last + 1);
             let cached_at: Vec<usize> = (0..=last).collect();
             let seen: Vec<usize> = (0..cached).chain(own.iter().map(|own| cached + own)).collect();
             for kv_head in 0..KV_HEADS {
-                let found = scene.attend(Isa::Scalar, kv_head, &cached_at, 0, &own);
+                let found = scene.attend(Isa::Scalar, kv_head, &cached_at, 0, 0, &own);
                 for (found, expected) in found.iter().zip(scene.expected(kv_head, &seen)) {
                     assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
                 }
                 for isa in sets() {
-                    let other = scene.attend(isa, kv_head, &cached_at, 0, &own);
+                    let other = scene.attend(isa, kv_head, &cached_at, 0, 0, &own);
                     assert_eq!(bits(&other), bits(&found), "{isa}, {heads} heads of {head_size}");
                 }
             }
@@ -150,15 +167,15 @@ fn attention_over_a_tree_matches_f64() {
 
 #[test]
 fn attention_has_the_same_bits_wherever_in_the_pass_a_path_lies() {
-    for (head_size, heads, cached) in [(64, 7, 0), (80, 9, 30), (20, 4, 250)] {
+    for (head_size, heads, cached) in [(64, 7, 0), (80, 9, 30), (20, 4, 254)] {
         let scene = Scene::new(head_size, heads, cached, cached + 4);
         let at =
             |own: &[usize]| -> Vec<usize> { (0..cached).chain(own.iter().map(|own| cached + own)).collect() };
         for isa in sets() {
             let chain = [0, 1, 2, 3];
-            let expected = scene.attend(isa, 1, &at(&chain), 0, &chain);
+            let expected = scene.attend(isa, 1, &at(&chain), 0, 0, &chain);
             for tree in [[0, 1, 2, 4], [0, 3, 9, 17], [1, 18, 19, 40]] {
-                let found = scene.attend(isa, 1, &at(&tree), 0, &tree);
+                let found = scene.attend(isa, 1, &at(&tree), 0, 0, &tree);
                 assert_eq!(bits(&found), bits(&expected), "{isa}, {tree:?}");
             }
         }
@@ -170,12 +187,12 @@ fn windowed_attention_has_the_same_bits_wherever_the_pass_begins() {
     for (head_size, heads) in [(64, 7), (20, 4)] {
         let scene = Scene::new(head_size, heads, 0, 300);
         let cached_at: Vec<usize> = (0..300).collect();
-        for first in [0, 30, 263, 299] {
+        for first in [0, 30, 255, 256, 263, 299] {
             let seen: Vec<usize> = (first..300).collect();
             let with = |isa, cached: usize| {
                 let scene = Scene { cached, ..scene.clone() };
                 let own: Vec<usize> = (cached.max(first)..300).map(|position| position - cached).collect();
-                scene.attend(isa, 1, &cached_at, first.min(cached), &own)
+                scene.attend(isa, 1, &cached_at, first.min(cached), first.saturating_sub(cached), &own)
             };
             let expected = with(Isa::Scalar, 299);
             for (found, expected) in expected.iter().zip(scene.expected(1, &seen)) {
@@ -197,17 +214,20 @@ fn an_attention_sink_takes_weight_and_adds_no_value() {
         // Larger than all scores, or negligible.
         scene.sinks = (0..heads).map(|head| [2.0, -1.0, 9.0, -40.0][head % 4]).collect();
         let (cached_at, seen): (Vec<usize>, Vec<usize>) = ((0..33).collect(), (4..33).collect());
-        let found = scene.attend(Isa::Scalar, 1, &cached_at, 4, &[0, 1, 2]);
+        let found = scene.attend(Isa::Scalar, 1, &cached_at, 4, 0, &[0, 1, 2]);
         for (found, expected) in found.iter().zip(scene.expected(1, &seen)) {
             assert!((f64::from(*found) - expected).abs() < 2e-5, "{found} is not {expected}");
         }
         for isa in sets() {
-            assert_eq!(bits(&scene.attend(isa, 1, &cached_at, 4, &[0, 1, 2])), bits(&found), "{isa}");
+            assert_eq!(bits(&scene.attend(isa, 1, &cached_at, 4, 0, &[0, 1, 2])), bits(&found), "{isa}");
         }
         // The exponential is beyond the range of f32.
         scene.sinks.fill(1e6);
         assert!(
-            scene.attend(Isa::Scalar, 1, &cached_at, 4, &[0, 1, 2]).iter().all(|found| found.abs() < 1e-30)
+            scene
+                .attend(Isa::Scalar, 1, &cached_at, 4, 0, &[0, 1, 2])
+                .iter()
+                .all(|found| found.abs() < 1e-28)
         );
     }
 }
@@ -221,7 +241,7 @@ fn a_score_far_above_the_others_takes_all_the_weight() {
     let cached_at: Vec<usize> = (0..=40).collect();
     let value = scene.entry(&scene.values, 0, 12);
     for isa in sets() {
-        for (found, value) in scene.attend(isa, 0, &cached_at, 0, &[0]).iter().zip(&value) {
+        for (found, value) in scene.attend(isa, 0, &cached_at, 0, 0, &[0]).iter().zip(&value) {
             assert_eq!(*found, f16::from_f32(*value).to_f32(), "{isa}");
         }
     }

@@ -25,7 +25,7 @@ fn root(a: f32) -> f32 {
 // e^x with the bits of the CPU engine's `exp`: 2^n e^r, with n the nearest integer to x / ln 2 and
 // the Taylor series of e^r.
 fn exponential(x: f32) -> f32 {
-    let a = min(max(x, -87.0), 88.0);
+    let a = min(max(x, -69.0), 69.0);
     let n = round(a * 1.44269504);
     var r = fused(n, -0.693359375, a);
     r = fused(n, 2.1219444e-4, r);
@@ -42,11 +42,12 @@ fn exponential(x: f32) -> f32 {
 
 // Exact conversion from f16. The device's own may flush subnormal numbers to zero.
 fn half(bits: u32) -> f32 {
-    let exponent = (bits >> 10u) & 31u;
-    let mantissa = bits & 1023u;
-    let normal = bitcast<f32>(((exponent + 112u) << 23u) | (mantissa << 13u));
-    let size = select(normal, f32(mantissa) * 5.9604645e-8, exponent == 0u);
-    return select(size, -size, (bits & 0x8000u) != 0u);
+    let size = (bits & 0x7fffu) << 13u;
+    let normal = bitcast<f32>(size + 0x38000000u);
+    // A subnormal number is the distance to 2^-14 after that was added, which is exact.
+    let subnormal = bitcast<f32>(size + 0x38800000u) - 6.103515625e-5;
+    let number = select(normal, subnormal, size < 0x00800000u);
+    return bitcast<f32>(bitcast<u32>(number) | ((bits & 0x8000u) << 16u));
 }
 
 // Conversion to f16, to nearest, ties to even; overflow becomes infinity.

@@ -17,7 +17,7 @@ var<immediate> params: Params;
 @group(0) @binding(3) var<storage, read_write> quants: array<u32>;       // [rows, blocks, 8]
 @group(0) @binding(4) var<storage, read_write> scales: array<vec2<f32>>; // [rows, blocks]
 
-const THREADS = 64u;
+const THREADS = 256u;
 
 @compute @workgroup_size(THREADS)
 fn concat(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

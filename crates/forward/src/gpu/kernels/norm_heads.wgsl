@@ -14,7 +14,7 @@ var<immediate> params: Params;
 @group(0) @binding(0) var<storage, read_write> state: array<f32>;  // [rows, stride]: queries, ..., keys, ...
 @group(0) @binding(1) var<storage, read> vectors: array<f32>;
 
-const THREADS = 64u;
+const THREADS = 256u;
 
 @compute @workgroup_size(THREADS)
 fn norm_heads(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {

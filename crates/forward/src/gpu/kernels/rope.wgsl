@@ -36,12 +36,14 @@ var<workgroup> numbers: array<f32, {{LONGEST}}>; // of a head
 
 fn norm(thread: u32, weight: u32) {
     var squares = 0.0;
-    if thread < 16u {
-        for (var at = thread; at < params.head_size; at += 16u) {
+    for (var step = 0u; step < 16u; step++) {
+        let at = lane_of(thread) + 16u * step;
+        if at < params.head_size {
             squares = fused(numbers[at], numbers[at], squares);
         }
     }
-    let scale = norm_scale(thread, squares, params.head_size, params.epsilon);
+    let total = add_runs(thread, squares, 0.0);
+    let scale = norm_scale(thread, total, params.head_size, params.epsilon);
     for (var at = thread; at < params.head_size; at += THREADS) {
         numbers[at] = numbers[at] * scale * vectors[weight + at];
     }

@@ -68,7 +68,7 @@ fn sketch(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_ind
     for (var begin = group.x * STRETCH; begin < end; begin += PART) {
         for (var at = thread; at < PART; at += THREADS) {
             // The CPU's vectors are padded with the lowest input of `exponential`.
-            var below = vec2(-87.0);
+            var below = vec2(-69.0);
             if begin + at < end {
                 let distance = logits[row + begin + at] - largest;
                 below = vec2(distance, params.scale * distance);

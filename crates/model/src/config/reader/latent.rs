@@ -49,6 +49,7 @@ impl Keys<'_> {
         let is_yarn = self.source.text("rope.scaling.type")? == Some("yarn");
         let weight = self.number("rope.scaling.yarn_log_multiplier")?.filter(|_| is_yarn).unwrap_or(0.0);
         let factor = self.number("rope.scaling.factor")?.unwrap_or(1.0);
-        Ok(plain * magnitude(factor, weight / PART_OF_WEIGHT).powi(2) as f32)
+        let magnitude = magnitude(factor, weight / PART_OF_WEIGHT);
+        Ok(plain * (magnitude * magnitude) as f32)
     }
 }
