@@ -3,7 +3,11 @@
 
 use std::ops::Range;
 
+use foretoken_model::ModelConfig;
+
 use super::attention::AttentionRun;
+use super::latent::HEADS_AT_ONCE;
+use super::simd::LANES;
 
 /// Units for each member of a team from which on runs need not be divided among units.
 const UNITS_PER_MEMBER: usize = 4;
@@ -12,12 +16,41 @@ const UNITS_PER_MEMBER: usize = 4;
 /// for the kernel to load each key for several of them.
 const HEADS_PER_UNIT: usize = 16;
 
+/// Sizes of a kind of attention in the cache's terms: of latents where it has them.
+#[derive(Debug, Clone, Copy)]
+pub struct AttentionShape {
+    /// Query heads, and how many of them form a group.
+    pub heads: usize,
+    pub group: usize,
+    /// Numbers from one query to the next, and of a key.
+    pub query_size: usize,
+    pub value_size: usize,
+}
+
+impl AttentionShape {
+    pub fn of(config: &ModelConfig, kind: usize) -> Self {
+        let (heads, keys) = (config.heads, config.attention_kinds[kind].keys);
+        let (group, query_size, value_size) = match config.latent() {
+            Some(latent) => {
+                (heads.min(HEADS_AT_ONCE), latent.keys().size.next_multiple_of(LANES), latent.size)
+            }
+            None => (heads / keys.count, keys.size, keys.size),
+        };
+        Self { heads, group, query_size, value_size }
+    }
+
+    /// Units of `rows` over `runs` on a team of `members`.
+    pub fn units(&self, rows: usize, runs: Range<usize>, members: usize) -> AttentionUnits {
+        AttentionUnits::new(self.heads.div_ceil(self.group), self.group, rows, runs, members)
+    }
+}
+
 /// Division of a layer's attention. Heads that share keys form a group, and rows a tile.
 #[derive(Debug, Clone)]
 pub struct AttentionUnits {
-    pub groups: usize,
+    groups: usize,
     /// Query heads of a group.
-    pub heads: usize,
+    heads: usize,
     rows: usize,
     /// Most rows of a unit.
     tile: usize,
@@ -34,12 +67,12 @@ pub struct Unit {
     pub group: usize,
     pub rows: Range<usize>,
     pub runs: Range<usize>,
-    /// Place of its results in memory, shared by the units whose runs are joined.
+    /// Place of its parts in memory, shared by the units of a result.
     pub place: usize,
 }
 
 impl AttentionUnits {
-    pub fn new(groups: usize, heads: usize, rows: usize, runs: Range<usize>, members: usize) -> Self {
+    fn new(groups: usize, heads: usize, rows: usize, runs: Range<usize>, members: usize) -> Self {
         let tiles = rows.div_ceil((HEADS_PER_UNIT / heads).max(1)).max(1);
         let split = runs.len() > 1 && groups * tiles < UNITS_PER_MEMBER * members;
         Self { groups, heads, rows, tile: rows.div_ceil(tiles).max(1), runs, split, members }
@@ -49,25 +82,25 @@ impl AttentionUnits {
         self.rows.div_ceil(self.tile)
     }
 
-    /// Number of units whose runs are joined to one result.
-    pub fn parts(&self) -> usize {
+    /// Number of units that share a result.
+    pub fn units_of_result(&self) -> usize {
         if self.split { self.runs.len() } else { 1 }
     }
 
     pub fn count(&self) -> usize {
-        self.groups * self.tiles() * self.parts()
+        self.groups * self.tiles() * self.units_of_result()
     }
 
     /// Returns a unit that `member` does.
     pub fn unit(&self, index: usize, member: usize) -> Unit {
-        let (joined, part) = (index / self.parts(), index % self.parts());
-        let (group, first) = (joined / self.tiles(), joined % self.tiles() * self.tile);
+        let (result, part) = (index / self.units_of_result(), index % self.units_of_result());
+        let (group, first) = (result / self.tiles(), result % self.tiles() * self.tile);
         let run = self.runs.start + part;
         Unit {
             group,
             rows: first..self.rows.min(first + self.tile),
             runs: if self.split { run..run + 1 } else { self.runs.clone() },
-            place: if self.split { joined } else { member },
+            place: if self.split { result } else { member },
         }
     }
 
@@ -76,7 +109,7 @@ impl AttentionUnits {
         unit.runs.end == self.runs.end
     }
 
-    /// Places of results.
+    /// Places of parts.
     pub fn places(&self) -> usize {
         (self.groups * self.tiles()).min(UNITS_PER_MEMBER * self.members).max(self.members)
     }
@@ -132,9 +165,9 @@ mod tests {
 
     #[test]
     fn few_heads_and_rows_are_divided_by_runs_and_many_are_not() {
-        assert_eq!(AttentionUnits::new(3, 3, 1, 0..6, 2).parts(), 6);
-        assert_eq!(AttentionUnits::new(3, 3, 1, 2..3, 2).parts(), 1);
-        assert_eq!(AttentionUnits::new(3, 3, 128, 0..6, 2).parts(), 1);
+        assert_eq!(AttentionUnits::new(3, 3, 1, 0..6, 2).units_of_result(), 6);
+        assert_eq!(AttentionUnits::new(3, 3, 1, 2..3, 2).units_of_result(), 1);
+        assert_eq!(AttentionUnits::new(3, 3, 128, 0..6, 2).units_of_result(), 1);
     }
 
     #[test]

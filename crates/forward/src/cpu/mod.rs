@@ -58,7 +58,7 @@ mod team_size;
 #[cfg(test)]
 mod tests;
 mod tree_walk;
-mod visible;
+pub(super) mod visible;
 mod workspace;
 
 use super::slices::{STRETCH, largest_of, sum_of_parts};

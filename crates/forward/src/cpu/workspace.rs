@@ -7,9 +7,8 @@ use foretoken_model::{BlockHead, Convolution, Experts, FeedForwardSpec, Latent, 
 
 use super::activations::{Activations, BLOCK};
 use super::attention::AttentionRun;
-use super::attention_units::AttentionUnits;
+use super::attention_units::AttentionShape;
 use super::buffer::Buffer;
-use super::latent::HEADS_AT_ONCE;
 use super::panels::Format;
 use super::product::Rows;
 use super::recurrent_buffers::RecurrentBuffers;
@@ -190,7 +189,7 @@ pub struct Workspace {
     pub scores_of_member: usize,
     /// Results of attention by runs, before they are joined.
     pub parts: Buffer<f32>,
-    /// Runs of each place of [`AttentionUnits`] that are done.
+    /// Units that are done, of each result that several share.
     pub runs_done: Vec<AtomicUsize>,
     /// Members of the team that runs the pass.
     pub members: usize,
@@ -330,16 +329,12 @@ impl Workspace {
     fn prepare_attention(&mut self, config: &ModelConfig, tree: &TokenTree, pass: PassSize) {
         let runs = 0..(pass.at + tree.len()).div_ceil(RUN);
         let (mut scores, mut parts, mut places) = (0, 0, 0);
-        for kind in &config.attention_kinds {
-            let (group, query_size, value_size) = match config.latent() {
-                Some(latent) => (config.heads.min(HEADS_AT_ONCE), kind.keys.size, latent.size),
-                None => (config.heads / kind.keys.count, kind.keys.size, kind.keys.size),
-            };
-            let (groups, rows) = (config.heads.div_ceil(group), tree.len() - pass.first);
-            let units = AttentionUnits::new(groups, group, rows, runs.clone(), pass.members);
-            let of_head = query_size.next_multiple_of(LANES) + AttentionRun::scores(tree.len());
+        for kind in 0..config.attention_kinds.len() {
+            let shape = AttentionShape::of(config, kind);
+            let units = shape.units(tree.len() - pass.first, runs.clone(), pass.members);
+            let of_head = shape.query_size + AttentionRun::scores(tree.len());
             scores = scores.max(units.heads_of_unit() * of_head);
-            parts = parts.max(units.size(value_size));
+            parts = parts.max(units.size(shape.value_size));
             places = places.max(units.places());
         }
         self.scores_of_member = scores;

@@ -4,15 +4,13 @@
 use foretoken_model::error::Result;
 use wgpu::Buffer;
 
-use super::cache::{Cache, PAGE};
+use super::cache::Cache;
 use super::device::GpuDevice;
 use super::dispatches::Dispatches;
 use super::kernels::{ATTEND, Kernel, NONE};
 use super::state::{ROWS, Rows};
 use super::step::Step;
-
-/// Text positions per run.
-const RUN: usize = PAGE;
+use crate::cpu::visible::RUN;
 
 /// Numbers that a workgroup of `join.wgsl` writes.
 const SLICE: usize = 128;

@@ -88,7 +88,7 @@ impl RowCost {
 pub fn verify_cost(session: &mut Session, requests: &[Request], context: usize) -> Result<Vec<RowCost>> {
     let Session { decoder, draft, .. } = session;
     let target = decoder.target_mut();
-    let context = context.min(target.config().context - MAX_ROWS.min(target.config().context));
+    let context = context.min(target.config().context.saturating_sub(MAX_ROWS));
     let text = Context::new(tokens(requests).take(context + 1).collect());
     fill(target, &text[..context])?;
     let mut drafter = draft.drafters.first().filter(|drafter| !drafter.cost().is_free());

@@ -26,11 +26,10 @@ pub struct RoundCost {
 
 /// Times of rounds, grouped by rows and drafters.
 #[derive(Default)]
-pub struct RoundTimes(BTreeMap<(usize, Vec<usize>), Group>);
+pub struct RoundTimes(BTreeMap<(usize, Vec<DrafterKind>), Group>);
 
 #[derive(Default)]
 struct Group {
-    drafters: Vec<DrafterKind>,
     positions: Vec<f64>,
     draft: Vec<f64>,
     verify: Vec<f64>,
@@ -47,10 +46,8 @@ impl RoundTimes {
                     drafters.push(drafted.drafter);
                 }
             }
-            let order = drafters.iter().map(|&drafter| drafter as usize).collect();
-            let group = self.0.entry((round.drafted.len() + 1, order)).or_default();
+            let group = self.0.entry((round.drafted.len() + 1, drafters)).or_default();
             let times = &round.times;
-            group.drafters = drafters;
             group.positions.push(f64::from(round.position));
             group.draft.push(f64::from(times.draft_ms));
             group.verify.push(f64::from(times.verify_ms));
@@ -66,10 +63,10 @@ impl RoundTimes {
 
     /// The groups, by rows.
     pub fn costs(self) -> Vec<RoundCost> {
-        let cost = |((rows, _), group): ((usize, Vec<usize>), Group)| RoundCost {
+        let cost = |((rows, drafters), group): ((usize, Vec<DrafterKind>), Group)| RoundCost {
             rows,
             rounds: group.verify.len(),
-            drafters: group.drafters,
+            drafters,
             position: median(group.positions).unwrap_or_default(),
             draft_ms: median(group.draft).unwrap_or_default(),
             verify_ms: median(group.verify).unwrap_or_default(),

@@ -7,6 +7,7 @@ use super::runs::{LayerAttention, RowHeads};
 use super::{PassContext, add};
 use crate::cpu::activations::BLOCK;
 use crate::cpu::attention::Rotation;
+use crate::cpu::attention_units::AttentionShape;
 use crate::cpu::cache::KvCache;
 use crate::cpu::network::{Attention, HeadNorms};
 use crate::cpu::panels::Panels;
@@ -175,11 +176,8 @@ impl PassContext<'_> {
         let width = heads / kv_heads * head_size;
         let mixed = self.mixed(attention);
         let layer = LayerAttention {
+            shape: AttentionShape::of(self.config, attention.kind),
             cache,
-            query_size: head_size,
-            value_size: head_size,
-            heads,
-            group: heads / kv_heads,
             sinks: &attention.sinks,
             window: self.config.attention_kinds[attention.kind].window.unwrap_or(usize::MAX),
             causal: attention.causal,

@@ -6,8 +6,9 @@ use foretoken_model::Latent as Sizes;
 use super::PassContext;
 use super::products::Task;
 use super::runs::{LayerAttention, RowHeads};
+use crate::cpu::attention_units::AttentionShape;
 use crate::cpu::cache::KvCache;
-use crate::cpu::latent::{HEADS_AT_ONCE, Latent};
+use crate::cpu::latent::Latent;
 use crate::cpu::panels::Panels;
 use crate::cpu::simd::LANES;
 use crate::cpu::team::Member;
@@ -133,23 +134,20 @@ impl PassContext<'_> {
         let (buffers, sizes, heads, width) =
             (&self.workspace.latent, latent.sizes, self.config.heads, cache.width());
         let layer = LayerAttention {
+            shape: AttentionShape::of(self.config, latent.kind),
             cache,
-            query_size: width,
-            value_size: sizes.size,
-            heads,
-            group: heads.min(HEADS_AT_ONCE),
             sinks: &[],
             window: usize::MAX,
             causal: true,
         };
-        let own = |group: usize| group * layer.group..heads.min((group + 1) * layer.group);
+        let own = |group: usize| group * layer.shape.group..heads.min((group + 1) * layer.shape.group);
         let load = |RowHeads { row, group }: RowHeads, _: bool, to: *mut f32| {
             let own = own(group);
             let queries = buffers.absorbed_queries.at((row * heads + own.start) * width);
             // SAFETY: `to` has room for the group's queries.
             unsafe { std::ptr::copy_nonoverlapping(queries, to, own.len() * width) };
         };
-        let mut mixed = vec![0f32; HEADS_AT_ONCE * sizes.size];
+        let mut mixed = vec![0f32; layer.shape.group * sizes.size];
         self.attend_by_runs(member, &layer, load, |RowHeads { row, group }, join| {
             join(mixed.as_mut_ptr());
             for (head, mixed) in own(group).zip(mixed.chunks(sizes.size)) {

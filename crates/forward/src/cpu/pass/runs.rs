@@ -5,20 +5,15 @@ use std::sync::atomic::Ordering;
 
 use super::PassContext;
 use crate::cpu::attention::{AttentionRun, Join};
-use crate::cpu::attention_units::{AttentionUnits, Unit};
+use crate::cpu::attention_units::{AttentionShape, AttentionUnits, Unit};
 use crate::cpu::cache::KvCache;
 use crate::cpu::team::Member;
 use crate::cpu::visible::Visible;
 
 /// Attention of one layer.
 pub struct LayerAttention<'a> {
+    pub shape: AttentionShape,
     pub cache: &'a KvCache,
-    /// Numbers of a key and from one query to the next.
-    pub query_size: usize,
-    pub value_size: usize,
-    /// Query heads, and how many of them form a group.
-    pub heads: usize,
-    pub group: usize,
     /// Sink of each query head, or empty.
     pub sinks: &'a [f32],
     /// Positions that a row sees, itself included.
@@ -46,15 +41,13 @@ impl PassContext<'_> {
         load: impl Fn(RowHeads, bool, *mut f32),
         mut finish: impl FnMut(RowHeads, &dyn Fn(*mut f32)),
     ) {
-        let groups = layer.heads.div_ceil(layer.group);
-        let runs = self.runs_of(layer);
-        let units = AttentionUnits::new(groups, layer.group, self.nodes, runs, self.workspace.members);
+        let units = layer.shape.units(self.nodes, self.runs_of(layer), self.workspace.members);
         member.share(units.count(), 1, |range| {
             for unit in range.map(|index| units.unit(index, member.index())) {
                 self.attend_in(member, layer, &units, &unit, &load);
-                if units.parts() > 1 {
+                if units.units_of_result() > 1 {
                     let done = &self.workspace.runs_done[unit.place];
-                    if done.fetch_add(1, Ordering::AcqRel) + 1 < units.parts() {
+                    if done.fetch_add(1, Ordering::AcqRel) + 1 < units.units_of_result() {
                         continue;
                     }
                     done.store(0, Ordering::Relaxed);
@@ -78,16 +71,16 @@ impl PassContext<'_> {
         load: impl Fn(RowHeads, bool, *mut f32),
     ) {
         let (group, heads) = (unit.group, heads_in(layer, unit.group));
-        let queries_of_row = heads * layer.query_size;
+        let queries_of_row = heads * layer.shape.query_size;
         let queries = self.workspace.scores.at(member.index() * self.workspace.scores_of_member);
-        let scratch = queries.wrapping_add(units.heads_of_unit() * layer.query_size);
+        let scratch = queries.wrapping_add(units.heads_of_unit() * layer.shape.query_size);
         let last = units.has_last_run(unit);
         for (index, row) in unit.rows.clone().enumerate() {
             load(RowHeads { row, group }, last, queries.wrapping_add(index * queries_of_row));
         }
         let first = self.visible_to(layer, unit.rows.start);
         for run in unit.runs.clone() {
-            let same = heads == layer.group
+            let same = heads == layer.shape.group
                 && unit
                     .rows
                     .clone()
@@ -100,12 +93,12 @@ impl PassContext<'_> {
                 if positions.is_empty() {
                     continue;
                 }
-                let part = units.part(unit, run, row) * AttentionRun::part_size(layer.value_size);
+                let part = units.part(unit, run, row) * AttentionRun::part_size(layer.shape.value_size);
                 let job = AttentionRun {
                     cache: layer.cache,
                     kv_head: if layer.cache.has_joint_rows() { 0 } else { group },
-                    head_size: layer.query_size,
-                    value_size: layer.value_size,
+                    head_size: layer.shape.query_size,
+                    value_size: layer.shape.value_size,
                     heads: rows_at_once * heads,
                     scale: self.config.query_scale,
                     queries: queries.wrapping_add((row - unit.rows.start) * queries_of_row),
@@ -131,17 +124,17 @@ impl PassContext<'_> {
         row: usize,
         out: *mut f32,
     ) {
-        let size = AttentionRun::part_size(layer.value_size);
+        let size = AttentionRun::part_size(layer.shape.value_size);
         let runs = self.visible_to(layer, row).runs();
         let part = units.part(unit, runs.start, row) * size;
         for head in 0..heads_in(layer, unit.group) {
             let job = Join {
                 parts: self.workspace.parts.at(part + head * size),
-                stride: units.part_stride(layer.value_size),
+                stride: units.part_stride(layer.shape.value_size),
                 runs: runs.len(),
-                value_size: layer.value_size,
-                sink: layer.sinks.get(unit.group * layer.group + head).copied(),
-                out: out.wrapping_add(head * layer.value_size),
+                value_size: layer.shape.value_size,
+                sink: layer.sinks.get(unit.group * layer.shape.group + head).copied(),
+                out: out.wrapping_add(head * layer.shape.value_size),
             };
             // SAFETY: the caller has room for all heads, and the parts have been computed.
             unsafe { (self.kernels.join)(&job) };
@@ -173,5 +166,5 @@ impl PassContext<'_> {
 
 /// Query heads of a group: the last one may have fewer.
 fn heads_in(layer: &LayerAttention<'_>, group: usize) -> usize {
-    layer.group.min(layer.heads - group * layer.group)
+    layer.shape.group.min(layer.shape.heads - group * layer.shape.group)
 }
