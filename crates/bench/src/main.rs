@@ -6,6 +6,7 @@
 //! - `kernels`: times of the GPU engine's kernels
 //! - `llama_cpp`: llama.cpp's programs on the same files
 //! - `resident`: memory of this program
+//! - `sampling`: times of sampling on the host
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
@@ -14,6 +15,7 @@ mod llama_cpp;
 mod measure;
 mod report;
 mod resident;
+mod sampling;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -30,6 +32,7 @@ use foretoken_model::child::Bounded;
 
 use self::kernels::KernelArgs;
 use self::llama_cpp::LlamaCpp;
+use self::sampling::SamplingArgs;
 
 /// Measures Foretoken's engine, for developers. If LLAMA_CPP_BIN names the folder of llama.cpp's
 /// programs, these run on the same files in turn.
@@ -49,6 +52,8 @@ enum Command {
     Models(ModelsArgs),
     /// Time every kernel in passes of the GPU engine, by the device's clock
     GpuKernels(KernelArgs),
+    /// Time sampling and verification on the host, over synthetic logits
+    Sampling(SamplingArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -94,15 +99,16 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let Cli { command } = Cli::parse();
-    foretoken_cli::run(Some(command.device()), || command.run())
+    foretoken_cli::run(command.device(), || command.run())
 }
 
 impl Command {
-    fn device(&self) -> &DeviceArgs {
+    fn device(&self) -> Option<&DeviceArgs> {
         match self {
-            Self::Random(args) => &args.device.target,
-            Self::Models(args) => &args.run.device.target,
-            Self::GpuKernels(args) => &args.device,
+            Self::Random(args) => Some(&args.device.target),
+            Self::Models(args) => Some(&args.run.device.target),
+            Self::GpuKernels(args) => Some(&args.device),
+            Self::Sampling(_) => None,
         }
     }
 
@@ -115,6 +121,7 @@ impl Command {
                 real::run(&args.folder, &args.run, other)?;
             }
             Self::GpuKernels(args) => args.run()?,
+            Self::Sampling(args) => args.run()?,
         }
         Ok(ExitCode::SUCCESS)
     }

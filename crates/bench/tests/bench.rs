@@ -55,6 +55,17 @@ fn kernels_are_timed_on_a_gpu_alone() {
 }
 
 #[test]
+fn sampling_is_timed_for_every_setting() {
+    let ask = "sampling --vocabulary 100,2000 --temperature 1,2 --top-p 1 --rounds 3 --json";
+    let reports = run(&ask.split(' ').map(ToString::to_string).collect::<Vec<_>>()).json();
+    assert_eq!(reports.len(), 12);
+    for report in &reports {
+        assert!(report["row"].as_f64().unwrap() > 0.0 && report["verify"].as_f64().unwrap() > 0.0, "{report}");
+        assert!(report["accepted"].as_f64().unwrap() <= 4.0, "{report}");
+    }
+}
+
+#[test]
 fn a_bench_with_random_weights_generates_its_models_and_measures_everything() {
     let folder = tempfile::tempdir().unwrap();
     let ask = random(&folder, &["tiny:Q4_K_M,tiny:Q8_0", "--verify-cost", "--json"]);
