@@ -1,7 +1,6 @@
 //! `foretoken-bench sampling`: time per row of sampling on the host, over synthetic logits of a
 //! target and a draft model.
 
-use std::convert::identity;
 use std::time::Instant;
 
 use foretoken_cli::commands::bench::numbers::median;
@@ -166,7 +165,7 @@ impl Measured {
             hash.add(verdict.path.len() as TokenId);
             hash.add(verdict.extra);
         }
-        let of = |values: Vec<f64>| median(values).map_or(0.0, identity);
+        let of = |values: Vec<f64>| median(values).unwrap_or_default();
         Ok(Self {
             row: of(row),
             draft: of(draft),

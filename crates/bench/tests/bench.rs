@@ -60,7 +60,10 @@ fn sampling_is_timed_for_every_setting() {
     let reports = run(&ask.split(' ').map(ToString::to_string).collect::<Vec<_>>()).json();
     assert_eq!(reports.len(), 12);
     for report in &reports {
-        assert!(report["row"].as_f64().unwrap() > 0.0 && report["verify"].as_f64().unwrap() > 0.0, "{report}");
+        assert!(
+            report["row"].as_f64().unwrap() > 0.0 && report["verify"].as_f64().unwrap() > 0.0,
+            "{report}"
+        );
         assert!(report["accepted"].as_f64().unwrap() <= 4.0, "{report}");
     }
 }

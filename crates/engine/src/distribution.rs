@@ -1,22 +1,41 @@
 //! Probability distributions over tokens, and their computation from logits. Draws nothing.
+//!
+//! - `filter`: temperature, top-k, top-p and min-p
+//! - `dense`: a weight for every token, where most have one
+//! - `buffers`: memory for these weights
+
+mod buffers;
+mod dense;
+mod filter;
+
+use std::borrow::Cow;
 
 use foretoken_forward::{LogitSubset, Row};
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 
+use self::buffers::Buffer;
+use self::dense::Dense;
 use crate::penalties::{Penalised, Penalty};
 
-/// Tokens with positive probability, ascending, and their probabilities, which sum to 1.
-#[derive(Debug, Clone, PartialEq)]
+/// Tokens with positive probability and their probabilities, which sum to 1.
+#[derive(Debug, Clone)]
 pub struct Distribution {
-    entries: Vec<(TokenId, f64)>,
+    form: Form,
+}
+
+#[derive(Debug, Clone)]
+enum Form {
+    /// Tokens with positive probability, ascending, and their probabilities.
+    List(Vec<(TokenId, f64)>),
+    Dense(Dense),
 }
 
 impl Distribution {
     /// Point mass on one token.
     pub fn point(token: TokenId) -> Self {
-        Self { entries: vec![(token, 1.0)] }
+        Self { form: Form::List(vec![(token, 1.0)]) }
     }
 
     /// Normalizes weights; `None` if no weight is positive. Tokens may come in any order, none
@@ -26,7 +45,16 @@ impl Distribution {
         entries.sort_unstable_by_key(|&(token, _)| token);
         let sum: f64 = entries.iter().map(|&(_, weight)| weight).sum();
         entries.iter_mut().for_each(|(_, weight)| *weight /= sum);
-        (!entries.is_empty()).then_some(Self { entries })
+        (!entries.is_empty()).then_some(Self { form: Form::List(entries) })
+    }
+
+    /// Normalizes a weight for each token, by its id; `None` if no weight is positive. `prepare`
+    /// may change each block first; its first argument is the block's first token.
+    fn from_buffer(weights: Buffer, prepare: impl FnMut(usize, &mut [f64])) -> Option<Self> {
+        Some(match Dense::new(weights, prepare)? {
+            Ok(dense) => Self { form: Form::Dense(dense) },
+            Err(only) => Self::point(only),
+        })
     }
 
     /// Processed distribution of a row of logits: penalties (by ascending token), temperature,
@@ -43,70 +71,143 @@ impl Distribution {
         if sampling.is_greedy() {
             return Ok(Self::point(highest));
         }
-        let filter = Filter { sampling, highest: row.largest() };
-        let kept = filter.apply(row)?;
         // The likeliest token has weight 1 and passes every filter.
-        Ok(Self::from_weights(kept).unwrap_or_else(|| Self::point(highest)))
+        Ok(filter::apply(sampling, row)?.unwrap_or_else(|| Self::point(highest)))
     }
 
     /// Part of a row that [`Self::processed`] nearly always needs, in addition to the logits of
     /// tokens with penalties.
     pub fn logit_subset(sampling: &Sampling) -> LogitSubset {
-        let Sampling { temperature, top_k, .. } = *sampling;
-        let lower = if sampling.penalises_tokens() || sampling.penalises_sequences() { LOWERED } else { 0.0 };
-        let within = |cut: f64| reach(cut, temperature) as f32 + lower;
-        if sampling.is_greedy() {
-            return LogitSubset::Peaks;
-        }
-        match Search::of(sampling) {
-            Search::Top => LogitSubset::Likely { temperature, margin: 0.0, top: top_k as usize },
-            Search::All => LogitSubset::Everything,
-            Search::Above(cut) => LogitSubset::Likely { temperature, margin: within(cut), top: 0 },
-            Search::Share => LogitSubset::Likely { temperature, margin: within(CUTS[0]), top: 0 },
+        filter::logit_subset(sampling)
+    }
+
+    /// Tokens with positive probability, ascending, and their probabilities.
+    pub fn entries(&self) -> Cow<'_, [(TokenId, f64)]> {
+        match &self.form {
+            Form::List(entries) => Cow::Borrowed(entries),
+            Form::Dense(dense) => Cow::Owned(dense.iter().collect()),
         }
     }
 
-    pub fn entries(&self) -> &[(TokenId, f64)] {
-        &self.entries
+    /// The token of a point mass.
+    pub fn only(&self) -> Option<TokenId> {
+        match &self.form {
+            Form::List(entries) => match entries[..] {
+                [(token, _)] => Some(token),
+                _ => None,
+            },
+            Form::Dense(_) => None,
+        }
+    }
+
+    /// Token at which the running sum of probabilities passes `uniform` (0..1).
+    pub fn token_at(&self, uniform: f64) -> TokenId {
+        let entries = match &self.form {
+            Form::List(entries) => entries,
+            Form::Dense(dense) => return dense.token_at(uniform),
+        };
+        let mut left = uniform;
+        let mut last = 0;
+        for &(token, probability) in entries {
+            last = token;
+            left -= probability;
+            if left < 0.0 {
+                break;
+            }
+        }
+        last
+    }
+
+    /// Calls `each` with every token of positive probability, ascending, and its probability.
+    pub fn for_each(&self, mut each: impl FnMut(TokenId, f64)) {
+        match &self.form {
+            Form::List(entries) => entries.iter().for_each(|&(token, p)| each(token, p)),
+            Form::Dense(dense) => dense.iter().for_each(|(token, p)| each(token, p)),
+        }
     }
 
     /// Probability of `token`; 0 if it is not in the distribution.
     pub fn probability(&self, token: TokenId) -> f64 {
-        let found = self.entries.binary_search_by_key(&token, |&(token, _)| token);
-        found.map_or(0.0, |index| self.entries[index].1)
+        match &self.form {
+            Form::List(entries) => {
+                let found = entries.binary_search_by_key(&token, |&(token, _)| token);
+                found.map_or(0.0, |index| entries[index].1)
+            }
+            Form::Dense(dense) => dense.probability(token),
+        }
     }
 
     /// norm((scale self - other)+), the residual distribution after a rejection (Leviathan et al.
     /// 2023; scaled: Sun et al. 2024); `None` if nothing is left.
     pub fn residual(&self, scale: f64, other: &Self) -> Option<Self> {
-        Self::from_weights(self.beyond(scale, other))
+        match (&self.form, &other.form) {
+            (Form::List(entries), _) => Self::from_weights(beyond(entries, scale, other)),
+            (Form::Dense(p), Form::Dense(q)) => Self::from_buffer(p.beyond(scale, q), |_, _| ()),
+            (Form::Dense(p), Form::List(q)) => {
+                Self::from_buffer(p.beyond_entries(scale, q.iter().copied()), |_, _| ())
+            }
+        }
     }
 
     /// Sum of (scale self - other)+.
     pub fn excess(&self, scale: f64, other: &Self) -> f64 {
-        self.beyond(scale, other).map(|(_, weight)| weight.max(0.0)).sum()
-    }
-
-    /// scale self - other, for the tokens of self.
-    fn beyond(&self, scale: f64, other: &Self) -> impl Iterator<Item = (TokenId, f64)> {
-        // Both ascend, so one pass over each is enough.
-        let mut others = other.entries.iter().peekable();
-        self.entries.iter().map(move |&(token, p)| {
-            while others.next_if(|&&(other, _)| other < token).is_some() {}
-            let taken = others.peek().filter(|&&&(other, _)| other == token).map_or(0.0, |&&(_, q)| q);
-            (token, scale * p - taken)
-        })
+        match (&self.form, &other.form) {
+            (Form::List(entries), _) => {
+                beyond(entries, scale, other).map(|(_, weight)| weight.max(0.0)).sum()
+            }
+            (Form::Dense(p), Form::Dense(q)) => p.excess(scale, q),
+            (Form::Dense(p), Form::List(q)) => p.excess_over(scale, q.iter().copied()),
+        }
     }
 
     /// Distribution without `token`, normalized; `None` if nothing is left.
     pub fn without(&self, token: TokenId) -> Option<Self> {
-        Self::from_weights(self.entries.iter().copied().filter(|&(other, _)| other != token))
+        match &self.form {
+            Form::List(entries) => {
+                Self::from_weights(entries.iter().copied().filter(|&(other, _)| other != token))
+            }
+            Form::Dense(dense) => Self::from_buffer(dense.without(token), |_, _| ()),
+        }
     }
 
     /// Largest probability.
     pub fn largest(&self) -> f64 {
-        self.entries.iter().map(|&(_, probability)| probability).fold(0.0, f64::max)
+        match &self.form {
+            Form::List(entries) => entries.iter().map(|&(_, probability)| probability).fold(0.0, f64::max),
+            Form::Dense(dense) => dense.largest(),
+        }
     }
+}
+
+impl PartialEq for Distribution {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries() == other.entries()
+    }
+}
+
+/// scale p - q, for the entries of p.
+fn beyond(
+    entries: &[(TokenId, f64)],
+    scale: f64,
+    other: &Distribution,
+) -> impl Iterator<Item = (TokenId, f64)> {
+    let mut others = match &other.form {
+        Form::List(entries) => &entries[..],
+        Form::Dense(_) => &[],
+    }
+    .iter()
+    .peekable();
+    entries.iter().map(move |&(token, p)| {
+        let q = match &other.form {
+            // Both ascend, so one pass over each is enough.
+            Form::List(_) => {
+                while others.next_if(|&&(other, _)| other < token).is_some() {}
+                others.peek().filter(|&&&(other, _)| other == token).map_or(0.0, |&&(_, q)| q)
+            }
+            Form::Dense(dense) => dense.probability(token),
+        };
+        (token, scale * p - q)
+    })
 }
 
 /// Rejects a row from which no token can be chosen.
@@ -117,158 +218,13 @@ pub(crate) fn require_usable(row: Row<'_>) -> Result<()> {
     if row.is_usable() { Ok(()) } else { Err(Error::NotFinite) }
 }
 
-/// Order by descending probability, then by token id.
-fn descending(left: &(TokenId, f64), right: &(TokenId, f64)) -> std::cmp::Ordering {
-    right.1.total_cmp(&left.1).then(left.0.cmp(&right.0))
-}
-
-/// Tokens and their weights, e^((logit - highest) / temperature).
-type Weights = Vec<(TokenId, f64)>;
-
-/// Filters that cut the unlikely tail. Ties are broken by token id, so that the cut is the same
-/// everywhere.
-struct Filter<'a> {
-    sampling: &'a Sampling,
-    /// Highest logit; its token has weight 1.
-    highest: f32,
-}
-
-/// Largest top-k that is searched without sorting.
-const FEW: usize = 128;
-
-/// Amount by which penalties rarely lower the highest logit further.
-const LOWERED: f32 = 2.0;
-
-/// Weights down to which top-p searches first.
-const CUTS: [f64; 4] = [1e-4, 1e-5, 1e-6, 1e-8];
-
-/// Number of tokens among which the last one of top-p is found by sorting.
-const SORTED: usize = 64;
-
-/// Search for the tokens that the filters keep.
-enum Search {
-    /// The k likeliest.
-    Top,
-    All,
-    /// Tokens with at least this weight.
-    Above(f64),
-    /// The likeliest tokens that hold the share of top-p.
-    Share,
-}
-
-impl Search {
-    fn of(sampling: &Sampling) -> Self {
-        let Sampling { top_k, top_p, min_p, .. } = *sampling;
-        match top_k as usize {
-            1..=FEW => Self::Top,
-            0 if top_p < 1.0 => Self::Share,
-            0 if min_p > 0.0 => Self::Above(f64::from(min_p) / 2.0),
-            _ => Self::All,
-        }
-    }
-}
-
-/// Distance from the highest logit of a logit with weight `cut`.
-fn reach(cut: f64, temperature: f32) -> f64 {
-    -cut.ln() * f64::from(temperature)
-}
-
-impl Filter<'_> {
-    /// Tokens and their weights, e^((logit - highest) / temperature); NaN logits are left out.
-    fn apply(&self, row: &Penalised<'_>) -> Result<Weights> {
-        let (mut weights, sum) = self.candidates(row)?;
-        let top_k = self.sampling.top_k as usize;
-        if top_k > 0 && top_k < weights.len() {
-            weights.select_nth_unstable_by(top_k - 1, descending);
-            weights.truncate(top_k);
-        }
-        if self.sampling.top_p < 1.0 {
-            let sum = sum.unwrap_or_else(|| weights.iter().map(|&(_, weight)| weight).sum());
-            self.cut_to_top_p(&mut weights, sum);
-        }
-        let least = f64::from(self.sampling.min_p);
-        weights.retain(|&(_, weight)| weight >= least);
-        Ok(weights)
-    }
-
-    /// Small set of tokens that contains all that the filters keep, and the sum of all weights if
-    /// the set is not everything.
-    fn candidates(&self, row: &Penalised<'_>) -> Result<(Weights, Option<f64>)> {
-        let share = match Search::of(self.sampling) {
-            Search::Top => {
-                let mut weights = Vec::new();
-                let top = row.top(self.sampling.top_k as usize)?;
-                top.into_iter().for_each(|(token, logit)| self.weigh(token, logit, &mut weights));
-                return Ok((weights, None));
-            }
-            Search::All => return Ok((self.above(row, 0.0)?, None)),
-            Search::Above(cut) => return Ok((self.above(row, cut)?, None)),
-            Search::Share => f64::from(self.sampling.top_p),
-        };
-        let sum = f64::from(row.sum_exp(1.0 / self.sampling.temperature)?);
-        for cut in CUTS {
-            let weights = self.above(row, cut)?;
-            let held: f64 = weights.iter().map(|&(_, weight)| weight).sum();
-            if held >= sum * share {
-                return Ok((weights, Some(sum)));
-            }
-        }
-        Ok((self.above(row, 0.0)?, None))
-    }
-
-    /// Tokens with at least the weight `cut`.
-    fn above(&self, row: &Penalised<'_>, cut: f64) -> Result<Weights> {
-        let least = (f64::from(self.highest) - reach(cut, self.sampling.temperature)) as f32;
-        let mut weights = Vec::new();
-        row.at_least(least, |token, logit| self.weigh(token, logit, &mut weights))?;
-        Ok(weights)
-    }
-
-    fn weigh(&self, token: TokenId, logit: f32, weights: &mut Weights) {
-        let scale = 1.0 / f64::from(self.sampling.temperature);
-        let weight = ((f64::from(logit) - f64::from(self.highest)) * scale).exp();
-        if weight > 0.0 {
-            weights.push((token, weight));
-        }
-    }
-
-    /// Keeps the likeliest tokens that hold the share of top-p, in their order. Searches for the
-    /// last of them by halves, since sorting thousands of tokens takes as long as a layer of a
-    /// small model.
-    fn cut_to_top_p(&self, weights: &mut Weights, sum: f64) {
-        let share = f64::from(self.sampling.top_p) * sum;
-        let mut searched = weights.clone();
-        let (mut held, mut rest) = (0.0, &mut searched[..]);
-        while rest.len() > SORTED {
-            let (likelier, _, _) = rest.select_nth_unstable_by(rest.len() / 2, descending);
-            let half: f64 = likelier.iter().map(|&(_, weight)| weight).sum();
-            if held + half >= share {
-                let end = likelier.len();
-                rest = &mut rest[..end];
-            } else {
-                held += half;
-                let begin = likelier.len();
-                rest = &mut rest[begin..];
-            }
-        }
-        rest.sort_unstable_by(descending);
-        let last = rest.iter().find(|&&(_, weight)| {
-            held += weight;
-            held >= share
-        });
-        // Sums in another order may differ in the last bit, so that none reaches the share.
-        if let Some(last) = last.or(rest.last()).copied() {
-            weights.retain(|weight| descending(weight, &last).is_le());
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use std::collections::HashSet;
+    use std::collections::{HashMap, HashSet};
 
+    use super::filter::descending;
     use super::*;
     use crate::penalties::Penalties;
 
@@ -276,7 +232,7 @@ mod tests {
         let mut sampling = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
         change(&mut sampling);
         let penalties = Penalties::new(&sampling).at(&[0]);
-        Distribution::processed(Row::of(logits), &sampling, &penalties).unwrap().entries
+        Distribution::processed(Row::of(logits), &sampling, &penalties).unwrap().entries().into_owned()
     }
 
     /// Logits whose softmax is `probabilities`.
@@ -309,7 +265,7 @@ mod tests {
             wanted
         });
         sorted.retain(|&(_, weight)| weight >= f64::from(sampling.min_p));
-        Distribution::from_weights(sorted).unwrap().entries
+        Distribution::from_weights(sorted).unwrap().entries().into_owned()
     }
 
     proptest! {
@@ -322,7 +278,7 @@ mod tests {
             min_p in prop_oneof![Just(0f32), Just(0.05), Just(0.9)],
         ) {
             let sampling = Sampling { temperature, top_k, top_p, min_p, ..Sampling::default() };
-            let found = Distribution::processed(Row::of(&logits), &sampling, &[]).unwrap().entries;
+            let found = Distribution::processed(Row::of(&logits), &sampling, &[]).unwrap().entries().into_owned();
             let expected = by_definition(&logits, &sampling);
             // The share is reached to six digits: tokens in only one of the results have almost no
             // probability.
@@ -390,6 +346,25 @@ mod tests {
         let expected = sums.take_while(|&sum| sum < f64::from(0.9f32)).count() + 1;
         assert_eq!(found.len(), expected);
         assert!(expected > 256, "the case must need more than one step");
+    }
+
+    #[test]
+    fn filters_of_a_flat_row_keep_what_a_full_sort_keeps() {
+        let logits: Vec<f32> = (0..20_000).map(|i| ((i * 7919) % 15_013) as f32 / 1500.0).collect();
+        for (temperature, top_p, min_p) in
+            [(1.0, 0.95, 0.0), (2.0, 0.95, 0.0), (2.0, 0.995, 0.1), (3.0, 0.5, 0.02), (1.5, 1.0, 0.01)]
+        {
+            let sampling = Sampling { temperature, top_p, min_p, ..Sampling::default() };
+            let found = Distribution::processed(Row::of(&logits), &sampling, &[]).unwrap();
+            assert!(matches!(found.form, Form::Dense(_)), "the case must not be a list");
+            let (found, expected) = (found.entries(), by_definition(&logits, &sampling));
+            // The sum over all tokens has six digits.
+            assert!(found.len().abs_diff(expected.len()) <= 2, "{} is not {}", found.len(), expected.len());
+            let kept: HashMap<TokenId, f64> = found.iter().copied().collect();
+            for (token, p) in expected {
+                assert!(kept.get(&token).is_none_or(|found| (found / p - 1.0).abs() < 1e-3), "{token}");
+            }
+        }
     }
 
     #[test]

@@ -48,28 +48,14 @@ impl Randomness for Generator {
     }
 
     fn draw(&mut self, position: usize, distribution: &Distribution) -> TokenId {
-        let [(token, _)] = distribution.entries() else {
-            return match self {
-                Self::Independent(generator) => draw_by_sum(generator.random(), distribution),
-                Self::Coupled { seed } => draw_by_gumbel(*seed, position, distribution),
-            };
-        };
-        *token
-    }
-}
-
-/// Token at which the running sum of probabilities passes `uniform` (0..1).
-fn draw_by_sum(uniform: f64, distribution: &Distribution) -> TokenId {
-    let mut left = uniform;
-    let mut last = 0;
-    for &(token, probability) in distribution.entries() {
-        last = token;
-        left -= probability;
-        if left < 0.0 {
-            break;
+        if let Some(only) = distribution.only() {
+            return only;
+        }
+        match self {
+            Self::Independent(generator) => distribution.token_at(generator.random()),
+            Self::Coupled { seed } => draw_by_gumbel(*seed, position, distribution),
         }
     }
-    last
 }
 
 /// ln p + G(seed, position, token); the token with the highest score is drawn.
@@ -81,7 +67,7 @@ pub(crate) fn coupled_score(seed: u64, position: usize, token: TokenId, probabil
 fn draw_by_gumbel(seed: u64, position: usize, distribution: &Distribution) -> TokenId {
     let stream = stream(seed, position);
     let mut best = (0, f64::INFINITY);
-    for &(token, probability) in distribution.entries() {
+    distribution.for_each(|token, probability| {
         let uniform = uniform(stream, token);
         // -ln(u) is 1 - u or more: most tokens cannot win, and need no logarithm.
         if 1.0 - uniform < best.1 * probability {
@@ -90,7 +76,7 @@ fn draw_by_gumbel(seed: u64, position: usize, distribution: &Distribution) -> To
                 best = (token, time);
             }
         }
-    }
+    });
     best.0
 }
 
@@ -131,8 +117,8 @@ mod tests {
             let score = |&(token, probability): &(TokenId, f64)| {
                 coupled_score(7, position as usize, token, probability)
             };
-            let expected =
-                distribution.entries().iter().max_by(|left, right| score(left).total_cmp(&score(right)));
+            let entries = distribution.entries();
+            let expected = entries.iter().max_by(|left, right| score(left).total_cmp(&score(right)));
             let drawn = Generator::Coupled { seed: 7 }.draw(position as usize, &distribution);
             assert_eq!(Some(drawn), expected.map(|&(token, _)| token));
         }

@@ -1,12 +1,14 @@
 //! Logits that a pass returns: a score for every token of the vocabulary. Each row carries its
 //! peak, a by-product of the pass that greedy decoding and displayed probabilities need.
 
+use std::ops::ControlFlow;
+
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use super::cpu::{exp, sum_exp, sum_exp_with};
+use super::cpu::{exp, exponentials, stretches, sum_exp, sum_exp_with};
 use super::sketch::Sketch;
-use super::slices::{SLICE, largest_of, sum_of_parts};
+use super::slices::{SLICE, STRETCH, largest_of, sum_of_parts};
 
 /// Number from which GPUs search for the highest logit.
 const LOWEST: f32 = -3.4e38;
@@ -63,16 +65,24 @@ impl Peak {
         match found {
             Some(offset) => Self { token: (first + offset) as TokenId, largest, sum },
             // Some logits are NaN, which the kernels ignore.
-            None => Self::of(logits),
+            None => Self::plain(logits),
         }
     }
 
-    /// Computes the peak of a whole row; its sum is NaN if a logit is.
+    /// Computes the peak of a whole row, with the bits that a pass gives it.
+    pub fn of(logits: &[f32]) -> Self {
+        if logits.iter().fold(false, |any, logit| any | logit.is_nan()) {
+            return Self::plain(logits);
+        }
+        Self::of_slices(logits, &stretches(logits), STRETCH)
+    }
+
+    /// Computes the peak one by one; its sum is NaN if a logit is.
     #[allow(
         clippy::disallowed_methods,
         reason = "rows of a pass have sums of the kernels, except those with NaN"
     )]
-    pub fn of(logits: &[f32]) -> Self {
+    fn plain(logits: &[f32]) -> Self {
         let token = likeliest(logits);
         let largest = logits[token as usize];
         Self { token, largest, sum: logits.iter().map(|logit| (logit - largest).exp()).sum() }
@@ -224,29 +234,27 @@ impl<'a> Row<'a> {
         leaders.into_iter().map(|(token, logit)| (token, self.softmax(logit))).collect()
     }
 
-    /// Calls `each` with every token whose logit is at least `least`, ascending, and its logit.
+    /// Calls `each` with every token whose logit is at least `least`, ascending, and its logit,
+    /// until it breaks.
     ///
     /// # Errors
     /// As [`Self::logits`].
-    pub fn at_least(&self, least: f32, mut each: impl FnMut(TokenId, f32)) -> Result<()> {
-        let mut report = |start: usize, slice: &[f32]| {
-            for (token, &logit) in (start..).zip(slice) {
-                if logit >= least {
-                    each(self.token(token as TokenId), logit);
-                }
-            }
+    pub fn at_least(
+        &self,
+        least: f32,
+        mut each: impl FnMut(TokenId, f32) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
+        let mut report = |(start, slice): (usize, &[f32])| {
+            let mut tokens = (start..).zip(slice).filter(|&(_, &logit)| logit >= least);
+            tokens.try_for_each(|(token, &logit)| each(self.token(token as TokenId), logit))
         };
         if let Values::OnDevice(sketch) = self.values
-            && let Some(slices) = sketch.slices_at_least(least)
+            && let Some(mut slices) = sketch.slices_at_least(least)
         {
-            slices.for_each(|(start, slice)| report(start, slice));
-            return Ok(());
+            return Ok(slices.try_for_each(report));
         }
         let slices = (0..).step_by(SLICE).zip(self.logits()?.chunks(SLICE));
-        slices
-            .filter(|(_, slice)| largest_of(slice) >= least)
-            .for_each(|(start, slice)| report(start, slice));
-        Ok(())
+        Ok(slices.filter(|(_, slice)| largest_of(slice) >= least).try_for_each(&mut report))
     }
 
     /// Sum over all tokens of e^(scale (logit - largest)), to six digits.
@@ -279,6 +287,26 @@ impl<'a> Row<'a> {
             others.filter_map(|(token, logit)| Some((self.value(token)?, logit))).collect();
         others.sort_unstable_by_key(|&(value, _)| value);
         Ok(sum_exp_with(self.logits()?, &others, largest, scale))
+    }
+
+    /// Writes e^(scale (logit - largest)) of all tokens to `out` by their ids; 0 for NaN, for
+    /// weights below e^-708 and for tokens that the row does not cover.
+    ///
+    /// # Errors
+    /// As [`Self::logits`].
+    pub fn weights(&self, largest: f32, scale: f64, out: &mut Vec<f64>) -> Result<()> {
+        let logits = self.logits()?;
+        let last = self.tokens.and_then(|tokens| tokens.last());
+        out.resize(last.map_or(logits.len(), |&last| last as usize + 1), 0.0);
+        let (values, rest) = out.split_at_mut(logits.len());
+        exponentials(logits, largest, scale, values);
+        rest.fill(0.0);
+        // Tokens ascend, so a value moves to the right of all that are still to be moved.
+        for (value, &token) in self.tokens.unwrap_or_default().iter().enumerate().rev() {
+            let weight = std::mem::take(&mut out[value]);
+            out[token as usize] = weight;
+        }
+        Ok(())
     }
 
     /// Value of [`Self::sum_exp`] if a device returned it.
@@ -411,6 +439,27 @@ mod tests {
     }
 
     #[test]
+    fn the_peak_of_a_row_of_any_length_is_that_of_its_definition() {
+        for length in [1, 15, 16, 17, 4096, 4097, 9001] {
+            let logits: Vec<f32> = (0..length).map(|i| ((i * 7919) % 5003) as f32 / 300.0 - 9.0).collect();
+            let (found, expected) = (Peak::of(&logits), Peak::plain(&logits));
+            assert_eq!((found.token, found.largest), (expected.token, expected.largest));
+            assert!((found.sum / expected.sum - 1.0).abs() < 1e-5, "{length}");
+        }
+    }
+
+    #[test]
+    fn weights_of_a_restricted_row_are_those_of_its_tokens() {
+        let logits = [1.0, 3.0, f32::NAN, 2.0];
+        let mut weights = vec![7.0; 3];
+        Row::of(&logits).restricted_to(&[0, 2, 3, 6]).weights(3.0, 0.5, &mut weights).unwrap();
+        let expected = [(-1f64).exp(), 0.0, 1.0, 0.0, 0.0, 0.0, (-0.5f64).exp()];
+        assert_eq!(weights.len(), expected.len());
+        let close = |(found, expected): (&f64, &f64)| (found - expected).abs() <= 1e-15;
+        assert!(weights.iter().zip(&expected).all(close), "{weights:?}");
+    }
+
+    #[test]
     fn nan_is_never_likeliest() {
         let logits = [f32::NAN, 1.0, 3.0, 3.0];
         assert_eq!(Peak::of_slices(&logits, &[(f32::NAN, f32::NAN)], 4).token, 2);
@@ -447,7 +496,11 @@ mod tests {
         assert_eq!((row.likeliest(), row.top(2).unwrap()), (70, vec![(70, 3.0), (900, 2.0)]));
         assert_eq!(row.leaders(3).iter().map(|&(token, _)| token).collect::<Vec<_>>(), [70, 900, 4]);
         let mut found = Vec::new();
-        row.at_least(2.0, |token, logit| found.push((token, logit))).unwrap();
+        let all = row.at_least(2.0, |token, logit| {
+            found.push((token, logit));
+            ControlFlow::Continue(())
+        });
+        assert!(all.unwrap().is_continue());
         assert_eq!(found, [(70, 3.0), (900, 2.0)]);
         assert_eq!(row.probability(900).unwrap(), Row::of(&logits).probability(2).unwrap());
         assert_eq!(row.probability(1).unwrap(), 0.0);

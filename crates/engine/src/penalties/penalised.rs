@@ -1,6 +1,8 @@
 //! Row of logits with penalties, without a copy: only the few penalised tokens are handled one by
 //! one.
 
+use std::ops::ControlFlow;
+
 use foretoken_forward::Row;
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
@@ -89,27 +91,42 @@ impl<'a> Penalised<'a> {
         Ok(top)
     }
 
-    /// Calls `each` with every token whose logit is at least `least`, ascending, and that logit.
+    /// Calls `each` with every token whose logit is at least `least`, ascending, and that logit,
+    /// until it breaks.
     ///
     /// # Errors
     /// Errors of [`Row::logits`].
-    pub fn at_least(&self, least: f32, mut each: impl FnMut(TokenId, f32)) -> Result<()> {
+    pub fn at_least(
+        &self,
+        least: f32,
+        mut each: impl FnMut(TokenId, f32) -> ControlFlow<()>,
+    ) -> Result<ControlFlow<()>> {
         let mut changed = self.changed.iter().peekable();
-        self.row.at_least(least, |token, logit| {
+        let mut report =
+            |token, logit| if logit >= least { each(token, logit) } else { ControlFlow::Continue(()) };
+        let found = self.row.at_least(least, |token, logit| {
             while let Some(earlier) = changed.next_if(|changed| changed.token < token) {
-                if earlier.after >= least {
-                    each(earlier.token, earlier.after);
-                }
+                report(earlier.token, earlier.after)?;
             }
-            let logit =
-                changed.next_if(|changed| changed.token == token).map_or(logit, |changed| changed.after);
-            if logit >= least {
-                each(token, logit);
-            }
+            let own = changed.next_if(|changed| changed.token == token);
+            report(token, own.map_or(logit, |changed| changed.after))
         })?;
-        changed
-            .filter(|changed| changed.after >= least)
-            .for_each(|changed| each(changed.token, changed.after));
+        if found.is_break() {
+            return Ok(found);
+        }
+        Ok(changed.try_for_each(|changed| report(changed.token, changed.after)))
+    }
+
+    /// Writes e^(scale (logit - largest)) of all tokens to `out` by their ids, as [`Row::weights`].
+    ///
+    /// # Errors
+    /// Errors of [`Row::logits`].
+    pub fn weights(&self, scale: f64, out: &mut Vec<f64>) -> Result<()> {
+        self.row.weights(self.largest(), scale, out)?;
+        for changed in &self.changed {
+            let below = f64::from(changed.after) - f64::from(self.largest());
+            out[changed.token as usize] = (below * scale).exp();
+        }
         Ok(())
     }
 
@@ -170,9 +187,19 @@ mod tests {
                 prop_assert!((found / expected - 1.0).abs() < 1e-5, "{} is not {}", found, expected);
             }
             let mut all = (Vec::new(), Vec::new());
-            found.at_least(least, |token, logit| all.0.push((token, logit))).unwrap();
-            expected.at_least(least, |token, logit| all.1.push((token, logit))).unwrap();
-            prop_assert_eq!(all.0, all.1);
+            let push = |all: &mut Vec<_>, entry| {
+                all.push(entry);
+                ControlFlow::Continue(())
+            };
+            let found_all = found.at_least(least, |token, logit| push(&mut all.0, (token, logit))).unwrap();
+            let expected_all = expected.at_least(least, |token, logit| push(&mut all.1, (token, logit))).unwrap();
+            prop_assert_eq!((all.0, found_all), (all.1, expected_all));
+            let mut weights = (Vec::new(), Vec::new());
+            found.weights(1.0 / 0.7, &mut weights.0).unwrap();
+            expected.weights(expected.largest(), 1.0 / 0.7, &mut weights.1).unwrap();
+            for (found, expected) in weights.0.iter().zip(&weights.1) {
+                prop_assert!((found - expected).abs() <= 1e-15 * expected, "{} is not {}", found, expected);
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ use super::attention::{AttentionRun, Join, Rotation, attend, join, store_kv};
 use super::blocks::{Affine, Centred, Q2K, Q6K, Q8, Superblock};
 use super::cache::KvCache;
 use super::codebooks::{self, Grouped, Halved, Whole};
+use super::exponentials;
 use super::isa::Isa;
 use super::math::{
     add_scaled, clamped_times, exp, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times,
@@ -47,6 +48,7 @@ pub struct Kernels {
     pub sigmoid: unsafe fn(f32) -> f32,
     pub softplus: unsafe fn(f32) -> f32,
     pub add_scaled: unsafe fn(*mut f32, *const f32, usize, f32, f32),
+    pub exponentials: unsafe fn(&[f32], f32, f64, &mut [f64]),
     pub rotate: unsafe fn(&Rotation, *mut f32),
     pub store_kv: unsafe fn(&KvCache, usize, usize, usize, *const f32, *const f32),
     pub attend: unsafe fn(&AttentionRun<'_>),
@@ -176,6 +178,11 @@ macro_rules! compile {
             }
 
             $(#[target_feature(enable = $features)])?
+            unsafe fn exponentials_of_row(x: &[f32], largest: f32, scale: f64, out: &mut [f64]) {
+                exponentials::exponentials(x, largest, scale, out);
+            }
+
+            $(#[target_feature(enable = $features)])?
             unsafe fn rotate(rotation: &Rotation, head: *mut f32) {
                 unsafe { rotation.rotate(head) }
             }
@@ -266,6 +273,7 @@ macro_rules! compile {
                 add_scaled: scaled,
                 correct: correction,
                 read_out: reading,
+                exponentials: exponentials_of_row,
                 rotate,
                 store_kv: write,
                 attend: attention,

@@ -8,6 +8,7 @@
 //! - [`activations`]: rows quantised to 8 bits
 //! - [`product`]: matrix products, by blocks of [`blocks`], [`codebooks`] or [`numbers`]
 //! - [`attention`], [`latent`], [`math`]: everything else in a layer
+//! - [`weights`]: weights of sampling
 //! - [`simd`], [`kernels`], [`isa`]: kernels are written once over SIMD traits, compiled for each
 //!   instruction set, and chosen at start
 //! - [`network`], [`head`], [`workspace`], [`cache`]: weights, buffers and keys and values
@@ -32,6 +33,7 @@ mod buffer;
 mod cache;
 mod codebooks;
 mod cores;
+mod exponentials;
 pub(super) mod feed_forward;
 pub(super) mod head;
 mod isa;
@@ -93,6 +95,31 @@ pub(super) fn sum_exp_with(numbers: &[f32], others: &[(usize, f32)], largest: f3
         (own, unsafe { (kernels.sum_exp)(whole.as_ptr(), length, own, scale) })
     };
     sum_of_parts(numbers.chunks(STRETCH).map(sum), largest, scale)
+}
+
+/// Returns the largest number of each stretch and its sum of `e^(x - largest)`, as a pass does.
+pub(super) fn stretches(numbers: &[f32]) -> Vec<(f32, f32)> {
+    let kernels = Isa::best().kernels();
+    let mut whole = [f32::NEG_INFINITY; STRETCH];
+    let stretch = |stretch: &[f32]| {
+        let length = stretch.len().next_multiple_of(simd::LANES);
+        let x = if length == stretch.len() {
+            stretch
+        } else {
+            whole[..stretch.len()].copy_from_slice(stretch);
+            &whole[..length]
+        };
+        // SAFETY: the processor has the instructions, and the numbers are whole vectors.
+        unsafe { (kernels.largest_and_sum)(x.as_ptr(), x.len()) }
+    };
+    numbers.chunks(STRETCH).map(stretch).collect()
+}
+
+/// Computes `out = e^(scale (x - largest))` in 64 bits, accurate to two units in the last place,
+/// with the same bits for all instruction sets; 0 for NaN and for weights below e^-708.
+pub(super) fn exponentials(x: &[f32], largest: f32, scale: f64, out: &mut [f64]) {
+    // SAFETY: the processor has the instructions.
+    unsafe { (Isa::best().kernels().exponentials)(x, largest, scale, out) }
 }
 
 /// Returns e^x with the bits of every kernel and system, see [`math::exp`].

@@ -108,6 +108,8 @@ fn fetch_likely(
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
     use candle_core::Device;
     use proptest::prelude::*;
 
@@ -154,7 +156,11 @@ mod tests {
                 }
                 let all = |row: Row<'_>| {
                     let mut all = Vec::new();
-                    row.at_least(least, |token, logit| all.push((token, logit))).unwrap();
+                    let found = row.at_least(least, |token, logit| {
+                        all.push((token, logit));
+                        ControlFlow::Continue(())
+                    });
+                    assert!(found.unwrap().is_continue());
                     all
                 };
                 prop_assert_eq!(all(found), all(expected));
@@ -182,12 +188,16 @@ mod tests {
         let sketch = sketch(LogitSubset::Likely { temperature: 0.5, margin: 9.0, top: 2 });
         let row = Logits::on_device(std::slice::from_ref(&sketch)).row(0);
         let mut likely = 0;
-        row.at_least(-9.0, |_, _| likely += 1).unwrap();
+        let count = |_, _| {
+            likely += 1;
+            ControlFlow::Continue(())
+        };
+        assert!(row.at_least(-9.0, count).unwrap().is_continue());
         assert_eq!((likely, row.top(2).unwrap().len()), (19, 2));
         row.sum_exp(2.0).unwrap();
         row.probability(5).unwrap();
         assert!(!sketch.is_fetched());
-        row.at_least(-60.0, |_, _| ()).unwrap();
+        assert!(row.at_least(-60.0, |_, _| ControlFlow::Break(())).unwrap().is_break());
         assert!(sketch.is_fetched());
     }
 

@@ -173,3 +173,30 @@ fn the_sum_of_scaled_exponentials_matches_f64() {
     let odd = [1.0, f32::NAN, 1.0, f32::NEG_INFINITY];
     assert!((super::super::sum_exp(&odd, 1.0, 1.0) - 2.0).abs() < 1e-6);
 }
+
+#[test]
+fn weights_match_the_exponential_function_for_every_instruction_set() {
+    let random = &mut StdRng::seed_from_u64(5);
+    let mut x: Vec<f32> = (0..5003).map(|_| random.random_range(-800.0..20.0)).collect();
+    x.extend((0..5003).map(|_| random.random_range(10.0..20.0)));
+    x.extend([f32::NAN, f32::NEG_INFINITY, 20.0, -1e30]);
+    for scale in [1.0, 1.0 / 0.7, 0.1] {
+        let weights = |isa: super::Isa| {
+            let mut out = vec![f64::NAN; x.len()];
+            // SAFETY: the set is available.
+            unsafe { (isa.kernels().exponentials)(&x, 20.0, scale, &mut out) };
+            out
+        };
+        let found = weights(super::Isa::Scalar);
+        for (&x, &found) in x.iter().zip(&found) {
+            let below = (f64::from(x) - 20.0) * scale;
+            let expected = if below >= -708.0 { below.exp() } else { 0.0 };
+            assert!((found - expected).abs() <= 4e-16 * expected, "{x}: {found} is not {expected}");
+        }
+        let bits = |weights: Vec<f64>| weights.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+        let found = bits(found);
+        for isa in sets() {
+            assert!(bits(weights(isa)) == found, "{isa}, scale {scale}");
+        }
+    }
+}
