@@ -4,6 +4,7 @@
 //!
 //! - `measure`: measures a model with random weights; `report`: its figures
 //! - `kernels`: times of the GPU engine's kernels
+//! - `loading`: times and memory of loading a model
 //! - `llama_cpp`: llama.cpp's programs on the same files
 //! - `resident`: memory of this program
 //! - `sampling`: times of sampling on the host
@@ -12,6 +13,7 @@
 
 mod kernels;
 mod llama_cpp;
+mod loading;
 mod measure;
 mod report;
 mod resident;
@@ -32,6 +34,7 @@ use foretoken_model::child::Bounded;
 
 use self::kernels::KernelArgs;
 use self::llama_cpp::LlamaCpp;
+use self::loading::LoadingArgs;
 use self::sampling::SamplingArgs;
 
 /// Measures Foretoken's engine, for developers. If LLAMA_CPP_BIN names the folder of llama.cpp's
@@ -52,6 +55,8 @@ enum Command {
     Models(ModelsArgs),
     /// Time every kernel in passes of the GPU engine, by the device's clock
     GpuKernels(KernelArgs),
+    /// Load models from the page cache: time, speed, and peak memory beside the file's size
+    Loading(LoadingArgs),
     /// Time sampling and verification on the host, over synthetic logits
     Sampling(SamplingArgs),
 }
@@ -108,6 +113,7 @@ impl Command {
             Self::Random(args) => Some(&args.device.target),
             Self::Models(args) => Some(&args.run.device.target),
             Self::GpuKernels(args) => Some(&args.device),
+            Self::Loading(args) => Some(&args.device),
             Self::Sampling(_) => None,
         }
     }
@@ -121,6 +127,7 @@ impl Command {
                 real::run(&args.folder, &args.run, other)?;
             }
             Self::GpuKernels(args) => args.run()?,
+            Self::Loading(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
         }
         Ok(ExitCode::SUCCESS)

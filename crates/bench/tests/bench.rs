@@ -3,9 +3,7 @@
 
 use std::process::Command;
 
-#[cfg(unix)]
-use foretoken_tests::repository;
-use foretoken_tests::{Run, alone, finished};
+use foretoken_tests::{Run, alone, finished, repository};
 use serde_json::Value;
 #[cfg(unix)]
 use serde_json::json as value;
@@ -52,6 +50,22 @@ fn kernels_are_timed_on_a_gpu_alone() {
         assert!(of("Norm")["micros"].as_f64().unwrap() > 0.0, "{report}");
         assert!(report["ms"].as_f64().unwrap() > 0.0 && report["kernels_ms"].as_f64().unwrap() > 0.0);
     }
+}
+
+#[test]
+fn loading_is_timed_and_its_memory_measured() {
+    let file = repository().join("starter/starter-target-Q8_0.gguf");
+    let ask = ["loading", file.to_str().unwrap(), "--repeats", "2"].map(str::to_owned);
+    let report = run(&[&ask[..], &["--json".to_owned()]].concat()).json().pop().unwrap();
+    let bytes = std::fs::metadata(&file).unwrap().len();
+    assert_eq!((&report["type"], &report["bytes"]), (&"bench_loading".into(), &bytes.into()));
+    let [fastest, seconds, slowest] =
+        ["fastest", "seconds", "slowest"].map(|name| report[name].as_f64().unwrap());
+    assert!(0.0 < fastest && fastest <= seconds && seconds <= slowest, "{report}");
+    if cfg!(target_os = "linux") {
+        assert!(report["peak_over_file_bytes"].as_i64().unwrap() > 0, "{report}");
+    }
+    assert!(run(&ask).out.contains(" GB/s, peak "));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! From a file's bytes to panels and back.
 
+use foretoken_model::format::set_halves;
 use half::f16;
 use proptest::prelude::*;
 use rand::SeedableRng;
@@ -109,4 +110,71 @@ fn infinite_scales_in_other_formats_than_half_precision_are_rejected() {
         block[53] |= 0xc0;
     };
     assert_eq!(refused(Format::Iq1M, &infinite), last);
+}
+
+/// Bytes of a matrix in a file that depend on no library, with finite scales.
+fn reproducible_file(format: Format, rows: usize, inputs: usize) -> Vec<u8> {
+    let mut state = 1u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 16
+    };
+    let mut bytes = vec![0; rows * inputs / format.inputs() * format.stored()];
+    bytes.iter_mut().for_each(|byte| *byte = next() as u8);
+    for block in bytes.chunks_exact_mut(format.stored()) {
+        // Below 2, positive or negative.
+        let half = f16::from_bits((next() & 0xbfff) as u16);
+        match format {
+            Format::F32 => block.copy_from_slice(&half.to_f32().to_le_bytes()),
+            Format::Bf16 => block.copy_from_slice(&half::bf16::from_f32(half.to_f32()).to_le_bytes()),
+            Format::F16 => block.copy_from_slice(&half.to_le_bytes()),
+            _ => set_halves(format, block, [half, f16::from_f32(0.5)]),
+        }
+    }
+    bytes
+}
+
+/// Computes the 64-bit FNV-1a hash of all panels.
+fn hash(panels: &Panels) -> u64 {
+    let bytes = (0..panels.panels()).flat_map(|panel| panels.panel(panel));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// Hashes of 37 rows of 768 inputs, in the order of [`Format::ALL`].
+#[rustfmt::skip]
+const HASHES: [u64; Format::ALL.len()] = [
+    0xcf77_c181_e2bf_5540, // F32
+    0x5208_015a_8045_a707, // F16
+    0x7985_890a_14a1_c853, // BF16
+    0xb033_756c_1051_57c9, // Q4_0
+    0x7170_2d76_6e81_8c7e, // Q4_1
+    0x4d3e_98e5_53ab_f24b, // Q5_0
+    0x143a_2ee5_a664_8c29, // Q5_1
+    0xe295_bdca_2432_bb8b, // Q8_0
+    0xd909_8f57_f422_c59d, // Q2_K
+    0x7134_b271_f741_1d7f, // Q3_K
+    0x9494_b5c9_8c31_183d, // Q4_K
+    0xf0d4_5714_3b7d_e620, // Q5_K
+    0x2f5d_011e_67bc_9e90, // Q6_K
+    0xe920_5bfb_5d66_63f0, // IQ1_S
+    0x31a8_f628_612c_1359, // IQ1_M
+    0xe237_9fc6_b1e7_3844, // IQ2_XXS
+    0x7246_3887_ad9f_2316, // IQ2_XS
+    0x3b28_444a_33e3_1c54, // IQ2_S
+    0xbd49_8c48_fd99_0430, // IQ3_XXS
+    0x2a17_7a79_cf27_a741, // IQ3_S
+    0xb033_756c_1051_57c9, // IQ4_NL
+    0xcb50_b118_ffa2_6e3b, // IQ4_XS
+    0xdef1_c87c_981b_6446, // TQ1_0
+    0x626d_85f1_1724_5fe1, // TQ2_0
+    0x546d_2880_05f5_7caf, // MXFP4
+];
+
+#[test]
+fn panels_of_every_format_have_the_bits_they_always_had() {
+    for (format, expected) in Format::ALL.into_iter().zip(HASHES) {
+        let panels = Panels::pack(format, 37, 768, &reproducible_file(format, 37, 768)).unwrap();
+        let found = hash(&panels);
+        assert_eq!(found, expected, "{}: {found:#018x}", format.name());
+    }
 }
