@@ -69,6 +69,26 @@ impl WeightFile {
         read.map_err(|source| Error::Io { path: self.path.clone(), source })
     }
 
+    /// Reads a range of bytes to the start of `buffer`, which grows if it is too short. A buffer
+    /// that is reused is neither allocated nor cleared again.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_over<'a>(&self, buffer: &'a mut Vec<u8>, range: Range<usize>) -> Result<&'a [u8]> {
+        let read = self.overwrite(buffer, &range);
+        self.check_unchanged()?;
+        read.map_err(|source| Error::Io { path: self.path.clone(), source })?;
+        Ok(&buffer[..range.len()])
+    }
+
+    fn overwrite(&self, buffer: &mut Vec<u8>, range: &Range<usize>) -> io::Result<()> {
+        if let Some(more) = range.len().checked_sub(buffer.len()) {
+            buffer.try_reserve_exact(more)?;
+            buffer.resize(range.len(), 0);
+        }
+        read_exact_at(&self.file, &mut buffer[..range.len()], range.start as u64)
+    }
+
     fn fill(&self, bytes: &mut Vec<u8>, range: Range<usize>) -> io::Result<()> {
         bytes.try_reserve_exact(range.len())?;
         let mut at = range.start;
@@ -134,6 +154,22 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for range in [0..0, 5..6, 7..PIECE + 9, PIECE..3 * PIECE, 0..3 * PIECE] {
             assert_eq!(file.read(range.clone()).unwrap(), whole[range]);
+        }
+    }
+
+    #[test]
+    fn a_buffer_is_reused_for_ranges_of_any_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = numbered(folder.path());
+        let file = WeightFile::open(&path).unwrap();
+        let whole = fs::read(&path).unwrap();
+        let mut buffer = Vec::new();
+        for range in [5..6, 0..2 * PIECE, 7..PIECE + 9, 3..3] {
+            assert_eq!(file.read_over(&mut buffer, range.clone()).unwrap(), &whole[range]);
+        }
+        assert_eq!(buffer.len(), 2 * PIECE);
+        for range in [0..isize::MAX as usize, 2 * PIECE..4 * PIECE] {
+            assert!(matches!(file.read_over(&mut Vec::new(), range), Err(Error::Io { .. })));
         }
     }
 

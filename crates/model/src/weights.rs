@@ -2,8 +2,8 @@
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use candle_core::quantized::{GgmlDType, QTensor};
@@ -38,6 +38,8 @@ pub struct Weights {
     watcher: Option<Watcher>,
     /// Bytes read so far, the current tensor included.
     done: AtomicU64,
+    /// Buffers of rows that were read, for the next rows.
+    buffers: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Weights {
@@ -47,7 +49,8 @@ impl Weights {
         eight_bits: bool,
         watcher: Option<Watcher>,
     ) -> Self {
-        Self { tensors, device: device.clone(), eight_bits, watcher, done: AtomicU64::new(0) }
+        let (device, done, buffers) = (device.clone(), AtomicU64::new(0), Mutex::default());
+        Self { tensors, device, eight_bits, watcher, done, buffers }
     }
 
     /// Reports to the watcher that a tensor of `bytes` bytes is about to be read.
@@ -169,6 +172,44 @@ impl Weights {
     /// `Error::Io`; `Error::BadModel` if the file has changed.
     pub fn read(&self, stored: &Stored) -> Result<Vec<u8>> {
         self.tensors.read(stored)
+    }
+
+    /// Reads rows of a matrix as stored in the file, and passes their bytes to `consume`. Several
+    /// threads may read at once. The rows must be contiguous, see [`Stored::gathered`].
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_rows<T>(
+        &self,
+        stored: &Stored,
+        rows: Range<usize>,
+        consume: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        let width = stored.bytes.len() / stored.shape[0];
+        let start = stored.bytes.start + rows.start * width;
+        let buffers = || self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = buffers().pop().unwrap_or_default();
+        let bytes = start..start + rows.len() * width;
+        let read = self.tensors.files[stored.file].read_over(&mut buffer, bytes).map(consume);
+        buffers().push(buffer);
+        read
+    }
+
+    /// Reads rows of a matrix as [`Self::read_rows`] does, and passes them on as Q8_0. Only for
+    /// formats without blocks.
+    ///
+    /// # Errors
+    /// As [`Self::read_rows`], and `Error::Compute`.
+    pub fn read_rows_in_eight_bits<T>(
+        &self,
+        stored: &Stored,
+        rows: Range<usize>,
+        consume: impl FnOnce(&[u8]) -> T,
+    ) -> Result<T> {
+        let shape = (rows.len(), stored.shape[1]);
+        let numbers = self.read_rows(stored, rows, |bytes| stored.format.dequantise(bytes))?;
+        let numbers = Tensor::from_vec(numbers, shape, &Device::Cpu)?;
+        Ok(consume(&QTensor::quantize(&numbers, GgmlDType::Q8_0)?.data()?))
     }
 
     /// Returns an error for a model that is not as `expected`.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use foretoken_model::Weights;
-use foretoken_model::error::Result;
+use foretoken_model::error::{Error, Result};
 use foretoken_model::weights::Identity;
 
 use super::panels::{Format, PackError, Panels};
@@ -50,24 +50,68 @@ fn pack(weights: &Weights, name: &str, order: Option<&[Option<usize>]>) -> Resul
     let [rows, inputs] = stored.shape[..] else {
         return Err(weights.bad(format!("{name} as a matrix"), format!("the shape {:?}", stored.shape)));
     };
-    let pack_rows = |format, bytes: &[u8]| {
-        let Some(order) = order else { return Panels::pack(format, rows, inputs, bytes) };
-        let (width, mut moved) = (bytes.len() / rows, Vec::new());
-        for row in order {
-            match row {
-                Some(row) => moved.extend_from_slice(&bytes[row * width..][..width]),
-                None => moved.resize(moved.len() + width, 0),
+    let rounds = weights.rounds(stored);
+    let format = if rounds { Format::Q8_0 } else { stored.format };
+    let packed = if order.is_none() && stored.gathered.is_none() {
+        Panels::pack_slices(format, rows, inputs, |rows, pack| {
+            if rounds {
+                weights.read_rows_in_eight_bits(stored, rows, pack)??;
+            } else {
+                weights.read_rows(stored, rows, pack)??;
             }
-        }
-        Panels::pack(format, order.len(), inputs, &moved)
-    };
-    let packed = if weights.rounds(stored) {
-        pack_rows(Format::Q8_0, &weights.in_eight_bits(weights.device(), name)?.data()?)
+            Ok(())
+        })
     } else {
-        pack_rows(stored.format, &weights.read(stored)?)
+        let bytes = if rounds {
+            weights.in_eight_bits(weights.device(), name)?.data()?.into_owned()
+        } else {
+            weights.read(stored)?
+        };
+        match order {
+            Some(order) => {
+                let bytes = reorder(&bytes, rows, order);
+                Panels::pack(format, order.len(), inputs, &bytes)
+            }
+            None => Panels::pack(format, rows, inputs, &bytes),
+        }
+        .map_err(Failure::Pack)
     };
-    packed
-        .map_err(|error| weights.bad(format!("{rows} x {inputs} finite numbers in {name}"), describe(&error)))
+    packed.map_err(|failure| match failure {
+        Failure::Read(error) => error,
+        Failure::Pack(error) => {
+            weights.bad(format!("{rows} x {inputs} finite numbers in {name}"), describe(&error))
+        }
+    })
+}
+
+/// Reason why a tensor could not be loaded as panels.
+enum Failure {
+    Read(Error),
+    Pack(PackError),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<PackError> for Failure {
+    fn from(error: PackError) -> Self {
+        Self::Pack(error)
+    }
+}
+
+/// Copies `rows` rows into `order`.
+fn reorder(bytes: &[u8], rows: usize, order: &[Option<usize>]) -> Vec<u8> {
+    let (width, mut moved) = (bytes.len() / rows.max(1), Vec::new());
+    for row in order {
+        match row {
+            Some(row) => moved.extend_from_slice(&bytes[row * width..][..width]),
+            None => moved.resize(moved.len() + width, 0),
+        }
+    }
+    moved
 }
 
 fn describe(error: &PackError) -> String {

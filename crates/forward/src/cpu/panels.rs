@@ -11,6 +11,8 @@
 //! * bits `2 * (j / 2)` and the next of vector `j % 2` of two bits,
 //! * bit `j` of the only vector of one bit.
 
+use std::ops::Range;
+
 use foretoken_model::format::Block;
 pub use foretoken_model::format::Format;
 use half::{bf16, f16};
@@ -69,27 +71,66 @@ pub enum PackError {
     Memory { bytes: usize },
 }
 
+/// Bytes of a file that a thread reads and packs at a time; they stay in its cache.
+const SLICE: usize = 256 << 10;
+
+/// Packs the bytes of some rows, see [`Panels::pack_slices`].
+pub type PackRows<'a> = dyn FnMut(&[u8]) -> Result<(), PackError> + 'a;
+
 impl Panels {
     /// Packs the bytes of a file, row after row. The last panel is padded with rows of zeros.
     ///
     /// # Errors
     /// See [`PackError`].
     pub fn pack(format: Format, rows: usize, inputs: usize, bytes: &[u8]) -> Result<Self, PackError> {
-        let row_bytes = inputs / format.inputs() * format.stored();
-        if !inputs.is_multiple_of(format.inputs()) || bytes.len() != rows * row_bytes || bytes.is_empty() {
+        let row_bytes = row_bytes(format, inputs);
+        if bytes.len() != rows * row_bytes {
             return Err(PackError::Size { expected: rows * row_bytes, found: bytes.len() });
         }
+        let read = |rows: Range<usize>, pack: &mut PackRows<'_>| {
+            pack(&bytes[rows.start * row_bytes..rows.end * row_bytes])
+        };
+        Self::pack_slices(format, rows, inputs, read)
+    }
+
+    /// Packs a matrix in slices of some rows. `read` reads the given rows and passes their bytes to
+    /// the other argument. All threads take slices in order: while some read, others pack.
+    ///
+    /// # Errors
+    /// See [`PackError`], and errors of `read`.
+    pub fn pack_slices<E: From<PackError> + Send>(
+        format: Format,
+        rows: usize,
+        inputs: usize,
+        read: impl Fn(Range<usize>, &mut PackRows<'_>) -> Result<(), E> + Sync,
+    ) -> Result<Self, E> {
+        let row_bytes = row_bytes(format, inputs);
+        if !inputs.is_multiple_of(format.inputs()) || rows * row_bytes == 0 {
+            return Err(PackError::Size { expected: rows * row_bytes, found: 0 }.into());
+        }
         let panel_bytes = inputs / format.inputs() * format.panel_block();
-        let mut data = allocate(rows.div_ceil(LANES) * panel_bytes)?;
-        let panels = data.par_chunks_mut(panel_bytes).zip(bytes.par_chunks(LANES * row_bytes));
-        panels.enumerate().try_for_each(|(panel, (out, rows))| {
-            let rows: Vec<&[u8]> = rows.chunks(row_bytes).collect();
-            let invalid = if format.quantised() {
-                pack_blocks(format, &rows, out)
-            } else {
-                pack_numbers(format, &rows, out)
-            };
-            invalid.map_or(Ok(()), |lane| Err(PackError::NotFinite { row: panel * LANES + lane }))
+        let panels = rows.div_ceil(LANES);
+        let mut data = allocate(panels * panel_bytes)?;
+        let share = panels.div_ceil(rayon::current_num_threads());
+        let slice = (SLICE / (LANES * row_bytes)).min(share).max(1);
+        let slices = data.chunks_mut(slice * panel_bytes).enumerate().par_bridge();
+        slices.try_for_each(|(index, out)| {
+            let first = index * slice * LANES;
+            let rows = first..rows.min(first + slice * LANES);
+            let expected = rows.len() * row_bytes;
+            read(rows, &mut |bytes| {
+                if bytes.len() != expected {
+                    return Err(PackError::Size { expected, found: bytes.len() });
+                }
+                let panels = out.chunks_mut(panel_bytes).zip(bytes.chunks(LANES * row_bytes));
+                panels.enumerate().try_for_each(|(panel, (out, rows))| {
+                    let rows: Vec<&[u8]> = rows.chunks(row_bytes).collect();
+                    let invalid = pack_panel(format, &rows, out);
+                    invalid.map_or(Ok(()), |lane| {
+                        Err(PackError::NotFinite { row: first + panel * LANES + lane })
+                    })
+                })
+            })
         })?;
         Ok(Self { format, rows, inputs, panel_bytes, data })
     }
@@ -135,6 +176,11 @@ impl Panels {
     }
 }
 
+/// Bytes of a row in a file.
+fn row_bytes(format: Format, inputs: usize) -> usize {
+    inputs / format.inputs() * format.stored()
+}
+
 fn allocate(bytes: usize) -> Result<MmapMut, PackError> {
     let data = MmapMut::map_anon(bytes).map_err(|_| PackError::Memory { bytes })?;
     #[cfg(target_os = "linux")]
@@ -160,20 +206,62 @@ fn number(format: Format, numbers: &[u8], lane: usize) -> f32 {
     }
 }
 
-/// Returns the first row with a number that is not finite.
-fn pack_numbers(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> {
-    let size = format.stored();
-    for (input, out) in out.chunks_exact_mut(LANES * size).enumerate() {
-        for (lane, row) in rows.iter().enumerate() {
-            out[lane * size..][..size].copy_from_slice(&row[input * size..][..size]);
-        }
+/// Packs a panel. Returns the first row with a number or a scale that is not finite.
+fn pack_panel(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> {
+    /// Compiles a copy for each of the common formats, which need not be asked for in every block.
+    macro_rules! pack_blocks {
+        ($($common:ident)+) => {
+            match (format, format.bits()) {
+                $((Format::$common, _) => {
+                    pack_blocks::<{ Format::$common.bits() }>(Format::$common, rows, out)
+                })+
+                (_, 2) => pack_blocks::<2>(format, rows, out),
+                (_, 3) => pack_blocks::<3>(format, rows, out),
+                _ => pack_blocks::<4>(format, rows, out),
+            }
+        };
     }
-    let finite = |row: &&[u8]| (0..row.len() / size).all(|input| number(format, row, input).is_finite());
-    rows.iter().position(|row| !finite(row))
+    match format {
+        Format::F32 => pack_numbers::<4>(format, rows, out),
+        Format::F16 | Format::Bf16 => pack_numbers::<2>(format, rows, out),
+        _ => pack_blocks!(Q4_0 Q4_1 Q5_0 Q5_1 Q8_0 Q4K Q5K Q6K Iq4Nl Mxfp4),
+    }
 }
 
-/// Returns the first row with a scale that is not finite.
-fn pack_blocks(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> {
+/// Packs a panel of numbers of `SIZE` bytes.
+fn pack_numbers<const SIZE: usize>(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> {
+    /// Inputs that are read of a row before those of the next.
+    const INPUTS: usize = 32;
+    let out = out.as_chunks_mut::<SIZE>().0.as_chunks_mut::<LANES>().0;
+    for (index, out) in out.chunks_mut(INPUTS).enumerate() {
+        for (lane, row) in rows.iter().enumerate() {
+            let numbers = &row.as_chunks::<SIZE>().0[index * INPUTS..];
+            out.iter_mut().zip(numbers).for_each(|(out, number)| out[lane % LANES] = *number);
+        }
+    }
+    rows.iter().position(|row| !finite(format, row))
+}
+
+/// Returns whether all numbers of a row are finite. Has no early return, so that it is vectorised.
+fn finite(format: Format, row: &[u8]) -> bool {
+    let halves = |exponent: u16| {
+        let infinite = |half: &[u8; 2]| u16::from_le_bytes(*half) & exponent == exponent;
+        row.as_chunks().0.iter().fold(false, |any, half| any | infinite(half))
+    };
+    !match format {
+        Format::F32 => {
+            const EXPONENT: u32 = 0x7f80_0000;
+            let infinite = |number: &[u8; 4]| u32::from_le_bytes(*number) & EXPONENT == EXPONENT;
+            row.as_chunks().0.iter().fold(false, |any, number| any | infinite(number))
+        }
+        Format::F16 => halves(0x7c00),
+        _ => halves(0x7f80),
+    }
+}
+
+/// Packs a panel of blocks with quants of `BITS` bits.
+#[inline(always)]
+fn pack_blocks<const BITS: usize>(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> {
     let mut block_of_row = Block::default();
     let mut invalid = None;
     for (index, out) in out.chunks_exact_mut(format.panel_block()).enumerate() {
@@ -184,9 +272,9 @@ fn pack_blocks(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> 
                 invalid = Some(invalid.unwrap_or(lane).min(lane));
             }
             pack_scales(format, &block_of_row, lane, head);
-            let groups = groups.chunks_exact_mut(format.group());
+            let groups = groups.chunks_exact_mut(64 * BITS);
             for (quants, group) in block_of_row.quants.as_chunks().0.iter().zip(groups) {
-                pack_group(format, quants, lane, group);
+                pack_group::<BITS>(quants, lane, group);
             }
         }
     }
@@ -195,6 +283,7 @@ fn pack_blocks(format: Format, rows: &[&[u8]], out: &mut [u8]) -> Option<usize> 
 
 /// Packs the scales of a row: the halves of all rows come first, then the first parts of all rows,
 /// the second, and so on.
+#[inline(always)]
 fn pack_scales(format: Format, block: &Block, lane: usize, head: &mut [u8]) {
     let (halves, parts) = head.split_at_mut(2 * LANES * format.halves());
     for (halves, half) in halves.chunks_exact_mut(2 * LANES).zip(block.halves) {
@@ -205,29 +294,31 @@ fn pack_scales(format: Format, block: &Block, lane: usize, head: &mut [u8]) {
     }
 }
 
-fn pack_group(format: Format, quants: &[u8; 32], lane: usize, group: &mut [u8]) {
-    let fours = quants.as_chunks::<4>().0;
-    for input in 0..4 {
-        let byte = 4 * lane + input;
-        let (four, two, one) = planes(format.bits());
-        if format.bits() == 8 {
-            (0..8).for_each(|j| group[64 * j + byte] = fours[j][input]);
+/// Packs 32 quants of a row, four at a time: a word holds four bytes of a vector.
+#[inline(always)]
+fn pack_group<const BITS: usize>(quants: &[u8; 32], lane: usize, group: &mut [u8]) {
+    let quants = quants.as_chunks::<4>().0;
+    let words: [u32; 8] = std::array::from_fn(|j| u32::from_le_bytes(quants[j]));
+    // Lengths that the compiler knows, so that it checks no index.
+    let (group, lane) = (&mut group[..64 * BITS], lane % LANES);
+    let mut store = |at: usize, word: u32| group[at + 4 * lane..][..4].copy_from_slice(&word.to_le_bytes());
+    let (four, two, one) = const { planes(BITS) };
+    if BITS == 8 {
+        (0..8).for_each(|j| store(64 * j, words[j]));
+    }
+    if let Some((at, _)) = four {
+        for j in 0..4 {
+            store(at + 64 * j, words[j] & 0x0f0f_0f0f | (words[j + 4] & 0x0f0f_0f0f) << 4);
         }
-        if let Some((at, _)) = four {
-            for j in 0..4 {
-                group[at + 64 * j + byte] = fours[j][input] & 15 | fours[j + 4][input] << 4;
-            }
+    }
+    if let Some((at, from)) = two {
+        for vector in 0..2 {
+            let two = |field: usize| (words[vector + 2 * field] >> from & 0x0303_0303) << (2 * field);
+            store(at + 64 * vector, two(0) | two(1) | two(2) | two(3));
         }
-        if let Some((at, from)) = two {
-            for vector in 0..2 {
-                let two = |field: usize| fours[vector + 2 * field][input] >> from & 3;
-                group[at + 64 * vector + byte] =
-                    (0..4).fold(0, |bits, field| bits | two(field) << (2 * field));
-            }
-        }
-        if let Some((at, from)) = one {
-            group[at + byte] = (0..8).fold(0, |bits, j| bits | (fours[j][input] >> from & 1) << j);
-        }
+    }
+    if let Some((at, from)) = one {
+        store(at, (0..8).fold(0, |bits, j| bits | (words[j] >> from & 0x0101_0101) << j));
     }
 }
 

@@ -47,6 +47,7 @@ impl Format {
 
 impl Block {
     /// Unpacks a block as stored in a file, [`Format::stored`] bytes.
+    #[inline]
     pub fn take_apart(&mut self, format: Format, bytes: &[u8]) {
         for (half, &at) in self.halves.iter_mut().zip(format.halves_at()) {
             *half = [bytes[at], bytes[at + 1]];
@@ -111,27 +112,33 @@ impl Block {
     }
 
     /// Unpacks 32 quants of 4 bits; in formats of 5 bits their high bits come first.
+    #[inline]
     fn take_thirty_two(&mut self, format: Format, bytes: &[u8]) {
         let (high, low) = bytes.split_at(if format.bits() == 5 { 4 } else { 0 });
         take_nibbles(low, &mut self.quants[..32]);
-        let high = high.iter().rev().fold(0u32, |high, &byte| high << 8 | u32::from(byte));
-        for (i, quant) in self.quants[..32].iter_mut().enumerate() {
-            *quant |= (high >> i & 1) as u8 * 16;
+        for (quants, &high) in self.quants.as_chunks_mut().0.iter_mut().zip(high) {
+            *quants = (u64::from_le_bytes(*quants) | spread_bits(high) << 4).to_le_bytes();
         }
     }
 
     /// Unpacks the quants of Q4_K and Q5_K: pairs of 32 quants share 32 bytes.
+    #[inline]
     fn take_two_groups_at_a_time(&mut self, format: Format, bytes: &[u8]) {
         let (high, low) = bytes.split_at(if format.bits() == 5 { 32 } else { 0 });
-        for (chunk, (low, quants)) in low.chunks_exact(32).zip(self.quants.chunks_exact_mut(64)).enumerate() {
-            for i in 0..32 {
-                let high = high.get(i).map_or(0, |high| high >> (2 * chunk));
-                quants[i] = low[i] & 15 | ((high & 1) * 16);
-                quants[i + 32] = (low[i] >> 4) | ((high >> 1 & 1) * 16);
+        let chunks = low.as_chunks::<32>().0.iter().zip(self.quants.as_chunks_mut::<64>().0);
+        for (chunk, (low, quants)) in chunks.enumerate() {
+            let (first, second) = quants.split_at_mut(32);
+            for (low, (first, second)) in low.iter().zip(first.iter_mut().zip(second.iter_mut())) {
+                (*first, *second) = (low & 15, low >> 4);
+            }
+            for (high, (first, second)) in high.iter().zip(first.iter_mut().zip(second)) {
+                *first |= (high >> (2 * chunk) & 1) << 4;
+                *second |= (high >> (2 * chunk + 1) & 1) << 4;
             }
         }
     }
 
+    #[inline]
     fn take_six_bits(&mut self, bytes: &[u8]) {
         for (part, quants) in self.quants.chunks_exact_mut(128).enumerate() {
             let (low, high) = (&bytes[64 * part..][..64], &bytes[128 + 32 * part..][..32]);
@@ -171,10 +178,12 @@ impl Block {
 
     /// Unpacks bytes that hold five ternary quants, or four, as a fraction of 256.
     fn take_thirds(&mut self, bytes: &[u8]) {
-        let mut quants = self.quants.iter_mut();
+        let mut at = 0;
         for (bytes, powers) in [(&bytes[..32], 5), (&bytes[32..48], 5), (&bytes[48..52], 4)] {
             for power in (0..powers).map(|n| 3u8.wrapping_pow(n)) {
-                for (byte, quant) in bytes.iter().zip(&mut quants) {
+                let quants = &mut self.quants[at..][..bytes.len()];
+                at += bytes.len();
+                for (byte, quant) in bytes.iter().zip(quants) {
                     *quant = ((u16::from(byte.wrapping_mul(power)) * 3) >> 8) as u8;
                 }
             }
@@ -182,6 +191,7 @@ impl Block {
     }
 
     /// Returns true if all weights of the block are finite.
+    #[inline]
     pub fn finite(&self, format: Format) -> bool {
         let finite = |half: &[u8; 2]| u16::from_le_bytes(*half) & 0x7c00 != 0x7c00;
         // Outside this range the largest value of a quant is infinite.
@@ -244,7 +254,17 @@ impl Block {
     }
 }
 
+/// Spreads the bits of a byte, the lowest first, over the lowest bits of eight bytes.
+#[inline]
+pub(super) fn spread_bits(byte: u8) -> u64 {
+    let bits = u64::from(byte);
+    let bits = (bits | bits << 28) & 0x0000_000f_0000_000f;
+    let bits = (bits | bits << 14) & 0x0003_0003_0003_0003;
+    (bits | bits << 7) & 0x0101_0101_0101_0101
+}
+
 /// Unpacks the low 4 bits of each byte, then the high ones.
+#[inline]
 fn take_nibbles(bytes: &[u8], quants: &mut [u8]) {
     for (i, byte) in bytes[..16].iter().enumerate() {
         (quants[i], quants[i + 16]) = (byte & 15, byte >> 4);

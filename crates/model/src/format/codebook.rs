@@ -4,7 +4,7 @@
 //! The lists and grids are ggml's (LICENSE-ggml; `tests/goldens/formats.py` writes the grids).
 
 use super::Format;
-use super::block::{Block, word};
+use super::block::{Block, spread_bits, word};
 
 const NONLINEAR: [i8; 16] = [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113];
 /// Values of E2M1 (sign, two exponent bits, one mantissa bit), doubled.
@@ -59,12 +59,24 @@ impl Grid {
     /// Writes the indices of an entry's weights; bit i of `negative` is the sign of weight i.
     fn write(&self, entry: usize, negative: u8, quants: &mut [u8]) {
         let Self(start, count, bits) = *self;
-        let levels = u16::from_le_bytes(GRIDS.as_chunks().0[start + entry]);
-        for (i, quant) in quants[..count].iter_mut().enumerate() {
-            let level = (levels >> (bits * i)) as u8 & ((1 << bits) - 1);
-            *quant = level | (negative >> i & 1) << bits;
-        }
+        let levels = u64::from(u16::from_le_bytes(GRIDS.as_chunks().0[start + entry]));
+        let levels = if bits == 2 { spread_twos(levels) } else { spread_threes(levels) };
+        let all = levels | spread_bits(negative) << bits;
+        quants[..count].copy_from_slice(&all.to_le_bytes()[..count]);
     }
+}
+
+/// Spreads eight numbers of 2 bits over eight bytes, the lowest first.
+fn spread_twos(numbers: u64) -> u64 {
+    let numbers = (numbers | numbers << 24) & 0x0000_00ff_0000_00ff;
+    let numbers = (numbers | numbers << 12) & 0x000f_000f_000f_000f;
+    (numbers | numbers << 6) & 0x0303_0303_0303_0303
+}
+
+/// Spreads four numbers of 3 bits over four bytes, the lowest first.
+fn spread_threes(numbers: u64) -> u64 {
+    let numbers = (numbers | numbers << 10) & 0x003f_003f;
+    (numbers | numbers << 5) & 0x0707_0707
 }
 
 /// Seven sign bits and an eighth that makes the number of negative signs even.
@@ -127,7 +139,8 @@ fn iq1_s(bytes: &[u8], group: usize, quants: &mut [u8]) -> u8 {
 }
 
 fn iq1_m(bytes: &[u8], group: usize, quants: &mut [u8]) -> [u8; 2] {
-    let high = [0, 1].map(|half| nibbles(bytes[32 + 2 * group + half])).concat();
+    let high = [0, 1].map(|half| nibbles(bytes[32 + 2 * group + half]));
+    let high = high.as_flattened();
     for (l, quants) in quants.chunks_exact_mut(8).enumerate() {
         let entry = usize::from(bytes[4 * group + l]) | usize::from(high[l] & 7) << 8;
         GRID_1.write(entry, if high[l] & 8 == 0 { 0 } else { 0xff }, quants);
