@@ -51,17 +51,36 @@ unsafe fn dot_pairs<S: Products, const BITS: usize, const M: usize, const FROM: 
         for row in 1..M {
             partial[row] = S::begin(sums[row]);
         }
-        for j in FROM..TO {
-            let (first, second) = pair::<S, BITS>(group, j);
-            for row in 0..M {
-                partial[row] = S::dot(partial[row], first, x.four::<M>(block, row, j));
-                partial[row] = S::dot(partial[row], second, x.four::<M>(block, row, j + 4));
-            }
+        // Not a loop, which the compiler might keep: weights and sums would leave the registers.
+        if FROM == 0 {
+            dot_pair::<S, BITS, M, 0>(group, x, block, &mut partial);
+            dot_pair::<S, BITS, M, 1>(group, x, block, &mut partial);
+        }
+        if TO == 4 {
+            dot_pair::<S, BITS, M, 2>(group, x, block, &mut partial);
+            dot_pair::<S, BITS, M, 3>(group, x, block, &mut partial);
         }
         for row in 0..M {
             sums[row] = S::finish(sums[row], partial[row]);
         }
         sums
+    }
+}
+
+/// Adds the products of vectors `J` and `J + 4` of a group.
+#[inline(always)]
+unsafe fn dot_pair<S: Products, const BITS: usize, const M: usize, const J: usize>(
+    group: *const u8,
+    x: Tile,
+    block: usize,
+    partial: &mut [S::Partial; M],
+) {
+    unsafe {
+        let (first, second) = pair::<S, BITS>(group, J);
+        for row in 0..M {
+            partial[row] = S::dot(partial[row], first, x.four::<M>(block, row, J));
+            partial[row] = S::dot(partial[row], second, x.four::<M>(block, row, J + 4));
+        }
     }
 }
 

@@ -5,6 +5,7 @@
     reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
@@ -35,6 +36,17 @@ pub trait Bytes: Copy + 'static {
 #[derive(Debug, Clone, Copy)]
 pub struct Pairs;
 
+/// Returns `sum`, of which the compiler knows nothing: it would combine the additions of a sum, and
+/// run out of registers.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn opaque(sum: __m256i) -> __m256i {
+    let mut sum = sum;
+    // SAFETY: there is no instruction.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) sum, options(pure, nomem, nostack, preserves_flags)) };
+    sum
+}
+
 impl Bytes for Pairs {
     /// Magnitudes, and the weights themselves, whose signs are applied to the other factor.
     type W8 = [__m256i; 2];
@@ -44,11 +56,9 @@ impl Bytes for Pairs {
         unsafe { _mm256_setzero_si256() }
     }
 
-    /// A saturating addition, although it never saturates: the compiler combines plain ones and
-    /// runs out of registers.
     #[inline(always)]
     unsafe fn dot(sum: __m256i, weights: __m256i, x: __m256i) -> __m256i {
-        unsafe { _mm256_adds_epi16(sum, _mm256_maddubs_epi16(weights, x)) }
+        unsafe { opaque(_mm256_add_epi16(sum, _mm256_maddubs_epi16(weights, x))) }
     }
 
     #[inline(always)]

@@ -33,28 +33,28 @@ macro_rules! both {
     }};
 }
 
-/// Adds to each lane the products of four signed bytes.
+/// Adds to each lane the products of four signed bytes with the four of `x`.
 #[inline(always)]
-unsafe fn sdot(sum: int32x4_t, a: uint8x16_t, b: uint8x16_t) -> int32x4_t {
+unsafe fn sdot(sum: int32x4_t, a: uint8x16_t, x: f32) -> int32x4_t {
     let mut sum = sum;
     // SAFETY: register arithmetic, with an instruction that callers of kernels guarantee.
     unsafe {
         asm!(
-
-            "sdot {sum:v}.4s, {a:v}.16b, {b:v}.16b",
+            "sdot {sum:v}.4s, {a:v}.16b, {x:v}.4b[0]",
             sum = inout(vreg) sum,
             a = in(vreg) a,
-            b = in(vreg) b,
+            x = in(vreg) x,
             options(pure, nomem, nostack, preserves_flags),
         );
     }
     sum
 }
 
-/// The four bytes at `x`, broadcast to every lane.
+/// The four bytes at `x`, for one element of a register. A load that fills all elements would
+/// occupy a vector unit of Arm's cores, which the products need.
 #[inline(always)]
-unsafe fn four(x: *const i8) -> uint8x16_t {
-    unsafe { vreinterpretq_u8_u32(vdupq_n_u32(x.cast::<u32>().read_unaligned())) }
+unsafe fn four(x: *const i8) -> f32 {
+    unsafe { x.cast::<f32>().read_unaligned() }
 }
 
 impl Vector for TwoRegisters {
