@@ -167,8 +167,6 @@ fn a_draft_that_panics_is_dropped_and_never_asked_again_and_the_target_writes_on
             vec![Box::new(Panicking(method, 0)), Box::<NgramDrafter>::default()];
         let mut drafters = Drafters::new(members);
         drafters.remember(&[vec![1, 2, 3]]);
-        // As when models are loaded, then as in two replies.
-        decoder.measure(&mut drafters).unwrap();
         for _ in 0..2 {
             let reply = write(&mut decoder, &request, &mut drafters).unwrap();
             assert_eq!(reply.tokens, plain.tokens, "{method:?}");

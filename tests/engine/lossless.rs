@@ -221,7 +221,7 @@ fn statistics_change_no_text() {
     let stats = drafters.saved_stats().unwrap();
     let mut others = everybody(&decoder);
     others.restore(Some(&stats));
-    assert!(others.governor().is_some(), "nothing needs to be measured");
+    assert!(others.governor().is_some(), "costs are known");
     assert_eq!(write(&mut decoder, &request, &mut others).tokens, plain.tokens);
     others.restore(None);
     assert!(others.governor().is_none());

@@ -216,12 +216,11 @@ fn every_position_is_observed_with_its_hidden_states() {
 }
 
 #[test]
-fn a_drafter_without_features_is_measured_once_it_has_them() {
+fn a_new_drafter_is_measured_by_the_rounds_of_the_first_reply() {
     let mut decoder = decoder(&starter_target());
     let (drafter, _) = MockDrafter::new();
     let mut drafters = Drafters::one(drafter);
-    decoder.measure(&mut drafters).unwrap();
-    assert!(drafters.saved_stats().is_none(), "assumed costs are not saved");
+    assert!(drafters.saved_stats().is_none(), "nothing is known yet");
     let request = request(&decoder, Speculation::default());
     let reply = write(&mut decoder, &request, &mut drafters);
     assert!(drafters.saved_stats().is_some());

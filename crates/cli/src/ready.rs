@@ -30,7 +30,7 @@ pub fn ready(args: &TalkArgs, form: impl FnOnce(&ModelSource) -> Result<Form>) -
     let draft = args.speculation.draft_or(default_draft(&target, &source)?);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold {
-        session.prepare()?;
+        session.prepare();
     }
     Ok(Ready { target, draft, session })
 }

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foretoken_engine::decoder::{Progress, Reply, Request};
-use foretoken_engine::governor::GovernorStats;
+use foretoken_engine::governor::{GovernorStats, RowRatios};
 use foretoken_engine::session::{
     Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
 };
@@ -138,7 +138,7 @@ pub fn reply(
     }
 }
 
-/// Saves the engine's statistics in `learned.json` and `devices.json`.
+/// Saves the engine's statistics in `learned.json`, `ratios.json` and `devices.json`.
 struct StatsFile(Folders);
 
 impl Learning for StatsFile {
@@ -152,6 +152,18 @@ impl Learning for StatsFile {
         stats: &GovernorStats,
     ) -> std::result::Result<(), Box<dyn std::error::Error>> {
         Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(stats)?)
+    }
+
+    fn load_ratios(&self, class: &str) -> Option<RowRatios> {
+        SavedStats::ratios_of(&self.0, class).load()
+    }
+
+    fn save_ratios(
+        &self,
+        class: &str,
+        ratios: &RowRatios,
+    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
+        Ok(SavedStats::ratios_of(&self.0, class).save(ratios)?)
     }
 
     fn load_times(&self, pair: &Pair) -> Option<TokenTimes> {

@@ -51,8 +51,7 @@ pub struct Verdict {
     pub pairs: usize,
 }
 
-/// Generates `pairs` replies of each contender from empty caches and without texts of earlier runs,
-/// after measuring the cost of passes and drafts.
+/// Generates `pairs` replies of each contender from empty caches and without texts of earlier runs.
 ///
 /// # Errors
 /// Errors of [`Decoder::reply`], and `Error::Cancelled` if `on_event` returns `Break`.
@@ -63,12 +62,6 @@ pub fn run(
     pairs: usize,
     on_event: &mut dyn FnMut(Event<'_>) -> ControlFlow<()>,
 ) -> Result<Vec<Run>> {
-    for contender in contenders {
-        let drafters = &mut drafters[contender.drafters];
-        if !drafters.is_empty() && !contender.request.speculation.is_off() {
-            decoder.measure(drafters)?;
-        }
-    }
     let mut runs = Vec::with_capacity(2 * pairs);
     for (pair, turn) in (0..pairs).flat_map(|pair| [(pair, 0), (pair, 1)]) {
         let contender = (pair + turn) % 2;

@@ -2,7 +2,7 @@
 //! so a crash or another program leaves the old version or the new one.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -10,6 +10,9 @@ use serde::de::DeserializeOwned;
 
 use crate::cache::sync_folder_of;
 use crate::{Error, Result};
+
+/// Bytes that are read of a file; one with more counts as damaged.
+const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, Clone)]
 pub(crate) struct JsonFile {
@@ -35,11 +38,14 @@ impl JsonFile {
     /// # Errors
     /// Any reason why an existing file cannot be read, for example too many open files.
     pub(crate) fn try_read<T: DeserializeOwned + Default>(&self) -> io::Result<T> {
-        let text = match fs::read(&self.path) {
-            Ok(text) => text,
+        let file = match File::open(&self.path) {
+            Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(T::default()),
             Err(error) => return Err(error),
         };
+        let mut text = Vec::new();
+        // JSON that is cut off is damaged.
+        file.take(LARGEST).read_to_end(&mut text)?;
         Ok(serde_json::from_slice(&text).unwrap_or_else(|error| {
             tracing::warn!("{} cannot be read and was set aside: {error}", self.path.display());
             let _ = fs::rename(&self.path, self.path.with_extension("unreadable"));

@@ -1,5 +1,6 @@
 //! Statistics about models across restarts, in the data folder: `learned.json` about pairs of
-//! models, `speeds.json` about their speed, `devices.json` about the time per token on each device.
+//! models, `speeds.json` about their speed, `devices.json` about the time per token on each device,
+//! `ratios.json` about the cost of passes by rows.
 //! The engine defines the contents; here they have a key that changes with the model files and the
 //! device, and a bounded number of entries.
 
@@ -51,6 +52,11 @@ impl SavedStats {
     pub fn times_of(folders: &Folders, model: &[impl AsRef<Path>], devices: &[impl AsRef<str>]) -> Self {
         let file = JsonFile::new(folders.root().join("devices.json"));
         Self { file, ..Self::about(folders, model, devices) }
+    }
+
+    /// Selects the row ratios of a class of models.
+    pub fn ratios_of(folders: &Folders, class: &str) -> Self {
+        Self { file: JsonFile::new(folders.root().join("ratios.json")), pair: class.to_owned() }
     }
 
     /// Returns the entry; `None` if there is none or it cannot be parsed.
@@ -136,10 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_or_foreign_file_counts_as_empty_and_is_replaced() {
+    fn a_damaged_foreign_or_enormous_file_counts_as_empty_and_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let pair = SavedStats::about(&Folders::at(folder.path()), NO_MODELS, &["cpu"]);
-        for contents in [&b"[{\"pair\": \"cp"[..], b"{\"pairs\": 3}", b"\xff\x00", b""] {
+        let enormous = format!("[{}]", " ".repeat(17 << 20)).into_bytes();
+        for contents in [&b"[{\"pair\": \"cp"[..], b"{\"pairs\": 3}", b"\xff\x00", b"", &enormous[..]] {
             std::fs::write(folder.path().join("learned.json"), contents).unwrap();
             assert_eq!(pair.load::<u32>(), None);
             pair.save(&5).unwrap();

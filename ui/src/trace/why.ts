@@ -17,8 +17,7 @@ export function lineWords(why: Why): string {
 /** Why drafting is off: "no model is loaded". */
 export function offWords(reason: OffReason | null): string {
   if (reason === null) return t("why.off.starting");
-  const detail = reason.kind === "failed" ? withoutStop(reason.detail) : "";
-  return t(`why.off.${reason.kind}`, { detail });
+  return t(`why.off.${reason.kind}`);
 }
 
 function stateWords(why: Why): string {

@@ -115,7 +115,7 @@ impl Local {
         let Some(Target { session, .. }) = &mut self.target else { return Why::off(OffReason::NoModel) };
         session.draft = draft;
         session.repeat(&self.earlier);
-        let prepared = session.prepare();
+        session.prepare();
         let mut why = ready_to_speculate(&session.draft.label, &self.settings);
         // With a target on a GPU, a draft on the CPU needs a remark.
         let beside_gpu = session.draft.device().filter(|_| session.device().gpu.is_some());
@@ -126,10 +126,7 @@ impl Local {
         if let Some(detail) = session.draft.drafters.failure() {
             why.remark(DraftRemark::Failed { detail });
         }
-        match prepared {
-            Ok(()) => why,
-            Err(error) => Why::off(OffReason::Failed { detail: self.failed(error).message }),
-        }
+        why
     }
 
     /// Returns the device choice of drafts; `None` for the target's device.

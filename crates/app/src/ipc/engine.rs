@@ -217,7 +217,7 @@ impl Why {
     }
 }
 
-/// Reason why drafting is off. `detail` is a sentence in English.
+/// Reason why drafting is off.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[ts(export)]
@@ -233,10 +233,6 @@ pub enum OffReason {
     Server,
     /// Loading the draft was cancelled: newer settings follow.
     Cancelled,
-    /// The target failed while its draft was prepared.
-    Failed {
-        detail: String,
-    },
 }
 
 /// Deviation of drafting from the settings. `detail` is a sentence in English.

@@ -434,7 +434,7 @@ fn with_draft(
 }
 
 #[test]
-fn a_draft_that_panics_while_it_is_measured_or_drafting_never_takes_its_target_along() {
+fn a_draft_that_panics_while_drafting_never_takes_its_target_along() {
     let (fixture, gpu) = fixture();
     // The draft runs in every round, whatever the measured costs.
     fixture.set(|settings| settings.speculation = Speculation::fixed(4));

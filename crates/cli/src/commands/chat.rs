@@ -166,12 +166,9 @@ impl Chat<'_> {
 
     /// Replaces the draft, which stays unchanged on an error.
     fn change_draft(&mut self, choice: &DraftChoice) -> Result<()> {
-        let before = choose_draft(&mut self.session, choice, None, self.devices)?;
-        if !self.cold
-            && let Err(error) = self.session.prepare()
-        {
-            self.session.draft = before;
-            return Err(error.into());
+        choose_draft(&mut self.session, choice, None, self.devices)?;
+        if !self.cold {
+            self.session.prepare();
         }
         Ok(())
     }

@@ -105,7 +105,7 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let draft = args.speculation.draft_or(DraftChoice::None);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold && !speculation.is_off() {
-        session.prepare()?;
+        session.prepare();
     }
     session.remarks().for_each(output::note);
     let request = Request {

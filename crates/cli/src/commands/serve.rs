@@ -181,7 +181,7 @@ impl Replying for Loaded {
                 let stage = talk.speculation.stage.as_deref();
                 // Replies go on without a draft that fails as well.
                 match choose_draft(&mut session, &draft, stage, &talk.device) {
-                    Ok(_) if !talk.speculation.cold => session.prepare()?,
+                    Ok(_) if !talk.speculation.cold => session.prepare(),
                     Ok(_) => {}
                     Err(error) => tracing::warn!("the draft could not be loaded again: {error}"),
                 }

@@ -193,7 +193,7 @@ fn a_round_in_json_shows_how_it_was_drafted() {
     ]);
     assert_eq!((&staged[0]["staged"], &staged[0]["threshold"]), (&true.into(), &0.2.into()));
     let auto = rounds(&["--drafter", "model"]);
-    let decision = &auto[0]["decision"];
+    let decision = auto.iter().map(|round| &round["decision"]).find(|decision| !decision.is_null()).unwrap();
     assert_eq!(decision["tokens_per_second"].as_array().unwrap().len(), 17);
     assert_eq!(decision["verify_ms"].as_array().unwrap().len(), 17);
 }

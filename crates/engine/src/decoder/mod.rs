@@ -23,7 +23,7 @@ use self::output::Output;
 use crate::accept::Guesses;
 use crate::context::Context;
 use crate::distribution::Distribution;
-use crate::draft::{Drafters, Drafting, FeatureGap, Observation, RoundInput, Sample};
+use crate::draft::{Drafters, Drafting, FeatureGap, Observation, RoundInput};
 use crate::governor::TextKind;
 use crate::penalties::PenaltyTokens;
 use crate::sampler::Sampler;
@@ -180,16 +180,6 @@ impl Decoder {
         drafters.forget();
     }
 
-    /// Measures the cost of passes and drafts if it is unknown or outdated. Otherwise the first
-    /// reply does it.
-    ///
-    /// # Errors
-    /// When the target fails.
-    pub fn measure(&mut self, drafters: &mut Drafters) -> Result<()> {
-        let context = self.target.cached().into();
-        drafters.check_costs(self.target.as_mut(), &Sample::of(&context, &self.tokenizer))
-    }
-
     /// Writes a reply. `on_progress` is called after every part of the prompt and every round;
     /// `Break` stops the reply there, which is an outcome and not an error.
     ///
@@ -277,16 +267,18 @@ impl<'a> Writing<'a> {
         let cached = rewind(self.target, &self.context);
         let kept = self.drafters.kept(&self.context, &self.request.speculation, cached);
         self.target.truncate(kept);
+        let start = Instant::now();
         let (reused, carried) = self.catch_up(None, &mut on_prompt)?;
         self.reused = reused;
+        self.drafters.learn_prompt(self.context.len().saturating_sub(1 + reused), milliseconds(start));
         if carried.is_break() {
             return Ok(Finish::Cancelled);
         }
         if self.request.max_tokens == Some(0) {
             return Ok(Finish::Length);
         }
-        let mut waits = self.drafters.delays_first_token(self.round_input());
-        if !waits && self.prepare_drafters(&mut on_prompt)?.is_break() {
+        let mut waits = self.waits();
+        if waits.is_none() && self.prepare_drafters(&mut on_prompt)?.is_break() {
             return Ok(Finish::Cancelled);
         }
         loop {
@@ -294,11 +286,8 @@ impl<'a> Writing<'a> {
             if rerun_if_outgrown(self.target, &self.context, &mut on_prompt)?.is_break() {
                 return Ok(Finish::Cancelled);
             }
-            if !waits {
-                if self.replay_missing(&mut on_prompt)?.is_break() {
-                    return Ok(Finish::Cancelled);
-                }
-                self.drafters.measure_remaining(self.target, &self.context);
+            if waits.is_none() && self.replay_missing(&mut on_prompt)?.is_break() {
+                return Ok(Finish::Cancelled);
             }
             let (round, finish) = self.round(waits)?;
             let stopped = on_progress(Progress::Round(&round)).is_break();
@@ -307,11 +296,25 @@ impl<'a> Writing<'a> {
                 return Ok(finish);
             }
             let mut on_prompt = |done, total| on_progress(Progress::Prompt { done, total });
-            if stopped || (waits && self.prepare_drafters(&mut on_prompt)?.is_break()) {
+            if stopped {
                 return Ok(Finish::Cancelled);
             }
-            waits = false;
+            if waits.is_some() {
+                waits = self.waits();
+                if waits.is_none() && self.prepare_drafters(&mut on_prompt)?.is_break() {
+                    return Ok(Finish::Cancelled);
+                }
+            }
         }
+    }
+
+    /// Reason why the next round is plain whatever would be drafted; `None` if drafts may begin.
+    fn waits(&self) -> Option<LengthReason> {
+        let is_first = self.rounds.is_empty();
+        if self.drafters.needs_plain_rounds(&self.request.speculation) {
+            return Some(if is_first { LengthReason::FirstToken } else { LengthReason::Probe });
+        }
+        (is_first && self.drafters.delays_first_token(self.round_input())).then_some(LengthReason::FirstToken)
     }
 
     /// Expected kind of text of the reply, by the end of the prompt.
@@ -329,9 +332,6 @@ impl<'a> Writing<'a> {
         let speculation = &self.request.speculation;
         if self.drafters.is_empty() || speculation.is_off() {
             return Ok(ControlFlow::Continue(()));
-        }
-        if self.drafters.governor().is_none() {
-            self.drafters.measure(self.target, &Sample::of(&self.context, self.output.tokenizer))?;
         }
         let (room, vocabulary) = (self.room_for_drafts(), self.target.config().vocabulary);
         let input = RoundInput { context: &self.context, speculation, room, vocabulary };
@@ -378,16 +378,16 @@ impl<'a> Writing<'a> {
         Ok(carried)
     }
 
-    /// Runs a round, without drafts if `waits`. Afterwards the target's cache holds the context
-    /// except its last token.
-    fn round(&mut self, waits: bool) -> Result<(Round, Option<Finish>)> {
+    /// Runs a round, without drafts if it `waits` for a reason. Afterwards the target's cache holds
+    /// the context except its last token.
+    fn round(&mut self, waits: Option<LengthReason>) -> Result<(Round, Option<Finish>)> {
         let start = Instant::now();
         self.sampler.follow(&self.context);
         let (vocabulary, room) = (self.target.config().vocabulary, self.room());
         let fills = self.target.config().context - self.context.len() == room;
         let full = if fills { Finish::ContextFull } else { Finish::Length };
-        let drafting = if waits {
-            Drafting::none(LengthReason::FirstToken)
+        let drafting = if let Some(reason) = waits {
+            Drafting::none(reason)
         } else {
             let (speculation, room) = (&self.request.speculation, self.room_for_drafts());
             let input = RoundInput { context: &self.context, speculation, room, vocabulary };
@@ -439,6 +439,9 @@ impl<'a> Writing<'a> {
         round.experts = experts.map(|experts| ((experts * 1e2).round() / 1e2) as f32);
         round.at_ms = to_microseconds(milliseconds(self.started));
         self.drafters.learn(&round, &drafting, &tokens);
+        if waits.is_some() {
+            self.drafters.learn_plain_pass(verify_ms);
+        }
         Ok((round, finish))
     }
 

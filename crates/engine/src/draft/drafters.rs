@@ -5,8 +5,8 @@
 //! that follows, verified or not, so that their confidence is calibrated before its first use.
 //! After a chain by another drafter they are asked for its continuation.
 //!
-//! A drafter that fails is not asked again in the same reply. `costs` measures drafts; `features`
-//! passes on hidden states.
+//! A drafter that fails is not asked again in the same reply. `costs` assumes the costs of a new
+//! pair; `features` passes on hidden states.
 
 mod costs;
 mod features;
@@ -14,6 +14,7 @@ mod features;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
+use self::costs::Assumptions;
 pub(crate) use self::features::FeatureGap;
 use foretoken_forward::Taps;
 use foretoken_model::token::TokenId;
@@ -36,8 +37,10 @@ const MAX_FIRST_PREFILL: usize = 64;
 #[derive(Default)]
 pub struct Drafters {
     members: Vec<Member>,
-    /// `None` until the drafters were measured with their target.
+    /// `None` until plain passes of the target were measured.
     governor: Option<Governor>,
+    /// Costs before they are measured.
+    assumptions: Assumptions,
     /// Free drafts of this round, used or not.
     guessed: Vec<(usize, Guesses)>,
     /// Tokens that the chosen drafter had to read first in this round.
@@ -74,8 +77,7 @@ impl Drafters {
         self.members.iter().any(|member| member.has_failed() && member.kind() == kind)
     }
 
-    /// Reason why the first drafter that failed is left out, as a sentence: in the last reply, or
-    /// in the measurement before the first one.
+    /// Reason why the first drafter that failed in the last reply is left out, as a sentence.
     pub fn failure(&self) -> Option<String> {
         self.members.iter().find_map(Member::failure)
     }
@@ -85,7 +87,7 @@ impl Drafters {
         self.members.first_mut().map(|member| &mut member.drafter as &mut dyn Drafter)
     }
 
-    /// The governor; `None` before the first measurement.
+    /// The governor; `None` before the first reply.
     pub fn governor(&self) -> Option<&Governor> {
         self.governor.as_ref()
     }
@@ -105,18 +107,16 @@ impl Drafters {
         self.members.iter_mut().for_each(|member| member.drafter.forget());
     }
 
-    /// Statistics to be [restored](Self::restore) later; `None` until all drafters are measured.
+    /// Statistics to be [restored](Self::restore) later; `None` before the first reply.
     pub fn saved_stats(&self) -> Option<GovernorStats> {
-        let governor = self.governor.as_ref()?;
-        self.members.iter().all(|member| member.is_measured).then(|| governor.saved_stats())
+        self.governor.as_ref().map(Governor::saved_stats)
     }
 
-    /// Restores statistics of the same target, drafters and device, in place of measuring. Without
-    /// statistics, or with ones that do not fit, everything is measured again.
+    /// Restores statistics of the same target, drafters and device. Without statistics, or with
+    /// ones that do not fit, the next reply measures everything again.
     pub fn restore(&mut self, stats: Option<&GovernorStats>) {
         self.governor = stats.and_then(|stats| Governor::restored(stats, &self.roster()));
         self.governor.iter_mut().for_each(|governor| Self::set_block_lengths(&self.members, governor));
-        self.members.iter_mut().for_each(|member| member.is_measured = true);
     }
 
     /// Kind of each drafter, and whether its drafts are free.
@@ -130,6 +130,7 @@ impl Drafters {
         let mut readers = self.members.iter().filter(|member| member.drafts_in(speculation));
         self.taps = readers.find_map(|member| member.drafter.taps()).cloned().unwrap_or_default();
         self.guessed.clear();
+        self.begin_costs(speculation);
         self.kind = kind;
         self.governor.iter_mut().for_each(|governor| governor.begin_reply(kind));
     }
@@ -142,10 +143,7 @@ impl Drafters {
         if paid().all(|member| member.behind(context) <= MAX_FIRST_PREFILL) {
             return false;
         }
-        self.governor.is_none()
-            || self
-                .wanted(input)
-                .is_some_and(|plan| self.members[plan.drafter].behind(context) > MAX_FIRST_PREFILL)
+        self.wanted(input).is_some_and(|plan| self.members[plan.drafter].behind(context) > MAX_FIRST_PREFILL)
     }
 
     /// Plan of the drafter chosen among those whose drafts take time; `None` for plain decoding.

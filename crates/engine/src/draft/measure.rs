@@ -1,6 +1,5 @@
-//! Cost measurements of a target's passes and a drafter's drafts.
+//! Cost measurements of a target's passes and a drafter's drafts, for evaluations without replies.
 
-use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use foretoken_forward::tree::TokenTree;
@@ -8,7 +7,6 @@ use foretoken_forward::{LogitSubset, Model, Taps, Want};
 use foretoken_model::error::Result;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
-use foretoken_model::{Special, Tokenizer};
 
 use super::{DraftRequest, Drafter};
 use crate::context::Context;
@@ -21,47 +19,14 @@ const ROWS: [usize; 6] = [1, 2, 3, 5, 9, MAX_ROWS];
 /// Time limit, once everything was measured [`FEWEST`] times.
 const TIME: Duration = Duration::from_millis(250);
 
-/// Minimum number of measurements. With a single one, a disturbance would mislead the whole first
-/// reply.
+/// Minimum number of measurements. A single one may be disturbed.
 const FEWEST: usize = 3;
 
 /// Maximum number of measurements, for small models.
 const REPEATS: usize = 99;
 
-/// Text to measure with when the context is too short. Its tokens differ as those of a text do,
-/// which decides the cost of a pass with experts.
-const PAGE: &str = "The lighthouse on the northern cape was built in 1873, after three ships had been lost there \
-    in a single winter. Its keeper climbed 214 steps every evening, trimmed the wick, and wrote down the wind, \
-    the tide and whatever passed: whales, mostly, and now and then a trawler on its way home. \"Nothing \
-    happened,\" says his diary on most days; yet on 9 March, he adds, the whole bay shone green until dawn. \
-    Nobody believed him, though a letter from the harbour master (dated two weeks later) asks, rather \
-    carefully, whether the lamp could have been painted.";
-
-/// Tokens of a text to measure with.
-const SAMPLE: usize = 96;
-
 /// Rows of the passes between measured drafts.
 const PASS_ROWS: usize = 2;
-
-/// Text that costs are measured on.
-#[derive(Debug)]
-pub struct Sample<'a> {
-    /// The context so far.
-    pub context: &'a Context,
-    /// Tokens of a real text: the end of the context, or [`PAGE`] if the context is too short.
-    pub text: Vec<TokenId>,
-}
-
-impl<'a> Sample<'a> {
-    pub fn of(context: &'a Context, tokenizer: &Tokenizer) -> Self {
-        let mut text = match context.len().checked_sub(SAMPLE) {
-            Some(start) => context[start..].to_vec(),
-            None => tokenizer.encode(PAGE, Special::Ignore).unwrap_or_default(),
-        };
-        text.truncate(SAMPLE);
-        Self { context, text }
-    }
-}
 
 /// Cyclic reader of a text's tokens.
 struct Text<'a> {
@@ -103,24 +68,6 @@ pub fn verify(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> Result<C
     Ok(Costs::measured(&points))
 }
 
-/// Measures a few row counts quickly, to check whether known costs still hold. Returns (rows,
-/// milliseconds).
-///
-/// # Errors
-/// Errors of [`Model::run`].
-pub fn glance(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> Result<Vec<(usize, f64)>> {
-    const GLANCE: [usize; 2] = [1, 5];
-    let text = &mut Text { tokens: text, at: 0 };
-    let room = target.config().context - target.cached().len();
-    let mut passes = Vec::new();
-    for rows in GLANCE.into_iter().filter(|&rows| rows <= room) {
-        // The first pass touches memory for the first time.
-        let times = [pass(target, rows, text, taps)?, pass(target, rows, text, taps)?];
-        passes.push((rows, times[0].min(times[1])));
-    }
-    Ok(passes)
-}
-
 /// Milliseconds of a pass over `rows` tokens, none of which stay cached.
 fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>, taps: &Taps) -> Result<f64> {
     let tree = text.next(rows);
@@ -129,17 +76,6 @@ fn pass(target: &mut dyn Model, rows: usize, text: &mut Text<'_>, taps: &Taps) -
     let time = start.elapsed();
     pass.keep(&[])?;
     Ok(time.as_secs_f64() * 1e3)
-}
-
-/// Milliseconds in which a drafter with an empty cache reads `context`.
-///
-/// # Errors
-/// Errors of [`Drafter::prepare`].
-pub fn prefill(drafter: &mut dyn Drafter, context: &Context) -> Result<f64> {
-    drafter.forget();
-    let start = Instant::now();
-    let _ = drafter.prepare(context, &mut |_, _| ControlFlow::Continue(()))?;
-    Ok(start.elapsed().as_secs_f64() * 1e3)
 }
 
 /// Measures drafts after `context`. `None` for a drafter that drafts nothing there, or at no cost.
@@ -231,17 +167,5 @@ mod tests {
         let tokens = |tree: TokenTree| tree.tokens().collect::<Vec<_>>();
         assert_eq!([2, 3].map(|rows| tokens(text.next(rows))), [vec![5, 6], vec![7, 5, 6]]);
         assert_eq!(tokens(Text { tokens: &[], at: 4 }.next(2)), [0, 0]);
-    }
-
-    #[test]
-    fn a_long_context_is_its_own_sample() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = foretoken_testkit::Gguf::tiny().write(folder.path());
-        let tokenizer = foretoken_model::ModelSource::open(&path).unwrap().tokenizer().unwrap();
-        let context = Context::new((0..200).collect());
-        assert_eq!(Sample::of(&context, &tokenizer).text, context[104..]);
-        let page = Sample::of(&context[..9].into(), &tokenizer).text;
-        let different: std::collections::HashSet<_> = page.iter().collect();
-        assert!(page.len() == SAMPLE && different.len() > 20, "{page:?}");
     }
 }

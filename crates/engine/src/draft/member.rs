@@ -19,13 +19,11 @@ pub(super) struct Member {
     pub(super) drafter: CaughtDrafter,
     /// Reason why it is left out of the reply; `None` while it drafts.
     failure: Option<String>,
-    /// False while the cost of its drafts is assumed.
-    pub(super) is_measured: bool,
 }
 
 impl Member {
     pub(super) fn new(number: usize, drafter: Box<dyn Drafter>) -> Self {
-        Self { number, drafter: CaughtDrafter::new(drafter), failure: None, is_measured: true }
+        Self { number, drafter: CaughtDrafter::new(drafter), failure: None }
     }
 
     /// Returns true if it is left out of the reply.

@@ -38,7 +38,6 @@ pub(crate) use drafters::FeatureGap;
 pub(crate) use drafting::{Drafting, RoundInput};
 pub use evaluation::{Evaluation, EvaluationText};
 pub use head::{HeadDrafter, head_drafter};
-pub(crate) use measure::Sample;
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use observation::{Observation, replay_for};

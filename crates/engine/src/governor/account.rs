@@ -1,7 +1,7 @@
 //! State of one drafter: the cost of its drafts and its last plan.
 
 use super::PREFILL_COST;
-use super::costs::{Costs, DraftCosts, Estimate};
+use super::costs::{Costs, DraftCosts, Estimate, SMALLEST};
 use super::probe::Probes;
 use super::shape::CachedTree;
 use crate::drafter_kind::DrafterKind;
@@ -26,6 +26,8 @@ pub(super) struct Account {
     pub level: Estimate,
     /// Milliseconds to prefill a token.
     pub token_prefill_ms: f64,
+    /// True if `token_prefill_ms` was never measured.
+    pub assumes_prefill: bool,
     pub tree: CachedTree,
     /// Length chosen last.
     pub length: usize,
@@ -48,6 +50,7 @@ impl Account {
             at_once: None,
             requested: 0,
             token_prefill_ms: draft.get(1) * PREFILL_COST,
+            assumes_prefill: false,
             draft: [draft.clone(), draft],
             eviction_cost: Estimate::new(eviction_cost),
             level: Estimate::new(1.0),
@@ -57,6 +60,25 @@ impl Account {
             probes: Probes::default(),
             plans: 0,
         }
+    }
+
+    /// Updates the cost of a chain of `tokens` tokens. If the first one takes longer than assumed,
+    /// so does an assumed prefill.
+    pub fn learn_chain(&mut self, tokens: usize, staged: bool, ms: f64) {
+        let costs = &mut self.draft[usize::from(staged)];
+        if self.assumes_prefill && costs.measured_bits() == 0 {
+            self.token_prefill_ms = (self.token_prefill_ms * ms / costs.get(tokens.max(1))).max(SMALLEST);
+        }
+        costs.learn(tokens, ms);
+    }
+
+    /// Updates the cost of a prefill. The first measurement replaces an assumption; after that each
+    /// one weighs as much as all before, since prefills are rare and long, so that little disturbs
+    /// them.
+    pub fn learn_prefill(&mut self, token_ms: f64) {
+        let known = if self.assumes_prefill { token_ms } else { self.token_prefill_ms };
+        self.token_prefill_ms = (known * token_ms).sqrt();
+        self.assumes_prefill = false;
     }
 
     /// Milliseconds to draft a chain.

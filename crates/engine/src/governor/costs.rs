@@ -6,7 +6,7 @@ use crate::speculation::MAX_DRAFT_LENGTH;
 pub const MAX_ROWS: usize = MAX_DRAFT_LENGTH + 1;
 
 /// Lower limit of a cost: a millionth of a millisecond.
-const SMALLEST: f64 = 1e-6;
+pub(super) const SMALLEST: f64 = 1e-6;
 /// Upper limit of a cost: an hour.
 pub(super) const LARGEST: f64 = 3.6e6;
 
@@ -56,16 +56,30 @@ impl Estimate {
     }
 }
 
+/// Measurements of a number that are averaged before it only follows slowly.
+const FIRST_CASES: u8 = 4;
+/// Restored costs: measurements that correct the common factor quickly, for a computer that became
+/// slower or faster meanwhile.
+const QUICK_CASES: u8 = 4;
+/// Largest factor by which one of the first measurements corrects an estimate.
+const LARGEST_CORRECTION: f64 = 4.0;
+
 /// Milliseconds by number: T_v(M) of the target's pass over M rows with all their logits, of
 /// judging M rows, or of a draft of N tokens.
 ///
 /// The first measurement is corrected twice: by a factor for all numbers, since a longer context or
-/// another program slows down all of them, and by one for each number.
+/// another program slows down all of them, and by one for each number. Where the first values are
+/// [assumed](Self::assumed), the first measurements replace them, and numbers that were never
+/// measured are corrected as much as the measured ones next to them.
 #[derive(Debug, Clone)]
 pub struct Costs {
     first: [f64; MAX_ROWS],
     pace: Estimate,
     own: [Estimate; MAX_ROWS],
+    /// Measurements of each number, at most [`FIRST_CASES`].
+    cases: [u8; MAX_ROWS],
+    /// Measurements that still correct the common factor quickly.
+    quick: u8,
 }
 
 impl Costs {
@@ -86,7 +100,26 @@ impl Costs {
             least = line.max(least);
             *cost = least;
         }
-        Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MAX_ROWS] }
+        Self::starting(first, [FIRST_CASES; MAX_ROWS])
+    }
+
+    /// Assumed costs, to be replaced by the first measurements.
+    pub fn assumed(cost: impl Fn(usize) -> f64) -> Self {
+        Self::starting(std::array::from_fn(|index| cost(index + 1).max(SMALLEST)), [0; MAX_ROWS])
+    }
+
+    fn starting(first: [f64; MAX_ROWS], cases: [u8; MAX_ROWS]) -> Self {
+        Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MAX_ROWS], cases, quick: 0 }
+    }
+
+    /// Returns true if this number was measured.
+    pub fn is_measured(&self, number: usize) -> bool {
+        self.cases[number.clamp(1, MAX_ROWS) - 1] > 0
+    }
+
+    /// A bit for each measured number, from the lowest.
+    pub(super) fn measured_bits(&self) -> u32 {
+        (0..MAX_ROWS).filter(|&index| self.cases[index] > 0).map(|index| 1_u32 << index).sum()
     }
 
     /// Costs of 1 to [`MAX_ROWS`].
@@ -94,11 +127,13 @@ impl Costs {
         (1..=MAX_ROWS).map(|number| self.get(number) as f32).collect()
     }
 
-    /// Restores the result of [`Self::to_vec`]; `None` if it is impossible.
-    pub(super) fn from_slice(costs: &[f32]) -> Option<Self> {
+    /// Restores the results of [`Self::to_vec`] and [`Self::measured_bits`]; `None` if they are
+    /// impossible.
+    pub(super) fn from_slice(costs: &[f32], measured: u32) -> Option<Self> {
         let first = <[f32; MAX_ROWS]>::try_from(costs).ok()?.map(f64::from);
         let sound = first.iter().all(|&cost| cost > 0.0 && cost < LARGEST);
-        sound.then(|| Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MAX_ROWS] })
+        let cases = std::array::from_fn(|index| if (measured >> index) & 1 > 0 { FIRST_CASES } else { 0 });
+        sound.then(|| Self { quick: QUICK_CASES, ..Self::starting(first, cases) })
     }
 
     /// # Panics
@@ -109,13 +144,62 @@ impl Costs {
     }
 
     pub fn learn(&mut self, number: usize, ms: f64) {
-        if (1..=MAX_ROWS).contains(&number) {
-            let expected = self.get(number);
-            self.pace.learn(self.pace.get() * ms / expected);
-            let own = self.own[number - 1].get() * ms / self.get(number);
-            self.own[number - 1].follow(own, OWN_SPEED);
+        if !(1..=MAX_ROWS).contains(&number) {
+            return;
+        }
+        let index = number - 1;
+        if self.cases.iter().all(|&cases| cases == 0) {
+            let pace = self.pace.get() * correction(ms / self.get(number), 0, f64::INFINITY);
+            (self.pace, self.cases[index]) = (Estimate::new(pace), 1);
+            return;
+        }
+        let surprise = ms / self.get(number);
+        if self.cases[index] < FIRST_CASES {
+            let own = self.own[index].get() * correction(surprise, self.cases[index], LARGEST_CORRECTION);
+            self.own[index] = Estimate::new(own);
+            self.cases[index] += 1;
+        } else if self.quick > 0 {
+            let pace = correction(surprise, 1, LARGEST_CORRECTION);
+            self.pace = Estimate::new(self.pace.get() * pace);
+            self.quick -= 1;
+        } else {
+            self.pace.learn(self.pace.get() * surprise);
+            let own = self.own[index].get() * ms / self.get(number);
+            self.own[index].follow(own, OWN_SPEED);
+        }
+        self.interpolate();
+    }
+
+    /// Corrects numbers that were never measured as much as the measured ones next to them.
+    fn interpolate(&mut self) {
+        let mut below: Option<usize> = None;
+        for index in 0..MAX_ROWS {
+            if self.cases[index] > 0 {
+                below = Some(index);
+                continue;
+            }
+            let above = (index..MAX_ROWS).find(|&other| self.cases[other] > 0);
+            let own = |index: usize| self.own[index].get();
+            let factor = match (below, above) {
+                (Some(below), Some(above)) => {
+                    let share = (index - below) as f64 / (above - below) as f64;
+                    own(below).powf(1.0 - share) * own(above).powf(share)
+                }
+                (Some(nearest), None) | (None, Some(nearest)) => own(nearest),
+                (None, None) => 1.0,
+            };
+            self.own[index] = Estimate::new(factor);
         }
     }
+}
+
+/// Factor by which one of the first measurements corrects an estimate that `cases` measurements
+/// made, if it is `surprise` times as large. An interrupted pass takes longer and never shorter, so
+/// a shorter one counts fully.
+fn correction(surprise: f64, cases: u8, largest: f64) -> f64 {
+    let surprise = surprise.max(SMALLEST);
+    let weight = if surprise < 1.0 / OUTLIER { 1.0 } else { 1.0 / (1.0 + f64::from(cases)) };
+    surprise.min(largest).powf(weight)
 }
 
 /// Cost of a drafter's drafts.
@@ -157,6 +241,39 @@ mod tests {
         (0..100).for_each(|_| costs.learn(5, 30.0));
         assert!((costs.get(5) - 30.0).abs() < 1.0, "{}", costs.get(5));
         assert!(costs.get(1) > 15.0, "{}", costs.get(1));
+    }
+
+    #[test]
+    fn the_first_measurement_sets_all_assumed_costs_and_later_ones_their_own_and_the_next() {
+        let mut costs = Costs::assumed(|rows| 0.9 + 0.1 * rows as f64);
+        assert!((1..=17).all(|rows| !costs.is_measured(rows)));
+        costs.learn(1, 40.0);
+        assert!((costs.get(1) - 40.0).abs() < 1e-9 && (costs.get(11) - 80.0).abs() < 1e-9);
+        costs.learn(11, 160.0);
+        assert!((costs.get(1) - 40.0).abs() < 1e-9, "a row costs what it cost");
+        assert!((costs.get(11) - 160.0).abs() < 1e-9);
+        assert!((costs.get(17) - 208.0).abs() < 1e-9, "beyond it the same correction");
+        assert!((60.0 * 1.3..60.0 * 1.5).contains(&costs.get(6)), "in between half of it: {}", costs.get(6));
+        assert_eq!(costs.measured_bits(), 0b100_0000_0001);
+    }
+
+    #[test]
+    fn an_interrupted_first_measurement_is_soon_corrected() {
+        let mut costs = Costs::assumed(|_| 1.0);
+        costs.learn(1, 400.0);
+        costs.learn(1, 40.0);
+        assert!((costs.get(1) - 40.0).abs() < 1e-9, "a pass is never too short");
+        costs.learn(5, 400.0);
+        assert!((costs.get(5) - 160.0).abs() < 1e-9, "a correction is fourfold at most");
+    }
+
+    #[test]
+    fn restored_costs_follow_a_slower_computer_within_four_passes() {
+        let known = Costs::measured(&[(1, 10.0), (9, 20.0)]);
+        let mut restored = Costs::from_slice(&known.to_vec(), known.measured_bits()).unwrap();
+        (0..2).for_each(|_| [(1, 25.0), (5, 37.5)].iter().for_each(|&(rows, ms)| restored.learn(rows, ms)));
+        assert!((22.0..26.0).contains(&restored.get(1)), "{}", restored.get(1));
+        assert!((44.0..52.0).contains(&restored.get(9)), "{}", restored.get(9));
     }
 
     #[test]

@@ -48,9 +48,13 @@ impl Governor {
 
     /// Updates the cost of a pass over `rows` rows that took `ms` milliseconds after a draft of
     /// `drafter`. Right after a plain run the difference is the draft's effect, and later the
-    /// computer's.
+    /// computer's. For a number of rows that was never measured it is the cost itself.
     fn learn_pass(&mut self, rows: usize, ms: f64, drafter: Option<usize>) {
         let measured = self.plain.learn(drafter.is_some());
+        if drafter.is_some() && !self.verify.is_measured(rows) {
+            self.verify.learn(rows, ms);
+            return;
+        }
         let eviction_cost = drafter.map(|drafter| &mut self.drafters[drafter].eviction_cost);
         match (measured, eviction_cost) {
             (PassCost::Plain, _) => self.verify.learn(rows, ms),
@@ -61,12 +65,10 @@ impl Governor {
     }
 
     /// Updates the prefill cost of a drafter that read `tokens` of the context in `ms`
-    /// milliseconds. Such prefills are rare and long, so little disturbs them: each one weighs as
-    /// much as all before.
+    /// milliseconds.
     pub fn learn_prefill(&mut self, drafter: usize, tokens: usize, ms: f64) {
         if tokens >= MIN_PREFILL && ms > 0.0 {
-            let account = &mut self.drafters[drafter];
-            account.token_prefill_ms = (account.token_prefill_ms * ms / tokens as f64).sqrt();
+            self.drafters[drafter].learn_prefill(ms / tokens as f64);
         }
     }
 
@@ -89,7 +91,13 @@ impl Governor {
         let at_once = self.drafters[drafter].at_once.is_some();
         if guesses.is_chain() || at_once {
             let drafted = if at_once { self.drafters[drafter].requested } else { part.guesses };
-            self.drafters[drafter].draft[usize::from(staged)].learn(drafted, ms);
+            self.drafters[drafter].learn_chain(drafted, staged, ms);
+            return;
+        }
+        // The first draft of all measures a chain as deep.
+        if self.drafters[drafter].draft[usize::from(staged)].measured_bits() == 0 {
+            let depth = guesses.depths().into_iter().max().map_or(1, |depth| depth + 1);
+            self.drafters[drafter].learn_chain(depth, staged, ms);
             return;
         }
         let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));

@@ -1,6 +1,6 @@
 //! The governor: chooses the draft length and shape with the most expected tokens per second. No
-//! draft at all is one of the choices. Inputs are measured costs of passes and drafts on this
-//! device, and acceptance statistics; there is no randomness and no I/O.
+//! draft at all is one of the choices. Inputs are costs of passes and drafts on this device, and
+//! acceptance statistics; there is no randomness and no I/O.
 //!
 //! This file has the statistics and the expected speed. The rest:
 //! - `choosing`, `growing`: the next [`Plan`] of a drafter, as a chain or as a tree; `picking`: the
@@ -8,6 +8,7 @@
 //! - `certain`: number of free guesses to verify
 //! - `explaining`: the speed curve behind a choice, for the trace
 //! - `learning`: updates after a round; [`GovernorStats`]: statistics that are saved
+//! - [`RowRatios`]: assumed costs of passes before they are measured
 //! - `account`: state of one drafter, by its index; [`Costs`], [`Acceptance`], [`TextKind`],
 //!   [`Shape`], [`Probes`]: its parts
 
@@ -23,6 +24,7 @@ mod picking;
 mod plan;
 mod probe;
 mod recent_speed;
+mod row_ratios;
 mod saved_stats;
 mod shape;
 #[cfg(test)]
@@ -39,6 +41,7 @@ pub use costs::{Costs, DraftCosts, Estimate, MAX_ROWS};
 pub use plan::{Cutoff, Part, Plan, Prospect};
 pub use probe::{PlainRuns, Probes};
 use recent_speed::RecentSpeed;
+pub use row_ratios::{CostClass, RowRatios};
 pub use saved_stats::GovernorStats;
 pub use shape::{Plans, Shape};
 pub use text::TextKind;
@@ -50,12 +53,27 @@ const HYSTERESIS: f64 = 1.03;
 /// Assumed cost of prefilling a token against drafting one, until it is measured.
 const PREFILL_COST: f64 = 0.25;
 
+/// Assumed cost of a token of a prompt against a plain pass, until a prompt was measured.
+const PROMPT_COST: f64 = 0.1;
+
 /// Last choice explained in the trace, and its age in rounds.
 #[derive(Debug, Clone, Copy)]
 struct Explained {
     drafter: usize,
     length: usize,
     age: usize,
+}
+
+/// Assumed cost of a drafter's drafts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AssumedDraft {
+    /// Time of a step over the time of a plain pass of the target.
+    pub share: f64,
+    /// True if all tokens of a draft come from one step.
+    pub at_once: bool,
+    /// Milliseconds in which the target reads a token of a prompt; `None` if unknown. The drafter
+    /// is assumed to take its share of them.
+    pub prompt_ms: Option<f64>,
 }
 
 /// Statistics of a target and its drafters.
@@ -95,10 +113,41 @@ impl Governor {
         }
     }
 
+    /// Creates a governor from plain passes that took `plain_ms` milliseconds (`None` before the
+    /// first), and from the kind and the assumed cost of each drafter; `None` for a drafter whose
+    /// drafts are free. The first rounds measure what is assumed here.
+    pub fn assumed(
+        plain_ms: Option<f64>,
+        ratios: &RowRatios,
+        drafters: Vec<(DrafterKind, Option<AssumedDraft>)>,
+    ) -> Self {
+        let mut verify = Costs::assumed(|rows| ratios.get(rows));
+        plain_ms.iter().for_each(|&ms| verify.learn(1, ms));
+        let plain_ms = verify.get(1);
+        let costs = |AssumedDraft { share, at_once, .. }: AssumedDraft| {
+            let steps = |tokens: usize| if at_once { 1.0 } else { tokens as f64 };
+            let draft = Costs::assumed(|tokens| share * plain_ms * steps(tokens));
+            DraftCosts { draft, eviction_cost: 1.0 }
+        };
+        let priced = drafters.iter().map(|&(kind, draft)| (kind, draft.map(costs)));
+        let mut governor = Self::new(verify, priced.collect());
+        for (account, (_, draft)) in governor.drafters.iter_mut().zip(drafters) {
+            let Some(AssumedDraft { share, prompt_ms, .. }) = draft else { continue };
+            account.token_prefill_ms = share * prompt_ms.unwrap_or(plain_ms * PROMPT_COST);
+            account.assumes_prefill = true;
+        }
+        governor
+    }
+
     /// Marks a drafter that drafts up to `longest` tokens in one pass: a draft costs what was
     /// requested, even if it ends early.
     pub fn set_block_length(&mut self, drafter: usize, longest: usize) {
         self.drafters[drafter].at_once = Some(longest);
+    }
+
+    /// Returns true if plain passes were measured.
+    pub fn has_measured_plain(&self) -> bool {
+        self.verify.is_measured(1)
     }
 
     pub fn calibration(&self, drafter: usize) -> &Calibration {

@@ -6,16 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::Governor;
 use super::account::Account;
 use super::costs::{Costs, DraftCosts, Estimate, LARGEST};
+use super::row_ratios::RowRatios;
 use super::text::{DrafterStats, TextKind, TextStats, UnpaidSpeed};
 use crate::drafter_kind::DrafterKind;
 
 /// Version of the stored form, raised when a field changes its meaning; other versions are measured
 /// again.
 const VERSION: u32 = 2;
-
-/// Factor by which saved costs may be off: busy computers and longer contexts change them by as
-/// much.
-const STRAY: f64 = 1.6;
 
 /// Saved statistics of a target and its drafters, from [`Governor::saved_stats`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +21,10 @@ pub struct GovernorStats {
     version: u32,
     /// Milliseconds by rows.
     verify: Vec<f32>,
+    /// A bit for each number of rows that was measured; missing in files of earlier versions, where
+    /// all were.
+    #[serde(default = "all_measured")]
+    verify_measured: u32,
     judge: Vec<f32>,
     drafters: Vec<SavedDrafter>,
     /// Speed without paid drafters, by kind of text.
@@ -46,6 +47,9 @@ struct SavedDrafter {
 struct SavedCosts {
     /// Milliseconds by tokens, unstaged and staged.
     draft: [Vec<f32>; 2],
+    /// A bit for each number of tokens whose cost was measured, as above.
+    #[serde(default = "all_drafts_measured")]
+    measured: [u32; 2],
     /// Time of a pass after a draft against one after a pass; missing in files of earlier versions.
     #[serde(rename = "pollution", default = "no_eviction")]
     eviction_cost: f64,
@@ -53,10 +57,22 @@ struct SavedCosts {
     /// Milliseconds to prefill a token.
     #[serde(rename = "reading")]
     token_prefill_ms: f64,
+    /// True if it was never measured; in files of earlier versions it always was.
+    #[serde(default)]
+    assumes_prefill: bool,
 }
 
 fn no_eviction() -> f64 {
     1.0
+}
+
+/// Bits of costs that were all measured.
+fn all_measured() -> u32 {
+    u32::MAX
+}
+
+fn all_drafts_measured() -> [u32; 2] {
+    [u32::MAX; 2]
 }
 
 impl SavedCosts {
@@ -64,9 +80,11 @@ impl SavedCosts {
         let draft = account.draft.each_ref().map(Costs::to_vec);
         Self {
             draft,
+            measured: account.draft.each_ref().map(Costs::measured_bits),
             eviction_cost: account.eviction_cost.get(),
             level: account.level.get(),
             token_prefill_ms: account.token_prefill_ms,
+            assumes_prefill: account.assumes_prefill,
         }
     }
 
@@ -74,13 +92,15 @@ impl SavedCosts {
     fn account(&self, label: DrafterKind) -> Option<Account> {
         let sound = |number: f64| number > 0.0 && number < LARGEST;
         let [unstaged, staged] = &self.draft;
-        let draft = [Costs::from_slice(unstaged)?, Costs::from_slice(staged)?];
+        let [first, second] = self.measured;
+        let draft = [Costs::from_slice(unstaged, first)?, Costs::from_slice(staged, second)?];
         let costs = DraftCosts { draft: draft[0].clone(), eviction_cost: self.eviction_cost };
         let level = Estimate::new(self.level);
         let account = Account {
             draft,
             level,
             token_prefill_ms: self.token_prefill_ms,
+            assumes_prefill: self.assumes_prefill,
             ..Account::new(label, Some(costs))
         };
         [self.eviction_cost, self.level, self.token_prefill_ms].into_iter().all(sound).then_some(account)
@@ -95,6 +115,8 @@ enum Stored {
     Now {
         version: u32,
         verify: Vec<f32>,
+        #[serde(default = "all_measured")]
+        verify_measured: u32,
         judge: Vec<f32>,
         drafters: Vec<SavedDrafter>,
         #[serde(rename = "alone")]
@@ -121,8 +143,8 @@ struct FirstTextStats {
 impl From<Stored> for GovernorStats {
     fn from(stored: Stored) -> Self {
         match stored {
-            Stored::Now { version, verify, judge, drafters, unpaid } => {
-                Self { version, verify, judge, drafters, unpaid }
+            Stored::Now { version, verify, verify_measured, judge, drafters, unpaid } => {
+                Self { version, verify, verify_measured, judge, drafters, unpaid }
             }
             Stored::First { version, verify, judge, costs, texts } => {
                 let kinds = [DrafterKind::Model, DrafterKind::Ngram, DrafterKind::Recycling];
@@ -134,6 +156,7 @@ impl From<Stored> for GovernorStats {
                 Self {
                     version: if version == 1 { VERSION } else { version },
                     verify,
+                    verify_measured: all_measured(),
                     judge,
                     drafters: drafters.collect(),
                     unpaid: texts.each_ref().map(|stats| stats.unpaid),
@@ -182,6 +205,7 @@ impl Governor {
         GovernorStats {
             version: VERSION,
             verify: self.verify.to_vec(),
+            verify_measured: self.verify.measured_bits(),
             judge: self.judge.to_vec(),
             drafters: self.drafters.iter().enumerate().map(known).collect(),
             unpaid: self.texts.each_ref().map(|stats| stats.unpaid),
@@ -202,31 +226,26 @@ impl Governor {
         });
         texts.iter_mut().for_each(TextStats::fade);
         Some(Self {
-            judge: Costs::from_slice(&saved.judge)?,
+            judge: Costs::from_slice(&saved.judge, u32::MAX)?,
             drafters: known.into_iter().map(|(account, _)| account).collect(),
             texts,
-            ..Self::new(Costs::from_slice(&saved.verify)?, Vec::new())
+            ..Self::new(Costs::from_slice(&saved.verify, saved.verify_measured)?, Vec::new())
         })
     }
 
-    /// Returns true if measured `passes` (rows, ms) are close to the saved costs.
-    pub fn matches_costs(&self, passes: &[(usize, f64)]) -> bool {
-        let expected =
-            |&(rows, ms): &(usize, f64)| (1.0 / STRAY..STRAY).contains(&(ms / self.verify.get(rows)));
-        passes.iter().all(expected)
+    /// Ratios of the measured costs of passes; `None` if too few were measured.
+    pub fn row_ratios(&self) -> Option<RowRatios> {
+        RowRatios::of(&self.verify)
     }
+}
 
-    /// Sets the cost of a drafter's drafts.
-    pub fn set_draft_costs(&mut self, drafter: usize, costs: DraftCosts) {
-        let account = &mut self.drafters[drafter];
-        account.eviction_cost = Estimate::new(costs.eviction_cost);
-        account.draft = [costs.draft.clone(), costs.draft];
-    }
-
-    /// Takes the costs of `measured` and keeps the statistics of texts.
-    pub fn replace_costs(&mut self, measured: Self) {
-        let texts = std::mem::take(&mut self.texts);
-        *self = Self { texts, ..measured };
+impl GovernorStats {
+    /// These costs without statistics of texts.
+    #[must_use]
+    pub fn without_texts(mut self) -> Self {
+        self.drafters.iter_mut().for_each(|known| known.records = Default::default());
+        self.unpaid = Default::default();
+        self
     }
 }
 
@@ -293,6 +312,35 @@ mod tests {
         }
         let worth = |governor: &Governor| governor.calibration(MODEL).chance(0, 0.85);
         assert!((worth(&after) - worth(&before)).abs() < 1e-5);
+    }
+
+    #[test]
+    fn costs_that_were_assumed_are_assumed_after_a_file_too() {
+        let verify = Costs::assumed(|rows| rows as f64);
+        let assumed = DraftCosts { draft: Costs::assumed(|tokens| tokens as f64), eviction_cost: 1.0 };
+        let mut governor = Governor::new(verify, vec![(DrafterKind::Model, Some(assumed))]);
+        governor.verify.learn(1, 20.0);
+        let roster = [(DrafterKind::Model, false)];
+        let mut restored = Governor::restored(&by_way_of_a_file(&governor), &roster).unwrap();
+        assert!(restored.verify.is_measured(1) && !restored.verify.is_measured(4));
+        restored.drafters[0].draft[0].learn(2, 9.0);
+        assert!(
+            (restored.drafters[0].draft[0].get(4) - 18.0).abs() < 1e-3,
+            "the first draft is a measurement"
+        );
+        let mut earlier = serde_json::to_value(governor.saved_stats()).unwrap();
+        earlier.as_object_mut().unwrap().remove("verify_measured");
+        let read: GovernorStats = serde_json::from_value(earlier).unwrap();
+        assert!(Governor::restored(&read, &roster).unwrap().verify.is_measured(17));
+    }
+
+    #[test]
+    fn costs_without_texts_keep_nothing_that_texts_taught() {
+        let before = taught();
+        let stats = before.saved_stats().without_texts();
+        let after = Governor::restored(&stats, &DRAFTERS).unwrap();
+        assert!((after.verify.get(5) / before.verify.get(5) - 1.0).abs() < 1e-5);
+        assert!(after.texts.iter().all(TextStats::is_empty));
     }
 
     #[test]

@@ -317,18 +317,50 @@ fn a_computer_that_has_become_slower_is_noticed_within_a_few_rounds() {
 }
 
 #[test]
-fn costs_of_another_computer_do_not_match_and_are_measured_again() {
+fn saved_costs_of_another_computer_are_replaced_within_a_hundred_tokens() {
     let here = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.7 };
     let mut governor = Governor::restored(&here.governor().saved_stats(), &ROSTER).unwrap();
-    let glance = |pair: &Pair| [1, 5].map(|rows| (rows, (pair.verify)(rows)));
-    assert!(governor.matches_costs(&glance(&here)));
     let there = Pair { verify: |rows| 4.0 + 6.0 * rows as f64, token_ms: 9.0, ..here };
-    assert!(!governor.matches_costs(&glance(&there)), "a row costs the same, five do not");
-    governor.texts[0].records[0].acceptance.learn(0, true);
-    let stats = governor.texts.clone();
-    governor.replace_costs(there.governor());
-    assert!(governor.matches_costs(&glance(&there)));
-    assert_eq!(governor.texts, stats, "what texts taught is true everywhere");
+    there.run(&mut governor, &chains(), 100);
+    let (rate, _) = there.run(&mut governor, &chains(), 1000);
+    assert!(rate > 0.95 * there.best(), "{rate} of {}", there.best());
+}
+
+/// Governor of a pair that was never measured, after three plain rounds.
+fn new_pair(pair: &Pair, ratios: &RowRatios, share: f64) -> Governor {
+    let draft = AssumedDraft { share, at_once: false, prompt_ms: None };
+    let drafters = vec![(DrafterKind::Model, Some(draft)), (DrafterKind::Ngram, None)];
+    let mut governor = Governor::assumed(Some((pair.verify)(1)), ratios, drafters);
+    governor.begin_reply(TextKind::default());
+    governor
+}
+
+#[test]
+fn a_new_pair_is_soon_as_fast_as_a_measured_one_whatever_was_assumed() {
+    let pairs = [
+        Pair { verify: |rows| 15.0 + rows as f64, token_ms: 1.0, acceptance: |_| 0.7 },
+        Pair { verify: |rows| 10.0 + 6.0 * rows as f64, token_ms: 1.0, acceptance: |_| 0.8 },
+        Pair { verify: |rows| 15.0 + 0.1 * rows as f64, token_ms: 8.0, acceptance: |_| 0.6 },
+        Pair { verify: |rows| 15.0 + 0.1 * rows as f64, token_ms: 14.0, acceptance: |_| 0.5 },
+        Pair { verify: |rows| 15.0 + rows as f64, token_ms: 0.5, acceptance: |_| 0.05 },
+    ];
+    let gpu = RowRatios::shipped(&CostClass { on_gpu: true, ..CostClass::default() });
+    for pair in &pairs {
+        for (ratios, share) in
+            [(&gpu, 0.03), (&gpu, 0.4), (&RowRatios::default(), 0.03), (&RowRatios::default(), 0.4)]
+        {
+            let mut governor = new_pair(pair, ratios, share);
+            let mut known = pair.governor();
+            known.begin_reply(TextKind::default());
+            for (tokens, least) in [(100, 0.9), (1000, 0.93)] {
+                let [(new, _), (known, _)] =
+                    [&mut governor, &mut known].map(|governor| pair.run(governor, &chains(), tokens));
+                let plain = pair.rate(0);
+                assert!(new > least * known, "{tokens} tokens: {new} of {known}, share {share}");
+                assert!(new > 0.95 * plain, "{tokens} tokens: {new}, plain {plain}, share {share}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -27,6 +27,8 @@ pub struct Draft {
     /// Device of the draft model; `None` without a model.
     pub(super) device: Option<DraftDevice>,
     pub(super) pair: Pair,
+    /// Weights that the draft model's pass reads over those of the target's; `None` if unknown.
+    pub(super) share: Option<f64>,
     /// True once saved statistics were restored; new ones are then saved.
     pub(super) saves_stats: bool,
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::governor::GovernorStats;
+use crate::governor::{GovernorStats, RowRatios};
 
 /// Key of saved statistics: models that work together, and their devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -33,6 +33,16 @@ pub trait Learning: Send + Sync {
     /// # Errors
     /// The reason why saving failed.
     fn save(&self, pair: &Pair, stats: &GovernorStats) -> Result<(), Box<dyn std::error::Error>>;
+
+    /// Row ratios measured with models of this class, the key of a `CostClass`; `None` if there are
+    /// none that can be read.
+    fn load_ratios(&self, class: &str) -> Option<RowRatios>;
+
+    /// Saves `ratios` of a class of models, replacing earlier ones.
+    ///
+    /// # Errors
+    /// The reason why saving failed.
+    fn save_ratios(&self, class: &str, ratios: &RowRatios) -> Result<(), Box<dyn std::error::Error>>;
 
     /// Measured times of the one model of `pair`.
     fn load_times(&self, pair: &Pair) -> Option<TokenTimes>;

@@ -31,13 +31,16 @@ pub use self::hardware::{Hardware, ThisComputer};
 pub use self::learning::{Learning, Pair, TokenTimes};
 pub use self::prompt::{Form, estimated_tokens, whole_text};
 pub use self::remedy::Remedy;
-use foretoken_forward::device::{DeviceChoice, DeviceNote, DeviceRemark, Gpu, Opened, Role, place};
+use foretoken_forward::device::{
+    DeviceChoice, DeviceFact, DeviceNote, DeviceRemark, Gpu, Opened, Role, place,
+};
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::draft::{Drafter, Drafters, ModelDrafter, caught, head_drafter};
+use crate::governor::{CostClass, RowRatios};
 
 /// Services of the computer that a session uses.
 #[derive(Clone)]
@@ -63,6 +66,8 @@ pub struct Session {
     fell_back: bool,
     /// True if the context is shorter than the model's own.
     limited: bool,
+    /// Class of the target among models whose passes are assumed to cost alike.
+    class: CostClass,
     pub decoder: Decoder,
     pub draft: Draft,
 }
@@ -94,6 +99,7 @@ impl Session {
         form.turn_end(&tokenizer).into_iter().for_each(|end| tokenizer.add_end(end));
         let tokenizer = Arc::new(tokenizer);
         let (model, opened) = place(wanted, Role::Target, |opened| host.hardware.load(source, opened))?;
+        let class = cost_class(source, &opened);
         Ok(Self {
             host: host.clone(),
             path: source.path().to_owned(),
@@ -103,6 +109,7 @@ impl Session {
             fell_back: opened.gpu != wanted.gpu,
             opened,
             limited: false,
+            class,
             decoder: Decoder::new(model, tokenizer).with_penalties(source.penalties()),
             draft: Draft::default(),
         })
@@ -254,7 +261,7 @@ impl Session {
     ) -> Result<Draft> {
         let mut drafters = without_model();
         let mut pair = Pair { models: vec![self.path.clone()], devices: vec![self.opened.label.to_string()] };
-        let mut device = None;
+        let (mut device, mut share) = (None, None);
         if let DraftSource::Model { source, stage } = source {
             pair.models.push(source.path().to_owned());
             let (drafter, opened) = match stage.as_ref().filter(|_| !source.is_draft_head()) {
@@ -267,13 +274,18 @@ impl Session {
                 }
             };
             drafters.insert(0, drafter);
+            let reads = source.read_bytes().ok().filter(|_| opened.is_same(&self.opened));
+            share =
+                reads.filter(|_| self.class.bytes > 0).map(|bytes| bytes as f64 / self.class.bytes as f64);
             pair.devices.push(opened.label.to_string());
             device = Some(DraftDevice { choice: choice.cloned(), opened });
         }
         if self.eight_bits {
             pair.devices.push("eight bits".to_owned());
         }
-        Ok(Draft { drafters: Drafters::new(drafters), device, pair, ..Draft::default() })
+        let mut drafters = Drafters::new(drafters);
+        drafters.assume(RowRatios::shipped(&self.class), share);
+        Ok(Draft { drafters, device, pair, share, ..Draft::default() })
     }
 
     /// Loads a draft model or draft head; returns its device, too.
@@ -329,31 +341,34 @@ impl Session {
         self.draft.drafters.remember(&texts.collect::<Vec<_>>());
     }
 
-    /// Restores saved statistics of the drafters, or measures them if there are none. Does nothing
-    /// without drafters or if they are known.
-    ///
-    /// # Errors
-    /// When the target fails.
-    pub fn prepare(&mut self) -> Result<()> {
-        let Draft { drafters, pair, saves_stats, .. } = &mut self.draft;
+    /// Restores saved statistics of the drafters. Without any, the first reply learns from its own
+    /// rounds, beginning with what other models of the same class taught on this device. Does
+    /// nothing without drafters or if they are known.
+    pub fn prepare(&mut self) {
+        let Draft { drafters, pair, saves_stats, share, .. } = &mut self.draft;
         *saves_stats = true;
         if drafters.is_empty() || drafters.governor().is_some() {
-            return Ok(());
+            return;
         }
-        let known = self.host.learning.as_ref().and_then(|learning| learning.load(pair));
-        drafters.restore(known.as_ref());
-        self.decoder.measure(drafters)
+        let Some(learning) = &self.host.learning else { return };
+        if let Some(ratios) = learning.load_ratios(&self.class.key()) {
+            drafters.assume(ratios, *share);
+        }
+        drafters.restore(learning.load(pair).as_ref());
     }
 
-    /// Saves the drafters' statistics, if [`Self::prepare`] was called for them.
+    /// Saves the drafters' statistics, if [`Self::prepare`] was called for them. A failure is only
+    /// logged.
     pub fn save_stats(&self) {
         let Draft { drafters, pair, saves_stats, .. } = &self.draft;
-        let learning = self.host.learning.as_ref().filter(|_| *saves_stats);
-        if let Some((learning, stats)) = learning.zip(drafters.saved_stats()) {
-            // A failure is only logged.
-            if let Err(error) = learning.save(pair, &stats) {
-                tracing::warn!("what was learned about the models is not kept: {error}");
-            }
+        let Some(learning) = self.host.learning.as_ref().filter(|_| *saves_stats) else { return };
+        let Some(governor) = drafters.governor() else { return };
+        let saved = learning.save(pair, &governor.saved_stats()).and_then(|()| match governor.row_ratios() {
+            Some(ratios) => learning.save_ratios(&self.class.key(), &ratios),
+            None => Ok(()),
+        });
+        if let Err(error) = saved {
+            tracing::warn!("what was learned about the models is not kept: {error}");
         }
     }
 
@@ -425,6 +440,30 @@ impl Session {
         let session = Self::load_onto(&host, &source, form, choice, &wanted)?;
         Ok(Self { limited: remedy.context().is_some(), ..session })
     }
+}
+
+/// Class of a target on a device.
+fn cost_class(source: &ModelSource, opened: &Opened) -> CostClass {
+    let facts = &opened.label.facts;
+    let config = source.config().ok();
+    CostClass {
+        device: opened.label.to_string(),
+        on_gpu: opened.gpu.is_some(),
+        instructions: facts.iter().find_map(instructions).unwrap_or_default().to_owned(),
+        threads: facts.iter().find_map(threads).unwrap_or_default(),
+        format: source.describe().quantisation.unwrap_or_default(),
+        bytes: source.read_bytes().unwrap_or_default(),
+        has_experts: config.is_some_and(|config| config.experts().is_some()),
+        is_recurrent: config.is_some_and(|config| config.recurrence().is_some()),
+    }
+}
+
+fn instructions(fact: &DeviceFact) -> Option<&str> {
+    if let DeviceFact::Instructions { name } = fact { Some(name) } else { None }
+}
+
+fn threads(fact: &DeviceFact) -> Option<usize> {
+    if let DeviceFact::Threads { count } = fact { Some(*count as usize) } else { None }
 }
 
 /// Checks that a draft only guesses tokens that the target scores. A guess of another token would

@@ -12,7 +12,7 @@ use foretoken_model::Role as Speaker;
 use foretoken_model::sampling::Sampling;
 
 use super::*;
-use crate::governor::GovernorStats;
+use crate::governor::{GovernorStats, RowRatios};
 
 fn model(name: &str) -> ModelSource {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");
@@ -38,7 +38,11 @@ pub fn load(host: &Host) -> Session {
 
 /// Keeps statistics in memory.
 #[derive(Default)]
-struct Notes(Mutex<HashMap<Vec<PathBuf>, GovernorStats>>, Mutex<Vec<(Pair, TokenTimes)>>);
+struct Notes(
+    Mutex<HashMap<Vec<PathBuf>, GovernorStats>>,
+    Mutex<Vec<(Pair, TokenTimes)>>,
+    Mutex<HashMap<String, RowRatios>>,
+);
 
 impl Learning for Notes {
     fn load(&self, pair: &Pair) -> Option<GovernorStats> {
@@ -51,6 +55,19 @@ impl Learning for Notes {
         stats: &GovernorStats,
     ) -> std::result::Result<(), Box<dyn std::error::Error>> {
         self.0.lock().unwrap().insert(pair.models.clone(), stats.clone());
+        Ok(())
+    }
+
+    fn load_ratios(&self, class: &str) -> Option<RowRatios> {
+        self.2.lock().unwrap().get(class).cloned()
+    }
+
+    fn save_ratios(
+        &self,
+        class: &str,
+        ratios: &RowRatios,
+    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
+        self.2.lock().unwrap().insert(class.to_owned(), ratios.clone());
         Ok(())
     }
 
@@ -120,7 +137,7 @@ fn replies_are_equal_with_any_drafter_and_statistics_are_restored() {
     assert!(notes.0.lock().unwrap().is_empty(), "nobody drafted");
     for source in [DraftSource::WithoutModel, draft()] {
         session.draft = session.open_draft(&source, None).unwrap();
-        session.prepare().unwrap();
+        session.prepare();
         assert_eq!(text(&mut session), plain);
         session.save_stats();
     }
@@ -130,12 +147,34 @@ fn replies_are_equal_with_any_drafter_and_statistics_are_restored() {
     let mut session = load(&host);
     session.draft = session.open_draft(&draft(), None).unwrap();
     let fresh = session.draft.drafters.saved_stats();
-    session.prepare().unwrap();
+    session.prepare();
     assert!(fresh.is_none() && session.draft.drafters.saved_stats().is_some());
     assert_eq!(text(&mut session), plain);
     assert!(
         notes.load(&Pair { models: session.draft.pair.models.clone(), ..Pair::default() }) == Some(before)
     );
+}
+
+#[test]
+fn measured_row_ratios_are_the_first_estimate_for_another_draft() {
+    let notes = Arc::new(Notes::default());
+    let host = host(Arc::new(ThisComputer), Some(notes.clone()));
+    let mut session = load(&host);
+    session.draft = session.open_draft(&draft(), None).unwrap();
+    session.prepare();
+    for _ in 0..3 {
+        text(&mut session);
+        session.save_stats();
+    }
+    let key = session.class.key();
+    let known = notes.2.lock().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert!(known.iter().all(|class| *class == key) && key.contains("Q8_0"), "{key}: {known:?}");
+    let stored: RowRatios =
+        serde_json::from_value(serde_json::json!({ "version": 1, "ratios": vec![1.0; 17] })).unwrap();
+    notes.2.lock().unwrap().insert(key, stored);
+    session.draft = session.open_draft(&DraftSource::WithoutModel, None).unwrap();
+    session.prepare();
+    assert_eq!(session.draft.drafters.ratios().get(17), 1.0);
 }
 
 #[test]

@@ -33,7 +33,6 @@ export const trace = {
   "why.off.settings": "in den Einstellungen ausgeschaltet",
   "why.off.server": "Drafts macht der Server, wenn er dafür eingerichtet ist",
   "why.off.cancelled": "der Draft wird gerade gewechselt",
-  "why.off.failed": "das Modell ist fehlgeschlagen: {detail}",
   "why.remark.failed": "Der Draft ist fehlgeschlagen: {detail}",
   "why.remark.unusable": "Der gewählte Draft lässt sich nicht verwenden: {detail}",
   "why.onOpen": "{drafter} rät voraus",

@@ -31,7 +31,6 @@ export const trace = {
   "why.off.settings": "it is turned off in the settings",
   "why.off.server": "the server drafts, if it is configured to",
   "why.off.cancelled": "the draft is being replaced",
-  "why.off.failed": "{detail}",
   "why.remark.failed": "The draft failed: {detail}",
   "why.remark.unusable": "The chosen draft can't be used: {detail}",
   "why.onOpen": "{drafter} drafts",

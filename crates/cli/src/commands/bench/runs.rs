@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use foretoken_engine::decoder::{Reply, Request};
+use foretoken_engine::governor::GovernorStats;
 use foretoken_engine::session::Session;
 use foretoken_engine::speculation::Speculation;
 use serde::Serialize;
@@ -36,8 +37,8 @@ pub struct Speed {
 }
 
 /// Replies `repeats` times to all `requests` with each of `ways` in turn, and prints the speed of
-/// each repeat. The ways do not share acceptance statistics. If `cold`, they also forget their own
-/// after each reply and keep only the costs that were measured when the pair was loaded.
+/// each repeat. The ways do not share statistics. If `cold`, they also forget acceptance after each
+/// reply and keep only the costs that were learned before the first counted repeat.
 pub fn compare(
     session: &mut Session,
     requests: &[Request],
@@ -46,9 +47,6 @@ pub fn compare(
     cold: bool,
 ) -> Result<Vec<Totals>> {
     let mut totals: Vec<Totals> = ways.iter().map(|_| Totals::default()).collect();
-    if !session.draft.drafters.is_empty() {
-        session.decoder.measure(&mut session.draft.drafters)?;
-    }
     let mut known = vec![session.draft.drafters.saved_stats(); ways.len()];
     for repeat in 0..=repeats {
         // The first repeat warms up caches, pages and clocks.
@@ -63,8 +61,11 @@ pub fn compare(
                 session.decoder.forget(&mut session.draft.drafters);
                 session.draft.drafters.restore(known[way].as_ref());
                 let reply = write(session, &Request { speculation: speculation.clone(), ..request.clone() })?;
-                if !cold {
-                    known[way] = session.draft.drafters.saved_stats();
+                let stats = session.draft.drafters.saved_stats();
+                match cold {
+                    false => known[way] = stats,
+                    true if !counts => known[way] = stats.map(GovernorStats::without_texts),
+                    true => {}
                 }
                 if counts {
                     totals.add(&reply);

@@ -1,83 +1,102 @@
-//! Costs of the target's passes and of drafts, measured before the first reply. Drafters that read
-//! hidden states are measured once they have some.
-
-use foretoken_forward::{Model, Taps};
-use foretoken_model::error::Result;
+//! Costs of a new pair: assumed from plain passes of the first reply, and measured by its rounds.
+//! No pass is run for a measurement.
 
 use super::Drafters;
-use crate::context::Context;
 use crate::draft::Drafter;
-use crate::draft::measure::{self, Sample};
 use crate::draft::member::Member;
-use crate::governor::{Costs, DraftCosts, Governor};
+use crate::governor::{AssumedDraft, Governor, RowRatios};
+use crate::speculation::{DraftLength, Speculation};
 
-/// Context length that drafts are measured after.
-const SAMPLE_CONTEXT: usize = 16;
+/// Plain rounds before the first draft of a new pair. The first pass follows the prompt and is not
+/// counted.
+const PLAIN_ROUNDS: usize = 3;
 
-/// Assumed cost per token of a drafter that has no hidden states yet, in passes of the target.
-/// Replaced by a measurement once it has some.
-const ASSUMED_COST: f64 = 0.25;
+/// Least tokens of a prompt whose time says what a long one costs.
+const LEAST_PROMPT: usize = 24;
+
+/// Assumed cost of a drafter's step against a pass of its target, if their sizes are not known.
+const ASSUMED_SHARE: f64 = 0.25;
+/// Least and largest assumption: a step has fixed costs, and a larger one would never be tried.
+const LEAST_SHARE: f64 = 0.02;
+const LARGEST_SHARE: f64 = 0.5;
+
+/// Assumptions about the costs of a pair that was never measured.
+#[derive(Debug, Clone, Default)]
+pub struct Assumptions {
+    /// Cost of the target's passes by rows.
+    pub ratios: RowRatios,
+    /// Weights that a drafter's step reads over those of the target's pass; `None` if unknown or on
+    /// another device.
+    pub share: Option<f64>,
+    /// Milliseconds of the plain passes of the present reply.
+    plain_ms: Vec<f64>,
+    /// Milliseconds in which the target read a token of the last long prompt.
+    prompt_ms: Option<f64>,
+}
 
 impl Drafters {
-    /// Measures the target's passes and all drafts on `text`. The target's cache is unchanged; the
-    /// drafters' caches may be emptied.
-    ///
-    /// # Errors
-    /// Errors of the target. A drafter that fails is not asked in this reply.
-    pub(crate) fn measure(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<()> {
-        let mut governor = self.measured(target, text)?;
-        governor.begin_reply(self.kind);
-        self.governor = Some(governor);
-        Ok(())
+    /// Replaces the assumptions about costs that were never measured.
+    pub fn assume(&mut self, ratios: RowRatios, share: Option<f64>) {
+        self.assumptions = Assumptions { ratios, share, ..Assumptions::default() };
     }
 
-    /// Measures if nothing is known yet; otherwise spot-checks the restored costs.
-    ///
-    /// # Errors
-    /// As [`Self::measure`].
-    pub(crate) fn check_costs(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<()> {
-        let Some(mut governor) = self.governor.take() else { return self.measure(target, text) };
-        if !governor.matches_costs(&measure::glance(target, &text.text, &self.read_taps())?) {
-            tracing::info!("passes no longer cost what they did and are measured again");
-            governor.replace_costs(self.measured(target, text)?);
-        }
-        self.governor = Some(governor);
-        Ok(())
+    /// Assumed cost of passes by rows.
+    pub fn ratios(&self) -> &RowRatios {
+        &self.assumptions.ratios
     }
 
-    fn measured(&mut self, target: &mut dyn Model, text: &Sample<'_>) -> Result<Governor> {
-        let verify = measure::verify(target, &text.text, &self.read_taps())?;
-        let mut drafters = Vec::new();
-        let mut prefills = Vec::new();
-        for member in &mut self.members {
-            if member.is_free() {
-                drafters.push((member.kind(), None));
-                continue;
-            }
-            let measured = Self::measured_draft(target, &mut member.drafter, text);
-            let measured = measured.unwrap_or_else(|error| {
-                member.fail(&error);
-                None
-            });
-            member.is_measured = measured.is_some() || member.drafter.taps().is_none();
-            prefills.extend(measured.iter().filter_map(|&(ms, _)| Some((member.number(), ms?))));
-            // A drafter that cannot be measured is not assumed to be free.
-            let share = if member.is_measured { 1.0 } else { ASSUMED_COST };
-            let token_ms = share * verify.get(1);
-            let second = if member.drafter.cost().at_once().is_some() { token_ms } else { 2.0 * token_ms };
-            let assumed =
-                || DraftCosts { draft: Costs::measured(&[(1, token_ms), (2, second)]), eviction_cost: 1.0 };
-            drafters.push((member.kind(), Some(measured.map_or_else(assumed, |(_, costs)| costs))));
+    /// Starts a reply of drafters that were never measured. A fixed draft length needs no costs, so
+    /// drafts begin at once, and its rounds measure them.
+    pub(super) fn begin_costs(&mut self, speculation: &Speculation) {
+        self.assumptions.plain_ms.clear();
+        let drafts = || self.members.iter().any(|member| member.drafts_in(speculation));
+        if self.governor.is_none() && speculation.length != DraftLength::Auto && drafts() {
+            self.governor = Some(self.assumed(None));
         }
-        let mut governor = Governor::new(verify, drafters);
+    }
+
+    /// Returns true if plain passes have to be measured before anything is drafted in a reply with
+    /// `speculation`.
+    pub(crate) fn needs_plain_rounds(&self, speculation: &Speculation) -> bool {
+        let is_measured = self.governor.as_ref().is_some_and(Governor::has_measured_plain);
+        let governed = speculation.length == DraftLength::Auto;
+        governed && !is_measured && self.members.iter().any(|member| member.drafts_in(speculation))
+    }
+
+    /// Measures the target's prefill of `tokens` tokens in `ms` milliseconds.
+    pub(crate) fn learn_prompt(&mut self, tokens: usize, ms: f64) {
+        if tokens >= LEAST_PROMPT {
+            self.assumptions.prompt_ms = Some(ms / tokens as f64);
+        }
+    }
+
+    /// Measures a plain pass of `ms` milliseconds. After [`PLAIN_ROUNDS`] of them all other costs
+    /// are assumed.
+    pub(crate) fn learn_plain_pass(&mut self, ms: f64) {
+        if self.governor.is_some() {
+            return;
+        }
+        self.assumptions.plain_ms.push(ms);
+        if self.assumptions.plain_ms.len() >= PLAIN_ROUNDS {
+            // Interrupted passes take longer and never shorter.
+            let plain_ms = self.assumptions.plain_ms[1..].iter().copied().fold(f64::INFINITY, f64::min);
+            let mut governor = self.assumed(Some(plain_ms));
+            governor.begin_reply(self.kind);
+            self.governor = Some(governor);
+        }
+    }
+
+    fn assumed(&self, plain_ms: Option<f64>) -> Governor {
+        let share = self.assumptions.share.unwrap_or(ASSUMED_SHARE).clamp(LEAST_SHARE, LARGEST_SHARE);
+        let prompt_ms = self.assumptions.prompt_ms;
+        let draft = |member: &Member| {
+            let at_once = member.drafter.cost().at_once().is_some();
+            (member.kind(), (!member.is_free()).then_some(AssumedDraft { share, at_once, prompt_ms }))
+        };
+        let drafters = self.members.iter().map(draft).collect();
+        let mut governor = Governor::assumed(plain_ms, &self.assumptions.ratios, drafters);
         Self::set_block_lengths(&self.members, &mut governor);
-        prefills.into_iter().for_each(|(number, ms)| governor.learn_prefill(number, text.text.len(), ms));
-        Ok(governor)
-    }
-
-    /// Hidden states that a reply with all drafters taps.
-    fn read_taps(&self) -> Taps {
-        self.members.iter().find_map(|member| member.drafter.taps()).cloned().unwrap_or_default()
+        governor
     }
 
     /// Sets the maximum block length of drafters that draft in one pass.
@@ -85,44 +104,6 @@ impl Drafters {
         for member in members {
             if let Some(longest) = member.drafter.cost().at_once() {
                 governor.set_block_length(member.number(), longest);
-            }
-        }
-    }
-
-    /// Costs of a drafter's drafts, and the milliseconds it takes to prefill `text`. The latter is
-    /// `None` for a drafter that reads hidden states, which can draft only after the target's own
-    /// text.
-    fn measured_draft(
-        target: &mut dyn Model,
-        drafter: &mut dyn Drafter,
-        text: &Sample<'_>,
-    ) -> Result<Option<(Option<f64>, DraftCosts)>> {
-        let Sample { context, text } = text;
-        if drafter.taps().is_none() {
-            let prefill_ms = measure::prefill(drafter, &text[..].into())?;
-            let draft =
-                measure::draft(drafter, &text[..SAMPLE_CONTEXT.min(text.len())].into(), target, text)?;
-            return Ok(draft.map(|costs| (Some(prefill_ms), costs)));
-        }
-        if context.is_empty() || drafter.missing_features(context) > 0 {
-            return Ok(None);
-        }
-        Ok(measure::draft(drafter, context, target, text)?.map(|costs| (None, costs)))
-    }
-
-    /// Measures drafters that lacked hidden states at the first measurement and have all of
-    /// `context` now.
-    pub(crate) fn measure_remaining(&mut self, target: &mut dyn Model, context: &Context) {
-        let Some(governor) = &mut self.governor else { return };
-        for member in self.members.iter_mut().filter(|member| !member.is_measured && !member.has_failed()) {
-            if member.is_free() || !member.has_features(context) {
-                continue;
-            }
-            member.is_measured = true;
-            match measure::draft(&mut member.drafter, context, target, context) {
-                Ok(Some(costs)) => governor.set_draft_costs(member.number(), costs),
-                Ok(None) => {}
-                Err(error) => member.fail(&error),
             }
         }
     }
