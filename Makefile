@@ -109,11 +109,12 @@ test-sanitized: setup-tests ## test kernels and packing under the address saniti
 
 # The linker and the emulator that cargo uses for ARM.
 ARM := aarch64-unknown-linux-gnu
-test-arm: setup-tests ## test the NEON kernels against their plain versions, on an emulated ARM processor
+test-arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-arm: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64-static -L /usr/aarch64-linux-gnu
+test-arm: setup-tests ## test the NEON kernels and the bits of every family on an emulated ARM processor
 	@scripts/setup.sh arm
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
-	CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="qemu-aarch64-static -L /usr/aarch64-linux-gnu" \
-		cargo test --locked -p foretoken-forward --lib --target $(ARM) cpu::
+	cargo test --locked -p foretoken-forward --lib --target $(ARM) cpu::
+	cargo test --locked -p foretoken-tests --test integration --target $(ARM) hashes::
 
 # TARGETS="x86_64-pc-windows-gnu" checks for one alone.
 TARGETS :=

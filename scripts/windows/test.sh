@@ -31,6 +31,9 @@ status=0
 # shellcheck disable=SC2086 # one word per option
 scripts/windows/cross.sh cargo test --workspace --locked $SUITES --target "$TARGET" --no-fail-fast -- \
     $WITHOUT_GPU "$@" >"$log" 2>&1 || status=$?
+# Of the tests across crates, the one of the bits that every system has.
+scripts/windows/cross.sh cargo test --workspace --locked --test integration --target "$TARGET" -- \
+    hashes:: >>"$log" 2>&1 || status=$?
 
 # The suite's name is part of the program's name, before a number.
 awk '

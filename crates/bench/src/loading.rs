@@ -60,7 +60,7 @@ impl LoadingArgs {
             if self.json {
                 output::json(&report)?;
             } else {
-                output::text(&report.line())?;
+                output::text(&format!("{}\n", report.line()))?;
             }
         }
         Ok(())
