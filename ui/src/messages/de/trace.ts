@@ -62,7 +62,7 @@ export const trace = {
     "Der Draft endete, wo weitere Token wohl nicht mehr angenommen worden wären.",
   "reason.first_token": "erstes Token",
   "reason.first_token.long":
-    "Das erste Token wartete nicht auf das Draft-Modell, das den Prompt noch nicht gelesen hatte.",
+    "Das erste Token wartet nicht auf einen Draft, solange das Draft-Modell den Prompt nicht gelesen hat oder sein Tempo unbekannt ist.",
   "reason.off": "Drafting aus",
   "reason.off.long": "Das Drafting war ausgeschaltet.",
   "reason.no_match": "kein Treffer",

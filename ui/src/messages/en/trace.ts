@@ -47,7 +47,7 @@ export const trace = {
   "reason.governed.long": "The draft length that was expected to be fastest.",
   "reason.probe": "trial",
   "reason.probe.long":
-    "A trial of the alternative: a short draft while drafting is paused, or a round without drafts while it is not.",
+    "A trial of the alternative: a short draft while drafting is paused, or a round without drafts to measure their gain.",
   "reason.would_not_pay": "too slow",
   "reason.would_not_pay.long":
     "Drafting would have been slower: too few tokens are accepted for the time that drafting and verifying take.",
@@ -57,7 +57,7 @@ export const trace = {
   "reason.unlikely.long": "The draft ended where further tokens became unlikely to be accepted.",
   "reason.first_token": "first token",
   "reason.first_token.long":
-    "The first token did not wait for the draft model, which had not read the prompt yet.",
+    "The first token does not wait for a draft while the draft model has not read the prompt, or its speed is unknown.",
   "reason.off": "drafting off",
   "reason.off.long": "Drafting was turned off.",
   "reason.no_match": "no match",
