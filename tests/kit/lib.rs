@@ -2,6 +2,7 @@
 //! [`client`] of a server; and the real [`window`] with the reference [`picture`]s.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 
+#[cfg(target_os = "linux")]
 pub mod animation;
 pub mod client;
 mod extent;
