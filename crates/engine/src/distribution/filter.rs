@@ -266,13 +266,7 @@ impl Filter<'_> {
                 rest = &mut rest[begin..];
             }
         }
-        rest.sort_unstable_by(descending);
-        let last = rest.iter().find(|&&(_, weight)| {
-            held += weight;
-            held >= share
-        });
-        // Sums in another order may differ in the last bit, so that none reaches the share.
-        if let Some(last) = last.or(rest.last()).copied() {
+        if let Some(last) = last_in_order(rest, held, share) {
             weights.retain(|weight| descending(weight, &last).is_le());
         }
     }
@@ -302,14 +296,19 @@ fn last_of_share(weights: &[f64], share: f64) -> Option<(TokenId, f64)> {
         }
         reached
     })?;
-    let mut members = members(weights, found);
-    members.sort_unstable_by(descending);
-    let last = members.iter().find(|&&(_, weight)| {
+    last_in_order(&mut members(weights, found), held, share)
+}
+
+/// Sorts tokens that follow others with the sum `held`, and returns the one with which the sum
+/// reaches `share`.
+fn last_in_order(tokens: &mut [(TokenId, f64)], mut held: f64, share: f64) -> Option<(TokenId, f64)> {
+    tokens.sort_unstable_by(descending);
+    let last = tokens.iter().find(|&&(_, weight)| {
         held += weight;
         held >= share
     });
     // Sums in another order may differ in the last bit, so that none reaches the share.
-    last.or(members.last()).copied()
+    last.or(tokens.last()).copied()
 }
 
 /// Tokens whose weight is in this bucket, ascending.

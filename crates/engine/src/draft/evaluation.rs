@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{Features, Model, Taps, Want, catch_up};
+use foretoken_forward::{Features, Model, Want, catch_up};
 use foretoken_model::error::Result;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
@@ -68,11 +68,7 @@ impl EvaluationText {
             return Ok(None);
         }
         let sampling = Sampling { mode: Mode::Fastest, ..sampling.clone() };
-        Ok(Some(Self {
-            text: text.to_vec(),
-            sampling,
-            verify: measure::verify(target, text, &Taps::default())?,
-        }))
+        Ok(Some(Self { text: text.to_vec(), sampling, verify: measure::verify(target, text)? }))
     }
 
     /// Evaluates `drafter`. `go_on` is called between passes; returns `None` if it returned

@@ -44,13 +44,12 @@ impl Text<'_> {
     }
 }
 
-/// Measures passes over tokens of `text` after the target's cached tokens, with the hidden states
-/// at `taps`.
+/// Measures passes over tokens of `text` after the target's cached tokens, without hidden states.
 ///
 /// # Errors
 /// Errors of [`Model::run`].
-pub fn verify(target: &mut dyn Model, text: &[TokenId], taps: &Taps) -> Result<Costs> {
-    let text = &mut Text { tokens: text, at: 0 };
+pub fn verify(target: &mut dyn Model, text: &[TokenId]) -> Result<Costs> {
+    let (text, taps) = (&mut Text { tokens: text, at: 0 }, &Taps::default());
     let room = target.config().context - target.cached().len();
     let rows: Vec<usize> = ROWS.into_iter().filter(|&rows| rows <= room).collect();
     let mut times = vec![Vec::new(); rows.len()];

@@ -85,7 +85,7 @@ pub struct PlainRuns {
 impl PlainRuns {
     /// Rounds of a run after its first, which measures nothing.
     const LENGTH: usize = 3;
-    /// Rounds after a run in which its measurement still matches_costs.
+    /// Rounds after a run in which its measurement still counts.
     const FRESH: usize = 3;
     /// Rounds between runs if drafting gains little, and if it gains much.
     const EVERY: [usize; 2] = [64, 256];
