@@ -121,12 +121,44 @@ fn tensors_with_wrong_shapes_or_nan_are_rejected() {
 }
 
 #[test]
-fn too_few_or_unordered_target_layers_are_rejected() {
-    for entering in [vec![], vec![1, 2], vec![0, 1, 2, 3], vec![2, 1, 0], vec![1, 1, 2]] {
+fn no_too_many_or_unordered_target_layers_are_rejected() {
+    for entering in [vec![], (0..9).collect(), vec![2, 1, 0], vec![1, 1, 2], vec![0, 1, 1 << 30]] {
+        let errors = refused(&config(), |head| head.entering.clone_from(&entering));
+        assert_said(&errors, "1 to 8 layers");
+    }
+}
+
+#[test]
+fn a_head_that_reads_another_number_of_layers_than_it_fuses_is_rejected() {
+    for entering in [vec![1], vec![0, 1], (0..8).collect()] {
         let errors = refused(&config(), |head| head.entering.clone_from(&entering));
         assert!(
-            errors.iter().all(|error| matches!(error, Error::BadModel { .. })),
+            errors.iter().all(|error| matches!(error, Error::BadModel { .. } | Error::OtherTarget(_))),
             "{entering:?}: {errors:?}"
         );
     }
+}
+
+#[test]
+fn norms_of_fused_states_exclude_each_other_and_are_complete() {
+    let both = |head: &mut RandomHead| {
+        head.flags = Flags { fc_norm: true, norm_before_fc: true, ..head.flags };
+    };
+    assert_said(&refused(&config(), both), "found both");
+    let without_tensors = |head: &mut RandomHead| head.flags.fc_norm = true;
+    assert_said(&refused(&config(), without_tensors), "the tensor fc_norm.0.weight");
+    let each = Flags { fc_norm: true, ..Flags::default() };
+    let one_more = |head: &mut RandomHead| {
+        let norm = Tensor::ones(256, DType::F32, &Device::Cpu).unwrap();
+        head.flags = each;
+        for state in 0..4 {
+            head.tensors.insert(format!("fc_norm.{state}.weight"), norm.clone());
+        }
+    };
+    assert_said(&refused(&config(), one_more), "fc_norm.3.weight as well");
+    let without_flag = |head: &mut RandomHead| {
+        one_more(head);
+        head.flags = Flags::default();
+    };
+    assert_said(&refused(&config(), without_flag), "fc_norm.0.weight as well");
 }

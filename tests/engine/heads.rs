@@ -42,12 +42,16 @@ fn flags() -> Vec<Flags> {
         Flags { norm_before_fc: true, ..none },
         Flags { fc_norm: true, norm_output: true, ..none },
         Flags { head_norms: true, norm_before_residual: true, ..none },
+        Flags { fc_norm: true, states: 1, ..none },
+        Flags { fc_norm: true, norm_output: true, states: 5, ..none },
+        Flags { norm_before_fc: true, norm_output: true, states: 5, ..none },
     ]
 }
 
-/// The small Llama family as a target, and a head for it.
+/// A small target, with layers enough to read from, and a head for it.
 fn pair(folder: &Path, flags: Flags) -> (ModelSource, RandomHead) {
-    let target = family("llama").folder(folder, DType::F32);
+    let label = if flags.states > 3 { "smollm3" } else { "llama" };
+    let target = family(label).folder(folder, DType::F32);
     let head = RandomHead::new(target.config().unwrap(), flags);
     (target, head)
 }
@@ -108,7 +112,7 @@ fn head_rows_equal_those_of_speculators() {
     let golden = |name: String| goldens[&name].to_vec2::<f32>().unwrap();
     for flags in flags() {
         let (target, head) = pair(folder.path(), flags);
-        let states = made_up("states", TOKENS * 3 * target.config().unwrap().hidden);
+        let states = made_up("states", TOKENS * flags.states * target.config().unwrap().hidden);
         let source = head.speculators(folder.path()).unwrap().for_target(&target).unwrap();
         let exact = Box::new(TensorModel::exact(&source, &Device::Cpu).unwrap());
         let engines: [(Box<dyn Model>, f32); 2] = [(exact, 1e-4), (loaded(&source), IN_HALVES)];
@@ -127,9 +131,9 @@ fn all_published_formats_of_a_head_give_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
     for flags in flags() {
         let (target, head) = pair(folder.path(), flags);
-        let states = made_up("states", TOKENS * 3 * target.config().unwrap().hidden);
+        let states = made_up("states", TOKENS * flags.states * target.config().unwrap().hidden);
         let mut forms = vec![head.eagle(folder.path()).unwrap(), head.speculators(folder.path()).unwrap()];
-        if !flags.fc_norm && !flags.head_norms {
+        if !flags.head_norms {
             forms.push(head.gguf(folder.path(), GgmlDType::F32).unwrap());
         }
         let forms: Vec<_> = forms
@@ -157,9 +161,13 @@ fn all_published_formats_of_a_head_give_the_same_rows() {
 
 /// A head for the starter target.
 fn starter_head(folder: &Path) -> HeadDrafter {
+    starter_head_of(folder, Flags::default())
+}
+
+fn starter_head_of(folder: &Path, flags: Flags) -> HeadDrafter {
     let target = starter_target();
-    let mut head = RandomHead::new(target.config().unwrap(), Flags::default());
-    head.entering = vec![2, 4, 6];
+    let mut head = RandomHead::new(target.config().unwrap(), flags);
+    head.entering = if flags.states == 5 { vec![1, 2, 4, 5, 6] } else { vec![2, 4, 6] };
     drafter(&head.gguf(folder, GgmlDType::Q8_0).unwrap().for_target(&target).unwrap())
 }
 
@@ -187,7 +195,9 @@ fn a_random_head_changes_no_text() {
         let both: Vec<Box<dyn Drafter>> =
             vec![Box::new(starter_head(folder.path())), Box::<NgramDrafter>::default()];
         let mut both = Drafters::new(both);
-        for drafters in [&mut head, &mut both] {
+        let newer = Flags { fc_norm: true, norm_output: true, states: 5, ..Flags::default() };
+        let mut newer = Drafters::one(starter_head_of(folder.path(), newer));
+        for drafters in [&mut head, &mut both, &mut newer] {
             let widths = [1, 3].map(Tree::Width);
             for way in [Speculation::fixed(1), Speculation::fixed(5), Speculation::default()]
                 .into_iter()

@@ -109,8 +109,8 @@ fn starter_replies(folder: &Path) {
         let head = RandomHead::new(config, flags);
         let mut sources =
             vec![("eagle", head.eagle(folder).unwrap()), ("speculators", head.speculators(folder).unwrap())];
-        if !flags.fc_norm && !flags.head_norms {
-            // GGUF has no names for these norms.
+        if !flags.head_norms {
+            // GGUF has no names for norms of queries and keys in a head.
             sources.push(("GGUF", head.gguf(folder, GgmlDType::Q8_0).unwrap()));
         }
         for (form, source) in sources {

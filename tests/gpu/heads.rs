@@ -73,7 +73,7 @@ fn heads_that_draft_token_by_token_have_the_cpus_bits() {
     ] {
         let head = RandomHead::new(target.config().unwrap(), flags);
         let mut forms = vec![head.speculators(folder.path()).unwrap()];
-        if !flags.fc_norm && !flags.head_norms {
+        if !flags.head_norms {
             forms.push(head.gguf(folder.path(), GgmlDType::Q8_0).unwrap());
         }
         let own = match flags.norm_output {

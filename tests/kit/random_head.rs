@@ -33,8 +33,10 @@ pub struct RandomHead {
 }
 
 /// Variants of heads.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flags {
+    /// Number of the target's states that the head fuses.
+    pub states: usize,
     pub norm_before_residual: bool,
     pub norm_before_fc: bool,
     pub fc_norm: bool,
@@ -43,9 +45,27 @@ pub struct Flags {
     pub head_norms: bool,
 }
 
+impl Default for Flags {
+    fn default() -> Self {
+        Self {
+            states: 3,
+            norm_before_residual: false,
+            norm_before_fc: false,
+            fc_norm: false,
+            norm_output: false,
+            head_norms: false,
+        }
+    }
+}
+
 impl Flags {
     /// Names of the set flags, as goldens/heads.py calls the variant.
     pub fn name(self) -> String {
+        let name = self.set();
+        if self.states == 3 { name } else { format!("{name} {} states", self.states) }
+    }
+
+    fn set(self) -> String {
         let all = [
             (self.fc_norm, "fc_norm"),
             (self.head_norms, "head_norms"),
@@ -62,7 +82,8 @@ impl RandomHead {
     pub fn new(target: &ModelConfig, flags: Flags) -> Self {
         let (hidden, vocabulary) = (target.hidden, target.vocabulary);
         let guessed: Vec<TokenId> = (0..vocabulary as TokenId).filter(|token| token % 3 == 2).collect();
-        let entering = vec![0, target.depth() / 2, target.depth()];
+        let last = (flags.states - 1).max(1);
+        let entering = (0..flags.states).map(|state| state * target.depth() / last).collect();
         let mut head = Self { flags, hidden, vocabulary, entering, guessed, tensors: BTreeMap::new() };
         head.draw();
         head
@@ -76,7 +97,7 @@ impl RandomHead {
     fn draw(&mut self) {
         let hidden = self.hidden;
         self.matrix("embed_tokens", self.vocabulary, hidden);
-        self.matrix("fc", hidden, 3 * hidden);
+        self.matrix("fc", hidden, self.flags.states * hidden);
         self.matrix("lm_head", self.guessed.len(), hidden);
         self.norm("norm", hidden);
         for part in ["input_layernorm", "hidden_norm", "post_attention_layernorm"] {
@@ -86,10 +107,10 @@ impl RandomHead {
             self.matrix(&format!("midlayer.{part}"), rows, columns);
         }
         if self.flags.norm_before_fc {
-            self.norm("input_norm", 3 * hidden);
+            self.norm("input_norm", self.flags.states * hidden);
         }
         if self.flags.fc_norm {
-            (0..3).for_each(|state| self.norm(&format!("fc_norm.{state}"), hidden));
+            (0..self.flags.states).for_each(|state| self.norm(&format!("fc_norm.{state}"), hidden));
         }
         if self.flags.head_norms {
             self.norm("midlayer.self_attn.q_norm", HEAD_SIZE);
@@ -162,10 +183,10 @@ impl RandomHead {
         write_folder(&folder, config, tensors, Some((&self.guessed, self.vocabulary)))
     }
 
-    /// Writes the GGUF file that llama.cpp's converter would write, which supports neither a norm
-    /// for each state nor normed outputs.
+    /// Writes the GGUF file that llama.cpp's converter would write, with keys of our own for a norm
+    /// for each state and for normed outputs, which it does not support.
     pub fn gguf(&self, path: &Path, quantisation: GgmlDType) -> Result<ModelSource> {
-        let path = path.join(format!("head {quantisation:?}.gguf"));
+        let path = path.join(format!("head {} {quantisation:?}.gguf", self.flags.name()));
         let tensors: Vec<(String, QTensor)> = self
             .tensors
             .iter()
@@ -188,6 +209,8 @@ impl RandomHead {
             ("target_hidden_size", Value::U32(self.hidden as u32)),
             ("norm_before_residual", Value::Bool(self.flags.norm_before_residual)),
             ("norm_before_fc", Value::Bool(self.flags.norm_before_fc)),
+            ("fc_norm", Value::Bool(self.flags.fc_norm)),
+            ("norm_output", Value::Bool(self.flags.norm_output)),
         ];
         metadata.extend(own.map(|(key, value)| (format!("eagle3.{key}"), value)));
         metadata

@@ -1,7 +1,7 @@
 //! Weights of a draft head beside its layers.
 
 use foretoken_model::error::Result;
-use foretoken_model::tables::eagle3::{FUSE, STATE_NORM, fused_norm};
+use foretoken_model::tables::eagle3::{FUSE, STATE_NORM, fused_norms};
 use foretoken_model::tables::mtp::{EH_PROJ, ENORM, HNORM};
 use foretoken_model::{self as model, DraftHead, HeadKind, ModelConfig, Weights};
 
@@ -87,11 +87,9 @@ impl Eagle3 {
     /// # Errors
     /// As [`super::network::Network::load`].
     pub fn load(weights: &Weights, head: &DraftHead, options: model::Eagle3) -> Result<Self> {
-        let norms = head.norms().0;
-        let norm = |state| vector(weights, &fused_norm((norms > 1).then_some(state)));
         Ok(Self {
             fuse: panels(weights, FUSE)?,
-            fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
+            fused_norms: fused_norms(head).iter().map(|name| vector(weights, name)).collect::<Result<_>>()?,
             state_norm: vector(weights, STATE_NORM)?,
             normed_residual: options.normed_residual,
         })

@@ -4,7 +4,7 @@
 use candle_core::{Result as Computed, Tensor};
 use candle_nn::ops::rms_norm;
 use foretoken_model::error::Result;
-use foretoken_model::tables::eagle3::{FUSE, STATE_NORM, fused_norm};
+use foretoken_model::tables::eagle3::{FUSE, STATE_NORM, fused_norms};
 use foretoken_model::{self as model, DraftHead, Weights};
 
 use super::stack::{Arithmetic, Padding, Stack};
@@ -29,11 +29,9 @@ impl Eagle3 {
         options: model::Eagle3,
         arithmetic: Arithmetic,
     ) -> Result<Self> {
-        let norms = head.norms().0;
-        let norm = |state| weights.vector(&fused_norm((norms > 1).then_some(state)));
         Ok(Self {
             fuse: Stack::new(vec![weights.matrix(FUSE)?], arithmetic, weights.device())?,
-            fused_norms: (0..norms).map(norm).collect::<Result<_>>()?,
+            fused_norms: fused_norms(head).iter().map(|name| weights.vector(name)).collect::<Result<_>>()?,
             embedding_norm: weights.vector("blk.0.attn_norm.weight")?,
             state_norm: weights.vector(STATE_NORM)?,
             normed_residual: options.normed_residual,

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value as Json;
 
 use super::block_head::{BlockHead, Convolution, Selector};
-use super::{MAX_LAYERS, bad, size};
+use super::{DraftHead, MAX_LAYERS, bad, size};
 use crate::error::Result;
 use crate::token::TokenId;
 
@@ -74,13 +74,6 @@ impl BlockHead {
     }
 }
 
-/// Returns the layers if they ascend strictly and there is at least one.
-pub(super) fn checked_layers(layers: &[u64]) -> Option<Vec<usize>> {
-    let sound = !layers.is_empty() && layers.is_sorted_by(|left, right| left < right);
-    let layers = layers.iter().map(|&layer| usize::try_from(layer).ok().filter(|&layer| layer <= MAX_LAYERS));
-    layers.collect::<Option<Vec<_>>>().filter(|_| sound)
-}
-
 /// Reads the keys of a block head's config.json. Writers disagree on the object that contains them.
 pub(super) struct Keys<'a> {
     pub path: &'a Path,
@@ -115,7 +108,7 @@ impl Keys<'_> {
         };
         let layers = found.and_then(Json::as_array).into_iter().flatten();
         let layers: Option<Vec<u64>> = layers.map(|layer| layer.as_u64()?.checked_add(up)).collect();
-        checked_layers(layers.as_deref().unwrap_or_default()).ok_or_else(|| {
+        DraftHead::checked_layers(layers.as_deref().unwrap_or_default(), MAX_LAYERS).ok_or_else(|| {
             let found = found.map_or_else(|| "none".to_owned(), Json::to_string);
             bad(self.path, "target_layer_ids, ascending, in config.json".to_owned(), found)
         })

@@ -1,8 +1,8 @@
 //! Draft heads: models that read hidden states of their target.
 
-use super::ModelConfig;
 use super::assistant::Assistant;
 use super::block_head::BlockHead;
+use super::{MAX_LAYERS, ModelConfig};
 
 /// Options of a model that drafts from hidden states of another model, its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,9 +54,32 @@ pub enum FusedNorms {
     Each,
 }
 
+impl FusedNorms {
+    /// Reads the norms from their flags in a file: one for `each` state, or one over the `whole`.
+    /// Returns `None` for both, which exclude each other.
+    pub(super) fn of(each: bool, whole: bool) -> Option<Self> {
+        match (each, whole) {
+            (true, true) => None,
+            (true, false) => Some(Self::Each),
+            (false, true) => Some(Self::Whole),
+            (false, false) => Some(Self::None),
+        }
+    }
+}
+
 impl DraftHead {
-    /// Number of states that a token-by-token head fuses.
+    /// Returns the layers if they ascend strictly, and there is at least one and at most `most`.
+    pub(super) fn checked_layers(layers: &[u64], most: usize) -> Option<Vec<usize>> {
+        let sound = (1..=most).contains(&layers.len()) && layers.is_sorted_by(|left, right| left < right);
+        let small = |&layer: &u64| usize::try_from(layer).ok().filter(|&layer| layer <= MAX_LAYERS);
+        layers.iter().map(small).collect::<Option<Vec<_>>>().filter(|_| sound)
+    }
+
+    /// Number of states that an EAGLE-3 head fuses if its file does not list them.
     pub const STATES: usize = 3;
+
+    /// Most states that an EAGLE-3 head may fuse.
+    pub(super) const MOST_STATES: usize = 8;
 
     /// Divisors of the vocabulary that an MTP block scores in part, smallest part first, when the
     /// text's tokens lie within that part.
@@ -64,9 +87,13 @@ impl DraftHead {
 
     /// Total width of the features that the head reads per token.
     pub fn states(&self) -> usize {
-        let entering = self.entering.as_ref().map_or(Self::STATES, Vec::len);
         let seen = self.assistant().map_or(0, |assistant| assistant.seen);
-        (entering + usize::from(self.reads_last())) * self.target_hidden + seen
+        (self.entering_states() + usize::from(self.reads_last())) * self.target_hidden + seen
+    }
+
+    /// Number of the target's layers whose input states the head reads.
+    pub(crate) fn entering_states(&self) -> usize {
+        self.entering.as_ref().map_or(Self::STATES, Vec::len)
     }
 
     /// Smallest fraction of its tokens that the head scores, as numerator and denominator.
@@ -121,15 +148,6 @@ impl DraftHead {
     /// Default layers to read for a target with `layers` layers.
     pub fn usual(layers: usize) -> Vec<usize> {
         vec![2, layers / 2, layers.saturating_sub(3)]
-    }
-
-    /// Number and size of the norms before states are fused.
-    pub fn norms(&self) -> (usize, usize) {
-        match self.eagle3().map(|head| head.fused_norms) {
-            None | Some(FusedNorms::None) => (0, 0),
-            Some(FusedNorms::Whole) => (1, Self::STATES * self.target_hidden),
-            Some(FusedNorms::Each) => (Self::STATES, self.target_hidden),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tensors of EAGLE-3 heads, and of the fusion of hidden states that they share with block heads.
 
-use super::super::config::{DraftHead, ModelConfig};
+use super::super::config::{DraftHead, FusedNorms, ModelConfig};
 use super::spec::{Expected, TensorSpec, number};
 
 /// Matrix that fuses the states a draft head reads, `[hidden, states]`.
@@ -16,30 +16,38 @@ pub(super) const FUSION: [TensorSpec; 1] =
 pub(super) const TENSORS: [TensorSpec; 1] =
     [TensorSpec::new("attn_norm_2.weight", &["hidden_norm.weight"], |p| vec![p.hidden()])];
 
-/// Name of the norm of all states that a draft head fuses, or of one of them.
-pub fn fused_norm(state: Option<usize>) -> String {
-    match state {
-        None => FUSED_NORM.to_owned(),
-        Some(state) => format!("enc.output_norm.{state}.weight"),
+/// Names of the norms before states are fused, in the order of the states: one over all states, one
+/// for each, or none. Each norm has as many numbers as the states that it covers.
+pub fn fused_norms(head: &DraftHead) -> Vec<String> {
+    match head.eagle3().map_or(FusedNorms::None, |head| head.fused_norms) {
+        FusedNorms::None => Vec::new(),
+        FusedNorms::Whole => vec![FUSED_NORM.to_owned()],
+        FusedNorms::Each => {
+            (0..head.entering_states()).map(|state| format!("fc_norm.{state}.weight")).collect()
+        }
     }
 }
 
-/// Returns the canonical name for a Hugging Face name of an EAGLE-3 head that is in no table: of
-/// such a norm, or of the layer in files that call it `midlayer`. `in_layer` maps names of the
-/// layer.
+/// Returns the canonical name for a Hugging Face name of an EAGLE-3 head that is in no table: of a
+/// norm before states are fused, or of the layer in files that call it `midlayer`. `in_layer` maps
+/// names of the layer.
 pub(super) fn other(hugging_face: &str, in_layer: impl FnOnce(&str) -> Option<String>) -> Option<String> {
     if let Some(rest) = hugging_face.strip_prefix("midlayer.") {
         return in_layer(rest);
     }
     if hugging_face == "input_norm.weight" {
-        return Some(fused_norm(None));
+        return Some(FUSED_NORM.to_owned());
     }
-    let state = hugging_face.strip_prefix("fc_norm.")?.strip_suffix(".weight")?;
-    Some(fused_norm(Some(number(state)?)))
+    number(hugging_face.strip_prefix("fc_norm.")?.strip_suffix(".weight")?)?;
+    Some(hugging_face.to_owned())
 }
 
 /// The norms before states are fused.
 pub(super) fn norms(config: &ModelConfig) -> impl Iterator<Item = Expected> + use<> {
-    let (norms, width) = config.draft_head.as_ref().map_or((0, 0), DraftHead::norms);
-    (0..norms).map(move |state| Expected::required(fused_norm((norms > 1).then_some(state)), vec![width]))
+    let (names, width) = config.draft_head.as_ref().map_or_else(Default::default, |head| {
+        let names = fused_norms(head);
+        let width = head.states() / names.len().max(1);
+        (names, width)
+    });
+    names.into_iter().map(move |name| Expected::required(name, vec![width]))
 }

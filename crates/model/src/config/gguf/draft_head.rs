@@ -1,8 +1,7 @@
 //! Reads the options of a draft head from a GGUF header.
 
-use super::super::block_keys::checked_layers;
 use super::super::keys::{Keys, Source};
-use super::super::{BlockHead, DraftHead, Eagle3, FusedNorms, HeadKind, ModelConfig};
+use super::super::{BlockHead, DraftHead, Eagle3, FusedNorms, HeadKind, MAX_LAYERS, ModelConfig};
 use super::{MARKOV_BEFORE, Settings};
 use crate::error::Result;
 use crate::family::HeadFamily;
@@ -20,21 +19,25 @@ impl Settings<'_> {
     fn eagle3(&self, keys: Keys<'_>) -> Result<DraftHead> {
         let tokens = keys.size("vocab_size")?;
         let (entering, found) = self.target_layers()?;
-        let layers = |layer: u64| usize::try_from(layer).unwrap_or(usize::MAX);
-        let entering: Vec<usize> = entering.into_iter().flatten().map(layers).collect();
-        if entering.len() != DraftHead::STATES || !entering.is_sorted_by(|left, right| left < right) {
-            let key = keys.name("target_layers");
-            return Err(keys.bad(format!("{} layers, ascending, in {key}", DraftHead::STATES), found));
-        }
+        let entering = entering.unwrap_or_default();
+        let entering = DraftHead::checked_layers(&entering, DraftHead::MOST_STATES);
+        let entering = entering.ok_or_else(|| {
+            let (most, key) = (DraftHead::MOST_STATES, keys.name("target_layers"));
+            keys.bad(format!("1 to {most} layers, ascending, in {key}"), found)
+        })?;
         let flag = |key| keys.boolean(key).map(|flag| flag == Some(true));
+        let fused_norms = FusedNorms::of(flag("fc_norm")?, flag("norm_before_fc")?).ok_or_else(|| {
+            let [each, whole] = ["fc_norm", "norm_before_fc"].map(|key| keys.name(key));
+            keys.bad(format!("{each} or {whole}"), "both".to_owned())
+        })?;
         Ok(DraftHead {
             entering: Some(entering),
             target_hidden: keys.size("target_hidden_size")?,
             tokens,
             kind: HeadKind::Eagle3(Eagle3 {
-                fused_norms: if flag("norm_before_fc")? { FusedNorms::Whole } else { FusedNorms::None },
+                fused_norms,
                 normed_residual: flag("norm_before_residual")?,
-                normed_output: false,
+                normed_output: flag("norm_output")?,
             }),
         })
     }
@@ -63,7 +66,8 @@ impl Settings<'_> {
             }
         }
         let (entering, found) = self.target_layers()?;
-        let entering = checked_layers(entering.as_deref().unwrap_or_default()).ok_or_else(|| {
+        let entering = entering.unwrap_or_default();
+        let entering = DraftHead::checked_layers(&entering, MAX_LAYERS).ok_or_else(|| {
             let key = keys.name("target_layers");
             keys.bad(format!("layers, ascending, in {key}"), found)
         })?;

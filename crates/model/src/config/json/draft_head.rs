@@ -24,21 +24,17 @@ impl DraftHead {
         let layers = ["eagle_aux_hidden_state_layer_ids", "aux_hidden_state_layer_ids", "layer_ids"];
         let entering = layers.iter().find_map(|key| find(key)).map(|layers| {
             let numbers = layers.as_array().into_iter().flatten().map(Json::as_u64);
-            let numbers: Option<Vec<usize>> = numbers.map(|layer| Some(layer? as usize)).collect();
-            let usable = |layers: &Vec<usize>| {
-                layers.len() == Self::STATES && layers.is_sorted_by(|left, right| left < right)
-            };
-            numbers.filter(usable).ok_or_else(|| {
-                let expected = format!("{} layers of the target, ascending, in config.json", Self::STATES);
+            let numbers: Option<Vec<u64>> = numbers.collect();
+            Self::checked_layers(&numbers.unwrap_or_default(), Self::MOST_STATES).ok_or_else(|| {
+                let most = Self::MOST_STATES;
+                let expected = format!("1 to {most} layers of the target, ascending, in config.json");
                 bad(path, expected, layers.to_string())
             })
         });
         let hidden = number("target_hidden_size").or_else(|| block["hidden_size"].as_u64()).unwrap_or(0);
-        let fused_norms = match (flag("fc_norm"), flag("norm_before_fc")) {
-            (true, _) => FusedNorms::Each,
-            (false, true) => FusedNorms::Whole,
-            (false, false) => FusedNorms::None,
-        };
+        let fused_norms = FusedNorms::of(flag("fc_norm"), flag("norm_before_fc")).ok_or_else(|| {
+            bad(path, "fc_norm or norm_before_fc in config.json".to_owned(), "both".to_owned())
+        })?;
         Ok(Self {
             entering: entering.transpose()?,
             target_hidden: size(path, "target_hidden_size", hidden)?,
