@@ -1,4 +1,4 @@
-//! Draft heads that draft blocks (DFlash, DFlash 2, DSpark): rows equal those of reference
+//! Draft heads that draft blocks (DFlash, DFlash 2, DSpark, Domino): rows equal those of reference
 //! implementations in every published format. Observed states do not depend on history, and no text
 //! depends on the head.
 
@@ -16,10 +16,10 @@ use foretoken_engine::penalties::Penalties;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{CpuModel, Features, HeadInput, Model, TensorModel, Want, catch_up_with};
-use foretoken_model::ModelSource;
+use foretoken_forward::{BlockState, CpuModel, Features, HeadInput, Model, TensorModel, Want, catch_up_with};
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
+use foretoken_model::{Domino, ModelSource};
 use foretoken_tests::{
     BLOCK_ROWS, BlockKind, MASK, RandomBlockHead, chat_prompt, decoder, family, loaded, made_up, nightly_or,
     repository, starter_target,
@@ -69,8 +69,10 @@ fn block(head: &mut dyn Model, kind: BlockKind, rows: usize) -> (Vec<Vec<f32>>, 
     let masks = std::iter::repeat_n(MASK, rows - 1);
     let tree = TokenTree::chain(std::iter::once(tokens[TEXT]).chain(masks));
     let mut pass = head.run(&tree, &Want::rows(kind.first()..rows)).unwrap();
+    let mut state = BlockState::default();
     let of_row = |row: usize| {
-        let (scores, confidence) = pass.row_after(row, tokens[TEXT + row]).unwrap();
+        state = pass.next_state(&state, tokens[TEXT + row]).unwrap();
+        let (scores, confidence) = pass.row_after(row, &state).unwrap();
         (scores.logits().unwrap().to_vec(), confidence)
     };
     let found = (0..rows - kind.first()).map(of_row).unzip();
@@ -94,10 +96,7 @@ fn all_published_formats_of_a_block_head_give_the_same_rows() {
     let folder = tempfile::tempdir().unwrap();
     for kind in BlockKind::ALL {
         let (target, head) = pair(folder.path(), kind);
-        let mut forms = vec![head.speculators(folder.path()), head.gguf(folder.path(), GgmlDType::F32)];
-        if kind != BlockKind::DSpark {
-            forms.push(head.authors(folder.path()));
-        }
+        let forms = head.forms(folder.path(), GgmlDType::F32);
         let rows = |source: &ModelSource| {
             assert!(source.is_draft_head());
             let source = source.for_target(&target).unwrap();
@@ -119,6 +118,45 @@ fn all_published_formats_of_a_block_head_give_the_same_rows() {
     }
 }
 
+/// Drops tokens from golden rows that a Domino head drops from `found`.
+fn drop_others(kind: BlockKind, found: &[Vec<f32>], expected: &mut [Vec<f32>]) {
+    for (position, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let dropped: Vec<usize> = (0..found.len()).filter(|&token| found[token].is_infinite()).collect();
+        let kept = if position < kind.plain_prefix() { found.len() } else { Domino::CANDIDATES };
+        assert_eq!(found.len() - dropped.len(), kept, "{kind:?}, position {position}");
+        dropped.into_iter().for_each(|token| expected[token] = f32::NEG_INFINITY);
+    }
+}
+
+#[test]
+fn a_domino_head_corrects_the_top_candidates_after_a_plain_prefix() {
+    let folder = tempfile::tempdir().unwrap();
+    for kind in [BlockKind::Domino, BlockKind::MaskedDomino] {
+        let (target, head) = pair(folder.path(), kind);
+        let source = head.authors(folder.path()).for_target(&target).unwrap();
+        for mut model in [on_the_cpu(&source), on_tensors(&source)] {
+            let masks = std::iter::repeat_n(MASK, BLOCK_ROWS - 1);
+            let tree = TokenTree::chain(std::iter::once(tokens()[TEXT]).chain(masks));
+            let mut pass = model.run(&tree, &Want::rows(kind.first()..BLOCK_ROWS)).unwrap();
+            let mut state = BlockState::default();
+            for row in 0..BLOCK_ROWS - kind.first() {
+                state = pass.next_state(&state, tokens()[TEXT + row]).unwrap();
+                let plain = pass.logits().row(row).logits().unwrap().to_vec();
+                let mut top = pass.logits().row(row).top(Domino::CANDIDATES).unwrap();
+                let scores = pass.row_after(row, &state).unwrap().0.logits().unwrap().to_vec();
+                if row < kind.plain_prefix() {
+                    assert_eq!(scores, plain);
+                    continue;
+                }
+                top.sort_unstable_by_key(|&(token, _)| token);
+                let kept: Vec<usize> = (0..scores.len()).filter(|&token| scores[token].is_finite()).collect();
+                assert_eq!(kept, top.iter().map(|&(token, _)| token as usize).collect::<Vec<_>>());
+                assert!(top.iter().any(|&(token, score)| (scores[token as usize] - score).abs() > 0.1));
+            }
+        }
+    }
+}
+
 /// Rows of `tests/goldens/block_heads.safetensors`.
 fn golden(name: &str) -> Option<Vec<Vec<f32>>> {
     let path = repository().join("tests/goldens/block_heads.safetensors");
@@ -128,16 +166,20 @@ fn golden(name: &str) -> Option<Vec<Vec<f32>>> {
 }
 
 #[test]
-fn block_head_rows_equal_those_of_speculators() {
+fn block_head_rows_equal_those_of_speculators_and_torch() {
     let folder = tempfile::tempdir().unwrap();
     for kind in BlockKind::ALL {
         let (target, head) = pair(folder.path(), kind);
-        let source = head.with_own_matrices().speculators(folder.path()).for_target(&target).unwrap();
+        let forms = head.with_own_matrices().forms(folder.path(), GgmlDType::F32);
+        let source = forms[0].for_target(&target).unwrap();
         let engines = [(on_the_cpu(&source), IN_HALVES), (on_tensors(&source), 1e-4)];
         for (mut model, most) in engines {
             for rows in [2, 5, BLOCK_ROWS] {
-                let expected = golden(&format!("{kind:?} {rows}")).unwrap();
+                let mut expected = golden(&format!("{kind:?} {rows}")).unwrap();
                 let (found, confidences) = block(model.as_mut(), kind, rows);
+                if kind.is_domino() {
+                    drop_others(kind, &found, &mut expected);
+                }
                 let apart = difference(&found, &expected);
                 assert!(apart < most, "{kind:?}, {rows} rows: {apart}");
                 let expected = golden(&format!("{kind:?} {rows} confidence"));
@@ -156,7 +198,7 @@ fn starter_source(folder: &Path, kind: BlockKind) -> ModelSource {
     let target = starter_target();
     let mut head = RandomBlockHead::new(target.config().unwrap(), kind);
     head.entering = vec![2, 6];
-    head.gguf(folder, GgmlDType::Q8_0).for_target(&target).unwrap()
+    head.any_form(folder).for_target(&target).unwrap()
 }
 
 fn starter_head(folder: &Path, kind: BlockKind) -> Box<dyn Drafter> {
@@ -208,26 +250,29 @@ fn a_random_block_head_changes_no_text() {
     }
 }
 
+/// The model of `head` after the starter target's states for `context`.
+fn after_text(source: &ModelSource, head: &dyn Drafter, context: &Context) -> Box<dyn Model> {
+    let (mut model, mut target) = (on_the_cpu(source), loaded(&starter_target()));
+    let _ = catch_up_with(target.as_mut(), context, head.taps().unwrap(), &mut |part| {
+        let head_input = HeadInput::Target(part.features.unwrap());
+        let tree = TokenTree::chain(part.tokens.iter().copied());
+        drop(model.run(&tree, &Want::nothing().head_input(head_input)).unwrap());
+        ControlFlow::Continue(())
+    });
+    model
+}
+
 #[test]
-fn a_drawn_block_position_is_scored_by_the_token_drawn_before_it() {
+fn a_drawn_block_position_is_scored_by_the_tokens_drawn_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let sampling = Sampling { temperature: 1.5, ..Sampling::default() };
     let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
-    for kind in [BlockKind::DFlash2, BlockKind::DSpark, BlockKind::Anchored] {
-        let mut target = loaded(&starter_target());
+    for kind in BlockKind::ALL.into_iter().filter(|kind| kind.is_corrected()) {
         let mut head = starter_head(folder.path(), kind);
-        replay(target.as_mut(), head.as_mut(), &context);
+        replay(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
         // The same head, with the rows requested.
         let source = starter_source(folder.path(), kind);
-        let mut model = on_the_cpu(&source);
-        let taps = head.taps().unwrap().clone();
-        target.truncate(0);
-        let _ = catch_up_with(target.as_mut(), &context, &taps, &mut |part| {
-            let head_input = HeadInput::Target(part.features.unwrap());
-            let tree = TokenTree::chain(part.tokens.iter().copied());
-            drop(model.run(&tree, &Want::nothing().head_input(head_input)).unwrap());
-            ControlFlow::Continue(())
-        });
+        let mut model = after_text(&source, head.as_ref(), &context);
         let last = context[context.len() - 1];
         let masks = std::iter::repeat_n(MASK, kind.first() + 4);
         let tree = TokenTree::chain(std::iter::once(last).chain(masks));
@@ -236,9 +281,9 @@ fn a_drawn_block_position_is_scored_by_the_token_drawn_before_it() {
         let mut sampler = Sampler::new(&sampling).unwrap();
         for _ in 0..20 {
             let draft = head.draft(&context, &DraftRequest::chain(5), &mut sampler).unwrap();
-            let mut before = last;
+            let mut state = pass.next_state(&BlockState::default(), last).unwrap();
             for (place, guess) in draft.guesses.iter().enumerate() {
-                let (scores, confidence) = pass.row_after(place, before).unwrap();
+                let (scores, confidence) = pass.row_after(place, &state).unwrap();
                 let guessed = source.guessed_tokens().unwrap();
                 let scores = guessed.as_deref().map_or(scores, |tokens| scores.restricted_to(tokens));
                 let expected =
@@ -247,7 +292,7 @@ fn a_drawn_block_position_is_scored_by_the_token_drawn_before_it() {
                 unlikely += usize::from(scores.likeliest() != guess.token);
                 assert_eq!(guess.drawn_from.as_deref(), Some(&expected), "{kind:?}, place {place}");
                 assert_eq!(confidence.unwrap_or(guess.confidence), guess.confidence);
-                before = guess.token;
+                state = pass.next_state(&state, guess.token).unwrap();
             }
         }
         assert!(unlikely > 10, "{kind:?}: hardly anything but the likeliest was drawn");
@@ -255,7 +300,7 @@ fn a_drawn_block_position_is_scored_by_the_token_drawn_before_it() {
 }
 
 #[test]
-fn a_tree_of_a_block_head_follows_positions_and_the_markov_bias() {
+fn a_tree_of_a_block_head_follows_positions_and_the_selector() {
     let folder = tempfile::tempdir().unwrap();
     let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
     for kind in [BlockKind::DFlash, BlockKind::DFlash2] {
@@ -280,6 +325,40 @@ fn a_tree_of_a_block_head_follows_positions_and_the_markov_bias() {
         let kinds = firsts(1).len();
         assert_eq!(kinds == 1, kind == BlockKind::DFlash, "{kind:?}: {kinds} likeliest tokens in one place");
     }
+}
+
+#[test]
+fn each_guess_of_a_domino_tree_is_scored_by_the_tokens_on_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
+    let kind = BlockKind::MaskedDomino;
+    let mut head = starter_head(folder.path(), kind);
+    replay(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
+    let shape = Plans::new(&[[0.5, 0.3, 0.1, 0.05]; 4], 3, 14).shape(14);
+    let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(4) };
+    let draft = head.draft(&context, &request, &mut Sampler::new(&Sampling::greedy()).unwrap()).unwrap();
+    let mut model = after_text(&starter_source(folder.path(), kind), head.as_ref(), &context);
+    let last = context[context.len() - 1];
+    let tree = TokenTree::chain([last].into_iter().chain(std::iter::repeat_n(MASK, shape.depth())));
+    let mut pass = model.run(&tree, &Want::rows(kind.first()..tree.len())).unwrap();
+    let (mut parents, mut different) = (0, std::collections::HashSet::new());
+    for parent in [None].into_iter().chain((0..draft.guesses.len()).map(Some)) {
+        let children = draft.guesses.iter().filter(|guess| guess.parent == parent);
+        let children: Vec<_> = children.map(|guess| (guess.token, guess.probability.to_bits())).collect();
+        if children.is_empty() {
+            continue;
+        }
+        let path = draft.guesses.path(parent);
+        let next = |state, token| pass.next_state(&state, token).unwrap();
+        let state = [last].into_iter().chain(path.iter().copied()).fold(BlockState::default(), next);
+        let scores = pass.row_after(path.len(), &state).unwrap().0;
+        let top = scores.top(children.len()).unwrap().into_iter();
+        let expected: Vec<_> =
+            top.map(|(token, _)| (token, scores.probability(token).unwrap().to_bits())).collect();
+        assert_eq!(children, expected, "after {path:?}");
+        (parents, _) = (parents + 1, different.insert(children));
+    }
+    assert!(parents > 4 && different.len() == parents, "{parents} parents, {different:?}");
 }
 
 #[test]
@@ -364,6 +443,26 @@ fn files_that_are_not_block_heads_are_rejected_with_a_message() {
         BlockKind::Anchored,
         &as_zeros("confidence_head.proj.weight", &[1, 300]),
         "columns in conf_proj.weight",
+    );
+    for name in
+        ["prefix_gru.weight_ih_l0", "prefix_gru.weight_hh_l0", "embed_proj.0.weight", "embed_proj.2.weight"]
+    {
+        let lacks = |head: &mut RandomBlockHead| drop(head.tensors.remove(name));
+        spoil(BlockKind::Domino, &lacks, &format!("the tensor {name}"));
+        let other =
+            |head: &mut RandomBlockHead| drop(head.tensors.insert(name.to_owned(), zeros(&[1080, 250])));
+        spoil(BlockKind::Domino, &other, &format!("{name} of shape"));
+        let nan = |head: &mut RandomBlockHead| {
+            let tensor = head.tensors.get_mut(name).unwrap();
+            *tensor = (&*tensor * f64::NAN).unwrap();
+        };
+        spoil(BlockKind::MaskedDomino, &nan, "infinity or NaN");
+    }
+    spoil(BlockKind::Domino, &as_zeros("prefix_gru.bias_ih_l0", &[1080]), "prefix_gru.bias_ih_l0 as well");
+    spoil(
+        BlockKind::DFlash,
+        &as_zeros("prefix_gru.weight_hh_l0", &[1080, 360]),
+        "prefix_gru.weight_hh_l0 as well",
     );
     spoil(BlockKind::Reduced, &|head| head.guessed[1] = head.guessed[0], "ascending tokens below 320 in d2t");
     spoil(

@@ -119,6 +119,10 @@ enum Drafting {
     Chained,
     /// As `Chained`, but reported as given another token at the position before.
     Mischained,
+    /// Block positions drawn given all tokens of the block before, as a GRU follows them.
+    Recurrent,
+    /// As `Recurrent`, but reported as given the likeliest token at each position before.
+    Misrecurrent,
 }
 
 struct Pair {
@@ -193,15 +197,22 @@ impl Pair {
             let masks = vec![0; depth.saturating_sub(1)];
             self.draft.next(&[text, &masks, last.as_slice()].concat())
         };
+        // Distribution of a position given all `tokens` of the block before it.
+        let recurrent = |tokens: &[TokenId]| self.draft.next(&[text, &[0], tokens].concat());
         let before = drawn.last().copied();
         let q = Arc::new(match self.drafting {
             Drafting::Positions => place(before.map(|_| 0)),
             Drafting::Chained | Drafting::Mischained => place(before),
+            Drafting::Recurrent | Drafting::Misrecurrent => recurrent(drawn),
             _ => self.draft.next(context),
         });
         let reported = match (self.drafting, before) {
             (Drafting::Mischained, Some(before)) => {
                 Arc::new(place(Some((before + 1) % VOCABULARY as TokenId)))
+            }
+            (Drafting::Misrecurrent, _) => {
+                let likeliest = |position| likeliest(&recurrent(&drawn[..position]), 1)[0];
+                Arc::new(recurrent(&(0..depth).map(likeliest).collect::<Vec<_>>()))
             }
             _ => Arc::clone(&q),
         };
@@ -396,6 +407,7 @@ fn drafting() -> impl Strategy<Value = Drafting> {
         1 => Just(Drafting::Mixed),
         1 => Just(Drafting::Positions),
         1 => Just(Drafting::Chained),
+        1 => Just(Drafting::Recurrent),
     ]
 }
 
@@ -523,12 +535,16 @@ fn siblings_sorted_by_probability_are_detected() {
 }
 
 #[test]
-fn a_block_reported_with_a_wrong_previous_token_is_detected() {
+fn a_block_reported_with_wrong_previous_tokens_is_detected() {
     for rule in [Verification::Token, Verification::Block] {
         let pair = |drafting| Pair { verification: rule, ..revealing_pair(drafting) };
-        assert!(pair(Drafting::Chained).total_variation(as_shipped) < TOLERANCE);
-        let found = pair(Drafting::Mischained).total_variation(as_shipped);
-        assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+        for (right, wrong) in
+            [(Drafting::Chained, Drafting::Mischained), (Drafting::Recurrent, Drafting::Misrecurrent)]
+        {
+            assert!(pair(right).total_variation(as_shipped) < TOLERANCE);
+            let found = pair(wrong).total_variation(as_shipped);
+            assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+        }
     }
 }
 

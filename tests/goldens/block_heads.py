@@ -1,5 +1,6 @@
 """Writes block_heads.safetensors: what speculators' own draft models score, with the weights of
-tests/kit/random_block_head.rs, so that the engine can be compared with code that nobody here wrote.
+tests/kit/random_block_head.rs, so that the engine can be compared with code that nobody here wrote. Domino heads are
+speculators' DFlash with torch's own GRU.
 
     pip install torch safetensors speculators==0.9.0 transformers==5.23.0
     python tests/goldens/block_heads.py
@@ -25,7 +26,8 @@ from speculators.proposals.greedy import GreedyTokenProposalConfig
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Config
 
 HIDDEN, VOCABULARY, STATES = 256, 320, 2
-BLOCK, MASK, TEXT, WINDOW, RANK = 8, 5, 17, 6, 32
+BLOCK, MASK, TEXT, WINDOW, RANK, GRU = 8, 5, 17, 6, 32, 360
+DOMINO = ("Domino", "MaskedDomino")
 LENGTHS = [2, 5, BLOCK]
 TOKENS = [8 + i * 97 % 300 for i in range(TEXT + BLOCK)]
 
@@ -41,7 +43,9 @@ def weight(name: str, shape) -> torch.Tensor:
         centre, most = 1.0, 0.3
     elif "base_kernel" in name:
         centre, most = 0.4, 0.4
-    elif "codebook" in name or "markov" in name or name.endswith("bias"):
+    elif "prefix_gru" in name:
+        centre, most = 0.0, 3.0 if "weight_ih" in name else 0.1
+    elif any(part in name for part in ("codebook", "markov", "embed_proj.2")) or name.endswith("bias"):
         centre, most = 0.0, 1.0
     else:
         centre, most = 0.0, 0.09
@@ -51,7 +55,7 @@ def weight(name: str, shape) -> torch.Tensor:
 def model(kind: str):
     """A head of this kind, with an embedding and an output matrix of its own, and whether its first layer has a window."""
     reduced = kind in ("Reduced", "DSpark")
-    windowed = kind in ("Reduced", "DFlash2")
+    windowed = kind in ("Reduced", "DFlash2", "MaskedDomino")
     guessed = len([token for token in range(VOCABULARY) if token % 3 == 2]) if reduced else VOCABULARY
     layers = Qwen3Config(
         hidden_size=HIDDEN, intermediate_size=352, num_hidden_layers=2, num_attention_heads=4,
@@ -83,6 +87,24 @@ def model(kind: str):
     return head.float().eval(), windowed
 
 
+def named(name: str, module: torch.nn.Module) -> torch.nn.Module:
+    """A module with weights by their names, which begin with the module's."""
+    for part, parameter in module.named_parameters():
+        parameter.copy_(weight(f"{name}.{part}", parameter.shape))
+    return module.eval()
+
+
+def corrected(head, kind: str, hidden: torch.Tensor, logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
+    """Scores of a Domino head after the true tokens before each place that guesses."""
+    gru = named("prefix_gru", torch.nn.GRU(HIDDEN, GRU, bias=False, batch_first=True))
+    before = named("embed_proj.0", torch.nn.Linear(HIDDEN + GRU, RANK, bias=False))
+    after = named("embed_proj.2", torch.nn.Linear(RANK, VOCABULARY, bias=False))
+    states = gru(head.embed_tokens(tokens))[0]
+    bias = after(torch.nn.functional.silu(before(torch.cat([hidden, states], dim=-1))))
+    plain = 1 if kind == "Domino" else 0
+    return torch.cat([logits[:, :plain], (logits + bias)[:, plain:]], dim=1)
+
+
 def seen(rows: int, windowed: bool, causal: bool) -> torch.Tensor:
     """What is added to a layer's scores: which rows of the text and of the block each row of the block sees, as
     DFlash's authors' own model has it."""
@@ -108,11 +130,11 @@ def rows_of(kind: str, rows: int) -> dict[str, torch.Tensor]:
     positions = head.rotary_emb(x, torch.arange(TEXT + rows)[None])
     for index, layer in enumerate(head.layers):
         slides = windowed and index == 0
-        mask = seen(rows, slides, slides and kind != "DFlash2")
+        mask = seen(rows, slides, slides and kind not in ("DFlash2", *DOMINO))
         x = layer(hidden_states=x, target_hidden=context, attention_mask=mask, position_embeddings=positions)
     hidden = head.norm(x)
     logits = head.lm_head(hidden)
-    first = 0 if kind == "Anchored" else 1
+    first = 0 if kind in ("Anchored", "Domino") else 1
     before = torch.tensor([[TOKENS[TEXT + row - first] for row in range(rows)]])
     found = {}
     if kind == "DFlash2":
@@ -123,13 +145,15 @@ def rows_of(kind: str, rows: int) -> dict[str, torch.Tensor]:
         of_before = head.markov_head.prev_embeddings(before)
         confidence = head.confidence_head(torch.cat([hidden, of_before], dim=-1)).sigmoid()
         found[f"{kind} {rows} confidence"] = confidence[0, first:].contiguous()
+    if kind in DOMINO:
+        logits[:, first:] = corrected(head, kind, hidden[:, first:], logits[:, first:], before[:, first:])
     found[f"{kind} {rows}"] = logits[0, first:].contiguous()
     return found
 
 
 def main() -> None:
     tensors = {}
-    for kind in ["DFlash", "Reduced", "DFlash2", "DSpark", "Anchored"]:
+    for kind in ["DFlash", "Reduced", "DFlash2", "DSpark", "Anchored", *DOMINO]:
         for rows in LENGTHS:
             tensors.update(rows_of(kind, rows))
     save_file(tensors, Path(__file__).with_suffix(".safetensors"))

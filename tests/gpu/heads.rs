@@ -12,7 +12,7 @@ use foretoken_engine::draft::{Drafters, head_drafter};
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_forward::device::Device;
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{Features, HeadInput, Model, Taps, Want, load};
+use foretoken_forward::{BlockState, Features, HeadInput, Model, Taps, Want, load};
 use foretoken_model::ModelSource;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
@@ -106,8 +106,10 @@ fn guessed(head: &mut dyn Model, kind: BlockKind) -> Vec<f32> {
         let masks = std::iter::repeat_n(MASK, rows - 1);
         let tree = TokenTree::chain(std::iter::once(tokens[TEXT]).chain(masks));
         let mut pass = head.run(&tree, &Want::rows(kind.first()..rows)).unwrap();
+        let mut state = BlockState::default();
         for row in 0..rows - kind.first() {
-            let (scores, confidence) = pass.row_after(row, tokens[TEXT + row]).unwrap();
+            state = pass.next_state(&state, tokens[TEXT + row]).unwrap();
+            let (scores, confidence) = pass.row_after(row, &state).unwrap();
             found.extend(scores.logits().unwrap().iter().copied().chain(confidence));
         }
         pass.keep(&[]).unwrap();
@@ -122,7 +124,7 @@ fn block_heads_have_the_cpus_bits() {
     let target = family("llama").folder(folder.path(), DType::F32);
     for kind in BlockKind::ALL {
         let head = RandomBlockHead::new(target.config().unwrap(), kind);
-        for form in [head.speculators(folder.path()), head.gguf(folder.path(), GgmlDType::Q8_0)] {
+        for form in head.forms(folder.path(), GgmlDType::Q8_0) {
             let source = form.for_target(&target).unwrap();
             let expected = guessed(on_the_cpu(&source).as_mut(), kind);
             let found = guessed(on_the_gpu(&source).as_mut(), kind);
@@ -141,7 +143,7 @@ fn heads(folder: &Path) -> Vec<ModelSource> {
     for kind in BlockKind::ALL {
         let mut head = RandomBlockHead::new(config, kind);
         head.entering = vec![2, 6];
-        heads.push(head.gguf(folder, GgmlDType::Q8_0));
+        heads.push(head.any_form(folder));
     }
     heads.into_iter().map(|head| head.for_target(&target).unwrap()).collect()
 }

@@ -1,6 +1,6 @@
 //! Random draft head that drafts blocks, written in every published format: DFlash's, DeepSpec's,
-//! speculators', and the GGUF file that llama.cpp's converter would make of it. Values are derived
-//! from tensor names by a rule that `tests/goldens/block_heads.py` repeats.
+//! Domino's, speculators', and the GGUF file that llama.cpp's converter would make of it. Values
+//! are derived from tensor names by a rule that `tests/goldens/block_heads.py` repeats.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -44,10 +44,36 @@ pub enum BlockKind {
     DSpark,
     /// As `DSpark` for all tokens, and the text's last token guesses, too.
     Anchored,
+    /// A GRU over the block's tokens; the text's last token guesses, too, without a correction.
+    Domino,
+    /// As `Domino`, with masks alone guessing, all corrected, and a window in the first layer.
+    MaskedDomino,
 }
 
 impl BlockKind {
-    pub const ALL: [Self; 5] = [Self::DFlash, Self::Reduced, Self::DFlash2, Self::DSpark, Self::Anchored];
+    pub const ALL: [Self; 7] = [
+        Self::DFlash,
+        Self::Reduced,
+        Self::DFlash2,
+        Self::DSpark,
+        Self::Anchored,
+        Self::Domino,
+        Self::MaskedDomino,
+    ];
+
+    /// Returns whether the scores of a position depend on the tokens before it.
+    pub fn is_corrected(self) -> bool {
+        self != Self::DFlash && self != Self::Reduced
+    }
+
+    pub fn is_domino(self) -> bool {
+        matches!(self, Self::Domino | Self::MaskedDomino)
+    }
+
+    /// Number of positions, from the first, that a Domino head does not correct.
+    pub fn plain_prefix(self) -> usize {
+        usize::from(self == Self::Domino)
+    }
 
     fn has_markov(self) -> bool {
         matches!(self, Self::DSpark | Self::Anchored)
@@ -59,12 +85,12 @@ impl BlockKind {
 
     /// Returns whether the first layer has a window.
     fn has_window(self) -> bool {
-        matches!(self, Self::Reduced | Self::DFlash2)
+        matches!(self, Self::Reduced | Self::DFlash2 | Self::MaskedDomino)
     }
 
     /// First row that guesses.
     pub fn first(self) -> usize {
-        usize::from(self != Self::Anchored)
+        usize::from(!matches!(self, Self::Anchored | Self::Domino))
     }
 }
 
@@ -76,6 +102,8 @@ const TAPS: usize = 2;
 const GROUP: usize = 16;
 const RANK: usize = 32;
 const CANDIDATES: usize = 16;
+/// Size of Domino's GRU, which is no multiple of a vector's length.
+const GRU: usize = 360;
 
 impl RandomBlockHead {
     pub fn new(target: &ModelConfig, kind: BlockKind) -> Self {
@@ -127,6 +155,12 @@ impl RandomBlockHead {
             self.insert("markov_head.markov_w2.weight", &[self.guessed.len(), RANK], 0.0, 1.0);
             self.matrix("confidence_head.proj", 1, hidden + RANK);
             self.insert("confidence_head.proj.bias", &[1], 0.0, 1.0);
+        }
+        if self.kind.is_domino() {
+            self.insert("prefix_gru.weight_ih_l0", &[3 * GRU, hidden], 0.0, 3.0);
+            self.insert("prefix_gru.weight_hh_l0", &[3 * GRU, GRU], 0.0, 0.1);
+            self.matrix("embed_proj.0", RANK, hidden + GRU);
+            self.insert("embed_proj.2.weight", &[self.vocabulary, RANK], 0.0, 1.0);
         }
     }
 
@@ -193,6 +227,16 @@ impl RandomBlockHead {
                 });
                 extend(&mut config["dflash_config"], sizes);
             }
+            BlockKind::Domino | BlockKind::MaskedDomino => {
+                config["architectures"] = json!(["DominoDraftModel"]);
+                config["emb_dim"] = RANK.into();
+                config["dflash_config"] = own;
+                let domino = json!({
+                    "projector_type": "domino", "gru_hidden_dim": GRU,
+                    "pure_draft_prefix_len": self.kind.plain_prefix(), "shift_label": self.kind.first() == 0,
+                });
+                extend(&mut config["dflash_config"], domino);
+            }
             _ => {
                 config["architectures"] = json!(["DFlashDraftModel"]);
                 config["dflash_config"] = own;
@@ -208,6 +252,7 @@ impl RandomBlockHead {
             BlockKind::DFlash | BlockKind::Reduced => ("DFlashSpeculator", "dflash"),
             BlockKind::DFlash2 => ("DFlash2DraftModel", "dflash2"),
             BlockKind::DSpark | BlockKind::Anchored => ("DSparkSpeculator", "dspark"),
+            BlockKind::Domino | BlockKind::MaskedDomino => panic!("speculators has no Domino heads"),
         };
         let mut config = json!({
             "architectures": [class], "speculators_model_type": kind, "block_size": BLOCK_ROWS,
@@ -227,6 +272,26 @@ impl RandomBlockHead {
         let tensors = self.tensors.clone().into_iter().collect();
         let guessed = self.kind.is_reduced().then_some((&self.guessed[..], self.vocabulary));
         write_folder(&folder, config, tensors, guessed)
+    }
+
+    /// Writes all formats that the kind has.
+    pub fn forms(&self, path: &Path, quantisation: GgmlDType) -> Vec<ModelSource> {
+        if self.kind.is_domino() {
+            return vec![self.authors(path)];
+        }
+        let mut forms = vec![self.speculators(path), self.gguf(path, quantisation)];
+        if self.kind != BlockKind::DSpark {
+            forms.push(self.authors(path));
+        }
+        forms
+    }
+
+    /// Writes a format that the kind has, with weights in 8 bits if it is GGUF.
+    pub fn any_form(&self, path: &Path) -> ModelSource {
+        match self.kind.is_domino() {
+            true => self.authors(path),
+            false => self.gguf(path, GgmlDType::Q8_0),
+        }
     }
 
     /// Writes the GGUF file that llama.cpp's converter would write.

@@ -7,7 +7,7 @@ use foretoken_model::token::TokenId;
 
 use crate::state_history::{SlotCounts, StateHistory, StatePlan};
 use crate::tree::TokenTree;
-use crate::{DispatchStats, Features, Logits, Model, Pass, Row, Runner, Want};
+use crate::{BlockState, DispatchStats, Features, Logits, Model, Pass, Row, Runner, Want};
 
 /// Nodes of a tree that run in one pass.
 pub struct Nodes<'a> {
@@ -47,7 +47,13 @@ pub trait Executor: Send {
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)>;
+    fn row_after(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)>;
+
+    /// Implements [`Runner::next_state`].
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState>;
 
     /// Hidden states that the last [`Self::run`] was asked for, if any.
     fn features(&self) -> Option<Features<'_>>;
@@ -185,8 +191,12 @@ impl<E: Executor> Runner for Cached<E> {
         self.executor.logits()
     }
 
-    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
-        self.executor.row_after(row, before)
+    fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {
+        self.executor.next_state(state, token)
+    }
+
+    fn row_after(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
+        self.executor.row_after(row, state)
     }
 
     fn features(&self) -> Option<Features<'_>> {

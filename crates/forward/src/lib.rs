@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
 
 mod bandwidth;
+mod block_state;
 mod cached;
 pub mod cpu;
 pub mod device;
@@ -30,6 +31,7 @@ use foretoken_model::token::TokenId;
 use crate::tree::TokenTree;
 
 pub use bandwidth::Bandwidth;
+pub use block_state::BlockState;
 pub use cpu::CpuModel;
 pub use features::{Features, HeadInput, Taps};
 pub use gpu::GpuModel;

@@ -6,6 +6,7 @@ use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 
 use super::Model;
+use super::block_state::BlockState;
 use super::features::{Features, HeadInput, Taps};
 use super::logits::{Logits, Row};
 use super::want::Want;
@@ -23,12 +24,20 @@ pub trait Runner: Model {
     /// Logits that the last [`Self::extend`] was asked for.
     fn logits(&self) -> Logits<'_>;
 
-    /// Row `row` of [`Self::logits`], given the token `before` the position it scores. Also returns
-    /// the head's confidence in it, 0 to 1, if it has one.
+    /// State of a block after `state` and another `token`.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    fn row_after(&mut self, row: usize, _before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+    fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {
+        Ok(state.after(token, Vec::new()))
+    }
+
+    /// Row `row` of [`Self::logits`], given the block's tokens before the position it scores. Also
+    /// returns the head's confidence in it, 0 to 1, if it has one.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn row_after(&mut self, row: usize, _state: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
         Ok((self.logits().row(row), None))
     }
 
@@ -92,14 +101,22 @@ impl<'a> Pass<'a> {
         self.runner.logits()
     }
 
-    /// Row `row` of [`Self::logits`], given the token `before` the position it scores. Also returns
-    /// the head's confidence in it, 0 to 1, if it has one. Both can depend on `before` in heads
-    /// that draft blocks.
+    /// State of a block after `state` and another `token`, first the text's last one.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    pub fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
-        self.runner.row_after(row, before)
+    pub fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {
+        self.runner.next_state(state, token)
+    }
+
+    /// Row `row` of [`Self::logits`], given the block's tokens before the position it scores. Also
+    /// returns the head's confidence in it, 0 to 1, if it has one. Both can depend on these tokens
+    /// in heads that draft blocks.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    pub fn row_after(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
+        self.runner.row_after(row, state)
     }
 
     /// Hidden states of all nodes that the last [`Self::run`] or [`Self::grow`] ran, in order;

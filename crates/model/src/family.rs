@@ -111,7 +111,8 @@ static EAGLE3: Family = Family {
 /// EAGLE-3 draft head with a block of Qwen3's kind, which normalises heads.
 static EAGLE3_QWEN3: Family = Family { attention: NORMED_HEADS, ..EAGLE3 };
 
-/// Draft head of several layers of Qwen3's kind that drafts blocks: DFlash, DFlash 2 and DSpark.
+/// Draft head of several layers of Qwen3's kind that drafts blocks: DFlash, DFlash 2, DSpark and
+/// Domino.
 static DFLASH: Family = Family {
     name: "dflash",
     classes: &[
@@ -121,6 +122,7 @@ static DFLASH: Family = Family {
         "DSparkDraftModel",
         "DSparkSpeculator",
         "Qwen3DSparkModel",
+        "DominoDraftModel",
     ],
     attention: NORMED_HEADS,
     gguf_layout: RotaryLayout::Halves,

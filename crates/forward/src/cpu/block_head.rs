@@ -1,13 +1,13 @@
 //! Weights of a draft head that fills a block in one pass, beside those of its layers: fusion of
-//! the target's states, Markov bias, selector and confidence.
+//! the target's states, correction of logits and confidence.
 
 use foretoken_model::error::Result;
 use foretoken_model::tables::block_head::{
-    CONFIDENCE, CONFIDENCE_BIAS, MARKOV_AFTER, MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE,
-    SELECTOR_POSITION,
+    CONFIDENCE, CONFIDENCE_BIAS, DOMINO_AFTER, DOMINO_BEFORE, GRU_INPUT, GRU_STATE, MARKOV_AFTER,
+    MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE, SELECTOR_POSITION,
 };
 use foretoken_model::tables::eagle3::{FUSE, FUSED_NORM};
-use foretoken_model::{BlockHead as Config, Convolution as Sizes, Weights};
+use foretoken_model::{BlockHead as Config, Convolution as Sizes, Correction as Kind, Weights};
 
 use super::packing::{panels, vector};
 use super::panels::Panels;
@@ -17,9 +17,16 @@ pub struct BlockHead {
     pub fuse: Panels, // [hidden, states]
     /// Norm of the fused states.
     pub fused_norm: Vec<f32>, // [hidden]
-    pub markov: Option<Markov>,
-    pub selector: Option<Selector>,
+    pub correction: Option<Correction>,
     pub confidence: Option<Confidence>,
+}
+
+/// Correction of a position's scores by the block's tokens before it.
+#[derive(Debug)]
+pub enum Correction {
+    Markov(Markov),
+    Selector(Selector),
+    Domino(Domino),
 }
 
 /// Low-rank Markov bias (DSpark): `after * before[token]` is added to the scores of the position
@@ -38,6 +45,18 @@ pub struct Selector {
     pub after: Panels,    // [vocabulary, rank]
     pub position: Panels, // [rank, hidden]
     pub candidates: usize,
+}
+
+/// Correction by a GRU over the block's tokens (Domino): `after * silu(reduce * [position; state])`
+/// is added to the scores of the top candidates.
+#[derive(Debug)]
+pub struct Domino {
+    pub input: Panels,  // [3 * gru, hidden], gates r, z, n
+    pub state: Panels,  // [3 * gru, gru]
+    pub reduce: Panels, // [rank, hidden + gru]
+    pub after: Panels,  // [vocabulary, rank]
+    /// Number of positions, from the first, that are not corrected.
+    pub plain_prefix: usize,
 }
 
 /// Confidence in a position: `sigmoid(weight * [state; before[token]] + bias)`.
@@ -62,17 +81,6 @@ impl BlockHead {
     /// # Errors
     /// As [`super::network::Network::load`].
     pub fn load(weights: &Weights, config: &Config) -> Result<Self> {
-        let markov = || -> Result<Markov> {
-            Ok(Markov { before: panels(weights, MARKOV_BEFORE)?, after: panels(weights, MARKOV_AFTER)? })
-        };
-        let selector = |candidates| -> Result<Selector> {
-            Ok(Selector {
-                before: panels(weights, SELECTOR_BEFORE)?,
-                after: panels(weights, SELECTOR_AFTER)?,
-                position: panels(weights, SELECTOR_POSITION)?,
-                candidates,
-            })
-        };
         let confidence = |inputs, bias: bool| -> Result<Confidence> {
             let bias = bias.then(|| vector(weights, CONFIDENCE_BIAS)).transpose()?;
             let weight = vector(weights, CONFIDENCE)?;
@@ -82,10 +90,56 @@ impl BlockHead {
         Ok(Self {
             fuse: panels(weights, FUSE)?,
             fused_norm: vector(weights, FUSED_NORM)?,
-            markov: config.markov.map(|_| markov()).transpose()?,
-            selector: config.selector.map(|sizes| selector(sizes.candidates)).transpose()?,
+            correction: config.correction.map(|kind| Correction::load(weights, kind)).transpose()?,
             confidence: head.map(|head| confidence(head.inputs, head.bias)).transpose()?,
         })
+    }
+}
+
+impl BlockHead {
+    /// Returns whether rescoring reads the normed states of the scored rows.
+    pub fn reads_states(&self) -> bool {
+        self.confidence.is_some() || matches!(self.correction, Some(Correction::Domino(_)))
+    }
+
+    pub fn selector(&self) -> Option<&Selector> {
+        match &self.correction {
+            Some(Correction::Selector(selector)) => Some(selector),
+            _ => None,
+        }
+    }
+}
+
+impl Correction {
+    fn load(weights: &Weights, kind: Kind) -> Result<Self> {
+        let panels = |name| panels(weights, name);
+        Ok(match kind {
+            Kind::Markov { .. } => {
+                Self::Markov(Markov { before: panels(MARKOV_BEFORE)?, after: panels(MARKOV_AFTER)? })
+            }
+            Kind::Selector(sizes) => Self::Selector(Selector {
+                before: panels(SELECTOR_BEFORE)?,
+                after: panels(SELECTOR_AFTER)?,
+                position: panels(SELECTOR_POSITION)?,
+                candidates: sizes.candidates,
+            }),
+            Kind::Domino(sizes) => Self::Domino(Domino {
+                input: panels(GRU_INPUT)?,
+                state: panels(GRU_STATE)?,
+                reduce: panels(DOMINO_BEFORE)?,
+                after: panels(DOMINO_AFTER)?,
+                plain_prefix: sizes.plain_prefix,
+            }),
+        })
+    }
+
+    /// Matrices that are multiplied with one row at a time.
+    pub fn products(&self) -> Vec<&Panels> {
+        match self {
+            Self::Markov(markov) => vec![&markov.after],
+            Self::Selector(_) => Vec::new(),
+            Self::Domino(domino) => vec![&domino.input, &domino.state, &domino.reduce],
+        }
     }
 }
 

@@ -31,10 +31,6 @@ impl<T: Copy + Default> Buffer<T> {
         Ok(())
     }
 
-    pub fn len(&self) -> usize {
-        self.cells.len()
-    }
-
     /// Pointer to the number at `index` and those after it. Accesses through the pointer must not
     /// race with writes of other threads.
     pub fn at(&self, index: usize) -> *mut T {

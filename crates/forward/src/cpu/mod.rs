@@ -33,6 +33,7 @@ mod buffer;
 mod cache;
 mod codebooks;
 mod cores;
+mod domino;
 mod exponentials;
 pub(super) mod feed_forward;
 pub(super) mod head;

@@ -26,7 +26,7 @@ use crate::cached::{Cached, Executor, Nodes};
 use crate::device;
 use crate::state_history::SlotCounts;
 use crate::tree::TokenTree;
-use crate::{Features, HeadInput, Logits, Row, Want};
+use crate::{BlockState, Features, HeadInput, Logits, Row, Want};
 
 /// A model on the CPU and its cache.
 pub type CpuModel = Cached<CpuExecutor>;
@@ -225,8 +225,12 @@ impl Executor for CpuExecutor {
         self.workspace.logits(self.vocabulary)
     }
 
-    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
-        self.rescore(row, before)
+    fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {
+        self.state_after(state, token)
+    }
+
+    fn row_after(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
+        self.rescore(row, state)
     }
 
     fn features(&self) -> Option<Features<'_>> {

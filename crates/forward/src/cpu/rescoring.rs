@@ -1,18 +1,19 @@
-//! Effect of the token before on a position's scores, and the confidence in it. DSpark's Markov
-//! bias is added to all scores. DFlash 2's selector adjusts the likeliest tokens and drops the
-//! others.
+//! Effect of a block's tokens on the scores of the position after them, and the confidence in it.
+//! DSpark's Markov bias is added to all scores. DFlash 2's selector and Domino's GRU adjust the
+//! likeliest tokens and drop the others.
 
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use super::block_head::{BlockHead, Confidence, Markov, Selector};
+use super::block_head::{BlockHead, Confidence, Correction, Selector};
 use super::exp;
 use super::head::Head;
 use super::model::CpuExecutor;
+use super::panels::Panels;
 use super::pass::PassContext;
-use crate::Row;
 use crate::cached::Executor;
 use crate::tree::TokenTree;
+use crate::{BlockState, Row};
 
 /// Output of a pass for one position.
 #[derive(Clone, Copy)]
@@ -24,25 +25,24 @@ pub struct PositionScores<'a> {
     pub state: &'a [f32],
 }
 
+/// Multiplies a correction's matrix with a row. The product may have padding at its end.
+pub type Multiply<'a> = dyn FnMut(&Panels, &[f32]) -> Result<Vec<f32>> + 'a;
+
 impl CpuExecutor {
     /// Implements [`Executor::row_after`].
-    pub(super) fn rescore(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+    pub(super) fn rescore(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
         let Some(head) = self.network.head.as_ref().and_then(Head::block) else {
             return Ok((self.logits().row(row), None));
         };
-        let rank = self.config.block().and_then(|block| block.selector).map_or(0, |sizes| sizes.rank);
+        let selector = self.config.block().and_then(|block| block.selector());
+        let rank = selector.map_or(0, |sizes| sizes.rank);
         let scored = PositionScores {
             scores: self.logits().row(row),
             factor: self.workspace.position_factor(row, rank),
             state: self.workspace.scored_row(row, self.config.hidden),
         };
-        let (scores, confidence) = rescore(head, scored, before, |markov, factor| {
-            let tree = TokenTree::default();
-            let context: PassContext<'_> = self.pass_context(&tree);
-            context.load_previous(factor);
-            self.team.run(self.members(1), &|member| context.compute_markov_bias(member, markov));
-            Ok(self.workspace.markov_bias().to_vec())
-        })?;
+        let (scores, confidence) =
+            rescore(head, scored, state, &mut |weights, row| Ok(self.multiply_row(weights, row)))?;
         match scores {
             None => Ok((self.logits().row(row), confidence)),
             Some(scores) => {
@@ -51,29 +51,68 @@ impl CpuExecutor {
             }
         }
     }
+
+    /// Implements [`Executor::next_state`].
+    pub(super) fn state_after(&self, state: &BlockState, token: TokenId) -> Result<BlockState> {
+        let head = self.network.head.as_ref().and_then(Head::block);
+        let embedding = self.network.embedding.as_deref();
+        next_state(head, embedding, state, token, &mut |weights, row| Ok(self.multiply_row(weights, row)))
+    }
+
+    /// Multiplies a correction's matrix with a row.
+    fn multiply_row(&self, weights: &Panels, row: &[f32]) -> Vec<f32> {
+        let tree = TokenTree::default();
+        let context: PassContext<'_> = self.pass_context(&tree);
+        context.load_correction(row);
+        self.team.run(self.members(1), &|member| context.multiply_correction(member, weights));
+        self.workspace.correction_output(weights.rows()).to_vec()
+    }
 }
 
-/// Returns the scores of a position after the token `before`, `None` if they do not depend on it,
-/// and the confidence in them. `bias` computes the Markov bias from the token's factor,
-/// `[vocabulary]` and padding.
+/// Returns the state after `state` and another `token`, whose embedding a GRU reads from
+/// `embedding`.
 ///
 /// # Errors
-/// As `bias`.
+/// As `multiply`.
+pub fn next_state(
+    head: Option<&BlockHead>,
+    embedding: Option<&Panels>,
+    state: &BlockState,
+    token: TokenId,
+    multiply: &mut Multiply<'_>,
+) -> Result<BlockState> {
+    let recurrent = match (head.and_then(|head| head.correction.as_ref()), embedding) {
+        (Some(Correction::Domino(domino)), Some(embedding)) => {
+            domino.step(state.recurrent(), &unpacked(embedding, token), multiply)?
+        }
+        _ => Vec::new(),
+    };
+    Ok(state.after(token, recurrent))
+}
+
+/// Returns the scores of a position after the tokens of `state`, `None` if they do not depend on
+/// them, and the confidence in the position.
+///
+/// # Errors
+/// As `multiply`, and errors of fetching the scores.
 pub fn rescore(
     head: &BlockHead,
     scored: PositionScores<'_>,
-    before: TokenId,
-    bias: impl FnOnce(&Markov, &[f32]) -> Result<Vec<f32>>,
+    state: &BlockState,
+    multiply: &mut Multiply<'_>,
 ) -> Result<(Option<Vec<f32>>, Option<f32>)> {
-    let previous = previous_factor(head, before);
+    let previous = previous_factor(head, state.last());
     let confidence =
         head.confidence.as_ref().map(|confidence| confidence_in(confidence, scored.state, &previous));
-    let scores = match head {
-        BlockHead { markov: Some(markov), .. } => {
-            let (scores, bias) = (scored.scores.logits()?, bias(markov, &previous)?);
+    let scores = match &head.correction {
+        Some(Correction::Markov(markov)) => {
+            let (scores, bias) = (scored.scores.logits()?, multiply(&markov.after, &previous)?);
             Some(scores.iter().zip(&bias).map(|(score, bias)| score + bias).collect())
         }
-        BlockHead { selector: Some(selector), .. } => Some(select(selector, scored, &previous)?),
+        Some(Correction::Selector(selector)) => Some(select(selector, scored, &previous)?),
+        Some(Correction::Domino(domino)) if state.position() >= domino.plain_prefix => {
+            Some(domino.scores(scored, state.recurrent(), multiply)?)
+        }
         _ => None,
     };
     Ok((scores, confidence))
@@ -83,14 +122,22 @@ pub fn rescore(
 fn select(selector: &Selector, scored: PositionScores<'_>, previous: &[f32]) -> Result<Vec<f32>> {
     let factors: Vec<f32> =
         previous.iter().zip(scored.factor).map(|(previous, factor)| previous * factor).collect();
-    let mut after = vec![0.0; previous.len()];
-    let mut scores = vec![f32::NEG_INFINITY; selector.after.rows()];
-    let candidates = selector.candidates.min(scores.len());
-    for (token, score) in scored.scores.top(candidates)? {
-        selector.after.unpack_row(token as usize, &mut after);
-        scores[token as usize] = score + dot(&factors, &after);
+    add_to_top(scored.scores, selector.candidates, &selector.after, &factors)
+}
+
+/// Adds a low-rank bias to the scores of the top `candidates`, and drops all other tokens. The bias
+/// of a token is the product of its row of `after` with `factors`.
+///
+/// # Errors
+/// Errors of fetching the scores.
+pub fn add_to_top(scores: Row<'_>, candidates: usize, after: &Panels, factors: &[f32]) -> Result<Vec<f32>> {
+    let mut row = vec![0.0; after.inputs()];
+    let mut added = vec![f32::NEG_INFINITY; after.rows()];
+    for (token, score) in scores.top(candidates.min(added.len()))? {
+        after.unpack_row(token as usize, &mut row);
+        added[token as usize] = score + dot(factors, &row);
     }
-    Ok(scores)
+    Ok(added)
 }
 
 /// Confidence `sigmoid(weight * [state; before] + bias)`.
@@ -102,13 +149,18 @@ fn confidence_in(confidence: &Confidence, state: &[f32], previous: &[f32]) -> f3
 
 /// Factor of the token before; empty if the head does not use it.
 fn previous_factor(head: &BlockHead, before: TokenId) -> Vec<f32> {
-    let markov = head.markov.as_ref().map(|markov| &markov.before);
-    let table = markov.or(head.selector.as_ref().map(|selector| &selector.before));
-    table.map_or_else(Vec::new, |table| {
-        let mut row = vec![0.0; table.inputs()];
-        table.unpack_row(before as usize, &mut row);
-        row
-    })
+    match &head.correction {
+        Some(Correction::Markov(markov)) => unpacked(&markov.before, before),
+        Some(Correction::Selector(selector)) => unpacked(&selector.before, before),
+        Some(Correction::Domino(_)) | None => Vec::new(),
+    }
+}
+
+/// The row of `token` in a table.
+fn unpacked(table: &Panels, token: TokenId) -> Vec<f32> {
+    let mut row = vec![0.0; table.inputs()];
+    table.unpack_row(token as usize, &mut row);
+    row
 }
 
 /// Dot product, over the length of the shorter vector.

@@ -3,7 +3,9 @@
 
 use std::sync::atomic::AtomicUsize;
 
-use foretoken_model::{BlockHead, Convolution, Experts, FeedForwardSpec, Latent, ModelConfig, RopeTable};
+use foretoken_model::{
+    BlockHead, Convolution, Correction, Domino, Experts, FeedForwardSpec, Latent, ModelConfig, RopeTable,
+};
 
 use super::activations::{Activations, BLOCK};
 use super::attention::AttentionRun;
@@ -152,14 +154,14 @@ pub struct Workspace {
     pub convolved: Inputs,    // hidden
     /// The selector's factor of each scored row.
     pub position_factors: Buffer<f32>, // [scored rows, rank padded to LANES]
-    /// The factor of the token before a position, and the Markov bias from it.
-    pub previous_factor: Inputs, // rank
-    pub markov_bias: Buffer<f32>, // [vocabulary padded to LANES]
+    /// The row that a correction's matrix is multiplied with, and the product.
+    pub correction_inputs: ByWidth,
+    pub correction_output: Buffer<f32>, // [rows of the matrix padded to LANES]
     /// Token clusters of an assistant: scores of all clusters, the nearest ones, and the scores of
     /// their tokens.
     pub cluster_scores: Buffer<f32>, // [scored rows, clusters padded to LANES]
-    pub nearest: Buffer<usize>, // [scored rows, nearest]
-    pub nearest_scores: Buffer<f32>, // [scored rows, nearest, tokens of a cluster padded to LANES]
+    pub nearest: Buffer<usize>,         // [scored rows, nearest]
+    pub nearest_scores: Buffer<f32>,    // [scored rows, nearest, tokens of a cluster padded to LANES]
     /// Scores of a position after the token before it was known.
     pub rescored: Vec<f32>, // [vocabulary]
     pub experts: ExpertBuffers,
@@ -361,12 +363,20 @@ impl Workspace {
             self.convolved.prepare(rows, config.hidden, tile);
             self.branch.reserve(rows * whole(config.hidden));
         }
-        if let Some(selector) = block.selector {
-            self.position_factors.reserve(scored * whole(selector.rank));
-        }
-        if let Some(rank) = block.markov {
-            self.previous_factor.prepare(1, rank, tile);
-            self.markov_bias.reserve(whole(config.vocabulary));
+        match block.correction {
+            None => {}
+            Some(Correction::Selector(selector)) => {
+                self.position_factors.reserve(scored * whole(selector.rank));
+            }
+            Some(Correction::Markov { rank }) => {
+                self.correction_inputs.prepare(1, [rank].into_iter(), tile);
+                self.correction_output.reserve(whole(config.vocabulary));
+            }
+            Some(Correction::Domino(Domino { gru, rank, .. })) => {
+                let widths = [config.hidden, gru, config.hidden + gru];
+                self.correction_inputs.prepare(1, widths.into_iter(), tile);
+                self.correction_output.reserve(whole(rank.max(3 * gru)));
+            }
         }
     }
 
@@ -403,10 +413,10 @@ impl Workspace {
         unsafe { std::slice::from_raw_parts(self.scored.row(row), hidden) }
     }
 
-    /// Returns the Markov bias, `[vocabulary]` and padding.
-    pub fn markov_bias(&self) -> &[f32] {
-        // SAFETY: the bias has been computed and is not being written.
-        unsafe { std::slice::from_raw_parts(self.markov_bias.at(0), self.markov_bias.len()) }
+    /// Returns the first `rows` numbers of the last product of a correction.
+    pub fn correction_output(&self, rows: usize) -> &[f32] {
+        // SAFETY: the product has been computed and is not being written.
+        unsafe { std::slice::from_raw_parts(self.correction_output.at(0), rows) }
     }
 
     /// Logits of the last pass, `[rows, vocabulary padded to LANES]`.

@@ -1,6 +1,6 @@
 //! Parts of a head that drafts blocks, on the device: fusion of the target's states into keys and
-//! values, convolutions around attention and feed-forward network, and the Markov bias or position
-//! factors for rescoring.
+//! values, convolutions around attention and feed-forward network, and position factors and
+//! products for rescoring.
 
 use std::ops::Range;
 
@@ -19,7 +19,8 @@ use super::recording::Recording;
 use super::state::{ROWS, Rows, SCORED, State};
 use super::step::{Quantise, Step};
 use crate::Features;
-use crate::cpu::block_head::BlockHead;
+use crate::cpu::block_head::{BlockHead, Correction};
+use crate::cpu::panels::Panels;
 use crate::cpu::simd::LANES;
 
 /// Kernels of a head that drafts blocks.
@@ -36,15 +37,17 @@ pub struct Block {
     rank: usize,
     /// Position factors of the scored rows, for rescoring.
     pub position_factors: Buffer, // [rows, rank in whole vectors]
-    before: Option<Before>,
+    /// Products of the correction's matrices with one row, in the order of
+    /// [`Correction::products`](crate::cpu::block_head::Correction::products).
+    of_row: Vec<RowProduct>,
 }
 
-/// Markov bias of the token before a position.
-struct Before {
+/// Product of a matrix with one row that the CPU provides and reads.
+struct RowProduct {
     row: Rows,
     quantise: Quantise,
-    after: Product,
-    bias: Buffer, // [vocabulary in whole vectors]
+    product: Product,
+    out: Buffer, // [rows of the matrix in whole vectors]
     readable: Buffer,
 }
 
@@ -73,9 +76,9 @@ impl Block {
         let around = around.map(|[mixer, feed_forward]| {
             Ok([Around::new(device, mixer, state)?, Around::new(device, feed_forward, state)?])
         });
-        let rank = block.selector.map_or(0, |sizes| sizes.rank.next_multiple_of(LANES));
+        let rank = block.selector().map_or(0, |sizes| sizes.rank.next_multiple_of(LANES));
         let position_factors = device.buffer(4 * SCORED * rank)?;
-        let position = head.selector.as_ref().map(|selector| {
+        let position = head.selector().map(|selector| {
             Product::new(
                 device,
                 &[Matrix::upload(device, &selector.position)?],
@@ -83,20 +86,8 @@ impl Block {
                 Out::Store(&position_factors),
             )
         });
-        let before = head.markov.as_ref().map(|markov| -> Result<_> {
-            let row = Rows::new(device, 1, markov.after.inputs())?;
-            let bytes = 4 * markov.after.rows().next_multiple_of(LANES);
-            let bias = device.buffer(bytes)?;
-            let after =
-                Product::new(device, &[Matrix::upload(device, &markov.after)?], &row, Out::Store(&bias))?;
-            Ok(Before {
-                quantise: Quantise::new(device, &row)?,
-                row,
-                after,
-                bias,
-                readable: device.readable(bytes)?,
-            })
-        });
+        let products = head.correction.as_ref().map_or_else(Vec::new, Correction::products);
+        let of_row = products.into_iter().map(|weights| RowProduct::new(device, weights));
         Ok(Some(Self {
             quantise: Quantise::new(device, &states)?,
             fuse: Product::new(
@@ -110,7 +101,7 @@ impl Block {
             position: position.transpose()?,
             position_factors,
             rank,
-            before: before.transpose()?,
+            of_row: of_row.collect::<Result<_>>()?,
             states,
             head,
         }))
@@ -161,20 +152,42 @@ impl Block {
         }
     }
 
-    /// Markov bias of a token for the scores of the next position; `of_before` is the token's
-    /// embedding in the Markov head.
+    /// Product of one of the correction's matrices with a row.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    pub fn bias(&self, device: &GpuDevice, of_before: &[f32]) -> Result<Vec<f32>> {
-        let Some(before) = &self.before else { return Ok(Vec::new()) };
-        device.write(&before.row.plain, of_before.iter().map(|number| number.to_bits()));
+    pub fn multiply(&self, device: &GpuDevice, weights: &Panels, row: &[f32]) -> Result<Vec<f32>> {
+        let products = self.head.correction.as_ref().map_or_else(Vec::new, Correction::products);
+        let mut found = products.into_iter().zip(&self.of_row);
+        match found.find(|(own, _)| std::ptr::eq(*own, weights)) {
+            Some((_, product)) => product.run(device, row),
+            None => unreachable!("a matrix of another correction"),
+        }
+    }
+}
+
+impl RowProduct {
+    fn new(device: &GpuDevice, weights: &Panels) -> Result<Self> {
+        let row = Rows::new(device, 1, weights.inputs())?;
+        let bytes = 4 * weights.rows().next_multiple_of(LANES);
+        let out = device.buffer(bytes)?;
+        Ok(Self {
+            quantise: Quantise::new(device, &row)?,
+            product: Product::new(device, &[Matrix::upload(device, weights)?], &row, Out::Store(&out))?,
+            row,
+            out,
+            readable: device.readable(bytes)?,
+        })
+    }
+
+    fn run(&self, device: &GpuDevice, row: &[f32]) -> Result<Vec<f32>> {
+        device.write(&self.row.plain, row.iter().map(|number| number.to_bits()));
         let mut recording = Recording::new(device);
-        before.quantise.run(recording.pass(), 1);
-        before.after.run(recording.pass(), 1);
-        recording.copy(&before.bias, &before.readable, 0, before.bias.size());
+        self.quantise.run(recording.pass(), 1);
+        self.product.run(recording.pass(), 1);
+        recording.copy(&self.out, &self.readable, 0, self.out.size());
         recording.end();
-        device.fetch(&before.readable, before.bias.size() as usize / 4)
+        device.fetch(&self.readable, self.out.size() as usize / 4)
     }
 }
 

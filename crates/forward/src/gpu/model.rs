@@ -21,9 +21,9 @@ use super::recording::Recording;
 use super::scores::{LogitRequest, Scorer, Scores};
 use super::state::{ROWS, SCORED, State};
 use crate::cached::{Cached, Executor, Nodes};
-use crate::cpu::rescoring::{PositionScores, rescore};
+use crate::cpu::rescoring::{PositionScores, next_state, rescore};
 use crate::cpu::simd::LANES;
-use crate::{DispatchStats, Features, HeadInput, LogitSubset, Logits, Row, Want};
+use crate::{BlockState, DispatchStats, Features, HeadInput, LogitSubset, Logits, Row, Want};
 
 /// A model on a GPU and its cache.
 pub type GpuModel = Cached<GpuExecutor>;
@@ -215,7 +215,13 @@ impl Executor for GpuExecutor {
         self.scorer.logits(&self.scores, self.vocabulary)
     }
 
-    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+    fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {
+        let Some(block) = &self.block else { return Ok(state.after(token, Vec::new())) };
+        let multiply = &mut |weights: &_, row: &_| block.multiply(&self.device, weights, row);
+        next_state(Some(&block.head), self.network.embedding.as_ref(), state, token, multiply)
+    }
+
+    fn row_after(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
         let Some(block) = &self.block else { return Ok((self.logits().row(row), None)) };
         let hidden = self.config.hidden;
         let scored = PositionScores {
@@ -226,8 +232,8 @@ impl Executor for GpuExecutor {
                 false => &self.outputs.scored[row * hidden.next_multiple_of(LANES)..][..hidden],
             },
         };
-        let bias = |_: &_, of_before: &[f32]| block.bias(&self.device, of_before);
-        let (scores, confidence) = rescore(&block.head, scored, before, bias)?;
+        let multiply = &mut |weights: &_, row: &_| block.multiply(&self.device, weights, row);
+        let (scores, confidence) = rescore(&block.head, scored, state, multiply)?;
         let Some(scores) = scores else { return Ok((self.logits().row(row), confidence)) };
         self.after = scores;
         Ok((Row::of(&self.after), confidence))

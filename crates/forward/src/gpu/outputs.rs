@@ -54,7 +54,7 @@ impl OutputBuffers {
         let width = config.hidden.next_multiple_of(LANES);
         let tapped = taps.map_or(0, |taps| taps.states());
         let rank = block.map_or(0, Block::rank);
-        let of_state = block.map_or(0, |block| if block.head.confidence.is_some() { width } else { 0 });
+        let of_state = block.map_or(0, |block| if block.head.reads_states() { width } else { 0 });
         self.counts = [tapped * rows * width, scored * rank, scored * of_state];
         for (buffer, count) in self.through.iter_mut().zip(self.counts) {
             device.grow(buffer, count)?;

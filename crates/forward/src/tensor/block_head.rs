@@ -1,5 +1,5 @@
 //! Parts of a block-drafting head beside its layers: fusion of the target's states, and the
-//! influence of the previous token on a position's scores (DFlash 2, DSpark).
+//! influence of a block's tokens on a position's scores (DFlash 2, DSpark).
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use foretoken_model::tables::block_head::{
 };
 use foretoken_model::tables::eagle3::{FUSE, FUSED_NORM};
 use foretoken_model::token::TokenId;
-use foretoken_model::{self as model, ModelConfig, Weights};
+use foretoken_model::{self as model, Correction as Kind, Domino as Sizes, ModelConfig, Weights};
 
+use super::domino::Domino;
 use super::stack::{Arithmetic, Padding, Stack};
-use crate::{Features, Row};
+use crate::{BlockState, Features, Row};
 
 pub struct BlockHead {
     fuse: Stack, // [hidden, states]
@@ -26,9 +27,10 @@ pub struct BlockHead {
     confidence: Option<Confidence>,
 }
 
-/// Influence of the token before a position on the position's scores.
+/// Influence of a block's tokens on the scores of the position after them.
 enum Rescoring {
     None,
+    Domino(Domino),
     /// Markov bias: `after * before[token]` is added to all scores.
     Markov {
         before: Arc<QTensor>, // [tokens, rank]
@@ -62,17 +64,18 @@ impl BlockHead {
         let stack = |name| -> Result<Stack> {
             Ok(Stack::new(vec![weights.matrix(name)?], arithmetic, weights.device())?)
         };
-        let rescoring = if block.markov.is_some() {
-            Rescoring::Markov { before: weights.matrix(MARKOV_BEFORE)?, after: stack(MARKOV_AFTER)? }
-        } else if let Some(selector) = block.selector {
-            Rescoring::Selector {
+        let rescoring = match block.correction {
+            None => Rescoring::None,
+            Some(Kind::Domino(sizes)) => Rescoring::Domino(Domino::load(weights, sizes, arithmetic)?),
+            Some(Kind::Markov { .. }) => {
+                Rescoring::Markov { before: weights.matrix(MARKOV_BEFORE)?, after: stack(MARKOV_AFTER)? }
+            }
+            Some(Kind::Selector(selector)) => Rescoring::Selector {
                 before: weights.matrix(SELECTOR_BEFORE)?,
                 after: weights.matrix(SELECTOR_AFTER)?,
                 position: stack(SELECTOR_POSITION)?,
                 candidates: selector.candidates.min(config.vocabulary),
-            }
-        } else {
-            Rescoring::None
+            },
         };
         let confidence = block.confidence.map(|head| -> Result<_> {
             let bias = head.bias.then(|| weights.vector(CONFIDENCE_BIAS)).transpose()?;
@@ -98,22 +101,30 @@ impl BlockHead {
         rms_norm(&self.fuse.forward(&states, padding)?.contiguous()?, &self.fused_norm, epsilon)
     }
 
-    /// Scores of a position after the token `before`, and the head's confidence. `row` holds the
-    /// scores without that token, `state` the position's normed state, `[1, hidden]`. The scores
-    /// are `None` if they do not depend on the token.
+    /// Domino's correction, if the head has one.
+    pub fn domino(&self) -> Option<&Domino> {
+        match &self.rescoring {
+            Rescoring::Domino(domino) => Some(domino),
+            _ => None,
+        }
+    }
+
+    /// Scores of a position after the tokens `before`, and the head's confidence. `row` holds the
+    /// scores without these tokens, `state` the position's normed state, `[1, hidden]`. The scores
+    /// are `None` if they do not depend on the tokens.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
     pub fn rescore(
         &self,
-        before: TokenId,
+        before: &BlockState,
         row: Row<'_>,
         state: &Tensor,
         padding: Padding,
     ) -> Result<(Option<Vec<f32>>, Option<f32>)> {
-        let token = Tensor::new(&[before], state.device())?;
+        let token = Tensor::new(&[before.last()], state.device())?;
         let previous = match &self.rescoring {
-            Rescoring::None => None,
+            Rescoring::None | Rescoring::Domino(_) => None,
             Rescoring::Markov { before, .. } | Rescoring::Selector { before, .. } => {
                 Some(before.embedding(&token)?) // [1, rank]
             }
@@ -127,20 +138,30 @@ impl BlockHead {
             }
             (Rescoring::Selector { after, position, candidates, .. }, Some(previous)) => {
                 let factor = (position.forward(state, padding)? * previous)?; // [1, rank]
-                let top = row.top(*candidates)?;
-                let ids: Vec<TokenId> = top.iter().map(|&(token, _)| token).collect();
-                let after = after.embedding(&Tensor::new(ids, state.device())?)?; // [candidates, rank]
-                let bonuses: Vec<f32> = after.broadcast_mul(&factor)?.sum(1)?.to_vec1()?;
-                let mut scores = vec![f32::NEG_INFINITY; row.logits()?.len()];
-                for ((token, score), bonus) in top.into_iter().zip(bonuses) {
-                    scores[token as usize] = score + bonus;
-                }
-                Some(scores)
+                Some(add_to_top(row, *candidates, after, &factor)?)
+            }
+            (Rescoring::Domino(domino), _) if before.position() >= domino.plain_prefix => {
+                let factor = domino.factor(state, before.recurrent(), padding)?; // [1, rank]
+                Some(add_to_top(row, Sizes::CANDIDATES, &domino.after, &factor)?)
             }
             _ => None,
         };
         Ok((scores, confidence))
     }
+}
+
+/// Adds a low-rank bias to the scores of the top `candidates`, and drops all other tokens. The bias
+/// of a token is the product of its row of `after` with `factor`, `[1, rank]`.
+fn add_to_top(row: Row<'_>, candidates: usize, after: &QTensor, factor: &Tensor) -> Result<Vec<f32>> {
+    let mut scores = vec![f32::NEG_INFINITY; row.logits()?.len()];
+    let top = row.top(candidates.min(scores.len()))?;
+    let ids: Vec<TokenId> = top.iter().map(|&(token, _)| token).collect();
+    let after = after.embedding(&Tensor::new(ids, factor.device())?)?; // [candidates, rank]
+    let biases: Vec<f32> = after.broadcast_mul(factor)?.sum(1)?.to_vec1()?;
+    for ((token, score), bias) in top.into_iter().zip(biases) {
+        scores[token as usize] = score + bias;
+    }
+    Ok(scores)
 }
 
 impl Confidence {

@@ -7,6 +7,7 @@ mod block_head;
 mod cache;
 mod convolution;
 mod delta;
+mod domino;
 mod eagle3;
 mod feed;
 mod feed_forward;
@@ -36,6 +37,7 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{AttentionKind, ModelConfig, ModelSource, Scoring};
 
 use self::attention::{AttentionInputs, SharedKv};
+use self::block_head::BlockHead;
 use self::feed::Feed;
 use self::head::Head;
 use self::layer::{Layer, LayerInputs};
@@ -45,7 +47,7 @@ use self::per_layer::PerLayerInputs;
 use self::rotary::RotaryTable;
 use self::stack::{Arithmetic, Padding, Stack};
 use super::sketch::Sketch;
-use super::{Features, HeadInput, LogitSubset, Logits, Peak, Row, Taps, Want};
+use super::{BlockState, Features, HeadInput, LogitSubset, Logits, Peak, Row, Taps, Want};
 use crate::cached::{Cached, Executor, Nodes};
 
 /// A model on tensors and its cache.
@@ -368,7 +370,19 @@ impl Executor for TensorExecutor {
         }
     }
 
-    fn row_after(&mut self, row: usize, before: TokenId) -> Result<(Row<'_>, Option<f32>)> {
+    fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {
+        let domino = self.head.as_ref().and_then(Head::block).and_then(BlockHead::domino);
+        let recurrent = match (domino, &self.embedding) {
+            (Some(domino), Some(embedding)) => {
+                let embedding = embedding.embedding(&Tensor::new(&[token], &self.device)?)?;
+                domino.step(state.recurrent(), &embedding, self.padding)?
+            }
+            _ => Vec::new(),
+        };
+        Ok(state.after(token, recurrent))
+    }
+
+    fn row_after(&mut self, row: usize, before: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
         let (mut scores, mut confidence) = (None, None);
         let head = self.head.as_ref().and_then(Head::block);
         if let Some((head, states)) = head.zip(self.scored_states.as_ref()) {

@@ -1,5 +1,5 @@
 //! Block heads, which draft a block of tokens in one pass: DFlash (Chen et al. 2026), DFlash 2,
-//! DSpark.
+//! DSpark, Domino.
 
 use crate::token::TokenId;
 
@@ -11,17 +11,16 @@ pub struct BlockHead {
     pub rows: usize,
     /// Mask token, at the positions to draft.
     pub mask: TokenId,
-    /// True if the text's last token drafts too, and each row predicts the next token (DSpark).
+    /// True if the text's last token drafts too, and each row predicts the next token (DSpark, most
+    /// Domino heads).
     /// Otherwise each mask predicts the token at its own position.
     pub from_anchor: bool,
     /// For each layer, whether a row attends only to earlier rows of its block.
     pub causal: Vec<bool>,
     /// Convolutions around attention and the feed-forward network of each layer (DFlash 2).
     pub convolution: Option<Convolution>,
-    /// Selects among a position's top candidates by the previous token (DFlash 2).
-    pub selector: Option<Selector>,
-    /// Rank of the Markov bias, which the previous token adds to a position's logits (DSpark).
-    pub markov: Option<usize>,
+    /// Correction of a position's logits by the block's tokens before it.
+    pub correction: Option<Correction>,
     /// Predicts the confidence at each position (DSpark).
     pub confidence: Option<Confidence>,
 }
@@ -33,6 +32,33 @@ pub struct Convolution {
     pub taps: usize,
     /// Channels that share a kernel.
     pub group: usize,
+}
+
+/// Correction of a position's logits by the tokens before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Correction {
+    /// The previous token adds a low-rank bias to all logits (DSpark).
+    Markov { rank: usize },
+    /// The previous token selects among the top candidates (DFlash 2).
+    Selector(Selector),
+    /// A GRU over the block's tokens adds a low-rank bias (Domino).
+    Domino(Domino),
+}
+
+/// Sizes of Domino's correction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Domino {
+    /// Size of the GRU's state.
+    pub gru: usize,
+    /// Rank of the bias.
+    pub rank: usize,
+    /// Number of positions, from the first, whose logits are not corrected.
+    pub plain_prefix: usize,
+}
+
+impl Domino {
+    /// Number of a position's top candidates that are corrected; other tokens are not drafted.
+    pub const CANDIDATES: usize = 64;
 }
 
 /// Selector of a token among candidates.
@@ -60,5 +86,29 @@ impl BlockHead {
     /// Number of draft tokens in a whole block.
     pub fn longest(&self) -> usize {
         self.rows - self.first()
+    }
+
+    /// Rank of the Markov bias, in a head that has one.
+    pub fn markov(&self) -> Option<usize> {
+        match self.correction {
+            Some(Correction::Markov { rank }) => Some(rank),
+            _ => None,
+        }
+    }
+
+    /// Sizes of the selector, in a head that has one.
+    pub fn selector(&self) -> Option<Selector> {
+        match self.correction {
+            Some(Correction::Selector(selector)) => Some(selector),
+            _ => None,
+        }
+    }
+
+    /// Sizes of Domino's correction, in a head that has one.
+    pub fn domino(&self) -> Option<Domino> {
+        match self.correction {
+            Some(Correction::Domino(domino)) => Some(domino),
+            _ => None,
+        }
     }
 }

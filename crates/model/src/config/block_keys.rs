@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::block_head::{BlockHead, Convolution, Selector};
+use super::block_head::{BlockHead, Convolution, Correction, Domino, Selector};
 use super::{DraftHead, MAX_LAYERS, bad, size};
 use crate::error::Result;
 use crate::token::TokenId;
@@ -51,8 +51,7 @@ impl BlockHead {
             from_anchor,
             causal,
             convolution,
-            selector,
-            markov: some("markov_rank")?,
+            correction: correction(path, some("markov_rank")?, selector)?,
             confidence: None,
         })
     }
@@ -68,9 +67,45 @@ impl BlockHead {
             Some(causal) => vec![causal; sliding.len()],
             None => sliding.to_vec(),
         };
-        let from_anchor = keys.find("sample_from_anchor").and_then(Json::as_bool);
-        let from_anchor = from_anchor.unwrap_or_else(|| keys.is_kind("dspark"));
-        Self::of(keys.path, &|key| keys.whole(key), keys.whole("mask_token_id")?, tokens, from_anchor, causal)
+        let from_anchor = match keys.is_domino() {
+            true => keys.shifts_labels()?,
+            false => {
+                let from_anchor = keys.find("sample_from_anchor").and_then(Json::as_bool);
+                from_anchor.unwrap_or_else(|| keys.is_kind("dspark"))
+            }
+        };
+        let mask = keys.whole("mask_token_id")?;
+        let head = Self::of(keys.path, &|key| keys.whole(key), mask, tokens, from_anchor, causal)?;
+        if keys.is_domino() { head.with_domino(keys) } else { Ok(head) }
+    }
+
+    /// Adds the correction of a Domino head.
+    fn with_domino(self, keys: &Keys<'_>) -> Result<Self> {
+        if self.correction.is_some() {
+            let expected = "a Domino head without another correction".to_owned();
+            return Err(bad(keys.path, expected, "a selector or a Markov head as well".to_owned()));
+        }
+        let length = |key: &str| size(keys.path, key, keys.whole(key)?.unwrap_or(0));
+        let plain = keys.whole("pure_draft_prefix_len")?;
+        let Some(plain_prefix) = plain.filter(|&plain| plain < self.rows as u64) else {
+            let found = plain.map_or_else(|| "none".to_owned(), |plain| plain.to_string());
+            return Err(bad(keys.path, format!("a pure_draft_prefix_len below {}", self.rows), found));
+        };
+        let domino = Domino {
+            gru: length("gru_hidden_dim")?,
+            rank: length("emb_dim")?,
+            plain_prefix: plain_prefix as usize,
+        };
+        Ok(Self { correction: Some(Correction::Domino(domino)), ..self })
+    }
+}
+
+/// Returns the correction with these sizes; a head has at most one.
+fn correction(path: &Path, markov: Option<usize>, selector: Option<Selector>) -> Result<Option<Correction>> {
+    match (markov, selector) {
+        (Some(_), Some(_)) => Err(bad(path, "a selector or a Markov head".to_owned(), "both".to_owned())),
+        (Some(rank), None) => Ok(Some(Correction::Markov { rank })),
+        (None, selector) => Ok(selector.map(Correction::Selector)),
     }
 }
 
@@ -130,12 +165,30 @@ impl Keys<'_> {
         self.config["speculators_model_type"] == kind || class.contains(kind)
     }
 
+    /// Returns whether the file declares a Domino head.
+    fn is_domino(&self) -> bool {
+        self.find("projector_type").is_some_and(|kind| kind == "domino") || self.is_kind("domino")
+    }
+
+    /// Returns whether each row of a Domino head predicts the next token. Writers have different
+    /// defaults, so the key is required.
+    fn shifts_labels(&self) -> Result<bool> {
+        let flag = |key: &str| self.find(key).and_then(Json::as_bool);
+        let shifts = flag("shift_label");
+        let stated = flag("sample_from_anchor");
+        shifts.filter(|&shifts| stated.is_none_or(|stated| stated == shifts)).ok_or_else(|| {
+            let found = if shifts.is_some() { "another sample_from_anchor" } else { "none" };
+            bad(self.path, "shift_label, true or false, in config.json".to_owned(), found.to_owned())
+        })
+    }
+
     /// Returns whether layers are causal; `None` if that depends on their windows.
     fn causal(&self) -> Option<bool> {
         let flag = |key: &str| self.find(key).and_then(Json::as_bool);
         // Speculators omits keys that have their default value.
         let exported = self.config["speculators_model_type"] == "dflash2";
-        let windows_too = flag("sliding_window_non_causal").unwrap_or(exported);
+        // Domino heads are trained so that windows reach to both sides.
+        let windows_too = flag("sliding_window_non_causal").unwrap_or(exported || self.is_domino());
         flag("is_causal").or_else(|| flag("causal")).or(windows_too.then_some(false))
     }
 
@@ -206,8 +259,39 @@ mod tests {
         };
         let (first, second, spark) = (kind("dflash"), kind("dflash2"), kind("dspark"));
         assert_eq!([&first, &second, &spark].map(BlockHead::longest), [7, 7, 8]);
-        assert_eq!((first.convolution, first.selector), (None, None));
+        assert_eq!((first.convolution, first.correction), (None, None));
         assert_eq!(second.convolution, Some(Convolution { taps: 2, group: 16 }));
-        assert_eq!(second.selector, Some(Selector { rank: 256, candidates: 16 }));
+        assert_eq!(second.selector(), Some(Selector { rank: 256, candidates: 16 }));
+    }
+
+    #[test]
+    fn a_domino_head_is_read_as_its_authors_write_it() {
+        // The keys of Huang2020/Qwen3-8B-Domino-b16.
+        let config = json!({
+            "architectures": ["DominoDraftModel"], "emb_dim": 256,
+            "dflash_config": {
+                "target_layer_ids": [1, 9], "projector_type": "domino", "pure_draft_prefix_len": 1,
+                "gru_hidden_dim": 1024, "shift_label": true,
+            },
+        });
+        let (head, _) = read(config.clone()).unwrap();
+        assert_eq!(head.domino(), Some(Domino { gru: 1024, rank: 256, plain_prefix: 1 }));
+        assert_eq!((head.longest(), head.causal), (8, vec![false; 2]));
+        for (key, value, said) in [
+            ("shift_label", json!(null), "shift_label, true or false"),
+            ("sample_from_anchor", json!(false), "another sample_from_anchor"),
+            ("pure_draft_prefix_len", json!(null), "a pure_draft_prefix_len below 8"),
+            ("pure_draft_prefix_len", json!(8), "found 8"),
+            ("gru_hidden_dim", json!(null), "a size in gru_hidden_dim"),
+            ("gru_hidden_dim", json!(1_u64 << 40), "gru_hidden_dim of at most"),
+            ("gru_hidden_dim", json!(-1), "a whole number for gru_hidden_dim"),
+            ("emb_dim", json!(0), "a size in emb_dim"),
+            ("markov_rank", json!(16), "without another correction"),
+        ] {
+            let mut config = config.clone();
+            config["dflash_config"][key] = value;
+            let error = read(config).unwrap_err().to_string();
+            assert!(error.contains(said), "{key}: {error}");
+        }
     }
 }

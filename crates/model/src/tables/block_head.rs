@@ -1,7 +1,9 @@
 //! Tensors of block heads beside those of their layers: DFlash 2's convolutions and selector,
-//! DSpark's Markov bias and confidence predictor.
+//! DSpark's Markov bias and confidence predictor, Domino's correction.
 
-use super::super::config::{Confidence, Convolution, DraftHead, HeadKind, ModelConfig};
+use super::super::config::{
+    BlockHead, Confidence, Convolution, Correction, Domino, DraftHead, HeadKind, ModelConfig,
+};
 use super::super::tensors::Tensors;
 use super::eagle3::FUSED_NORM;
 use super::spec::{Place, TensorSpec};
@@ -21,10 +23,19 @@ pub const SELECTOR_BEFORE: &str = "selector_predecessor.weight";
 pub const SELECTOR_AFTER: &str = "selector_successor.weight";
 /// Selector projection of the hidden state, `[rank, hidden]`.
 pub const SELECTOR_POSITION: &str = "selector_hidden.weight";
+/// Input matrix of Domino's GRU, `[3 * gru, hidden]`: gates r, z, n. No GGUF file has Domino's
+/// tensors, so their names are those of its authors.
+pub const GRU_INPUT: &str = "prefix_gru.weight_ih_l0";
+/// State matrix of Domino's GRU, `[3 * gru, gru]`, with gates as [`GRU_INPUT`].
+pub const GRU_STATE: &str = "prefix_gru.weight_hh_l0";
+/// First matrix of Domino's bias, `[rank, hidden + gru]`.
+pub const DOMINO_BEFORE: &str = "embed_proj.0.weight";
+/// Output matrix of Domino's bias, `[vocabulary, rank]`.
+pub const DOMINO_AFTER: &str = "embed_proj.2.weight";
 
 /// Files have some of the optional tensors; those that `config.json` or the header mentions, and
 /// those of which a file has a part, are required.
-pub(super) const OUTER: [TensorSpec; 8] = [
+pub(super) const OUTER: [TensorSpec; 12] = [
     TensorSpec::new(FUSED_NORM, &["hidden_norm.weight"], |p| vec![p.hidden()]),
     TensorSpec::new(MARKOV_BEFORE, &["markov_head.markov_w1", "markov_head.markov_w1.weight"], |p| {
         vec![p.config.tokens(), markov(p).unwrap_or(0)]
@@ -58,6 +69,12 @@ pub(super) const OUTER: [TensorSpec; 8] = [
         |p| vec![rank(p).unwrap_or(0), p.hidden()],
     )
     .optional(|p| rank(p).is_none()),
+    TensorSpec::new(GRU_INPUT, &[GRU_INPUT], |p| vec![3 * domino(p).gru, p.hidden()]).when(is_domino),
+    TensorSpec::new(GRU_STATE, &[GRU_STATE], |p| vec![3 * domino(p).gru, domino(p).gru]).when(is_domino),
+    TensorSpec::new(DOMINO_BEFORE, &[DOMINO_BEFORE], |p| vec![domino(p).rank, p.hidden() + domino(p).gru])
+        .when(is_domino),
+    TensorSpec::new(DOMINO_AFTER, &[DOMINO_AFTER], |p| vec![p.config.vocabulary, domino(p).rank])
+        .when(is_domino),
 ];
 
 /// Convolutions around the mixer and the feed-forward network.
@@ -71,7 +88,16 @@ pub(super) const LAYER: [TensorSpec; 4] = [
 ];
 
 fn markov(place: Place<'_>) -> Option<usize> {
-    place.config.block()?.markov
+    place.config.block()?.markov()
+}
+
+fn is_domino(place: Place<'_>) -> bool {
+    place.config.block().is_some_and(|block| block.domino().is_some())
+}
+
+/// Sizes of Domino's correction; zeros in other heads.
+fn domino(place: Place<'_>) -> Domino {
+    place.config.block().and_then(BlockHead::domino).unwrap_or_default()
 }
 
 fn confidence(place: Place<'_>) -> Option<Confidence> {
@@ -80,7 +106,7 @@ fn confidence(place: Place<'_>) -> Option<Confidence> {
 
 /// Rank of the selector.
 fn rank(place: Place<'_>) -> Option<usize> {
-    Some(place.config.block()?.selector?.rank)
+    Some(place.config.block()?.selector()?.rank)
 }
 
 fn is_convolved(place: Place<'_>) -> bool {
@@ -108,7 +134,10 @@ pub(crate) fn complete(config: &mut ModelConfig, tensors: &Tensors) -> Result<()
     let hidden = config.hidden;
     let Some(DraftHead { kind: HeadKind::Block(block), .. }) = &mut config.draft_head else { return Ok(()) };
     let width = |name: &str| tensors.stored.get(name).and_then(|stored| stored.shape.get(1)).copied();
-    block.markov = width(MARKOV_BEFORE).or(block.markov);
+    let both = block.selector().is_some() && width(MARKOV_BEFORE).is_some();
+    if let (None | Some(Correction::Markov { .. }), Some(rank)) = (block.correction, width(MARKOV_BEFORE)) {
+        block.correction = Some(Correction::Markov { rank });
+    }
     let bias = tensors.stored.contains_key(CONFIDENCE_BIAS);
     block.confidence = width(CONFIDENCE).map(|inputs| Confidence { inputs, bias });
     let bad = |expected: String, found: String| Error::BadModel {
@@ -117,7 +146,7 @@ pub(crate) fn complete(config: &mut ModelConfig, tensors: &Tensors) -> Result<()
         found,
         hint: "Choose another file of this draft head.",
     };
-    let state = hidden + block.markov.unwrap_or(0);
+    let state = hidden + block.markov().unwrap_or(0);
     if let Some(Confidence { inputs, .. }) =
         block.confidence.filter(|head| ![hidden, state].contains(&head.inputs))
     {
@@ -128,7 +157,7 @@ pub(crate) fn complete(config: &mut ModelConfig, tensors: &Tensors) -> Result<()
     {
         return Err(bad(format!("a conv_group_size that divides {hidden}"), group.to_string()));
     }
-    if block.selector.is_some() && (tensors.token_table.is_some() || block.markov.is_some()) {
+    if both || block.selector().is_some() && tensors.token_table.is_some() {
         let expected = "a selector of all tokens, and no Markov head beside it".to_owned();
         return Err(bad(expected, "some tokens, or both".to_owned()));
     }

@@ -1,12 +1,15 @@
-//! Drafts a block of tokens in one pass: DFlash, DFlash 2 and DSpark. `text_rows` keeps the head's
-//! rows of the text.
+//! Drafts a block of tokens in one pass: DFlash, DFlash 2, DSpark and Domino. `text_rows` keeps the
+//! head's rows of the text.
 //!
 //! A block is the last token of the text followed by masks. In DFlash its positions are guessed
 //! independently. With a Markov bias, the logits of a position depend on the token actually guessed
-//! before it, so that a guess is drawn from exactly the reported distribution.
+//! before it, and with Domino's GRU on all of them, so that a guess is drawn from exactly the
+//! reported distribution.
+
+use std::rc::Rc;
 
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{Model, Taps, Want};
+use foretoken_forward::{BlockState, Model, Taps, Want};
 use foretoken_model::error::Result;
 use foretoken_model::{BlockHead, DraftHead};
 
@@ -63,12 +66,15 @@ impl BlockDrafter {
         let block = TokenTree::chain(std::iter::once(growth.token(Position::ROOT)).chain(masks));
         let want = Want::rows(first..first + length).subset(growth.logit_subset(sampler));
         let mut pass = self.rows.model.run(&block, &want)?;
-        let mut positions = vec![Position::ROOT];
+        // Each position with the state of the block before its token.
+        let mut positions = vec![(Position::ROOT, Rc::new(BlockState::default()))];
         for row in 0..length {
             let mut next = Vec::new();
-            for position in positions {
-                let (scores, confidence) = pass.row_after(row, growth.token(position))?;
-                next.extend(growth.guess(position, scores, confidence, sampler)?);
+            for (position, before) in positions {
+                let state = Rc::new(pass.next_state(&before, growth.token(position))?);
+                let (scores, confidence) = pass.row_after(row, &state)?;
+                let guessed = growth.guess(position, scores, confidence, sampler)?;
+                next.extend(guessed.into_iter().map(|position| (position, Rc::clone(&state))));
             }
             positions = next;
         }

@@ -3,7 +3,7 @@
 
 use super::{Completion, PassContext};
 use crate::Features;
-use crate::cpu::block_head::{BlockHead, Convolution, Markov};
+use crate::cpu::block_head::{BlockHead, Convolution};
 use crate::cpu::network::{Attention, Mixer};
 use crate::cpu::panels::Panels;
 use crate::cpu::simd::LANES;
@@ -118,25 +118,20 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Loads the factor of the token before a position, the input of [`Self::compute_markov_bias`].
-    pub fn load_previous(&self, factor: &[f32]) {
-        let previous = &self.workspace.previous_factor;
-        // SAFETY: there is room for the rank, no pass is under way, and the row is the only one.
+    /// Loads the row that [`Self::multiply_correction`] multiplies.
+    pub fn load_correction(&self, row: &[f32]) {
+        let inputs = self.workspace.correction_inputs.of(row.len());
+        // SAFETY: there is room for the row, no pass is under way, and the row is the only one.
         unsafe {
-            std::ptr::copy_nonoverlapping(factor.as_ptr(), previous.row(0), factor.len());
-            self.quantise(previous, 0, 0..factor.len(), previous.row(0));
+            std::ptr::copy_nonoverlapping(row.as_ptr(), inputs.row(0), row.len());
+            self.quantise(inputs, 0, 0..row.len(), inputs.row(0));
         }
     }
 
-    /// Computes the Markov bias of a position's scores from the token before it, which is in the
-    /// workspace's `previous_factor`.
-    pub fn compute_markov_bias(&self, member: &Member<'_>, markov: &Markov) {
-        let task = self.task(
-            &markov.after,
-            &self.workspace.previous_factor,
-            self.workspace.markov_bias.at(0),
-            false,
-        );
-        self.products(member, &[task], &markov.after);
+    /// Computes the product of a correction's matrix with the loaded row.
+    pub fn multiply_correction(&self, member: &Member<'_>, weights: &Panels) {
+        let inputs = self.workspace.correction_inputs.of(weights.inputs());
+        let task = self.task(weights, inputs, self.workspace.correction_output.at(0), false);
+        self.products(member, &[task], weights);
     }
 }

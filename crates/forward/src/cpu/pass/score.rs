@@ -31,7 +31,7 @@ impl PassContext<'_> {
         };
         // The next pass starts with the same weights.
         let first = self.network.layers.first().map_or(&*self.network.output, |layer| layer.mixer.first());
-        let selector = self.network.head.as_ref().and_then(|head| head.block()?.selector.as_ref());
+        let selector = self.network.head.as_ref().and_then(|head| head.block()?.selector());
         let clusters = self.network.head.as_ref().and_then(Head::clusters);
         match (selector, clusters) {
             (None, None) => self.products(member, &[task], first),

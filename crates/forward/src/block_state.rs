@@ -1,0 +1,39 @@
+//! The tokens of a block before one of its positions, as far as the position's scores depend on
+//! them.
+
+use foretoken_model::token::TokenId;
+
+/// See the module. The default is the state before a block's first token, which is the text's last
+/// one.
+#[derive(Debug, Clone, Default)]
+pub struct BlockState {
+    /// Number of the tokens.
+    tokens: usize,
+    /// The last of the tokens.
+    last: TokenId,
+    /// State of Domino's GRU after the tokens, `[gru]`; empty before the first token, and in other
+    /// heads.
+    recurrent: Vec<f32>,
+}
+
+impl BlockState {
+    /// State after `token`, in which a GRU has the state `recurrent`.
+    pub(crate) fn after(&self, token: TokenId, recurrent: Vec<f32>) -> Self {
+        Self { tokens: self.tokens + 1, last: token, recurrent }
+    }
+
+    /// The token before the position.
+    pub(crate) fn last(&self) -> TokenId {
+        self.last
+    }
+
+    /// State of Domino's GRU; empty before the first token.
+    pub(crate) fn recurrent(&self) -> &[f32] {
+        &self.recurrent
+    }
+
+    /// Index of the position among those that a block drafts.
+    pub(crate) fn position(&self) -> usize {
+        self.tokens.saturating_sub(1)
+    }
+}
