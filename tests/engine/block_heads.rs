@@ -1,6 +1,6 @@
-//! Draft heads that draft blocks (DFlash, DFlash 2, DSpark, Domino): rows equal those of reference
-//! implementations in every published format. Observed states do not depend on history, and no text
-//! depends on the head.
+//! Draft heads that draft blocks (DFlash, DFlash 2, DSpark, Domino, LiLiCorr): rows equal those of
+//! reference implementations in every published format. Observed states do not depend on history,
+//! and no text depends on the head.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -35,7 +35,7 @@ const IN_HALVES: f32 = 1.5e-3;
 const TEXT: usize = 17;
 
 fn tokens() -> Vec<TokenId> {
-    (0..TEXT as TokenId + BLOCK_ROWS as TokenId).map(|i| 8 + i * 97 % 300).collect()
+    (0..=TEXT as TokenId + BLOCK_ROWS as TokenId).map(|i| 8 + i * 97 % 300).collect()
 }
 
 /// The small Llama family as a target, and a head for it.
@@ -69,10 +69,14 @@ fn block(head: &mut dyn Model, kind: BlockKind, rows: usize) -> (Vec<Vec<f32>>, 
     let masks = std::iter::repeat_n(MASK, rows - 1);
     let tree = TokenTree::chain(std::iter::once(tokens[TEXT]).chain(masks));
     let mut pass = head.run(&tree, &Want::rows(kind.first()..rows)).unwrap();
-    let mut state = BlockState::default();
+    let anchor = Features::new(&states[(TEXT - 1) * width..], width);
+    let mut state = pass.begin_block(Some(anchor)).unwrap();
+    let mut next = tokens[TEXT];
     let of_row = |row: usize| {
-        state = pass.next_state(&state, tokens[TEXT + row]).unwrap();
+        state = pass.next_state(&state, next).unwrap();
         let (scores, confidence) = pass.row_after(row, &state).unwrap();
+        // Pairs are scored along the likeliest path, other heads along the text.
+        next = if kind.is_lilicorr() { scores.likeliest() } else { tokens[TEXT + row + 1] };
         (scores.logits().unwrap().to_vec(), confidence)
     };
     let found = (0..rows - kind.first()).map(of_row).unzip();
@@ -267,7 +271,9 @@ fn a_drawn_block_position_is_scored_by_the_tokens_drawn_before_it() {
     let folder = tempfile::tempdir().unwrap();
     let sampling = Sampling { temperature: 1.5, ..Sampling::default() };
     let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
-    for kind in BlockKind::ALL.into_iter().filter(|kind| kind.is_corrected()) {
+    for kind in
+        BlockKind::ALL.into_iter().filter(|kind| kind.is_corrected()).filter(|kind| !kind.is_lilicorr())
+    {
         let mut head = starter_head(folder.path(), kind);
         replay(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
         // The same head, with the rows requested.
@@ -359,6 +365,43 @@ fn each_guess_of_a_domino_tree_is_scored_by_the_tokens_on_its_path() {
         (parents, _) = (parents + 1, different.insert(children));
     }
     assert!(parents > 4 && different.len() == parents, "{parents} parents, {different:?}");
+}
+
+#[test]
+fn a_lilicorr_head_drafts_certain_guesses_along_the_likeliest_pairs() {
+    let folder = tempfile::tempdir().unwrap();
+    let context = Context::new((0..40).map(|token| 3 + token * 7 % 900).collect());
+    for kind in [BlockKind::LiliCorr, BlockKind::WideLiliCorr] {
+        let mut head = starter_head(folder.path(), kind);
+        let mut target = loaded(&starter_target());
+        replay(target.as_mut(), head.as_mut(), &context);
+        let source = starter_source(folder.path(), kind);
+        let mut model = after_text(&source, head.as_ref(), &context);
+        let last = context[context.len() - 1];
+        let tree = TokenTree::chain([last].into_iter().chain(std::iter::repeat_n(MASK, BLOCK_ROWS - 1)));
+        let mut pass = model.run(&tree, &Want::rows(1..BLOCK_ROWS)).unwrap();
+        target.truncate(0);
+        let before = TokenTree::chain(context[..context.len() - 1].iter().copied());
+        let observed = target.run(&before, &Want::nothing().features(head.taps().unwrap())).unwrap();
+        let features = observed.features().unwrap();
+        let anchor = Features::new(features.row(context.len() - 2), features.width());
+        for sampling in [Sampling::greedy(), Sampling { temperature: 1.5, ..Sampling::default() }] {
+            let mut sampler = Sampler::new(&sampling).unwrap();
+            for length in [3, BLOCK_ROWS - 1] {
+                let draft = head.draft(&context, &DraftRequest::chain(length), &mut sampler).unwrap();
+                assert_eq!(draft.guesses.len(), length);
+                let state = pass.begin_block(Some(anchor)).unwrap();
+                let mut state = pass.next_state(&state, last).unwrap();
+                for (position, guess) in draft.guesses.iter().enumerate() {
+                    let scores = pass.row_after(position, &state).unwrap().0;
+                    let expected = (scores.likeliest(), scores.probability(scores.likeliest()).unwrap());
+                    assert_eq!((guess.token, guess.confidence), expected, "{kind:?}, {position}");
+                    assert!(guess.drawn_from.is_none(), "a path of pairs was not drawn");
+                    state = pass.next_state(&state, guess.token).unwrap();
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -458,6 +501,22 @@ fn files_that_are_not_block_heads_are_rejected_with_a_message() {
         };
         spoil(BlockKind::MaskedDomino, &nan, "infinity or NaN");
     }
+    let names = pair(folder.path(), BlockKind::LiliCorr).1.tensors.into_keys();
+    for name in names.filter(|name| name.starts_with("lilicorr.")) {
+        let lacks = |head: &mut RandomBlockHead| drop(head.tensors.remove(&name));
+        spoil(BlockKind::LiliCorr, &lacks, &format!("the tensor {name}"));
+        let other = |head: &mut RandomBlockHead| drop(head.tensors.insert(name.clone(), zeros(&[3, 7])));
+        spoil(BlockKind::LiliCorr, &other, &format!("{name} of shape"));
+        let nan = |head: &mut RandomBlockHead| {
+            let tensor = head.tensors.get_mut(&name).unwrap();
+            *tensor = (&*tensor * f64::NAN).unwrap();
+        };
+        spoil(BlockKind::LiliCorr, &nan, "infinity or NaN");
+    }
+    let unknown = as_zeros("lilicorr.layers.2.attn_norm.weight", &[64]);
+    spoil(BlockKind::LiliCorr, &unknown, "lilicorr.layers.2.attn_norm.weight as well");
+    let projected = as_zeros("lilicorr.token_proj.weight", &[256, 256]);
+    spoil(BlockKind::WideLiliCorr, &projected, "lilicorr.token_proj.weight as well");
     spoil(BlockKind::Domino, &as_zeros("prefix_gru.bias_ih_l0", &[1080]), "prefix_gru.bias_ih_l0 as well");
     spoil(
         BlockKind::DFlash,
@@ -482,5 +541,7 @@ fn files_that_are_not_block_heads_are_rejected_with_a_message() {
 #[test]
 fn a_block_head_drafts_as_from_a_fresh_start() {
     let folder = tempfile::tempdir().unwrap();
-    assert_drafts_like_new(&|| starter_head(folder.path(), BlockKind::DFlash2), 7);
+    for kind in [BlockKind::DFlash2, BlockKind::LiliCorr] {
+        assert_drafts_like_new(&|| starter_head(folder.path(), kind), 7);
+    }
 }

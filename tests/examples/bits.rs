@@ -117,7 +117,7 @@ fn starter_replies(folder: &Path) {
             replies(&format!("{} head, {form}", flags.name()), &|| drafter_of(&source, &target));
         }
     }
-    for kind in BlockKind::ALL.into_iter().filter(|kind| !kind.is_domino()) {
+    for kind in BlockKind::ALL.into_iter().filter(|kind| !kind.is_of_authors()) {
         let mut head = RandomBlockHead::new(config, kind);
         head.entering = vec![2, 6];
         let sources = [head.authors(folder), head.speculators(folder), head.gguf(folder, GgmlDType::Q8_0)];

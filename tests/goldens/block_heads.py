@@ -1,6 +1,6 @@
 """Writes block_heads.safetensors: what speculators' own draft models score, with the weights of
-tests/kit/random_block_head.rs, so that the engine can be compared with code that nobody here wrote. Domino heads are
-speculators' DFlash with torch's own GRU.
+tests/kit/random_block_head.rs, so that the engine can be compared with code that nobody here wrote. Domino and
+LiLiCorr heads are speculators' DFlash with torch's own GRU and attention.
 
     pip install torch safetensors speculators==0.9.0 transformers==5.23.0
     python tests/goldens/block_heads.py
@@ -27,7 +27,8 @@ from transformers.models.qwen3.modeling_qwen3 import Qwen3Config
 
 HIDDEN, VOCABULARY, STATES = 256, 320, 2
 BLOCK, MASK, TEXT, WINDOW, RANK, GRU = 8, 5, 17, 6, 32, 360
-DOMINO = ("Domino", "MaskedDomino")
+DOMINO, LILICORR = ("Domino", "MaskedDomino"), ("LiliCorr", "WideLiliCorr")
+HEADS, LAYERS, CANDIDATES, FACTORS, SCALE = 4, 2, 8, 24, 10.0
 LENGTHS = [2, 5, BLOCK]
 TOKENS = [8 + i * 97 % 300 for i in range(TEXT + BLOCK)]
 
@@ -39,7 +40,13 @@ def shaped(name: str, shape) -> torch.Tensor:
 
 def weight(name: str, shape) -> torch.Tensor:
     """A head's tensor, as random_block_head.rs draws it."""
-    if "norm" in name:
+    if name.startswith("lilicorr."):
+        rules = [
+            ("norm" in name or name == "lilicorr.feature_mlp.0.weight", (1.0, 0.3)), (name.endswith("slot_bias"), (0.0, 1.0)),
+            (name.endswith("bias"), (0.0, 0.1)), (name.endswith("embedding"), (0.0, 0.5)), (True, (0.0, 0.2)),
+        ]
+        centre, most = next(numbers for holds, numbers in rules if holds)
+    elif "norm" in name:
         centre, most = 1.0, 0.3
     elif "base_kernel" in name:
         centre, most = 0.4, 0.4
@@ -105,6 +112,53 @@ def corrected(head, kind: str, hidden: torch.Tensor, logits: torch.Tensor, token
     return torch.cat([logits[:, :plain], (logits + bias)[:, plain:]], dim=1)
 
 
+def paired(head, kind: str, hidden: torch.Tensor, logits: torch.Tensor, anchor: torch.Tensor) -> torch.Tensor:
+    """Scores of a LiLiCorr head along the likeliest path, of candidates only. hidden and logits: [slots, ...]."""
+    width = 64 if kind == "LiliCorr" else HIDDEN
+    def linear(name, inputs, outputs):
+        return named(f"lilicorr.{name}", torch.nn.Linear(inputs, outputs))
+    def norm(name, x):
+        return torch.nn.functional.rms_norm(x, (width,), weight(f"lilicorr.{name}.weight", (width,)), 1e-5)
+    slots = len(hidden)
+    logs, tokens = logits.log_softmax(-1).topk(CANDIDATES)
+    rank = torch.arange(CANDIDATES).expand(slots, -1)
+    features = torch.stack(
+        [logs, logs.exp(), logs - logs[:, :1], rank / (CANDIDATES - 1), (rank == 0).float()], dim=-1)
+    embedded = head.embed_tokens(tokens)
+    x = embedded if kind == "WideLiliCorr" else linear("token_proj", HIDDEN, width)(embedded)
+    x = x + linear("pass_hidden_proj", HIDDEN, width)(hidden)[:, None]
+    features = named("lilicorr.feature_mlp.0", torch.nn.LayerNorm(5))(features)
+    features = torch.nn.functional.silu(linear("feature_mlp.1", 5, width)(features))
+    x = x + linear("feature_mlp.3", width, width)(features)
+    x = x + weight("lilicorr.slot_embedding", (1, 1, BLOCK - 1, 1, width))[0, 0, :slots]
+    x = x + weight("lilicorr.rank_embedding", (1, 1, 1, CANDIDATES, width))[0, 0]
+    x = x.reshape(1, slots * CANDIDATES, width)
+    slot = torch.arange(slots).repeat_interleave(CANDIDATES)
+    apart = slot[:, None] - slot[None, :]
+    mask = weight("lilicorr.relative_slot_bias", (HEADS, 2 * BLOCK - 1))[:, apart + BLOCK - 1]
+    mask = mask + (apart == 0) * weight("lilicorr.same_slot_bias", (HEADS,))[:, None, None]
+    for layer in (f"layers.{index}" for index in range(LAYERS)):
+        attention = named(f"lilicorr.{layer}.attn", torch.nn.MultiheadAttention(width, HEADS, batch_first=True))
+        normed = norm(f"{layer}.attn_norm", x)
+        x = x + attention(normed, normed, normed, attn_mask=mask, need_weights=False)[0]
+        inner = linear(f"{layer}.mlp.0", width, width * 3 // 2)(norm(f"{layer}.mlp_norm", x))
+        x = x + linear(f"{layer}.mlp.2", width * 3 // 2, width)(torch.nn.functional.silu(inner))
+    x = norm("output_norm", x)
+    start = norm("anchor_norm", linear("context_proj", HIDDEN, width)(anchor))
+    row = start.expand_as(x)
+    factor = torch.nn.functional.silu(linear("factor_input_proj", 3 * width, width)(torch.cat([x, row, x * row], -1)))
+    def unit(name, x):
+        return torch.nn.functional.normalize(linear(name, width, FACTORS)(x), dim=-1, eps=1e-6)
+    out, into = unit("out_head", factor), unit("in_head", factor)
+    out, into = (of.view(slots, CANDIDATES, FACTORS) for of in (out, into))
+    before, rows = unit("anchor_out_head", start).view(FACTORS), []
+    for position in range(slots):
+        scores = SCALE * into[position] @ before
+        rows.append(torch.full((VOCABULARY,), float("-inf")).scatter(0, tokens[position], scores))
+        before = out[position, scores.argmax()]
+    return torch.stack(rows)
+
+
 def seen(rows: int, windowed: bool, causal: bool) -> torch.Tensor:
     """What is added to a layer's scores: which rows of the text and of the block each row of the block sees, as
     DFlash's authors' own model has it."""
@@ -145,6 +199,8 @@ def rows_of(kind: str, rows: int) -> dict[str, torch.Tensor]:
         of_before = head.markov_head.prev_embeddings(before)
         confidence = head.confidence_head(torch.cat([hidden, of_before], dim=-1)).sigmoid()
         found[f"{kind} {rows} confidence"] = confidence[0, first:].contiguous()
+    if kind in LILICORR:
+        logits[0, first:] = paired(head, kind, hidden[0, first:], logits[0, first:], context[0, -1])
     if kind in DOMINO:
         logits[:, first:] = corrected(head, kind, hidden[:, first:], logits[:, first:], before[:, first:])
     found[f"{kind} {rows}"] = logits[0, first:].contiguous()
@@ -153,7 +209,7 @@ def rows_of(kind: str, rows: int) -> dict[str, torch.Tensor]:
 
 def main() -> None:
     tensors = {}
-    for kind in ["DFlash", "Reduced", "DFlash2", "DSpark", "Anchored", *DOMINO]:
+    for kind in ["DFlash", "Reduced", "DFlash2", "DSpark", "Anchored", *DOMINO, *LILICORR]:
         for rows in LENGTHS:
             tensors.update(rows_of(kind, rows))
     save_file(tensors, Path(__file__).with_suffix(".safetensors"))

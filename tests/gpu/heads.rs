@@ -122,7 +122,7 @@ fn guessed(head: &mut dyn Model, kind: BlockKind) -> Vec<f32> {
 fn block_heads_have_the_cpus_bits() {
     let folder = tempfile::tempdir().unwrap();
     let target = family("llama").folder(folder.path(), DType::F32);
-    for kind in BlockKind::ALL {
+    for kind in BlockKind::ALL.into_iter().filter(|kind| !kind.is_lilicorr()) {
         let head = RandomBlockHead::new(target.config().unwrap(), kind);
         for form in head.forms(folder.path(), GgmlDType::Q8_0) {
             let source = form.for_target(&target).unwrap();

@@ -1,6 +1,6 @@
 //! Random draft head that drafts blocks, written in every published format: DFlash's, DeepSpec's,
-//! Domino's, speculators', and the GGUF file that llama.cpp's converter would make of it. Values
-//! are derived from tensor names by a rule that `tests/goldens/block_heads.py` repeats.
+//! Domino's, LiLiCorr's, speculators', and the GGUF file that llama.cpp's converter would make of
+//! it. Values are derived from tensor names by a rule that `tests/goldens/block_heads.py` repeats.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,10 +48,14 @@ pub enum BlockKind {
     Domino,
     /// As `Domino`, with masks alone guessing, all corrected, and a window in the first layer.
     MaskedDomino,
+    /// A transformer over the candidates of all positions, narrower than the head.
+    LiliCorr,
+    /// As `LiliCorr`, as wide as the head.
+    WideLiliCorr,
 }
 
 impl BlockKind {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 9] = [
         Self::DFlash,
         Self::Reduced,
         Self::DFlash2,
@@ -59,6 +63,8 @@ impl BlockKind {
         Self::Anchored,
         Self::Domino,
         Self::MaskedDomino,
+        Self::LiliCorr,
+        Self::WideLiliCorr,
     ];
 
     /// Returns whether the scores of a position depend on the tokens before it.
@@ -68,6 +74,15 @@ impl BlockKind {
 
     pub fn is_domino(self) -> bool {
         matches!(self, Self::Domino | Self::MaskedDomino)
+    }
+
+    pub fn is_lilicorr(self) -> bool {
+        matches!(self, Self::LiliCorr | Self::WideLiliCorr)
+    }
+
+    /// Returns whether only the format of the kind's authors exists.
+    pub fn is_of_authors(self) -> bool {
+        self.is_domino() || self.is_lilicorr()
     }
 
     /// Number of positions, from the first, that a Domino head does not correct.
@@ -104,6 +119,12 @@ const RANK: usize = 32;
 const CANDIDATES: usize = 16;
 /// Size of Domino's GRU, which is no multiple of a vector's length.
 const GRU: usize = 360;
+/// Width of LiLiCorr's narrow transformer, its heads, layers, candidates and factors.
+const LILICORR: usize = 64;
+const LILICORR_HEADS: usize = 4;
+const LILICORR_LAYERS: usize = 2;
+const LILICORR_CANDIDATES: usize = 8;
+const LILICORR_FACTORS: usize = 24;
 
 impl RandomBlockHead {
     pub fn new(target: &ModelConfig, kind: BlockKind) -> Self {
@@ -156,12 +177,69 @@ impl RandomBlockHead {
             self.matrix("confidence_head.proj", 1, hidden + RANK);
             self.insert("confidence_head.proj.bias", &[1], 0.0, 1.0);
         }
+        if self.kind.is_lilicorr() {
+            self.draw_lilicorr();
+        }
         if self.kind.is_domino() {
             self.insert("prefix_gru.weight_ih_l0", &[3 * GRU, hidden], 0.0, 3.0);
             self.insert("prefix_gru.weight_hh_l0", &[3 * GRU, GRU], 0.0, 0.1);
             self.matrix("embed_proj.0", RANK, hidden + GRU);
             self.insert("embed_proj.2.weight", &[self.vocabulary, RANK], 0.0, 1.0);
         }
+    }
+
+    fn draw_lilicorr(&mut self) {
+        let (hidden, factors) = (self.lilicorr_width(), LILICORR_FACTORS);
+        let linear = |name: &str, out: usize, inputs: usize| {
+            vec![(format!("{name}.weight"), vec![out, inputs]), (format!("{name}.bias"), vec![out])]
+        };
+        let vector = |name: &str, shape: &[usize]| vec![(name.to_owned(), shape.to_vec())];
+        let mut tensors = vec![
+            linear("pass_hidden_proj", hidden, self.hidden),
+            vector("feature_mlp.0.weight", &[5]),
+            vector("feature_mlp.0.bias", &[5]),
+            linear("feature_mlp.1", hidden, 5),
+            linear("feature_mlp.3", hidden, hidden),
+            vector("slot_embedding", &[1, 1, BLOCK_ROWS - 1, 1, hidden]),
+            vector("rank_embedding", &[1, 1, 1, LILICORR_CANDIDATES, hidden]),
+            vector("relative_slot_bias", &[LILICORR_HEADS, 2 * BLOCK_ROWS - 1]),
+            vector("same_slot_bias", &[LILICORR_HEADS]),
+            linear("context_proj", hidden, self.hidden),
+            vector("output_norm.weight", &[hidden]),
+            vector("anchor_norm.weight", &[hidden]),
+            linear("factor_input_proj", hidden, 3 * hidden),
+            linear("out_head", factors, hidden),
+            linear("in_head", factors, hidden),
+            linear("anchor_out_head", factors, hidden),
+        ];
+        if hidden != self.hidden {
+            tensors.push(linear("token_proj", hidden, self.hidden));
+        }
+        for layer in (0..LILICORR_LAYERS).map(|layer| format!("layers.{layer}")) {
+            tensors.extend([
+                vector(&format!("{layer}.attn_norm.weight"), &[hidden]),
+                vector(&format!("{layer}.attn.in_proj_weight"), &[3 * hidden, hidden]),
+                vector(&format!("{layer}.attn.in_proj_bias"), &[3 * hidden]),
+                linear(&format!("{layer}.attn.out_proj"), hidden, hidden),
+                vector(&format!("{layer}.mlp_norm.weight"), &[hidden]),
+                linear(&format!("{layer}.mlp.0"), hidden * 3 / 2, hidden),
+                linear(&format!("{layer}.mlp.2"), hidden, hidden * 3 / 2),
+            ]);
+        }
+        for (name, shape) in tensors.into_iter().flatten() {
+            let (centre, most) = match &name {
+                name if name.contains("norm") || name == "feature_mlp.0.weight" => (1.0, 0.3),
+                name if name.ends_with("slot_bias") => (0.0, 1.0),
+                name if name.ends_with("bias") => (0.0, 0.1),
+                name if name.ends_with("embedding") => (0.0, 0.5),
+                _ => (0.0, 0.2),
+            };
+            self.insert(&format!("lilicorr.{name}"), &shape, centre, most);
+        }
+    }
+
+    fn lilicorr_width(&self) -> usize {
+        if self.kind == BlockKind::LiliCorr { LILICORR } else { self.hidden }
     }
 
     /// Returns the head with an embedding and an output matrix of its own.
@@ -227,6 +305,19 @@ impl RandomBlockHead {
                 });
                 extend(&mut config["dflash_config"], sizes);
             }
+            BlockKind::LiliCorr | BlockKind::WideLiliCorr => {
+                config["architectures"] = json!(["LiLiCorrDraftModel"]);
+                config["dflash_config"] = own;
+                let width = if self.kind == BlockKind::LiliCorr { LILICORR } else { 0 };
+                let lilicorr = json!({
+                    "lilicorr_enabled": true, "lilicorr_hidden_size": width,
+                    "lilicorr_num_layers": LILICORR_LAYERS, "lilicorr_num_heads": LILICORR_HEADS,
+                    "lilicorr_mlp_ratio": 1.5, "lilicorr_candidate_topk": LILICORR_CANDIDATES,
+                    "lilicorr_factor_dim": LILICORR_FACTORS, "lilicorr_vector_eps": 1e-6,
+                    "lilicorr_logit_scale": 10.0,
+                });
+                extend(&mut config["dflash_config"], lilicorr);
+            }
             BlockKind::Domino | BlockKind::MaskedDomino => {
                 config["architectures"] = json!(["DominoDraftModel"]);
                 config["emb_dim"] = RANK.into();
@@ -252,7 +343,7 @@ impl RandomBlockHead {
             BlockKind::DFlash | BlockKind::Reduced => ("DFlashSpeculator", "dflash"),
             BlockKind::DFlash2 => ("DFlash2DraftModel", "dflash2"),
             BlockKind::DSpark | BlockKind::Anchored => ("DSparkSpeculator", "dspark"),
-            BlockKind::Domino | BlockKind::MaskedDomino => panic!("speculators has no Domino heads"),
+            kind => panic!("speculators has no {kind:?}"),
         };
         let mut config = json!({
             "architectures": [class], "speculators_model_type": kind, "block_size": BLOCK_ROWS,
@@ -276,7 +367,7 @@ impl RandomBlockHead {
 
     /// Writes all formats that the kind has.
     pub fn forms(&self, path: &Path, quantisation: GgmlDType) -> Vec<ModelSource> {
-        if self.kind.is_domino() {
+        if self.kind.is_of_authors() {
             return vec![self.authors(path)];
         }
         let mut forms = vec![self.speculators(path), self.gguf(path, quantisation)];
@@ -288,7 +379,7 @@ impl RandomBlockHead {
 
     /// Writes a format that the kind has, with weights in 8 bits if it is GGUF.
     pub fn any_form(&self, path: &Path) -> ModelSource {
-        match self.kind.is_domino() {
+        match self.kind.is_of_authors() {
             true => self.authors(path),
             false => self.gguf(path, GgmlDType::Q8_0),
         }

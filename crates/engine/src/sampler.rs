@@ -11,7 +11,7 @@ use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::distribution::{Distribution, require_usable};
 use crate::drafter_kind::DrafterKind;
-use crate::penalties::{Penalised, Penalties, PenaltyTokens};
+use crate::penalties::{Penalised, Penalties, Penalty, PenaltyTokens};
 use crate::random::{Generator, Randomness};
 
 #[derive(Debug)]
@@ -85,12 +85,26 @@ impl Sampler {
         let context = context.into();
         let penalties = self.penalties.at(context);
         if self.sampling.is_greedy() {
-            let top = Penalised::new(row, &penalties)?.top(count)?.into_iter();
-            return top.map(|(token, _)| Ok(certain(token, row.probability(token)?))).collect();
+            return likeliest(row, &penalties, count);
         }
         let distribution = Arc::new(Distribution::processed(row, &self.sampling, &penalties)?);
         let tokens = self.draw(context.position(), &distribution, count);
         tokens.into_iter().map(|token| self.as_guess(token, row, &distribution)).collect()
+    }
+
+    /// Returns the `count` likeliest tokens to follow `context` by a draft model's `row`, as
+    /// certain guesses, whatever the settings. The caller sets their parent.
+    ///
+    /// # Errors
+    /// As [`Distribution::processed`].
+    pub fn likeliest<'a>(
+        &mut self,
+        row: Row<'_>,
+        context: impl Into<After<'a>>,
+        count: usize,
+    ) -> Result<Vec<Guess>> {
+        require_usable(row)?;
+        likeliest(row, &self.penalties.at(context.into()), count)
     }
 
     /// Guess for a token that was drawn with these settings from `distribution`, the processed
@@ -120,6 +134,12 @@ impl Sampler {
         }
         tokens
     }
+}
+
+/// The `count` likeliest tokens of a row with these penalties, as certain guesses.
+fn likeliest(row: Row<'_>, penalties: &[Penalty], count: usize) -> Result<Vec<Guess>> {
+    let top = Penalised::new(row, penalties)?.top(count)?.into_iter();
+    top.map(|(token, _)| Ok(certain(token, row.probability(token)?))).collect()
 }
 
 /// Certain guess with this probability.

@@ -5,6 +5,7 @@ use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
+use crate::pair_scores::PairScores;
 use crate::state_history::{SlotCounts, StateHistory, StatePlan};
 use crate::tree::TokenTree;
 use crate::{BlockState, DispatchStats, Features, Logits, Model, Pass, Row, Runner, Want};
@@ -48,6 +49,15 @@ pub trait Executor: Send {
     /// # Errors
     /// `Error::Compute` when the device fails.
     fn row_after(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)>;
+
+    /// Scores the candidates of the block that the last [`Self::run`] ran, if the head has LiLiCorr
+    /// and all scores are numbers. `anchor`: the target's states for the token before the block.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn pair_scores(&mut self, _anchor: Features<'_>) -> Result<Option<PairScores>> {
+        Ok(None)
+    }
 
     /// Implements [`Runner::next_state`].
     ///
@@ -100,6 +110,8 @@ pub struct Cached<E> {
     history: Option<StateHistory>,
     /// The text is longer than [`ModelConfig::rope_switch_length`].
     long: bool,
+    /// Scores of a position after a candidate, in a head with LiLiCorr.
+    paired: Vec<f32>,
 }
 
 impl<E: Executor> Cached<E> {
@@ -107,7 +119,7 @@ impl<E: Executor> Cached<E> {
     /// kept for rewinding.
     pub(crate) fn new(executor: E, checkpoints: usize) -> Self {
         let history = executor.config().recurrence().map(|_| StateHistory::new(checkpoints));
-        Self { executor, tokens: Vec::new(), history, long: false }
+        Self { executor, tokens: Vec::new(), history, long: false, paired: Vec::new() }
     }
 
     /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers log the steps of all
@@ -191,12 +203,23 @@ impl<E: Executor> Runner for Cached<E> {
         self.executor.logits()
     }
 
+    fn begin_block(&mut self, anchor: Option<Features<'_>>) -> Result<BlockState> {
+        let pairs = anchor.map(|anchor| self.executor.pair_scores(anchor)).transpose()?;
+        Ok(BlockState::before(pairs.flatten()))
+    }
+
     fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {
         self.executor.next_state(state, token)
     }
 
     fn row_after(&mut self, row: usize, state: &BlockState) -> Result<(Row<'_>, Option<f32>)> {
-        self.executor.row_after(row, state)
+        match state.pair_scores(self.config().vocabulary) {
+            None => self.executor.row_after(row, state),
+            Some(scores) => {
+                self.paired = scores;
+                Ok((Row::of(&self.paired), None))
+            }
+        }
     }
 
     fn features(&self) -> Option<Features<'_>> {

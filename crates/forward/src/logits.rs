@@ -117,7 +117,7 @@ impl<'a> Logits<'a> {
         }
     }
 
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         match self.0 {
             Rows::InMemory { peaks, .. } => peaks.len(),
             Rows::OnDevice(rows) => rows.len(),

@@ -24,6 +24,16 @@ pub trait Runner: Model {
     /// Logits that the last [`Self::extend`] was asked for.
     fn logits(&self) -> Logits<'_>;
 
+    /// State before the tokens of the block that the last [`Self::extend`] ran. `anchor`: the
+    /// target's states for the token before the block, if the head [reads
+    /// them](foretoken_model::BlockHead::lilicorr) once more.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    fn begin_block(&mut self, _anchor: Option<Features<'_>>) -> Result<BlockState> {
+        Ok(BlockState::default())
+    }
+
     /// State of a block after `state` and another `token`.
     ///
     /// # Errors
@@ -99,6 +109,16 @@ impl<'a> Pass<'a> {
     /// `i` scores the token after the `i`th of them.
     pub fn logits(&self) -> Logits<'_> {
         self.runner.logits()
+    }
+
+    /// State before the tokens of the block that the pass ran. `anchor`: the target's states for
+    /// the token before the block, if the head [reads
+    /// them](foretoken_model::BlockHead::lilicorr) once more.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device fails.
+    pub fn begin_block(&mut self, anchor: Option<Features<'_>>) -> Result<BlockState> {
+        self.runner.begin_block(anchor)
     }
 
     /// State of a block after `state` and another `token`, first the text's last one.

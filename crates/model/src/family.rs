@@ -111,8 +111,8 @@ static EAGLE3: Family = Family {
 /// EAGLE-3 draft head with a block of Qwen3's kind, which normalises heads.
 static EAGLE3_QWEN3: Family = Family { attention: NORMED_HEADS, ..EAGLE3 };
 
-/// Draft head of several layers of Qwen3's kind that drafts blocks: DFlash, DFlash 2, DSpark and
-/// Domino.
+/// Draft head of several layers of Qwen3's kind that drafts blocks: DFlash, DFlash 2, DSpark,
+/// Domino and LiLiCorr.
 static DFLASH: Family = Family {
     name: "dflash",
     classes: &[
@@ -123,6 +123,7 @@ static DFLASH: Family = Family {
         "DSparkSpeculator",
         "Qwen3DSparkModel",
         "DominoDraftModel",
+        "LiLiCorrDraftModel",
     ],
     attention: NORMED_HEADS,
     gguf_layout: RotaryLayout::Halves,

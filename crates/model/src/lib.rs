@@ -51,8 +51,8 @@ use candle_core::Device;
 pub use config::{
     Assistant, AttentionKind, AttentionParts, BlockHead, Clusters, Confidence, Convolution, Correction,
     Domino, DraftHead, Eagle3, Experts, FeedForwardSpec, FusedNorms, HeadKind, HeadNorms, Heads, KeyHeads,
-    Latent, LayerNorms, LayerSpec, MixerSpec, ModelConfig, Recurrence, RopeTable, Rotary, Scoring, Selector,
-    SharedExpert, SigmoidGating,
+    Latent, LayerNorms, LayerSpec, LiliCorr, MixerSpec, ModelConfig, Recurrence, RopeTable, Rotary, Scoring,
+    Selector, SharedExpert, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription, label};
 pub use error::{Error, Result};

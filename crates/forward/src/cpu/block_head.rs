@@ -7,10 +7,11 @@ use foretoken_model::tables::block_head::{
     MARKOV_BEFORE, SELECTOR_AFTER, SELECTOR_BEFORE, SELECTOR_POSITION,
 };
 use foretoken_model::tables::eagle3::{FUSE, FUSED_NORM};
-use foretoken_model::{BlockHead as Config, Convolution as Sizes, Correction as Kind, Weights};
+use foretoken_model::{BlockHead as Config, Convolution as Sizes, Correction as Kind, ModelConfig, Weights};
 
 use super::packing::{panels, vector};
 use super::panels::Panels;
+use crate::lilicorr::LiliCorr;
 
 #[derive(Debug)]
 pub struct BlockHead {
@@ -27,6 +28,7 @@ pub enum Correction {
     Markov(Markov),
     Selector(Selector),
     Domino(Domino),
+    LiliCorr(Box<LiliCorr<Panels>>),
 }
 
 /// Low-rank Markov bias (DSpark): `after * before[token]` is added to the scores of the position
@@ -80,17 +82,18 @@ impl BlockHead {
     ///
     /// # Errors
     /// As [`super::network::Network::load`].
-    pub fn load(weights: &Weights, config: &Config) -> Result<Self> {
+    pub fn load(weights: &Weights, config: &ModelConfig, block: &Config) -> Result<Self> {
         let confidence = |inputs, bias: bool| -> Result<Confidence> {
             let bias = bias.then(|| vector(weights, CONFIDENCE_BIAS)).transpose()?;
             let weight = vector(weights, CONFIDENCE)?;
             Ok(Confidence { weight, inputs, bias: bias.map_or(0.0, |bias| bias[0]) })
         };
-        let head = config.confidence;
+        let head = block.confidence;
+        let correction = |kind| Correction::load(weights, config, block.rows, kind);
         Ok(Self {
             fuse: panels(weights, FUSE)?,
             fused_norm: vector(weights, FUSED_NORM)?,
-            correction: config.correction.map(|kind| Correction::load(weights, kind)).transpose()?,
+            correction: block.correction.map(correction).transpose()?,
             confidence: head.map(|head| confidence(head.inputs, head.bias)).transpose()?,
         })
     }
@@ -111,8 +114,8 @@ impl BlockHead {
 }
 
 impl Correction {
-    fn load(weights: &Weights, kind: Kind) -> Result<Self> {
-        let panels = |name| panels(weights, name);
+    fn load(weights: &Weights, config: &ModelConfig, rows: usize, kind: Kind) -> Result<Self> {
+        let panels = |name: &str| panels(weights, name);
         Ok(match kind {
             Kind::Markov { .. } => {
                 Self::Markov(Markov { before: panels(MARKOV_BEFORE)?, after: panels(MARKOV_AFTER)? })
@@ -123,6 +126,15 @@ impl Correction {
                 position: panels(SELECTOR_POSITION)?,
                 candidates: sizes.candidates,
             }),
+            Kind::LiliCorr(sizes) => {
+                let vector = |name: &str, length| -> Result<Vec<f32>> {
+                    let mut padded = vector(weights, name)?;
+                    padded.truncate(length);
+                    Ok(padded)
+                };
+                let (width, epsilon) = (config.hidden, config.norm_epsilon as f32);
+                Self::LiliCorr(Box::new(LiliCorr::load(sizes, rows, width, epsilon, &panels, &vector)?))
+            }
             Kind::Domino(sizes) => Self::Domino(Domino {
                 input: panels(GRU_INPUT)?,
                 state: panels(GRU_STATE)?,
@@ -137,7 +149,7 @@ impl Correction {
     pub fn products(&self) -> Vec<&Panels> {
         match self {
             Self::Markov(markov) => vec![&markov.after],
-            Self::Selector(_) => Vec::new(),
+            Self::Selector(_) | Self::LiliCorr(_) => Vec::new(),
             Self::Domino(domino) => vec![&domino.input, &domino.state, &domino.reduce],
         }
     }

@@ -47,7 +47,7 @@ impl Head {
         Ok(match &head.kind {
             HeadKind::Eagle3(options) => Self::Eagle3(Eagle3::load(weights, head, *options)?),
             HeadKind::Mtp => Self::Mtp(Mtp::load(weights)?),
-            HeadKind::Block(block) => Self::Block(BlockHead::load(weights, block)?),
+            HeadKind::Block(block) => Self::Block(BlockHead::load(weights, config, block)?),
             HeadKind::Assistant(assistant) => Self::Assistant(Assistant::load(weights, config, assistant)?),
         })
     }

@@ -24,6 +24,7 @@ use super::tree_walk::TreeWalk;
 use super::workspace::{PassSize, Workspace};
 use crate::cached::{Cached, Executor, Nodes};
 use crate::device;
+use crate::pair_scores::PairScores;
 use crate::state_history::SlotCounts;
 use crate::tree::TokenTree;
 use crate::{BlockState, Features, HeadInput, Logits, Row, Want};
@@ -223,6 +224,10 @@ impl Executor for CpuExecutor {
 
     fn logits(&self) -> Logits<'_> {
         self.workspace.logits(self.vocabulary)
+    }
+
+    fn pair_scores(&mut self, anchor: Features<'_>) -> Result<Option<PairScores>> {
+        self.score_pairs(anchor)
     }
 
     fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {

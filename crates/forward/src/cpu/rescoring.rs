@@ -11,9 +11,12 @@ use super::head::Head;
 use super::model::CpuExecutor;
 use super::panels::Panels;
 use super::pass::PassContext;
+use super::reference::rms_norm;
 use crate::cached::Executor;
+use crate::lilicorr::{Block, candidates};
+use crate::pair_scores::PairScores;
 use crate::tree::TokenTree;
-use crate::{BlockState, Row};
+use crate::{BlockState, Features, Row};
 
 /// Output of a pass for one position.
 #[derive(Clone, Copy)]
@@ -59,13 +62,41 @@ impl CpuExecutor {
         next_state(head, embedding, state, token, &mut |weights, row| Ok(self.multiply_row(weights, row)))
     }
 
+    /// Scores the candidates of the last block, see [`Executor::pair_scores`].
+    pub(super) fn score_pairs(&self, anchor: Features<'_>) -> Result<Option<PairScores>> {
+        let head = self.network.head.as_ref().and_then(Head::block);
+        let Some((head, embedding)) = head.zip(self.network.embedding.as_deref()) else { return Ok(None) };
+        let Some(Correction::LiliCorr(lilicorr)) = &head.correction else { return Ok(None) };
+        let rows = 0..self.logits().rows();
+        let found = candidates(rows.clone().map(|row| self.logits().row(row)), lilicorr.candidates())?;
+        let Some(candidates) = found else { return Ok(None) };
+        let tokens = candidates.iter().flatten();
+        let embeddings: Vec<f32> = tokens.flat_map(|&(token, _)| unpacked(embedding, token)).collect();
+        let states: Vec<f32> =
+            rows.flat_map(|row| self.workspace.scored_row(row, self.config.hidden)).copied().collect();
+        let fused = self.multiply(&head.fuse, anchor.row(0), 1);
+        let norm = &head.fused_norm[..self.config.hidden];
+        let anchor = rms_norm(&fused, norm, self.config.norm_epsilon as f32);
+        let block =
+            Block { candidates: &candidates, embeddings: &embeddings, states: &states, anchor: &anchor };
+        let multiply = &mut |weights: &Panels, rows: &[f32], count| Ok(self.multiply(weights, rows, count));
+        lilicorr.scores(&block, multiply).map(Some)
+    }
+
     /// Multiplies a correction's matrix with a row.
     fn multiply_row(&self, weights: &Panels, row: &[f32]) -> Vec<f32> {
+        self.multiply(weights, row, 1)
+    }
+
+    /// Multiplies a correction's matrix with `count` rows.
+    fn multiply(&self, weights: &Panels, rows: &[f32], count: usize) -> Vec<f32> {
         let tree = TokenTree::default();
         let context: PassContext<'_> = self.pass_context(&tree);
-        context.load_correction(row);
-        self.team.run(self.members(1), &|member| context.multiply_correction(member, weights));
-        self.workspace.correction_output(weights.rows()).to_vec()
+        context.load_correction(rows, count);
+        let members = self.members(count);
+        self.team.run(members, &|member| context.multiply_correction(member, weights, count));
+        let product = |row| self.workspace.correction_output(row, weights.rows()).iter().copied();
+        (0..count).flat_map(product).collect()
     }
 }
 
@@ -152,7 +183,7 @@ fn previous_factor(head: &BlockHead, before: TokenId) -> Vec<f32> {
     match &head.correction {
         Some(Correction::Markov(markov)) => unpacked(&markov.before, before),
         Some(Correction::Selector(selector)) => unpacked(&selector.before, before),
-        Some(Correction::Domino(_)) | None => Vec::new(),
+        Some(Correction::Domino(_) | Correction::LiliCorr(_)) | None => Vec::new(),
     }
 }
 

@@ -4,7 +4,8 @@
 use std::sync::atomic::AtomicUsize;
 
 use foretoken_model::{
-    BlockHead, Convolution, Correction, Domino, Experts, FeedForwardSpec, Latent, ModelConfig, RopeTable,
+    BlockHead, Convolution, Correction, Domino, DraftHead, Experts, FeedForwardSpec, Latent, LiliCorr,
+    ModelConfig, RopeTable,
 };
 
 use super::activations::{Activations, BLOCK};
@@ -154,9 +155,9 @@ pub struct Workspace {
     pub convolved: Inputs,    // hidden
     /// The selector's factor of each scored row.
     pub position_factors: Buffer<f32>, // [scored rows, rank padded to LANES]
-    /// The row that a correction's matrix is multiplied with, and the product.
+    /// The rows that a correction's matrix is multiplied with, and the products.
     pub correction_inputs: ByWidth,
-    pub correction_output: Buffer<f32>, // [rows of the matrix padded to LANES]
+    pub correction_output: Buffer<f32>, // [rows, rows of the matrix padded to LANES]
     /// Token clusters of an assistant: scores of all clusters, the nearest ones, and the scores of
     /// their tokens.
     pub cluster_scores: Buffer<f32>, // [scored rows, clusters padded to LANES]
@@ -377,6 +378,14 @@ impl Workspace {
                 self.correction_inputs.prepare(1, widths.into_iter(), tile);
                 self.correction_output.reserve(whole(rank.max(3 * gru)));
             }
+            Some(Correction::LiliCorr(LiliCorr { hidden, intermediate, factors, candidates, .. })) => {
+                let (rows, width) = (candidates * (block.rows - 1), config.hidden);
+                let states = config.draft_head.as_ref().map_or(0, DraftHead::states);
+                let inputs = [states, width, hidden, 3 * hidden, intermediate].into_iter();
+                self.correction_inputs.prepare(rows, inputs, tile);
+                let widest = factors.max(3 * hidden).max(intermediate);
+                self.correction_output.reserve((rows * whole(widest)).max(whole(width)));
+            }
         }
     }
 
@@ -413,10 +422,11 @@ impl Workspace {
         unsafe { std::slice::from_raw_parts(self.scored.row(row), hidden) }
     }
 
-    /// Returns the first `rows` numbers of the last product of a correction.
-    pub fn correction_output(&self, rows: usize) -> &[f32] {
+    /// Returns row `row` of the last product of a correction, `width` numbers.
+    pub fn correction_output(&self, row: usize, width: usize) -> &[f32] {
+        let first = self.correction_output.at(row * width.next_multiple_of(LANES));
         // SAFETY: the product has been computed and is not being written.
-        unsafe { std::slice::from_raw_parts(self.correction_output.at(0), rows) }
+        unsafe { std::slice::from_raw_parts(first, width) }
     }
 
     /// Logits of the last pass, `[rows, vocabulary padded to LANES]`.

@@ -66,7 +66,7 @@ impl Block {
         let Some((draft_head, block)) = config.draft_head.as_ref().zip(config.block()) else {
             return Ok(None);
         };
-        let head = BlockHead::load(weights, block)?;
+        let head = BlockHead::load(weights, config, block)?;
         let states = Rows::new(device, ROWS, draft_head.states())?;
         let norm = device.buffer(4 * head.fused_norm.len())?;
         device.write(&norm, head.fused_norm.iter().map(|number| number.to_bits()));

@@ -102,6 +102,8 @@ pub fn missing(config: &ModelConfig) -> Option<&'static str> {
         Some("latent attention (MLA)")
     } else if config.block().is_some_and(|block| block.rows > LONGEST_BLOCK) {
         Some("draft heads that draft more than 32 tokens in one pass")
+    } else if config.block().is_some_and(|block| block.lilicorr().is_some()) {
+        Some("LiLiCorr draft heads")
     } else if matches!(&config.draft_head, Some(head) if head.kind == HeadKind::Mtp) {
         Some("MTP heads")
     } else if config.assistant().is_some() {

@@ -17,6 +17,7 @@ use foretoken_model::{self as model, Correction as Kind, Domino as Sizes, ModelC
 
 use super::domino::Domino;
 use super::stack::{Arithmetic, Padding, Stack};
+use crate::lilicorr::LiliCorr;
 use crate::{BlockState, Features, Row};
 
 pub struct BlockHead {
@@ -31,6 +32,7 @@ pub struct BlockHead {
 enum Rescoring {
     None,
     Domino(Domino),
+    LiliCorr(Box<LiliCorr<Stack>>),
     /// Markov bias: `after * before[token]` is added to all scores.
     Markov {
         before: Arc<QTensor>, // [tokens, rank]
@@ -61,11 +63,19 @@ impl BlockHead {
         block: &model::BlockHead,
         arithmetic: Arithmetic,
     ) -> Result<Self> {
-        let stack = |name| -> Result<Stack> {
+        let stack = |name: &str| -> Result<Stack> {
             Ok(Stack::new(vec![weights.matrix(name)?], arithmetic, weights.device())?)
         };
         let rescoring = match block.correction {
             None => Rescoring::None,
+            Some(Kind::LiliCorr(sizes)) => {
+                let vector = |name: &str, _| -> Result<Vec<f32>> {
+                    Ok(weights.vector(name)?.flatten_all()?.to_vec1()?)
+                };
+                let (width, epsilon) = (config.hidden, config.norm_epsilon as f32);
+                let rows = block.rows;
+                Rescoring::LiliCorr(Box::new(LiliCorr::load(sizes, rows, width, epsilon, &stack, &vector)?))
+            }
             Some(Kind::Domino(sizes)) => Rescoring::Domino(Domino::load(weights, sizes, arithmetic)?),
             Some(Kind::Markov { .. }) => {
                 Rescoring::Markov { before: weights.matrix(MARKOV_BEFORE)?, after: stack(MARKOV_AFTER)? }
@@ -109,6 +119,14 @@ impl BlockHead {
         }
     }
 
+    /// LiLiCorr, if the head has it.
+    pub fn lilicorr(&self) -> Option<&LiliCorr<Stack>> {
+        match &self.rescoring {
+            Rescoring::LiliCorr(lilicorr) => Some(lilicorr),
+            _ => None,
+        }
+    }
+
     /// Scores of a position after the tokens `before`, and the head's confidence. `row` holds the
     /// scores without these tokens, `state` the position's normed state, `[1, hidden]`. The scores
     /// are `None` if they do not depend on the tokens.
@@ -124,7 +142,7 @@ impl BlockHead {
     ) -> Result<(Option<Vec<f32>>, Option<f32>)> {
         let token = Tensor::new(&[before.last()], state.device())?;
         let previous = match &self.rescoring {
-            Rescoring::None | Rescoring::Domino(_) => None,
+            Rescoring::None | Rescoring::Domino(_) | Rescoring::LiliCorr(_) => None,
             Rescoring::Markov { before, .. } | Rescoring::Selector { before, .. } => {
                 Some(before.embedding(&token)?) // [1, rank]
             }

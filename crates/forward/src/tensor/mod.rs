@@ -49,6 +49,8 @@ use self::stack::{Arithmetic, Padding, Stack};
 use super::sketch::Sketch;
 use super::{BlockState, Features, HeadInput, LogitSubset, Logits, Peak, Row, Taps, Want};
 use crate::cached::{Cached, Executor, Nodes};
+use crate::lilicorr::{Block, candidates};
+use crate::pair_scores::PairScores;
 
 /// A model on tensors and its cache.
 pub type TensorModel = Cached<TensorExecutor>;
@@ -368,6 +370,28 @@ impl Executor for TensorExecutor {
             }
             Scores::Sketches(sketches) => Logits::on_device(sketches),
         }
+    }
+
+    fn pair_scores(&mut self, anchor: Features<'_>) -> Result<Option<PairScores>> {
+        let head = self.head.as_ref().and_then(Head::block);
+        let (Some(head), Some(embedding), Some(states)) = (head, &self.embedding, &self.scored_states) else {
+            return Ok(None);
+        };
+        let Some(lilicorr) = head.lilicorr() else { return Ok(None) };
+        let rows = (0..self.logits().rows()).map(|row| self.logits().row(row));
+        let Some(candidates) = candidates(rows, lilicorr.candidates())? else { return Ok(None) };
+        let numbers = |tensor: Tensor| tensor.flatten_all()?.to_vec1::<f32>();
+        let tokens: Vec<TokenId> = candidates.iter().flatten().map(|&(token, _)| token).collect();
+        let embeddings = numbers(embedding.embedding(&Tensor::new(tokens, &self.device)?)?)?;
+        let anchor = head.rows(anchor, self.config.norm_epsilon as f32, self.padding, &self.device)?;
+        let (states, anchor) = (numbers(states.clone())?, numbers(anchor)?);
+        let block =
+            Block { candidates: &candidates, embeddings: &embeddings, states: &states, anchor: &anchor };
+        let multiply = &mut |weights: &Stack, rows: &[f32], count: usize| {
+            let rows = Tensor::from_slice(rows, (count, rows.len() / count), &self.device)?;
+            Ok(numbers(weights.forward(&rows, self.padding)?)?)
+        };
+        lilicorr.scores(&block, multiply).map(Some)
     }
 
     fn next_state(&mut self, state: &BlockState, token: TokenId) -> Result<BlockState> {

@@ -1,11 +1,11 @@
 //! Block heads, which draft a block of tokens in one pass: DFlash (Chen et al. 2026), DFlash 2,
-//! DSpark, Domino.
+//! DSpark, Domino, LiLiCorr.
 
 use crate::token::TokenId;
 
 /// Options of a block head. A block is the text's last token followed by mask tokens. Its rows
 /// attend to each other, and to rows computed from the target's states for the preceding text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct BlockHead {
     /// Rows of a block, as trained.
     pub rows: usize,
@@ -35,7 +35,7 @@ pub struct Convolution {
 }
 
 /// Correction of a position's logits by the tokens before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Correction {
     /// The previous token adds a low-rank bias to all logits (DSpark).
     Markov { rank: usize },
@@ -43,6 +43,35 @@ pub enum Correction {
     Selector(Selector),
     /// A GRU over the block's tokens adds a low-rank bias (Domino).
     Domino(Domino),
+    /// A transformer over the top candidates of all positions scores pairs of neighbours
+    /// (LiLiCorr).
+    LiliCorr(LiliCorr),
+}
+
+/// Options of LiLiCorr's transformer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LiliCorr {
+    pub hidden: usize,
+    pub layers: usize,
+    pub heads: usize,
+    /// Width of a layer's feed-forward network.
+    pub intermediate: usize,
+    /// Number of candidates at a position.
+    pub candidates: usize,
+    /// Length of the vectors whose products are the scores.
+    pub factors: usize,
+    /// Smallest norm that these vectors are divided by.
+    pub epsilon: f32,
+    /// Factor of the scores.
+    pub scale: f32,
+}
+
+impl LiliCorr {
+    /// Most candidates at a position.
+    pub(super) const MOST_CANDIDATES: usize = 64;
+
+    /// Most candidates of all positions, which attend to each other.
+    pub(super) const MOST_NODES: usize = 1 << 12;
 }
 
 /// Sizes of Domino's correction.
@@ -100,6 +129,14 @@ impl BlockHead {
     pub fn selector(&self) -> Option<Selector> {
         match self.correction {
             Some(Correction::Selector(selector)) => Some(selector),
+            _ => None,
+        }
+    }
+
+    /// Options of LiLiCorr, in a head that has it.
+    pub fn lilicorr(&self) -> Option<LiliCorr> {
+        match self.correction {
+            Some(Correction::LiliCorr(lilicorr)) => Some(lilicorr),
             _ => None,
         }
     }

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use serde_json::Value as Json;
 
-use super::block_head::{BlockHead, Convolution, Correction, Domino, Selector};
-use super::{DraftHead, MAX_LAYERS, bad, size};
-use crate::error::Result;
+use super::block_head::{BlockHead, Convolution, Correction, Domino, LiliCorr, Selector};
+use super::{DraftHead, MAX_LAYERS, bad, layers, size};
+use crate::error::{Error, Result};
 use crate::token::TokenId;
 
 /// Upper bound of the rows of a block, far above real heads.
@@ -76,27 +76,74 @@ impl BlockHead {
         };
         let mask = keys.whole("mask_token_id")?;
         let head = Self::of(keys.path, &|key| keys.whole(key), mask, tokens, from_anchor, causal)?;
-        if keys.is_domino() { head.with_domino(keys) } else { Ok(head) }
+        let correction = match (keys.is_domino(), keys.is_lilicorr()) {
+            (true, false) => Correction::Domino(head.domino_of(keys)?),
+            (false, true) => Correction::LiliCorr(head.lilicorr_of(keys)?),
+            (false, false) => return Ok(head),
+            (true, true) => return Err(keys.another_correction()),
+        };
+        if head.correction.is_some() {
+            return Err(keys.another_correction());
+        }
+        Ok(Self { correction: Some(correction), ..head })
     }
 
-    /// Adds the correction of a Domino head.
-    fn with_domino(self, keys: &Keys<'_>) -> Result<Self> {
-        if self.correction.is_some() {
-            let expected = "a Domino head without another correction".to_owned();
-            return Err(bad(keys.path, expected, "a selector or a Markov head as well".to_owned()));
-        }
+    /// Reads the correction of a Domino head.
+    fn domino_of(&self, keys: &Keys<'_>) -> Result<Domino> {
         let length = |key: &str| size(keys.path, key, keys.whole(key)?.unwrap_or(0));
         let plain = keys.whole("pure_draft_prefix_len")?;
         let Some(plain_prefix) = plain.filter(|&plain| plain < self.rows as u64) else {
             let found = plain.map_or_else(|| "none".to_owned(), |plain| plain.to_string());
             return Err(bad(keys.path, format!("a pure_draft_prefix_len below {}", self.rows), found));
         };
-        let domino = Domino {
+        Ok(Domino {
             gru: length("gru_hidden_dim")?,
             rank: length("emb_dim")?,
             plain_prefix: plain_prefix as usize,
+        })
+    }
+
+    /// Reads the correction of a LiLiCorr head. No key has a default: two change no shape, so that
+    /// a wrong one would go unseen.
+    fn lilicorr_of(&self, keys: &Keys<'_>) -> Result<LiliCorr> {
+        let length = |key: &str| size(keys.path, key, keys.whole(key)?.unwrap_or(0));
+        let width = |found: Option<u64>| size(keys.path, "lilicorr_hidden_size", found.unwrap_or(0));
+        // 0 stands for the width of the head.
+        let hidden = match keys.whole("lilicorr_hidden_size")? {
+            Some(0) => width(keys.whole("hidden_size")?)?,
+            found => width(found)?,
         };
-        Ok(Self { correction: Some(Correction::Domino(domino)), ..self })
+        let inner = hidden as f64 * keys.positive("lilicorr_mlp_ratio")?;
+        let lilicorr = LiliCorr {
+            hidden,
+            layers: layers(keys.path, length("lilicorr_num_layers")?)?,
+            heads: length("lilicorr_num_heads")?,
+            intermediate: size(keys.path, "lilicorr_mlp_ratio", inner as u64)?,
+            candidates: length("lilicorr_candidate_topk")?,
+            factors: length("lilicorr_factor_dim")?,
+            epsilon: keys.positive("lilicorr_vector_eps")? as f32,
+            scale: keys.positive("lilicorr_logit_scale")? as f32,
+        };
+        let LiliCorr { heads, candidates, .. } = lilicorr;
+        let nodes = candidates * (self.rows - 1);
+        let refuse = |expected: String, found: String| Err(bad(keys.path, expected, found));
+        if !hidden.is_multiple_of(heads) {
+            return refuse(format!("a lilicorr_num_heads that divides {hidden}"), heads.to_string());
+        }
+        if candidates > LiliCorr::MOST_CANDIDATES {
+            let most = LiliCorr::MOST_CANDIDATES;
+            return refuse(format!("a lilicorr_candidate_topk of at most {most}"), candidates.to_string());
+        }
+        if nodes > LiliCorr::MOST_NODES {
+            return refuse(
+                format!("at most {} candidates in a block", LiliCorr::MOST_NODES),
+                nodes.to_string(),
+            );
+        }
+        if self.from_anchor {
+            return refuse("sample_from_anchor of false with LiLiCorr".to_owned(), "true".to_owned());
+        }
+        Ok(lilicorr)
     }
 }
 
@@ -168,6 +215,32 @@ impl Keys<'_> {
     /// Returns whether the file declares a Domino head.
     fn is_domino(&self) -> bool {
         self.find("projector_type").is_some_and(|kind| kind == "domino") || self.is_kind("domino")
+    }
+
+    /// Returns whether the file declares a LiLiCorr head.
+    fn is_lilicorr(&self) -> bool {
+        let is_key = |key: &String| key.starts_with("lilicorr_");
+        let objects = [&self.config["dflash_config"], self.config];
+        let mentioned =
+            objects.iter().filter_map(|json| json.as_object()).any(|json| json.keys().any(is_key));
+        let declared = self.find("projector_type").is_some_and(|kind| kind == "lilicorr");
+        let switched_off = self.find("lilicorr_enabled").is_some_and(|enabled| enabled == false);
+        !switched_off && (mentioned || declared || self.is_kind("lilicorr"))
+    }
+
+    /// Returns the positive number in a required key.
+    fn positive(&self, key: &str) -> Result<f64> {
+        let found = self.find(key);
+        let number = found.and_then(Json::as_f64).filter(|number| number.is_finite() && *number > 0.0);
+        number.ok_or_else(|| {
+            let found = found.map_or_else(|| "none".to_owned(), Json::to_string);
+            bad(self.path, format!("a positive number for {key} in config.json"), found)
+        })
+    }
+
+    fn another_correction(&self) -> Error {
+        let expected = "a draft head with one correction of its logits".to_owned();
+        bad(self.path, expected, "several".to_owned())
     }
 
     /// Returns whether each row of a Domino head predicts the next token. Writers have different
@@ -277,21 +350,74 @@ mod tests {
         let (head, _) = read(config.clone()).unwrap();
         assert_eq!(head.domino(), Some(Domino { gru: 1024, rank: 256, plain_prefix: 1 }));
         assert_eq!((head.longest(), head.causal), (8, vec![false; 2]));
-        for (key, value, said) in [
-            ("shift_label", json!(null), "shift_label, true or false"),
-            ("sample_from_anchor", json!(false), "another sample_from_anchor"),
-            ("pure_draft_prefix_len", json!(null), "a pure_draft_prefix_len below 8"),
-            ("pure_draft_prefix_len", json!(8), "found 8"),
-            ("gru_hidden_dim", json!(null), "a size in gru_hidden_dim"),
-            ("gru_hidden_dim", json!(1_u64 << 40), "gru_hidden_dim of at most"),
-            ("gru_hidden_dim", json!(-1), "a whole number for gru_hidden_dim"),
-            ("emb_dim", json!(0), "a size in emb_dim"),
-            ("markov_rank", json!(16), "without another correction"),
-        ] {
+        assert_refused(
+            &config,
+            &[
+                ("shift_label", json!(null), "shift_label, true or false"),
+                ("sample_from_anchor", json!(false), "another sample_from_anchor"),
+                ("pure_draft_prefix_len", json!(null), "a pure_draft_prefix_len below 8"),
+                ("pure_draft_prefix_len", json!(8), "found 8"),
+                ("gru_hidden_dim", json!(null), "a size in gru_hidden_dim"),
+                ("gru_hidden_dim", json!(1_u64 << 40), "gru_hidden_dim of at most"),
+                ("gru_hidden_dim", json!(-1), "a whole number for gru_hidden_dim"),
+                ("emb_dim", json!(0), "a size in emb_dim"),
+                ("markov_rank", json!(16), "with one correction"),
+                ("lilicorr_candidate_topk", json!(16), "with one correction"),
+            ],
+        );
+    }
+
+    /// Asserts that each value of a key of `dflash_config` is rejected with a message.
+    fn assert_refused(config: &Json, spoiled: &[(&str, Json, &str)]) {
+        for (key, value, said) in spoiled {
             let mut config = config.clone();
-            config["dflash_config"][key] = value;
+            config["dflash_config"][*key] = value.clone();
             let error = read(config).unwrap_err().to_string();
             assert!(error.contains(said), "{key}: {error}");
         }
+    }
+
+    #[test]
+    fn a_lilicorr_head_is_read_and_no_key_has_a_default() {
+        let config = json!({
+            "architectures": ["LiLiCorrDraftModel"], "hidden_size": 48,
+            "dflash_config": {
+                "target_layer_ids": [1, 9], "lilicorr_candidate_topk": 4, "lilicorr_hidden_size": 0,
+                "lilicorr_num_layers": 2, "lilicorr_num_heads": 3, "lilicorr_mlp_ratio": 1.5,
+                "lilicorr_factor_dim": 8, "lilicorr_vector_eps": 1e-6, "lilicorr_logit_scale": 10,
+            },
+        });
+        let (head, _) = read(config.clone()).unwrap();
+        let expected = LiliCorr {
+            hidden: 48,
+            layers: 2,
+            heads: 3,
+            intermediate: 72,
+            candidates: 4,
+            factors: 8,
+            epsilon: 1e-6,
+            scale: 10.0,
+        };
+        assert_eq!(head.lilicorr(), Some(expected));
+        let mut off = config.clone();
+        off["architectures"] = json!(["DFlashDraftModel"]);
+        off["dflash_config"]["lilicorr_enabled"] = json!(false);
+        assert_eq!(read(off).unwrap().0.correction, None);
+        assert_refused(
+            &config,
+            &[
+                ("lilicorr_vector_eps", json!(null), "a positive number for lilicorr_vector_eps"),
+                ("lilicorr_logit_scale", json!(null), "a positive number for lilicorr_logit_scale"),
+                ("lilicorr_logit_scale", json!(-1), "found -1"),
+                ("lilicorr_mlp_ratio", json!(1e300), "lilicorr_mlp_ratio of at most"),
+                ("lilicorr_hidden_size", json!(null), "a size in lilicorr_hidden_size"),
+                ("lilicorr_num_layers", json!(1 << 20), "at most 4096 layers"),
+                ("lilicorr_num_heads", json!(5), "that divides 48"),
+                ("lilicorr_candidate_topk", json!(65), "of at most 64"),
+                ("lilicorr_factor_dim", json!(0), "a size in lilicorr_factor_dim"),
+                ("sample_from_anchor", json!(true), "sample_from_anchor of false"),
+                ("markov_rank", json!(16), "with one correction"),
+            ],
+        );
     }
 }

@@ -5,7 +5,7 @@ use super::block_head::BlockHead;
 use super::{MAX_LAYERS, ModelConfig};
 
 /// Options of a model that drafts from hidden states of another model, its target.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct DraftHead {
     /// Layers of the target whose input states the head reads; `None` for [the
     /// default](Self::usual).
@@ -19,7 +19,7 @@ pub struct DraftHead {
 }
 
 /// Kind of a draft head, with the options of that kind.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum HeadKind {
     /// EAGLE-3 (Li et al. 2025) drafts token by token. Beside a token's embedding it reads a state:
     /// the fused states of the target at the previous token, or its own output there.

@@ -24,7 +24,7 @@ use std::path::Path;
 
 pub use assistant::{Assistant, Clusters};
 pub use attention::{AttentionKind, AttentionParts, HeadNorms};
-pub use block_head::{BlockHead, Confidence, Convolution, Correction, Domino, Selector};
+pub use block_head::{BlockHead, Confidence, Convolution, Correction, Domino, LiliCorr, Selector};
 pub use draft_head::{DraftHead, Eagle3, FusedNorms, HeadKind};
 pub use experts::{Experts, SigmoidGating};
 pub use key_heads::KeyHeads;

@@ -157,7 +157,14 @@ pub(crate) fn complete(config: &mut ModelConfig, tensors: &Tensors) -> Result<()
     {
         return Err(bad(format!("a conv_group_size that divides {hidden}"), group.to_string()));
     }
-    if both || block.selector().is_some() && tensors.token_table.is_some() {
+    if let Some(candidates) =
+        block.lilicorr().map(|sizes| sizes.candidates).filter(|&candidates| candidates > config.vocabulary)
+    {
+        let expected = format!("a lilicorr_candidate_topk of at most {} tokens", config.vocabulary);
+        return Err(bad(expected, candidates.to_string()));
+    }
+    let selects = block.selector().is_some() || block.lilicorr().is_some();
+    if both || selects && tensors.token_table.is_some() {
         let expected = "a selector of all tokens, and no Markov head beside it".to_owned();
         return Err(bad(expected, "some tokens, or both".to_owned()));
     }

@@ -6,7 +6,7 @@ use super::super::config::ModelConfig;
 use super::super::tensors::Tensors;
 use super::modules::{Module, modules};
 use super::spec::{Expected, Place, TensorSpec};
-use super::{assistant, eagle3, experts, latent, outer};
+use super::{assistant, eagle3, experts, latent, lilicorr, outer};
 use crate::error::{Error, Result};
 
 /// Checks that exactly the model's tensors exist, in the shapes that the configuration requires. An
@@ -52,7 +52,7 @@ fn expected_tensors(config: &ModelConfig, modules: &[&'static Module]) -> impl I
         let of_heads = latent::of_heads(place).into_iter();
         specs.chain(of_heads).chain(experts::expected(place))
     });
-    outer.chain(eagle3::norms(config)).chain(layers)
+    outer.chain(eagle3::norms(config)).chain(lilicorr::expected(config)).chain(layers)
 }
 
 /// Tensors of a table that exist in `place`, with `prefix` before their names.

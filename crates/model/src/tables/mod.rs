@@ -11,6 +11,7 @@ pub mod experts;
 pub(crate) mod feed_forward;
 pub mod latent;
 pub(crate) mod layer;
+pub mod lilicorr;
 mod modules;
 pub mod mtp;
 mod names;

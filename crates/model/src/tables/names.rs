@@ -6,7 +6,7 @@ use super::super::config::ModelConfig;
 use super::super::family::HeadFamily;
 use super::modules::{Module, head_is, modules};
 use super::spec::{Place, TensorSpec, number};
-use super::{eagle3, experts, mtp};
+use super::{eagle3, experts, lilicorr, mtp};
 
 /// Canonical names of the tensors in a model's Hugging Face files.
 pub(crate) struct Names<'a> {
@@ -37,7 +37,9 @@ impl<'a> Names<'a> {
         }
         let other = || eagle3::other(hugging_face, |rest| self.in_layer(0, rest));
         let outer = self.model.outer(hugging_face).map(str::to_owned);
-        outer.or_else(|| other().filter(|_| head_is(config, HeadFamily::Eagle3)))
+        let of_eagle3 = || other().filter(|_| head_is(config, HeadFamily::Eagle3));
+        let of_block = || lilicorr::canonical(hugging_face).filter(|_| head_is(config, HeadFamily::Block));
+        outer.or_else(of_eagle3).or_else(of_block)
     }
 
     /// Returns the canonical name for a name in a multi-token prediction block, counted from the

@@ -1,5 +1,5 @@
-//! Drafts a block of tokens in one pass: DFlash, DFlash 2, DSpark and Domino. `text_rows` keeps the
-//! head's rows of the text.
+//! Drafts a block of tokens in one pass: DFlash, DFlash 2, DSpark, Domino and LiLiCorr. `text_rows`
+//! keeps the head's rows of the text.
 //!
 //! A block is the last token of the text followed by masks. In DFlash its positions are guessed
 //! independently. With a Markov bias, the logits of a position depend on the token actually guessed
@@ -9,7 +9,7 @@
 use std::rc::Rc;
 
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{BlockState, Model, Taps, Want};
+use foretoken_forward::{Features, LogitSubset, Model, Taps, Want};
 use foretoken_model::error::Result;
 use foretoken_model::{BlockHead, DraftHead};
 
@@ -37,7 +37,7 @@ impl BlockDrafter {
     pub(super) fn new(config: &DraftHead, block: &BlockHead, model: Box<dyn Model>, tokens: Tokens) -> Self {
         let entering = config.entering.clone().unwrap_or_default();
         Self {
-            rows: TextRows::new(model, config.states(), 0),
+            rows: TextRows::new(model, config.states(), block.lilicorr().map_or(0, |_| config.states())),
             head: block.clone(),
             taps: Taps { entering, ..Taps::default() },
             tokens,
@@ -57,17 +57,24 @@ impl BlockDrafter {
         shape: Option<&Shape>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let mut growth = Growth::new(context, &self.tokens, request, shape);
+        let pairs = self.head.lilicorr().is_some();
+        // A path of the likeliest pairs was not drawn.
+        let mut growth = Growth::new(context, &self.tokens, request, shape).certain(pairs);
         if !self.rows.ready(context)? {
             return Ok(growth.draft());
         }
         let (first, length) = (self.head.first(), request.length);
-        let masks = std::iter::repeat_n(self.head.mask, first + length - 1);
+        // The candidates of all positions see each other.
+        let rows = if pairs { self.room(context).min(self.head.longest()) } else { length };
+        let masks = std::iter::repeat_n(self.head.mask, first + rows - 1);
         let block = TokenTree::chain(std::iter::once(growth.token(Position::ROOT)).chain(masks));
-        let want = Want::rows(first..first + length).subset(growth.logit_subset(sampler));
+        let subset = if pairs { LogitSubset::Everything } else { growth.logit_subset(sampler) };
+        let want = Want::rows(first..first + rows).subset(subset);
+        let anchor = self.rows.state().to_vec();
         let mut pass = self.rows.model.run(&block, &want)?;
+        let anchor = pairs.then(|| Features::new(&anchor, anchor.len()));
         // Each position with the state of the block before its token.
-        let mut positions = vec![(Position::ROOT, Rc::new(BlockState::default()))];
+        let mut positions = vec![(Position::ROOT, Rc::new(pass.begin_block(anchor)?))];
         for row in 0..length {
             let mut next = Vec::new();
             for (position, before) in positions {

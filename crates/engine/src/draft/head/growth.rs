@@ -20,6 +20,8 @@ pub(super) struct Growth<'a> {
     context: &'a Context,
     tokens: &'a Tokens,
     shape: Option<&'a Shape>,
+    /// Guesses are the likeliest tokens, whatever the sampler's settings.
+    certain: bool,
     chain: Chain<'a>,
 }
 
@@ -44,7 +46,12 @@ impl<'a> Growth<'a> {
         request: &'a DraftRequest<'a>,
         shape: Option<&'a Shape>,
     ) -> Self {
-        Self { context, tokens, shape, chain: Chain::new(request) }
+        Self { context, tokens, shape, certain: false, chain: Chain::new(request) }
+    }
+
+    /// Guesses the likeliest tokens if `certain`, whatever the sampler's settings.
+    pub fn certain(self, certain: bool) -> Self {
+        Self { certain, ..self }
     }
 
     /// Part of the logits that guesses need.
@@ -73,9 +80,8 @@ impl<'a> Growth<'a> {
         let after = After { text: self.context, guesses: &path };
         let children = self.shape.map_or(&[Shape::ROOT][..], |shape| shape.children(position.shape));
         let mut next = Vec::new();
-        for (guess, &child) in
-            self.tokens.guess(row, after, children.len(), sampler)?.into_iter().zip(children)
-        {
+        let guesses = self.tokens.guess(row, after, children.len(), self.certain, sampler)?;
+        for (guess, &child) in guesses.into_iter().zip(children) {
             let confidence = confidence.unwrap_or(guess.confidence);
             let guess = Guess { parent: position.guess, drafter: DrafterKind::Head, confidence, ..guess };
             let ended = self.tokens.end(guess.token);

@@ -23,10 +23,10 @@ pub(super) struct TextRows {
     observed: Vec<TokenId>,
     /// Features of the last observed tokens, whose rows are not run.
     waiting: Vec<f32>,
-    /// Initial state of an assistant's draft, from the last observed token; empty if it was
-    /// dropped.
+    /// State that an assistant's draft begins with, or features that a block begins with
+    /// (LiLiCorr), of the last observed token; empty if they were dropped.
     state: Vec<f32>,
-    /// Width of this state; 0 for block heads, which have none.
+    /// Width of this state; 0 for other block heads, which have none.
     state_width: usize,
     /// Mark of the context at the last comparison with the observed tokens, and the length of their
     /// common prefix.
@@ -113,6 +113,11 @@ impl TextRows {
         Ok(Some(DraftStart { model, tree, head_input, text: 0 }))
     }
 
+    /// State of the last observed token; empty if it was dropped.
+    pub fn state(&self) -> &[f32] {
+        &self.state
+    }
+
     /// Prepares to draft the block that starts with the last token of `context`. Returns false if
     /// features are missing.
     ///
@@ -122,7 +127,7 @@ impl TextRows {
         let same = self.common(context);
         self.cut(same);
         self.compared = (context.mark(), same);
-        let complete = same + 1 == context.len();
+        let complete = same + 1 == context.len() && self.has_state(same);
         if complete {
             self.run()?;
         }

@@ -30,17 +30,17 @@ impl Tokens {
         self.ends.contains(&token)
     }
 
-    /// Up to `count` guesses from a row of logits.
+    /// Up to `count` guesses from a row of logits; with `certain` its likeliest tokens, whatever
+    /// the sampler's settings.
     pub fn guess(
         &self,
         row: Row<'_>,
         after: After<'_>,
         count: usize,
+        certain: bool,
         sampler: &mut Sampler,
     ) -> Result<Vec<Guess>> {
-        match &self.guessed {
-            Some(guessed) => sampler.guess(row.restricted_to(guessed), after, count),
-            None => sampler.guess(row, after, count),
-        }
+        let row = self.guessed.as_ref().map_or(row, |guessed| row.restricted_to(guessed));
+        if certain { sampler.likeliest(row, after, count) } else { sampler.guess(row, after, count) }
     }
 }

@@ -1,6 +1,7 @@
 //! Draft heads that fill a block in one pass (DFlash): context from the target's states, of which
 //! each layer caches keys and values only, and convolutions over the rows of a block.
 
+use super::products::Task;
 use super::{Completion, PassContext};
 use crate::Features;
 use crate::cpu::block_head::{BlockHead, Convolution};
@@ -118,20 +119,23 @@ impl<'a> PassContext<'a> {
         }
     }
 
-    /// Loads the row that [`Self::multiply_correction`] multiplies.
-    pub fn load_correction(&self, row: &[f32]) {
-        let inputs = self.workspace.correction_inputs.of(row.len());
-        // SAFETY: there is room for the row, no pass is under way, and the row is the only one.
-        unsafe {
-            std::ptr::copy_nonoverlapping(row.as_ptr(), inputs.row(0), row.len());
-            self.quantise(inputs, 0, 0..row.len(), inputs.row(0));
+    /// Loads rows for [`Self::multiply_correction`]: `count` of them, one after the other.
+    pub fn load_correction(&self, rows: &[f32], count: usize) {
+        let width = rows.len() / count;
+        let inputs = self.workspace.correction_inputs.of(width);
+        for (at, row) in rows.chunks_exact(width).enumerate() {
+            // SAFETY: there is room for the rows, and no pass is under way.
+            unsafe {
+                std::ptr::copy_nonoverlapping(row.as_ptr(), inputs.row(at), width);
+                self.quantise(inputs, at, 0..width, inputs.row(at));
+            }
         }
     }
 
-    /// Computes the product of a correction's matrix with the loaded row.
-    pub fn multiply_correction(&self, member: &Member<'_>, weights: &Panels) {
+    /// Computes the product of a correction's matrix with the `count` loaded rows.
+    pub fn multiply_correction(&self, member: &Member<'_>, weights: &Panels, count: usize) {
         let inputs = self.workspace.correction_inputs.of(weights.inputs());
         let task = self.task(weights, inputs, self.workspace.correction_output.at(0), false);
-        self.products(member, &[task], weights);
+        self.products(member, &[Task { rows: 0..count, ..task }], weights);
     }
 }
