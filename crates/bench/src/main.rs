@@ -5,6 +5,7 @@
 //! - `measure`: measures a model with random weights; `report`: its figures
 //! - `kernels`: times of the GPU engine's kernels
 //! - `loading`: times and memory of loading a model
+//! - `replay`: drafting policies on recorded drafts
 //! - `llama_cpp`: llama.cpp's programs on the same files
 //! - `resident`: memory of this program
 //! - `sampling`: times of sampling on the host
@@ -15,6 +16,7 @@ mod kernels;
 mod llama_cpp;
 mod loading;
 mod measure;
+mod replay;
 mod report;
 mod resident;
 mod sampling;
@@ -35,6 +37,8 @@ use foretoken_model::child::Bounded;
 use self::kernels::KernelArgs;
 use self::llama_cpp::LlamaCpp;
 use self::loading::LoadingArgs;
+use self::replay::ReplayArgs;
+use self::replay::record::RecordArgs;
 use self::sampling::SamplingArgs;
 
 /// Measures Foretoken's engine, for developers. If LLAMA_CPP_BIN names the folder of llama.cpp's
@@ -59,6 +63,10 @@ enum Command {
     Loading(LoadingArgs),
     /// Time sampling and verification on the host, over synthetic logits
     Sampling(SamplingArgs),
+    /// Record texts of a target and the drafts at each of their positions, for `replay`
+    Record(RecordArgs),
+    /// Compare drafting policies on recorded drafts, without a model
+    Replay(ReplayArgs),
 }
 
 #[derive(Debug, clap::Args)]
@@ -114,7 +122,8 @@ impl Command {
             Self::Models(args) => Some(&args.run.device.target),
             Self::GpuKernels(args) => Some(&args.device),
             Self::Loading(args) => Some(&args.device),
-            Self::Sampling(_) => None,
+            Self::Record(args) => Some(&args.device.target),
+            Self::Sampling(_) | Self::Replay(_) => None,
         }
     }
 
@@ -129,6 +138,8 @@ impl Command {
             Self::GpuKernels(args) => args.run()?,
             Self::Loading(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
+            Self::Record(args) => args.run()?,
+            Self::Replay(args) => args.run()?,
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -12,6 +12,7 @@
 //! - [`session`]: a loaded target and its drafters, as the window, the terminal and the server use
 //!   them
 //! - [`trace`]: a record of every round
+//! - [`replay`]: drafting policies on recorded drafts, without a model
 //! - [`inspection`]: reads model files for lists, in a child process
 //! - [`compat`], [`check`], [`arena`]: whether a pair fits, the proof that drafts change nothing,
 //!   and benchmarks of draft settings
@@ -31,6 +32,7 @@ pub mod governor;
 pub mod inspection;
 pub mod penalties;
 pub mod random;
+pub mod replay;
 pub mod sampler;
 pub mod session;
 pub mod speculation;

@@ -5,7 +5,7 @@ use crate::accept::Guess;
 use crate::trace::LengthReason;
 
 /// A chain being drafted.
-pub(super) struct Chain<'a> {
+pub(crate) struct Chain<'a> {
     request: &'a DraftRequest<'a>,
     /// Chance that the whole chain is accepted.
     survival: f64,

@@ -32,6 +32,7 @@ use crate::trace::LengthReason;
 
 pub use caught::CaughtDrafter;
 pub(crate) use caught::caught;
+pub(crate) use chain::Chain;
 pub use cost::Cost;
 pub use drafters::Drafters;
 pub(crate) use drafters::FeatureGap;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::acceptance::{Acceptance, Calibration};
 
 /// Kind of a reply, as far as its prompt and settings show.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TextKind {
     code: bool,
     drawn: bool,
