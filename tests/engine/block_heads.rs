@@ -11,7 +11,6 @@ use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::draft::{DraftRequest, Drafter, Drafters, NgramDrafter, head_drafter};
-use foretoken_engine::governor::Plans;
 use foretoken_engine::penalties::Penalties;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::speculation::{Speculation, Tree};
@@ -312,9 +311,7 @@ fn a_tree_of_a_block_head_follows_positions_and_the_selector() {
     for kind in [BlockKind::DFlash, BlockKind::DFlash2] {
         let mut head = starter_head(folder.path(), kind);
         replay(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
-        let ranks = [[0.5, 0.3, 0.1, 0.05]; 4];
-        let shape = Plans::new(&ranks, 3, 14).shape(14);
-        let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(4) };
+        let request = DraftRequest::tree(4, 3, 14);
         let draft = head.draft(&context, &request, &mut Sampler::new(&Sampling::greedy()).unwrap()).unwrap();
         let guesses = &draft.guesses;
         assert_eq!(guesses.len(), 14);
@@ -340,12 +337,11 @@ fn each_guess_of_a_domino_tree_is_scored_by_the_tokens_on_its_path() {
     let kind = BlockKind::MaskedDomino;
     let mut head = starter_head(folder.path(), kind);
     replay(loaded(&starter_target()).as_mut(), head.as_mut(), &context);
-    let shape = Plans::new(&[[0.5, 0.3, 0.1, 0.05]; 4], 3, 14).shape(14);
-    let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(4) };
+    let request = DraftRequest::tree(4, 3, 14);
     let draft = head.draft(&context, &request, &mut Sampler::new(&Sampling::greedy()).unwrap()).unwrap();
     let mut model = after_text(&starter_source(folder.path(), kind), head.as_ref(), &context);
     let last = context[context.len() - 1];
-    let tree = TokenTree::chain([last].into_iter().chain(std::iter::repeat_n(MASK, shape.depth())));
+    let tree = TokenTree::chain([last].into_iter().chain(std::iter::repeat_n(MASK, request.length)));
     let mut pass = model.run(&tree, &Want::rows(kind.first()..tree.len())).unwrap();
     let (mut parents, mut different) = (0, std::collections::HashSet::new());
     for parent in [None].into_iter().chain((0..draft.guesses.len()).map(Some)) {

@@ -21,6 +21,8 @@ const VOCABULARY: usize = 3;
 /// Tokens of a text, unless an end token comes before.
 const LENGTH: usize = 4;
 const TOLERANCE: f64 = 1e-12;
+/// Draft probability of a token above which a draft counts as confident.
+const CONFIDENT: f64 = 0.4;
 
 /// Takes one branch after the other instead of drawing, and tracks the probability of the current
 /// leaf.
@@ -113,6 +115,13 @@ enum Drafting {
     Mixed,
     /// Drawn siblings, sorted by their probability.
     Sorted,
+    /// Drawn; a second sibling and all that follows depend on the tokens drawn before. Whether it
+    /// becomes a chain does, too, so it is verified token by token in any case.
+    Confident,
+    /// As `Confident`, but a guess with a small probability is dropped after its draw.
+    Pruned,
+    /// A drawn guess and then the likeliest token as a certain one at each place.
+    Beside,
     /// Block positions drawn independently of each other.
     Positions,
     /// Block positions drawn given the token of the position before.
@@ -172,15 +181,48 @@ impl Pair {
             Drafting::Mixed => depth.is_multiple_of(2),
             _ => true,
         };
-        let mut tokens = if drawn { draw_some(&q, width, oracle) } else { likeliest(&q, width) };
+        let mut tokens = match self.drafting {
+            Drafting::Confident | Drafting::Pruned => Vec::new(),
+            _ if drawn => draw_some(&q, width, oracle),
+            _ => likeliest(&q, width),
+        };
         if self.drafting == Drafting::Sorted {
             tokens.sort_by(|&a, &b| q.probability(b).total_cmp(&q.probability(a)));
+        }
+        let is_confident = |token: TokenId| q.probability(token) > CONFIDENT;
+        if matches!(self.drafting, Drafting::Confident | Drafting::Pruned) {
+            tokens = draw_while(&q, width, oracle, |token| !is_confident(token));
+        }
+        if self.drafting == Drafting::Pruned {
+            tokens.retain(|&token| is_confident(token));
         }
         for token in tokens {
             let index = guesses.len();
             let shown = drawn || self.drafting == Drafting::Pretended;
             guesses.push(guess(token, parent, shown.then_some(&reported)));
-            self.grow(guesses, Some(index), &[context, &[token]].concat(), left - 1, oracle);
+            let ends = self.drafting == Drafting::Confident && !is_confident(token);
+            let left = if ends { 0 } else { left - 1 };
+            self.grow_below(guesses, index, &[context, &[token]].concat(), left, oracle);
+        }
+        if self.drafting == Drafting::Beside {
+            let index = guesses.len();
+            let token = likeliest(&q, 1)[0];
+            guesses.push(guess(token, parent, None));
+            self.grow_below(guesses, index, &[context, &[token]].concat(), left - 1, oracle);
+        }
+    }
+
+    /// Adds the guesses after guess `parent`, up to `left` on a path.
+    fn grow_below(
+        &self,
+        guesses: &mut Guesses,
+        parent: usize,
+        context: &[TokenId],
+        left: usize,
+        oracle: &mut Oracle,
+    ) {
+        if left > 0 {
+            self.grow(guesses, Some(parent), context, left, oracle);
         }
     }
 
@@ -336,9 +378,19 @@ impl Pair {
 
 /// Draws without replacement; fewer tokens if there are no more.
 fn draw_some(q: &Distribution, count: usize, oracle: &mut Oracle) -> Vec<TokenId> {
+    draw_while(q, count, oracle, |_| true)
+}
+
+/// As [`draw_some`], while `goes_on` returns true for the last drawn token.
+fn draw_while(
+    q: &Distribution,
+    count: usize,
+    oracle: &mut Oracle,
+    goes_on: impl Fn(TokenId) -> bool,
+) -> Vec<TokenId> {
     let mut tokens = vec![oracle.draw(0, q)];
     let mut rest = q.without(tokens[0]);
-    while let Some(q) = rest.filter(|_| tokens.len() < count) {
+    while let Some(q) = rest.filter(|_| tokens.len() < count && tokens.iter().all(|&token| goes_on(token))) {
         let token = oracle.draw(0, &q);
         tokens.push(token);
         rest = q.without(token);
@@ -405,6 +457,8 @@ fn drafting() -> impl Strategy<Value = Drafting> {
         1 => Just(Drafting::Certain),
         1 => Just(Drafting::Staged),
         1 => Just(Drafting::Mixed),
+        2 => Just(Drafting::Confident),
+        1 => Just(Drafting::Beside),
         1 => Just(Drafting::Positions),
         1 => Just(Drafting::Chained),
         1 => Just(Drafting::Recurrent),
@@ -430,6 +484,11 @@ fn pair() -> impl Strategy<Value = Pair> {
         |(target, draft, ours, theirs, how, [same_rows, same_sampling])| {
             let (drafting, (draft_length, widths), threshold, verification, end) = how;
             let draft = if same_rows { target.clone() } else { draft };
+            // Further siblings multiply the branches.
+            let longest = if drafting == Drafting::Beside { 2 } else { LENGTH };
+            let draft_length = draft_length.min(longest);
+            let by_token = drafting == Drafting::Confident;
+            let verification = if by_token { Verification::Token } else { verification };
             let theirs = if same_sampling { ours.clone() } else { theirs };
             Pair {
                 target: Toy { rows: target, sampling: ours },
@@ -532,6 +591,45 @@ fn siblings_sorted_by_probability_are_detected() {
     assert!(revealing_tree(Drafting::Drawn).total_variation(as_shipped) < TOLERANCE);
     let found = revealing_tree(Drafting::Sorted).total_variation(as_shipped);
     assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+}
+
+#[test]
+fn dropping_a_drawn_guess_because_of_its_probability_is_detected() {
+    assert!(revealing_tree(Drafting::Confident).total_variation(as_shipped) < TOLERANCE);
+    let found = revealing_tree(Drafting::Pruned).total_variation(as_shipped);
+    assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+}
+
+#[test]
+fn a_rule_that_depends_on_the_drawn_shape_is_detected() {
+    let base = revealing_pair(Drafting::Confident);
+    let always =
+        |p: [f32; VOCABULARY]| Toy { rows: vec![p.map(f32::ln)], sampling: base.draft.sampling.clone() };
+    let (target, draft) = (always([0.3, 0.3, 0.4]), always([0.6, 0.3, 0.1]));
+    let pair = Pair { draft_length: 2, widths: [1, 2, 1, 1], target, draft, ..base };
+    assert!(pair.total_variation(as_shipped) < TOLERANCE);
+    let by_shape = Pair { verification: Verification::Block, ..pair };
+    let found = by_shape.total_variation(as_shipped);
+    assert!(found > 1e-3, "the mistake went unseen: total variation {found:e}");
+}
+
+#[test]
+fn judging_a_certain_sibling_before_the_drawn_ones_is_detected() {
+    let pair = Pair { draft_length: 1, ..revealing_pair(Drafting::Beside) };
+    assert_caught(&pair, |guesses, verification, target, oracle| {
+        let certain = guesses.iter().position(|guess| guess.drawn_from.is_none());
+        let token = oracle.draw(0, &target(None));
+        match certain.filter(|&index| guesses[index].token == token) {
+            Some(index) => {
+                let extra = oracle.draw(0, &target(Some(index)));
+                Verdict { path: vec![index], rejected: Vec::new(), extra }
+            }
+            None => {
+                let drawn = guesses.iter().filter(|guess| guess.drawn_from.is_some()).cloned().collect();
+                as_shipped(&drawn, verification, target, oracle)
+            }
+        }
+    });
 }
 
 #[test]

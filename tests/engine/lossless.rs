@@ -317,7 +317,8 @@ impl<F: FnMut(&[TokenId], usize) -> Result<Vec<TokenId>> + Send> Drafter for Hos
             confidence: 1.0,
             drafter: DrafterKind::Model,
         };
-        Ok(Draft { guesses: tokens.into_iter().enumerate().map(guess).collect(), shortened: None })
+        let guesses = tokens.into_iter().enumerate().map(guess).collect();
+        Ok(Draft { guesses, ..Draft::default() })
     }
 }
 

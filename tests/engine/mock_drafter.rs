@@ -66,7 +66,7 @@ impl Drafter for MockDrafter {
             guesses.follow(Guess { token, parent: None, drawn_from: None, probability, confidence, drafter });
         }
         let shortened = (guesses.len() < request.length).then_some(LengthReason::NoMatch);
-        Ok(Draft { guesses, shortened })
+        Ok(Draft { guesses, shortened, ..Draft::default() })
     }
 
     fn observe(&mut self, observation: &Observation<'_>) -> Result<()> {

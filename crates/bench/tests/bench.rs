@@ -264,3 +264,51 @@ fn unknown_shapes_and_formats_and_folders_that_cannot_be_written_are_rejected() 
     assert_eq!((refused.code, refused.out.as_str()), (1, ""), "{}", refused.err);
     assert!(refused.err.contains("models cannot be written"), "{}", refused.err);
 }
+
+/// Arguments of `replay` over all recorded sets.
+fn replay(more: &[&str]) -> Vec<String> {
+    let folder = repository().join("tests/replays");
+    let files = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut sets: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "gz")).collect();
+    sets.sort();
+    let sets = sets.iter().map(|path| path.display().to_string());
+    let costs = folder.join("costs.json").display().to_string();
+    let options = ["--costs".to_owned(), costs].into_iter().chain(more.iter().map(ToString::to_string));
+    std::iter::once("replay".to_owned()).chain(sets).chain(options).collect()
+}
+
+#[test]
+fn a_policy_loses_on_no_recorded_set() {
+    let folder = tempfile::tempdir().unwrap();
+    let before = repository().join("tests/replays/speedups.json");
+    let reports = run(&replay(&["--json", "--against", before.to_str().unwrap()])).json();
+    assert!(reports.len() >= 10, "{reports:?}");
+    for report in &reports {
+        assert!(report["speedup"].as_f64().unwrap() > 0.98, "slower than plain decoding: {report}");
+        assert!(report["tokens_per_round"].as_f64().unwrap() >= 1.0, "{report}");
+    }
+    let better = std::fs::read_to_string(&before).unwrap();
+    let mut better: serde_json::Map<String, Value> = serde_json::from_str(&better).unwrap();
+    assert_eq!(better.len(), reports.len());
+    let (key, speedup) = better.iter_mut().next().unwrap();
+    *speedup = (speedup.as_f64().unwrap() * 1.03).into();
+    let key = key.clone();
+    let file = folder.path().join("better.json");
+    std::fs::write(&file, serde_json::to_string(&better).unwrap()).unwrap();
+    let lost = run(&replay(&["--against", file.to_str().unwrap()]));
+    assert!(lost.err.contains(&format!("{key} lost")), "{}", lost.err);
+}
+
+#[test]
+fn a_set_that_is_no_recording_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("smollm2-head-x.jsonl.gz");
+    let costs = repository().join("tests/replays/costs.json").display().to_string();
+    let refused = |policy: &str| {
+        let path = path.display().to_string();
+        run(&["replay", &path, "--costs", &costs, "--policy", policy].map(str::to_owned)).err
+    };
+    std::fs::write(&path, "no gzip").unwrap();
+    assert!(refused("auto").contains("cannot be read"), "{}", refused("auto"));
+    assert!(refused("17").contains("cannot be read"));
+}

@@ -40,16 +40,16 @@ pub struct SpeculationArgs {
     /// `--draft ngram`, else combined]
     #[arg(long, value_enum)]
     drafter: Option<DrafterName>,
-    /// Tokens to draft in a round: 1 to 16, `auto` (the fastest length, which may be 0), or 0 for
-    /// no drafts
+    /// Tokens to draft in a round: 1 to 16, `auto` (as many as are worth their time in this round,
+    /// which may be none), or 0 for no drafts
     #[arg(long, value_name = "auto|N", allow_negative_numbers = true, default_value = "auto", value_parser = draft_length)]
     draft_length: DraftLength,
-    /// End a draft when the probability that all of it is accepted falls below X, 0 to 1; `auto`
-    /// adapts X to the target's acceptance
+    /// End a draft when the probability that all of it is accepted falls below X, 0 to 1; with a
+    /// fixed length `auto` ends it where more tokens are not worth their time
     #[arg(long, value_name = "off|auto|X", allow_negative_numbers = true, default_value = "off", value_parser = threshold)]
     threshold: Threshold,
     /// Alternatives to draft at one position, 1 to 4; 1 drafts a single sequence, `auto` drafts
-    /// more where that is faster
+    /// more where they are worth it and tokens are not sampled at random
     #[arg(long, value_name = "auto|W", allow_negative_numbers = true, default_value = "auto", value_parser = tree)]
     tree: Tree,
     /// Speed up the draft model with drafts of its own, from earlier text or from the model of

@@ -73,6 +73,7 @@ mod tests {
             acceptance: None,
             outcome,
             drafter: DrafterKind::Model,
+            survival: None,
         }
     }
 
@@ -85,6 +86,8 @@ mod tests {
             extra,
             reason: LengthReason::Fixed,
             threshold: None,
+            expected: None,
+            row_price: None,
             staged: false,
             decision: None,
             experts: None,

@@ -66,6 +66,22 @@ impl Sampler {
         }
     }
 
+    /// Returns true if guesses are drawn from a distribution: neither greedy nor coupled.
+    pub fn draws(&self) -> bool {
+        !self.sampling.is_greedy() && self.sampling.mode == Mode::Fastest
+    }
+
+    /// Prepares to draw siblings that follow `context` from a draft model's `row`.
+    ///
+    /// # Errors
+    /// As [`Distribution::processed`].
+    pub fn slots<'a, 'b>(&self, row: Row<'a>, context: impl Into<After<'b>>) -> Result<Slots<'a>> {
+        require_usable(row)?;
+        let context = context.into();
+        let distribution = Distribution::processed(row, &self.sampling, &self.penalties.at(context))?;
+        Ok(Slots { row, position: context.position(), whole: Arc::new(distribution), drawn: None })
+    }
+
     /// Samples up to `count` different tokens to follow `context` from a draft model's `row`, as
     /// siblings. The caller sets their parent.
     ///
@@ -83,13 +99,11 @@ impl Sampler {
     ) -> Result<Vec<Guess>> {
         require_usable(row)?;
         let context = context.into();
-        let penalties = self.penalties.at(context);
         if self.sampling.is_greedy() {
-            return likeliest(row, &penalties, count);
+            return likeliest(row, &self.penalties.at(context), count);
         }
-        let distribution = Arc::new(Distribution::processed(row, &self.sampling, &penalties)?);
-        let tokens = self.draw(context.position(), &distribution, count);
-        tokens.into_iter().map(|token| self.as_guess(token, row, &distribution)).collect()
+        let mut slots = self.slots(row, context)?;
+        std::iter::from_fn(|| slots.draw(self).transpose()).take(count).collect()
     }
 
     /// Returns the `count` likeliest tokens to follow `context` by a draft model's `row`, as
@@ -122,17 +136,38 @@ impl Sampler {
         let confidence = distribution.largest() as f32;
         Ok(Guess { drawn_from: Some(Arc::clone(distribution)), confidence, ..guess })
     }
+}
 
-    /// Draws without replacement; fewer tokens if there are no more.
-    fn draw(&mut self, position: usize, distribution: &Distribution, count: usize) -> Vec<TokenId> {
-        let mut tokens = vec![self.generator.draw(position, distribution)];
-        let mut rest = None;
-        while tokens.len() < count {
-            rest = rest.as_ref().unwrap_or(distribution).without(tokens[tokens.len() - 1]);
-            let Some(rest) = &rest else { break };
-            tokens.push(self.generator.draw(position, rest));
-        }
-        tokens
+/// Siblings that are drawn from a row one after the other, without replacement.
+pub struct Slots<'a> {
+    row: Row<'a>,
+    position: usize,
+    whole: Arc<Distribution>,
+    /// The last drawn token, and the distribution it was drawn from if that is not the whole one.
+    drawn: Option<(TokenId, Option<Distribution>)>,
+}
+
+impl Slots<'_> {
+    /// Confidence in the next sibling, which does not depend on its token.
+    pub fn confidence(&self) -> f32 {
+        self.whole.largest() as f32
+    }
+
+    /// Draws the next sibling; `None` if there are no more tokens.
+    ///
+    /// # Errors
+    /// As [`Row::logits`].
+    pub fn draw(&mut self, sampler: &mut Sampler) -> Result<Option<Guess>> {
+        let rest = match self.drawn.take() {
+            None => None,
+            Some((token, rest)) => match rest.as_ref().unwrap_or(&self.whole).without(token) {
+                None => return Ok(None),
+                rest => rest,
+            },
+        };
+        let token = sampler.generator.draw(self.position, rest.as_ref().unwrap_or(&self.whole));
+        self.drawn = Some((token, rest));
+        sampler.as_guess(token, self.row, &self.whole).map(Some)
     }
 }
 

@@ -60,6 +60,16 @@ impl Speculation {
         self.length == DraftLength::Off
     }
 
+    /// Rule that verifies sampled drafts. Where drawn tokens may have siblings, a draft is verified
+    /// token by token, also one that became a chain: its shape depends on what was drawn, and a
+    /// rule that depended on it would bias the text.
+    pub fn rule(&self) -> Verification {
+        match self.tree {
+            Tree::Width(2..) => Verification::Token,
+            _ => self.verification,
+        }
+    }
+
     /// # Errors
     /// `Error::Setting` naming the first value that is out of its range.
     pub fn validate(&self) -> Result<()> {

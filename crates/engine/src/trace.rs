@@ -53,6 +53,10 @@ pub struct Drafted {
     pub acceptance: Option<f32>,
     pub outcome: Outcome,
     pub drafter: DrafterKind,
+    /// Expected chance, before the verification, that this token and all before it on its path are
+    /// accepted; `None` if it was not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub survival: Option<f32>,
 }
 
 /// Origin of a token that the target chose itself.
@@ -94,8 +98,10 @@ pub enum LengthReason {
     WouldNotPay,
     /// Drafting would cost time even if every token were accepted.
     CannotPay,
-    /// The draft ended where acceptance of all of it became unlikely.
+    /// The draft ended where a further guess was not worth its row.
     Unlikely,
+    /// The draft ended where a further step of the drafter was not worth its time.
+    StepTooDear,
     /// The first token does not wait for the draft model, which has not read the prompt yet.
     FirstToken,
     /// Drafting is switched off.
@@ -163,6 +169,14 @@ pub struct Round {
     /// Least chance of acceptance of the whole draft, below which it ends; `None` if there is none.
     #[serde(default)]
     pub threshold: Option<f32>,
+    /// Expected tokens of the round, with the one that the target adds; `None` if they were not
+    /// known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<f32>,
+    /// Price of verifying one more guess: the tokens usually written in that time. `None` if the
+    /// draft did not end by its worth.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub row_price: Option<f32>,
     /// True for staged drafting, where a smaller drafter drafts for the draft model.
     #[serde(default)]
     pub staged: bool,

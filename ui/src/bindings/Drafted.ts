@@ -31,4 +31,9 @@ target_probability: number | null,
  * Chance of acceptance of this token alone: min(1, target / draft) for a draft model's token,
  * the target's probability for tokens that were not sampled; `None` if it was never judged.
  */
-acceptance: number | null, outcome: Outcome, drafter: DrafterKind, };
+acceptance: number | null, outcome: Outcome, drafter: DrafterKind, 
+/**
+ * Expected chance, before the verification, that this token and all before it on its path are
+ * accepted; `None` if it was not known.
+ */
+survival?: number | null, };

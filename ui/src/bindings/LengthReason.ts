@@ -3,4 +3,4 @@
 /**
  * Reason for a round's draft length.
  */
-export type LengthReason = "fixed" | "governed" | "probe" | "would_not_pay" | "cannot_pay" | "unlikely" | "first_token" | "off" | "no_match" | "no_room" | "end_of_text" | "draft_context_full" | "drafter_failed";
+export type LengthReason = "fixed" | "governed" | "probe" | "would_not_pay" | "cannot_pay" | "unlikely" | "step_too_dear" | "first_token" | "off" | "no_match" | "no_room" | "end_of_text" | "draft_context_full" | "drafter_failed";

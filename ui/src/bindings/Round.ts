@@ -36,6 +36,16 @@ draft_length: number, reason: LengthReason,
  */
 threshold: number | null, 
 /**
+ * Expected tokens of the round, with the one that the target adds; `None` if they were not
+ * known.
+ */
+expected?: number | null, 
+/**
+ * Price of verifying one more guess: the tokens usually written in that time. `None` if the
+ * draft did not end by its worth.
+ */
+row_price?: number | null, 
+/**
  * True for staged drafting, where a smaller drafter drafts for the draft model.
  */
 staged: boolean, 

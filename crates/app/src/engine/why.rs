@@ -123,6 +123,8 @@ mod tests {
             draft_length,
             reason,
             threshold: None,
+            expected: None,
+            row_price: None,
             staged: false,
             decision: None,
             experts: None,

@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use flate2::read::GzDecoder;
+use foretoken_cli::args::read_text;
 use foretoken_cli::error::{Error, Result};
 use foretoken_cli::output;
 use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::governor::{CostClass, RowRatios};
 use foretoken_engine::replay::{Recording, Replay, ReplayCosts, ReplayedText};
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Threshold, Tree};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, clap::Args)]
@@ -29,10 +31,22 @@ pub struct ReplayArgs {
     /// to 16
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "auto")]
     policy: Vec<String>,
+    /// File of speedups to compare with; a loss of more than 1 % on any set is an error
+    #[arg(long, value_name = "FILE")]
+    against: Option<PathBuf>,
+    /// File to write the speedups to, for --against
+    #[arg(long, value_name = "FILE")]
+    write: Option<PathBuf>,
     /// Print JSON, one object per line, and nothing else
     #[arg(long)]
     json: bool,
 }
+
+/// Largest loss of a policy on a set against an earlier one.
+const MAX_LOSS: f64 = 0.01;
+
+/// Speedups by set, computer and policy.
+type Speedups = BTreeMap<String, f64>;
 
 /// Costs of a set's pair on a computer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -67,22 +81,42 @@ impl ReplayArgs {
     /// Replays every set with every policy and prints each report as soon as it is done.
     ///
     /// # Errors
-    /// Errors of reading the files; `Error::Usage` for an unknown policy.
+    /// Errors of reading and writing the files; `Error::Usage` for an unknown policy, and for one
+    /// that loses against an earlier one.
     pub fn run(&self) -> Result<()> {
-        let computers: Vec<Computer> = read_costs(&self.costs)?;
+        let computers: Vec<Computer> = read_json(&self.costs)?;
+        let before: Speedups = self.against.as_deref().map(read_json).transpose()?.unwrap_or_default();
+        let (mut speedups, mut losses) = (Speedups::new(), Vec::new());
         for path in &self.sets {
             let recordings = read_set(path)?;
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let name = name.split('.').next().unwrap_or_default();
+            let name = name.split(".jsonl").next().unwrap_or_default();
             for computer in computers.iter().filter(|computer| name.starts_with(&computer.pair)) {
                 for policy in &self.policy {
                     let report = replay(name, &recordings, computer, policy)?;
-                    if self.json { output::json(&report)? } else { output::line(report.line())? }
+                    if self.json {
+                        output::json(&report)?
+                    } else {
+                        output::line(report.line())?
+                    }
+                    let (key, speedup) = (report.key(), report.speedup);
+                    losses.extend(before.get(&key).and_then(|&before| loss(&key, before, speedup)));
+                    speedups.insert(key, (speedup * 1e4).round() / 1e4);
                 }
             }
         }
-        Ok(())
+        if let Some(path) = &self.write {
+            let text = serde_json::to_string_pretty(&speedups).map_err(std::io::Error::from)? + "\n";
+            std::fs::write(path, text).map_err(|source| Error::Write { path: path.clone(), source })?;
+        }
+        if losses.is_empty() { Ok(()) } else { Err(Error::Usage(losses.join("\n"))) }
     }
+}
+
+/// A sentence if `speedup` is too far below the speedup `before`.
+fn loss(key: &str, before: f64, speedup: f64) -> Option<String> {
+    let lost = 1.0 - speedup / before;
+    (lost > MAX_LOSS).then(|| format!("{key} lost {:.1} %: {before:.3} to {speedup:.3}.", lost * 1e2))
 }
 
 fn replay(set: &str, recordings: &[Arc<Recording>], computer: &Computer, policy: &str) -> Result<Report> {
@@ -115,6 +149,10 @@ fn replay(set: &str, recordings: &[Arc<Recording>], computer: &Computer, policy:
 }
 
 impl Report {
+    fn key(&self) -> String {
+        format!("{}, {}, {}", self.set, self.computer, self.policy)
+    }
+
     fn line(&self) -> String {
         let topics: Vec<String> =
             self.topics.iter().map(|(topic, speedup)| format!("{topic} {speedup:.3}")).collect();
@@ -159,8 +197,8 @@ fn read_set(path: &Path) -> Result<Vec<Arc<Recording>>> {
     lines.map(parse).collect()
 }
 
-fn read_costs(path: &Path) -> Result<Vec<Computer>> {
-    let text = foretoken_cli::args::read_text(path)?;
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {
+    let text = read_text(path)?;
     serde_json::from_str(&text).map_err(|error| content(path, &error))
 }
 

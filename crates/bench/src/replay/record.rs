@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -15,7 +15,7 @@ use foretoken_engine::context::Context;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::distribution::Distribution;
 use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Observation, replay_for};
-use foretoken_engine::governor::{Plans, Shape, TextKind};
+use foretoken_engine::governor::TextKind;
 use foretoken_engine::penalties::PenaltyTokens;
 use foretoken_engine::replay::{RecordedPosition, Recording};
 use foretoken_engine::sampler::Sampler;
@@ -30,9 +30,6 @@ use serde::Deserialize;
 /// Depth of the recorded trees, and their guesses.
 const DEPTH: usize = 8;
 const GUESSES: usize = 48;
-/// Chance of each rank by which the shape of the recorded trees is chosen.
-const RANKS: [f64; MAX_TREE_WIDTH] = [0.62, 0.16, 0.08, 0.04];
-
 /// Least chance of a recorded guess and of all before it; no policy verifies a less likely one.
 const LEAST_CHANCE: f32 = 0.002;
 
@@ -101,10 +98,10 @@ impl RecordArgs {
     }
 }
 
-fn read_prompts(path: &PathBuf) -> Result<Vec<Prompt>> {
+fn read_prompts(path: &Path) -> Result<Vec<Prompt>> {
     let parse = |line: &str| {
         serde_json::from_str(line).map_err(|error| Error::Content {
-            path: path.clone(),
+            path: path.to_owned(),
             expected: "a JSON object a line with a \"topic\" and a \"prompt\"",
             found: error.to_string(),
         })
@@ -136,12 +133,11 @@ fn record(
     let _ = drafter.prepare(&context, &mut |_, _| ControlFlow::Continue(()))?;
     let taps = drafter.taps().cloned().unwrap_or_default();
     let want = Want::all_rows().subset(Distribution::logit_subset(sampling)).features(&taps);
-    let shape = shape();
     let mut positions = Vec::new();
     for &token in &text {
         sampler.follow(&context);
         let last: TokenId = context[context.len() - 1];
-        let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(DEPTH) };
+        let request = DraftRequest::tree(DEPTH, MAX_TREE_WIDTH, GUESSES);
         let draft = drafter.draft(&context, &request, &mut sampler)?;
         let pass = target.run(&TokenTree::chain([last]), &want)?;
         let leaders = pass.logits().row(0).leaders(MAX_TREE_WIDTH);
@@ -161,11 +157,6 @@ fn record(
         text,
         positions,
     })
-}
-
-/// Shape of the recorded trees.
-fn shape() -> Shape {
-    Plans::new(&[RANKS; DEPTH], MAX_TREE_WIDTH, GUESSES).shape(GUESSES)
 }
 
 /// Guesses of a draft that a policy may verify.

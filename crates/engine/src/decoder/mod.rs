@@ -407,7 +407,7 @@ impl<'a> Writing<'a> {
         let verify_ms = milliseconds(verify_start);
 
         let sample_start = Instant::now();
-        let verification = self.request.speculation.verification;
+        let verification = self.request.speculation.rule();
         let (verdict, judged) =
             judge(&drafting.guesses, verification, &logits, &self.context, &mut self.sampler)?;
         let kept: Vec<usize> =

@@ -43,6 +43,7 @@ impl Writing<'_> {
                 acceptance: target.map(|target| acceptance(guess, target)),
                 outcome,
                 drafter: guess.drafter,
+                survival: drafting.survivals.get(index).map(|&survival| rounded(survival)),
             });
         }
         let last = accepted.last().copied();
@@ -61,6 +62,8 @@ impl Writing<'_> {
             draft_length: drafting.length as u32,
             reason: drafting.reason,
             threshold: drafting.threshold,
+            expected: drafting.expected().map(rounded),
+            row_price: drafting.row_price.map(rounded),
             staged: drafting.staged,
             decision: drafting.decision.clone(),
             experts: None,
@@ -76,4 +79,9 @@ fn acceptance(guess: &Guess, target: f32) -> f32 {
         DrafterKind::Model | DrafterKind::Head => (target / guess.probability).min(1.0),
         DrafterKind::Ngram | DrafterKind::Recycling => target,
     }
+}
+
+/// Rounds to four digits: further ones only take space in traces.
+fn rounded(number: f32) -> f32 {
+    (number * 1e4).round() / 1e4
 }

@@ -27,7 +27,7 @@ use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::governor::{Governor, GovernorStats, Plan, TextKind};
 use crate::sampler::Sampler;
-use crate::speculation::{DraftLength, Speculation, Tree};
+use crate::speculation::{DraftLength, Speculation};
 use crate::trace::{LengthReason, Round};
 
 /// Prefill tokens that should not delay the first token of a reply.
@@ -43,8 +43,6 @@ pub struct Drafters {
     assumptions: Assumptions,
     /// Free drafts of this round, used or not.
     guessed: Vec<(usize, Guesses)>,
-    /// Tokens that the chosen drafter had to read first in this round.
-    behind: usize,
     /// Kind of text of the present reply.
     kind: TextKind,
     /// Hidden states that are read in the present reply.
@@ -158,12 +156,7 @@ impl Drafters {
     fn plans(&self, governor: &Governor, input: RoundInput<'_>) -> Vec<Plan> {
         let RoundInput { context, speculation, room, .. } = input;
         let paid = self.members.iter().filter(|member| !member.is_free() && member.drafts_in(speculation));
-        let plan = |member: &Member| {
-            let tree = if member.drafter.grows_trees() { speculation.tree } else { Tree::Off };
-            let speculation = Speculation { tree, ..speculation.clone() };
-            governor.plan(member.number(), &speculation, room, member.behind(context))
-        };
-        paid.map(plan).collect()
+        paid.map(|member| governor.plan(member.number(), speculation, room, member.behind(context))).collect()
     }
 
     /// Prefills the drafters that will draft. Those whose drafts take time are skipped while
@@ -203,7 +196,6 @@ impl Drafters {
     pub(crate) fn draft(&mut self, input: RoundInput<'_>, sampler: &mut Sampler) -> Drafting {
         let RoundInput { context, speculation, .. } = input;
         self.guessed.clear();
-        self.behind = 0;
         let allowed = |member: &Member| speculation.drafter.allows(member.kind());
         if self.governor.is_none() || speculation.is_off() || !self.members.iter().any(allowed) {
             return Drafting::none(LengthReason::Off);
@@ -221,11 +213,13 @@ impl Drafters {
         if best.guesses.is_empty() || governor.round_value(plan.prospect) > most || plan.is_trial() {
             let member = &mut self.members[plan.drafter];
             let behind = member.behind(context);
-            best = member.follow(governor, plan, input, sampler).unwrap_or(best);
+            if let Some(drafting) = member.follow(governor, plan, input, sampler) {
+                best = drafting.or(best);
+            }
             best.decision = governor.explain(plan);
             governor.commit_explanation(plan);
-            self.behind = if best.guesses.is_empty() { 0 } else { behind };
-            let chain = !best.guesses.is_empty() && best.guesses.is_chain();
+            best.behind = if best.parts.is_empty() { 0 } else { behind };
+            let chain = best.parts.len() == 1 && !best.guesses.is_empty() && best.guesses.is_chain();
             let goes_on = chain && best.reason != LengthReason::EndOfText;
             if goes_on && speculation.length == DraftLength::Auto && speculation.threshold.is_governed() {
                 self.extend(&mut best, input, sampler);
@@ -242,7 +236,7 @@ impl Drafters {
         let free = self.members.iter_mut().filter(|member| member.is_free() && member.drafts_in(speculation));
         for member in free.filter(|member| member.has_features(context)) {
             let number = member.number();
-            if let Some(draft) = member.guess(governor, input, sampler) {
+            if let Some(draft) = member.guess(input, sampler) {
                 self.guessed.push((number, draft.guesses.clone()));
                 let (drafting, worth) = Drafting::take(governor, number, draft, input);
                 if worth > best.1 {
@@ -275,14 +269,16 @@ impl Drafters {
             }
         }
         if let Some((number, guesses)) = best {
-            drafting.extend(number, guesses);
+            let reached = drafting.survivals.last().map_or(0.0, |&survival| f64::from(survival));
+            let survivals = governor.survivals(number, &guesses, reached);
+            drafting.extend(number, guesses, survivals);
         }
     }
 
     /// Learns from a finished round and the tokens it added to the text.
     pub(crate) fn learn(&mut self, round: &Round, drafting: &Drafting, emitted: &[TokenId]) {
         if let Some(governor) = &mut self.governor {
-            governor.learn(round, &drafting.guesses, &drafting.parts, self.behind);
+            governor.learn(round, &drafting.guesses, &drafting.work());
             for (number, guesses) in &self.guessed {
                 governor.score(*number, guesses, emitted);
             }

@@ -5,13 +5,12 @@ use foretoken_model::Error;
 
 use super::caught::CaughtDrafter;
 use super::drafting::{Drafting, RoundInput};
-use super::{Bound, Draft, DraftRequest, Drafter, Observation};
+use super::{Draft, DraftRequest, Drafter, Observation};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::governor::{Governor, Plan};
+use crate::governor::{Governor, Plan, Worth};
 use crate::sampler::Sampler;
-use crate::speculation::{DrafterChoice, Speculation, Tree};
-use crate::trace::LengthReason;
+use crate::speculation::{DraftLength, DrafterChoice, MAX_TREE_WIDTH, Speculation, Tree};
 
 pub(super) struct Member {
     /// Index among the drafters; also its index in the governor.
@@ -98,7 +97,10 @@ impl Member {
             return None;
         }
         match self.drafter.draft(context, request, sampler) {
-            Ok(draft) if draft.guesses.iter().all(|guess| (guess.token as usize) < vocabulary) => Some(draft),
+            Ok(mut draft) if draft.guesses.iter().all(|guess| (guess.token as usize) < vocabulary) => {
+                draft.guesses.truncate(request.nodes);
+                Some(draft)
+            }
             Ok(_) => {
                 self.fail(&"it drafted a token the target does not have");
                 None
@@ -111,28 +113,18 @@ impl Member {
     }
 
     /// Longest draft of a free drafter.
-    pub(super) fn guess(
-        &mut self,
-        governor: &Governor,
-        input: RoundInput<'_>,
-        sampler: &mut Sampler,
-    ) -> Option<Draft> {
+    pub(super) fn guess(&mut self, input: RoundInput<'_>, sampler: &mut Sampler) -> Option<Draft> {
         let RoundInput { speculation, room, .. } = input;
         let length = room.fit(speculation.length);
-        // With several drafters, the governor chooses trees for those it plans.
+        // With several drafters, trees are left to those that are planned.
         let is_alone = speculation.drafter != DrafterChoice::Combined;
-        let shape = match speculation.tree {
+        let request = match speculation.tree {
             Tree::Width(width @ 2..) if is_alone && self.drafter.grows_trees() => {
-                Some(governor.tree(self.number, width as usize, length, room.longest()))
+                DraftRequest::tree(length, width as usize, room.longest())
             }
-            _ => None,
+            _ => DraftRequest::chain(length),
         };
-        let request = DraftRequest { shape: shape.as_ref(), ..DraftRequest::chain(length) };
-        let mut draft = self.draft(input, &request, sampler)?;
-        if shape.is_none() {
-            draft.guesses.truncate(length);
-        }
-        Some(draft)
+        self.draft(input, &request, sampler)
     }
 
     /// Drafts as the governor planned.
@@ -146,28 +138,53 @@ impl Member {
         if plan.length == 0 {
             return Some(Drafting::none(plan.reason));
         }
-        let calibration = governor.calibration(self.number);
-        let request = DraftRequest {
-            length: plan.length,
-            shape: plan.shape.as_ref(),
-            bound: plan.cutoff.map(|cutoff| Bound { cutoff, calibration }),
-            staged: plan.staged,
-            ahead: &[],
-        };
+        let request = self.request(governor, plan, input, sampler);
         let draft = self.draft(input, &request, sampler)?;
-        let mut guesses = draft.guesses;
-        if plan.shape.is_none() {
-            guesses.truncate(plan.length);
-        }
-        // Where confidence ends a governed chain, the planned length is only the room for it.
-        let ends_by_confidence = plan.cutoff.is_some() && plan.reason == LengthReason::Governed;
+        let depths = draft.guesses.depths();
         let drafting = Drafting {
-            length: if ends_by_confidence { guesses.len() } else { plan.length },
+            // Where a draft ends by its worth, the planned length is only its limit.
+            length: match request.worth {
+                Some(_) => depths.into_iter().max().map_or(0, |depth| depth + 1),
+                None => plan.length,
+            },
             reason: draft.shortened.unwrap_or(plan.reason),
-            threshold: plan.cutoff.map(|cutoff| cutoff.survival.max(cutoff.to_go_on) as f32),
-            staged: plan.staged && plan.shape.is_none(),
+            threshold: (plan.least_survival > 0.0).then_some(plan.least_survival as f32),
+            staged: plan.staged,
+            row_price: request.worth.and_then(|worth| worth.prices.shown(draft.guesses.len())),
+            survivals: governor.survivals(self.number, &draft.guesses, 1.0),
+            steps: draft.steps,
+            candidates: draft.candidates,
             ..Drafting::default()
         };
-        Some(drafting.made_by(self.number, guesses))
+        Some(drafting.made_by(self.number, draft.guesses))
+    }
+
+    /// Request for what the governor planned.
+    fn request<'a>(
+        &self,
+        governor: &'a Governor,
+        plan: &'a Plan,
+        RoundInput { speculation, room, .. }: RoundInput<'_>,
+        sampler: &Sampler,
+    ) -> DraftRequest<'a> {
+        let chances = governor.chances(self.number);
+        let worth = |prices| Worth { prices, chances, least_survival: plan.least_survival };
+        let worth = plan.prices.as_ref().map(worth);
+        // The length of a one-pass draft does not depend on how likely its first tokens are.
+        let grows = worth.is_some()
+            && speculation.length == DraftLength::Auto
+            && self.drafter.cost().at_once().is_none();
+        let length = if grows { room.longest() } else { plan.length };
+        let width = match speculation.tree {
+            _ if !self.drafter.grows_trees() || plan.staged => 1,
+            Tree::Off => 1,
+            Tree::Width(width) => width as usize,
+            // Drawn chains are verified as a block, which accepts more than a tree of as many
+            // guesses.
+            Tree::Auto if worth.is_none() || sampler.draws() => 1,
+            Tree::Auto => MAX_TREE_WIDTH,
+        };
+        let nodes = if width > 1 { room.longest() } else { length };
+        DraftRequest { length, width, nodes, worth, staged: plan.staged, ahead: &[] }
     }
 }

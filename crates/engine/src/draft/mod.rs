@@ -1,7 +1,6 @@
 //! Drafters: the trait, its requests and its drafts. Acceptance is in `accept`.
 
 mod caught;
-mod chain;
 mod cost;
 mod drafters;
 mod drafting;
@@ -13,6 +12,7 @@ mod model;
 mod ngram;
 mod observation;
 mod recycling;
+mod search;
 mod suffix_automaton;
 
 mod vocabulary;
@@ -26,13 +26,12 @@ use foretoken_model::token::TokenId;
 use crate::accept::{Guess, Guesses};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::governor::{Calibration, Cutoff, Shape};
+use crate::governor::Worth;
 use crate::sampler::Sampler;
 use crate::trace::LengthReason;
 
 pub use caught::CaughtDrafter;
 pub(crate) use caught::caught;
-pub(crate) use chain::Chain;
 pub use cost::Cost;
 pub use drafters::Drafters;
 pub(crate) use drafters::FeatureGap;
@@ -43,6 +42,7 @@ pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use observation::{Observation, replay_for};
 pub use recycling::RecyclingDrafter;
+pub use search::Search;
 pub use vocabulary::{Intersection, Vocabulary};
 
 /// Guesses of a drafter, and why there are no more of them.
@@ -51,6 +51,10 @@ pub struct Draft {
     pub guesses: Guesses,
     /// Why there are fewer guesses than requested; `None` if there are not.
     pub shortened: Option<LengthReason>,
+    /// Rows of each step of a drafter that searched.
+    pub steps: Vec<usize>,
+    /// All guesses of a search, verified or not; parents are indices of this list.
+    pub candidates: Vec<Guess>,
 }
 
 /// Request for a draft.
@@ -58,10 +62,12 @@ pub struct Draft {
 pub struct DraftRequest<'a> {
     /// Maximum number of guesses on a path.
     pub length: usize,
-    /// Tree shape to draft; `None` for a chain. Drafters without tree support draft a chain.
-    pub shape: Option<&'a Shape>,
-    /// Early stop of a chain, before `length` is reached.
-    pub bound: Option<Bound<'a>>,
+    /// Maximum number of guesses that follow one token; 1 for a chain.
+    pub width: usize,
+    /// Maximum number of guesses.
+    pub nodes: usize,
+    /// Worth of guesses, which ends the draft early; `None` for as many as requested.
+    pub worth: Option<Worth<'a>>,
     /// True for staged drafting: the draft model verifies guesses of a drafter of its own.
     pub staged: bool,
     /// Tokens that another drafter appended to the context; the guesses follow them. Only set for
@@ -72,29 +78,19 @@ pub struct DraftRequest<'a> {
 impl DraftRequest<'_> {
     /// Requests a chain of up to `length` tokens.
     pub fn chain(length: usize) -> Self {
-        Self { length, shape: None, bound: None, staged: false, ahead: &[] }
-    }
-}
-
-/// Early stop of a chain. A drafter's confidence is calibrated into the chance that the whole chain
-/// is accepted.
-#[derive(Debug, Clone, Copy)]
-pub struct Bound<'a> {
-    pub cutoff: Cutoff,
-    pub calibration: &'a Calibration,
-}
-
-impl Bound<'_> {
-    /// Chance that a draft of `depth` tokens, with chance `survival`, is accepted with one more.
-    /// `None` if that chance is below the cutoff.
-    fn extend(&self, survival: f64, depth: usize, guess: &Guess) -> Option<f64> {
-        let survival = survival * self.calibration.chance(depth, guess.confidence);
-        (survival >= self.cutoff.survival || depth < self.cutoff.min_length).then_some(survival)
+        Self { length, width: 1, nodes: length, worth: None, staged: false, ahead: &[] }
     }
 
-    /// Returns true if a chain with chance `survival` ends without drafting a further token.
-    fn ends(&self, survival: f64) -> bool {
-        survival < self.cutoff.to_go_on
+    /// Requests up to `nodes` guesses, up to `width` of which follow one token, on paths of up to
+    /// `length`.
+    pub fn tree(length: usize, width: usize, nodes: usize) -> Self {
+        Self { width, nodes, ..Self::chain(length) }
+    }
+
+    /// Limits the request to the `room` of a drafter's context.
+    #[must_use]
+    pub fn within(self, room: usize) -> Self {
+        Self { length: self.length.min(room), nodes: self.nodes.min(room), ..self }
     }
 }
 

@@ -142,7 +142,7 @@ impl Drafter for NgramDrafter {
         let earlier = Self::best(&self.earlier, self.earlier.suffixes(earlier), request.length, &dry_odds);
         let guesses = if here.1 >= earlier.1 { here.0 } else { earlier.0 };
         let shortened = (guesses.len() < request.length).then_some(LengthReason::NoMatch);
-        Ok(Draft { guesses, shortened })
+        Ok(Draft { guesses, shortened, ..Draft::default() })
     }
 
     fn remember(&mut self, texts: &[Vec<TokenId>]) {
@@ -210,7 +210,8 @@ mod tests {
         let draft = NgramDrafter::default()
             .draft(&Context::new(vec![1, 2, 3]), &DraftRequest::chain(4), &mut sampler)
             .unwrap();
-        assert_eq!(draft, Draft { guesses: Guesses::default(), shortened: Some(LengthReason::NoMatch) });
+        let shortened = Some(LengthReason::NoMatch);
+        assert_eq!(draft, Draft { shortened, ..Draft::default() });
     }
 
     #[test]

@@ -6,11 +6,10 @@ use std::collections::HashMap;
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use super::{Draft, DraftRequest, Drafter, Observation};
+use super::{Draft, DraftRequest, Drafter, Observation, Search};
 use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::drafter_kind::DrafterKind;
-use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::speculation::MAX_TREE_WIDTH;
 use crate::trace::LengthReason;
@@ -45,33 +44,6 @@ impl RecyclingDrafter {
         let likely = |guess: &Guess| guess.confidence > guess.probability * REFUSED;
         followers.map(guess).filter(likely).take(count).collect()
     }
-
-    fn chain(&self, context: &Context, request: &DraftRequest<'_>, sampler: &Sampler) -> Draft {
-        let mut draft = Draft::default();
-        let mut path = request.ahead.to_vec();
-        while draft.guesses.len() < request.length {
-            let after = After { text: context, guesses: &path };
-            let Some(guess) = self.guesses(after, 1, sampler).pop() else { break };
-            path.push(guess.token);
-            draft.guesses.follow(guess);
-        }
-        draft
-    }
-
-    fn tree(&self, context: &Context, ahead: &[TokenId], shape: &Shape, sampler: &Sampler) -> Draft {
-        let mut draft = Draft::default();
-        let mut positions = vec![(None, Shape::ROOT)];
-        while let Some((parent, node)) = positions.pop() {
-            let children = shape.children(node);
-            let path = [ahead, &draft.guesses.path(parent)].concat();
-            let after = After { text: context, guesses: &path };
-            for (guess, &child) in self.guesses(after, children.len(), sampler).into_iter().zip(children) {
-                positions.push((Some(draft.guesses.len()), child));
-                draft.guesses.push(Guess { parent, ..guess });
-            }
-        }
-        draft
-    }
 }
 
 impl Drafter for RecyclingDrafter {
@@ -85,13 +57,21 @@ impl Drafter for RecyclingDrafter {
         request: &DraftRequest<'_>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let draft = match request.shape {
-            Some(shape) => self.tree(context, request.ahead, shape, sampler),
-            None => self.chain(context, request, sampler),
-        };
-        let asked = request.shape.map_or(request.length, Shape::len);
-        let shortened = (draft.guesses.len() < asked).then_some(LengthReason::NoMatch);
-        Ok(Draft { shortened, ..draft })
+        let mut search = Search::new(request, context, DrafterKind::Recycling, &[]);
+        loop {
+            let places = search.next_step();
+            if places.is_empty() {
+                break;
+            }
+            for place in places {
+                let path = [request.ahead, &search.path(place)].concat();
+                let after = After { text: context, guesses: &path };
+                search.add(place, self.guesses(after, request.width, sampler));
+            }
+        }
+        let guesses = search.finish().guesses;
+        let shortened = (guesses.len() < request.nodes).then_some(LengthReason::NoMatch);
+        Ok(Draft { guesses, shortened, ..Draft::default() })
     }
 
     fn forget(&mut self) {
@@ -115,7 +95,6 @@ impl Drafter for RecyclingDrafter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::governor::Plans;
     use foretoken_forward::Row;
     use foretoken_model::sampling::Sampling;
 
@@ -142,13 +121,10 @@ mod tests {
 
     #[test]
     fn a_tree_has_the_second_best_beside_it() {
-        let ranks = [[0.4, 0.39, 0.0, 0.0]; 2];
-        let shape = Plans::new(&ranks, 2, 3).shape(3);
-        let request = DraftRequest { shape: Some(&shape), ..DraftRequest::chain(2) };
+        let request = DraftRequest::tree(2, 2, 3);
         let draft = taught().draft(&Context::new(vec![1]), &request, &mut sampler()).unwrap();
         let found: Vec<_> = draft.guesses.iter().map(|guess| (guess.token, guess.parent)).collect();
-        assert_eq!(found[..2], [(2, None), (3, None)]);
-        assert!(found.len() == 2 || found[2] == (4, Some(0)), "{found:?}");
+        assert_eq!(found, [(2, None), (4, Some(0)), (3, None)]);
     }
 
     #[test]

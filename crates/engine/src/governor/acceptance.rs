@@ -1,5 +1,5 @@
-//! Acceptance statistics of drafted tokens, by depth, by rank among siblings, and by the drafter's
-//! confidence. Learns from judged tokens only: discarded ones carry no information.
+//! Acceptance statistics of drafted tokens, by depth, and by depth, rank among siblings and the
+//! drafter's confidence.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,20 +49,26 @@ impl Share {
     }
 }
 
-/// Chance of acceptance by depth, and by rank among siblings.
+/// Chance of acceptance of the likeliest guess by depth.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Acceptance {
+    /// The present text.
     depths: [Share; MAX_DRAFT_LENGTH],
-    /// Chance of each later sibling, given that those before it were rejected.
-    ranks: [Share; MAX_TREE_WIDTH],
+    /// All texts of the kind, with which a text begins.
+    #[serde(default)]
+    texts: [Share; MAX_DRAFT_LENGTH],
 }
 
 /// Prior for the first drafted token.
-const FIRST: f64 = 0.7;
-/// Prior for the next sibling after those before it were rejected.
-const SIBLING: f64 = 0.3;
+const FIRST: f64 = 0.6;
+/// Weight of this prior in cases.
+const FIRST_CASES: f64 = 6.0;
 /// Decay per case: about the last fifty decide.
 const KEEP: f64 = 0.98;
+/// Decay of a depth per case of each smaller depth.
+const KEEP_UNSEEN: f64 = 0.995;
+/// Decay per case over texts: about the last five hundred decide.
+const KEEP_TEXTS: f64 = 0.998;
 /// Maximum weight of earlier texts' cases in a new text.
 const CARRIED: f64 = 12.0;
 /// Maximum weight of saved confidence statistics, in cases.
@@ -71,54 +77,39 @@ const RESTORED: f64 = 40.0;
 impl Acceptance {
     /// Returns true if the counts are possible.
     pub(super) fn is_sound(&self) -> bool {
-        self.depths.iter().chain(&self.ranks).all(Share::is_sound)
+        self.depths.iter().chain(&self.texts).all(Share::is_sound)
     }
 
-    /// Starts another text, which may be easier or harder.
+    /// Starts another text, which may be easier or harder than the last. It begins with the mean of
+    /// all texts: after one that was not worth drafting the next one may be.
     pub fn begin_text(&mut self) {
-        self.depths.iter_mut().for_each(|share| share.fade(CARRIED));
+        for (share, texts) in self.depths.iter_mut().zip(&self.texts) {
+            *share = if texts.all > 0.0 { *texts } else { *share };
+            share.fade(CARRIED);
+        }
     }
 
     /// Adds a judged token at `depth` (0 is the first); all its ancestors were accepted.
     pub fn learn(&mut self, depth: usize, accepted: bool) {
-        if let Some(share) = self.depths.get_mut(depth) {
+        if let (Some(share), Some(texts)) = (self.depths.get_mut(depth), self.texts.get_mut(depth)) {
             share.learn(accepted, KEEP);
+            texts.learn(accepted, KEEP_TEXTS);
         }
-    }
-
-    /// Adds a judged sibling of rank 1 or more; all siblings before it were rejected.
-    pub fn learn_rank(&mut self, rank: usize, accepted: bool) {
-        if let Some(share) = self.ranks.get_mut(rank) {
-            share.learn(accepted, KEEP);
+        // Depths that are no longer drafted become like the one before again.
+        for share in self.depths.iter_mut().skip(depth + 1) {
+            (share.yes, share.all) = (share.yes * KEEP_UNSEEN, share.all * KEEP_UNSEEN);
         }
     }
 
     /// a_1 to a_16: P(accepted, given that all ancestors were). The prior of a depth is the
     /// estimate of the depth before.
     pub fn by_depth(&self) -> [f64; MAX_DRAFT_LENGTH] {
-        let (mut expected, mut strength) = (FIRST, 2.0);
+        let (mut expected, mut strength) = (FIRST, FIRST_CASES);
         self.depths.map(|share| {
             expected = share.mean(expected, strength);
             strength = 4.0;
             expected
         })
-    }
-
-    /// [Chances by rank](Self::by_rank) for the first `depths` depths.
-    pub fn by_depth_and_rank(&self, depths: usize) -> Vec<[f64; MAX_TREE_WIDTH]> {
-        self.by_depth()[..depths].iter().map(|&first| self.by_rank(first)).collect()
-    }
-
-    /// Chance that the sibling of each rank is the accepted one, if the first has chance `first`.
-    pub fn by_rank(&self, first: f64) -> [f64; MAX_TREE_WIDTH] {
-        let mut left = 1.0;
-        let mut chances = [0.0; MAX_TREE_WIDTH];
-        for (rank, chance) in chances.iter_mut().enumerate() {
-            let share = if rank == 0 { first } else { self.ranks[rank].mean(SIBLING, 6.0) };
-            *chance = left * share;
-            left -= *chance;
-        }
-        chances
     }
 }
 
@@ -127,39 +118,80 @@ const BINS: usize = 10;
 /// Depths with statistics of their own; the last includes all deeper ones.
 const DEPTHS: usize = 4;
 
-/// Calibration of a drafter's confidence: the share of accepted tokens by confidence and depth.
+/// Weight of the prior of a calibrated chance in cases, for the likeliest guess and for its later
+/// siblings, of which there are more to try and fewer to learn from.
+const PRIOR: [f64; 2] = [4.0, 16.0];
+
+/// Decay of calibration cases: about the last hundred decide.
+const KEEP_CALIBRATION: f64 = 0.99;
+
+/// Calibration of a drafter's confidence: the share of accepted tokens by depth, rank among
+/// siblings and confidence.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     bins: [[Share; BINS]; DEPTHS],
+    /// By depth, rank after the first and confidence.
+    #[serde(default, skip_serializing_if = "Siblings::is_empty")]
+    siblings: Siblings,
+}
+
+/// Shares of later siblings; drafters that draft no trees have none.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct Siblings([[[Share; BINS]; MAX_TREE_WIDTH - 1]; DEPTHS]);
+
+impl Siblings {
+    fn is_empty(&self) -> bool {
+        self.iter().all(|share| share.all == 0.0)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Share> {
+        self.0.iter().flatten().flatten()
+    }
 }
 
 impl Calibration {
     /// Returns true if the counts are possible.
     pub(super) fn is_sound(&self) -> bool {
-        self.bins.iter().flatten().all(Share::is_sound)
+        self.bins.iter().flatten().chain(self.siblings.iter()).all(Share::is_sound)
     }
 
     /// Reduces the weight of earlier cases.
     pub(super) fn fade(&mut self) {
-        self.bins.iter_mut().flatten().for_each(|share| share.fade(RESTORED));
+        let siblings = self.siblings.0.iter_mut().flatten().flatten();
+        self.bins.iter_mut().flatten().chain(siblings).for_each(|share| share.fade(RESTORED));
     }
 
-    /// Adds a judged token at `depth` (0 is the first); all its ancestors were accepted.
-    pub fn learn(&mut self, depth: usize, confidence: f32, accepted: bool) {
-        self.bins[depth.min(DEPTHS - 1)][bin(confidence)].learn(accepted, 0.99);
+    /// Adds a guess at `depth` (0 is the first), number `rank` after its parent, which was
+    /// accepted.
+    pub fn learn(&mut self, depth: usize, rank: usize, confidence: f32, accepted: bool) {
+        let depth = depth.min(DEPTHS - 1);
+        let share = match rank {
+            0 => &mut self.bins[depth][bin(confidence)],
+            _ => &mut self.siblings.0[depth][rank.min(MAX_TREE_WIDTH - 1) - 1][sibling_bin(confidence)],
+        };
+        share.learn(accepted, KEEP_CALIBRATION);
     }
 
-    /// P(accepted, given that all ancestors were) for this confidence. The prior is the estimate
-    /// one token nearer, and at depth 0 the confidence itself.
-    pub fn chance(&self, depth: usize, confidence: f32) -> f64 {
+    /// P(accepted, given that the parent was) for this confidence. The prior is the estimate one
+    /// token nearer, and at depth 0 the confidence itself.
+    pub fn chance(&self, depth: usize, rank: usize, confidence: f32) -> f64 {
+        let share = |depth: usize| match rank {
+            0 => self.bins[depth][bin(confidence)],
+            _ => self.siblings.0[depth][rank.min(MAX_TREE_WIDTH - 1) - 1][sibling_bin(confidence)],
+        };
+        let prior = PRIOR[rank.min(1)];
         let expected = f64::from(confidence).clamp(0.0, 1.0);
-        let depths = &self.bins[..=depth.min(DEPTHS - 1)];
-        depths.iter().fold(expected, |expected, bins| bins[bin(confidence)].mean(expected, 4.0))
+        (0..=depth.min(DEPTHS - 1)).fold(expected, |expected, depth| share(depth).mean(expected, prior))
     }
 }
 
 fn bin(confidence: f32) -> usize {
     ((confidence * BINS as f32) as usize).min(BINS - 1)
+}
+
+/// Bin of a later sibling, whose confidence is a half at most.
+fn sibling_bin(confidence: f32) -> usize {
+    bin(2.0 * confidence)
 }
 
 #[cfg(test)]
@@ -182,7 +214,7 @@ mod tests {
         let mut acceptance = Acceptance::default();
         (0..1000).for_each(|_| acceptance.learn(0, true));
         acceptance.begin_text();
-        assert!(acceptance.by_depth()[0] > 0.9, "what was is the best guess");
+        assert!(acceptance.by_depth()[0] > 0.85, "what was is the best guess");
         (0..8).for_each(|_| acceptance.learn(0, false));
         assert!(acceptance.by_depth()[0] < 0.65);
     }
@@ -196,23 +228,24 @@ mod tests {
     }
 
     #[test]
-    fn later_ranks_share_the_remaining_probability() {
-        let mut acceptance = Acceptance::default();
-        (0..500).for_each(|case| acceptance.learn_rank(1, case % 2 == 0));
-        let chances = acceptance.by_rank(0.6);
-        assert!((chances[1] - 0.2).abs() < 0.02, "{chances:?}");
-        assert!(chances.iter().sum::<f64>() <= 1.0);
+    fn confidence_is_calibrated_by_acceptance() {
+        let mut calibration = Calibration::default();
+        assert!((calibration.chance(0, 0, 0.95) - 0.95).abs() < 1e-6);
+        (0..200).for_each(|case| calibration.learn(0, 0, 0.95, case % 2 == 0));
+        assert!((calibration.chance(0, 0, 0.95) - 0.5).abs() < 0.05);
+        assert!((calibration.chance(0, 0, 0.45) - 0.45).abs() < 1e-6, "other bins know nothing of it");
+        assert!((calibration.chance(7, 0, 0.95) - 0.5).abs() < 0.05, "further ahead nothing else is known");
+        (0..200).for_each(|_| calibration.learn(9, 0, 0.95, false));
+        assert!(calibration.chance(7, 0, 0.95) < 0.1 && calibration.chance(1, 0, 0.95) > 0.4);
     }
 
     #[test]
-    fn confidence_is_calibrated_by_acceptance() {
+    fn later_siblings_have_a_calibration_of_their_own() {
         let mut calibration = Calibration::default();
-        assert!((calibration.chance(0, 0.95) - 0.95).abs() < 1e-6);
-        (0..200).for_each(|case| calibration.learn(0, 0.95, case % 2 == 0));
-        assert!((calibration.chance(0, 0.95) - 0.5).abs() < 0.05);
-        assert!((calibration.chance(0, 0.45) - 0.45).abs() < 1e-6, "other bins know nothing of it");
-        assert!((calibration.chance(7, 0.95) - 0.5).abs() < 0.05, "further ahead nothing else is known");
-        (0..200).for_each(|_| calibration.learn(9, 0.95, false));
-        assert!(calibration.chance(7, 0.95) < 0.1 && calibration.chance(1, 0.95) > 0.4);
+        (0..400).for_each(|case| calibration.learn(0, 1, 0.2, case % 10 == 0));
+        assert!((calibration.chance(0, 1, 0.2) - 0.1).abs() < 0.03);
+        assert!((calibration.chance(0, 2, 0.2) - 0.2).abs() < 1e-6, "another rank");
+        assert!((calibration.chance(0, 0, 0.2) - 0.2).abs() < 1e-6, "the likeliest guess");
+        assert!(calibration.chance(3, 1, 0.2) < 0.15, "further ahead nothing else is known");
     }
 }

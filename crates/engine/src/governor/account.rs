@@ -3,7 +3,6 @@
 use super::PREFILL_COST;
 use super::costs::{Costs, DraftCosts, Estimate, SMALLEST};
 use super::probe::Probes;
-use super::shape::CachedTree;
 use crate::drafter_kind::DrafterKind;
 use crate::speculation::MAX_DRAFT_LENGTH;
 
@@ -22,13 +21,12 @@ pub(super) struct Account {
     pub draft: [Costs; 2],
     /// See [`DraftCosts`].
     pub eviction_cost: Estimate,
-    /// Cost of a tree's draft against the expected cost of its levels.
+    /// Cost of steps over several rows against the expected cost.
     pub level: Estimate,
     /// Milliseconds to prefill a token.
     pub token_prefill_ms: f64,
     /// True if `token_prefill_ms` was never measured.
     pub assumes_prefill: bool,
-    pub tree: CachedTree,
     /// Length chosen last.
     pub length: usize,
     /// True if the last plan was a trial.
@@ -54,7 +52,6 @@ impl Account {
             draft: [draft.clone(), draft],
             eviction_cost: Estimate::new(eviction_cost),
             level: Estimate::new(1.0),
-            tree: CachedTree::default(),
             length: 0,
             is_on_trial: false,
             probes: Probes::default(),

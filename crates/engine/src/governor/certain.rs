@@ -57,6 +57,26 @@ impl Governor {
         })
     }
 
+    /// Chance of each of a drafter's guesses that it and all its ancestors are accepted, if
+    /// `survival` is that of what they follow.
+    pub fn survivals(&self, drafter: usize, guesses: &[Guess], survival: f64) -> Vec<f32> {
+        let chances = self.chances(drafter);
+        let mut survivals: Vec<f64> = Vec::with_capacity(guesses.len());
+        let mut depths: Vec<usize> = Vec::with_capacity(guesses.len());
+        for (index, guess) in guesses.iter().enumerate() {
+            let siblings = (0..index).filter(|&other| guesses[other].parent == guess.parent);
+            let siblings: Vec<usize> = siblings.collect();
+            let (depth, before) =
+                guess.parent.map_or((0, survival), |parent| (depths[parent] + 1, survivals[parent]));
+            // A drawn guess has its chance only after its siblings were rejected.
+            let taken: f64 = siblings.iter().map(|&sibling| survivals[sibling]).sum();
+            let left = if guess.drawn_from.is_some() { (before - taken).max(0.0) } else { before };
+            survivals.push(left * chances.of(depth, siblings.len(), guess.confidence));
+            depths.push(depth);
+        }
+        survivals.into_iter().map(|survival| survival as f32).collect()
+    }
+
     /// Number of leading certain guesses that are all accepted with at least the chance `least`.
     pub fn likely(&self, drafter: usize, guesses: &[Guess], least: f64) -> usize {
         let mut survival = 1.0;

@@ -1,10 +1,8 @@
-//! Chooses a drafter's plan for the next round: its length, by expected speed, and where a chain
-//! ends early. `growing` decides on trees.
+//! Chooses a drafter's plan for the next round: whether it drafts, by the expected speed of chains,
+//! and the prices by which the draft grows.
 
 use super::costs::MAX_ROWS;
-use super::plan::{Cutoff, Plan, Prospect};
-use super::probe::Probes;
-use super::shape::Shape;
+use super::plan::{Plan, Prospect};
 use super::{Governor, HYSTERESIS, highest};
 use crate::speculation::{DraftLength, MAX_DRAFT_LENGTH, Room, Speculation, Staged, Threshold};
 use crate::trace::LengthReason;
@@ -32,8 +30,7 @@ impl Governor {
         };
         plan.staged = staged;
         if plan.length > 0 {
-            self.spread(&mut plan, speculation, room);
-            self.bound(&mut plan, speculation, room);
+            self.price(&mut plan, speculation);
         }
         plan
     }
@@ -43,13 +40,10 @@ impl Governor {
         let account = &mut self.drafters[plan.drafter];
         account.plans += 1;
         account.length = plan.best;
-        account.requested = plan.shape.as_ref().map_or(plan.length, Shape::depth);
+        account.requested = plan.length;
         account.is_on_trial = plan.is_trial();
         if plan.is_trial() {
             account.probes.begin(plan.trial_ms.max(0.0));
-        }
-        if let Some(tree) = &plan.tree {
-            account.tree = tree.clone();
         }
     }
 
@@ -72,39 +66,41 @@ impl Governor {
         prospects: &[Prospect; MAX_ROWS],
         staged: bool,
     ) -> Plan {
-        let rates = prospects.map(Prospect::rate);
         let longest = room.longest().min(self.drafters[drafter].longest());
-        let best = highest(&rates[..=longest]);
-        let kept = self.drafters[drafter].length.min(longest);
-        // Plain decoding wins immediately: its cost is known, and a draft's gain is not.
-        let stays = best > 0 && rates[kept] >= rates[0] && rates[best] < rates[kept] * HYSTERESIS;
-        let mut length = if stays { kept } else { best };
+        if longest == 0 {
+            return Plan::chain(drafter, 0, LengthReason::NoRoom, prospects[0]);
+        }
+        let rates = prospects.map(Prospect::rate);
+        let best = 1 + highest(&rates[1..=longest]);
+        // A draft that ends by its worth brings more than the best chain of a fixed length.
+        let drafted = self.stats(drafter).drafted.prospect(prospects[best], self.time(0));
+        let plain = Plan::chain(drafter, 0, LengthReason::WouldNotPay, prospects[0]);
+        let draft = Plan { best, ..Plan::chain(drafter, best, LengthReason::Governed, drafted) };
+        // Drafting begins where it gains something for sure, and ends where it gains nothing.
+        let least = if self.drafters[drafter].length > 0 { 1.0 } else { HYSTERESIS };
         let prefill_ms = self.prefill_ms(drafter, behind);
-        let ms_a_token = 1.0 / rates[length] + prefill_ms / self.horizon(room);
-        if ms_a_token >= self.ms_without(behind)
-            || self.round_value(prospects[length]) < self.round_value(prospects[0])
-        {
-            length = 0;
+        let ms_a_token = 1.0 / drafted.rate() + prefill_ms / self.horizon(room);
+        let pays = drafted.rate() >= rates[0] * least
+            && ms_a_token < self.ms_without(behind)
+            && self.round_value(drafted) >= self.round_value(plain.prospect);
+        if pays && self.plain.due(drafted.rate() / rates[0]) {
+            return Plan { best, reason: LengthReason::Probe, ..plain };
         }
-        let best = length;
-        let plan =
-            |length: usize, reason| Plan { best, ..Plan::chain(drafter, length, reason, prospects[length]) };
-        if length > 0 && self.plain.due(rates[length] / rates[0]) {
-            return plan(0, LengthReason::Probe);
-        }
-        if length > 0 {
-            return plan(length, LengthReason::Governed);
+        if pays {
+            return draft;
         }
         let best_case = self.prospects(drafter, &[1.0; MAX_DRAFT_LENGTH], staged).map(Prospect::rate);
         if !best_case[1..].iter().any(|&rate| rate > best_case[0] * HYSTERESIS) {
-            return plan(0, LengthReason::CannotPay);
+            return Plan { reason: LengthReason::CannotPay, ..plain };
         }
-        let loss = self.chain_time(drafter, Probes::LENGTH, staged) - self.time(0);
-        let trial = Probes::LENGTH.min(self.drafters[drafter].longest());
-        if longest >= trial && self.drafters[drafter].probes.due(loss + prefill_ms) {
-            return Plan { trial_ms: loss + prefill_ms, ..plan(trial, LengthReason::Probe) };
+        // A trial drafts, but verifies only what is worth its row.
+        let loss = self.drafted_time(drafter, 0, self.drafters[drafter].chain_ms(1, staged)) - self.time(0);
+        let trial_ms = loss + prefill_ms;
+        let probes = &self.drafters[drafter].probes;
+        if probes.due(trial_ms) || (probes.is_new() && prefill_ms == 0.0) {
+            return Plan { trial_ms, best: 0, reason: LengthReason::Probe, ..draft };
         }
-        plan(0, LengthReason::WouldNotPay)
+        plain
     }
 
     /// Tokens within which a prefill has to pay.
@@ -120,31 +116,16 @@ impl Governor {
         if behind < FAR_BEHIND { plain } else { plain / unpaid.max(1.0) }
     }
 
-    /// Ends a chain early where it becomes unlikely, and allows a longer one where it does not.
-    fn bound(&self, plan: &mut Plan, speculation: &Speculation, room: Room) {
-        if plan.shape.is_some() || plan.reason == LengthReason::Probe {
-            return;
-        }
-        let cutoff = match speculation.threshold {
-            Threshold::Off => return,
-            Threshold::Fixed(least) => Cutoff { survival: f64::from(least), min_length: 0, to_go_on: 0.0 },
-            // Verifying a token takes dT_v, in which `rate` gives as many other tokens; drafting it
-            // takes T_s more. Drafted tokens are already paid for and only left out where verifying
-            // them does not pay.
-            Threshold::Auto => {
-                let step = (self.verify.get(MAX_ROWS) - self.verify.get(2)) / (MAX_ROWS - 2) as f64;
-                let (verify_ms, draft_ms) =
-                    (step.max(0.0), self.drafters[plan.drafter].token_ms(plan.staged));
-                let rate = plan.prospect.rate();
-                let first = self.stats(plan.drafter).acceptance.by_depth()[0].max(0.1);
-                let to_go_on = (rate * (draft_ms + verify_ms) / first).min(1.0);
-                Cutoff { survival: (rate * verify_ms).min(1.0), min_length: 1, to_go_on }
+    /// Sets what ends a draft: prices, a least chance, or nothing but its fixed shape.
+    fn price(&self, plan: &mut Plan, speculation: &Speculation) {
+        let is_auto = speculation.length == DraftLength::Auto;
+        match speculation.threshold {
+            Threshold::Fixed(least) => {
+                plan.prices = Some(self.no_prices(plan.drafter, plan.staged));
+                plan.least_survival = f64::from(least);
             }
-        };
-        plan.cutoff = Some(cutoff);
-        // The length of a one-pass draft does not depend on how likely its first tokens are.
-        if speculation.length == DraftLength::Auto && self.drafters[plan.drafter].at_once.is_none() {
-            plan.length = room.longest();
+            Threshold::Off if !is_auto => {}
+            Threshold::Off | Threshold::Auto => plan.prices = Some(self.prices(plan.drafter, plan.staged)),
         }
     }
 

@@ -3,10 +3,9 @@
 use foretoken_model::token::TokenId;
 
 use super::Governor;
-use super::plan::Part;
+use super::plan::{DraftWork, Part};
 use super::probe::PassCost;
 use crate::accept::{Guess, Guesses};
-use crate::speculation::MAX_DRAFT_LENGTH;
 use crate::trace::{Outcome, Round};
 
 /// Context tokens that a draft reads in its first pass at nearly no cost: the last added one, and
@@ -17,9 +16,9 @@ const ALONG: usize = 2;
 const MIN_PREFILL: usize = 24;
 
 impl Governor {
-    /// Updates all statistics from a finished round. `guesses` is its draft, `parts` their
-    /// drafters, and `behind` the tokens that the first of these had to prefill.
-    pub fn learn(&mut self, round: &Round, guesses: &Guesses, parts: &[Part], behind: usize) {
+    /// Updates all statistics from a finished round with the draft `guesses`.
+    pub fn learn(&mut self, round: &Round, guesses: &Guesses, work: &DraftWork<'_>) {
+        let &DraftWork { parts, behind, .. } = work;
         let times = &round.times;
         let (drafted, tokens) = (guesses.len(), round.emitted().count());
         let paid = parts.first().filter(|part| !self.drafters[part.drafter].is_free);
@@ -29,7 +28,7 @@ impl Governor {
         // drafter had had more to offer, it would have drafted.
         let mut rounds = tokens as f64;
         if let Some(part) = paid {
-            self.learn_draft_cost(part, guesses, round, behind);
+            self.learn_draft_cost(part, work, round);
             let account = &mut self.drafters[part.drafter];
             account.probes.drafted(!account.is_on_trial);
         } else {
@@ -38,12 +37,20 @@ impl Governor {
         let prefill_ms = paid.map_or(0.0, |part| self.prefill_ms(part.drafter, behind));
         let drafting = paid.map(|part| part.drafter);
         let waiting = self.drafters.iter_mut().enumerate().filter(|(number, _)| Some(*number) != drafting);
-        waiting.for_each(|(_, account)| account.probes.waited(tokens, f64::from(times.verify_ms)));
+        for (number, account) in waiting {
+            account.probes.waited(tokens, f64::from(times.verify_ms));
+            self.texts[self.kind.index()].records[number].drafted.wait();
+        }
         self.texts[self.kind.index()].unpaid.learn(tokens, rounds);
         self.written += tokens;
         let ms = f64::from(times.draft_ms + times.verify_ms + times.sample_ms + times.rest_ms);
         self.recent.learn(tokens, (ms - prefill_ms).max(0.0));
-        self.learn_acceptance(round, guesses, parts);
+        self.learn_acceptance(round, guesses, work);
+        if let (Some(part), Some(expected), Some(_)) = (paid, round.expected, round.row_price) {
+            let time = (ms - prefill_ms).max(0.0) / self.time(0);
+            let record = &mut self.texts[self.kind.index()].records[part.drafter];
+            record.drafted.learn(f64::from(expected), time);
+        }
     }
 
     /// Updates the cost of a pass over `rows` rows that took `ms` milliseconds after a draft of
@@ -77,48 +84,70 @@ impl Governor {
         behind.saturating_sub(ALONG) as f64 * self.drafters[drafter].token_prefill_ms
     }
 
-    /// `part` is the first of `guesses`.
-    fn learn_draft_cost(&mut self, part: &Part, guesses: &Guesses, round: &Round, behind: usize) {
+    /// Updates the cost of a draft that `part`, its first part, paid for.
+    fn learn_draft_cost(&mut self, part: &Part, work: &DraftWork<'_>, round: &Round) {
+        let &DraftWork { behind, steps, .. } = work;
         let (drafter, ms, staged) = (part.drafter, f64::from(round.times.draft_ms), round.staged);
-        let ms = if behind >= MIN_PREFILL {
-            let drafting = self.drafters[drafter].chain_ms(part.guesses, staged);
+        let account = &self.drafters[drafter];
+        // A one-pass draft took the time of the requested length, and a staged step brings several
+        // tokens.
+        let length = match account.at_once {
+            Some(_) => account.requested,
+            None if staged || steps.is_empty() => part.guesses,
+            None => steps.len(),
+        };
+        if behind >= MIN_PREFILL {
+            let drafting = account.chain_ms(length, staged);
             self.learn_prefill(drafter, behind, ms - drafting);
             return;
-        } else {
-            ms - self.prefill_ms(drafter, behind)
-        };
-        // A one-pass draft took the time of the requested length.
-        let at_once = self.drafters[drafter].at_once.is_some();
-        if guesses.is_chain() || at_once {
-            let drafted = if at_once { self.drafters[drafter].requested } else { part.guesses };
-            self.drafters[drafter].learn_chain(drafted, staged, ms);
+        }
+        let ms = ms - self.prefill_ms(drafter, behind);
+        let is_narrow = account.at_once.is_some() || steps.iter().all(|&rows| rows == 1);
+        // The first draft of all measures a chain as long.
+        if is_narrow || account.draft[usize::from(staged)].measured_bits() == 0 {
+            self.drafters[drafter].learn_chain(length, staged, ms);
             return;
         }
-        // The first draft of all measures a chain as deep.
-        if self.drafters[drafter].draft[usize::from(staged)].measured_bits() == 0 {
-            let depth = guesses.depths().into_iter().max().map_or(1, |depth| depth + 1);
-            self.drafters[drafter].learn_chain(depth, staged, ms);
-            return;
-        }
-        let inner = |index: usize| guesses.iter().any(|guess| guess.parent == Some(index));
-        let mut widths = [0; MAX_DRAFT_LENGTH];
-        for (index, depth) in guesses.depths().into_iter().enumerate() {
-            widths[depth.min(MAX_DRAFT_LENGTH - 1)] += usize::from(inner(index));
-        }
-        let levels = widths.iter().filter(|&&rows| rows > 0);
-        let expected: f64 = levels.map(|&rows| self.level_ms(drafter, rows, staged)).sum();
+        let wide: f64 = steps[1..].iter().map(|&rows| self.step_ms(drafter, rows, staged)).sum();
         let account = &mut self.drafters[drafter];
         let first = account.chain_ms(1, staged);
-        if expected > 0.0 && ms > first {
-            account.level.learn((ms - first) / expected);
+        if wide > 0.0 && ms > first {
+            account.level.learn(account.level.get() * (ms - first) / wide);
         }
     }
 
-    fn learn_acceptance(&mut self, round: &Round, guesses: &Guesses, parts: &[Part]) {
+    fn learn_acceptance(&mut self, round: &Round, guesses: &Guesses, work: &DraftWork<'_>) {
         let mut first = 0;
-        for part in parts {
-            self.learn_part(round, guesses, *part, first);
+        for (number, part) in work.parts.iter().enumerate() {
+            if number == 0 && !work.candidates.is_empty() {
+                self.learn_candidates(part.drafter, work.candidates, round);
+            } else {
+                self.learn_part(round, guesses, *part, first);
+            }
             first += part.guesses;
+        }
+    }
+
+    /// Updates a drafter with its certain candidates whose parents became part of the text,
+    /// verified or not: judged by those alone that were verified, chances would be too high.
+    fn learn_candidates(&mut self, drafter: usize, candidates: &[Guess], round: &Round) {
+        let record = &mut self.texts[self.kind.index()].records[drafter];
+        let mut parent = None;
+        for (depth, (token, _)) in round.emitted().enumerate() {
+            let children = candidates.iter().enumerate().filter(|(_, guess)| guess.parent == parent);
+            let mut next = None;
+            for (rank, (index, guess)) in children.enumerate() {
+                let accepted = guess.token == token;
+                record.calibration.learn(depth, rank, guess.confidence, accepted);
+                if rank == 0 {
+                    record.acceptance.learn(depth, accepted);
+                }
+                next = next.or(accepted.then_some(index));
+            }
+            if next.is_none() {
+                return;
+            }
+            parent = next;
         }
     }
 
@@ -135,19 +164,17 @@ impl Governor {
             }
             let accepted = round.drafted[index].outcome == Outcome::Accepted;
             let depth = depths[index] - depths[first];
-            if calibrates {
-                record.calibration.learn(depth, guess.confidence, accepted);
-            }
-            let rank = guesses[..index].iter().filter(|other| other.parent == guess.parent).count();
-            if rank == 0 {
-                record.acceptance.learn(depth, accepted);
+            let before: Vec<usize> =
+                (0..index).filter(|&other| guesses[other].parent == guess.parent).collect();
+            // A later drawn sibling had a chance only if those before it were rejected.
+            if !before.iter().all(|&other| round.drafted[other].outcome == Outcome::Rejected) {
                 continue;
             }
-            // Certain siblings are judged together; a later one had a chance only if those before
-            // it were rejected.
-            let before = (0..index).filter(|&other| guesses[other].parent == guess.parent);
-            if before.into_iter().all(|other| round.drafted[other].outcome == Outcome::Rejected) {
-                record.acceptance.learn_rank(rank, accepted);
+            if calibrates {
+                record.calibration.learn(depth, before.len(), guess.confidence, accepted);
+            }
+            if before.is_empty() {
+                record.acceptance.learn(depth, accepted);
             }
         }
     }
@@ -157,7 +184,7 @@ impl Governor {
         let record = &mut self.texts[self.kind.index()].records[drafter];
         for (depth, (guess, &token)) in guesses.iter().zip(emitted).enumerate() {
             let right = guess.token == token;
-            record.calibration.learn(depth, guess.confidence, right);
+            record.calibration.learn(depth, 0, guess.confidence, right);
             if !right {
                 break;
             }

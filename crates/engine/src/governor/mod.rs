@@ -3,14 +3,15 @@
 //! acceptance statistics; there is no randomness and no I/O.
 //!
 //! This file has the statistics and the expected speed. The rest:
-//! - `choosing`, `growing`: the next [`Plan`] of a drafter, as a chain or as a tree; `picking`: the
-//!   plan that is carried out
+//! - `choosing`: the next [`Plan`] of a drafter; `picking`: the plan that is carried out
+//! - `worth`: chances of guesses and prices of rows and steps, by which a draft grows; `pricing`:
+//!   these from the statistics
 //! - `certain`: number of free guesses to verify
 //! - `explaining`: the speed curve behind a choice, for the trace
 //! - `learning`: updates after a round; [`GovernorStats`]: statistics that are saved
 //! - [`RowRatios`]: assumed costs of passes before they are measured
 //! - `account`: state of one drafter, by its index; [`Costs`], [`Acceptance`], [`TextKind`],
-//!   [`Shape`], [`Probes`]: its parts
+//!   [`Probes`]: its parts
 
 mod acceptance;
 mod account;
@@ -18,18 +19,18 @@ mod certain;
 mod choosing;
 mod costs;
 mod explaining;
-mod growing;
 mod learning;
 mod picking;
 mod plan;
+mod pricing;
 mod probe;
 mod recent_speed;
 mod row_ratios;
 mod saved_stats;
-mod shape;
 #[cfg(test)]
 mod tests;
 mod text;
+mod worth;
 
 use crate::accept::Guess;
 use crate::drafter_kind::DrafterKind;
@@ -38,16 +39,16 @@ use account::Account;
 
 pub use acceptance::{Acceptance, Calibration};
 pub use costs::{Costs, DraftCosts, Estimate, MAX_ROWS};
-pub use plan::{Cutoff, Part, Plan, Prospect};
+pub use plan::{DraftWork, Part, Plan, Prospect};
 pub use probe::{PlainRuns, Probes};
 use recent_speed::RecentSpeed;
 pub use row_ratios::{CostClass, RowRatios};
 pub use saved_stats::GovernorStats;
-pub use shape::{Plans, Shape};
 pub use text::TextKind;
 use text::{DrafterStats, TextStats};
+pub use worth::{Chances, Prices, Worth};
 
-/// Expected speedup from which the draft length is changed.
+/// Expected speedup from which drafting begins.
 const HYSTERESIS: f64 = 1.03;
 
 /// Assumed cost of prefilling a token against drafting one, until it is measured.
@@ -150,13 +151,9 @@ impl Governor {
         self.verify.is_measured(1)
     }
 
-    pub fn calibration(&self, drafter: usize) -> &Calibration {
-        &self.stats(drafter).calibration
-    }
-
     /// P(accepted, given that all its ancestors were) for a guess of a drafter's chain.
     fn chance(&self, drafter: usize, depth: usize, guess: &Guess) -> f64 {
-        self.calibration(drafter).chance(depth, guess.confidence)
+        self.stats(drafter).calibration.chance(depth, 0, guess.confidence)
     }
 
     /// Statistics of a drafter for the present kind of text.

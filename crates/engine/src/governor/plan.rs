@@ -1,6 +1,7 @@
 //! Plan of a drafter for a round, and the expected result.
 
-use super::shape::{CachedTree, Shape};
+use super::worth::Prices;
+use crate::accept::Guess;
 use crate::trace::LengthReason;
 
 /// Consecutive guesses of a draft by one drafter.
@@ -10,24 +11,38 @@ pub struct Part {
     pub guesses: usize,
 }
 
+/// Work on a round's draft, beside the guesses that were verified.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct DraftWork<'a> {
+    /// Consecutive parts of the guesses by drafter.
+    pub parts: &'a [Part],
+    /// Tokens that the first of these drafters had to prefill.
+    pub behind: usize,
+    /// Rows of each of its steps.
+    pub steps: &'a [usize],
+    /// Its certain candidates, verified or not; empty if they were not recorded.
+    pub candidates: &'a [Guess],
+}
+
 /// Plan of a drafter for a round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     pub drafter: usize,
-    /// Maximum tokens on a path; 0 for no draft.
+    /// Tokens of a chain: of a fixed one, or of the one with the best expected speed; 0 for no
+    /// draft.
     pub length: usize,
-    pub shape: Option<Shape>,
-    pub cutoff: Option<Cutoff>,
+    /// Prices by which a draft ends; `None` for a draft of a fixed shape.
+    pub prices: Option<Prices>,
+    /// Least chance that a guess and all its ancestors are accepted.
+    pub least_survival: f64,
     pub staged: bool,
     pub reason: LengthReason,
-    /// Expected result.
+    /// Expected result of the chain.
     pub prospect: Prospect,
     /// Length with the best expected speed; a trial has another.
     pub(super) best: usize,
     /// Milliseconds to take from the time saved for trials.
     pub(super) trial_ms: f64,
-    /// Best tree, if it was computed; it is cached for a while.
-    pub(super) tree: Option<CachedTree>,
 }
 
 /// Expected tokens and time of a round.
@@ -44,17 +59,6 @@ impl Prospect {
     }
 }
 
-/// End of a chain, by its survival: the chance that all of it is accepted.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Cutoff {
-    /// Least survival of a token that is verified.
-    pub survival: f64,
-    /// Tokens that are drafted in any case.
-    pub min_length: usize,
-    /// Least survival for drafting a further token; those already drafted are verified.
-    pub to_go_on: f64,
-}
-
 impl Plan {
     /// Returns true if this is a draft on trial, which was not the best choice.
     pub fn is_trial(&self) -> bool {
@@ -65,14 +69,13 @@ impl Plan {
         Self {
             drafter,
             length,
-            shape: None,
-            cutoff: None,
+            prices: None,
+            least_survival: 0.0,
             staged: false,
             reason,
             prospect,
             best: length,
             trial_ms: 0.0,
-            tree: None,
         }
     }
 }

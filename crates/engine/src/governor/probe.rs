@@ -3,15 +3,17 @@
 
 /// Share of the time without drafts that trials may take.
 const SHARE: f64 = 0.01;
-const SHORTEST_WAIT: usize = 32;
-const LONGEST_WAIT: usize = 256;
+const SHORTEST_WAIT: usize = 8;
+const LONGEST_WAIT: usize = 64;
 
-/// Budget of a drafter's trials: after 32 tokens without a draft, then after twice as many up to
-/// 256, and only from saved time.
+/// Budget of a drafter's trials: after 8 tokens without a draft, then after twice as many up to 64,
+/// and only from saved time.
 #[derive(Debug, Clone, Default)]
 pub struct Probes {
     /// Tokens since the last draft.
     since: usize,
+    /// True if it drafted before.
+    is_known: bool,
     /// Trials in a row after which drafting still did not pay.
     failed: u32,
     /// Milliseconds saved for trials.
@@ -20,13 +22,15 @@ pub struct Probes {
 }
 
 impl Probes {
-    /// Draft length of a trial.
-    pub const LENGTH: usize = 2;
-
     /// Returns true if a trial that costs `loss` milliseconds may start.
     pub fn due(&self, loss: f64) -> bool {
         let wait = (SHORTEST_WAIT << self.failed.min(3)).min(LONGEST_WAIT);
         self.since >= wait && self.saved >= loss
+    }
+
+    /// Returns true before the first draft.
+    pub fn is_new(&self) -> bool {
+        !self.is_known
     }
 
     /// Starts a trial that costs `loss` milliseconds.
@@ -47,7 +51,7 @@ impl Probes {
 
     /// Adds a round with a draft, chosen by the governor or on trial.
     pub fn drafted(&mut self, chosen: bool) {
-        self.since = 0;
+        (self.since, self.is_known) = (0, true);
         if chosen {
             self.failed = 0;
         } else {
@@ -135,14 +139,14 @@ mod tests {
         let mut probes = Probes::default();
         let waits: Vec<usize> = (0..5)
             .map(|_| {
-                let tokens = wait(&mut probes, 1.0);
+                let tokens = wait(&mut probes, 0.5);
                 probes.drafted(false);
                 tokens
             })
             .collect();
-        assert_eq!(waits, [32, 64, 128, 256, 256]);
+        assert_eq!(waits, [8, 16, 32, 64, 64]);
         probes.drafted(true);
-        assert_eq!(wait(&mut probes, 1.0), 32);
+        assert_eq!(wait(&mut probes, 0.5), 8);
     }
 
     #[test]

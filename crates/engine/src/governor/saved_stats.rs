@@ -278,7 +278,7 @@ mod tests {
         stats.unpaid.learn(9, 4.0);
         let record = &mut stats.records[MODEL];
         (0..30).for_each(|case| record.acceptance.learn(case % 3, case % 4 > 0));
-        (0..30).for_each(|case| record.calibration.learn(0, 0.85, case % 3 > 0));
+        (0..30).for_each(|case| record.calibration.learn(0, 0, 0.85, case % 3 > 0));
         (0..20).for_each(|_| governor.verify.learn(5, 50.0));
         governor.learn_prefill(MODEL, 100, 150.0);
         governor
@@ -310,7 +310,7 @@ mod tests {
         for (after, before) in acceptance(&after).iter().zip(acceptance(&before)) {
             assert!((after - before).abs() < 0.05, "{after} was {before}");
         }
-        let worth = |governor: &Governor| governor.calibration(MODEL).chance(0, 0.85);
+        let worth = |governor: &Governor| governor.stats(MODEL).calibration.chance(0, 0, 0.85);
         assert!((worth(&after) - worth(&before)).abs() < 1e-5);
     }
 

@@ -5,6 +5,7 @@ use foretoken_model::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 
 use super::acceptance::{Acceptance, Calibration};
+use super::plan::Prospect;
 
 /// Kind of a reply, as far as its prompt and settings show.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,12 +45,64 @@ fn is_code(text: &str) -> bool {
 pub(super) struct DrafterStats {
     pub acceptance: Acceptance,
     pub calibration: Calibration,
+    #[serde(default)]
+    pub drafted: DraftedRounds,
 }
 
 impl DrafterStats {
     /// Returns true if the counts are possible.
     pub fn is_sound(&self) -> bool {
-        self.acceptance.is_sound() && self.calibration.is_sound()
+        self.acceptance.is_sound() && self.calibration.is_sound() && self.drafted.is_sound()
+    }
+}
+
+/// Results of rounds whose draft ended by its worth: their tokens, and their time in plain rounds,
+/// decayed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct DraftedRounds {
+    rounds: f32,
+    tokens: f32,
+    time: f32,
+}
+
+/// Weight in rounds of the prospect that is expected from chances alone.
+const EXPECTED: f64 = 8.0;
+
+impl DraftedRounds {
+    /// Returns true if the counts are possible.
+    fn is_sound(self) -> bool {
+        [self.rounds, self.tokens, self.time].iter().all(|&number| (0.0..1e6).contains(&number))
+    }
+
+    /// Adds a round with `tokens` expected tokens that took as long as `time` plain ones.
+    pub fn learn(&mut self, tokens: f64, time: f64) {
+        self.rounds = self.rounds * KEEP + 1.0;
+        self.tokens = self.tokens * KEEP + tokens as f32;
+        self.time = self.time * KEEP + time as f32;
+    }
+
+    /// Adds a round that another drafter or none drafted.
+    pub fn wait(&mut self) {
+        self.scale(KEEP_WAITING);
+    }
+
+    /// Mean of these rounds, and of the expected one.
+    pub fn prospect(self, expected: Prospect, plain_ms: f64) -> Prospect {
+        let rounds = f64::from(self.rounds) + EXPECTED;
+        Prospect {
+            tokens: (f64::from(self.tokens) + EXPECTED * expected.tokens) / rounds,
+            ms: (f64::from(self.time) * plain_ms + EXPECTED * expected.ms) / rounds,
+        }
+    }
+
+    fn fade(&mut self) {
+        self.scale((CARRIED / self.rounds.max(CARRIED)).min(1.0));
+    }
+
+    fn scale(&mut self, scale: f32) {
+        for number in [&mut self.rounds, &mut self.tokens, &mut self.time] {
+            *number *= scale;
+        }
     }
 }
 
@@ -62,6 +115,8 @@ pub(super) struct UnpaidSpeed {
 
 /// Decay per round.
 const KEEP: f32 = 0.97;
+/// Decay per round that another drafter or none drafted.
+const KEEP_WAITING: f32 = 0.995;
 /// Maximum weight of earlier texts in a new one, in rounds.
 const CARRIED: f32 = 16.0;
 /// Plain rounds in the prior.
@@ -110,7 +165,10 @@ impl TextStats {
 
     /// Starts another text.
     pub fn begin_text(&mut self) {
-        self.records.iter_mut().for_each(|record| record.acceptance.begin_text());
+        for record in &mut self.records {
+            record.acceptance.begin_text();
+            record.drafted.fade();
+        }
         self.unpaid.fade();
     }
 

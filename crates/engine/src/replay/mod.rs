@@ -1,13 +1,13 @@
 //! Replay of drafting policies on recorded drafts, without a model.
 //!
 //! A greedy or coupled text is the same under every policy. So its tokens are recorded once, and at
-//! every position the drafts that a drafter would make there. Any policy can then be walked over the
-//! recording: it drafts at a position, its guesses are compared with the text, and it goes on behind
-//! the accepted ones. The drafters and the governor are those of replies; n-grams and recycling are
-//! computed again. Only time is simulated, from [`ReplayCosts`].
+//! every position the drafts that a drafter would make there. Any policy can then be walked over
+//! the recording: it drafts at a position, its guesses are compared with the text, and it goes on
+//! behind the accepted ones. The drafters and the governor are those of replies; n-grams and
+//! recycling are computed again. Only time is simulated, from [`ReplayCosts`].
 //!
-//! Not replayed: noise of times, drafts that were not recorded, and fastest mode, whose text depends
-//! on the policy.
+//! Not replayed: noise of times, drafts that were not recorded, and fastest mode, whose text
+//! depends on the policy.
 
 mod costs;
 mod recorded_drafter;
@@ -120,10 +120,12 @@ impl Replay {
         let verdict = accept(&drafting.guesses, Verification::Token, context.len(), target, &mut random)?;
         let emitted = &rest[..=verdict.path.len()];
         let mut round = record(&drafting, &verdict, index, context.len());
+        let (rows, draft_ms) = (drafting.guesses.len() + 1, self.work.take_ms(&self.costs));
+        let eviction = if draft_ms > 0.0 { self.costs.eviction } else { 1.0 };
         round.times = Times {
-            draft_ms: self.work.take_ms(&self.costs) as f32,
-            verify_ms: self.costs.verify_ms(drafting.guesses.len() + 1) as f32,
-            sample_ms: self.costs.judge_ms(drafting.guesses.len() + 1) as f32,
+            draft_ms: draft_ms as f32,
+            verify_ms: (self.costs.verify_ms(rows) * eviction) as f32,
+            sample_ms: self.costs.judge_ms(rows) as f32,
             rest_ms: 0.0,
         };
         self.observe(recording, context, written, emitted);
@@ -169,6 +171,7 @@ fn record(drafting: &Drafting, verdict: &Verdict, index: usize, position: usize)
         acceptance: None,
         outcome: outcome(number),
         drafter: guess.drafter,
+        survival: drafting.survivals.get(number).copied(),
     });
     Round {
         index: index as u32,
@@ -178,6 +181,8 @@ fn record(drafting: &Drafting, verdict: &Verdict, index: usize, position: usize)
         draft_length: drafting.length as u32,
         reason: drafting.reason,
         threshold: drafting.threshold,
+        expected: drafting.expected(),
+        row_price: drafting.row_price,
         staged: drafting.staged,
         decision: None,
         experts: None,

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foretoken_model::error::Result;
+use foretoken_model::token::TokenId;
 
 use super::costs::ReplayCosts;
 use super::recording::{RecordedPosition, Recording};
 use crate::accept::Guess;
 use crate::context::Context;
-use crate::draft::{Chain, Cost, Draft, DraftRequest, Drafter};
+use crate::draft::{Cost, Draft, DraftRequest, Drafter, Search};
 use crate::drafter_kind::DrafterKind;
-use crate::governor::Shape;
 use crate::sampler::Sampler;
 
 /// The replayed text, and the drafter's passes since the last round.
@@ -51,47 +51,23 @@ impl RecordedDrafter {
         Self { kind, work }
     }
 
-    fn guess(&self, parent: Option<usize>, (token, confidence): (u32, f32)) -> Guess {
-        Guess { token, parent, drawn_from: None, probability: confidence, confidence, drafter: self.kind }
+    fn guess(&self, token: TokenId, confidence: f32) -> Guess {
+        let drafter = self.kind;
+        Guess { token, parent: None, drawn_from: None, probability: confidence, confidence, drafter }
     }
 
-    fn chain(
-        &self,
-        position: &RecordedPosition,
-        request: &DraftRequest<'_>,
-        passes: &mut Vec<usize>,
-    ) -> Draft {
-        let mut chain = Chain::new(request);
-        let mut parent = None;
-        while let Some((index, token, confidence)) = position.children(parent).next() {
-            passes.push(1);
-            if !chain.extend(self.guess(None, (token, confidence)), false) {
-                break;
+    fn search(&self, position: &RecordedPosition, request: &DraftRequest<'_>, context: &Context) -> Draft {
+        let mut search = Search::new(request, context, self.kind, &[]);
+        loop {
+            let places = search.next_step();
+            if places.is_empty() {
+                return search.finish();
             }
-            parent = Some(index);
-        }
-        chain.draft
-    }
-
-    fn tree(&self, position: &RecordedPosition, shape: &Shape, passes: &mut Vec<usize>) -> Draft {
-        let mut draft = Draft::default();
-        // The recorded guess, the shape's node and the draft's guess of each row of a pass.
-        let mut rows = vec![(None, Shape::ROOT, None)];
-        while !rows.is_empty() {
-            passes.push(rows.len());
-            let mut next = Vec::new();
-            for (recorded, node, parent) in rows {
-                let children = position.children(recorded).zip(shape.children(node));
-                for ((index, token, confidence), &child) in children {
-                    if !shape.children(child).is_empty() {
-                        next.push((Some(index), child, Some(draft.guesses.len())));
-                    }
-                    draft.guesses.push(self.guess(parent, (token, confidence)));
-                }
+            for place in places {
+                let children = position.after(&search.path(place));
+                search.add(place, children.map(|(token, confidence)| self.guess(token, confidence)));
             }
-            rows = next;
         }
-        draft
     }
 }
 
@@ -102,14 +78,12 @@ impl Drafter for RecordedDrafter {
 
     fn draft(&mut self, context: &Context, request: &DraftRequest<'_>, _: &mut Sampler) -> Result<Draft> {
         let mut state = self.work.state();
-        let State { recording, passes } = &mut *state;
-        let position = recording.as_ref().and_then(|recording| {
+        let position = state.recording.as_ref().and_then(|recording| {
             recording.positions.get(context.len().checked_sub(recording.prompt.len())?)
         });
-        Ok(position.map_or_else(Draft::default, |position| match request.shape {
-            Some(shape) => self.tree(position, shape, passes),
-            None => self.chain(position, request, passes),
-        }))
+        let draft = position.map_or_else(Draft::default, |position| self.search(position, request, context));
+        state.passes.extend(&draft.steps);
+        Ok(draft)
     }
 
     fn grows_trees(&self) -> bool {

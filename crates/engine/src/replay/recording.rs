@@ -38,12 +38,16 @@ impl RecordedPosition {
         leaders.into_iter().map(|(token, probability)| (token, probability.max(1e-6).ln())).unzip()
     }
 
-    /// Guesses that follow guess `parent`: index, token and confidence.
-    pub(super) fn children(&self, parent: Option<usize>) -> impl Iterator<Item = (usize, TokenId, f32)> + '_ {
-        let parent = parent.map(|parent| parent as u16);
-        let draft = self.draft.iter().enumerate();
-        draft
-            .filter(move |(_, guess)| guess.0 == parent)
-            .map(|(index, &(_, token, confidence))| (index, token, confidence))
+    /// Guesses after the guesses `path`: token and confidence. None if these were not recorded.
+    pub(super) fn after(&self, path: &[TokenId]) -> impl Iterator<Item = (TokenId, f32)> + '_ {
+        let children = |parent: Option<usize>| {
+            let parent = parent.map(|parent| parent as u16);
+            self.draft.iter().enumerate().filter(move |(_, guess)| guess.0 == parent)
+        };
+        let step = |parent: Option<usize>, token: &TokenId| {
+            children(parent).find(|(_, guess)| guess.1 == *token).map(|(index, _)| Some(index))
+        };
+        let last = path.iter().try_fold(None, step);
+        last.into_iter().flat_map(children).map(|(_, &(_, token, confidence))| (token, confidence))
     }
 }

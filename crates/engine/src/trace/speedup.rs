@@ -306,6 +306,8 @@ mod tests {
                 extra: Some(extra),
                 reason: LengthReason::Governed,
                 threshold: None,
+                expected: None,
+                row_price: None,
                 staged: false,
                 decision: None,
                 experts: None,
@@ -338,6 +340,7 @@ mod tests {
             acceptance: Some(1.0),
             outcome: if accepted { Outcome::Accepted } else { Outcome::Rejected },
             drafter: DrafterKind::Model,
+            survival: None,
         }
     }
 

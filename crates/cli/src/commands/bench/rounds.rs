@@ -125,6 +125,7 @@ mod tests {
             acceptance: None,
             outcome: Outcome::Discarded,
             drafter,
+            survival: None,
         };
         Round {
             index: position,
@@ -134,6 +135,8 @@ mod tests {
             draft_length: drafters.len() as u32,
             reason: LengthReason::Governed,
             threshold: None,
+            expected: None,
+            row_price: None,
             staged: false,
             decision: None,
             experts: None,

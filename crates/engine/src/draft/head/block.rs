@@ -6,20 +6,18 @@
 //! before it, and with Domino's GRU on all of them, so that a guess is drawn from exactly the
 //! reported distribution.
 
-use std::rc::Rc;
+use std::collections::HashMap;
 
 use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{Features, LogitSubset, Model, Taps, Want};
 use foretoken_model::error::Result;
 use foretoken_model::{BlockHead, DraftHead};
 
-use super::growth::{Growth, Position};
 use super::text_rows::TextRows;
 use super::tokens::Tokens;
 use crate::context::Context;
-use crate::draft::{Cost, Draft, DraftRequest, Drafter, Observation};
+use crate::draft::{Cost, Draft, DraftRequest, Drafter, Observation, Search};
 use crate::drafter_kind::DrafterKind;
-use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::trace::LengthReason;
 
@@ -49,45 +47,49 @@ impl BlockDrafter {
         self.rows.model.config().context.saturating_sub(context.len())
     }
 
-    /// Drafts a chain of up to the requested length, or a tree of that depth.
-    fn guess(
+    /// Drafts a chain or a tree of up to the requested length. One pass has all its steps.
+    fn search(
         &mut self,
         context: &Context,
         request: &DraftRequest<'_>,
-        shape: Option<&Shape>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let pairs = self.head.lilicorr().is_some();
         // A path of the likeliest pairs was not drawn.
-        let mut growth = Growth::new(context, &self.tokens, request, shape).certain(pairs);
+        let search = Search::new(request, context, DrafterKind::Head, self.tokens.ends());
+        let mut search = search.certain(pairs);
         if !self.rows.ready(context)? {
-            return Ok(growth.draft());
+            return Ok(search.finish());
         }
         let (first, length) = (self.head.first(), request.length);
         // The candidates of all positions see each other.
         let rows = if pairs { self.room(context).min(self.head.longest()) } else { length };
         let masks = std::iter::repeat_n(self.head.mask, first + rows - 1);
-        let block = TokenTree::chain(std::iter::once(growth.token(Position::ROOT)).chain(masks));
-        let subset = if pairs { LogitSubset::Everything } else { growth.logit_subset(sampler) };
+        let block = TokenTree::chain(std::iter::once(search.token(None)).chain(masks));
+        let subset = if pairs { LogitSubset::Everything } else { sampler.logit_subset(request.width) };
         let want = Want::rows(first..first + rows).subset(subset);
         let anchor = self.rows.state().to_vec();
         let mut pass = self.rows.model.run(&block, &want)?;
         let anchor = pairs.then(|| Features::new(&anchor, anchor.len()));
-        // Each position with the state of the block before its token.
-        let mut positions = vec![(Position::ROOT, Rc::new(pass.begin_block(anchor)?))];
-        for row in 0..length {
-            let mut next = Vec::new();
-            for (position, before) in positions {
-                let state = Rc::new(pass.next_state(&before, growth.token(position))?);
-                let (scores, confidence) = pass.row_after(row, &state)?;
-                let guessed = growth.guess(position, scores, confidence, sampler)?;
-                next.extend(guessed.into_iter().map(|position| (position, Rc::clone(&state))));
+        let begin = pass.begin_block(anchor)?;
+        // State of the block after each expanded candidate.
+        let mut states = HashMap::new();
+        loop {
+            let places = search.next_step();
+            if places.is_empty() {
+                break;
             }
-            positions = next;
+            for place in places {
+                let before = place.map_or(&begin, |place| &states[&search.parent(place)]);
+                let state = pass.next_state(before, search.token(place))?;
+                let (scores, confidence) = pass.row_after(search.depth(place), &state)?;
+                search.expand(place, self.tokens.name(scores), confidence, sampler)?;
+                states.insert(place, state);
+            }
         }
         // Block rows never stay cached.
         pass.keep(&[])?;
-        Ok(growth.draft())
+        Ok(search.finish())
     }
 }
 
@@ -103,14 +105,12 @@ impl Drafter for BlockDrafter {
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let (room, longest) = (self.room(context), self.head.longest());
-        // A tree is drafted only where all of it has room.
-        let shape = request.shape.filter(|shape| shape.depth() <= room);
-        let length = shape.map_or(request.length, Shape::depth).min(longest);
-        if length.min(room) == 0 {
+        let length = request.length.min(longest);
+        let fits = DraftRequest { length: length.min(room), ..*request };
+        if fits.length == 0 {
             return Ok(Draft { shortened: Some(LengthReason::DraftContextFull), ..Draft::default() });
         }
-        let request = DraftRequest { length: length.min(room), ..*request };
-        let mut draft = self.guess(context, &request, shape, sampler)?;
+        let mut draft = self.search(context, &fits, sampler)?;
         if room < length && draft.shortened.is_none() {
             draft.shortened = Some(LengthReason::DraftContextFull);
         }

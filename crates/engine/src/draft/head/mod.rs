@@ -3,7 +3,7 @@
 //! - [`HeadDrafter`]: token by token. EAGLE-3 (Li et al. 2025) and MTP heads have a cache of their
 //!   own (`pair_rows`). An assistant attends to the target's cache and has none (`text_rows`).
 //! - `block`: a block of tokens in one pass (`text_rows`).
-//! - `growth`, `tokens`: shared by both.
+//! - `tokens`: shared by both.
 //!
 //! For text `x` and the target's fused states `g`, cache row `p` of an EAGLE-3 head is computed
 //! from `(x[p + 1], g[p])` and predicts the token after `x[p + 1]`. A guess is run with the head's
@@ -11,12 +11,13 @@
 //! run again with the target's states.
 
 mod block;
-mod growth;
 mod pair_rows;
 mod shortlist;
 mod start;
 mod text_rows;
 mod tokens;
+
+use std::collections::HashMap;
 
 use foretoken_forward::{Features, HeadInput, Model, Taps, Want};
 use foretoken_model::error::Result;
@@ -24,15 +25,13 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{DraftHead, HeadKind, ModelSource};
 
 use self::block::BlockDrafter;
-use self::growth::{Growth, Position};
 use self::pair_rows::PairRows;
 use self::start::DraftStart;
 use self::text_rows::TextRows;
 use self::tokens::Tokens;
-use super::{Cost, Draft, DraftRequest, Drafter, Observation};
+use super::{Cost, Draft, DraftRequest, Drafter, Observation, Search};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
-use crate::governor::Shape;
 use crate::sampler::Sampler;
 use crate::trace::LengthReason;
 
@@ -123,46 +122,53 @@ impl HeadDrafter {
         self.rows.model().config().context.saturating_sub(context.len())
     }
 
-    /// Drafts a chain, or a tree of a shape.
-    fn grow(
+    /// Drafts a chain or a tree.
+    fn search(
         &mut self,
         context: &Context,
         request: &DraftRequest<'_>,
-        shape: Option<&Shape>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let vocabulary = self.rows.model().config().vocabulary;
         let guessed = if self.shortlists { shortlist::length(context, vocabulary) } else { vocabulary };
         let Self { rows, own, tokens, .. } = self;
-        let mut growth = Growth::new(context, tokens, request, shape);
-        let Some(start) = rows.begin(context)? else { return Ok(growth.draft()) };
+        let mut search = Search::new(request, context, DrafterKind::Head, tokens.ends());
+        let Some(start) = rows.begin(context)? else { return Ok(search.finish()) };
         let DraftStart { model, mut tree, head_input, text } = start;
         let last = tree.len() - 1;
-        let subset = growth.logit_subset(sampler);
+        let subset = sampler.logit_subset(request.width);
         let want = |rows| Want::rows(rows).subset(subset).features(own).vocabulary(guessed);
         let mut pass = model.run(&tree, &want(last..last + 1).head_input(head_input))?;
-        // Each position with its node in the tree that is run.
-        let mut positions = vec![(Position::ROOT, last)];
-        // Row of `features` that belongs to the first position.
-        let mut first = last;
+        // Node and own output of each candidate that was run.
+        let mut run: HashMap<Option<usize>, (usize, Vec<f32>)> = HashMap::new();
+        let mut places = search.next_step();
+        // Number of the first place's node, and its row of the pass's features.
+        let (mut node, mut first) = (last, last);
         loop {
-            let logits = pass.logits();
-            let mut next = Vec::new();
-            for (row, &(position, node)) in positions.iter().enumerate() {
-                let positions = growth.guess(position, logits.row(row).first(guessed)?, None, sampler)?;
-                next.extend(positions.into_iter().map(|position| (position, node, first + row)));
+            let (logits, features) = (pass.logits(), pass.features());
+            for (row, &place) in places.iter().enumerate() {
+                let state = features.map_or_else(Vec::new, |features| features.row(first + row).to_vec());
+                run.insert(place, (node + row, state));
+                let row = tokens.name(logits.row(row).first(guessed)?);
+                search.expand(place, row, None, sampler)?;
             }
-            let Some(features) = pass.features().filter(|_| !next.is_empty()) else { break };
-            let parents: Vec<usize> = next.iter().map(|&(.., row)| row).collect();
-            let (states, width) = (features.gather(&parents), features.width());
-            let feed = |(position, parent, _)| (position, tree.push(growth.token(position), Some(parent)));
-            (positions, first) = (next.into_iter().map(feed).collect(), 0);
-            let head_input = HeadInput::Own(Features::new(&states, width));
+            places = search.next_step();
+            if places.is_empty() {
+                break;
+            }
+            (node, first) = (tree.len(), 0);
+            let mut states = Vec::new();
+            for &place in places.iter().flatten() {
+                let (parent, state) = &run[&search.parent(place)];
+                tree.push(search.token(Some(place)), Some(*parent));
+                states.extend_from_slice(state);
+            }
+            let head_input = HeadInput::Own(Features::new(&states, states.len() / places.len()));
             pass = pass.grow(&tree, &want(0..usize::MAX).head_input(head_input))?;
         }
         // Accepted guesses are run again with the target's states.
         pass.keep(&(0..text).collect::<Vec<_>>())?;
-        Ok(growth.draft())
+        Ok(search.finish())
     }
 }
 
@@ -178,15 +184,11 @@ impl Drafter for HeadDrafter {
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let room = self.room(context);
-        // A tree is drafted only where all of it has room.
-        if let Some(shape) = request.shape.filter(|shape| shape.len() < room) {
-            return self.grow(context, request, Some(shape), sampler);
-        }
-        let fits = DraftRequest { length: request.length.min(room), ..*request };
+        let fits = request.within(room);
         if fits.length == 0 {
             return Ok(Draft { shortened: Some(LengthReason::DraftContextFull), ..Draft::default() });
         }
-        let mut draft = self.grow(context, &fits, None, sampler)?;
+        let mut draft = self.search(context, &fits, sampler)?;
         if room < request.length && draft.shortened.is_none() {
             draft.shortened = Some(LengthReason::DraftContextFull);
         }

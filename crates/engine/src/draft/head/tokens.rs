@@ -5,10 +5,6 @@ use foretoken_model::ModelSource;
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
-use crate::accept::Guess;
-use crate::context::After;
-use crate::sampler::Sampler;
-
 pub(super) struct Tokens {
     /// Target token of each output row; `None` if rows are target tokens.
     guessed: Option<Vec<TokenId>>,
@@ -25,22 +21,16 @@ impl Tokens {
         Ok(Self { guessed: source.guessed_tokens()?, ends: ends.to_vec() })
     }
 
-    /// Returns true if a token ends a reply.
-    pub fn end(&self, token: TokenId) -> bool {
-        self.ends.contains(&token)
+    /// End tokens of the target.
+    pub fn ends(&self) -> &[TokenId] {
+        &self.ends
     }
 
-    /// Up to `count` guesses from a row of logits; with `certain` its likeliest tokens, whatever
-    /// the sampler's settings.
-    pub fn guess(
-        &self,
-        row: Row<'_>,
-        after: After<'_>,
-        count: usize,
-        certain: bool,
-        sampler: &mut Sampler,
-    ) -> Result<Vec<Guess>> {
-        let row = self.guessed.as_ref().map_or(row, |guessed| row.restricted_to(guessed));
-        if certain { sampler.likeliest(row, after, count) } else { sampler.guess(row, after, count) }
+    /// A row of logits with the target's tokens.
+    pub fn name<'a>(&'a self, row: Row<'a>) -> Row<'a> {
+        match &self.guessed {
+            Some(guessed) => row.restricted_to(guessed),
+            None => row,
+        }
     }
 }

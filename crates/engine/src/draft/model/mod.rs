@@ -1,10 +1,11 @@
-//! Draft model: a smaller language model that drafts chains token by token. Trees are in `tree`,
-//! staged drafting in `staged`.
+//! Draft model: a smaller language model that drafts step by step; a step runs all tokens of a tree
+//! that are worth continuing in one pass (Spector and Re 2023; Miao et al. 2023). Staged drafting
+//! is in `staged`.
 
 mod draft_text;
 mod staged;
-mod tree;
 
+use std::collections::HashMap;
 use std::ops::{ControlFlow, Range};
 
 use foretoken_forward::device::Device;
@@ -15,12 +16,11 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{ModelSource, Tokenizer};
 
 use self::draft_text::DraftText;
-use super::chain::Chain;
 use super::vocabulary::{Intersection, Vocabulary};
-use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter};
+use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter, Search};
 use crate::accept::Guess;
 use crate::compat::{Method, compare};
-use crate::context::{After, Context};
+use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::sampler::Sampler;
 use crate::trace::LengthReason;
@@ -138,45 +138,65 @@ impl ModelDrafter {
         TokenTree::chain(self.text.tokens[fed..].iter().copied())
     }
 
-    fn draft_chain(
+    /// Drafts a chain or a tree after the known tokens.
+    fn search(
         &mut self,
         context: &Context,
         request: &DraftRequest<'_>,
         sampler: &mut Sampler,
     ) -> Result<Draft> {
-        let mut chain = Chain::new(request);
-        // Tokens drafted so far.
-        let mut path = Vec::with_capacity(request.length);
-        while path.len() < request.length {
-            let after = After { text: context, guesses: &path };
-            let left = request.length - path.len();
-            let guesses = if request.staged {
-                self.guess_staged(context, &path, left, sampler)?
-            } else {
-                self.guess(after, sampler)?
-            };
-            for guess in guesses.into_iter().take(left) {
-                path.push(guess.token);
-                let ended = self.ends.contains(&guess.token);
-                if !chain.extend(guess, ended) {
-                    return Ok(chain.draft);
-                }
-            }
+        let fed = self.catch_up()?;
+        let mut tree = self.unfed(fed);
+        let text = tree.len();
+        let rows = |this: &Self, rows| this.want(rows, sampler, request.width);
+        let (last, every) = (rows(self, text - 1..text), rows(self, 0..usize::MAX));
+        let mut search = Search::new(request, context, DrafterKind::Model, &self.ends);
+        // Nodes of the tree by candidate.
+        let mut nodes: HashMap<Option<usize>, usize> = HashMap::from([(None, text - 1)]);
+        let mut places = search.next_step();
+        if places.is_empty() {
+            return Ok(search.finish());
         }
-        Ok(chain.draft)
+        let mut pass = self.model.run(&tree, &last)?;
+        loop {
+            let logits = pass.logits();
+            for (row, &place) in places.iter().enumerate() {
+                let expand = |row: Row<'_>| search.expand(place, row, None, sampler);
+                in_target(&self.vocabulary, logits.row(row), expand)?;
+            }
+            places = search.next_step();
+            if places.is_empty() {
+                break;
+            }
+            for &place in places.iter().flatten() {
+                let token = self.vocabulary.in_draft(search.token(Some(place)));
+                let node = tree.push(token, Some(nodes[&search.parent(place)]));
+                nodes.insert(Some(place), node);
+            }
+            pass = pass.grow(&tree, &every)?;
+        }
+        // The likeliest path stays cached: it need not be fed again if it is accepted.
+        let path = search.likeliest_path().into_iter().map(|place| nodes[&Some(place)]);
+        pass.keep(&(0..text).chain(path).collect::<Vec<_>>())?;
+        Ok(search.finish())
     }
 
-    /// Drafts the next token at `after` and appends it to the known tokens.
-    fn guess(&mut self, after: After<'_>, sampler: &mut Sampler) -> Result<Vec<Guess>> {
-        let fed = self.catch_up()?;
-        let new = self.unfed(fed);
-        let want = self.want(new.len() - 1..new.len(), sampler, 1);
-        let pass = self.model.run(&new, &want)?;
-        let row = pass.logits().row(0);
-        let guesses = in_target(&self.vocabulary, row, |row| sampler.guess(row, after, 1))?;
-        drop(pass);
-        self.learn(&guesses);
-        Ok(guesses)
+    /// Drafts a chain after the known tokens, several of which may come from one pass.
+    fn search_staged(
+        &mut self,
+        context: &Context,
+        request: &DraftRequest<'_>,
+        sampler: &mut Sampler,
+    ) -> Result<Draft> {
+        let ends = self.ends.clone();
+        let mut search = Search::new(request, context, DrafterKind::Model, &ends);
+        while let [place, ..] = search.next_step()[..] {
+            let path = search.path(place);
+            let left = request.length - path.len();
+            let guesses = self.guess_staged(context, &path, left, sampler)?;
+            search.add_chain(place, guesses.into_iter().take(left));
+        }
+        Ok(search.finish())
     }
 
     /// Appends guesses to the known tokens.
@@ -192,12 +212,12 @@ impl ModelDrafter {
         sampler: &mut Sampler,
     ) -> Result<Draft> {
         let room = self.room();
-        // A tree is drafted only where all of it has room.
-        if let Some(shape) = request.shape.filter(|shape| shape.len() < room) {
-            return self.draft_tree(context, shape, sampler);
+        let fits = request.within(room);
+        if fits.length == 0 {
+            return Ok(Draft { shortened: Some(LengthReason::DraftContextFull), ..Draft::default() });
         }
-        let fits = DraftRequest { length: request.length.min(room), ..*request };
-        let mut draft = self.draft_chain(context, &fits, sampler)?;
+        let search = if request.staged { Self::search_staged } else { Self::search };
+        let mut draft = search(self, context, &fits, sampler)?;
         if room < request.length && draft.shortened.is_none() {
             draft.shortened = Some(LengthReason::DraftContextFull);
         }
