@@ -284,7 +284,7 @@ test("a file that is not a trace is refused with a message that names it", async
   await importFile("poem.jsonl", "roses are red");
   expect(toasts()).toContain("“poem.jsonl” was not imported: it is not a trace");
   await importFile("new.jsonl", { ...about, version: 3 });
-  expect(toasts()).toContain("expected version 1, found 3: update Foretoken");
+  expect(toasts()).toContain("expected version 2, found 3: update Foretoken");
   expect(app.conversations.current).toBe(before);
   expect(app.imports.list).toEqual([]);
 });

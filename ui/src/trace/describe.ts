@@ -117,16 +117,24 @@ export function authorWords(target: string, draft: string | null): string {
 
 /** One sentence for a screen reader. */
 export function sentenceOf(card: TokenCard): string {
-  const words = card.text.trim();
-  const name = shortened(words === "" ? JSON.stringify(card.text) : words, picture);
   const parts = [
-    t("trace.token", { token: name, outcome: outcomeWords(card.kind), round: count(card.round) }),
+    t("trace.token", {
+      token: tokenName(card.text),
+      outcome: outcomeWords(card.kind),
+      round: count(card.round),
+    }),
     card.position &&
       t("trace.tokenPosition", { position: count(card.position), length: count(card.draftLength) }),
     card.rank && t("trace.tokenRank", { number: count(card.rank.number), of: count(card.rank.of) }),
     card.acceptance !== null && t("trace.tokenAcceptance", { percent: percent(card.acceptance) }),
   ];
   return parts.filter(Boolean).join(", ");
+}
+
+/** A token's text within a sentence. */
+export function tokenName(text: string): string {
+  const words = text.trim();
+  return shortened(words === "" ? JSON.stringify(text) : words, picture);
 }
 
 /** Longest text on a card, in characters. */

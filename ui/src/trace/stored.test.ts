@@ -35,5 +35,8 @@ test("the last round has no extra token, and a round may have no decision", () =
 });
 
 test("stored fields stay as they are", () => {
-  for (const round of threeRounds) expect(completed(round)).toEqual({ decision: null, ...round });
+  const drafted = old.drafted.map((token) => ({ ...token, survival: 0.5 }));
+  const expected = { ...completed({ ...old, drafted }), expected: 2, row_price: 0.25 };
+  for (const round of [...threeRounds, expected])
+    expect(completed(round)).toEqual({ decision: null, ...round });
 });

@@ -23,6 +23,21 @@ test("there is every outcome, drafter and extra token, and rounds without a draf
   );
 });
 
+test("every draft has expectations, which are met on average", () => {
+  const drafts = rounds.filter(({ drafted }) => drafted.length > 0);
+  for (const { drafted, expected } of drafts) {
+    const survivals = drafted.map(({ survival }) => survival ?? expect.fail());
+    expect(expected).toBeCloseTo(
+      survivals.reduce((sum, survival) => sum + survival, 1),
+      9,
+    );
+    expect(survivals[0]).toBe(Math.max(...survivals));
+  }
+  const mean = (values: number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+  const written = mean(drafts.map((round) => count(round, "accepted") + 1));
+  expect(mean(drafts.map(({ expected }) => expected ?? 0))).toBeCloseTo(written, 0);
+});
+
 test("there are trees 16 deep and 8 wide", () => {
   expect(Math.max(...rounds.flatMap(depthsOf))).toBe(15);
   const widths = rounds.flatMap((round) => {

@@ -6,6 +6,7 @@
 import type { Drafted } from "../bindings/Drafted";
 import type { DrafterKind } from "../bindings/DrafterKind";
 import type { Extra } from "../bindings/Extra";
+import type { LengthReason } from "../bindings/LengthReason";
 import type { Round } from "../bindings/Round";
 
 const WORDS =
@@ -37,6 +38,13 @@ const PARAGRAPH_TOKENS = 70;
 /** Share of rounds without a draft although drafting was possible. */
 const EMPTY_SHARE = 0.03;
 const DECISION_EVERY = 64;
+/** Time of verifying a further row, as a share of a plain pass. */
+const ROW_SHARE = 0.04;
+/** Price of a row at twice the speed of plain decoding. */
+const ROW_PRICE = 2 * ROW_SHARE;
+
+/** How a round ended: its extra token, and the reason for its length. */
+type Ended = [extra: Extra["kind"], reason: LengthReason];
 
 export class Synthesis {
   readonly #tokensPerSecond: number;
@@ -60,9 +68,10 @@ export class Synthesis {
     const position = this.#tokens;
     const stretch = STRETCHES[Math.floor(index / STRETCH_ROUNDS) % STRETCHES.length];
     const drafted: Drafted[] = [];
-    let extra: Extra["kind"] = "plain";
-    if (stretch && stretch.longest > 0 && this.#draw() >= EMPTY_SHARE) {
-      extra = this.#draft(stretch, drafted);
+    let [extra, reason]: Ended = ["plain", "off"];
+    if (stretch && stretch.longest > 0) {
+      const drafts = this.#draw() >= EMPTY_SHARE;
+      [extra, reason] = drafts ? this.#draft(stretch, drafted) : ["plain", "no_match"];
     }
     const accepted = drafted.filter(({ outcome }) => outcome === "accepted").length;
     this.#tokens += accepted + 1;
@@ -74,8 +83,10 @@ export class Synthesis {
       drafted,
       extra: { token: 1000 + (this.#tokens % 900), text: this.#word(), kind: extra },
       draft_length: stretch?.longest ?? 0,
-      reason: stretch && stretch.longest > 0 ? "governed" : "off",
+      reason,
       threshold: stretch?.widest === 1 && stretch.drafter === "model" ? 0.2 : null,
+      expected: drafted.reduce((sum, { survival }) => sum + (survival ?? 0), 1),
+      row_price: drafted.length > 0 ? ROW_PRICE : null,
       staged: stretch?.staged ?? false,
       decision: index % DECISION_EVERY === 0 ? decision(stretch?.longest ?? 0, rate) : null,
       times: { draft_ms: 0.3 * ms, verify_ms: 0.6 * ms, sample_ms: 0.06 * ms, rest_ms: 0.04 * ms },
@@ -83,29 +94,34 @@ export class Synthesis {
     };
   }
 
-  /** Generates a tree or a chain with outcomes; returns the kind of the extra token. */
-  #draft({ drafter, longest, widest, chance }: Stretch, drafted: Drafted[]): Extra["kind"] {
+  /** Generates a tree or a chain with outcomes. */
+  #draft({ drafter, longest, widest, chance }: Stretch, drafted: Drafted[]): Ended {
     const length = 1 + Math.floor(this.#draw() * longest);
     let path: number | null = null;
     let alive = true;
+    let reached = 1;
     for (let depth = 0; depth < length; depth += 1) {
       const candidates = widest === 1 ? 1 : 1 + Math.floor(this.#draw() * widest);
       const parent = path;
       const judged = alive;
       let accepted: number | null = null;
       const first = drafted.length;
+      let missed = reached;
       for (let candidate = 0; candidate < candidates; candidate += 1) {
         // After an accepted token its siblings are not verified, nor is anything behind a rejected
         // one.
         const asked = judged && accepted === null;
         const outcome = !asked ? "discarded" : this.#draw() < chance ? "accepted" : "rejected";
         if (outcome === "accepted") accepted = drafted.length;
-        drafted.push(this.#token(outcome, parent, drafter));
+        drafted.push({ ...this.#token(outcome, parent, drafter), survival: missed * chance });
+        missed *= 1 - chance;
       }
+      reached -= missed;
       if (judged) alive = accepted !== null;
       path = accepted ?? first;
     }
-    return alive ? "bonus" : "recovered";
+    const cut = length % 2 === 0 ? "step_too_dear" : "unlikely";
+    return [alive ? "bonus" : "recovered", length < longest ? cut : "governed"];
   }
 
   #token(outcome: Drafted["outcome"], parent: number | null, drafter: DrafterKind): Drafted {
@@ -146,7 +162,7 @@ function decision(chosen: number, tokensPerSecond: number): Round["decision"] {
     before: chosen,
     chosen,
     drafting_ms: lengths.slice(1).map((length) => (length * 80) / plain),
-    verify_ms: lengths.map((length) => ((1 + 0.04 * length) * 1000) / plain),
+    verify_ms: lengths.map((length) => ((1 + ROW_SHARE * length) * 1000) / plain),
     acceptance: lengths.slice(1).map((length) => 0.85 - 0.02 * length),
     tokens_per_second: lengths.map(
       (length) => plain * (1 + 0.5 * Math.sin((length * Math.PI) / 11)),

@@ -1,9 +1,10 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Message } from "../../bindings/Message";
+import type { Round } from "../../bindings/Round";
 import { App } from "../../state/app.svelte";
 import { Trace } from "../../state/trace.svelte";
-import { round, summary, threeRounds } from "../../trace/fixtures";
+import { drafted, extra, round, summary, threeRounds } from "../../trace/fixtures";
 import Inspector from "./Inspector.svelte";
 import { stubResizeObserver } from "../../resizeObserver";
 
@@ -260,4 +261,96 @@ test("a click on a decision selects its round and shows its curve", () => {
   flushSync();
   expect(app.view.selected).toEqual({ round: 0, slot: 0 });
   expect(text("governor-plot")).toContain("As it was in round 1. K = 1: 1.8× expected next");
+});
+
+/** A round of a chain of two tokens, expected at 80% and 50%. */
+const expecting = (index: number) =>
+  round(index, {
+    drafted: [
+      drafted("a", "accepted", { survival: 0.8 }),
+      drafted(" b", "rejected", { survival: 0.5, parent: 0 }),
+    ],
+    extra: extra(" c", "recovered"),
+    reason: "step_too_dear",
+    expected: 2.3,
+    row_price: 0.1,
+  });
+
+test("the expected tokens are compared with those written, and the latest draft is shown", () => {
+  unfold("governor");
+  show(reply, Trace.of([expecting(0), expecting(1), round(2, { expected: 1 })]));
+  expect(text("expected-tokens")).toBe("Expected 1.9 tokens per round, got 1.3 (last 3 rounds)");
+  expect(text("draft")).toContain("Draft of round 2");
+  expect(text("draft")).toContain("price of a row");
+  expect(text("draft-reason")).toContain("another step would have cost more time");
+  expect(text("formula")).toContain("= 1.75 tokens per round with a draft. Measured: 2.00.");
+  const tokens = [...document.querySelectorAll('[data-testid="draft"] button')];
+  expect(tokens.map((token) => token.getAttribute("aria-label"))).toEqual([
+    "a: position 1, 80% expected, accepted",
+    "b: position 2, 50% expected, rejected",
+  ]);
+});
+
+test("a click on a draft token selects it, and a round without a draft says so", () => {
+  unfold("governor");
+  show(reply, Trace.of([expecting(0), round(1, { expected: 1, reason: "no_match" })]));
+  document.querySelectorAll<HTMLElement>('[data-testid="draft"] button')[1]?.click();
+  flushSync();
+  expect(app.view.selected).toEqual({ round: 0, slot: 1 });
+  app.view.inspect(reply.id, { round: 1, slot: 0 });
+  flushSync();
+  expect(text("draft")).toContain("No draft in this round. Nothing to repeat was found");
+});
+
+test("a length set by hand has no price of a row", () => {
+  unfold("governor");
+  show(reply, Trace.of([{ ...expecting(0), row_price: 0 }]));
+  expect(text("draft")).not.toContain("price of a row");
+});
+
+test("the calibration appears once enough tokens are known", () => {
+  unfold("details");
+  const rounds = Array.from({ length: 24 }, (_, index) => expecting(index));
+  const trace = new Trace();
+  show(reply, trace);
+  trace.show(rounds, 0);
+  flushSync();
+  expect(text("calibration-plot")).toBeUndefined();
+  trace.show([expecting(24)], 2000);
+  flushSync();
+  expect(text("calibration-plot")).toContain("80% expected, 100% of 25 tokens accepted.");
+});
+
+test("a reply of an earlier version has no expectations, and no place for them", () => {
+  for (const section of ["governor", "details"]) unfold(section);
+  show(
+    reply,
+    Trace.of(Array.from({ length: 60 }, (_, index) => ({ ...threeRounds[0], index }) as Round)),
+  );
+  for (const testid of ["expected-tokens", "draft", "formula", "calibration-plot"]) {
+    expect(text(testid)).toBeUndefined();
+  }
+});
+
+test("a reply whose drafts were all withheld has no place for a draft", () => {
+  unfold("governor");
+  const decision = { before: null, chosen: 0, drafting_ms: [], verify_ms: [], acceptance: [] };
+  const paused = { expected: 1, decision: { ...decision, tokens_per_second: [10, 8] } };
+  show(reply, Trace.of([round(0, { ...paused, reason: "would_not_pay" })]));
+  expect(text("governor-plot")).toContain("20% slower");
+  for (const testid of ["draft", "formula"]) expect(text(testid)).toBeUndefined();
+});
+
+test("expectations have their place before the first round", () => {
+  unfold("governor");
+  const streamed = { ...reply, finish: null, summary: null };
+  vi.spyOn(app.reply, "message", "get").mockReturnValue(streamed);
+  const why = { ...app.engine.status.why, state: "on", off: null } as const;
+  app.engine.status = { ...app.engine.status, why };
+  const trace = new Trace();
+  show(streamed, trace);
+  for (const testid of ["expected-tokens", "draft", "formula"]) expect(text(testid)).toBe("");
+  trace.show([expecting(0)], 0);
+  flushSync();
+  expect(text("draft")).toContain("Draft of round 1");
 });

@@ -17,6 +17,25 @@ export const inspector = {
   "inspector.notAutomatic": "Die Draft-Länge war fest eingestellt, darum gibt es keine Kurve.",
   "inspector.undecided":
     "In dieser Antwort wurde keine Draft-Länge gewählt, darum gibt es keine Kurve.",
+  "inspector.expectedAndWritten":
+    "Pro Runde {expected} Token erwartet, {written} erreicht ({rounds, plural, one {letzte Runde} other {letzte #}})",
+  "inspector.draftOf": "Draft von Runde {round}",
+  "inspector.noDraftIn": "Kein Draft in dieser Runde.",
+  "inspector.rowPrice": "Preis einer Zeile",
+  "inspector.rowPriceMeaning":
+    "Ein weiteres Token zu prüfen dauert so lange, wie {price} Token zu schreiben. Es lohnt sich also nur, wenn sein Balken die Linie erreicht.",
+  "inspector.roundExpected": "Erwartet: {expected} Token, erreicht: {written}.",
+  "inspector.draftToken": "{token}: Position {position}, zu {percent} erwartet, {outcome}",
+  "inspector.draftTokenUnknown": "{token}: Position {position}, {outcome}",
+  "inspector.formula":
+    "Mit P\u00a0=\u00a0{acceptance} angenommenen der geprüften Token und N\u00a0=\u00a0{length} Token pro Draft ergibt die Formel E₀\u00a0+\u00a01 = {formula} = {expected} Token pro Runde mit Draft. Gemessen: {measured}.",
+  "inspector.calibration": "Kalibrierung",
+  "inspector.calibrationAxis": "erwartete Annahme",
+  "inspector.asExpected": "wie erwartet",
+  "inspector.calibrationCaption":
+    "Auf der gestrichelten Linie werden Drafts genau so oft angenommen wie erwartet.",
+  "inspector.calibrationBin":
+    "{tokens, plural, one {{expected} erwartet, {accepted} von # Token angenommen} other {{expected} erwartet, {accepted} von # Token angenommen}}",
   "inspector.byReason": "Runden nach Grund:",
   "inspector.noTrace": "Die Runden dieser Antwort sind nicht gespeichert.",
   "inspector.remote": "Von einem entfernten Server geschrieben, der keine Draft-Daten sendet.",

@@ -21,7 +21,7 @@ export const settings = {
   "setting.drafter.standard": "kombiniert",
   "setting.draft_length": "Draft-Länge",
   "setting.draft_length.explanation":
-    "Wie viele Token pro Runde geraten werden (K). Auto nimmt, was voraussichtlich am schnellsten ist; das kann auch keines sein.",
+    "Wie viele Token pro Runde geraten werden (K). Auto rät weiter, solange weitere Token ihre Zeit wert sind; das kann auch keines sein.",
   "setting.draft_length.standard": "auto",
   "setting.mode": "Sampling-Modus",
   "setting.mode.explanation":
@@ -33,7 +33,7 @@ export const settings = {
   "setting.learn_from_earlier.standard": "aus",
   "setting.threshold": "Abbruchgrenze",
   "setting.threshold.explanation":
-    "Beendet den Draft, wenn die Aussicht, dass er ganz angenommen wird, darunter fällt. Auto hört auf, wo ein weiteres Token mehr Zeit kosten würde, als es spart.",
+    "Beendet den Draft, wenn die Aussicht, dass er ganz angenommen wird, darunter fällt. Bei fester Draft-Länge hört Auto auf, wo ein weiteres Token mehr Zeit kosten würde, als es spart.",
   "setting.threshold.standard": "aus",
   "setting.tree": "Baum",
   "setting.tree.explanation":

@@ -57,9 +57,12 @@ export const trace = {
   "reason.cannot_pay": "nie schneller",
   "reason.cannot_pay.long":
     "Mit Draft wäre es langsamer, selbst wenn jedes Token angenommen würde.",
-  "reason.unlikely": "abgekürzt",
+  "reason.unlikely": "zu unwahrscheinlich",
   "reason.unlikely.long":
-    "Der Draft endete, wo weitere Token wohl nicht mehr angenommen worden wären.",
+    "Das Raten endete, weil das nächste Token zu unwahrscheinlich war: Es zu prüfen hätte sich nicht gelohnt.",
+  "reason.step_too_dear": "Raten zu langsam",
+  "reason.step_too_dear.long":
+    "Das Raten endete, weil ein weiterer Schritt mehr Zeit gekostet als gespart hätte.",
   "reason.first_token": "erstes Token",
   "reason.first_token.long":
     "Das erste Token wartet nicht auf einen Draft, solange das Draft-Modell den Prompt nicht gelesen hat oder sein Tempo unbekannt ist.",

@@ -14,6 +14,25 @@ export const inspector = {
   "inspector.noCurve": "This decision was stored without its curve.",
   "inspector.notAutomatic": "The draft length was set by hand, so there is no curve.",
   "inspector.undecided": "No draft length was chosen in this reply, so there is no curve.",
+  "inspector.expectedAndWritten":
+    "Expected {expected} tokens per round, got {written} ({rounds, plural, one {last round} other {last # rounds}})",
+  "inspector.draftOf": "Draft of round {round}",
+  "inspector.noDraftIn": "No draft in this round.",
+  "inspector.rowPrice": "price of a row",
+  "inspector.rowPriceMeaning":
+    "Verifying one more token takes as long as writing {price} tokens, so it is worth it only if its bar reaches the line.",
+  "inspector.roundExpected": "Expected {expected} tokens, got {written}.",
+  "inspector.draftToken": "{token}: position {position}, {percent} expected, {outcome}",
+  "inspector.draftTokenUnknown": "{token}: position {position}, {outcome}",
+  "inspector.formula":
+    "With P\u00a0=\u00a0{acceptance} of checked tokens accepted and N\u00a0=\u00a0{length} tokens per draft, the formula gives E₀\u00a0+\u00a01 = {formula} = {expected} tokens per round with a draft. Measured: {measured}.",
+  "inspector.calibration": "Calibration",
+  "inspector.calibrationAxis": "expected acceptance",
+  "inspector.asExpected": "as expected",
+  "inspector.calibrationCaption":
+    "On the dashed line, drafts are accepted exactly as often as expected.",
+  "inspector.calibrationBin":
+    "{tokens, plural, one {{expected} expected, {accepted} of # token accepted} other {{expected} expected, {accepted} of # tokens accepted}}",
   "inspector.byReason": "Rounds by reason:",
   "inspector.noTrace": "The rounds of this reply are not stored.",
   "inspector.remote": "Written by a remote server, which sends no draft data.",

@@ -18,7 +18,7 @@ export const settings = {
   "setting.drafter.standard": "combined",
   "setting.draft_length": "Draft length",
   "setting.draft_length.explanation":
-    "How many tokens to draft per round (K). Auto uses what is expected to be fastest, which may be none.",
+    "How many tokens to draft per round (K). Auto drafts as long as more tokens are worth their time, which may be none.",
   "setting.draft_length.standard": "auto",
   "setting.mode": "Sampling mode",
   "setting.mode.explanation":
@@ -30,7 +30,7 @@ export const settings = {
   "setting.learn_from_earlier.standard": "off",
   "setting.threshold": "Cut-off",
   "setting.threshold.explanation":
-    "Stops drafting when the chance that the whole draft is accepted falls below this. Auto stops where another token would cost more time than it saves.",
+    "Stops drafting when the chance that the whole draft is accepted falls below this. For a fixed draft length, Auto stops where another token would cost more time than it saves.",
   "setting.threshold.standard": "off",
   "setting.tree": "Tree",
   "setting.tree.explanation":

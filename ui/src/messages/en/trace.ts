@@ -53,8 +53,12 @@ export const trace = {
     "Drafting would have been slower: too few tokens are accepted for the time that drafting and verifying take.",
   "reason.cannot_pay": "never faster",
   "reason.cannot_pay.long": "Drafting would be slower even if every token were accepted.",
-  "reason.unlikely": "cut short",
-  "reason.unlikely.long": "The draft ended where further tokens became unlikely to be accepted.",
+  "reason.unlikely": "too unlikely",
+  "reason.unlikely.long":
+    "Drafting stopped because the next token was too unlikely to be worth verifying.",
+  "reason.step_too_dear": "step too slow",
+  "reason.step_too_dear.long":
+    "Drafting stopped because another step would have cost more time than it saved.",
   "reason.first_token": "first token",
   "reason.first_token.long":
     "The first token does not wait for a draft while the draft model has not read the prompt, or its speed is unknown.",

@@ -60,8 +60,14 @@ test("a written file is read back unchanged", async () => {
   const text = textOf(rounds);
   const written = { ...reply, text };
   const read = readTrace(await writeTrace({ reply: written, rounds, prompt: "Why?", program }));
-  expect(read.rounds).toEqual(rounds.map((held) => ({ ...held, decision: null, experts: null })));
-  expect(read.header).toMatchObject({ version: 1, program, target: "Starter", prompt: "Why?" });
+  const missing = { decision: null, experts: null, expected: null, row_price: null };
+  const filled = rounds.map((held) => ({
+    ...held,
+    ...missing,
+    drafted: held.drafted.map((token) => ({ ...token, survival: null })),
+  }));
+  expect(read.rounds).toEqual(filled);
+  expect(read.header).toMatchObject({ version: 2, program, target: "Starter", prompt: "Why?" });
   expect(read.done).toMatchObject({ text, finish: "stop", tokens: 5, ttft_ms: 100 });
   expect(read.notices).toEqual([]);
 });
@@ -79,7 +85,7 @@ test("the example in docs/trace.md is a trace", () => {
   const example = /```jsonl\n([^`]+)```/.exec(page)?.[1] ?? expect.fail("no example");
   const { rounds, header, done, notices } = readTrace(example);
   expect(notices).toEqual([]);
-  expect(header?.version).toBe(1);
+  expect(header?.version).toBe(2);
   expect(rounds).toHaveLength(3);
   expect(done?.accepted).toBe(2);
 });
@@ -88,6 +94,15 @@ test("experts read by a round are kept", async () => {
   const rounds = threeRounds.map((held, index) => ({ ...held, experts: index + 0.25 }));
   const read = readTrace(await writeTrace({ reply, rounds, prompt: "Why?", program }));
   expect(read.rounds.map(({ experts }) => experts)).toEqual([0.25, 1.25, 2.25]);
+});
+
+test("expectations of a round are kept", async () => {
+  const tokens = [drafted("a", "accepted", { survival: 0.8 }), drafted(" b", "accepted")];
+  const expected = { drafted: tokens, expected: 1.8, row_price: 1.25 };
+  const rounds = [round(0, { ...expected, reason: "step_too_dear" })];
+  const read = readTrace(await writeTrace({ reply, rounds, prompt: "Why?", program }));
+  expect(read.rounds[0]).toMatchObject({ expected: 1.8, row_price: 1.25, reason: "step_too_dear" });
+  expect(read.rounds[0]?.drafted.map(({ survival }) => survival)).toEqual([0.8, null]);
 });
 
 test("a round from before trees is a chain, with its own times", () => {
@@ -143,7 +158,7 @@ test.each([
   ["NaN, which is no JSON", good.replace('"at_ms":110', '"at_ms":NaN'), "line 3: expected JSON"],
   ["a line that is a list", `[1]\n${good}`, "line 1: expected a JSON object, found a list of 1"],
   ["a line that is nothing", `null\n${good}`, "line 1: expected a JSON object, found null"],
-  ["a newer version", good.replace('"version":1', '"version":3'), "expected version 1, found 3"],
+  ["a newer version", good.replace('"version":1', '"version":3'), "expected version 2, found 3"],
   ["no version", good.replace(',"version":1', ""), "field version: expected it, found nothing"],
   ["a text for a number", bad({ position: "9" }), "line 2, field position"],
   ["a round without its number", bad({ index: undefined }), "field index: expected it"],
@@ -163,6 +178,9 @@ test.each([
   ["more drafted tokens than can be", bad({ drafted: Array(300).fill(null) }), "drafted"],
   ["a token of megabytes", badToken({ text: "a".repeat(1e5) }), "at most 65,536 characters"],
   ["fewer than no experts", bad({ experts: -1 }), "expected a number from 0, found -1"],
+  ["a survival above 1", badToken({ survival: 1.01 }), "from 0 to 1, found 1.01"],
+  ["more expected than drafted", bad({ expected: 258 }), "from 0 to 257, found 258"],
+  ["a negative price", bad({ row_price: -0.1 }), "expected a number from 0, found -0.1"],
   ["markup for a decision", bad({ decision: "<b>" }), 'object or null, found "<b>"'],
 ])("%s is refused with a message", (_, text, words) => {
   const message = refusal(text);

@@ -15,7 +15,7 @@ import type { Round } from "../../bindings/Round";
 import type { Times } from "../../bindings/Times";
 
 /** The version that is written, and the newest that can be read. */
-export const VERSION = 1;
+export const VERSION = 2;
 
 /** Most draft tokens of a round: more than any draft has, few enough to draw. */
 const MAX_DRAFTED = 256;
@@ -44,6 +44,7 @@ const REASONS = words<LengthReason>({
   would_not_pay: true,
   cannot_pay: true,
   unlikely: true,
+  step_too_dear: true,
   first_token: true,
   off: true,
   no_match: true,
@@ -82,6 +83,8 @@ const DURATION = v.pipe(
 );
 const AMOUNT = number(0, Number.MAX_VALUE, "a number from 0");
 const LENGTH = whole(MAX_DRAFTED, `a whole number from 0 to ${MAX_DRAFTED}`);
+/** Expected tokens of a round: at most every drafted one, and the extra token. */
+const EXPECTED = number(0, MAX_DRAFTED + 1, `a number from 0 to ${MAX_DRAFTED + 1}`);
 const TOKEN_TEXT = v.pipe(
   TEXT,
   v.maxLength(MAX_TOKEN, `a text of at most ${MAX_TOKEN.toLocaleString("en")} characters`),
@@ -102,6 +105,7 @@ const DRAFTED = v.object(
     acceptance: orNull(PROBABILITY),
     outcome: OUTCOMES,
     drafter: DRAFTERS,
+    survival: orNull(PROBABILITY),
   },
   "an object",
 ) satisfies v.GenericSchema<unknown, Drafted>;
@@ -143,6 +147,8 @@ export const ROUND = v.object(
     draft_length: LENGTH,
     reason: REASONS,
     threshold: orNull(PROBABILITY),
+    expected: orNull(EXPECTED),
+    row_price: orNull(AMOUNT),
     staged: v.optional(v.boolean("true or false"), false),
     decision: orNull(DECISION),
     experts: orNull(AMOUNT),

@@ -34,7 +34,7 @@ export function optionsOf(
   const { series, x, y, typePx, family, colour } = look;
   return {
     ...size,
-    padding: [typePx * 1.4, 8, 0, 0],
+    padding: [typePx * 1.4, typePx, 0, 0],
     legend: { show: false },
     cursor: {
       y: false,
