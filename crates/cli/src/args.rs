@@ -56,7 +56,7 @@ pub struct SpeculationArgs {
     /// --stage
     #[arg(long, value_enum, num_args = 0..=1, default_value = "auto", default_missing_value = "on")]
     staged: StagedChoice,
-    /// An even smaller model that drafts for the draft model
+    /// An even smaller model that drafts for the draft model; it gained nothing in measurements
     #[arg(long, value_name = "MODEL", requires = "draft")]
     pub stage: Option<String>,
     /// Acceptance rule above temperature 0: `block` judges a draft as a whole and accepts at least

@@ -38,7 +38,7 @@ export const settings = {
   "setting.tree.standard": "auto",
   "setting.staged": "Two-stage draft",
   "setting.staged.explanation":
-    "Uses repetition to speed up the draft model, as the draft model speeds up the target model. Auto does so where it is faster.",
+    "Uses repetition to speed up the draft model, as the draft model speeds up the target model. Auto does so where it is faster. A third model in its place gained nothing in measurements.",
   "setting.staged.standard": "auto",
   "setting.verification": "Verification",
   "setting.verification.explanation":
