@@ -11,7 +11,7 @@ use crate::accept::Guess;
 use crate::context::{After, Context};
 use crate::distribution::{Distribution, require_usable};
 use crate::drafter_kind::DrafterKind;
-use crate::penalties::{Penalised, Penalties, Penalty, PenaltyTokens};
+use crate::penalties::{Penalised, Penalties, PenaltyTokens};
 use crate::random::{Generator, Randomness};
 
 #[derive(Debug)]
@@ -97,10 +97,8 @@ impl Sampler {
         context: impl Into<After<'a>>,
         count: usize,
     ) -> Result<Vec<Guess>> {
-        require_usable(row)?;
-        let context = context.into();
         if self.sampling.is_greedy() {
-            return likeliest(row, &self.penalties.at(context), count);
+            return self.likeliest(row, context, count);
         }
         let mut slots = self.slots(row, context)?;
         std::iter::from_fn(|| slots.draw(self).transpose()).take(count).collect()
@@ -118,7 +116,9 @@ impl Sampler {
         count: usize,
     ) -> Result<Vec<Guess>> {
         require_usable(row)?;
-        likeliest(row, &self.penalties.at(context.into()), count)
+        let penalties = self.penalties.at(context.into());
+        let top = Penalised::new(row, &penalties)?.top(count)?.into_iter();
+        top.map(|(token, _)| Ok(certain(token, row.probability(token)?))).collect()
     }
 
     /// Guess for a token that was drawn with these settings from `distribution`, the processed
@@ -169,12 +169,6 @@ impl Slots<'_> {
         self.drawn = Some((token, rest));
         sampler.as_guess(token, self.row, &self.whole).map(Some)
     }
-}
-
-/// The `count` likeliest tokens of a row with these penalties, as certain guesses.
-fn likeliest(row: Row<'_>, penalties: &[Penalty], count: usize) -> Result<Vec<Guess>> {
-    let top = Penalised::new(row, penalties)?.top(count)?.into_iter();
-    top.map(|(token, _)| Ok(certain(token, row.probability(token)?))).collect()
 }
 
 /// Certain guess with this probability.

@@ -118,14 +118,13 @@ impl Governor {
 
     /// Sets what ends a draft: prices, a least chance, or nothing but its fixed shape.
     fn price(&self, plan: &mut Plan, speculation: &Speculation) {
-        let is_auto = speculation.length == DraftLength::Auto;
+        let prices = self.prices(plan.drafter, plan.staged);
         match speculation.threshold {
             Threshold::Fixed(least) => {
-                plan.prices = Some(self.no_prices(plan.drafter, plan.staged));
-                plan.least_survival = f64::from(least);
+                (plan.prices, plan.least_survival) = (Some(prices.free()), f64::from(least));
             }
-            Threshold::Off if !is_auto => {}
-            Threshold::Off | Threshold::Auto => plan.prices = Some(self.prices(plan.drafter, plan.staged)),
+            Threshold::Off if speculation.length != DraftLength::Auto => {}
+            Threshold::Off | Threshold::Auto => plan.prices = Some(prices),
         }
     }
 

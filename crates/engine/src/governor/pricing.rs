@@ -19,11 +19,6 @@ impl Governor {
         }
     }
 
-    /// Prices of a draft that ends by chances alone.
-    pub(super) fn no_prices(&self, drafter: usize, staged: bool) -> Prices {
-        self.prices(drafter, staged).free()
-    }
-
     /// Milliseconds of the drafter's step over several rows; more rows are assumed to cost as much
     /// more as for the target, corrected by what wide steps took.
     pub(super) fn step_ms(&self, drafter: usize, rows: usize, staged: bool) -> f64 {
