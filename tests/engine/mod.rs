@@ -18,6 +18,7 @@ mod lossless;
 mod mock_drafter;
 mod model_script;
 mod mtp;
+mod parked;
 mod passes;
 mod recurrent;
 mod replay;

@@ -33,7 +33,7 @@ fn recurrent() -> Vec<RandomFamily> {
 
 /// Operation on a text.
 #[derive(Debug, Clone)]
-enum Deed {
+pub enum Deed {
     /// Runs a tree of nodes, each after a chosen earlier one, growing it once. Keeps the path to a
     /// node, or nothing.
     Tree { parents: Vec<prop::sample::Index>, grown: prop::sample::Index, kept: Option<prop::sample::Index> },
@@ -43,7 +43,7 @@ enum Deed {
     Back(usize),
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+pub fn deed() -> impl Strategy<Value = Deed> {
     let index = any::<prop::sample::Index>;
     let tree = (prop::collection::vec(index(), 0..20), index(), prop::option::weighted(0.8, index()));
     let read = (1usize..90, prop::option::weighted(0.3, index()));
@@ -61,7 +61,7 @@ fn token(deed: usize, index: usize) -> TokenId {
 }
 
 /// Applies the operation to a model, whose text stays shorter than its context.
-fn act(model: &mut dyn Model, number: usize, deed: &Deed) -> Result<()> {
+pub fn act(model: &mut dyn Model, number: usize, deed: &Deed) -> Result<()> {
     match deed {
         Deed::Tree { parents, grown, kept } => {
             let mut tree = TokenTree::chain([token(number, 0)]);

@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Request};
-use foretoken_engine::draft::{Draft, DraftRequest, Drafter, Drafters, NgramDrafter, replay_for};
+use foretoken_engine::draft::{
+    Draft, DraftRequest, Drafter, Drafters, NgramDrafter, ParkedDrafter, replay_for,
+};
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::speculation::{Speculation, Tree};
-use foretoken_forward::Model;
+use foretoken_forward::{Model, Parked};
 use foretoken_model::ModelSource;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
@@ -27,8 +29,31 @@ fn guesses(drafter: &mut dyn Drafter, context: &Context, length: usize) -> Draft
     drafter.draft(context, &DraftRequest::chain(length), &mut sampler).unwrap()
 }
 
+/// Text with the caches of target and drafter, put aside.
+struct Aside {
+    text: Vec<TokenId>,
+    target: Parked,
+    drafter: ParkedDrafter,
+}
+
+impl Aside {
+    /// Puts the present text aside; `None` where an engine cannot.
+    fn park(text: &[TokenId], target: &dyn Model, drafter: &dyn Drafter) -> Option<Self> {
+        Some(Self { text: text.to_vec(), target: target.park()?, drafter: drafter.park()? })
+    }
+
+    /// Returns to the text, for which nothing is missing.
+    fn resume(&self, target: &mut dyn Model, drafter: &mut dyn Drafter) -> Context {
+        assert!(target.resume(&self.target));
+        drafter.resume(&self.drafter);
+        let context = Context::new(self.text.clone());
+        assert_eq!((drafter.missing_features(&context), drafter.behind(&context)), (0, 0));
+        context
+    }
+}
+
 /// Checks a drafter for the starter's target over sixty texts, with drafts of up to `longest`
-/// tokens.
+/// tokens. Now and then it returns to a text that was put aside.
 #[track_caller]
 pub fn assert_drafts_like_new(fresh: &dyn Fn() -> Box<dyn Drafter>, longest: usize) {
     assert_drafts_for(&starter_target(), fresh, longest);
@@ -48,7 +73,13 @@ pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Draft
     };
     let mut text: Vec<TokenId> = (0..60).map(|_| 3 + next(tokens) as TokenId).collect();
     let mut context = Context::new(text.clone());
+    let mut aside: Vec<Aside> = Vec::new();
     for round in 0..60 {
+        if !aside.is_empty() && next(4) == 0 {
+            let earlier = &aside[next(aside.len())];
+            context = earlier.resume(target.as_mut(), drafter.as_mut());
+            text.clone_from(&earlier.text);
+        }
         // Some more tokens, as after a round; now and then an edit, a shorter text, or a long page.
         match next(8) {
             0 => {
@@ -73,6 +104,9 @@ pub fn assert_drafts_for(source: &ModelSource, fresh: &dyn Fn() -> Box<dyn Draft
         let found = guesses(drafter.as_mut(), &context, 1 + next(longest));
         assert!(!found.guesses.is_empty());
         assert_eq!(guesses(drafter.as_mut(), &context, found.guesses.len()), found, "asked again");
+        if next(3) == 0 {
+            aside.extend(Aside::park(&text, target.as_ref(), drafter.as_ref()));
+        }
         if round % 4 == 0 {
             let mut fresh = fresh();
             replay(loaded(source).as_mut(), fresh.as_mut(), &context);

@@ -1,12 +1,16 @@
 //! A model on any of the engines: which text it has cached, and what a pass adds or drops. An
 //! [`Executor`] computes passes and stores keys, values and states.
 
+use std::ops::Range;
+
 use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
+use crate::cpu::Stored;
 use crate::pair_scores::PairScores;
-use crate::state_history::{SlotCounts, StateHistory, StatePlan};
+use crate::parked::Parked;
+use crate::state_history::{SlotCounts, StateHistory, StatePlan, UsedSlots};
 use crate::tree::TokenTree;
 use crate::{BlockState, DispatchStats, Features, Logits, Model, Pass, Row, Runner, Want};
 
@@ -27,11 +31,12 @@ pub struct Nodes<'a> {
 pub trait Executor: Send {
     fn config(&self) -> &ModelConfig;
 
-    /// Reserves memory for `positions` cached positions, and for `slots` states and step logs.
+    /// Reserves memory for the positions that the next pass writes, and for `slots` states and step
+    /// logs.
     ///
     /// # Errors
     /// `Error::NoMemory` before the computer runs out of it.
-    fn reserve(&mut self, _positions: usize, _slots: SlotCounts) -> Result<()> {
+    fn reserve(&mut self, _positions: Range<usize>, _slots: SlotCounts) -> Result<()> {
         Ok(())
     }
 
@@ -74,6 +79,18 @@ pub trait Executor: Send {
     /// # Errors
     /// `Error::Compute` when the device fails.
     fn copy(&mut self, moves: &[(usize, usize)]) -> Result<()>;
+
+    /// Everything stored for the first `length` positions and in `slots`, shared with this
+    /// executor; `None` if it cannot share.
+    fn share(&self, _length: usize, _slots: &UsedSlots) -> Option<Stored> {
+        None
+    }
+
+    /// Replaces what is stored, and shares it with `stored`. Returns `false` and changes nothing if
+    /// the sizes of its layers differ.
+    fn restore(&mut self, _stored: &Stored) -> bool {
+        false
+    }
 
     /// Frees memory that `length` cached tokens do not need.
     fn release(&mut self, _length: usize) {}
@@ -128,7 +145,7 @@ impl<E: Executor> Cached<E> {
         let at = self.tokens.len() - first;
         let count = tree.len() - first;
         let slots = self.history.as_ref().map_or_else(SlotCounts::default, |history| history.slots(count));
-        self.executor.reserve(at + tree.len(), slots)?;
+        self.executor.reserve(self.tokens.len()..at + tree.len(), slots)?;
         let scored = !want.rows_between(first, tree.len()).is_empty();
         let history = self.history.as_mut().filter(|_| count > 0);
         let states = history.map(|history| history.plan(tree, first, at, scored, record_all));
@@ -178,6 +195,20 @@ impl<E: Executor> Model for Cached<E> {
         self.tokens.truncate(length);
         self.executor.release(length);
         self.tokens.len()
+    }
+
+    fn park(&self) -> Option<Parked> {
+        let (history, slots) = self.history.as_ref().map(StateHistory::compacted).unzip();
+        let stored = self.executor.share(self.tokens.len(), &slots.unwrap_or_default())?;
+        Some(Parked { tokens: self.tokens.as_slice().into(), stored, history, long: self.long })
+    }
+
+    fn resume(&mut self, Parked { tokens, stored, history, long }: &Parked) -> bool {
+        let fits = history.is_some() == self.history.is_some() && self.executor.restore(stored);
+        if fits {
+            (self.tokens, self.history, self.long) = (tokens.to_vec(), history.clone(), *long);
+        }
+        fits
     }
 
     fn prepare_for_length(&mut self, length: usize) {

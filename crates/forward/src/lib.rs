@@ -15,6 +15,7 @@ mod lilicorr;
 mod load;
 mod logits;
 mod pair_scores;
+mod parked;
 mod pass;
 mod routing;
 mod sketch;
@@ -39,6 +40,7 @@ pub use features::{Features, HeadInput, Taps};
 pub use gpu::GpuModel;
 pub use load::load;
 pub use logits::{Logits, Peak, Row};
+pub use parked::Parked;
 pub use pass::{Pass, Runner};
 pub use sketch::LogitSubset;
 pub use tensor::TensorModel;
@@ -97,6 +99,18 @@ pub trait Model: Send {
     /// Drops all but the first `length` cached tokens, or more where the model cannot rewind to
     /// exactly that point. Returns the number of tokens left, at most `length`.
     fn truncate(&mut self, length: usize) -> usize;
+
+    /// Puts the cached text aside with its caches, which this model goes on to share; `None` if its
+    /// engine cannot share them.
+    fn park(&self) -> Option<Parked> {
+        None
+    }
+
+    /// Replaces the cached text by one that a model of the same weights parked. Returns `false` and
+    /// changes nothing if it has other layers than this model.
+    fn resume(&mut self, _parked: &Parked) -> bool {
+        false
+    }
 
     /// Prepares for a text of `length` tokens, including those of the next pass. Drops the whole
     /// cache if a text of that length needs other RoPE factors than the cached one

@@ -26,7 +26,7 @@ struct State {
 }
 
 /// Slot numbers; freed ones are reused.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Slots {
     count: usize,
     free: Vec<usize>,
@@ -38,6 +38,11 @@ impl Slots {
             self.count += 1;
             self.count - 1
         })
+    }
+
+    /// The first `count` slots, all in use.
+    fn first(count: usize) -> Self {
+        Self { count, free: Vec::new() }
     }
 
     /// Slots in all after `more` are taken.
@@ -54,8 +59,16 @@ pub struct SlotCounts {
     pub logs: usize,
 }
 
+/// Numbers of the slots in use, in order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct UsedSlots {
+    pub states: Vec<usize>,
+    /// Slots of step logs.
+    pub logs: Vec<usize>,
+}
+
 /// States and step logs of the cached text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StateHistory {
     /// States in ascending order of length. The state of the empty text is zero and is not stored.
     states: Vec<State>,
@@ -98,6 +111,28 @@ impl StateHistory {
             max_checkpoints,
             prefilling: false,
         }
+    }
+
+    /// A copy for a text that is put aside, and the slots it uses; in the copy they are numbered
+    /// from zero. Of the checkpoints it keeps the last, from which the last reply is regenerated.
+    pub fn compacted(&self) -> (Self, UsedSlots) {
+        let last = self.states.iter().rposition(|state| state.is_checkpoint);
+        let stays = |&(index, state): &(usize, &State)| {
+            !state.is_checkpoint || Some(index) == last || state.length >= self.logged_from
+        };
+        let states: Vec<&State> =
+            self.states.iter().enumerate().filter(stays).map(|(_, state)| state).collect();
+        let used =
+            UsedSlots { states: states.iter().map(|state| state.slot).collect(), logs: self.logs.clone() };
+        let renumbered = |(slot, state): (usize, &State)| State { slot, ..state.clone() };
+        let copy = Self {
+            states: states.into_iter().enumerate().map(renumbered).collect(),
+            state_slots: Slots::first(used.states.len()),
+            logs: (0..used.logs.len()).collect(),
+            log_slots: Slots::first(used.logs.len()),
+            ..*self
+        };
+        (copy, used)
     }
 
     /// Cached tokens.
@@ -316,6 +351,23 @@ mod tests {
         assert_eq!(history.truncate(checkpoints[1] + 500), checkpoints[1]);
         assert_eq!(history.truncate(checkpoints[0] - 1), 0);
         assert_eq!(next_plan(&mut history).0, 0);
+    }
+
+    #[test]
+    fn a_text_put_aside_keeps_its_last_states_and_continues_like_the_text() {
+        for scored in [1, 3, 40] {
+            let mut history = StateHistory::new(8);
+            run(&mut history, 4096, 128, false);
+            run(&mut history, scored, 1, true);
+            let (mut copy, used) = history.compacted();
+            assert!(copy.states.len() <= 4, "{} states", copy.states.len());
+            assert_eq!(copy.slots(0), SlotCounts { states: copy.states.len() + 2, logs: used.logs.len() });
+            let (length, expected) = next_plan(&mut history);
+            let (found, plan) = next_plan(&mut copy);
+            assert_eq!((found, plan.from.map(|slot| used.states[slot])), (length, expected.from));
+            let before: Vec<usize> = plan.before.iter().map(|&slot| used.logs[slot]).collect();
+            assert_eq!(before, expected.before);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use foretoken_forward::Taps;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 
-use super::{Cost, Draft, DraftRequest, Drafter, Observation};
+use super::{Cost, Draft, DraftRequest, Drafter, Observation, ParkedDrafter};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::sampler::Sampler;
@@ -108,6 +108,17 @@ impl Drafter for CaughtDrafter {
     fn forget(&mut self) {
         let _ = self.call(|drafter| {
             drafter.forget();
+            Ok(())
+        });
+    }
+
+    fn park(&self) -> Option<ParkedDrafter> {
+        self.read(None, |drafter| drafter.park())
+    }
+
+    fn resume(&mut self, parked: &ParkedDrafter) {
+        let _ = self.call(|drafter| {
+            drafter.resume(parked);
             Ok(())
         });
     }

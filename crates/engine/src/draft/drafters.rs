@@ -21,7 +21,7 @@ use foretoken_model::token::TokenId;
 
 use super::drafting::{Drafting, RoundInput};
 use super::member::Member;
-use super::{DraftRequest, Drafter};
+use super::{DraftRequest, Drafter, ParkedDrafter};
 use crate::accept::Guesses;
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
@@ -103,6 +103,21 @@ impl Drafters {
     /// Drops the texts that the drafters learned from, but keeps measured costs and acceptance.
     pub fn forget(&mut self) {
         self.members.iter_mut().for_each(|member| member.drafter.forget());
+    }
+
+    /// Puts the caches of each drafter aside; `None` for those without.
+    pub fn park(&self) -> Vec<Option<ParkedDrafter>> {
+        self.members.iter().map(|member| member.drafter.park()).collect()
+    }
+
+    /// Replaces the drafters' caches by those that the same drafters parked.
+    pub fn resume(&mut self, parked: &[Option<ParkedDrafter>]) {
+        let parked = self.members.iter_mut().zip(parked);
+        parked.for_each(|(member, parked)| {
+            if let Some(parked) = parked {
+                member.drafter.resume(parked);
+            }
+        });
     }
 
     /// Statistics to be [restored](Self::restore) later; `None` before the first reply.

@@ -11,6 +11,7 @@ mod member;
 mod model;
 mod ngram;
 mod observation;
+mod parked;
 mod recycling;
 mod search;
 mod suffix_automaton;
@@ -41,6 +42,7 @@ pub use head::{HeadDrafter, head_drafter};
 pub use model::ModelDrafter;
 pub use ngram::NgramDrafter;
 pub use observation::{Observation, replay_for};
+pub use parked::{ParkedDrafter, ParkedHead};
 pub use recycling::RecyclingDrafter;
 pub use search::Search;
 pub use vocabulary::{Intersection, Vocabulary};
@@ -161,6 +163,15 @@ pub trait Drafter: Send {
 
     /// Drops everything learned and cached from texts so far.
     fn forget(&mut self) {}
+
+    /// Puts the caches of the present text aside, which this drafter goes on to share. `None` if it
+    /// has none, or its engine cannot share them.
+    fn park(&self) -> Option<ParkedDrafter> {
+        None
+    }
+
+    /// Replaces the caches by those that a drafter of the same model parked.
+    fn resume(&mut self, _parked: &ParkedDrafter) {}
 
     /// Number of tokens of `context` to read before drafting after it.
     fn behind(&self, _context: &Context) -> usize {

@@ -1,21 +1,23 @@
 //! KV cache of one layer in half precision. It consists of pages, so that growing copies nothing
-//! and truncating is free.
+//! and truncating is free. Caches of texts with the same beginning share pages; a shared page is
+//! copied before it is written.
 //!
 //! The numbers of a position's value are contiguous. Keys are interleaved by sixteen positions like
 //! the weights of a panel, so that a query is multiplied with sixteen positions at once. In an MLA
 //! layer the value is the first part of the key, and one row holds both.
 
 use std::collections::TryReserveError;
+use std::ops::Range;
 
 use half::f16;
 
-use super::buffer::Buffer;
+use super::buffer::SharedBuffer;
 use super::simd::LANES;
 
 /// Positions in a page.
 pub const PAGE: usize = 256;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct KvCache {
     kv_heads: usize,
     /// Numbers of a key; 0 where the value's row holds it.
@@ -25,10 +27,10 @@ pub struct KvCache {
     pages: Vec<Page>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone)]
 struct Page {
-    keys: Buffer<u16>,   // [kv_heads, PAGE / LANES, head_size, LANES]
-    values: Buffer<u16>, // [kv_heads, PAGE, width]
+    keys: SharedBuffer<u16>,   // [kv_heads, PAGE / LANES, head_size, LANES]
+    values: SharedBuffer<u16>, // [kv_heads, PAGE, width]
 }
 
 impl KvCache {
@@ -56,23 +58,50 @@ impl KvCache {
         self.kv_heads * (self.head_size + self.width) * size_of::<u16>()
     }
 
-    /// Bytes to allocate for `positions`.
-    pub fn bytes_to_reserve(&self, positions: usize) -> usize {
-        positions.div_ceil(PAGE).saturating_sub(self.pages.len()) * PAGE * self.bytes_per_position()
+    /// Bytes to allocate before `positions` are written.
+    pub fn bytes_to_reserve(&self, positions: Range<usize>) -> usize {
+        let needed = pages(&positions).filter(|&page| self.pages.get(page).is_none_or(Page::is_shared));
+        needed.count() * PAGE * self.bytes_per_position()
     }
 
-    /// Allocates pages for `positions`.
+    /// Allocates pages for `positions`, which are about to be written: new ones, and copies of
+    /// shared ones.
     ///
     /// # Errors
     /// Fails if the system cannot allocate; cached positions stay.
-    pub fn reserve(&mut self, positions: usize) -> Result<(), TryReserveError> {
-        while self.pages.len() * PAGE < positions {
-            let mut page = Page::default();
-            page.keys.try_reserve(self.kv_heads * PAGE * self.head_size)?;
-            page.values.try_reserve(self.kv_heads * PAGE * self.width)?;
-            self.pages.push(page);
+    pub fn reserve(&mut self, positions: Range<usize>) -> Result<(), TryReserveError> {
+        let first = positions.start;
+        for number in pages(&positions) {
+            match self.pages.get_mut(number) {
+                Some(page) => page.try_own(number * PAGE < first)?,
+                None => self.pages.push(self.new_page()?),
+            }
         }
         Ok(())
+    }
+
+    fn new_page(&self) -> Result<Page, TryReserveError> {
+        Ok(Page {
+            keys: SharedBuffer::try_zeros(self.kv_heads * PAGE * self.head_size)?,
+            values: SharedBuffer::try_zeros(self.kv_heads * PAGE * self.width)?,
+        })
+    }
+
+    /// The first `positions`, whose pages are shared with this cache.
+    pub fn share(&self, positions: usize) -> Self {
+        Self { pages: self.pages[..positions.div_ceil(PAGE)].to_vec(), ..*self }
+    }
+
+    /// Returns true if `other` has the same sizes.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let sizes = |cache: &Self| (cache.kv_heads, cache.head_size, cache.width);
+        sizes(self) == sizes(other)
+    }
+
+    /// Address and bytes of each buffer.
+    pub fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {
+        let buffers = self.pages.iter().flat_map(|page| [&page.keys, &page.values]);
+        buffers.map(|buffer| (buffer.address(), buffer.len() * size_of::<u16>()))
     }
 
     /// Frees the pages behind `positions`, except one, since texts grow again.
@@ -133,6 +162,23 @@ impl KvCache {
     }
 }
 
+/// Numbers of the pages that have any of these positions.
+fn pages(positions: &Range<usize>) -> Range<usize> {
+    positions.start / PAGE..positions.end.div_ceil(PAGE)
+}
+
+impl Page {
+    fn is_shared(&self) -> bool {
+        self.keys.is_shared() || self.values.is_shared()
+    }
+
+    /// Prepares to be written, see [`SharedBuffer::try_own`].
+    fn try_own(&mut self, content: bool) -> Result<(), TryReserveError> {
+        self.keys.try_own(content)?;
+        self.values.try_own(content)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,8 +186,8 @@ mod tests {
     #[test]
     fn all_unused_pages_but_one_are_freed() {
         let mut cache = KvCache::new(3, 20);
-        assert_eq!(cache.bytes_to_reserve(PAGE + 1), 2 * PAGE * cache.bytes_per_position());
-        cache.reserve(10 * PAGE).unwrap();
+        assert_eq!(cache.bytes_to_reserve(0..PAGE + 1), 2 * PAGE * cache.bytes_per_position());
+        cache.reserve(0..10 * PAGE).unwrap();
         let pages = |cache: &mut KvCache, positions| {
             cache.release(positions);
             cache.pages.len()
@@ -150,20 +196,20 @@ mod tests {
             [9 * PAGE, 3 * PAGE + 1, 1, 0].map(|positions| pages(&mut cache, positions)),
             [10, 5, 2, 1]
         );
-        assert_eq!(cache.bytes_to_reserve(PAGE), 0);
+        assert_eq!(cache.bytes_to_reserve(0..PAGE), 0);
     }
 
     #[test]
     fn reserving_more_memory_than_the_system_has_is_an_error() {
         let mut cache = KvCache::new(usize::MAX >> 24, 64);
-        cache.reserve(1).unwrap_err();
+        cache.reserve(0..1).unwrap_err();
         assert!(cache.pages.is_empty());
     }
 
     #[test]
     fn copying_a_position_copies_every_head() {
         let mut cache = KvCache::new(3, 20);
-        cache.reserve(600).unwrap();
+        cache.reserve(0..600).unwrap();
         for (kv_head, position) in (0..3).flat_map(|head| (0..600).map(move |position| (head, position))) {
             let number = (kv_head * 600 + position) as u16;
             // SAFETY: the position is below what was reserved, and each of the 20 numbers is the

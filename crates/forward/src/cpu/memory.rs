@@ -5,17 +5,18 @@ use std::collections::TryReserveError;
 
 use foretoken_model::Recurrence;
 
-use super::buffer::Buffer;
+use super::buffer::SharedBuffer;
 use super::simd::LANES;
 use super::step::COLUMNS;
-use crate::state_history::SlotCounts;
+use crate::state_history::{SlotCounts, StatePlan, UsedSlots};
 
-/// States and step records of one layer; empty for attention layers.
-#[derive(Debug, Default)]
+/// States and step records of one layer; empty for attention layers. Texts share them as they share
+/// the pages of a [`KvCache`](super::cache::KvCache).
+#[derive(Debug, Default, Clone)]
 pub struct Memory {
     layout: Layout,
-    states: Vec<Buffer<f32>>,
-    records: Vec<Buffer<f32>>,
+    states: Vec<SharedBuffer<f32>>,
+    records: Vec<SharedBuffer<f32>>,
 }
 
 /// Layout of a state and of a record.
@@ -23,7 +24,7 @@ pub struct Memory {
 /// A state is the convolution's tail, `[taps - 1, channels]`, and the matrix of each head,
 /// `[value heads, blocks, keys, COLUMNS]`. A record is the step of one token: convolution inputs,
 /// decay of each value head, key of each key head, and correction of each value head.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     channels: usize,
     tail: usize,
@@ -121,16 +122,54 @@ impl Memory {
         &mut self,
         SlotCounts { states, logs: records }: SlotCounts,
     ) -> Result<(), TryReserveError> {
-        let grow = |buffers: &mut Vec<Buffer<f32>>, count: usize, size: usize| {
+        let grow = |buffers: &mut Vec<SharedBuffer<f32>>, count: usize, size: usize| {
             while buffers.len() < count {
-                let mut buffer = Buffer::default();
-                buffer.try_reserve(size)?;
-                buffers.push(buffer);
+                buffers.push(SharedBuffer::try_zeros(size)?);
             }
             Ok(())
         };
         grow(&mut self.states, states, self.layout.state)?;
         grow(&mut self.records, records, self.layout.record)
+    }
+
+    /// Bytes to allocate before a pass writes what is planned.
+    pub fn bytes_to_own(&self, plan: &StatePlan) -> usize {
+        let states = plan.to.iter().chain(&plan.end).map(|&slot| &self.states[slot]);
+        let records = plan.logs.iter().flatten().map(|&slot| &self.records[slot]);
+        let shared = states.chain(records).filter(|buffer| buffer.is_shared());
+        shared.map(|buffer| buffer.len() * size_of::<f32>()).sum()
+    }
+
+    /// Replaces shared buffers that a pass writes by own ones. Only a state that it advances in
+    /// place is copied.
+    ///
+    /// # Errors
+    /// Fails if the system cannot allocate; the contents stay.
+    pub fn own(&mut self, plan: &StatePlan) -> Result<(), TryReserveError> {
+        for slot in plan.to.into_iter().chain(plan.end) {
+            self.states[slot].try_own(plan.from == Some(slot))?;
+        }
+        plan.logs.iter().flatten().try_for_each(|&slot| self.records[slot].try_own(false))
+    }
+
+    /// The states and records in these slots, whose buffers are shared with this memory.
+    pub fn share(&self, slots: &UsedSlots) -> Self {
+        let of = |buffers: &[SharedBuffer<f32>], slots: &[usize]| {
+            slots.iter().map(|&slot| buffers[slot].clone()).collect()
+        };
+        let (states, records) = (of(&self.states, &slots.states), of(&self.records, &slots.logs));
+        Self { layout: self.layout, states, records }
+    }
+
+    /// Returns true if `other` has the same sizes.
+    pub fn is_like(&self, other: &Self) -> bool {
+        self.layout == other.layout
+    }
+
+    /// Address and bytes of each buffer.
+    pub fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {
+        let buffers = self.states.iter().chain(&self.records);
+        buffers.map(|buffer| (buffer.address(), buffer.len() * size_of::<f32>()))
     }
 
     /// Convolution tail of the state in `slot` from `channel` on: the row `back` rows before the

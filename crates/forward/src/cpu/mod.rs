@@ -13,6 +13,7 @@
 //!   instruction set, and chosen at start
 //! - [`network`], [`head`], [`workspace`], [`cache`]: weights, buffers and keys and values
 //! - [`memory`], [`step`], [`tree_walk`]: state of recurrent layers in a text and in a tree
+//! - [`stored`]: all that a text has cached, to be put aside
 //! - [`pass`], [`model`]: a forward pass, and the model with its cache
 //! - [`team`], [`prefetch`]: threads, and how panels are shared out among them
 //! - [`cores`], [`team_size`]: how many threads a pass uses
@@ -56,6 +57,7 @@ pub(super) mod reference;
 pub(super) mod rescoring;
 pub(super) mod simd;
 mod step;
+mod stored;
 mod team;
 mod team_size;
 #[cfg(test)]
@@ -68,6 +70,7 @@ use super::slices::{STRETCH, largest_of, sum_of_parts};
 
 pub use isa::Isa;
 pub use model::CpuModel;
+pub use stored::Stored;
 
 /// Returns the sum of `e^(scale (x - largest))`, slice by slice, with the same bits for all
 /// instruction sets and other devices. NaN counts as nothing.

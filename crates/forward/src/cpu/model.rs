@@ -2,6 +2,7 @@
 //! in [`PassContext`].
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -18,6 +19,7 @@ use super::network::Network;
 use super::panels::Panels;
 use super::pass::{PassContext, copies_of_norms};
 use super::prefetch::run_length;
+use super::stored::Stored;
 use super::team::Team;
 use super::team_size::TeamSizes;
 use super::tree_walk::TreeWalk;
@@ -25,7 +27,7 @@ use super::workspace::{PassSize, Workspace};
 use crate::cached::{Cached, Executor, Nodes};
 use crate::device;
 use crate::pair_scores::PairScores;
-use crate::state_history::SlotCounts;
+use crate::state_history::{SlotCounts, StatePlan, UsedSlots};
 use crate::tree::TokenTree;
 use crate::{BlockState, Features, HeadInput, Logits, Row, Want};
 
@@ -43,10 +45,7 @@ pub struct CpuExecutor {
     /// Measured number of threads that pays for a pass. `None` for a fixed number that depends on
     /// sizes alone.
     team_sizes: Option<TeamSizes>,
-    /// Keys and values by layer; empty for recurrent layers.
-    caches: Vec<KvCache>,
-    /// States by layer; empty for attention layers.
-    memories: Vec<Memory>,
+    stored: Stored,
     pub(super) workspace: Workspace,
     /// Vocabulary of the last pass's logits.
     vocabulary: usize,
@@ -102,8 +101,10 @@ impl CpuModel {
         let state_bytes: usize = recurrent.map(|recurrence| Layout::of(recurrence).state_bytes()).sum();
         let checkpoints = (CHECKPOINT_BYTES / state_bytes.max(1)).clamp(1, MAX_CHECKPOINTS);
         let executor = CpuExecutor {
-            caches: (0..config.depth()).map(cache).collect(),
-            memories: config.layers.iter().map(memory).collect(),
+            stored: Stored {
+                caches: (0..config.depth()).map(cache).collect(),
+                memories: config.layers.iter().map(memory).collect(),
+            },
             bytes: network.matrices().map(Panels::bytes).sum(),
             network,
             kernels: isa.kernels(),
@@ -125,8 +126,8 @@ impl CpuExecutor {
             config: &self.config,
             network: &self.network,
             kernels: self.kernels,
-            caches: &self.caches,
-            memories: &self.memories,
+            caches: &self.stored.caches,
+            memories: &self.stored.memories,
             workspace: &self.workspace,
             normed: &[],
             tree,
@@ -138,6 +139,30 @@ impl CpuExecutor {
             taps: None,
             head_input: None,
         }
+    }
+
+    /// Replaces shared states and logs that a pass writes by own ones.
+    ///
+    /// # Errors
+    /// `Error::NoMemory`.
+    fn own_states(&mut self, plan: &StatePlan) -> Result<()> {
+        let memories = &mut self.stored.memories;
+        let needed = memories.iter().map(|memory| memory.bytes_to_own(plan)).sum::<usize>() as u64;
+        self.room_for(needed)?;
+        let owned = self.stored.memories.iter_mut().try_for_each(|memory| memory.own(plan));
+        owned.map_err(|_| Error::NoMemory { needed, free: (self.free_memory)() })
+    }
+
+    /// Checks that the computer has this much memory to spare, in bytes.
+    ///
+    /// # Errors
+    /// `Error::NoMemory`.
+    fn room_for(&self, needed: u64) -> Result<()> {
+        if needed == 0 {
+            return Ok(());
+        }
+        let free = (self.free_memory)();
+        if free < needed + MEMORY_RESERVE { Err(Error::NoMemory { needed, free }) } else { Ok(()) }
     }
 
     /// Returns the number of threads for a pass over `rows`, within what the team may use.
@@ -155,21 +180,17 @@ impl Executor for CpuExecutor {
         &self.config
     }
 
-    fn reserve(&mut self, positions: usize, slots: SlotCounts) -> Result<()> {
-        let cached_bytes: usize = self.caches.iter().map(|cache| cache.bytes_to_reserve(positions)).sum();
-        let recurrent_bytes: usize = self.memories.iter().map(|memory| memory.bytes_to_reserve(slots)).sum();
-        let needed = cached_bytes + recurrent_bytes;
-        if needed == 0 {
-            return Ok(());
-        }
-        let (needed, free) = (needed as u64, (self.free_memory)());
-        if free < needed + MEMORY_RESERVE {
-            return Err(Error::NoMemory { needed, free });
-        }
-        let (mut caches, mut memories) = (self.caches.iter_mut(), self.memories.iter_mut());
-        let reserved = caches.try_for_each(|cache| cache.reserve(positions));
-        let reserved = reserved.and_then(|()| memories.try_for_each(|memory| memory.reserve(slots)));
-        reserved.map_err(|_| Error::NoMemory { needed, free })
+    fn reserve(&mut self, positions: Range<usize>, slots: SlotCounts) -> Result<()> {
+        let Stored { caches, memories } = &self.stored;
+        let cached = caches.iter().map(|cache| cache.bytes_to_reserve(positions.clone()));
+        let recurrent = memories.iter().map(|memory| memory.bytes_to_reserve(slots));
+        let needed = cached.chain(recurrent).sum::<usize>() as u64;
+        self.room_for(needed)?;
+        let Stored { caches, memories } = &mut self.stored;
+        let reserved = caches.iter_mut().try_for_each(|cache| cache.reserve(positions.clone()));
+        let reserved =
+            reserved.and_then(|()| memories.iter_mut().try_for_each(|memory| memory.reserve(slots)));
+        reserved.map_err(|_| Error::NoMemory { needed, free: (self.free_memory)() })
     }
 
     fn run(&mut self, Nodes { tree, first, at, long, states }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
@@ -179,6 +200,7 @@ impl Executor for CpuExecutor {
         let features = want.features.map_or(0, |taps| taps.width(&self.config));
         self.workspace.prepare_features(nodes, features);
         if let Some(plan) = states {
+            self.own_states(&plan)?;
             self.workspace.recurrent.walk = TreeWalk::new(tree, first, plan);
         }
         let (scored, tile) = (rows.len(), self.kernels.tile);
@@ -244,13 +266,25 @@ impl Executor for CpuExecutor {
 
     fn copy(&mut self, moves: &[(usize, usize)]) -> Result<()> {
         for &(from, to) in moves {
-            self.caches.iter_mut().for_each(|cache| cache.copy(from, to));
+            self.stored.caches.iter_mut().for_each(|cache| cache.copy(from, to));
         }
         Ok(())
     }
 
+    fn share(&self, length: usize, slots: &UsedSlots) -> Option<Stored> {
+        Some(self.stored.share(length, slots))
+    }
+
+    fn restore(&mut self, stored: &Stored) -> bool {
+        let fits = self.stored.is_like(stored);
+        if fits {
+            self.stored = stored.clone();
+        }
+        fits
+    }
+
     fn release(&mut self, length: usize) {
-        self.caches.iter_mut().for_each(|cache| cache.release(length));
+        self.stored.caches.iter_mut().for_each(|cache| cache.release(length));
     }
 
     fn read_weights(&self) -> usize {
@@ -325,7 +359,10 @@ mod tests {
             let error = run(&mut model, 3).unwrap_err();
             assert!(matches!(error, Error::NoMemory { .. }), "{error}");
         }
-        assert_eq!((model.cached().len(), model.executor.caches[0].bytes_to_reserve(PAGE) > 0), (0, true));
+        assert_eq!(
+            (model.cached().len(), model.executor.stored.caches[0].bytes_to_reserve(0..PAGE) > 0),
+            (0, true)
+        );
         model.executor.free_memory = || u64::MAX;
         run(&mut model, 3).unwrap();
         model.executor.free_memory = || 0;

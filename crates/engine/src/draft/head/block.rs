@@ -16,7 +16,7 @@ use foretoken_model::{BlockHead, DraftHead};
 use super::text_rows::TextRows;
 use super::tokens::Tokens;
 use crate::context::Context;
-use crate::draft::{Cost, Draft, DraftRequest, Drafter, Observation, Search};
+use crate::draft::{Cost, Draft, DraftRequest, Drafter, Observation, ParkedDrafter, Search};
 use crate::drafter_kind::DrafterKind;
 use crate::sampler::Sampler;
 use crate::trace::LengthReason;
@@ -139,6 +139,16 @@ impl Drafter for BlockDrafter {
 
     fn forget(&mut self) {
         self.rows.cut(0);
+    }
+
+    fn park(&self) -> Option<ParkedDrafter> {
+        self.rows.park().map(ParkedDrafter::Head)
+    }
+
+    fn resume(&mut self, parked: &ParkedDrafter) {
+        if let ParkedDrafter::Head(parked) = parked {
+            self.rows.resume(parked);
+        }
     }
 
     fn cost(&self) -> Cost {

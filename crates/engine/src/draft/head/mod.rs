@@ -29,7 +29,7 @@ use self::pair_rows::PairRows;
 use self::start::DraftStart;
 use self::text_rows::TextRows;
 use self::tokens::Tokens;
-use super::{Cost, Draft, DraftRequest, Drafter, Observation, Search};
+use super::{Cost, Draft, DraftRequest, Drafter, Observation, ParkedDrafter, Search};
 use crate::context::Context;
 use crate::drafter_kind::DrafterKind;
 use crate::sampler::Sampler;
@@ -226,6 +226,22 @@ impl Drafter for HeadDrafter {
         match &mut self.rows {
             HeadRows::Pairs(rows) => rows.forget(),
             HeadRows::Text(rows) => rows.cut(0),
+        }
+    }
+
+    fn park(&self) -> Option<ParkedDrafter> {
+        let parked = match &self.rows {
+            HeadRows::Pairs(rows) => rows.park(),
+            HeadRows::Text(rows) => rows.park(),
+        };
+        parked.map(ParkedDrafter::Head)
+    }
+
+    fn resume(&mut self, parked: &ParkedDrafter) {
+        let ParkedDrafter::Head(parked) = parked else { return };
+        match &mut self.rows {
+            HeadRows::Pairs(rows) => rows.resume(parked),
+            HeadRows::Text(rows) => rows.resume(parked),
         }
     }
 

@@ -7,6 +7,7 @@ use foretoken_model::token::TokenId;
 
 use super::start::DraftStart;
 use crate::context::{Context, Mark};
+use crate::draft::ParkedHead;
 
 /// Maximum number of pending rows that are run with the next draft; more are run immediately.
 const AT_ONCE: usize = 16;
@@ -37,6 +38,19 @@ impl PairRows {
         self.observed.clear();
         self.waiting.clear();
         self.compared = Default::default();
+    }
+
+    pub fn park(&self) -> Option<ParkedHead> {
+        let (observed, waiting) = (self.observed.clone(), self.waiting.clone());
+        Some(ParkedHead { model: self.model.park()?, observed, waiting, state: Vec::new() })
+    }
+
+    pub fn resume(&mut self, parked: &ParkedHead) {
+        self.forget();
+        if parked.waiting.len().is_multiple_of(self.width) && self.model.resume(&parked.model) {
+            self.observed.clone_from(&parked.observed);
+            self.waiting.clone_from(&parked.waiting);
+        }
     }
 
     /// Number of pending rows, which belong to the last observed tokens.

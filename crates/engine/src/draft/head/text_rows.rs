@@ -10,6 +10,7 @@ use foretoken_model::token::TokenId;
 
 use super::start::DraftStart;
 use crate::context::{Context, Mark};
+use crate::draft::ParkedHead;
 
 /// Maximum number of pending rows that are run with the next draft; more are run immediately.
 const AT_ONCE: usize = 16;
@@ -51,6 +52,21 @@ impl TextRows {
         self.observed.truncate(length);
         self.waiting.truncate(self.observed.len().saturating_sub(run) * self.width);
         self.compared.1 = self.compared.1.min(length);
+    }
+
+    pub fn park(&self) -> Option<ParkedHead> {
+        let (observed, waiting) = (self.observed.clone(), self.waiting.clone());
+        Some(ParkedHead { model: self.model.park()?, observed, waiting, state: self.state.clone() })
+    }
+
+    pub fn resume(&mut self, parked: &ParkedHead) {
+        self.cut(0);
+        self.compared = Default::default();
+        if parked.waiting.len().is_multiple_of(self.width) && self.model.resume(&parked.model) {
+            self.observed.clone_from(&parked.observed);
+            self.waiting.clone_from(&parked.waiting);
+            self.state.clone_from(&parked.state);
+        }
     }
 
     /// Observes what the target ran from position `at` on. Tokens that leave a gap are ignored.

@@ -17,7 +17,7 @@ use foretoken_model::{ModelSource, Tokenizer};
 
 use self::draft_text::DraftText;
 use super::vocabulary::{Intersection, Vocabulary};
-use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter, Search};
+use super::{Cost, Draft, DraftRequest, Drafter, NgramDrafter, ParkedDrafter, Search};
 use crate::accept::Guess;
 use crate::compat::{Method, compare};
 use crate::context::Context;
@@ -279,6 +279,19 @@ impl Drafter for ModelDrafter {
         self.model.truncate(0);
         self.text.forget();
         self.stage.forget();
+    }
+
+    fn park(&self) -> Option<ParkedDrafter> {
+        Some(ParkedDrafter::Model { model: self.model.park()?, stage: self.stage.park().map(Box::new) })
+    }
+
+    fn resume(&mut self, parked: &ParkedDrafter) {
+        let ParkedDrafter::Model { model, stage } = parked else { return };
+        self.forget();
+        self.model.resume(model);
+        if let Some(stage) = stage {
+            self.stage.resume(stage);
+        }
     }
 
     fn behind(&self, context: &Context) -> usize {

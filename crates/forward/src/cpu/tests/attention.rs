@@ -61,7 +61,7 @@ impl Scene {
     ) -> Vec<f32> {
         let kernels = isa.kernels();
         let mut cache = KvCache::new(KV_HEADS, self.head_size);
-        cache.reserve(cached_at.iter().max().unwrap() + 1).unwrap();
+        cache.reserve(0..cached_at.iter().max().unwrap() + 1).unwrap();
         for (position, &cached_at) in cached_at.iter().enumerate() {
             for kv_head in 0..KV_HEADS {
                 let [key, value] = [&self.keys, &self.values].map(|of| self.entry(of, kv_head, position));

@@ -1,0 +1,175 @@
+//! Texts put aside and resumed: a model continues them with the bits of a fresh run, whatever it
+//! ran meanwhile, and a draft model drafts as from a fresh start.
+
+use std::ops::ControlFlow;
+
+use candle_core::quantized::GgmlDType;
+use foretoken_engine::draft::{Drafter, ModelDrafter, Vocabulary};
+use foretoken_forward::cpu::Isa;
+use foretoken_forward::tree::TokenTree;
+use foretoken_forward::{Model, Parked, Want, catch_up};
+use foretoken_model::token::TokenId;
+use foretoken_tests::{endless_model, family, loaded, loaded_with, nightly_or, tested_families};
+use proptest::prelude::*;
+
+use super::recurrent::{Deed, act, deed};
+use super::replay::assert_drafts_for;
+
+/// Rows that are compared after a text.
+const FURTHER: usize = 8;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Act(Deed),
+    Park,
+    /// Returns to a text put aside, cut to a length, in this model or another of the same weights.
+    Resume {
+        which: prop::sample::Index,
+        length: prop::sample::Index,
+        elsewhere: bool,
+    },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let index = any::<prop::sample::Index>;
+    let resume = (index(), index(), any::<bool>());
+    prop_oneof![
+        5 => deed().prop_map(Step::Act),
+        2 => Just(Step::Park),
+        3 => resume.prop_map(|(which, length, elsewhere)| Step::Resume { which, length, elsewhere }),
+    ]
+}
+
+/// Scores of eight tokens after the cached ones, which stay cached.
+fn further(model: &mut dyn Model) -> Vec<Vec<f32>> {
+    let pass = model.run(&TokenTree::chain(11..11 + FURTHER as TokenId), &Want::all_rows()).unwrap();
+    let rows = (0..FURTHER).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect();
+    pass.keep(&[]).unwrap();
+    rows
+}
+
+/// Scores of eight tokens after `text`, by a model with an empty cache.
+fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
+    model.truncate(0);
+    model.prepare_for_length(text.len());
+    if !text.is_empty() {
+        model.run(&TokenTree::chain(text.iter().copied()), &Want::nothing()).unwrap();
+    }
+    further(model)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(nightly_or(32, 4)))]
+
+    #[test]
+    fn a_resumed_text_continues_with_the_bits_of_a_fresh_run(steps in prop::collection::vec(step(), 1..16)) {
+        let folder = tempfile::tempdir().unwrap();
+        for family in tested_families() {
+            let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+            let mut models = [(); 2].map(|()| loaded_with(&source, Isa::choose().unwrap(), 2));
+            let mut other = loaded_with(&source, Isa::Scalar, 1);
+            let mut parked: Vec<Parked> = Vec::new();
+            for (number, step) in steps.iter().enumerate() {
+                match step {
+                    Step::Act(deed) => act(models[0].as_mut(), number, deed).unwrap(),
+                    Step::Park => parked.extend(models[0].park()),
+                    Step::Resume { .. } if parked.is_empty() => {}
+                    Step::Resume { which, length, elsewhere } => {
+                        let text = which.get(&parked);
+                        models.swap(0, usize::from(*elsewhere));
+                        prop_assert!(models[0].resume(text));
+                        let length = length.index(text.tokens().len() + 1);
+                        prop_assert!(models[0].truncate(length) <= length);
+                        prop_assert!(text.tokens().starts_with(models[0].cached()));
+                    }
+                }
+                let text = models[0].cached().to_vec();
+                let expected = fresh(other.as_mut(), &text);
+                prop_assert!(further(models[0].as_mut()) == expected, "{}, step {number}", family.label);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_resumed_text_of_several_pages_shares_them_until_they_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = endless_model(folder.path());
+    let (mut model, mut other) = (loaded(&source), loaded(&source));
+    let text = |from: TokenId| (0..700).map(move |index: TokenId| 3 + (from + index * 37) % 300);
+    model.run(&TokenTree::chain(text(0)), &Want::nothing()).unwrap();
+    let Some(first) = model.park() else { return };
+    let mut expected = Vec::new();
+    for cut in [0, 255, 256, 300, 512, 699, 700] {
+        model.resume(&first);
+        model.truncate(cut);
+        model.run(&TokenTree::chain(text(cut as TokenId + 5)), &Want::nothing()).unwrap();
+        let branch = model.park().unwrap();
+        let shared = branch.buffers().filter(|buffer| first.buffers().any(|other| other == *buffer));
+        // Two layers with a buffer of keys and one of values in each page.
+        assert_eq!(shared.count(), cut / 256 * 4, "cut to {cut}");
+        expected.push((branch, fresh(other.as_mut(), model.cached())));
+    }
+    for (branch, expected) in expected {
+        model.resume(&branch);
+        assert!(further(model.as_mut()) == expected);
+    }
+    model.resume(&first);
+    assert!(further(model.as_mut()) == fresh(other.as_mut(), first.tokens()));
+}
+
+#[test]
+fn a_resumed_text_keeps_its_list_of_rope_factors() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = family("phi3 with two lists of factors").gguf(folder.path(), GgmlDType::Q8_0);
+    let switch = source.config().unwrap().rope_switch_length().unwrap();
+    let (mut model, mut other) = (loaded(&source), loaded(&source));
+    for length in [switch - 1, switch, switch + 1, switch + 5] {
+        let text: Vec<TokenId> = (0..length as TokenId).map(|index| 3 + index * 37 % 300).collect();
+        let go_on = &mut |_, _| ControlFlow::Continue(());
+        model.truncate(0);
+        let _ = catch_up(model.as_mut(), &text, go_on).unwrap();
+        let Some(parked) = model.park() else { return };
+        // A text of the other length.
+        let _ = catch_up(model.as_mut(), &text[..if length > switch { 3 } else { 1 }], go_on).unwrap();
+        assert!(loaded(&source).resume(&parked));
+        assert!(model.resume(&parked));
+        let (reused, _) = catch_up(model.as_mut(), &text, go_on).unwrap();
+        assert_eq!(reused, length - 1);
+        other.truncate(0);
+        let _ = catch_up(other.as_mut(), &text, go_on).unwrap();
+        assert!(further(model.as_mut()) == further(other.as_mut()), "{length} tokens");
+    }
+}
+
+#[test]
+fn a_model_rejects_a_text_of_other_layers() {
+    let folder = tempfile::tempdir().unwrap();
+    let load = |label| loaded(&family(label).gguf(folder.path(), GgmlDType::Q8_0));
+    let mut models = ["llama", "qwen3", "gemma3", "qwen35", "lfm2", "glm"].map(load);
+    for model in &mut models {
+        model.run(&TokenTree::chain([3, 4, 5]), &Want::nothing()).unwrap();
+    }
+    let parked: Vec<Option<Parked>> = models.iter().map(|model| model.park()).collect();
+    for (number, model) in models.iter_mut().enumerate() {
+        for (other, parked) in parked.iter().enumerate() {
+            let Some(parked) = parked else { continue };
+            model.truncate(2);
+            assert_eq!(model.resume(parked), other == number, "model {number}, text of {other}");
+            assert_eq!(model.cached().len(), if other == number { 3 } else { 2 });
+        }
+    }
+}
+
+#[test]
+fn a_draft_model_drafts_as_from_a_fresh_start_after_returning_to_a_text() {
+    let folder = tempfile::tempdir().unwrap();
+    for label in ["llama", "qwen35", "phi3 with two lists of factors"] {
+        let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
+        let drafter = || -> Box<dyn Drafter> {
+            let model = || ModelDrafter::new(loaded(&source), Vocabulary::Same(320), &[]);
+            Box::new(model().drafted_by(model()))
+        };
+        assert_drafts_for(&source, &drafter, 5);
+    }
+}
