@@ -223,6 +223,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   model_preset: { model_presets: { ...defaults.model_presets, starter: "precise" } },
   device: { device: "cpu" },
   draft_device: { draft_device: "cpu" },
+  context_memory: { context_memory_mb: 4000 },
   system_prompt: { system_prompt: "Be brief." },
   theme: { appearance: { ...defaults.appearance, theme: "dark" } },
   language: { appearance: { ...defaults.appearance, language: "en" } },

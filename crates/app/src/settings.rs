@@ -5,6 +5,7 @@ pub mod presets;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use foretoken_engine::session::TextBudget;
 use foretoken_engine::speculation::Speculation;
 use foretoken_forward::device::DeviceChoice;
 use foretoken_library::{Library, SMOLLM2};
@@ -37,6 +38,7 @@ impl Default for Settings {
             thinking: None,
             max_tokens: MAX_TOKENS,
             context_overflow: ContextOverflow::default(),
+            context_memory_mb: None,
             system_prompt: String::new(),
             presets: Vec::new(),
             hidden_presets: Vec::new(),
@@ -110,6 +112,11 @@ impl Settings {
             store.save_settings_and_keep_the_old(&json)?;
         }
         Ok(())
+    }
+
+    /// Memory for contexts of other conversations.
+    pub fn text_budget(&self) -> TextBudget {
+        TextBudget::of_megabytes(self.context_memory_mb)
     }
 
     /// Removes models that no longer exist from drafts and presets. If the folder is missing too,
@@ -375,6 +382,7 @@ mod tests {
             },
             "max_tokens": 3,
             "context_overflow": "stop",
+            "context_memory_mb": 4000,
             "system_prompt": "Be brief.",
             "presets": [{ "id": "a", "name": "Mine", "values": { "max_tokens": 3 } }],
             "thinking": true,

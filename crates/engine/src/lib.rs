@@ -30,6 +30,7 @@ pub mod draft;
 pub mod drafter_kind;
 pub mod governor;
 pub mod inspection;
+pub mod owner;
 pub mod penalties;
 pub mod random;
 pub mod replay;

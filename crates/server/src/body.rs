@@ -3,6 +3,7 @@
 //! server accepts mean the same here: whole numbers with a decimal point, a seed or length of -1,
 //! empty stop texts, replies without content.
 
+use foretoken_engine::owner::Owner;
 use foretoken_json::repaired;
 use foretoken_model::{ChatMessage, Role};
 use serde::de::{Error, Unexpected, Visitor};
@@ -164,6 +165,7 @@ impl Body {
             stop: stops(self.stop)?,
             thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking.or(given.thinking)),
             ignore_end: self.ignore_eos.unwrap_or(false),
+            owner: Owner::default(),
             prompt: match endpoint {
                 Endpoint::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
                 Endpoint::Completion => Prompt::Text(text(self.prompt)?),

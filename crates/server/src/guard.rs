@@ -7,6 +7,8 @@ use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HOST, HeaderName, ORIGIN};
 use axum::middleware::Next;
 use axum::response::Response;
+use foretoken_engine::owner::Owner;
+use sha2::{Digest, Sha256};
 
 use crate::address::{Key, is_literal};
 use crate::refusal::Refusal;
@@ -53,8 +55,18 @@ impl Guard {
 }
 
 fn has_key(headers: &HeaderMap, key: &Key) -> bool {
-    let said = only(headers, AUTHORIZATION).and_then(|said| said.split_once(' '));
-    said.is_some_and(|(scheme, said)| scheme.eq_ignore_ascii_case("bearer") && key.is(said.trim()))
+    said_key(headers).is_some_and(|said| key.is(said))
+}
+
+/// Returns the key that a client sent, whether or not the server needs one.
+fn said_key(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, said) = only(headers, AUTHORIZATION)?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| said.trim())
+}
+
+/// Returns the owner of a client's texts. Clients without a key share theirs.
+pub fn owner(headers: &HeaderMap) -> Owner {
+    Owner::Client(Sha256::digest(said_key(headers).unwrap_or_default()).into())
 }
 
 /// Returns the value of a header that occurs exactly once.

@@ -1,6 +1,7 @@
 //! A request for one reply, as the writer receives it.
 
 use foretoken_engine::decoder::Request;
+use foretoken_engine::owner::Owner;
 use foretoken_engine::session::{Form, Session, whole_text};
 use foretoken_engine::speculation::Speculation;
 use foretoken_model::ChatMessage;
@@ -21,6 +22,8 @@ pub struct Order {
     pub stop: Vec<String>,
     /// `true` to continue after the model's end-of-text token.
     pub ignore_end: bool,
+    /// Client whose texts alone are continued.
+    pub owner: Owner,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -115,6 +118,7 @@ impl Order {
             continues: matches!(self.prompt, Prompt::Text(_)),
             stop: self.stop,
             ignore_end: self.ignore_end,
+            owner: self.owner,
             ..Request::new(prompt)
         };
         request.admit(session.context())?;

@@ -17,8 +17,9 @@ use tokio::time::timeout;
 
 use crate::answer::{Head, model};
 use crate::body::{Endpoint, ParsedRequest};
-use crate::guard::{Guard, HEALTH, guard};
+use crate::guard::{Guard, HEALTH, guard, owner};
 use crate::log::{Logging, RequestLog, logged};
+use crate::order::Order;
 use crate::queue::{Queue, WAITING};
 use crate::refusal::Refusal;
 use crate::stream::streamed;
@@ -110,13 +111,15 @@ async fn read(request: Request, endpoint: Endpoint) -> Result<ParsedRequest, Ref
     if !is_json(request.headers()) {
         return Err(Refusal::wrong_type());
     }
+    let owner = owner(request.headers());
     let arrived =
         timeout(ARRIVAL_TIMEOUT, Bytes::from_request(request, &())).await.map_err(|_| Refusal::too_slow())?;
     let body = arrived.map_err(|rejection| match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Refusal::too_large(MAX_BODY),
         _ => Refusal::bad_request("The request ended early."),
     })?;
-    ParsedRequest::read(&body, endpoint)
+    let parsed = ParsedRequest::read(&body, endpoint)?;
+    Ok(ParsedRequest { order: Order { owner, ..parsed.order }, ..parsed })
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

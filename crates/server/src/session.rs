@@ -33,6 +33,7 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
+    use foretoken_engine::owner::Owner;
     use foretoken_engine::session::{Form, Host, ThisComputer, whole_text};
     use foretoken_forward::device::DeviceChoice;
     use foretoken_model::{Error, ModelSource, Renderer};
@@ -73,6 +74,7 @@ mod tests {
             thinking: None,
             stop: Vec::new(),
             ignore_end: false,
+            owner: Owner::Person,
         };
         let client = thread::spawn(move || {
             thread::sleep(Duration::from_millis(10));

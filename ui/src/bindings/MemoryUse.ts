@@ -10,6 +10,10 @@ export type MemoryUse = {
  */
 target_bytes: number, draft_bytes: number, 
 /**
+ * Contexts of other conversations and of clients of the local server.
+ */
+contexts_bytes: number, 
+/**
  * Memory of the whole program.
  */
 process_bytes: number, free_bytes: number, 

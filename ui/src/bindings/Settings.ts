@@ -46,6 +46,11 @@ max_tokens: number,
  */
 context_overflow: ContextOverflow, 
 /**
+ * Memory in MB for contexts of other conversations, which then continue without being read
+ * again; `None` for a quarter of the free memory, 0 for none.
+ */
+context_memory_mb: number | null, 
+/**
  * Instructions put before every conversation; empty for none.
  */
 system_prompt: string, 

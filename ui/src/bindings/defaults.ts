@@ -47,6 +47,7 @@ export const defaults: Settings = {
   "thinking": null,
   "max_tokens": 2048,
   "context_overflow": "drop_oldest",
+  "context_memory_mb": null,
   "system_prompt": "",
   "presets": [],
   "hidden_presets": [],

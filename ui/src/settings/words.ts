@@ -85,6 +85,7 @@ const sections = {
   verification: "speculation",
   device: "device",
   draft_device: "device",
+  context_memory: "device",
   server_enabled: "server",
   server_host: "server",
   server_port: "server",

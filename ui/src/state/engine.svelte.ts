@@ -33,6 +33,7 @@ const STARTING: EngineStatus = {
   memory: {
     target_bytes: 0,
     draft_bytes: 0,
+    contexts_bytes: 0,
     process_bytes: 0,
     free_bytes: 0,
     gpu_bytes: 0,

@@ -16,7 +16,11 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
     context_overflow: defaults.context_overflow,
     thinking: defaults.thinking,
   }),
-  device: () => ({ device: defaults.device, draft_device: defaults.draft_device }),
+  device: () => ({
+    device: defaults.device,
+    draft_device: defaults.draft_device,
+    context_memory_mb: defaults.context_memory_mb,
+  }),
   "system-prompt": () => ({ system_prompt: defaults.system_prompt }),
   appearance: ({ appearance: { sidebar_open, inspector_open } }) => ({
     appearance: { ...defaults.appearance, sidebar_open, inspector_open },

@@ -80,6 +80,7 @@ impl Local {
             Err(error) if error.code == ErrorCode::Cancelled => return Ok(None),
             request => request?.prompt,
         };
+        session.put_text_aside();
         let sampling = session.decoder.sampling(&settings.sampling);
         let prompt =
             EvaluationText::prepare(session.decoder.target_mut(), &prompt, &sampling, &mut || cancel.flow());

@@ -112,7 +112,9 @@ impl Local {
         };
         let mut drafters: Vec<Drafters> =
             drafts.iter_mut().map(|draft| std::mem::take(&mut draft.drafters)).collect();
-        let decoder = &mut self.loaded()?.session.decoder;
+        let session = &mut self.loaded()?.session;
+        session.put_text_aside();
+        let decoder = &mut session.decoder;
         let runs = arena::run(decoder, &contenders, &mut drafters, asked.pairs as usize, &mut on_run);
         for (draft, drafters) in drafts.iter_mut().zip(drafters) {
             draft.drafters = drafters;

@@ -32,7 +32,9 @@ impl Local {
             on_progress(CheckProgress { done: done as u32, total: total as u32 });
             cancel.flow()
         };
-        let decoder = &mut self.loaded()?.session.decoder;
+        let session = &mut self.loaded()?.session;
+        session.put_text_aside();
+        let decoder = &mut session.decoder;
         if !asked.sampling.is_repeatable() {
             let found = reread(decoder, &asked, &stored.rounds, &mut |done, total| progress(done, total));
             let found = found.map_err(|error| self.failed(error))?;

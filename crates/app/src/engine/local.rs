@@ -17,7 +17,8 @@ use foretoken_model::sampling::ModelPenalties;
 
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, EngineMessage, EnginePhase, ErrorCode, ModelEntry, OffReason, PresetValues, Settings, Why,
+    CommandError, EngineMessage, EnginePhase, ErrorCode, MemoryUse, ModelEntry, OffReason, PresetValues,
+    Settings, Why,
 };
 use crate::lock::lock;
 use crate::models::drafts::Candidate;
@@ -189,6 +190,8 @@ impl Local {
         }
         self.choose_draft();
         let why = self.prepare_draft();
+        let budget = self.settings.text_budget();
+        self.target.iter_mut().for_each(|target| target.session.keep_texts(budget));
         let target = self.target.as_ref();
         let session = target.map(|target| &target.session);
         *lock(&self.tokenizer) = session.map(|session| Arc::clone(session.tokenizer()));
@@ -240,7 +243,9 @@ impl Local {
         // Memory of CUDA is the GPU's own.
         let here = |(opened, bytes): (&Opened, u64)| if opened.gpu == Some(Gpu::Cuda) { 0 } else { bytes };
         let gpu = [target, draft].into_iter().flatten().find_map(|(opened, _)| opened.memory());
+        let contexts = self.target.as_ref().map_or(0, |target| target.session.text_bytes());
         let memory = memory::in_use(target.map_or(0, here), draft.map_or(0, here), gpu);
+        let memory = MemoryUse { contexts_bytes: contexts as u64, ..memory };
         self.status.update(|status| status.memory = memory);
     }
 

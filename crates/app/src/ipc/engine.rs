@@ -145,6 +145,9 @@ pub struct MemoryUse {
     pub target_bytes: u64,
     #[ts(type = "number")]
     pub draft_bytes: u64,
+    /// Contexts of other conversations and of clients of the local server.
+    #[ts(type = "number")]
+    pub contexts_bytes: u64,
     /// Memory of the whole program.
     #[ts(type = "number")]
     pub process_bytes: u64,

@@ -35,6 +35,9 @@ pub struct Settings {
     pub max_tokens: u32,
     /// Behaviour when a conversation no longer fits into the model's context.
     pub context_overflow: ContextOverflow,
+    /// Memory in MB for contexts of other conversations, which then continue without being read
+    /// again; `None` for a quarter of the free memory, 0 for none.
+    pub context_memory_mb: Option<u32>,
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
     /// The user's own presets, in the order of creation.

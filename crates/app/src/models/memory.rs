@@ -23,6 +23,7 @@ pub fn in_use(target_bytes: u64, draft_bytes: u64, gpu: Option<GpuMemory>) -> Me
     MemoryUse {
         target_bytes,
         draft_bytes,
+        contexts_bytes: 0,
         process_bytes: of_process(),
         free_bytes: free_memory(),
         gpu_bytes: gpu.map_or(0, |gpu| gpu.total_bytes),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use foretoken_engine::session::{Form, Remedy, Session};
+use foretoken_engine::session::{Form, Remedy, Session, TextBudget};
 use foretoken_engine::trace::Summary;
 use foretoken_model::Error as EngineError;
 use foretoken_model::ModelSource;
@@ -38,6 +38,10 @@ pub struct Args {
     /// environment variable FORETOKEN_SERVER_KEY, which the list of processes does not show
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
+    /// Memory for contexts of earlier requests in MB, 0 for none [default: a quarter of the free
+    /// memory]
+    #[arg(long, value_name = "MB")]
+    context_memory: Option<u32>,
     // The last field, since clap would list later options under its last heading.
     #[command(flatten)]
     pub talk: TalkArgs,
@@ -62,13 +66,15 @@ impl Writer for SessionThread {
     }
 }
 
-pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
+pub fn run(Args { talk, port, host, key, context_memory }: &Args) -> Result<()> {
     // The API's defaults: no sampling filter.
     let base = Sampling { temperature: 1.0, top_p: 1.0, ..Sampling::default() };
     let (sampling, speculation) = (talk.sampling.over(base)?, talk.speculation.speculation()?);
     let key = key.clone().or_else(|| std::env::var(KEY_VARIABLE).ok()).unwrap_or_default();
     let address = Address { host: host.clone(), port: *port, key };
-    let Ready { target, draft, session } = load(talk)?;
+    let budget = TextBudget::of_megabytes(*context_memory);
+    let Ready { target, draft, mut session } = load(talk)?;
+    session.keep_texts(budget);
     let thinking = talk.thinking.of(session.form());
     let defaults = Defaults { sampling, speculation, thinking, max_tokens: talk.max_tokens };
     let model = model_name(&target);
@@ -82,7 +88,7 @@ pub fn run(Args { talk, port, host, key }: &Args) -> Result<()> {
     let ready = Arc::new(AtomicBool::new(true));
     let writer = SessionThread { model, ready: Arc::clone(&ready), orders };
     let server = Server::start(&address, Arc::new(writer))?;
-    let loaded = Loaded { talk: talk.clone(), draft, defaults, session };
+    let loaded = Loaded { talk: talk.clone(), draft, defaults, budget, session };
     let work = move || write_all(loaded, &ready, ordered);
     let session = thread::Builder::new().name("session".to_owned()).spawn(work)?;
     output::line(format_args!("Listening on {}", server.url()))?;
@@ -141,6 +147,7 @@ struct Loaded {
     talk: TalkArgs,
     draft: DraftChoice,
     defaults: Defaults,
+    budget: TextBudget,
     session: Session,
 }
 
@@ -169,8 +176,8 @@ impl Replying for Loaded {
     }
 
     fn recover(self, failure: Failure) -> Result<Self> {
-        let Self { talk, draft, defaults, session } = self;
-        let session = match failure {
+        let Self { talk, draft, defaults, budget, session } = self;
+        let mut session = match failure {
             Failure::Panic => {
                 // Two models may not fit in memory.
                 drop(session);
@@ -188,7 +195,8 @@ impl Replying for Loaded {
                 session
             }
         };
-        Ok(Self { talk, draft, defaults, session })
+        session.keep_texts(budget);
+        Ok(Self { talk, draft, defaults, budget, session })
     }
 }
 

@@ -7,7 +7,8 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use foretoken_tests::client::{Answer, asked, post};
+use foretoken_tests::client::{Answer, answer, asked, head, post, send};
+use foretoken_tests::endless_model;
 use foretoken_tests::served::Served;
 use serde_json::{Value, json};
 
@@ -201,6 +202,71 @@ fn the_key_from_the_environment_is_required() {
     command.env("FORETOKEN_SERVER_KEY", "secret");
     let served = Served::start(command);
     assert_eq!(served.ask("chat/completions", &story(json!({}))).status, 401);
+}
+
+/// A client's conversation, which begins with a long page of its own.
+struct Talk {
+    key: &'static str,
+    messages: Vec<Value>,
+}
+
+impl Talk {
+    fn new(key: &'static str, subject: &str) -> Self {
+        let page: String = (0..250).map(|line| format!("{subject} {line}. ")).collect();
+        Self { key, messages: vec![json!({ "role": "user", "content": page })] }
+    }
+
+    /// Tokens of the prompt, and how many of them were not run again. Then the talk goes on.
+    fn usage(&mut self, served: &Served) -> (u64, u64) {
+        let body = json!({ "messages": self.messages, "max_tokens": 1, "temperature": 0 }).to_string();
+        let headers = format!("Authorization: Bearer {}\r\n", self.key);
+        let request = head("POST", "/v1/chat/completions", &headers, body.len()) + &body;
+        let usage = &answer(send(&served.at, &request)).json()["usage"];
+        for (role, content) in [("assistant", "Yes."), ("user", "And then?")] {
+            self.messages.push(json!({ "role": role, "content": content }));
+        }
+        let count = |value: &Value| value.as_u64().unwrap();
+        (count(&usage["prompt_tokens"]), count(&usage["prompt_tokens_details"]["cached_tokens"]))
+    }
+}
+
+#[test]
+fn two_conversations_in_turns_are_read_once_and_nobody_elses_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = endless_model(folder.path());
+    let served = start(&["--target", model.path().to_str().unwrap(), "--draft", "ngram"]);
+    let mut talks = [Talk::new("agent", "A fox"), Talk::new("agent", "An owl")];
+    for turn in 0..4 {
+        for talk in &mut talks {
+            let (prompt, cached) = talk.usage(&served);
+            assert!((2000..4000).contains(&prompt), "{prompt} tokens");
+            // Later only "Yes.", "And then?" and what the template puts around them is run.
+            assert!(
+                if turn == 0 { cached < 10 } else { prompt - cached < 40 },
+                "{cached} of {prompt}, turn {turn}"
+            );
+        }
+    }
+    let mut same = Talk { key: "another", messages: talks[0].messages.clone() };
+    assert_eq!(same.usage(&served).1, 0);
+    let (prompt, cached) = talks[0].usage(&served);
+    assert!(prompt - cached < 40, "{cached} of {prompt}, after another client");
+}
+
+#[test]
+fn without_memory_for_contexts_only_the_last_request_is_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = endless_model(folder.path());
+    let served =
+        start(&["--target", model.path().to_str().unwrap(), "--draft", "none", "--context-memory", "0"]);
+    let mut talks = [Talk::new("agent", "A fox"), Talk::new("agent", "An owl")];
+    for _ in 0..2 {
+        for talk in &mut talks {
+            assert!(talk.usage(&served).1 < 10);
+        }
+    }
+    let (prompt, cached) = talks[1].usage(&served);
+    assert!(prompt - cached < 40, "{cached} of {prompt}");
 }
 
 #[cfg(unix)]

@@ -25,6 +25,7 @@ use crate::context::Context;
 use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting, FeatureGap, Observation, RoundInput};
 use crate::governor::TextKind;
+use crate::owner::Owner;
 use crate::penalties::PenaltyTokens;
 use crate::sampler::Sampler;
 use crate::speculation::{Room, Speculation};
@@ -52,6 +53,8 @@ pub struct Request {
     /// Bytes of a character that the prompt's last tokens began; the reply's text begins with the
     /// whole character.
     pub unfinished: Vec<u8>,
+    /// Owner of the text: no other owner's caches are used for it.
+    pub owner: Owner,
 }
 
 impl Request {
@@ -66,6 +69,7 @@ impl Request {
             ignore_end: false,
             continues: false,
             unfinished: Vec::new(),
+            owner: Owner::default(),
         }
     }
 

@@ -1,5 +1,7 @@
 //! Drafters of a session's target, their device, and their saved statistics.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use foretoken_forward::device::{DeviceChoice, Opened};
 use foretoken_model::ModelSource;
 
@@ -29,6 +31,8 @@ pub struct Draft {
     pub(super) pair: Pair,
     /// Weights that the draft model's pass reads over those of the target's; `None` if unknown.
     pub(super) share: Option<f64>,
+    /// Number of these drafters among all that were opened; 0 without any.
+    pub(super) number: u64,
     /// True once saved statistics were restored; new ones are then saved.
     pub(super) saves_stats: bool,
 }
@@ -64,6 +68,12 @@ impl Draft {
         on_gpu
             && [DrafterKind::Model, DrafterKind::Head].into_iter().any(|kind| self.drafters.has_failed(kind))
     }
+}
+
+/// Next number of opened drafters.
+pub(super) fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Drafters without a model.

@@ -5,6 +5,7 @@
 //! - [`Host`]: services of the computer: [`Hardware`], [`Learning`], a [`Renderer`]
 //! - [`Form`]: from messages to tokens
 //! - [`choose`]: the fastest device
+//! - [`TextBudget`]: memory for texts put aside, to which the session returns
 //! - [`Draft`]: the drafters; [`Remedy`]: recovery of a target whose GPU failed
 
 mod draft;
@@ -15,6 +16,7 @@ mod hardware;
 mod learning;
 mod prompt;
 mod remedy;
+mod shelf;
 mod spellings;
 #[cfg(test)]
 mod tests;
@@ -24,13 +26,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub use self::draft::{Draft, DraftSource};
-use self::draft::{DraftDevice, without_model};
+use self::draft::{DraftDevice, next_number, without_model};
 use self::fastest::beside;
 pub use self::fastest::choose;
 pub use self::hardware::{Hardware, ThisComputer};
 pub use self::learning::{Learning, Pair, TokenTimes};
 pub use self::prompt::{Form, estimated_tokens, whole_text};
 pub use self::remedy::Remedy;
+pub use self::shelf::TextBudget;
+use self::shelf::{Loaded, Shelf};
 use foretoken_forward::device::{
     DeviceChoice, DeviceFact, DeviceNote, DeviceRemark, Gpu, Opened, Role, place,
 };
@@ -41,6 +45,7 @@ use foretoken_model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::draft::{Drafter, Drafters, ModelDrafter, caught, head_drafter};
 use crate::governor::{CostClass, RowRatios};
+use crate::owner::Owner;
 
 /// Services of the computer that a session uses.
 #[derive(Clone)]
@@ -68,6 +73,11 @@ pub struct Session {
     limited: bool,
     /// Class of the target among models whose passes are assumed to cost alike.
     class: CostClass,
+    /// Texts put aside, and memory for them.
+    shelf: Shelf,
+    budget: TextBudget,
+    /// Texts of other conversations that drafts of the person's replies may repeat.
+    earlier: Vec<Vec<TokenId>>,
     pub decoder: Decoder,
     pub draft: Draft,
 }
@@ -110,6 +120,9 @@ impl Session {
             opened,
             limited: false,
             class,
+            shelf: Shelf::default(),
+            budget: TextBudget::default(),
+            earlier: Vec::new(),
             decoder: Decoder::new(model, tokenizer).with_penalties(source.penalties()),
             draft: Draft::default(),
         })
@@ -285,7 +298,7 @@ impl Session {
         }
         let mut drafters = Drafters::new(drafters);
         drafters.assume(RowRatios::shipped(&self.class), share);
-        Ok(Draft { drafters, device, pair, share, ..Draft::default() })
+        Ok(Draft { drafters, device, pair, share, number: next_number(), ..Draft::default() })
     }
 
     /// Loads a draft model or draft head; returns its device, too.
@@ -338,7 +351,49 @@ impl Session {
         let tokenizer = self.decoder.tokenizer();
         // Texts that the tokenizer cannot encode are left out.
         let texts = texts.iter().filter_map(|text| tokenizer.encode(text, Special::Ignore).ok());
-        self.draft.drafters.remember(&texts.collect::<Vec<_>>());
+        self.earlier = texts.collect();
+        self.remember();
+    }
+
+    /// Passes the texts that the loaded text's owner may repeat to the drafters.
+    fn remember(&mut self) {
+        let may = self.shelf.owner() == Owner::Person;
+        self.draft.drafters.remember(if may { &self.earlier } else { &[] });
+    }
+
+    /// Sets the memory for texts put aside. Without it, the session keeps only the loaded text.
+    pub fn keep_texts(&mut self, budget: TextBudget) {
+        self.budget = budget;
+        self.shelf.shrink(budget);
+    }
+
+    /// Bytes of the texts put aside.
+    pub fn text_bytes(&self) -> usize {
+        self.shelf.bytes()
+    }
+
+    /// Puts the loaded text aside before work that replaces it.
+    pub fn put_text_aside(&mut self) {
+        let (shelf, loaded) = self.texts();
+        shelf.put_aside(&loaded);
+        self.shelf.shrink(self.budget);
+    }
+
+    /// The texts put aside, and the loaded one.
+    fn texts(&mut self) -> (&mut Shelf, Loaded<'_>) {
+        let Draft { drafters, number, .. } = &mut self.draft;
+        (&mut self.shelf, Loaded { target: self.decoder.target_mut(), drafters, draft: *number })
+    }
+
+    /// Loads the owner's text that saves most of the prompt.
+    fn turn_to(&mut self, request: &Request) {
+        let before = self.shelf.owner();
+        let (shelf, mut loaded) = self.texts();
+        shelf.turn_to(request.owner, &request.prompt, &mut loaded);
+        self.shelf.shrink(self.budget);
+        if before != request.owner {
+            self.remember();
+        }
     }
 
     /// Restores saved statistics of the drafters. Without any, the first reply learns from its own
@@ -412,7 +467,13 @@ impl Session {
         request: &Request,
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Reply> {
-        self.decoder.reply(request, &mut self.draft.drafters, on_progress)
+        self.turn_to(request);
+        let reply = self.decoder.reply(request, &mut self.draft.drafters, on_progress);
+        if matches!(reply, Err(Error::NoMemory { .. })) {
+            // The next reply has this memory.
+            self.shelf.shrink(TextBudget::Bytes(0));
+        }
+        reply
     }
 
     /// Recovery from an error of the target; `None` if the GPU did not cause it.

@@ -107,6 +107,7 @@ export const inspector = {
     "Was das Zielmodell nach demselben Token schon einmal wahrscheinlich fand.",
   "memory.target": "Zielmodell",
   "memory.draft": "Draft",
+  "memory.contexts": "Unterhaltungen",
   "memory.other": "anderes",
   "memory.free": "frei",
   "memory.contextUnknown":

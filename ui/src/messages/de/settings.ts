@@ -132,6 +132,12 @@ export const settings = {
   "setting.draft_device": "Draft-Modell",
   "setting.draft_device.explanation": "Wo das Draft-Modell läuft.",
   "setting.draft_device.standard": "automatisch",
+  "setting.context_memory": "Speicher für Unterhaltungen",
+  "setting.context_memory.explanation":
+    "Wie viel Arbeitsspeicher behalten darf, was das Modell von deinen anderen Unterhaltungen und von Programmen gelesen hat, die den lokalen Server nutzen. Sie gehen dann weiter, ohne noch einmal gelesen zu werden.",
+  "setting.context_memory.standard": "ein Viertel des freien Speichers",
+  "setting.context_memory.automatic": "Ein Viertel des freien Speichers",
+  "setting.context_memory.none": "Keiner",
   "setting.system_prompt": "System-Prompt",
   "setting.system_prompt.explanation":
     "Anweisungen am Anfang einer Unterhaltung. Gilt ab der nächsten Antwort.",

@@ -102,6 +102,7 @@ export const inspector = {
   "legend.recycling.meaning": "What the target model found likely after the same token earlier.",
   "memory.target": "target",
   "memory.draft": "draft",
+  "memory.contexts": "conversations",
   "memory.other": "other",
   "memory.free": "free",
   "memory.contextUnknown":

@@ -128,6 +128,12 @@ export const settings = {
   "setting.draft_device": "Draft model",
   "setting.draft_device.explanation": "Where the draft model runs.",
   "setting.draft_device.standard": "automatic",
+  "setting.context_memory": "Memory for conversations",
+  "setting.context_memory.explanation":
+    "How much memory may hold what the model has read of your other conversations and of programs that use the local server. They then go on without being read again.",
+  "setting.context_memory.standard": "a quarter of the free memory",
+  "setting.context_memory.automatic": "A quarter of the free memory",
+  "setting.context_memory.none": "None",
   "setting.system_prompt": "System prompt",
   "setting.system_prompt.explanation":
     "Instructions at the start of a conversation. Applies from the next reply.",
