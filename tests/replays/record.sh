@@ -24,4 +24,5 @@ record smollm2-head-greedy "$smollm2" smollm2/smollm2-head.gguf 96 "${greedy[@]}
 record smollm2-head-warm "$smollm2" smollm2/smollm2-head.gguf 96 "${warm[@]}"
 record smollm2-head-window "$smollm2" smollm2/smollm2-head.gguf 96 "${window[@]}"
 record qwen-1.5b-smollm2-greedy "$large" "$smollm2" 64 "${greedy[@]}"
+record qwen-1.5b-0.5b-greedy "$large" "$half" 64 "${greedy[@]}"
 record qwen-1.5b-0.5b-window "$large" "$half" 64 "${window[@]}"

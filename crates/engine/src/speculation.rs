@@ -162,12 +162,19 @@ impl<'de> Deserialize<'de> for DraftLength {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     left: usize,
+    longest: usize,
 }
 
 impl Room {
     /// Room of a reply that may have `left` more tokens.
     pub fn new(left: usize) -> Self {
-        Self { left }
+        Self { left, longest: MAX_DRAFT_LENGTH }
+    }
+
+    /// Limits drafts to `longest` tokens.
+    #[must_use]
+    pub fn limited(self, longest: usize) -> Self {
+        Self { longest: self.longest.min(longest), ..self }
     }
 
     /// Number of tokens that may still be written.
@@ -177,7 +184,7 @@ impl Room {
 
     /// Longest draft: every round emits one token beyond it.
     pub fn longest(self) -> usize {
-        self.left.saturating_sub(1).min(MAX_DRAFT_LENGTH)
+        self.left.saturating_sub(1).min(self.longest)
     }
 
     /// Maximum draft length for the setting `length`.

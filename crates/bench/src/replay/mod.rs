@@ -1,6 +1,7 @@
 //! `foretoken-bench replay`: speeds of drafting policies on recorded drafts, without a model.
 
 pub mod record;
+mod report;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,6 +20,8 @@ use foretoken_engine::speculation::{DrafterChoice, Speculation, Threshold, Tree}
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use self::report::{Interval, Report};
+
 #[derive(Debug, clap::Args)]
 pub struct ReplayArgs {
     /// Recorded sets, as `record` writes them
@@ -31,6 +34,12 @@ pub struct ReplayArgs {
     /// to 16
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "auto")]
     policy: Vec<String>,
+    /// Replay every text with drafters that were never measured
+    #[arg(long)]
+    cold: bool,
+    /// Print how many guesses were accepted by tenths of their estimated chance
+    #[arg(long)]
+    calibration: bool,
     /// File of speedups to compare with; a loss of more than 1 % on any set is an error
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
@@ -60,23 +69,6 @@ struct Computer {
     costs: ReplayCosts,
 }
 
-/// Speed of a policy on a set.
-#[derive(Debug, Serialize)]
-struct Report {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    set: String,
-    computer: String,
-    policy: String,
-    /// Speed over plain decoding's.
-    speedup: f64,
-    tokens_per_round: f64,
-    rows_per_round: f64,
-    acceptance: f64,
-    /// Speedup by topic.
-    topics: BTreeMap<String, f64>,
-}
-
 impl ReplayArgs {
     /// Replays every set with every policy and prints each report as soon as it is done.
     ///
@@ -92,12 +84,16 @@ impl ReplayArgs {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
             let name = name.split(".jsonl").next().unwrap_or_default();
             for computer in computers.iter().filter(|computer| name.starts_with(&computer.pair)) {
+                let mut first: Option<Vec<ReplayedText>> = None;
                 for policy in &self.policy {
-                    let report = replay(name, &recordings, computer, policy)?;
+                    let texts = replay(&recordings, computer, policy, self.cold)?;
+                    let mut report = Report::new([name, &computer.name, policy], &recordings, &texts);
+                    report.over_first = first.as_ref().map(|first| Interval::of(first, &texts));
+                    first.get_or_insert(texts);
                     if self.json {
-                        output::json(&report)?
+                        output::json(&report)?;
                     } else {
-                        output::line(report.line())?
+                        output::line(report.line(self.calibration))?;
                     }
                     let (key, speedup) = (report.key(), report.speedup);
                     losses.extend(before.get(&key).and_then(|&before| loss(&key, before, speedup)));
@@ -119,55 +115,27 @@ fn loss(key: &str, before: f64, speedup: f64) -> Option<String> {
     (lost > MAX_LOSS).then(|| format!("{key} lost {:.1} %: {before:.3} to {speedup:.3}.", lost * 1e2))
 }
 
-fn replay(set: &str, recordings: &[Arc<Recording>], computer: &Computer, policy: &str) -> Result<Report> {
-    let ratios = RowRatios::shipped(&CostClass::default());
-    let mut replay = Replay::new(computer.drafter, &computer.costs, &speculation(policy)?, ratios);
-    let mut all = Vec::new();
-    for recording in recordings {
-        all.push((recording.topic.as_str(), replay.text(recording)?));
-    }
-    let speedup = |texts: &[&ReplayedText]| {
-        let sum = |of: fn(&ReplayedText) -> f64| texts.iter().copied().map(of).sum::<f64>();
-        sum(|text| text.plain_ms) / sum(|text| text.ms)
+/// Replays the texts of a set in turn; with `cold`, each by drafters that were never measured.
+fn replay(
+    recordings: &[Arc<Recording>],
+    computer: &Computer,
+    policy: &str,
+    cold: bool,
+) -> Result<Vec<ReplayedText>> {
+    let speculation = speculation(policy)?;
+    let new = || {
+        let ratios = RowRatios::shipped(&CostClass::default());
+        Replay::new(computer.drafter, &computer.costs, &speculation, ratios)
     };
-    let texts: Vec<&ReplayedText> = all.iter().map(|(_, text)| text).collect();
-    let sum = |of: fn(&ReplayedText) -> usize| texts.iter().copied().map(of).sum::<usize>() as f64;
-    let (rounds, drafted) = (sum(|text| text.rounds), sum(|text| text.drafted));
-    let mut topics: BTreeMap<String, Vec<&ReplayedText>> = BTreeMap::new();
-    all.iter().for_each(|(topic, text)| topics.entry((*topic).to_owned()).or_default().push(text));
-    Ok(Report {
-        kind: "replay",
-        set: set.to_owned(),
-        computer: computer.name.clone(),
-        policy: policy.to_owned(),
-        speedup: speedup(&texts),
-        tokens_per_round: sum(|text| text.tokens) / rounds,
-        rows_per_round: 1.0 + drafted / rounds,
-        acceptance: sum(|text| text.accepted) / drafted.max(1.0),
-        topics: topics.iter().map(|(topic, texts)| (topic.clone(), speedup(texts))).collect(),
-    })
-}
-
-impl Report {
-    fn key(&self) -> String {
-        format!("{}, {}, {}", self.set, self.computer, self.policy)
+    let mut replay = new();
+    let mut texts = Vec::with_capacity(recordings.len());
+    for recording in recordings {
+        if cold {
+            replay = new();
+        }
+        texts.push(replay.text(recording)?);
     }
-
-    fn line(&self) -> String {
-        let topics: Vec<String> =
-            self.topics.iter().map(|(topic, speedup)| format!("{topic} {speedup:.3}")).collect();
-        format!(
-            "{:22} {:8} {:10} {:.3} times plain, {:.2} tokens and {:.2} rows a round, {:.0} % accepted; {}",
-            self.set,
-            self.computer,
-            self.policy,
-            self.speedup,
-            self.tokens_per_round,
-            self.rows_per_round,
-            self.acceptance * 1e2,
-            topics.join(", ")
-        )
-    }
+    Ok(texts)
 }
 
 /// Settings of a policy.

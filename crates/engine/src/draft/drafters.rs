@@ -215,6 +215,7 @@ impl Drafters {
         if self.governor.is_none() || speculation.is_off() || !self.members.iter().any(allowed) {
             return Drafting::none(LengthReason::Off);
         }
+        let input = self.limited(input);
         let (mut best, most) = self.guess(input, sampler);
         let Some(governor) = &self.governor else { return best };
         let mut plans = self.plans(governor, input);
@@ -241,6 +242,16 @@ impl Drafters {
             }
         }
         best
+    }
+
+    /// Limits automatic drafts to numbers of rows whose cost is known well enough.
+    fn limited<'a>(&self, input: RoundInput<'a>) -> RoundInput<'a> {
+        match &self.governor {
+            Some(governor) if input.speculation.length == DraftLength::Auto => {
+                RoundInput { room: input.room.limited(governor.longest_draft()), ..input }
+            }
+            _ => input,
+        }
     }
 
     /// Best free draft, and the value of a round with it.

@@ -132,7 +132,7 @@ impl<'a> Search<'a> {
         let mut left = 1.0;
         for rank in 0..self.request.width {
             let confidence = confidence.unwrap_or(slots.confidence());
-            let chance = self.chance(parent, rank, confidence);
+            let chance = self.chance(parent, rank, confidence, true);
             if !self.pays(parent, rank, left * chance) {
                 break;
             }
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
     /// Adds certain guesses after `parent`, likeliest first.
     pub fn add(&mut self, parent: Option<usize>, guesses: impl IntoIterator<Item = Guess>) {
         for (rank, guess) in guesses.into_iter().take(self.request.width).enumerate() {
-            let chance = self.chance(parent, rank, guess.confidence);
+            let chance = self.chance(parent, rank, guess.confidence, false);
             self.push(parent, guess, chance);
         }
     }
@@ -158,7 +158,7 @@ impl<'a> Search<'a> {
             if parent.is_some_and(|parent| !self.can_expand(parent) && !self.candidates[parent].is_expanded) {
                 return;
             }
-            let chance = self.chance(parent, 0, guess.confidence);
+            let chance = self.chance(parent, 0, guess.confidence, guess.drawn_from.is_some());
             if let Some(parent) = parent {
                 self.candidates[parent].is_expanded = true;
             }
@@ -215,9 +215,10 @@ impl<'a> Search<'a> {
 
     /// Chance that a guess after `parent` is accepted if `parent` is; the drafter's confidence
     /// where nothing else is known.
-    fn chance(&self, parent: Option<usize>, rank: usize, confidence: f32) -> f64 {
+    fn chance(&self, parent: Option<usize>, rank: usize, confidence: f32, is_drawn: bool) -> f64 {
         let worth = self.request.worth.as_ref();
-        worth.map_or(f64::from(confidence), |worth| worth.chances.of(self.depth(parent), rank, confidence))
+        let depth = self.depth(parent);
+        worth.map_or(f64::from(confidence), |worth| worth.chances.of(depth, rank, confidence, is_drawn))
     }
 
     /// Returns true if a step may continue from a candidate.

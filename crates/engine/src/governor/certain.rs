@@ -70,8 +70,9 @@ impl Governor {
                 guess.parent.map_or((0, survival), |parent| (depths[parent] + 1, survivals[parent]));
             // A drawn guess has its chance only after its siblings were rejected.
             let taken: f64 = siblings.iter().map(|&sibling| survivals[sibling]).sum();
-            let left = if guess.drawn_from.is_some() { (before - taken).max(0.0) } else { before };
-            survivals.push(left * chances.of(depth, siblings.len(), guess.confidence));
+            let is_drawn = guess.drawn_from.is_some();
+            let left = if is_drawn { (before - taken).max(0.0) } else { before };
+            survivals.push(left * chances.of(depth, siblings.len(), guess.confidence, is_drawn));
             depths.push(depth);
         }
         survivals.into_iter().map(|survival| survival as f32).collect()

@@ -13,6 +13,9 @@ const HORIZON: usize = 64;
 /// Prefill tokens beyond what a few rounds of other drafters leave.
 const FAR_BEHIND: usize = 32;
 
+/// Largest cost of a new drafter's first trial, in plain rounds, for which no time was saved.
+const NEW_TRIAL: f64 = 0.4;
+
 /// One in this many drafts is made the other way, staged or not, to compare both.
 const STAGED_TRIAL: usize = 24;
 
@@ -97,7 +100,7 @@ impl Governor {
         let loss = self.drafted_time(drafter, 0, self.drafters[drafter].chain_ms(1, staged)) - self.time(0);
         let trial_ms = loss + prefill_ms;
         let probes = &self.drafters[drafter].probes;
-        if probes.due(trial_ms) || (probes.is_new() && prefill_ms == 0.0) {
+        if probes.due(trial_ms) || (probes.is_new() && trial_ms <= self.time(0) * NEW_TRIAL) {
             return Plan { trial_ms, best: 0, reason: LengthReason::Probe, ..draft };
         }
         plain

@@ -64,6 +64,9 @@ const QUICK_CASES: u8 = 4;
 /// Largest factor by which one of the first measurements corrects an estimate.
 const LARGEST_CORRECTION: f64 = 4.0;
 
+/// Largest factor by which a measurement corrects the assumed cost of further rows or tokens.
+const LARGEST_SLOPE: f64 = 16.0;
+
 /// Milliseconds by number: T_v(M) of the target's pass over M rows with all their logits, of
 /// judging M rows, or of a draft of N tokens.
 ///
@@ -115,6 +118,11 @@ impl Costs {
     /// Returns true if this number was measured.
     pub fn is_measured(&self, number: usize) -> bool {
         self.cases[number.clamp(1, MAX_ROWS) - 1] > 0
+    }
+
+    /// Largest number that was measured; 0 if none was.
+    pub fn largest_measured(&self) -> usize {
+        (0..MAX_ROWS).rev().find(|&index| self.cases[index] > 0).map_or(0, |index| index + 1)
     }
 
     /// A bit for each measured number, from the lowest.
@@ -170,25 +178,31 @@ impl Costs {
         self.interpolate();
     }
 
-    /// Corrects numbers that were never measured as much as the measured ones next to them.
+    /// Corrects numbers that were never measured by the measured ones next to them. Once 1 is
+    /// measured, a correction applies to what further rows or tokens cost.
     fn interpolate(&mut self) {
-        let mut below: Option<usize> = None;
-        for index in 0..MAX_ROWS {
-            if self.cases[index] > 0 {
-                below = Some(index);
-                continue;
-            }
-            let above = (index..MAX_ROWS).find(|&other| self.cases[other] > 0);
-            let own = |index: usize| self.own[index].get();
-            let factor = match (below, above) {
-                (Some(below), Some(above)) => {
+        let base = if self.cases[0] > 0 { self.get(1) } else { 0.0 };
+        let level = if base > 0.0 { base / self.first[0] } else { self.pace.get() };
+        let assumed = |index: usize| (self.first[index] * level - base).max(0.0);
+        let measured: Vec<(usize, f64)> = (0..MAX_ROWS)
+            .filter(|&index| self.cases[index] > 0 && (index > 0 || base == 0.0))
+            .map(|index| {
+                let further = (self.get(index + 1) - base).max(0.0) / assumed(index).max(SMALLEST);
+                (index, further.clamp(1.0 / LARGEST_CORRECTION, LARGEST_SLOPE))
+            })
+            .collect();
+        for index in (0..MAX_ROWS).filter(|&index| self.cases[index] == 0) {
+            let after = measured.partition_point(|&(other, _)| other < index);
+            let factor = match (after.checked_sub(1).map(|before| measured[before]), measured.get(after)) {
+                (Some((below, low)), Some(&(above, high))) => {
                     let share = (index - below) as f64 / (above - below) as f64;
-                    own(below).powf(1.0 - share) * own(above).powf(share)
+                    low.powf(1.0 - share) * high.powf(share)
                 }
-                (Some(nearest), None) | (None, Some(nearest)) => own(nearest),
+                (Some((_, nearest)), None) | (None, Some(&(_, nearest))) => nearest,
                 (None, None) => 1.0,
             };
-            self.own[index] = Estimate::new(factor);
+            let cost = base + factor * assumed(index);
+            self.own[index] = Estimate::new(cost / (self.first[index] * self.pace.get()));
         }
     }
 }
@@ -252,8 +266,8 @@ mod tests {
         costs.learn(11, 160.0);
         assert!((costs.get(1) - 40.0).abs() < 1e-9, "a row costs what it cost");
         assert!((costs.get(11) - 160.0).abs() < 1e-9);
-        assert!((costs.get(17) - 208.0).abs() < 1e-9, "beyond it the same correction");
-        assert!((60.0 * 1.3..60.0 * 1.5).contains(&costs.get(6)), "in between half of it: {}", costs.get(6));
+        assert!((costs.get(17) - 232.0).abs() < 1e-9, "a further row costs three times as much");
+        assert!((costs.get(6) - 100.0).abs() < 1e-9, "in between, too: {}", costs.get(6));
         assert_eq!(costs.measured_bits(), 0b100_0000_0001);
     }
 

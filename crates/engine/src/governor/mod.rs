@@ -151,9 +151,15 @@ impl Governor {
         self.verify.is_measured(1)
     }
 
+    /// Longest draft to verify: passes grow to three times the rows of the largest measured one,
+    /// so that wrong assumptions cost little.
+    pub fn longest_draft(&self) -> usize {
+        (3 * self.verify.largest_measured()).max(3) - 1
+    }
+
     /// P(accepted, given that all its ancestors were) for a guess of a drafter's chain.
     fn chance(&self, drafter: usize, depth: usize, guess: &Guess) -> f64 {
-        self.stats(drafter).calibration.chance(depth, 0, guess.confidence)
+        self.stats(drafter).calibration.chance(depth, 0, guess.confidence, guess.drawn_from.is_some())
     }
 
     /// Statistics of a drafter for the present kind of text.

@@ -310,7 +310,7 @@ mod tests {
         for (after, before) in acceptance(&after).iter().zip(acceptance(&before)) {
             assert!((after - before).abs() < 0.05, "{after} was {before}");
         }
-        let worth = |governor: &Governor| governor.stats(MODEL).calibration.chance(0, 0, 0.85);
+        let worth = |governor: &Governor| governor.stats(MODEL).calibration.chance(0, 0, 0.85, false);
         assert!((worth(&after) - worth(&before)).abs() < 1e-5);
     }
 

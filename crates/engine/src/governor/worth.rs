@@ -54,8 +54,8 @@ pub struct Chances<'a> {
 
 impl Chances<'_> {
     /// P(accepted, given that all ancestors were) for the guess number `rank` after its parent.
-    pub fn of(&self, depth: usize, rank: usize, confidence: f32) -> f64 {
-        self.calibration.chance(depth, rank, confidence)
+    pub fn of(&self, depth: usize, rank: usize, confidence: f32, is_drawn: bool) -> f64 {
+        self.calibration.chance(depth, rank, confidence, is_drawn)
     }
 
     /// Expected chance of the likeliest guess at `depth`, before it is drafted.

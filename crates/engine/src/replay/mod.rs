@@ -18,6 +18,7 @@ use std::sync::Arc;
 use foretoken_forward::Row;
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
+use serde::Serialize;
 
 pub use self::costs::ReplayCosts;
 use self::recorded_drafter::{RecordedDrafter, Work};
@@ -33,17 +34,71 @@ use crate::sampler::Sampler;
 use crate::speculation::{Room, Speculation, Verification};
 use crate::trace::{Drafted, Extra, ExtraKind, LengthReason, Outcome, Round, Times};
 
+/// Rounds of a text whose time [`ReplayedText::first`] is.
+const FIRST_ROUNDS: usize = 24;
+
 /// Result of a replayed text.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReplayedText {
     pub tokens: usize,
     pub rounds: usize,
     /// Verified guesses, and those accepted.
     pub drafted: usize,
     pub accepted: usize,
-    /// Simulated milliseconds, and those of plain decoding.
+    pub all: Simulated,
+    /// The first 24 rounds.
+    pub first: Simulated,
+    /// Verified guesses by tenths of their estimated chance.
+    pub calibration: [Calibrated; 10],
+}
+
+/// Simulated milliseconds of rounds, and those of plain decoding for the same tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Simulated {
     pub ms: f64,
     pub plain_ms: f64,
+}
+
+/// Guesses of a range of estimated chances.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Calibrated {
+    pub guesses: usize,
+    /// Sum of the estimated chances: guesses expected on the text.
+    pub expected: f64,
+    /// Guesses on the text.
+    pub reached: usize,
+}
+
+impl Calibrated {
+    pub fn add(&mut self, more: Self) {
+        self.guesses += more.guesses;
+        self.expected += more.expected;
+        self.reached += more.reached;
+    }
+}
+
+impl ReplayedText {
+    /// Adds a round, for whose tokens plain decoding takes `plain_ms`.
+    fn add(&mut self, round: &Round, plain_ms: f64) {
+        let Times { draft_ms, verify_ms, sample_ms, .. } = round.times;
+        let ms = f64::from(draft_ms + verify_ms + sample_ms);
+        let first = (self.rounds < FIRST_ROUNDS).then_some(&mut self.first);
+        for simulated in first.into_iter().chain([&mut self.all]) {
+            simulated.ms += ms;
+            simulated.plain_ms += plain_ms;
+        }
+        for guess in &round.drafted {
+            if let Some(chance) = guess.survival {
+                let reached = usize::from(guess.outcome == Outcome::Accepted);
+                let range = &mut self.calibration[((chance * 10.0) as usize).min(9)];
+                range.add(Calibrated { guesses: 1, expected: f64::from(chance), reached });
+            }
+        }
+        self.tokens += round.emitted().count();
+        self.rounds += 1;
+        self.drafted += round.drafted.len();
+        self.accepted += round.accepted();
+    }
 }
 
 /// Drafters with a governor that replays recordings one after the other and learns from them as in
@@ -82,14 +137,8 @@ impl Replay {
         let mut result = ReplayedText::default();
         while result.tokens < recording.text.len() {
             let round = self.round(recording, &mut context, &mut sampler, result.rounds)?;
-            result.tokens += round.emitted().count();
-            result.rounds += 1;
-            result.drafted += round.drafted.len();
-            result.accepted += round.accepted();
-            let Times { draft_ms, verify_ms, sample_ms, .. } = round.times;
-            result.ms += f64::from(draft_ms + verify_ms + sample_ms);
+            result.add(&round, round.emitted().count() as f64 * self.costs.plain_ms());
         }
-        result.plain_ms = result.tokens as f64 * self.costs.plain_ms();
         Ok(result)
     }
 
