@@ -22,21 +22,25 @@ const FURTHER: usize = 8;
 enum Step {
     Act(Deed),
     Park,
-    /// Returns to a text put aside, cut to a length, in this model or another of the same weights.
+    /// Returns to a text put aside, cut to a length, in this model or another of the same weights,
+    /// perhaps by way of its bytes.
     Resume {
         which: prop::sample::Index,
         length: prop::sample::Index,
         elsewhere: bool,
+        as_bytes: bool,
     },
 }
 
 fn step() -> impl Strategy<Value = Step> {
     let index = any::<prop::sample::Index>;
-    let resume = (index(), index(), any::<bool>());
+    let resume = (index(), index(), any::<bool>(), any::<bool>());
     prop_oneof![
         5 => deed().prop_map(Step::Act),
         2 => Just(Step::Park),
-        3 => resume.prop_map(|(which, length, elsewhere)| Step::Resume { which, length, elsewhere }),
+        3 => resume.prop_map(|(which, length, elsewhere, as_bytes)| {
+            Step::Resume { which, length, elsewhere, as_bytes }
+        }),
     ]
 }
 
@@ -46,6 +50,15 @@ fn further(model: &mut dyn Model) -> Vec<Vec<f32>> {
     let rows = (0..FURTHER).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect();
     pass.keep(&[]).unwrap();
     rows
+}
+
+/// The text as it comes back from a file.
+fn through_bytes(text: &Parked) -> Parked {
+    let mut text = text.clone();
+    let pages: Vec<Vec<u8>> = (0..text.pages()).map(|number| text.page(number)).collect();
+    assert!(pages.iter().all(|page| page.len() == text.page_bytes()));
+    let states = text.states();
+    text.read(text.tokens(), text.is_long(), &pages, &states).unwrap()
 }
 
 /// Scores of eight tokens after `text`, by a model with an empty cache.
@@ -74,10 +87,13 @@ proptest! {
                     Step::Act(deed) => act(models[0].as_mut(), number, deed).unwrap(),
                     Step::Park => parked.extend(models[0].park()),
                     Step::Resume { .. } if parked.is_empty() => {}
-                    Step::Resume { which, length, elsewhere } => {
-                        let text = which.get(&parked);
+                    Step::Resume { which, length, elsewhere, as_bytes } => {
+                        let mut text = which.get(&parked).clone();
+                        if *as_bytes {
+                            text = through_bytes(&text);
+                        }
                         models.swap(0, usize::from(*elsewhere));
-                        prop_assert!(models[0].resume(text));
+                        prop_assert!(models[0].resume(&text));
                         let length = length.index(text.tokens().len() + 1);
                         prop_assert!(models[0].truncate(length) <= length);
                         prop_assert!(text.tokens().starts_with(models[0].cached()));
@@ -133,12 +149,49 @@ fn a_resumed_text_keeps_its_list_of_rope_factors() {
         // A text of the other length.
         let _ = catch_up(model.as_mut(), &text[..if length > switch { 3 } else { 1 }], go_on).unwrap();
         assert!(loaded(&source).resume(&parked));
-        assert!(model.resume(&parked));
+        assert!(model.resume(&through_bytes(&parked)));
         let (reused, _) = catch_up(model.as_mut(), &text, go_on).unwrap();
         assert_eq!(reused, length - 1);
         other.truncate(0);
         let _ = catch_up(other.as_mut(), &text, go_on).unwrap();
         assert!(further(model.as_mut()) == further(other.as_mut()), "{length} tokens");
+    }
+}
+
+#[test]
+fn bytes_of_a_text_hold_nothing_behind_it_and_other_bytes_are_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    for label in ["llama", "glm", "qwen35"] {
+        let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
+        let chain = |length: TokenId| TokenTree::chain((0..length).map(|index| 3 + index * 37 % 300));
+        let (mut model, mut other) = (loaded(&source), loaded(&source));
+        model.run(&chain(100), &Want::nothing()).unwrap();
+        model.truncate(90);
+        model.run(&chain(1), &Want::nothing()).unwrap();
+        let left = model.cached().len();
+        other.run(&TokenTree::chain(model.cached().iter().copied()), &Want::nothing()).unwrap();
+        let (Some(mut text), Some(mut fresh)) = (model.park(), other.park()) else { return };
+        let page = text.page(0);
+        assert!(page == fresh.page(0), "{label}: {left} tokens");
+        let states = text.states();
+        let one = std::slice::from_ref(&page);
+        let read = |tokens: &[TokenId], pages: &[Vec<u8>], states: &[u8]| {
+            text.read(tokens, false, pages, states).is_some()
+        };
+        assert!(read(text.tokens(), one, &states));
+        assert!(
+            !read(text.tokens(), &[], &states)
+                && !read(text.tokens(), &[page.clone(), page.clone()], &states)
+        );
+        assert!(!read(text.tokens(), &[page[1..].to_vec()], &states));
+        for length in [0, 7, 8, states.len().saturating_sub(4)] {
+            assert!(
+                length == states.len() || !read(text.tokens(), one, &states[..length]),
+                "{label}: {length}"
+            );
+        }
+        let huge = [&[0xff; 8], &states[8..]].concat();
+        assert!(!read(text.tokens(), one, &huge), "{label}");
     }
 }
 

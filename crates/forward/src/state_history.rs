@@ -135,6 +135,42 @@ impl StateHistory {
         (copy, used)
     }
 
+    /// Numbers that describe a [compacted](Self::compacted) history.
+    pub fn description(&self) -> Vec<u64> {
+        let states = self.states.iter().flat_map(|state| [state.length as u64, state.is_checkpoint.into()]);
+        [self.logged_from as u64, self.logs.len() as u64].into_iter().chain(states).collect()
+    }
+
+    /// Compacted history with this description, of a text of `length` tokens, with the limits of
+    /// this one; `None` if there is no such history.
+    pub fn described(&self, description: &[u64], length: usize) -> Option<Self> {
+        let [logged_from, logs, states @ ..] = description else { return None };
+        let (logged_from, logs) = (usize::try_from(*logged_from).ok()?, usize::try_from(*logs).ok()?);
+        let states = states.as_chunks::<2>().0.iter().enumerate();
+        let states = states.map(|(slot, &[length, is_checkpoint])| {
+            Some(State { length: usize::try_from(length).ok()?, slot, is_checkpoint: is_checkpoint == 1 })
+        });
+        let states: Vec<State> = states.collect::<Option<_>>()?;
+        let starts = logged_from == 0 || states.iter().any(|state| state.length == logged_from);
+        let ascend = states.is_sorted_by(|left, right| left.length < right.length);
+        let fit = states.iter().all(|state| (1..=length).contains(&state.length));
+        let whole = logged_from.checked_add(logs) == Some(length);
+        (starts && ascend && fit && whole).then(|| Self {
+            state_slots: Slots::first(states.len()),
+            states,
+            logs: (0..logs).collect(),
+            log_slots: Slots::first(logs),
+            logged_from,
+            prefilling: false,
+            max_checkpoints: self.max_checkpoints,
+        })
+    }
+
+    /// Numbers of states and logs.
+    pub fn counts(&self) -> SlotCounts {
+        SlotCounts { states: self.states.len(), logs: self.logs.len() }
+    }
+
     /// Cached tokens.
     fn length(&self) -> usize {
         self.logged_from + self.logs.len()

@@ -8,10 +8,12 @@ use directories::ProjectDirs;
 
 use crate::{Error, Result};
 
-/// The data folder: `foretoken.db`, `models/`, `logs/`.
+/// The data folder: `foretoken.db`, `models/`, `logs/`; and the folder for what can be computed
+/// again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Folders {
     root: PathBuf,
+    contexts: PathBuf,
     /// `true` if a person named the root, who may share it with others on purpose.
     named: bool,
 }
@@ -25,16 +27,18 @@ impl Folders {
 
     fn locate_with(named: Option<OsString>) -> Result<Self> {
         if let Some(root) = path_named(named) {
-            return Ok(Self { root, named: true });
+            return Ok(Self::at(root));
         }
         // Local, not roaming: models are too large to follow a user between computers.
         let platform = ProjectDirs::from_path("dev.foretoken".into()).ok_or(Error::NoHome)?;
-        Ok(Self { root: platform.data_local_dir().to_path_buf(), named: false })
+        let contexts = platform.cache_dir().join("contexts");
+        Ok(Self { root: platform.data_local_dir().to_path_buf(), contexts, named: false })
     }
 
     /// Uses the folders below `root`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), named: true }
+        let root = root.into();
+        Self { contexts: root.join("contexts"), root, named: true }
     }
 
     pub fn root(&self) -> &Path {
@@ -51,6 +55,11 @@ impl Folders {
 
     pub fn logs(&self) -> PathBuf {
         self.root.join("logs")
+    }
+
+    /// Folder with contexts of conversations, which programs for backups leave out.
+    pub fn contexts(&self) -> PathBuf {
+        self.contexts.clone()
     }
 
     /// Creates the missing folders, readable by their owner only. An existing root and its database
@@ -188,7 +197,8 @@ mod tests {
         let outside = folder.path().join("elsewhere.db");
         std::fs::write(&outside, "").unwrap();
         std::fs::set_permissions(&outside, PermissionsExt::from_mode(0o644)).unwrap();
-        let folders = Folders { named: false, root: folder.path().join("data") };
+        let root = folder.path().join("data");
+        let folders = Folders { named: false, contexts: root.join("contexts"), root };
         folders.create().unwrap();
         std::os::unix::fs::symlink(&outside, folders.database()).unwrap();
         folders.create().unwrap();

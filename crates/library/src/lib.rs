@@ -23,6 +23,7 @@ mod bundled;
 mod cache;
 mod catalogue;
 mod checksum;
+mod contexts;
 mod disk;
 mod download;
 mod downloads;
@@ -55,6 +56,7 @@ pub use bundled::{SMOLLM2, SMOLLM2_HEAD, STARTER, STARTER_DRAFT};
 pub use catalogue::{
     CatalogueFamily, CatalogueModel, MakersSampling, Use, catalogue, is_known_pair, makers_sampling,
 };
+pub use contexts::{Contexts, ModelContexts};
 pub use downloads::Downloads;
 pub use error::{Error, Result};
 pub use folders::Folders;

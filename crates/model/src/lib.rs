@@ -193,6 +193,13 @@ impl ModelSource {
         self.eight_bits
     }
 
+    /// Text that is another one for every other model on this computer: versions of the files as
+    /// they are open, their conversion, and the configuration.
+    pub fn version(&self) -> String {
+        let files: Vec<&str> = self.tensors.files.iter().map(|file| file.version()).collect();
+        format!("{}; eight bits: {}; {:?}", files.join(", "), self.eight_bits, self.config)
+    }
+
     /// Limits the context, and with it the cache, to `context` tokens.
     #[must_use]
     pub fn limited_to(mut self, context: usize) -> Self {

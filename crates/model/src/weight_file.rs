@@ -1,7 +1,7 @@
 //! A weight file open for reading. It is not mapped into memory: if another program truncates the
 //! file or its disk disappears, the next read returns an error instead of raising a signal.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,8 @@ pub(super) struct WeightFile {
     file: File,
     length: u64,
     modified: Option<SystemTime>,
+    /// See [`Self::version`].
+    version: String,
 }
 
 impl WeightFile {
@@ -34,12 +36,18 @@ impl WeightFile {
         let file = File::open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
         let modified = metadata.modified().ok();
-        Ok(Self { path: path.to_owned(), file, length: metadata.len(), modified })
+        let version = version(&metadata);
+        Ok(Self { path: path.to_owned(), file, length: metadata.len(), modified, version })
     }
 
     /// Returns the path, length and modification time, which identify a version of a file.
     pub fn identity(&self) -> (PathBuf, u64, Option<SystemTime>) {
         (self.path.clone(), self.length, self.modified)
+    }
+
+    /// Text that is another one for every other content of a file on this computer.
+    pub fn version(&self) -> &str {
+        &self.version
     }
 
     /// Length in bytes when the file was opened.
@@ -115,6 +123,21 @@ impl WeightFile {
             hint: DOWNLOAD_AGAIN,
         })
     }
+}
+
+/// Version of a file: on Unix its inode and the time of its last change, which programs cannot set.
+#[cfg(unix)]
+fn version(metadata: &Metadata) -> String {
+    use std::os::unix::fs::MetadataExt;
+
+    let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
+    format!("{} {} {seconds}.{nanoseconds:09}", metadata.ino(), metadata.len())
+}
+
+/// Version of a file: its length and the times of its creation and last modification.
+#[cfg(not(unix))]
+fn version(metadata: &Metadata) -> String {
+    format!("{} {:?} {:?}", metadata.len(), metadata.created().ok(), metadata.modified().ok())
 }
 
 #[cfg(unix)]

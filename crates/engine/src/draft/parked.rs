@@ -17,13 +17,13 @@ pub enum ParkedDrafter {
 /// Caches of a draft head, and the target's features that it has not run yet.
 #[derive(Debug, Clone)]
 pub struct ParkedHead {
-    pub(super) model: Parked,
+    pub(crate) model: Parked,
     /// Tokens whose features were observed.
-    pub(super) observed: Vec<TokenId>,
+    pub(crate) observed: Vec<TokenId>,
     /// Features of the last observed tokens.
-    pub(super) waiting: Vec<f32>,
+    pub(crate) waiting: Vec<f32>,
     /// State that a draft begins with, in heads that have one.
-    pub(super) state: Vec<f32>,
+    pub(crate) state: Vec<f32>,
 }
 
 impl ParkedDrafter {

@@ -6,6 +6,7 @@ use foretoken_forward::device::{DeviceChoice, Opened};
 use foretoken_model::ModelSource;
 
 use super::learning::Pair;
+use super::saved_text::Hash;
 use crate::draft::{Drafter, Drafters, NgramDrafter, RecyclingDrafter};
 use crate::drafter_kind::DrafterKind;
 
@@ -33,6 +34,8 @@ pub struct Draft {
     pub(super) share: Option<f64>,
     /// Number of these drafters among all that were opened; 0 without any.
     pub(super) number: u64,
+    /// Hash of its models' files, the target's included; `None` without a model.
+    pub(super) hash: Option<Hash>,
     /// True once saved statistics were restored; new ones are then saved.
     pub(super) saves_stats: bool,
 }

@@ -16,6 +16,7 @@ mod hardware;
 mod learning;
 mod prompt;
 mod remedy;
+mod saved_text;
 mod shelf;
 mod spellings;
 #[cfg(test)]
@@ -33,6 +34,8 @@ pub use self::hardware::{Hardware, ThisComputer};
 pub use self::learning::{Learning, Pair, TokenTimes};
 pub use self::prompt::{Form, estimated_tokens, whole_text};
 pub use self::remedy::Remedy;
+pub use self::saved_text::{ContextFiles, Hash, TextToSave};
+use self::saved_text::{Reader, identity};
 pub use self::shelf::TextBudget;
 use self::shelf::{Loaded, Shelf};
 use foretoken_forward::device::{
@@ -73,6 +76,8 @@ pub struct Session {
     limited: bool,
     /// Class of the target among models whose passes are assumed to cost alike.
     class: CostClass,
+    /// Hash of the target's files and of the program.
+    identity: Hash,
     /// Texts put aside, and memory for them.
     shelf: Shelf,
     budget: TextBudget,
@@ -120,6 +125,7 @@ impl Session {
             opened,
             limited: false,
             class,
+            identity: identity(&[source], None),
             shelf: Shelf::default(),
             budget: TextBudget::default(),
             earlier: Vec::new(),
@@ -274,7 +280,7 @@ impl Session {
     ) -> Result<Draft> {
         let mut drafters = without_model();
         let mut pair = Pair { models: vec![self.path.clone()], devices: vec![self.opened.label.to_string()] };
-        let (mut device, mut share) = (None, None);
+        let (mut device, mut share, mut hash) = (None, None, None);
         if let DraftSource::Model { source, stage } = source {
             pair.models.push(source.path().to_owned());
             let (drafter, opened) = match stage.as_ref().filter(|_| !source.is_draft_head()) {
@@ -290,6 +296,8 @@ impl Session {
             let reads = source.read_bytes().ok().filter(|_| opened.is_same(&self.opened));
             share =
                 reads.filter(|_| self.class.bytes > 0).map(|bytes| bytes as f64 / self.class.bytes as f64);
+            let sources: Vec<&ModelSource> = stage.iter().chain([source]).collect();
+            hash = Some(identity(&sources, Some(&self.identity)));
             pair.devices.push(opened.label.to_string());
             device = Some(DraftDevice { choice: choice.cloned(), opened });
         }
@@ -298,7 +306,7 @@ impl Session {
         }
         let mut drafters = Drafters::new(drafters);
         drafters.assume(RowRatios::shipped(&self.class), share);
-        Ok(Draft { drafters, device, pair, share, number: next_number(), ..Draft::default() })
+        Ok(Draft { drafters, device, pair, share, number: next_number(), hash, ..Draft::default() })
     }
 
     /// Loads a draft model or draft head; returns its device, too.
@@ -377,6 +385,51 @@ impl Session {
         let (shelf, loaded) = self.texts();
         shelf.put_aside(&loaded);
         self.shelf.shrink(self.budget);
+    }
+
+    /// Hash of the target, whose saved texts are meant.
+    pub fn identity(&self) -> Hash {
+        self.identity
+    }
+
+    /// The person's loaded text, to be saved; `None` if there is none or its engine cannot share
+    /// it.
+    pub fn text_to_save(&mut self) -> Option<TextToSave> {
+        let (target, draft) = (self.identity, self.draft.hash);
+        let (shelf, loaded) = self.texts();
+        Some(TextToSave { text: shelf.own_text(&loaded)?, target, draft })
+    }
+
+    /// Puts the text that was saved under `name` beside those in memory, unless one of them is as
+    /// good. `go_on` is called between pages.
+    ///
+    /// # Errors
+    /// The reason why it could not be read; `ErrorKind::Interrupted` once `go_on` returned `false`.
+    pub fn restore(
+        &mut self,
+        name: &str,
+        files: &dyn ContextFiles,
+        go_on: &dyn Fn() -> bool,
+    ) -> std::io::Result<()> {
+        let (target, draft) = (self.identity, self.draft.hash);
+        let (_, loaded) = self.texts();
+        let Some(text) = loaded.park(Owner::Person) else { return Ok(()) };
+        let like = TextToSave { text, target, draft };
+        let bytes = files.text(name)?;
+        let mut reader = Reader { bytes: &bytes, files, go_on };
+        let tokens = Reader { ..reader }.tokens()?;
+        if self.held(&tokens) + 1 < tokens.len() {
+            let text = reader.text(&like)?;
+            self.shelf.put(text);
+            self.shelf.shrink(self.budget);
+        }
+        Ok(())
+    }
+
+    /// Number of tokens of the person's `prompt` that a reply would not run again.
+    pub fn held(&mut self, prompt: &[TokenId]) -> usize {
+        let (shelf, loaded) = self.texts();
+        shelf.held(prompt, &loaded)
     }
 
     /// The texts put aside, and the loaded one.

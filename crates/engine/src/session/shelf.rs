@@ -7,6 +7,7 @@ use foretoken_forward::device::free_memory;
 use foretoken_forward::{Model, Parked};
 use foretoken_model::token::TokenId;
 
+use crate::context::common;
 use crate::draft::{Drafters, ParkedDrafter};
 use crate::owner::Owner;
 
@@ -49,14 +50,18 @@ impl TextBudget {
 /// A text with the caches of target and drafters.
 #[derive(Debug, Clone)]
 pub struct Text {
-    owner: Owner,
-    target: Parked,
+    pub(super) owner: Owner,
+    pub(super) target: Parked,
     /// Drafters that these caches belong to, by [`Draft::number`](super::Draft::number).
-    draft: u64,
-    drafters: Vec<Option<ParkedDrafter>>,
+    pub(super) draft: u64,
+    pub(super) drafters: Vec<Option<ParkedDrafter>>,
 }
 
 impl Text {
+    fn is_empty(&self) -> bool {
+        self.target.tokens().is_empty()
+    }
+
     fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {
         self.target.buffers().chain(self.drafters.iter().flatten().flat_map(ParkedDrafter::buffers))
     }
@@ -93,7 +98,7 @@ impl Shelf {
     }
 
     /// Adds a text, in place of those that it covers.
-    fn put(&mut self, new: Text) {
+    pub fn put(&mut self, new: Text) {
         let same = |text: &Text| text.owner == new.owner && text.draft == new.draft;
         self.texts.retain(|text| !(same(text) && new.target.covers(&text.target)));
         match self.texts.iter().position(|text| same(text) && text.target.covers(&new.target)) {
@@ -117,9 +122,32 @@ impl Shelf {
         Some(text)
     }
 
+    /// The loaded text, if it is the person's.
+    pub fn own_text(&self, loaded: &Loaded<'_>) -> Option<Text> {
+        if self.owner == Owner::Person {
+            loaded.park(self.owner).filter(|text| !text.is_empty())
+        } else {
+            None
+        }
+    }
+
+    /// Number of tokens of the person's `prompt` that a reply would not run again.
+    pub fn held(&self, prompt: &[TokenId], loaded: &Loaded<'_>) -> usize {
+        let config = loaded.target.config();
+        let texts = self.texts.iter().filter(|text| text.owner == Owner::Person);
+        let saved = texts.map(|text| text.target.reusable(prompt, config)).max().unwrap_or(0);
+        let own = match self.own_text(loaded) {
+            Some(text) => text.target.reusable(prompt, config),
+            None if self.owner == Owner::Person => common(prompt, loaded.target.cached(), 0),
+            None => 0,
+        };
+        saved.max(own)
+    }
+
     /// Puts the loaded text aside, so that a job may replace it.
     pub fn put_aside(&mut self, loaded: &Loaded<'_>) {
-        loaded.park(self.owner).into_iter().for_each(|text| self.put(text));
+        let text = loaded.park(self.owner).filter(|text| !text.is_empty());
+        text.into_iter().for_each(|text| self.put(text));
     }
 
     /// Prepares for a reply to `prompt` of `owner`: loads the text that saves most of it, and puts
@@ -151,8 +179,9 @@ pub struct Loaded<'a> {
 }
 
 impl Loaded<'_> {
-    fn park(&self, owner: Owner) -> Option<Text> {
-        let target = self.target.park().filter(|parked| !parked.tokens().is_empty())?;
+    /// The loaded text, which may be empty; `None` if the engine cannot share it.
+    pub fn park(&self, owner: Owner) -> Option<Text> {
+        let target = self.target.park()?;
         Some(Text { owner, target, draft: self.draft, drafters: self.drafters.park() })
     }
 

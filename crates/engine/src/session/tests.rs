@@ -85,6 +85,106 @@ impl Learning for Notes {
     }
 }
 
+/// Contexts in memory instead of files.
+#[derive(Default)]
+struct Files {
+    pages: Mutex<HashMap<Hash, Vec<u8>>>,
+    texts: Mutex<HashMap<String, Vec<u8>>>,
+}
+
+impl ContextFiles for Files {
+    fn save(
+        &self,
+        name: &str,
+        pages: &[Hash],
+        bytes_of: &mut dyn FnMut(usize) -> Vec<u8>,
+        text: &[u8],
+    ) -> std::io::Result<()> {
+        let mut known = self.pages.lock().unwrap();
+        for (number, page) in pages.iter().enumerate() {
+            known.entry(*page).or_insert_with(|| bytes_of(number));
+        }
+        self.texts.lock().unwrap().insert(name.to_owned(), text.to_vec());
+        Ok(())
+    }
+
+    fn text(&self, name: &str) -> std::io::Result<Vec<u8>> {
+        self.texts.lock().unwrap().get(name).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+
+    fn page(&self, page: &Hash, _: usize) -> std::io::Result<Vec<u8>> {
+        self.pages.lock().unwrap().get(page).cloned().ok_or_else(|| std::io::ErrorKind::NotFound.into())
+    }
+}
+
+/// A session with memory for texts, and the draft model if there is to be one.
+fn keeping(drafts: bool) -> Session {
+    let mut session = load(&host(Arc::new(ThisComputer), None));
+    session.keep_texts(TextBudget::Bytes(1 << 30));
+    if drafts {
+        session.draft = session.open_draft(&draft(), None).unwrap();
+    }
+    session
+}
+
+/// A reply to a prompt of more than a page, and the tokens of it that the caches had.
+fn long_reply(session: &mut Session, tokens: &[TokenId]) -> (Vec<TokenId>, usize) {
+    let prompt: Vec<TokenId> = (0..300).map(|i| 3 + i * 761 % 4000).chain(tokens.iter().copied()).collect();
+    let speculation = crate::speculation::Speculation::fixed(4);
+    let request = Request { ignore_end: true, max_tokens: Some(16), speculation, prompt, ..request(session) };
+    let reply = session.reply(&request, &mut |_| ControlFlow::Continue(())).unwrap();
+    (reply.tokens, reply.summary.reused_tokens as usize)
+}
+
+#[test]
+fn a_saved_text_goes_on_in_another_session_with_its_drafters() {
+    let files = Files::default();
+    let mut first = keeping(true);
+    let (tokens, _) = long_reply(&mut first, &[]);
+    first.text_to_save().unwrap().save("a", &files).unwrap();
+    assert_eq!(files.pages.lock().unwrap().len(), 2, "a page of each model");
+    let expected = long_reply(&mut first, &tokens).0;
+    for drafts in [true, false] {
+        let mut second = keeping(drafts);
+        second.restore("a", &files, &|| true).unwrap();
+        let (found, reused) = long_reply(&mut second, &tokens);
+        assert_eq!((found, reused), (expected.clone(), 300 + tokens.len() - 1));
+    }
+    // The draft model's own cache came back, so it has nothing to read.
+    let mut second = keeping(true);
+    second.restore("a", &files, &|| true).unwrap();
+    let prompt: Vec<TokenId> = (0..300).map(|i| 3 + i * 761 % 4000).chain(tokens).collect();
+    second.turn_to(&Request::new(prompt.clone()));
+    assert!(second.draft.drafters.behind(&crate::context::Context::new(prompt)) < 10);
+}
+
+#[test]
+fn a_saved_text_that_is_damaged_cut_or_another_models_is_computed_again() {
+    let files = Files::default();
+    let mut first = keeping(true);
+    let (tokens, _) = long_reply(&mut first, &[]);
+    first.text_to_save().unwrap().save("a", &files).unwrap();
+    let text = files.text("a").unwrap();
+    let mut session = keeping(true);
+    let mut refused = |text: &[u8]| {
+        files.texts.lock().unwrap().insert("a".to_owned(), text.to_vec());
+        session.restore("a", &files, &|| true).is_err()
+    };
+    for length in [0, 7, 8, 100, text.len() / 2, text.len() - 1] {
+        assert!(refused(&text[..length]), "{length} bytes");
+    }
+    // A length beyond the file, and a token that names another page.
+    assert!(refused(&[&[0xff; 8], &text[8..]].concat()));
+    assert!(refused(&[&text[..8], &[9], &text[9..]].concat()));
+    files.pages.lock().unwrap().values_mut().for_each(|page| page.truncate(8));
+    assert!(refused(&text));
+    files.pages.lock().unwrap().clear();
+    assert!(refused(&text));
+    assert_eq!(session.restore("b", &files, &|| true).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    let (_, reused) = long_reply(&mut session, &tokens);
+    assert_eq!(reused, 0);
+}
+
 /// Simulated GPU that computes on the CPU and has room for a number of models.
 struct FullGpu(Mutex<usize>);
 

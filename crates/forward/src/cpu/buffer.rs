@@ -53,6 +53,12 @@ impl<T> Buffer<T> {
     }
 }
 
+impl<T> From<Vec<T>> for SharedBuffer<T> {
+    fn from(numbers: Vec<T>) -> Self {
+        Self(Arc::new(Buffer { cells: numbers.into_iter().map(UnsafeCell::new).collect() }))
+    }
+}
+
 /// Buffer that several caches may hold. It is written only by a cache that [owns](Self::try_own)
 /// it.
 #[derive(Debug, Default, Clone)]
@@ -86,6 +92,12 @@ impl<T: Copy + Default> SharedBuffer<T> {
     /// Address that tells shared buffers from others.
     pub fn address(&self) -> usize {
         Arc::as_ptr(&self.0).addr()
+    }
+
+    /// All numbers.
+    pub fn numbers(&mut self) -> &[T] {
+        // SAFETY: only the one owner of a buffer writes to it, and here that owner is borrowed.
+        unsafe { self.0.numbers() }
     }
 
     /// Replaces a shared buffer by one of this cache alone: a copy, or zeros without `content`.

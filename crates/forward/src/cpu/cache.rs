@@ -98,6 +98,36 @@ impl KvCache {
         sizes(self) == sizes(other)
     }
 
+    /// Numbers of a page: the keys and values at its first `positions`, and zeros at the others.
+    pub fn page(&mut self, number: usize, positions: usize) -> Vec<u16> {
+        let (head_size, width) = (self.head_size, self.width);
+        let page = &mut self.pages[number];
+        let (mut keys, mut values) = (page.keys.numbers().to_vec(), page.values.numbers().to_vec());
+        for position in positions..PAGE {
+            // The heads of keys have a block for sixteen positions, those of values a row for each.
+            for head in keys.chunks_mut((PAGE * head_size).max(1)) {
+                let block = &mut head[position / LANES * head_size * LANES..][..head_size * LANES];
+                block.iter_mut().skip(position % LANES).step_by(LANES).for_each(|number| *number = 0);
+            }
+            for head in values.chunks_mut((PAGE * width).max(1)) {
+                head[position * width..][..width].fill(0);
+            }
+        }
+        keys.append(&mut values);
+        keys
+    }
+
+    /// Numbers of a page.
+    pub fn page_length(&self) -> usize {
+        self.kv_heads * PAGE * (self.head_size + self.width)
+    }
+
+    /// Adds a page with the numbers that [`Self::page`] returned.
+    pub fn push_page(&mut self, numbers: &[u16]) {
+        let (keys, values) = numbers.split_at(self.kv_heads * PAGE * self.head_size);
+        self.pages.push(Page { keys: keys.to_vec().into(), values: values.to_vec().into() });
+    }
+
     /// Address and bytes of each buffer.
     pub fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {
         let buffers = self.pages.iter().flat_map(|page| [&page.keys, &page.values]);

@@ -166,6 +166,26 @@ impl Memory {
         self.layout == other.layout
     }
 
+    /// Numbers of all states, then of all records.
+    pub fn numbers(&mut self) -> impl Iterator<Item = &[f32]> {
+        self.states.iter_mut().chain(&mut self.records).map(SharedBuffer::numbers)
+    }
+
+    /// Bytes of this many states and records.
+    pub fn bytes(&self, SlotCounts { states, logs }: SlotCounts) -> usize {
+        (states * self.layout.state + logs * self.layout.record) * size_of::<f32>()
+    }
+
+    /// Adds states or records, of which [`Self::numbers`] returned `numbers`.
+    pub fn push(&mut self, counts: SlotCounts, numbers: &[f32]) {
+        let (states, records) = numbers.split_at(counts.states * self.layout.state);
+        let buffers = |count: usize, size: usize, numbers: &[f32]| {
+            (0..count).map(|slot| numbers[slot * size..][..size].to_vec().into()).collect()
+        };
+        self.states = buffers(counts.states, self.layout.state, states);
+        self.records = buffers(counts.logs, self.layout.record, records);
+    }
+
     /// Address and bytes of each buffer.
     pub fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {
         let buffers = self.states.iter().chain(&self.records);

@@ -68,6 +68,7 @@ mod workspace;
 
 use super::slices::{STRETCH, largest_of, sum_of_parts};
 
+pub use cache::PAGE;
 pub use isa::Isa;
 pub use model::CpuModel;
 pub use stored::Stored;

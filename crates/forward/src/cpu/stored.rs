@@ -2,7 +2,7 @@
 
 use super::cache::KvCache;
 use super::memory::Memory;
-use crate::state_history::UsedSlots;
+use crate::state_history::{SlotCounts, UsedSlots};
 
 /// Caches of all layers.
 #[derive(Debug, Clone)]
@@ -31,9 +31,56 @@ impl Stored {
             && memories.into_iter().all(|(memory, other)| memory.is_like(other))
     }
 
+    /// Layers of the same sizes without any position, state or log.
+    pub(super) fn emptied(&self) -> Self {
+        self.share(0, &UsedSlots::default())
+    }
+
+    /// Bytes of a page of all layers: the first `positions`, and zeros for the others.
+    pub(crate) fn page(&mut self, number: usize, positions: usize) -> Vec<u8> {
+        let pages = self.caches.iter_mut().flat_map(|cache| cache.page(number, positions));
+        pages.flat_map(u16::to_le_bytes).collect()
+    }
+
+    /// Length of [`Self::page`] in bytes.
+    pub(crate) fn page_bytes(&self) -> usize {
+        self.caches.iter().map(KvCache::page_length).sum::<usize>() * size_of::<u16>()
+    }
+
+    /// Bytes of all states and logs.
+    pub(crate) fn states(&mut self) -> Vec<u8> {
+        let numbers = self.memories.iter_mut().flat_map(Memory::numbers).flatten();
+        numbers.flat_map(|number| number.to_le_bytes()).collect()
+    }
+
+    /// Like this one, with `pages` that [`Self::page`] returned and `states` that [`Self::states`]
+    /// returned for as many slots as `counts`. `None` if a length is wrong.
+    pub(crate) fn read(&self, pages: &[Vec<u8>], counts: SlotCounts, states: &[u8]) -> Option<Self> {
+        let mut read = self.emptied();
+        for page in pages {
+            let numbers = numbers(page, u16::from_le_bytes);
+            let mut rest = &numbers[..];
+            for cache in &mut read.caches {
+                cache.push_page(rest.split_off(..cache.page_length())?);
+            }
+            rest.is_empty().then_some(())?;
+        }
+        let numbers = numbers(states, f32::from_le_bytes);
+        let mut rest = &numbers[..];
+        for memory in &mut read.memories {
+            memory.push(counts, rest.split_off(..memory.bytes(counts) / size_of::<f32>())?);
+        }
+        rest.is_empty().then_some(read)
+    }
+
     /// Address and bytes of each buffer.
     pub fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {
         let caches = self.caches.iter().flat_map(KvCache::buffers);
         caches.chain(self.memories.iter().flat_map(Memory::buffers))
     }
+}
+
+/// Numbers in whole words of `bytes`.
+fn numbers<T, const SIZE: usize>(bytes: &[u8], number: impl Fn([u8; SIZE]) -> T) -> Vec<T> {
+    bytes.as_chunks().0.iter().map(|&word| number(word)).collect()
 }
