@@ -121,7 +121,7 @@ impl App {
         let host = Host { hardware, learning: Some(learning), renderer };
         let secrets = Secrets::new(&folders);
         let repliers = Repliers { remote: secrets.clone(), instead: replier };
-        let engine = Engine::start(host, models, repliers, settings.clone(), earlier)
+        let engine = Engine::start(host, &folders, models, repliers, settings.clone(), earlier)
             .map_err(|error| CommandError::new(ErrorCode::Internal, error))?;
         let hub = FromHub::open(&folders, engine.lister());
         let serving = Serving::new(engine.writer());

@@ -71,7 +71,9 @@ impl App {
     }
 
     pub fn delete_conversation(&self, conversation: i64) -> Result<()> {
-        Ok(self.store().delete_conversation(conversation)?)
+        self.store().delete_conversation(conversation)?;
+        self.engine.forget_context(conversation);
+        Ok(())
     }
 
     pub fn restore_conversation(&self, conversation: i64) -> Result<Conversation> {

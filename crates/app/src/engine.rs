@@ -3,6 +3,7 @@
 //!
 //! - `job`: jobs of the thread; `worker`: runs them in order
 //! - `local`: models on this computer; `loading`: loads them and recovers from failed devices
+//! - `contexts`, `saved_contexts`: contexts of conversations on disk
 //! - `choosing`: choice of the draft; `advise`: trials of every draft
 //! - `prefill_rate`: speed of reading prompts
 //! - `remote`: replies by models on remote servers
@@ -16,6 +17,7 @@ mod advise;
 mod arena;
 mod check;
 mod choosing;
+mod contexts;
 mod devices;
 mod job;
 mod loading;
@@ -25,6 +27,7 @@ mod prefill_rate;
 mod remote;
 pub mod replier;
 mod replying;
+mod saved_contexts;
 mod serving;
 pub(crate) mod stats_file;
 mod why;
@@ -34,7 +37,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use foretoken_engine::session::{Hardware, Host};
-use foretoken_library::Secrets;
+use foretoken_library::{Folders, Secrets};
 use foretoken_model::{ChatMessage, Tokenizer};
 use foretoken_server::Writer;
 
@@ -44,9 +47,10 @@ use self::local::{Chosen, Local};
 use self::page_status::PendingChoice;
 use self::remote::Remote;
 use self::replier::{Ending, Replier};
+use self::saved_contexts::SavedContexts;
 use self::serving::ServerWriter;
 use self::worker::Worker;
-use crate::cancel::{BackgroundJobs, Cancel};
+use crate::cancel::{BackgroundJobs, Cancel, Latest};
 use crate::error::Result;
 use crate::ipc::{Arena, ArenaRequest, EngineStatus, PresetValues, PromptSize, ReplyCheck, Settings};
 use crate::lock::lock;
@@ -66,6 +70,8 @@ pub struct Engine {
     jobs: mpsc::Sender<Job>,
     /// Latest background jobs, which any other job cancels.
     background: Arc<BackgroundJobs>,
+    /// Latest restored context, which the next one cancels.
+    restoring: Latest,
     chosen: Arc<Mutex<Chosen>>,
     /// Status, written by the thread except for the list of devices.
     status: Arc<Observable>,
@@ -81,6 +87,7 @@ impl Engine {
     /// Starts the thread, which loads the models that `settings` name.
     pub fn start(
         host: Host,
+        folders: &Folders,
         models: Models,
         repliers: Repliers,
         settings: Settings,
@@ -91,7 +98,8 @@ impl Engine {
         let status = Arc::new(Observable::starting());
         status.update(|status| status.devices = devices::unlooked(&settings));
         let hardware = Arc::clone(&host.hardware);
-        let local = Local::new(host, models, Arc::clone(&chosen), Arc::clone(&status));
+        let contexts = SavedContexts::new(folders);
+        let local = Local::new(host, models, contexts, Arc::clone(&chosen), Arc::clone(&status));
         // A replacement has a tokenizer that is unknown here.
         let tokenizer =
             if repliers.instead.is_none() { Arc::clone(&local.tokenizer) } else { Arc::default() };
@@ -100,6 +108,7 @@ impl Engine {
         let engine = Self {
             jobs,
             background: Arc::default(),
+            restoring: Latest::default(),
             chosen,
             status,
             hardware,
@@ -177,6 +186,22 @@ impl Engine {
         cancel: Cancel,
     ) -> mpsc::Receiver<Result<Ending>> {
         self.begin(|done| Job::Reply { messages, values: Box::new(values), on, cancel, done })
+    }
+
+    /// Names the conversation of the reply that ended last, under which its context is saved.
+    pub fn name_context(&self, conversation: i64) {
+        let _ = self.jobs.send(Job::Stored { conversation });
+    }
+
+    /// Queues reading the saved context of a conversation, in place of the one queued before.
+    pub fn restore(&self, conversation: i64, messages: Vec<ChatMessage>, values: PresetValues) {
+        let cancel = self.restoring.begin();
+        let _ = self.jobs.send(Job::Restore { conversation, messages, values: Box::new(values), cancel });
+    }
+
+    /// Queues the removal of a conversation's saved context.
+    pub fn forget_context(&self, conversation: i64) {
+        let _ = self.jobs.send(Job::Forget { conversation });
     }
 
     /// Queues a measurement of the prompt of `messages` with `values`.

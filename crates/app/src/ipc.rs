@@ -31,7 +31,7 @@ pub use conversations::{
 };
 pub use engine::{
     DeviceOption, DraftRemark, EngineChange, EngineMessage, EnginePhase, EngineStatus, Loading, MemoryUse,
-    OffReason, Speculating, Why,
+    OffReason, ReadContext, Speculating, Why,
 };
 pub use library::{
     Advice, AdviceState, CatalogueFamily, CatalogueModel, Download, DownloadState, Dropped, FileDrag,

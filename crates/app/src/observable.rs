@@ -46,6 +46,7 @@ impl Observable {
             devices: Vec::new(),
             memory: MemoryUse::default(),
             reading_rate: None,
+            read_context: None,
             revision: 0,
         };
         Self::new(status)

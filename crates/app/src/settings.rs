@@ -22,6 +22,9 @@ use crate::ipc::{
 /// Default length of the longest reply in tokens; longer replies can be continued.
 const MAX_TOKENS: u32 = 2048;
 
+/// Default disk space for contexts of conversations, in GB.
+const CONTEXT_DISK_GB: u32 = 8;
+
 /// Most characters of an unreadable value in a notice.
 const MAX_QUOTED: usize = 60;
 
@@ -39,6 +42,7 @@ impl Default for Settings {
             max_tokens: MAX_TOKENS,
             context_overflow: ContextOverflow::default(),
             context_memory_mb: None,
+            context_disk_gb: CONTEXT_DISK_GB,
             system_prompt: String::new(),
             presets: Vec::new(),
             hidden_presets: Vec::new(),
@@ -383,6 +387,7 @@ mod tests {
             "max_tokens": 3,
             "context_overflow": "stop",
             "context_memory_mb": 4000,
+            "context_disk_gb": 2,
             "system_prompt": "Be brief.",
             "presets": [{ "id": "a", "name": "Mine", "values": { "max_tokens": 3 } }],
             "thinking": true,

@@ -5,6 +5,8 @@
 mod attachments;
 #[path = "app/cancelling.rs"]
 mod cancelling;
+#[path = "app/contexts.rs"]
+mod contexts;
 #[path = "app/devices.rs"]
 mod devices;
 #[path = "app/exchange.rs"]

@@ -11,6 +11,7 @@ import type { Loading } from "./Loading";
 import type { MemoryUse } from "./MemoryUse";
 import type { ModelEntry } from "./ModelEntry";
 import type { ModelPenalties } from "./ModelPenalties";
+import type { ReadContext } from "./ReadContext";
 import type { Why } from "./Why";
 
 /**
@@ -83,4 +84,8 @@ devices: Array<DeviceOption>, memory: MemoryUse,
  * Prefill rate of the target in tokens per second, measured on the last long prompt; `None`
  * before that.
  */
-reading_rate: number | null, };
+reading_rate: number | null, 
+/**
+ * Conversation opened last whose context is known; `None` before one was.
+ */
+read_context: ReadContext | null, };

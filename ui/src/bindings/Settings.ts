@@ -51,6 +51,11 @@ context_overflow: ContextOverflow,
  */
 context_memory_mb: number | null, 
 /**
+ * Disk space in GB for contexts of conversations, which then continue after a restart without
+ * being read again; 0 for none.
+ */
+context_disk_gb: number, 
+/**
  * Instructions put before every conversation; empty for none.
  */
 system_prompt: string, 

@@ -40,6 +40,7 @@ const STARTING: EngineStatus = {
     gpu_free_bytes: 0,
   },
   reading_rate: null,
+  read_context: null,
   penalties: defaults.sampling,
 };
 

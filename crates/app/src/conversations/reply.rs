@@ -162,7 +162,10 @@ impl App {
     /// # Errors
     /// Returns `Busy`, `NotFound`.
     pub fn delete_message(&self, message: i64) -> Result<Vec<Message>> {
-        self.change_branch(message, Store::delete_message)
+        let conversation = self.store().message(message)?.conversation;
+        let messages = self.change_branch(message, Store::delete_message)?;
+        self.engine.forget_context(conversation);
+        Ok(messages)
     }
 
     /// Restores a message deleted by [`Self::delete_message`].
@@ -345,6 +348,7 @@ impl App {
         match written? {
             Some(written) => {
                 let begun = written.begun.1.id;
+                self.engine.name_context(written.begun.0.id);
                 let mut reply = self.close(written, outcome)?;
                 let message = &mut reply.reply;
                 message.speedup = if message.id == begun {

@@ -16,7 +16,11 @@ impl App {
     /// # Errors
     /// Returns `NotFound` if the conversation does not exist.
     pub fn open_setup(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
-        self.open(conversation)
+        let setup = self.open(conversation)?;
+        if let Some(conversation) = conversation {
+            self.engine.restore(conversation, self.seen(conversation)?, setup.values.clone());
+        }
+        Ok(setup)
     }
 
     /// Chooses values for the conversation, or a new one, from its next reply on; `None` follows

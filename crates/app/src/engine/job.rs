@@ -58,6 +58,21 @@ pub(super) enum Job {
         cancel: Cancel,
         done: mpsc::Sender<Result<Ending>>,
     },
+    /// Names the conversation of the reply that ended last.
+    Stored {
+        conversation: i64,
+    },
+    /// Reads the saved context of an opened conversation.
+    Restore {
+        conversation: i64,
+        messages: Vec<ChatMessage>,
+        values: Box<PresetValues>,
+        cancel: Cancel,
+    },
+    /// Removes the saved context of a deleted conversation.
+    Forget {
+        conversation: i64,
+    },
     /// A conversation's title; `None` if none was written.
     Title {
         messages: Vec<ChatMessage>,
@@ -92,6 +107,6 @@ pub(super) enum Job {
 impl Job {
     /// Returns whether the job runs the loaded models.
     pub(super) fn computes(&self) -> bool {
-        !matches!(self, Self::Settings { .. } | Self::List)
+        !matches!(self, Self::Settings { .. } | Self::List | Self::Stored { .. } | Self::Forget { .. })
     }
 }

@@ -15,6 +15,7 @@ use foretoken_library::STARTER;
 use foretoken_model::Tokenizer;
 use foretoken_model::sampling::ModelPenalties;
 
+use super::saved_contexts::SavedContexts;
 use crate::error::Result;
 use crate::ipc::{
     CommandError, EngineMessage, EnginePhase, ErrorCode, MemoryUse, ModelEntry, OffReason, PresetValues,
@@ -95,6 +96,7 @@ pub(super) struct Local {
     /// Device at the last bandwidth measurement.
     measured: Option<String>,
     pub(super) chosen: Arc<Mutex<Chosen>>,
+    pub(super) contexts: SavedContexts,
     pub(super) status: Arc<Observable>,
     /// The target's tokenizer, shared with threads that count tokens while the engine is busy.
     pub(super) tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
@@ -105,6 +107,7 @@ impl Local {
     pub(super) fn new(
         host: Host,
         models: Models,
+        contexts: SavedContexts,
         chosen: Arc<Mutex<Chosen>>,
         status: Arc<Observable>,
     ) -> Self {
@@ -125,6 +128,7 @@ impl Local {
             trials: HashMap::new(),
             measured: None,
             chosen,
+            contexts,
             status,
             tokenizer: Arc::default(),
         }
@@ -156,7 +160,11 @@ impl Local {
     /// `earlier` are texts that drafts may repeat.
     pub(super) fn apply_settings(&mut self, settings: Settings, earlier: Vec<String>, revision: u64) {
         self.wanted = Chosen::by(&settings);
+        let limit_changed = self.settings.context_disk_gb != settings.context_disk_gb || self.revision == 0;
         (self.settings, self.earlier, self.revision) = (settings, earlier, revision);
+        if limit_changed {
+            self.tidy_contexts();
+        }
         // Listed before the target is loaded: if that fails, others can be chosen.
         self.list_targets();
         // A loaded local target stays for when it is chosen again.
@@ -201,7 +209,7 @@ impl Local {
             status.message = message;
             let loaded = target.map(|target| target.entry.clone());
             if status.target != loaded {
-                status.reading_rate = None;
+                (status.reading_rate, status.read_context) = (None, None);
             }
             status.target = loaded;
             status.thinks = target.and_then(|target| target.thinks);
@@ -226,7 +234,8 @@ impl Local {
         self.status.update(|status| {
             (status.phase, status.loading, status.message) = (EnginePhase::Ready, None, message);
             (status.target, status.device) = (Some(entry), device);
-            (status.thinks, status.merges_system, status.reading_rate) = (None, false, None);
+            (status.thinks, status.merges_system) = (None, false);
+            (status.reading_rate, status.read_context) = (None, None);
             status.penalties = ModelPenalties::default();
             (status.drafts, status.draft, status.draft_device) = (Vec::new(), String::new(), None);
             (status.device_remarks, status.device_notes) = (Vec::new(), Vec::new());

@@ -59,7 +59,10 @@ impl Worker {
         match queue.recv_timeout(IDLE) {
             Ok(job) => return Some(job),
             Err(RecvTimeoutError::Disconnected) => return None,
-            Err(RecvTimeoutError::Timeout) => self.local.measure_bandwidth(),
+            Err(RecvTimeoutError::Timeout) => {
+                self.local.measure_bandwidth();
+                self.local.save_context();
+            }
         }
         queue.recv().ok()
     }
@@ -85,8 +88,15 @@ impl Worker {
                 // A reply by another writer says nothing about the local models.
                 if let Some(reply) = written.filter(|_| self.replies_here()) {
                     self.local.keep_speed(&reply);
+                    self.local.keep_context();
                 }
             }
+            Job::Stored { conversation } if self.replies_here() => self.local.name_context(conversation),
+            Job::Restore { conversation, messages, values, cancel } if self.replies_here() => {
+                self.local.restore(conversation, &messages, &self.with(*values), &cancel);
+            }
+            Job::Stored { .. } | Job::Restore { .. } => {}
+            Job::Forget { conversation } => self.local.forget_context(conversation),
             Job::Title { messages, values, cancel, done } => {
                 let _ = done.send(self.title(&messages, &self.with(*values), &cancel));
             }

@@ -55,6 +55,8 @@ pub struct EngineStatus {
     /// Prefill rate of the target in tokens per second, measured on the last long prompt; `None`
     /// before that.
     pub reading_rate: Option<f64>,
+    /// Conversation opened last whose context is known; `None` before one was.
+    pub read_context: Option<ReadContext>,
     /// Revision of the settings in effect; the page shows the choices of newer settings.
     #[serde(skip)]
     #[ts(skip)]
@@ -103,7 +105,8 @@ impl EngineStatus {
             device_notes,
             devices,
             memory,
-            reading_rate
+            reading_rate,
+            read_context
         )
     }
 }
@@ -133,6 +136,16 @@ pub struct DeviceOption {
     pub label: DeviceLabel,
     /// Reason why it cannot be used here; `None` if it can.
     pub problem: Option<DeviceProblem>,
+}
+
+/// Part of an opened conversation that the model has yet to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ReadContext {
+    #[ts(type = "number")]
+    pub conversation: i64,
+    /// Tokens to read before the next reply, beside the next question.
+    pub left: u32,
 }
 
 /// Memory on this computer, in bytes.

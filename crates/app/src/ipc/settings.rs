@@ -38,6 +38,9 @@ pub struct Settings {
     /// Memory in MB for contexts of other conversations, which then continue without being read
     /// again; `None` for a quarter of the free memory, 0 for none.
     pub context_memory_mb: Option<u32>,
+    /// Disk space in GB for contexts of conversations, which then continue after a restart without
+    /// being read again; 0 for none.
+    pub context_disk_gb: u32,
     /// Instructions put before every conversation; empty for none.
     pub system_prompt: String,
     /// The user's own presets, in the order of creation.

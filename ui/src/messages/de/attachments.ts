@@ -58,6 +58,8 @@ export const attachments = {
   "context.history": "Unterhaltung",
   "context.waiting": "Zu senden",
   "context.free": "Platz für die Antwort",
+  "context.ready": "bereit",
+  "context.toRead": "{time} s zu lesen",
   "context.full": "Der Kontext ist fast voll.",
   "context.drop": "Älteste Nachrichten weglassen",
   "context.dropAndContinue": "Älteste weglassen und fortfahren",

@@ -137,7 +137,11 @@ export const settings = {
     "Wie viel Arbeitsspeicher behalten darf, was das Modell von deinen anderen Unterhaltungen und von Programmen gelesen hat, die den lokalen Server nutzen. Sie gehen dann weiter, ohne noch einmal gelesen zu werden.",
   "setting.context_memory.standard": "ein Viertel des freien Speichers",
   "setting.context_memory.automatic": "Ein Viertel des freien Speichers",
-  "setting.context_memory.none": "Keiner",
+  "setting.context_disk": "Plattenplatz für Unterhaltungen",
+  "setting.context_disk.explanation":
+    "Wie viel Platz auf der Festplatte belegen darf, was das Modell von deinen Unterhaltungen gelesen hat. Sie gehen dann nach einem Neustart weiter, ohne noch einmal gelesen zu werden. Es ist so privat wie die Unterhaltungen selbst und wird mit ihnen gelöscht.",
+  "setting.context_disk.standard": "8 GB",
+  "setting.context.none": "Keiner",
   "setting.system_prompt": "System-Prompt",
   "setting.system_prompt.explanation":
     "Anweisungen am Anfang einer Unterhaltung. Gilt ab der nächsten Antwort.",

@@ -133,7 +133,11 @@ export const settings = {
     "How much memory may hold what the model has read of your other conversations and of programs that use the local server. They then go on without being read again.",
   "setting.context_memory.standard": "a quarter of the free memory",
   "setting.context_memory.automatic": "A quarter of the free memory",
-  "setting.context_memory.none": "None",
+  "setting.context_disk": "Disk space for conversations",
+  "setting.context_disk.explanation":
+    "How much of the disk may hold what the model has read of your conversations, so that they go on after a restart without being read again. It is as private as the conversations themselves, and is deleted with them.",
+  "setting.context_disk.standard": "8 GB",
+  "setting.context.none": "None",
   "setting.system_prompt": "System prompt",
   "setting.system_prompt.explanation":
     "Instructions at the start of a conversation. Applies from the next reply.",
