@@ -503,7 +503,7 @@ mod tests {
         let read = Read::of(stored, &Settings::default()).unwrap();
         assert_eq!(read.settings.drafts, [("a".to_owned(), "ngram".to_owned())].into());
         assert_eq!(read.settings.added_models, ["/a.gguf", "/b.gguf"]);
-        assert_eq!(read.unreadable, ["added models 1", "added models null", "drafts b"]);
+        assert_eq!(read.unreadable, ["drafts b", "added models 1", "added models null"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ const ANALYSIS: &str = "analysis";
 /// Header of a reasoning message, after the role.
 const THINKS: &str = IN_A_CHANNEL;
 /// Header of an answer, after the role.
-const SAYS: &str = "<|channel|>final<|message|>";
+pub const ANSWER: &str = "<|channel|>final<|message|>";
 /// End of a message and start of the assistant's next one.
 const NEXT: &str = "<|end|><|start|>assistant";
 
@@ -90,10 +90,10 @@ pub fn said(reply: &str) -> &str {
 /// if the model may reason first (`thinks`), otherwise the header of an answer.
 pub fn written(reply: &str, thinks: bool) -> String {
     match parts(reply) {
-        Some((thought, Some(said))) => format!("{THINKS}{thought}{NEXT}{SAYS}{said}"),
+        Some((thought, Some(said))) => format!("{THINKS}{thought}{NEXT}{ANSWER}{said}"),
         Some((thought, None)) => format!("{THINKS}{thought}"),
         None if reply.is_empty() && thinks => String::new(),
-        None => format!("{SAYS}{reply}"),
+        None => format!("{ANSWER}{reply}"),
     }
 }
 
@@ -178,8 +178,8 @@ mod tests {
 
     #[test]
     fn a_model_that_shall_not_think_begins_with_what_it_says() {
-        assert_eq!(written("", false), SAYS);
-        assert_eq!(shown(&format!("{ASKED}{SAYS}"), "So.<|return|>"), "So.");
+        assert_eq!(written("", false), ANSWER);
+        assert_eq!(shown(&format!("{ASKED}{ANSWER}"), "So.<|return|>"), "So.");
         assert_eq!(written("<think>\nHm.", false), written("<think>\nHm.", true));
     }
 

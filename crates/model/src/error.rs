@@ -46,6 +46,10 @@ pub enum Error {
     #[error("the tokenizer of {path} cannot be used: {reason}. Choose another model.", path = path.display(), reason = sentence(reason))]
     Tokenizer { path: PathBuf, reason: String },
 
+    /// A grammar that a reply cannot follow; `kind` names it, such as "JSON schema".
+    #[error("the {kind} cannot be used: {reason}.", reason = sentence(reason))]
+    Grammar { kind: &'static str, reason: String },
+
     #[error("{name}: expected {expected}, found {found}.")]
     Setting { name: &'static str, expected: &'static str, found: String },
 

@@ -284,7 +284,7 @@ mod tests {
         let loading = Loading { label: "Starter".to_owned(), percent: 7, draft: false };
         let now = EngineStatus { loading: Some(loading), ..before.clone() };
         let change = serde_json::to_string(&now.changes(Some(&before))).unwrap();
-        assert_eq!(change, r#"{"loading":{"draft":false,"label":"Starter","percent":7}}"#);
+        assert_eq!(change, r#"{"loading":{"label":"Starter","percent":7,"draft":false}}"#);
         assert!(now.changes(Some(&now)).is_empty());
     }
 

@@ -155,8 +155,10 @@ fn to_json(value: &Value, options: Kwargs) -> Result<String, minijinja::Error> {
     let sorted = options.get::<Option<bool>>("sort_keys")?.unwrap_or(false);
     options.assert_all_used()?;
     let text = if sorted {
-        // serde_json sorts the keys of its maps.
-        serde_json::to_value(value).and_then(|value| written(&value, indent))
+        serde_json::to_value(value).and_then(|mut value| {
+            value.sort_all_objects();
+            written(&value, indent)
+        })
     } else {
         written(value, indent)
     };

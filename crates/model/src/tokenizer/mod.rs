@@ -95,6 +95,16 @@ impl Tokenizer {
         .map_err(|reason| self.error(reason))
     }
 
+    /// Encodes plain `text` as within a longer text, where no space is prepended; `None` if the
+    /// vocabulary cannot express it, or if the library prepends one anyway.
+    pub fn encode_within(&self, text: &str) -> Option<Vec<TokenId>> {
+        match &self.encoder {
+            Encoder::SentencePiece(pieces) => pieces.encode_within(text).ok(),
+            Encoder::Library(_) if self.strips_leading_space => None,
+            Encoder::Library(library) => library.encode(text, false).ok(),
+        }
+    }
+
     fn error(&self, reason: String) -> Error {
         if cancel::is_cancelled() {
             return Error::Cancelled;

@@ -146,18 +146,28 @@ impl SentencePiece {
             }
             match whole {
                 Some(id) => tokens.push(id),
-                None => self.encode_plain(&text[range], &mut tokens)?,
+                None => self.encode_plain(&text[range], self.adds_space, &mut tokens)?,
             }
         }
         Ok(tokens)
     }
 
-    fn encode_plain(&self, text: &str, tokens: &mut Vec<TokenId>) -> Result<(), String> {
+    /// Encodes plain `text` that continues a text.
+    ///
+    /// # Errors
+    /// As [`Self::encode`].
+    pub fn encode_within(&self, text: &str) -> Result<Vec<TokenId>, String> {
+        let mut tokens = Vec::new();
+        self.encode_plain(text, false, &mut tokens)?;
+        Ok(tokens)
+    }
+
+    fn encode_plain(&self, text: &str, adds_space: bool, tokens: &mut Vec<TokenId>) -> Result<(), String> {
         if text.is_empty() {
             return Ok(());
         }
         let mut spelled = String::with_capacity(text.len() + 8);
-        if self.adds_space {
+        if adds_space {
             spelled.push(SPACE);
         }
         spelled.extend(text.chars().map(|c| if c == ' ' { SPACE } else { c }));

@@ -1,0 +1,258 @@
+//! Masks of grammars on a small byte-level vocabulary, with hostile sources.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use foretoken_model::token::TokenId;
+use foretoken_model::{ModelSource, Special, Tokenizer};
+use foretoken_testkit::{Gguf, VOCABULARY};
+use proptest::prelude::*;
+
+use super::{Cursor, Grammar, Grammars, Mask};
+
+/// The token that ends a reply.
+const END: TokenId = 259;
+
+fn tokenizer() -> Arc<Tokenizer> {
+    let folder = tempfile::tempdir().unwrap();
+    let source = ModelSource::open(&Gguf::tiny().write(folder.path())).unwrap();
+    Arc::new(source.tokenizer().unwrap())
+}
+
+fn grammars() -> Arc<Grammars> {
+    Grammars::in_this_process(&tokenizer(), VOCABULARY)
+}
+
+fn begin(grammar: &Grammar) -> Cursor {
+    grammars().begin(grammar).unwrap()
+}
+
+fn schema(source: &serde_json::Value) -> Grammar {
+    Grammar::Schema(source.to_string())
+}
+
+fn refused(grammar: &Grammar) -> String {
+    grammars().begin(grammar).err().expect("it must be refused").to_string()
+}
+
+/// Mask after the text and `path`, which must be allowed.
+fn mask(cursor: &mut Cursor, path: &[TokenId]) -> Arc<Mask> {
+    cursor.masks(&[path]).unwrap().remove(0).remove(path.len())
+}
+
+fn tokens(mask: &Mask) -> Vec<TokenId> {
+    (0..VOCABULARY as TokenId).filter(|&token| mask.allows(token)).collect()
+}
+
+#[test]
+fn only_tokens_that_continue_a_text_of_the_grammar_are_allowed() {
+    let mut cursor = begin(&Grammar::Regex("hel+o|hex".to_owned()));
+    let start = mask(&mut cursor, &[]);
+    assert_eq!(tokens(&start), [u32::from(b'h'), 256, 257], "h, he and hel");
+    let after = mask(&mut cursor, &[256]);
+    assert_eq!(tokens(&after), [u32::from(b'l'), u32::from(b'x')]);
+    cursor.extend(&[257, u32::from(b'o')]);
+    assert_eq!(mask(&mut cursor, &[]).forced(), Some(END));
+}
+
+#[test]
+fn forced_tokens_are_those_of_the_tokenizer() {
+    let mut cursor = begin(&Grammar::Regex("hello hel[pq]".to_owned()));
+    let masks = cursor.masks(&[&[]]).unwrap().remove(0);
+    let forced: Vec<TokenId> = masks.iter().filter_map(|mask| mask.forced()).collect();
+    let encoded = tokenizer().encode("hello hel", Special::Ignore).unwrap();
+    assert_eq!(forced, encoded, "not letter by letter");
+    let last = masks.last().unwrap();
+    assert_eq!(tokens(last), [u32::from(b'p'), u32::from(b'q')]);
+}
+
+#[test]
+fn forced_tokens_of_a_tokenizer_that_prepends_a_space_are_those_within_a_text() {
+    let gguf = Gguf::sentence_piece(&[("\u{2581}", -9.0), ("he", -2.0), ("\u{2581}he", -1.0), ("{\"", -3.0)]);
+    let folder = tempfile::tempdir().unwrap();
+    let tokenizer = ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap();
+    let tokenizer = Arc::new(tokenizer);
+    let within = tokenizer.encode_within("he he{\"a").unwrap();
+    assert_ne!(within, tokenizer.encode("he he{\"a", Special::Ignore).unwrap());
+    let grammars = Grammars::in_this_process(&tokenizer, tokenizer.vocabulary());
+    let mut cursor = grammars.begin(&Grammar::Regex("he he\\{\"a[bc]é?".to_owned())).unwrap();
+    let masks = cursor.masks(&[&[]]).unwrap().remove(0);
+    assert_eq!(masks.iter().filter_map(|mask| mask.forced()).collect::<Vec<_>>(), within);
+    // A character without a piece is allowed byte by byte.
+    let byte = |byte: u8| 3 + TokenId::from(byte);
+    let path = [&within[..], &[byte(b'b')]].concat();
+    assert!(mask(&mut cursor, &path).allows(byte("é".as_bytes()[0])));
+    assert!(mask(&mut cursor, &path).allows(2), "the end of the text");
+}
+
+#[test]
+fn json_has_one_form_and_properties_keep_the_order_of_the_schema() {
+    let source = serde_json::json!({
+        "type": "object",
+        "properties": { "z": { "const": 1 }, "a": { "const": [2, 3] } },
+        "required": ["z", "a"],
+        "additionalProperties": false,
+    });
+    let mut cursor = begin(&schema(&source));
+    let mut text = Vec::new();
+    while let Some(token) = mask(&mut cursor, &text).forced().filter(|&token| token != END) {
+        text.push(token);
+    }
+    assert_eq!(tokenizer().decode(&text), r#"{"z": 1, "a": [2, 3]}"#);
+}
+
+#[test]
+fn any_json_object_is_allowed_and_nothing_else() {
+    let mut cursor = begin(&Grammar::Json);
+    let encode = |text: &str| tokenizer().encode(text, Special::Ignore).unwrap();
+    let text = encode(r#"{"a": [1, {"b": null}], "c": "hello"}"#);
+    for (at, &token) in text.iter().enumerate() {
+        assert!(mask(&mut cursor, &text[..at]).allows(token), "{at}");
+    }
+    assert_eq!(tokens(&mask(&mut cursor, &text)), [END]);
+    assert!(!mask(&mut cursor, &[]).allows(u32::from(b'[')));
+}
+
+#[test]
+fn a_path_leaves_no_trace() {
+    let grammar = Grammar::Regex("(he|hel|l)*o".to_owned());
+    let mut cursor = begin(&grammar);
+    cursor.extend(&[256]);
+    let before = mask(&mut cursor, &[]);
+    let path = [u32::from(b'l'), u32::from(b'x'), 256];
+    assert_eq!(cursor.masks(&[&path]).unwrap()[0].len(), 2, "the second token is not allowed");
+    assert_eq!(mask(&mut cursor, &[]), before);
+    mask(&mut cursor, &[257, u32::from(b'o')]);
+    assert_eq!(mask(&mut cursor, &[]), before);
+}
+
+#[test]
+fn control_tokens_are_never_text() {
+    let mut cursor = begin(&Grammar::Regex("(.|\n)*".to_owned()));
+    let allowed = mask(&mut cursor, &[]);
+    assert!(!allowed.allows(258) && allowed.allows(END) && allowed.allows(260));
+}
+
+#[test]
+fn a_grammar_that_cannot_be_compiled_is_refused_with_a_sentence() {
+    for (grammar, expected) in [
+        (Grammar::Schema("{".to_owned()), "EOF while parsing"),
+        (Grammar::Schema("3".to_owned()), "expected an object or true"),
+        (Grammar::Schema("false".to_owned()), "it accepts nothing"),
+        (Grammar::Schema(r#"{"type": "nothing"}"#.to_owned()), "nothing"),
+        (Grammar::Schema(r#"{"$ref": "https://example.com/a"}"#.to_owned()), ""),
+        (Grammar::Regex("(".to_owned()), ""),
+        (Grammar::Regex("(?=a)a".to_owned()), ""),
+        (Grammar::Lark("start: nowhere".to_owned()), "nowhere"),
+        (Grammar::Lark(String::new()), ""),
+    ] {
+        let sentence = refused(&grammar);
+        let kind = grammar.kind();
+        assert!(sentence.starts_with(&format!("the {kind} cannot be used: ")), "{sentence}");
+        assert!(sentence.contains(expected) && sentence.ends_with('.'), "{sentence}");
+        assert!(!sentence.contains('\n') && sentence.chars().count() < 480, "{sentence}");
+    }
+}
+
+#[test]
+fn contradictory_grammars_are_refused() {
+    let both = serde_json::json!({ "allOf": [{ "type": "string" }, { "type": "integer" }] });
+    let between = serde_json::json!({ "type": "integer", "minimum": 5, "maximum": 4 });
+    for grammar in [schema(&both), schema(&between), schema(&serde_json::json!({ "enum": [] }))] {
+        refused(&grammar);
+    }
+}
+
+/// Hostile sources that end early or late, but end.
+#[test]
+fn large_and_deep_sources_are_refused_or_take_bounded_time() {
+    let many: Vec<String> = (0..1_000_000).map(|number| format!("\"value {number}\"")).collect();
+    let optional: Vec<String> = (0..1000).map(|number| format!("\"p{number}\": {{}}")).collect();
+    let sources = [
+        format!("{{\"description\": \"{}\"}}", "a".repeat(10 << 20)),
+        format!("{{\"enum\": [{}]}}", many.join(", ")),
+        "{\"not\": ".repeat(10_000) + "{}" + &"}".repeat(10_000),
+        "{\"type\": \"array\", \"items\": ".repeat(10_000) + "{}" + &"}".repeat(10_000),
+        format!("{{\"type\": \"object\", \"properties\": {{{}}}}}", optional.join(", ")),
+    ];
+    for source in sources {
+        let start = Instant::now();
+        refused(&Grammar::Schema(source));
+        assert!(start.elapsed() < Duration::from_secs(5));
+    }
+    refused(&Grammar::Regex("a".repeat(1 << 14)));
+    refused(&Grammar::Lark("start: A\n".repeat(1 << 15)));
+}
+
+#[test]
+fn a_recursive_schema_goes_on_as_long_as_the_text_and_one_without_an_end_is_refused() {
+    let tree = |required: &[&str]| {
+        schema(&serde_json::json!({ "$ref": "#/$defs/tree", "$defs": { "tree": {
+            "type": "object", "properties": { "next": { "$ref": "#/$defs/tree" } }, "required": required,
+            "additionalProperties": false,
+        } } }))
+    };
+    let mut cursor = begin(&tree(&[]));
+    let text = tokenizer().encode(&"{\"next\": ".repeat(50), Special::Ignore).unwrap();
+    cursor.extend(&text);
+    assert_eq!(tokens(&mask(&mut cursor, &[])), [u32::from(b'{')]);
+    refused(&tree(&["next"]));
+}
+
+#[test]
+fn two_texts_of_one_model_do_not_mix() {
+    let grammars = grammars();
+    let mut cursors =
+        ["hel+o", "x*"].map(|source| grammars.begin(&Grammar::Regex(source.to_owned())).unwrap());
+    for _ in 0..2 {
+        let [first, second] = &mut cursors;
+        assert!(mask(first, &[257]).allows(u32::from(b'o')));
+        assert!(mask(second, &[]).allows(u32::from(b'x')) && !mask(second, &[]).allows(257));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// A mask depends on the tokens before it alone: after any walk it is that of a new grammar,
+    /// and a run of forced tokens is the chain of masks with one token.
+    #[test]
+    fn masks_after_any_walk_are_those_of_a_fresh_start(
+        choices in prop::collection::vec((0usize..1000, 0usize..6), 1..40),
+    ) {
+        let grammar = schema(&serde_json::json!({
+            "type": "object",
+            "properties": {
+                "hello": { "type": "string" },
+                "count": { "type": "integer" },
+                "kind": { "enum": ["hell", "help", null] },
+                "list": { "type": "array", "items": { "type": "boolean" } },
+            },
+            "required": ["hello", "kind"],
+        }));
+        let grammars = grammars();
+        let mut cursor = grammars.begin(&grammar).unwrap();
+        let mut path: Vec<TokenId> = Vec::new();
+        let mut walked = Vec::new();
+        for (choice, cut) in choices {
+            let masks = cursor.masks(&[&path]).unwrap().remove(0);
+            let mut run = path.clone();
+            for mask in &masks[path.len()..] {
+                walked.push((run.clone(), Arc::clone(mask)));
+                run.extend(mask.forced());
+            }
+            let allowed = tokens(&masks[path.len()]);
+            let token = allowed[choice % allowed.len()];
+            if token == END || cut == 5 {
+                path.truncate(path.len().saturating_sub(cut));
+            } else {
+                path.push(token);
+            }
+        }
+        for (path, expected) in walked {
+            let mut fresh = grammars.begin(&grammar).unwrap();
+            fresh.extend(&path);
+            prop_assert_eq!(&fresh.masks(&[&[]]).unwrap()[0][0], &expected);
+        }
+    }
+}
