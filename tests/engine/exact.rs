@@ -13,6 +13,7 @@ use foretoken_engine::penalties::Penalties;
 use foretoken_engine::random::Randomness;
 use foretoken_engine::speculation::Verification;
 use foretoken_forward::Row;
+use foretoken_grammar::Mask;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use proptest::prelude::*;
@@ -91,14 +92,60 @@ impl Randomness for Oracle {
 struct Toy {
     rows: Vec<[f32; VOCABULARY]>,
     sampling: Sampling,
+    /// Constraint of what it writes.
+    language: Option<Language>,
 }
 
 impl Toy {
     fn next(&self, prefix: &[TokenId]) -> Distribution {
-        let index = prefix.iter().fold(1, |index, &token| index * (VOCABULARY + 1) + token as usize + 1);
-        let row = Row::of(&self.rows[index % self.rows.len()]);
-        Distribution::processed(row, &self.sampling, &Penalties::new(&self.sampling).at(prefix)).unwrap()
+        self.next_as_after(prefix, prefix)
     }
+
+    /// Distribution after `prefix`, with the constraint's mask after `masked`.
+    fn next_as_after(&self, prefix: &[TokenId], masked: &[TokenId]) -> Distribution {
+        let row = Row::of(&self.rows[index(prefix) % self.rows.len()]);
+        let penalties = Penalties::new(&self.sampling).at(prefix);
+        match &self.language {
+            None => Distribution::processed(row, &self.sampling, &penalties),
+            Some(language) => {
+                Distribution::constrained(row, &self.sampling, &penalties, &language.mask(masked))
+            }
+        }
+        .unwrap()
+    }
+}
+
+fn index(prefix: &[TokenId]) -> usize {
+    prefix.iter().fold(1, |index, &token| index * (VOCABULARY + 1) + token as usize + 1)
+}
+
+/// A language given by a table of allowed tokens for every prefix, by their bits.
+#[derive(Debug, Clone)]
+struct Language(Vec<u32>);
+
+impl Language {
+    fn mask(&self, prefix: &[TokenId]) -> Mask {
+        Mask::of_bits(&[self.0[index(prefix) % self.0.len()]])
+    }
+}
+
+/// Way in which a constraint acts on drafts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Masking {
+    /// Each guess is drawn among the allowed tokens.
+    Both,
+    /// Guesses are drawn among all tokens; certain ones that are not allowed are dropped.
+    Target,
+    /// As `Target`, but drawn guesses that are not allowed are dropped, too.
+    Dropping,
+    /// As `Both`, but reported as drawn among all tokens.
+    Misreported,
+    /// As `Both`, but each row of the target has the mask of the row before it.
+    OffByOne,
+    /// As `Both`, but the constraint stays at the end of the draft.
+    NotRolledBack,
+    /// As `Both`, but the target's filters come first.
+    AfterFilters,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -132,6 +179,8 @@ enum Drafting {
     Recurrent,
     /// As `Recurrent`, but reported as given the likeliest token at each position before.
     Misrecurrent,
+    /// The only allowed token as a certain guess where there is one, else drawn.
+    Forced,
 }
 
 struct Pair {
@@ -146,6 +195,7 @@ struct Pair {
     verification: Verification,
     /// Token that ends a text.
     end: Option<TokenId>,
+    masking: Masking,
 }
 
 fn guess(token: TokenId, parent: Option<usize>, drawn_from: Option<&Arc<Distribution>>) -> Guess {
@@ -176,13 +226,16 @@ impl Pair {
             return;
         }
         let width = self.widths[depth];
+        let forced = self.target.language.as_ref().and_then(|language| language.mask(context).forced());
         let drawn = match self.drafting {
+            Drafting::Forced => forced.is_none(),
             Drafting::Certain | Drafting::Pretended => false,
             Drafting::Mixed => depth.is_multiple_of(2),
             _ => true,
         };
         let mut tokens = match self.drafting {
             Drafting::Confident | Drafting::Pruned => Vec::new(),
+            Drafting::Forced if !drawn => forced.into_iter().collect(),
             _ if drawn => draw_some(&q, width, oracle),
             _ => likeliest(&q, width),
         };
@@ -196,6 +249,9 @@ impl Pair {
         if self.drafting == Drafting::Pruned {
             tokens.retain(|&token| is_confident(token));
         }
+        if !drawn || self.masking == Masking::Dropping {
+            tokens.retain(|&token| self.allows(context, token));
+        }
         for token in tokens {
             let index = guesses.len();
             let shown = drawn || self.drafting == Drafting::Pretended;
@@ -204,11 +260,38 @@ impl Pair {
             let left = if ends { 0 } else { left - 1 };
             self.grow_below(guesses, index, &[context, &[token]].concat(), left, oracle);
         }
-        if self.drafting == Drafting::Beside {
+        let token = likeliest(&q, 1)[0];
+        if self.drafting == Drafting::Beside && self.allows(context, token) {
             let index = guesses.len();
-            let token = likeliest(&q, 1)[0];
             guesses.push(guess(token, parent, None));
             self.grow_below(guesses, index, &[context, &[token]].concat(), left - 1, oracle);
+        }
+    }
+
+    /// Returns true if the constraint allows `token` after `context`.
+    fn allows(&self, context: &[TokenId], token: TokenId) -> bool {
+        self.target.language.as_ref().is_none_or(|language| language.mask(context).allows(token))
+    }
+
+    /// The draft, whose guesses have the target's constraint if `masked`.
+    fn drafter(&self, masked: bool) -> Toy {
+        let language = self.target.language.clone().filter(|_| masked);
+        Toy { language, ..self.draft.clone() }
+    }
+
+    /// The target's distribution after `text` and guesses with the `path`, the last of `all`.
+    fn judged(&self, text: &[TokenId], path: &[TokenId], all: &[TokenId]) -> Distribution {
+        let after = [text, path].concat();
+        match self.masking {
+            Masking::OffByOne => self.target.next_as_after(&after, &after[..after.len().max(1) - 1]),
+            Masking::NotRolledBack => self.target.next_as_after(&after, &[text, all].concat()),
+            Masking::AfterFilters => {
+                let free = Toy { language: None, ..self.target.clone() }.next(&after);
+                let mut entries = free.entries().into_owned();
+                entries.retain(|&(token, _)| self.allows(&after, token));
+                Distribution::from_weights(entries).unwrap_or_else(|| self.target.next(&after))
+            }
+            _ => self.target.next(&after),
         }
     }
 
@@ -234,21 +317,24 @@ impl Pair {
         depth: usize,
     ) -> (Arc<Distribution>, Arc<Distribution>) {
         let (text, drawn) = context.split_at(context.len() - depth);
+        let is_masked = !matches!(self.masking, Masking::Target | Masking::Dropping);
+        let draft = self.drafter(is_masked);
         // Distribution of a position given only the token `last` of the block.
         let place = |last: Option<TokenId>| {
             let masks = vec![0; depth.saturating_sub(1)];
-            self.draft.next(&[text, &masks, last.as_slice()].concat())
+            draft.next_as_after(&[text, &masks, last.as_slice()].concat(), context)
         };
         // Distribution of a position given all `tokens` of the block before it.
-        let recurrent = |tokens: &[TokenId]| self.draft.next(&[text, &[0], tokens].concat());
+        let recurrent = |tokens: &[TokenId]| draft.next_as_after(&[text, &[0], tokens].concat(), context);
         let before = drawn.last().copied();
         let q = Arc::new(match self.drafting {
             Drafting::Positions => place(before.map(|_| 0)),
             Drafting::Chained | Drafting::Mischained => place(before),
             Drafting::Recurrent | Drafting::Misrecurrent => recurrent(drawn),
-            _ => self.draft.next(context),
+            _ => draft.next(context),
         });
         let reported = match (self.drafting, before) {
+            _ if self.masking == Masking::Misreported => Arc::new(self.drafter(false).next(context)),
             (Drafting::Mischained, Some(before)) => {
                 Arc::new(place(Some((before + 1) % VOCABULARY as TokenId)))
             }
@@ -265,6 +351,7 @@ impl Pair {
     fn grow_staged(&self, context: &[TokenId], oracle: &mut Oracle) -> Guesses {
         let mut guesses = Guesses::default();
         let mut text = context.to_vec();
+        let draft = self.drafter(self.masking == Masking::Both);
         while guesses.len() < self.draft_length {
             let mut stage = Guesses::default();
             let mut staged = text.clone();
@@ -276,7 +363,7 @@ impl Pair {
             }
             let mut rows = Vec::new();
             let target = |row: Option<usize>| {
-                let q = Arc::new(self.draft.next(&staged[..text.len() + row.map_or(0, |row| row + 1)]));
+                let q = Arc::new(draft.next(&staged[..text.len() + row.map_or(0, |row| row + 1)]));
                 rows.push(Arc::clone(&q));
                 Ok::<_, Infallible>((*q).clone())
             };
@@ -333,7 +420,8 @@ impl Pair {
             path.reverse();
             path
         };
-        let mut target = |last: Option<usize>| self.target.next(&[&text[..start], &path(last)].concat());
+        let all = path(guesses.len().checked_sub(1));
+        let mut target = |last: Option<usize>| self.judged(&text[..start], &path(last), &all);
         let verdict = rule(&guesses, self.verification, &mut target, oracle);
         let accepted = path(verdict.path.last().copied());
         // The decoder emits nothing after an end token.
@@ -462,7 +550,13 @@ fn drafting() -> impl Strategy<Value = Drafting> {
         1 => Just(Drafting::Positions),
         1 => Just(Drafting::Chained),
         1 => Just(Drafting::Recurrent),
+        1 => Just(Drafting::Forced),
     ]
+}
+
+fn language() -> impl Strategy<Value = Option<Language>> {
+    let allowed = 1u32..1 << VOCABULARY;
+    prop_oneof![1 => Just(None), 2 => prop::collection::vec(allowed, 1..20).prop_map(Language).prop_map(Some)]
 }
 
 fn shape() -> impl Strategy<Value = (usize, [usize; LENGTH])> {
@@ -480,8 +574,17 @@ fn pair() -> impl Strategy<Value = Pair> {
     let verification = prop_oneof![Just(Verification::Block), Just(Verification::Token)];
     let end = prop_oneof![Just(None), Just(Some(0)), Just(Some(2))];
     let how = (drafting(), shape(), threshold, verification, end);
-    (rows(), rows(), sampling(), sampling(), how, any::<[bool; 2]>()).prop_map(
-        |(target, draft, ours, theirs, how, [same_rows, same_sampling])| {
+    let masking = prop_oneof![Just(Masking::Both), Just(Masking::Target)];
+    let constraint = (language(), masking);
+    (rows(), rows(), sampling(), sampling(), how, constraint, any::<[bool; 2]>()).prop_map(
+        |(target, draft, ours, theirs, how, (language, masking), [same_rows, same_sampling])| {
+            // Of the allowed tokens some must be possible.
+            let possible = |row: [f32; VOCABULARY]| match language {
+                Some(_) => row.map(|logit| logit.max(-4.0)),
+                None => row,
+            };
+            let target: Vec<_> = target.into_iter().map(possible).collect();
+            let draft: Vec<_> = draft.into_iter().map(possible).collect();
             let (drafting, (draft_length, widths), threshold, verification, end) = how;
             let draft = if same_rows { target.clone() } else { draft };
             // Further siblings multiply the branches.
@@ -491,14 +594,15 @@ fn pair() -> impl Strategy<Value = Pair> {
             let verification = if by_token { Verification::Token } else { verification };
             let theirs = if same_sampling { ours.clone() } else { theirs };
             Pair {
-                target: Toy { rows: target, sampling: ours },
-                draft: Toy { rows: draft, sampling: theirs },
+                target: Toy { rows: target, sampling: ours, language },
+                draft: Toy { rows: draft, sampling: theirs, language: None },
                 drafting,
                 draft_length,
                 widths,
                 threshold,
                 verification,
                 end,
+                masking,
             }
         },
     )
@@ -506,10 +610,12 @@ fn pair() -> impl Strategy<Value = Pair> {
 
 impl std::fmt::Debug for Pair {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { target, draft, drafting, draft_length, widths, threshold, verification, end } = self;
+        let Self { target, draft, drafting, draft_length, widths, threshold, verification, end, masking } =
+            self;
         write!(
             f,
-            "{drafting:?} x {draft_length}, {widths:?}, threshold {threshold}, {verification:?}, end {end:?}\n\
+            "{drafting:?} x {draft_length}, {widths:?}, threshold {threshold}, {verification:?}, end {end:?}, \
+             {masking:?}\n\
              target {target:?}\ndraft {draft:?}"
         )
     }
@@ -545,6 +651,7 @@ fn revealing_pair(drafting: Drafting) -> Pair {
     let toy = |shift: usize| Toy {
         rows: (0..11).map(|i| [0, 1, 2].map(|t| ((i * 5 + t * 7 + shift * 3) % 9) as f32 / 3.0)).collect(),
         sampling: sampling.clone(),
+        language: None,
     };
     Pair {
         target: toy(0),
@@ -555,7 +662,14 @@ fn revealing_pair(drafting: Drafting) -> Pair {
         threshold: 0.0,
         verification: Verification::Token,
         end: None,
+        masking: Masking::Both,
     }
+}
+
+/// As `pair`, in a language of which every position allows two or three tokens.
+fn constrained(pair: Pair, masking: Masking) -> Pair {
+    let language = Some(Language(vec![0b011, 0b101, 0b111, 0b110, 0b011, 0b110, 0b101]));
+    Pair { target: Toy { language, ..pair.target }, masking, ..pair }
 }
 
 /// As [`revealing_pair`], with two guesses at the first position.
@@ -603,8 +717,7 @@ fn dropping_a_drawn_guess_because_of_its_probability_is_detected() {
 #[test]
 fn a_rule_that_depends_on_the_drawn_shape_is_detected() {
     let base = revealing_pair(Drafting::Confident);
-    let always =
-        |p: [f32; VOCABULARY]| Toy { rows: vec![p.map(f32::ln)], sampling: base.draft.sampling.clone() };
+    let always = |p: [f32; VOCABULARY]| Toy { rows: vec![p.map(f32::ln)], ..base.draft.clone() };
     let (target, draft) = (always([0.3, 0.3, 0.4]), always([0.6, 0.3, 0.1]));
     let pair = Pair { draft_length: 2, widths: [1, 2, 1, 1], target, draft, ..base };
     assert!(pair.total_variation(as_shipped) < TOLERANCE);
@@ -676,8 +789,7 @@ fn a_bonus_token_from_the_wrong_row_is_detected() {
 #[test]
 fn block_verification_without_its_memory_is_detected() {
     let base = revealing_pair(Drafting::Drawn);
-    let always =
-        |p: [f32; VOCABULARY]| Toy { rows: vec![p.map(f32::ln)], sampling: base.draft.sampling.clone() };
+    let always = |p: [f32; VOCABULARY]| Toy { rows: vec![p.map(f32::ln)], ..base.draft.clone() };
     // The draft overrates the last token; after it two tokens remain that the target prefers.
     let (target, draft) = (always([0.45, 0.3, 0.25]), always([0.05, 0.05, 0.9]));
     let pair = Pair { verification: Verification::Block, target, draft, ..base };
@@ -703,6 +815,28 @@ fn writing_on_after_an_end_token_is_detected() {
         verdict.path.truncate(end.unwrap_or(verdict.path.len()));
         verdict
     });
+}
+
+#[test]
+fn mistakes_with_a_constraint_are_detected() {
+    for sound in [Masking::Both, Masking::Target] {
+        let found = constrained(revealing_pair(Drafting::Drawn), sound).total_variation(as_shipped);
+        assert!(found < TOLERANCE, "total variation {found:e}");
+    }
+    for mistake in [
+        Masking::Dropping,
+        Masking::Misreported,
+        Masking::OffByOne,
+        Masking::NotRolledBack,
+        Masking::AfterFilters,
+    ] {
+        let mut pair = constrained(revealing_pair(Drafting::Drawn), mistake);
+        if mistake == Masking::AfterFilters {
+            pair.target.sampling.top_p = 0.8;
+        }
+        let found = pair.total_variation(as_shipped);
+        assert!(found > 1e-3, "{mistake:?} went unseen: total variation {found:e}");
+    }
 }
 
 #[test]

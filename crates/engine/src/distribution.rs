@@ -3,20 +3,24 @@
 //! - `filter`: temperature, top-k, top-p and min-p
 //! - `dense`: a weight for every token, where most have one
 //! - `buffers`: memory for these weights
+//! - `legal`: rows without the tokens that a constraint does not allow
 
 mod buffers;
 mod dense;
 mod filter;
+mod legal;
 
 use std::borrow::Cow;
 
 use foretoken_forward::{LogitSubset, Row};
+use foretoken_grammar::Mask;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 
 use self::buffers::Buffer;
 use self::dense::Dense;
+pub(crate) use self::legal::Legal;
 use crate::penalties::{Penalised, Penalty};
 
 /// Tokens with positive probability and their probabilities, which sum to 1.
@@ -73,6 +77,31 @@ impl Distribution {
         }
         // The likeliest token has weight 1 and passes every filter.
         Ok(filter::apply(sampling, row)?.unwrap_or_else(|| Self::point(highest)))
+    }
+
+    /// As [`Self::processed`], over the tokens of `mask` alone: they are taken before the filters,
+    /// which could leave none of them. A single token has probability 1, whatever its logit.
+    ///
+    /// # Errors
+    /// As [`Self::processed`], also if no token of the mask has a finite logit.
+    pub fn constrained(
+        row: Row<'_>,
+        sampling: &Sampling,
+        penalties: &[Penalty],
+        mask: &Mask,
+    ) -> Result<Self> {
+        if let Some(only) = mask.forced() {
+            return Ok(Self::point(only));
+        }
+        require_usable(row)?;
+        if sampling.is_greedy() {
+            let likeliest = Penalised::new(row, penalties)?.likeliest();
+            if mask.allows(likeliest) {
+                return Ok(Self::point(likeliest));
+            }
+        }
+        let legal = Legal::of(row, mask)?.ok_or(Error::NotFinite)?;
+        Self::processed(legal.row(), sampling, penalties)
     }
 
     /// Part of a row that [`Self::processed`] nearly always needs, in addition to the logits of

@@ -4,6 +4,7 @@
 //! `foretoken-forward` runs them. The modules, from the bottom up:
 //! - [`drafter_kind`], [`context`]: the kinds of drafters, and the growing text
 //! - [`penalties`], [`distribution`], [`random`], [`sampler`]: from logits to a token
+//! - [`constraint`]: a grammar that a reply follows
 //! - [`speculation`]: settings of speculative decoding
 //! - [`draft`]: drafters: models, heads, n-grams, token recycling
 //! - [`governor`]: chooses draft lengths by measured costs and acceptance
@@ -23,6 +24,7 @@ pub mod accept;
 pub mod arena;
 pub mod check;
 pub mod compat;
+pub mod constraint;
 pub mod context;
 pub mod decoder;
 pub mod distribution;

@@ -30,6 +30,21 @@ impl Guesses {
         self.list.truncate(length);
     }
 
+    /// Keeps the guesses with `true` in `kept` whose ancestors are kept, too.
+    #[must_use]
+    pub fn retained(self, kept: &[bool]) -> Self {
+        let mut places = vec![None; self.list.len()];
+        let mut list = Vec::with_capacity(self.list.len());
+        for (index, guess) in self.list.into_iter().enumerate() {
+            let parent = guess.parent.map(|parent| places[parent]);
+            if kept[index] && parent != Some(None) {
+                places[index] = Some(list.len());
+                list.push(Guess { parent: parent.flatten(), ..guess });
+            }
+        }
+        Self { list }
+    }
+
     /// Tokens from the root to guess `last`, inclusive; empty for `None`, the end of the text.
     pub fn path(&self, last: Option<usize>) -> Vec<TokenId> {
         let up = std::iter::successors(last, |&guess| self.list[guess].parent);
@@ -119,6 +134,15 @@ mod tests {
         assert_eq!(tree.tokens().collect::<Vec<_>>(), [4, 5, 6, 7, 8]);
         assert_eq!(tree.depths(), [0, 1, 2, 1, 3]);
         assert_eq!((Guesses::row(None), Guesses::row(Some(3))), (0, 4));
+    }
+
+    #[test]
+    fn a_dropped_guess_takes_all_that_follows_it_along() {
+        let list = [(5, None), (6, Some(0)), (7, None), (8, Some(1)), (9, Some(2))];
+        let guesses: Guesses = list.into_iter().map(|(token, parent)| guess(token, parent)).collect();
+        let kept = guesses.retained(&[true, false, true, true, true]);
+        let left: Vec<_> = kept.iter().map(|guess| (guess.token, guess.parent)).collect();
+        assert_eq!(left, [(5, None), (7, None), (9, Some(1))]);
     }
 
     #[test]

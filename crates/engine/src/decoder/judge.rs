@@ -21,16 +21,16 @@ pub fn judge(
     context: &[TokenId],
     sampler: &mut Sampler,
 ) -> Result<(Verdict, Vec<Option<f32>>)> {
-    let Sampler { sampling, generator, penalties } = sampler;
+    let Sampler { rules, generator } = sampler;
     let position = context.len();
     let mut shown = vec![None; guesses.len()];
     let target = |parent: Option<usize>| -> Result<Distribution> {
         let row = logits.row(Guesses::row(parent));
         let after = After { text: context, guesses: &guesses.path(parent) };
-        let p = Distribution::processed(row, sampling, &penalties.at(after))?;
+        let p = rules.distribution(row, after)?;
         for (guess, shown) in guesses.iter().zip(&mut shown) {
             if guess.parent == parent {
-                *shown = Some(shown_probability(sampling, row, &p, guess.token)?);
+                *shown = Some(shown_probability(&rules.sampling, row, &p, guess.token)?);
             }
         }
         Ok(p)

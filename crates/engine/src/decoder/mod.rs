@@ -7,11 +7,14 @@ mod output;
 mod record;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
 use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{Features, Model, PrefillChunk, Row, Want, catch_up_with, rerun_if_outgrown, rewind};
+use foretoken_grammar::Grammars;
+use foretoken_model::child::Program;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::{ModelPenalties, Sampling};
 use foretoken_model::token::TokenId;
@@ -21,8 +24,8 @@ use self::judge::judge;
 use self::loops::Loops;
 use self::output::Output;
 use crate::accept::Guesses;
+use crate::constraint::{Constraint, Masks};
 use crate::context::Context;
-use crate::distribution::Distribution;
 use crate::draft::{Drafters, Drafting, FeatureGap, Observation, RoundInput};
 use crate::governor::TextKind;
 use crate::owner::Owner;
@@ -55,6 +58,8 @@ pub struct Request {
     pub unfinished: Vec<u8>,
     /// Owner of the text: no other owner's caches are used for it.
     pub owner: Owner,
+    /// Grammar that the reply follows; `None` for any text.
+    pub constraint: Option<Constraint>,
 }
 
 impl Request {
@@ -70,6 +75,7 @@ impl Request {
             continues: false,
             unfinished: Vec::new(),
             owner: Owner::default(),
+            constraint: None,
         }
     }
 
@@ -84,6 +90,10 @@ impl Request {
         }
         if found >= limit {
             return Err(Error::PromptTooLong { found, limit });
+        }
+        if self.constraint.is_some() && self.ignore_end {
+            let (name, found) = ("ignore_eos", "true with a grammar".to_owned());
+            return Err(Error::Setting { name, expected: "false, since a grammar ends the reply", found });
         }
         self.speculation.validate()?;
         self.sampling.validate()
@@ -129,11 +139,22 @@ pub struct Decoder {
     penalty_tokens: Option<(Vec<String>, Arc<PenaltyTokens>)>,
     /// Recommended penalties of the target, for replies with automatic penalties.
     penalties: Option<ModelPenalties>,
+    /// Grammars of constrained replies.
+    grammars: Arc<Grammars>,
 }
 
 impl Decoder {
+    /// Creates a decoder that compiles grammars in this process; see [`Self::with_grammars`].
     pub fn new(target: Box<dyn Model>, tokenizer: Arc<Tokenizer>) -> Self {
-        Self { target, tokenizer, penalty_tokens: None, penalties: None }
+        let grammars = Grammars::in_this_process(&tokenizer, target.config().vocabulary);
+        Self { target, tokenizer, penalty_tokens: None, penalties: None, grammars }
+    }
+
+    /// Compiles grammars in a child process of `program`, for a target whose file is at `path`.
+    #[must_use]
+    pub fn with_grammars(self, program: &Program, path: &Path) -> Self {
+        let rows = self.target.config().vocabulary;
+        Self { grammars: Grammars::in_child(program, path, &self.tokenizer, rows), ..self }
     }
 
     /// Sets the penalties that are recommended for the target.
@@ -163,6 +184,21 @@ impl Decoder {
             .unwrap_or_else(|| (breakers.clone(), Arc::new(PenaltyTokens::of(&self.tokenizer, breakers))));
         self.penalty_tokens = Some((breakers, Arc::clone(&tokens)));
         tokens
+    }
+
+    /// Checks that the target can write the reply, and compiles its grammar.
+    ///
+    /// # Errors
+    /// As [`Request::admit`], and `Error::Grammar`.
+    pub fn admit(&self, request: &Request) -> Result<()> {
+        request.admit(self.target.config().context)?;
+        self.masks(request).map(|_| ())
+    }
+
+    /// Masks of a reply; `None` if its text is free.
+    fn masks(&self, request: &Request) -> Result<Option<Masks>> {
+        let Some(constraint) = &request.constraint else { return Ok(None) };
+        Masks::begin(&self.grammars, constraint, &request.prompt, &self.tokenizer).map(Some)
     }
 
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
@@ -246,6 +282,7 @@ impl<'a> Writing<'a> {
     ) -> Result<Self> {
         request.admit(decoder.target.config().context)?;
         let tokens = decoder.penalty_tokens(&request.sampling);
+        let masks = decoder.masks(request)?;
         let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop).after(&request.prompt);
         Ok(Self {
             target: decoder.target.as_mut(),
@@ -257,7 +294,7 @@ impl<'a> Writing<'a> {
             },
             drafters,
             request,
-            sampler: Sampler::with_tokens(&request.sampling, tokens)?,
+            sampler: Sampler::with_tokens(&request.sampling, tokens)?.constrained(masks),
             started,
             context: Context::new(request.prompt.clone()),
             reused: 0,
@@ -401,10 +438,10 @@ impl<'a> Writing<'a> {
 
         let verify_start = Instant::now();
         let tree = self.context.last().map_or_else(TokenTree::default, |&last| drafting.guesses.tree(last));
-        let subset = Distribution::logit_subset(&self.request.sampling);
+        let subset = self.sampler.logit_subset(1);
         let guesses = &drafting.guesses;
         let paths = (0..guesses.len()).map(|guess| guesses.path(Some(guess)));
-        let penalised = self.sampler.penalties.tokens(&self.context, paths);
+        let penalised = self.sampler.rules.penalties.tokens(&self.context, paths);
         let want = Want::all_rows().subset(subset).penalised(&penalised).features(self.drafters.taps());
         let pass = self.target.run(&tree, &want)?;
         let (logits, experts) = (pass.logits(), pass.experts_read());

@@ -136,8 +136,7 @@ impl EvaluationText {
                 }
                 context.extend(text[context.len()..position].iter().copied());
                 sampler.follow(&context);
-                let penalties = sampler.penalties.at(&text[..position]);
-                let theirs = Distribution::processed(logits.row(row), sampling, &penalties)?;
+                let theirs = sampler.rules.distribution(logits.row(row), text[..position].into())?;
                 let draft = drafter.draft(&context, &DraftRequest::chain(1), &mut sampler)?;
                 chances.push(draft.guesses.first().map_or(0.0, |guess| match &guess.drawn_from {
                     Some(drawn_from) => 1.0 - theirs.excess(1.0, drawn_from),

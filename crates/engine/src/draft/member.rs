@@ -6,7 +6,7 @@ use foretoken_model::Error;
 use super::caught::CaughtDrafter;
 use super::drafting::{Drafting, RoundInput};
 use super::{Draft, DraftRequest, Drafter, Observation};
-use crate::context::Context;
+use crate::context::{After, Context};
 use crate::drafter_kind::DrafterKind;
 use crate::governor::{Governor, Plan, Worth};
 use crate::sampler::Sampler;
@@ -96,12 +96,18 @@ impl Member {
         if self.has_failed() {
             return None;
         }
-        match self.drafter.draft(context, request, sampler) {
-            Ok(mut draft) if draft.guesses.iter().all(|guess| (guess.token as usize) < vocabulary) => {
-                draft.guesses.truncate(request.nodes);
-                Some(draft)
+        let draft = self.drafter.draft(context, request, sampler).and_then(|draft| {
+            if draft.guesses.iter().any(|guess| guess.token as usize >= vocabulary) {
+                return Ok(None);
             }
-            Ok(_) => {
+            let mut guesses =
+                sampler.allowed(After { text: context, guesses: request.ahead }, draft.guesses)?;
+            guesses.truncate(request.nodes);
+            Ok(Some(Draft { guesses, ..draft }))
+        });
+        match draft {
+            Ok(Some(draft)) => Some(draft),
+            Ok(None) => {
                 self.fail(&"it drafted a token the target does not have");
                 None
             }

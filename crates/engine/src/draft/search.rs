@@ -127,7 +127,7 @@ impl<'a> Search<'a> {
             self.add(parent, guesses);
             return Ok(());
         }
-        let mut slots = sampler.slots(row, after)?;
+        let Some(mut slots) = sampler.slots(row, after)? else { return Ok(()) };
         // Chance that all siblings before are rejected.
         let mut left = 1.0;
         for rank in 0..self.request.width {

@@ -115,6 +115,7 @@ impl Session {
         let tokenizer = Arc::new(tokenizer);
         let (model, opened) = place(wanted, Role::Target, |opened| host.hardware.load(source, opened))?;
         let class = cost_class(source, &opened);
+        let decoder = Decoder::new(model, tokenizer).with_penalties(source.penalties());
         Ok(Self {
             host: host.clone(),
             path: source.path().to_owned(),
@@ -129,7 +130,10 @@ impl Session {
             shelf: Shelf::default(),
             budget: TextBudget::default(),
             earlier: Vec::new(),
-            decoder: Decoder::new(model, tokenizer).with_penalties(source.penalties()),
+            decoder: match host.renderer.child_program() {
+                Some(program) => decoder.with_grammars(program, source.path()),
+                None => decoder,
+            },
             draft: Draft::default(),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use foretoken_grammar::Grammar;
 use foretoken_model::channels;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
@@ -9,6 +10,7 @@ use foretoken_model::tokenizer::unless_stopped;
 use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
 
 use super::spellings;
+use crate::constraint::Constraint;
 
 /// Bytes of text per token: about the average of English.
 const BYTES_PER_TOKEN: usize = 4;
@@ -46,6 +48,15 @@ impl Form {
             Self::Raw => None,
             Self::Chat(template) => template.thinks(),
         }
+    }
+
+    /// Constraint of a reply to `grammar`, from where the model's reasoning ends.
+    pub fn constrained(&self, grammar: Grammar) -> Constraint {
+        let thinking = match self {
+            Self::Raw => None,
+            Self::Chat(template) => template.thinking(),
+        };
+        Constraint { grammar, thinking }
     }
 
     /// Prompt with `text` as the first message; special tokens appear by their names.

@@ -80,14 +80,12 @@ fn verify(
         after.guesses.iter().copied().chain(stage.iter().map(|guess| guess.token)).collect();
     // Distribution that each resulting token is drawn from.
     let mut rows: Vec<Distribution> = Vec::new();
-    let Sampler { sampling, generator, penalties } = sampler;
+    let Sampler { rules, generator } = sampler;
     let target = |guess: Option<usize>| -> Result<Distribution> {
         let index = Guesses::row(guess);
         let after = After { guesses: &staged[..after.guesses.len() + index], ..after };
         let row = logits.row(index);
-        let penalties = penalties.at(after);
-        let distribution =
-            in_target(vocabulary, row, |row| Distribution::processed(row, sampling, &penalties))?;
+        let distribution = in_target(vocabulary, row, |row| rules.distribution(row, after))?;
         rows.push(distribution.clone());
         Ok(distribution)
     };
