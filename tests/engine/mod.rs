@@ -4,6 +4,7 @@ mod assistants;
 mod bad_heads;
 mod block_heads;
 mod broken_models;
+mod constraints;
 mod drafted_distribution;
 mod evaluation;
 mod exact;

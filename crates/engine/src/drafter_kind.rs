@@ -16,4 +16,6 @@ pub enum DrafterKind {
     Ngram,
     /// Token recycling: the target's likely next tokens after an earlier occurrence of the token.
     Recycling,
+    /// The constraint, where it allows a single token.
+    Forced,
 }

@@ -109,8 +109,11 @@ pub enum DrafterChoice {
 }
 
 impl DrafterChoice {
+    /// Returns true if a drafter of this kind may draft. Forced tokens are certain, so there is no
+    /// choice to make.
     pub fn allows(self, kind: DrafterKind) -> bool {
         match self {
+            _ if kind == DrafterKind::Forced => true,
             Self::Combined => true,
             Self::Model => matches!(kind, DrafterKind::Model | DrafterKind::Head),
             Self::Ngram => kind == DrafterKind::Ngram,

@@ -3,4 +3,4 @@
 /**
  * Kind of drafter.
  */
-export type DrafterKind = "model" | "head" | "ngram" | "recycling";
+export type DrafterKind = "model" | "head" | "ngram" | "recycling" | "forced";

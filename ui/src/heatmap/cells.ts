@@ -143,7 +143,8 @@ function strike(pen: Pen, cell: Rect, written: boolean, colours: Colours) {
 
 /**
  * Outline by drafter: square corners for a model, cut ones for a staged draft, a pointed top for a
- * draft head, round ends for an n-gram, a round top for recycling.
+ * draft head, round ends for an n-gram, a round top for recycling, a pointed side for a forced
+ * token.
  */
 function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted, staged: boolean) {
   const round = Math.min(width, height, 22) / 2;
@@ -165,6 +166,14 @@ function shape(pen: Pen, { x, y, width, height }: Rect, { drafter }: Drafted, st
     pen.lineTo(x + width / 2, y);
     pen.lineTo(x + width, roof);
     pen.lineTo(x + width, y + height);
+    pen.closePath();
+  } else if (drafter === "forced") {
+    const tip = x + width - Math.min(width / 2, height / 3, 5);
+    pen.moveTo(x, y);
+    pen.lineTo(tip, y);
+    pen.lineTo(x + width, y + height / 2);
+    pen.lineTo(tip, y + height);
+    pen.lineTo(x, y + height);
     pen.closePath();
   } else if (drafter === "recycling") {
     pen.roundRect(x, y, width, height, [round, round, square, square]);

@@ -117,6 +117,11 @@ test("the shape of a token shows its drafter", () => {
   expect(by("head")).toBeUndefined();
   // Four corners instead of five, for the same number of strokes.
   expect(named("lineTo")).toHaveLength((corners * 4) / 5);
+  const ends = () => named("lineTo").map(({ args }) => Number(args[0]));
+  const right = Math.max(...ends());
+  expect(by("forced")).toBeUndefined();
+  // One point at the right instead of a whole side.
+  expect(ends().filter((x) => x === right)).toHaveLength(1);
 });
 
 /** Lines of branches, by their end points. */

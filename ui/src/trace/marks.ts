@@ -6,7 +6,7 @@ import { depthsOf } from "./tree";
 const OUTCOMES = [
   ...(["accepted", "rejected", "discarded", "bonus", "recovered", "plain", "tree"] as const),
 ];
-const DRAFTERS = ["model", "staged", "head", "ngram", "recycling"] as const;
+const DRAFTERS = ["model", "staged", "head", "ngram", "recycling", "forced"] as const;
 
 export type OutcomeMark = (typeof OUTCOMES)[number];
 export type DrafterMark = (typeof DRAFTERS)[number];

@@ -78,6 +78,7 @@ fn acceptance(guess: &Guess, target: f32) -> f32 {
     match guess.drafter {
         DrafterKind::Model | DrafterKind::Head => (target / guess.probability).min(1.0),
         DrafterKind::Ngram | DrafterKind::Recycling => target,
+        DrafterKind::Forced => 1.0,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::plan::Prospect;
 use super::{Governor, HYSTERESIS};
 use crate::accept::Guess;
+use crate::drafter_kind::DrafterKind;
 
 impl Governor {
     /// Number of a drafter's certain guesses to verify, and the expected result. With `whole`, all
@@ -72,7 +73,11 @@ impl Governor {
             let taken: f64 = siblings.iter().map(|&sibling| survivals[sibling]).sum();
             let is_drawn = guess.drawn_from.is_some();
             let left = if is_drawn { (before - taken).max(0.0) } else { before };
-            survivals.push(left * chances.of(depth, siblings.len(), guess.confidence, is_drawn));
+            let chance = match guess.drafter {
+                DrafterKind::Forced => 1.0,
+                _ => chances.of(depth, siblings.len(), guess.confidence, is_drawn),
+            };
+            survivals.push(left * chance);
             depths.push(depth);
         }
         survivals.into_iter().map(|survival| survival as f32).collect()

@@ -159,6 +159,9 @@ impl Governor {
 
     /// P(accepted, given that all its ancestors were) for a guess of a drafter's chain.
     fn chance(&self, drafter: usize, depth: usize, guess: &Guess) -> f64 {
+        if guess.drafter == DrafterKind::Forced {
+            return 1.0;
+        }
         self.stats(drafter).calibration.chance(depth, 0, guess.confidence, guess.drawn_from.is_some())
     }
 

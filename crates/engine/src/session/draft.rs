@@ -7,13 +7,13 @@ use foretoken_model::ModelSource;
 
 use super::learning::Pair;
 use super::saved_text::Hash;
-use crate::draft::{Drafter, Drafters, NgramDrafter, RecyclingDrafter};
+use crate::draft::{Drafter, Drafters, ForcedDrafter, NgramDrafter, RecyclingDrafter};
 use crate::drafter_kind::DrafterKind;
 
 /// Drafters to open.
 #[allow(clippy::large_enum_variant, reason = "made and used at once; nobody keeps many")]
 pub enum DraftSource {
-    /// N-grams and recycling, which need no model.
+    /// N-grams, recycling and forced tokens, which need no model.
     WithoutModel,
     /// A model in addition to these; `stage` drafts for the model.
     Model { source: ModelSource, stage: Option<ModelSource> },
@@ -81,5 +81,5 @@ pub(super) fn next_number() -> u64 {
 
 /// Drafters without a model.
 pub(super) fn without_model() -> Vec<Box<dyn Drafter>> {
-    vec![Box::<NgramDrafter>::default(), Box::<RecyclingDrafter>::default()]
+    vec![Box::<NgramDrafter>::default(), Box::<RecyclingDrafter>::default(), Box::new(ForcedDrafter)]
 }

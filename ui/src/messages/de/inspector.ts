@@ -105,6 +105,8 @@ export const inspector = {
   "legend.recycling": "Token-Recycling",
   "legend.recycling.meaning":
     "Was das Zielmodell nach demselben Token schon einmal wahrscheinlich fand.",
+  "legend.forced": "erzwungen",
+  "legend.forced.meaning": "Das einzige Token, das das Format der Antwort hier zulässt.",
   "memory.target": "Zielmodell",
   "memory.draft": "Draft",
   "memory.contexts": "Unterhaltungen",

@@ -16,6 +16,7 @@ export const trace = {
   "drafter.head": "Draft-Head",
   "drafter.ngram": "N-Gramm",
   "drafter.recycling": "Token-Recycling",
+  "drafter.forced": "vom Format erzwungen",
   "drafter.modelStaged": "Draft-Modell, zweistufig",
   "trace.experts": "gelesene Experten je Schicht",
   "trace.writtenPlain": "Geschrieben von {target}, ohne Drafts",

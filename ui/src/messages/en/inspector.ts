@@ -100,6 +100,8 @@ export const inspector = {
   "legend.ngram.meaning": "Repeats earlier text.",
   "legend.recycling": "token recycling",
   "legend.recycling.meaning": "What the target model found likely after the same token earlier.",
+  "legend.forced": "forced",
+  "legend.forced.meaning": "The only token that the reply's format allows here.",
   "memory.target": "target",
   "memory.draft": "draft",
   "memory.contexts": "conversations",

@@ -14,6 +14,7 @@ export const trace = {
   "drafter.head": "draft head",
   "drafter.ngram": "n-gram",
   "drafter.recycling": "token recycling",
+  "drafter.forced": "forced by the format",
   "drafter.modelStaged": "draft model, two-stage",
   "trace.experts": "experts read per layer",
   "trace.writtenPlain": "Written by {target}, without drafts",

@@ -67,7 +67,7 @@ test("a written file is read back unchanged", async () => {
     drafted: held.drafted.map((token) => ({ ...token, survival: null })),
   }));
   expect(read.rounds).toEqual(filled);
-  expect(read.header).toMatchObject({ version: 2, program, target: "Starter", prompt: "Why?" });
+  expect(read.header).toMatchObject({ version: 3, program, target: "Starter", prompt: "Why?" });
   expect(read.done).toMatchObject({ text, finish: "stop", tokens: 5, ttft_ms: 100 });
   expect(read.notices).toEqual([]);
 });
@@ -85,7 +85,7 @@ test("the example in docs/trace.md is a trace", () => {
   const example = /```jsonl\n([^`]+)```/.exec(page)?.[1] ?? expect.fail("no example");
   const { rounds, header, done, notices } = readTrace(example);
   expect(notices).toEqual([]);
-  expect(header?.version).toBe(2);
+  expect(header?.version).toBe(3);
   expect(rounds).toHaveLength(3);
   expect(done?.accepted).toBe(2);
 });
@@ -158,7 +158,7 @@ test.each([
   ["NaN, which is no JSON", good.replace('"at_ms":110', '"at_ms":NaN'), "line 3: expected JSON"],
   ["a line that is a list", `[1]\n${good}`, "line 1: expected a JSON object, found a list of 1"],
   ["a line that is nothing", `null\n${good}`, "line 1: expected a JSON object, found null"],
-  ["a newer version", good.replace('"version":1', '"version":3'), "expected version 2, found 3"],
+  ["a newer version", good.replace('"version":1', '"version":4'), "expected version 3, found 4"],
   ["no version", good.replace(',"version":1', ""), "field version: expected it, found nothing"],
   ["a text for a number", bad({ position: "9" }), "line 2, field position"],
   ["a round without its number", bad({ index: undefined }), "field index: expected it"],

@@ -15,7 +15,7 @@ import type { Round } from "../../bindings/Round";
 import type { Times } from "../../bindings/Times";
 
 /** The version that is written, and the newest that can be read. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** Most draft tokens of a round: more than any draft has, few enough to draw. */
 const MAX_DRAFTED = 256;
@@ -28,7 +28,13 @@ function words<Word extends string>(members: Record<Word, true>) {
 }
 
 const OUTCOMES = words<Outcome>({ accepted: true, rejected: true, discarded: true });
-const DRAFTERS = words<DrafterKind>({ model: true, head: true, ngram: true, recycling: true });
+const DRAFTERS = words<DrafterKind>({
+  model: true,
+  head: true,
+  ngram: true,
+  recycling: true,
+  forced: true,
+});
 const EXTRAS = words<ExtraKind>({ bonus: true, recovered: true, plain: true });
 const FINISHES = words<Finish>({
   stop: true,

@@ -106,6 +106,7 @@ fn label(drafter: DrafterKind) -> &'static str {
         DrafterKind::Head => "head",
         DrafterKind::Ngram => "n-gram",
         DrafterKind::Recycling => "recycling",
+        DrafterKind::Forced => "forced",
     }
 }
 
