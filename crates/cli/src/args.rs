@@ -2,6 +2,7 @@
 //! and prompts have files of their own.
 
 mod device;
+mod grammar;
 mod reply;
 mod sampling;
 mod talk;
@@ -19,6 +20,7 @@ use foretoken_engine::speculation::{
 };
 
 pub use self::device::{DeviceArgs, PairDeviceArgs};
+pub use self::grammar::GrammarArgs;
 pub use self::reply::{ReplyArgs, read_text};
 pub use self::sampling::SamplingArgs;
 pub use self::talk::TalkArgs;

@@ -4,6 +4,7 @@
 //! empty stop texts, replies without content.
 
 use foretoken_engine::owner::Owner;
+use foretoken_grammar::Grammar;
 use foretoken_json::repaired;
 use foretoken_model::{ChatMessage, Role};
 use serde::de::{Error, Unexpected, Visitor};
@@ -76,6 +77,7 @@ struct Body {
     seed: Option<i128>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
+    response_format: Option<ResponseFormat>,
     /// Template arguments, as vLLM, SGLang and llama-server accept them.
     chat_template_kwargs: Option<TemplateArguments>,
 }
@@ -85,6 +87,32 @@ struct Body {
 struct TemplateArguments {
     enable_thinking: Option<bool>,
     thinking: Option<bool>,
+}
+
+/// Form of the reply, as in OpenAI's protocol. A schema is always kept to, whether or not it is
+/// called strict.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ResponseFormat {
+    Text,
+    JsonObject,
+    JsonSchema { json_schema: JsonSchema },
+}
+
+#[derive(Deserialize)]
+struct JsonSchema {
+    schema: Value,
+}
+
+impl ResponseFormat {
+    /// The reply's grammar; `None` for any text.
+    fn grammar(self) -> Option<Grammar> {
+        match self {
+            Self::Text => None,
+            Self::JsonObject => Some(Grammar::Json),
+            Self::JsonSchema { json_schema } => Some(Grammar::Schema(json_schema.schema.to_string())),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -160,7 +188,12 @@ impl Body {
             seed: self.seed.and_then(seed),
         };
         let max_tokens = max_tokens(self.max_completion_tokens.or(self.max_tokens))?;
+        let grammar = self.response_format.and_then(ResponseFormat::grammar);
+        if grammar.is_some() && endpoint == Endpoint::Completion {
+            return Err(unsupported("response_format"));
+        }
         let order = Order {
+            grammar,
             sampling,
             stop: stops(self.stop)?,
             thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking.or(given.thinking)),
@@ -298,7 +331,7 @@ fn stops(stop: Option<Texts>) -> Result<Vec<String>, Refusal> {
 /// Refuses fields that ask for unsupported features. Values that clients send by default are
 /// accepted.
 fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
-    const UNSUPPORTED: [&str; 15] = [
+    const UNSUPPORTED: [&str; 14] = [
         "audio",
         "best_of",
         "echo",
@@ -310,7 +343,6 @@ fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
         "n",
         "prediction",
         "presence_penalty",
-        "response_format",
         "suffix",
         "tools",
         "top_logprobs",
@@ -331,7 +363,6 @@ fn asks_for_nothing(name: &str, value: &Value) -> bool {
         (_, Value::Null | Value::Bool(false)) => true,
         ("n" | "best_of", Value::Number(number)) => number.as_f64() == Some(1.0),
         (_, Value::Number(number)) => number.as_f64() == Some(0.0),
-        ("response_format", Value::Object(format)) => format.get("type").is_some_and(|kind| kind == "text"),
         ("function_call", Value::String(choice)) => choice == "none",
         (_, Value::String(text)) => text.is_empty(),
         (_, Value::Array(list)) => list.is_empty(),
@@ -414,7 +445,6 @@ mod tests {
             ("tools", json!([{ "type": "function" }])),
             ("logprobs", json!(true)),
             ("logprobs", json!(1)),
-            ("response_format", json!({ "type": "json_object" })),
             ("presence_penalty", json!(0.5)),
             ("logit_bias", json!({ "50256": -100 })),
             ("echo", json!(true)),
@@ -422,6 +452,29 @@ mod tests {
             let refusal = chat(json!({ name: value })).unwrap_err();
             assert_eq!(refusal.json()["error"]["param"], name);
         }
+    }
+
+    #[test]
+    fn a_response_format_is_a_grammar_of_the_reply() {
+        let grammar = |format: Value| chat(json!({ "response_format": format })).unwrap().order.grammar;
+        assert_eq!(grammar(json!({ "type": "text" })), None);
+        assert_eq!(grammar(json!({ "type": "json_object" })), Some(Grammar::Json));
+        let schema = json!({ "type": "object", "properties": { "z": true, "a": true } });
+        let given = json!({ "name": "point", "strict": true, "schema": schema });
+        let expected = r#"{"type":"object","properties":{"z":true,"a":true}}"#;
+        let found = grammar(json!({ "type": "json_schema", "json_schema": given }));
+        assert_eq!(found, Some(Grammar::Schema(expected.to_owned())), "properties keep their order");
+        for (format, begins) in [
+            (json!({ "type": "xml" }), "response_format.type: unknown variant `xml`"),
+            (json!({ "type": "json_schema" }), "response_format: missing field `json_schema`"),
+            (json!({ "type": "json_schema", "json_schema": {} }), "response_format: missing field `schema`"),
+        ] {
+            let message = message(chat(json!({ "response_format": format })));
+            assert!(message.starts_with(begins), "{message}");
+        }
+        let body = json!({ "prompt": "a", "response_format": { "type": "json_object" } }).to_string();
+        let refusal = ParsedRequest::read(body.as_bytes(), Endpoint::Completion).unwrap_err();
+        assert_eq!(refusal.json()["error"]["param"], "response_format");
     }
 
     #[test]

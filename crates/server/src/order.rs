@@ -4,6 +4,7 @@ use foretoken_engine::decoder::Request;
 use foretoken_engine::owner::Owner;
 use foretoken_engine::session::{Form, Session, whole_text};
 use foretoken_engine::speculation::Speculation;
+use foretoken_grammar::Grammar;
 use foretoken_model::ChatMessage;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::{Mode, Sampling};
@@ -24,6 +25,8 @@ pub struct Order {
     pub ignore_end: bool,
     /// Client whose texts alone are continued.
     pub owner: Owner,
+    /// Grammar of the reply; `None` for any text.
+    pub grammar: Option<Grammar>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +98,8 @@ impl Order {
     /// Builds the engine's request, unless `stop` returns `true` meanwhile.
     ///
     /// # Errors
-    /// Returns errors of the template and the tokenizer, and those of [`Request::admit`].
+    /// Returns errors of the template and the tokenizer, and those of
+    /// [`Decoder::admit`](foretoken_engine::decoder::Decoder::admit).
     pub(crate) fn request(
         self,
         session: &Session,
@@ -119,9 +123,10 @@ impl Order {
             stop: self.stop,
             ignore_end: self.ignore_end,
             owner: self.owner,
+            constraint: self.grammar.map(|grammar| session.form().constrained(grammar)),
             ..Request::new(prompt)
         };
-        request.admit(session.context())?;
+        session.decoder.admit(&request)?;
         Ok(request)
     }
 }

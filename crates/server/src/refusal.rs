@@ -157,6 +157,7 @@ impl From<Error> for Refusal {
         let message = error.to_string();
         match error {
             Error::PromptTooLong { .. } => Self::context_length(message),
+            Error::Grammar { .. } => Self::unsupported("response_format", message),
             Error::Setting { .. }
             | Error::EmptyPrompt
             | Error::NoTemplate { .. }

@@ -75,6 +75,7 @@ mod tests {
             stop: Vec::new(),
             ignore_end: false,
             owner: Owner::Person,
+            grammar: None,
         };
         let client = thread::spawn(move || {
             thread::sleep(Duration::from_millis(10));

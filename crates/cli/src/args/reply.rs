@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
+use super::{GrammarArgs, PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
 use crate::error::{Error, Result};
 
 /// Options of a single reply, for `generate` and `check`.
@@ -25,6 +25,8 @@ pub struct ReplyArgs {
     /// Continue after the model's end-of-text token
     #[arg(long)]
     pub ignore_eos: bool,
+    #[command(flatten)]
+    pub grammar: GrammarArgs,
     #[command(flatten)]
     pub thinking: ThinkingArgs,
     /// Print JSON, one object per line, and nothing else

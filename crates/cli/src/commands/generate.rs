@@ -97,6 +97,7 @@ pub fn run(Args { reply: args }: &Args) -> Result<()> {
 pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let sampling = args.sampling.over(base)?;
     let speculation = args.speculation.speculation()?;
+    let grammar = args.grammar.grammar()?;
     let text = args.prompt.text()?;
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
@@ -114,6 +115,7 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
         max_tokens: args.max_tokens,
         ignore_end: args.ignore_eos,
         continues: args.raw,
+        constraint: grammar.map(|grammar| session.form().constrained(grammar)),
         ..Request::new(prompt)
     };
     Ok((session, request))

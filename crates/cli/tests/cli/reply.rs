@@ -1,5 +1,7 @@
 //! `generate` and `check`.
 
+use std::time::{Duration, Instant};
+
 use foretoken_tests::nightly_or;
 use serde_json::Value;
 
@@ -72,6 +74,56 @@ fn the_prompt_can_come_from_a_file_or_a_pipe() {
     let piped = finished(piped, STORY).json().pop().unwrap();
     assert_eq!(piped["text"], given["text"]);
     assert_eq!(piped["prompt_tokens"], given["prompt_tokens"]);
+}
+
+#[test]
+fn a_reply_follows_a_schema_a_grammar_or_a_regular_expression_with_drafts_as_without() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let schema = write(
+        "fox.json",
+        r#"{"type": "object", "properties": {"name": {"type": "string", "maxLength": 9}, "tails": {"type": "integer", "maximum": 9}},
+            "required": ["name", "tails"], "additionalProperties": false}"#,
+    );
+    let grammar = write("fox.lark", "start: (\"fox\" | \"cat\") \" \" /[0-9]/");
+    let ask = ["generate", "--prompt", STORY, "--max-tokens", "60"];
+    for option in [["--schema", &schema], ["--grammar", &grammar], ["--regex", "(fox|cat) [0-9]"]] {
+        let plain = json(&[&ask[..], &["--target", "starter"], &option].concat()).pop().unwrap();
+        let drafted = json(&[&ask[..], &PAIR, &option].concat()).pop().unwrap();
+        assert_eq!(drafted["tokens"], plain["tokens"]);
+        assert_eq!(plain["finish"], "stop");
+        let text = plain["text"].as_str().unwrap();
+        if option[0] == "--schema" {
+            let value: Value = serde_json::from_str(text).unwrap();
+            assert!(value["name"].is_string() && value["tails"].is_i64(), "{text}");
+        } else {
+            assert!(
+                ["fox ", "cat "].iter().any(|animal| text.starts_with(animal)) && text.len() == 5,
+                "{text}"
+            );
+        }
+    }
+    let refused = |option: [&str; 2]| {
+        let run = run(&[&ask[..], &["--target", "starter"], &option].concat());
+        assert_eq!(run.code, 1);
+        run.err
+    };
+    let deep = write("deep.json", &("{\"not\": ".repeat(10_000) + "{}" + &"}".repeat(10_000)));
+    for (option, problem) in [
+        (["--schema", &deep], "JSON schema cannot be used: recursion limit exceeded"),
+        (["--grammar", &schema], "grammar cannot be used: "),
+        (["--regex", "(a|b"], "regular expression cannot be used: "),
+    ] {
+        let sentence = refused(option);
+        assert!(sentence.contains(problem), "{sentence}");
+    }
+    let start = Instant::now();
+    run(&[&ask[..], &["--target", "starter", "--regex", "(.*a.{60}){9}x{100000}"]].concat());
+    assert!(start.elapsed() < Duration::from_secs(60), "it takes its time limits at most");
 }
 
 #[test]

@@ -132,6 +132,45 @@ fn a_completion_equals_that_of_generate_with_raw() {
 }
 
 #[test]
+fn a_reply_has_the_response_format_or_says_why_not() {
+    let served = start(&PAIR);
+    let schema = json!({
+        "type": "object",
+        "properties": { "name": { "type": "string", "maxLength": 9 }, "kind": { "enum": ["fox", "cat"] } },
+        "required": ["name", "kind"],
+        "additionalProperties": false,
+    });
+    let format = |schema: &Value| {
+        let named = json!({ "name": "animal", "strict": true, "schema": schema });
+        json!({ "type": "json_schema", "json_schema": named })
+    };
+    let asked = json!({ "response_format": format(&schema), "max_tokens": 60, "temperature": 0 });
+    let whole = served.story(asked.clone());
+    let value: Value = serde_json::from_str(text(&whole)).unwrap();
+    assert!(value["name"].is_string() && ["fox", "cat"].contains(&value["kind"].as_str().unwrap()));
+    assert_eq!(whole["choices"][0]["finish_reason"], "stop");
+    assert_eq!(served.streamed(asked).concat(), text(&whole));
+    let object = served.story(json!({ "response_format": { "type": "json_object" }, "max_tokens": 300 }));
+    let is_whole = object["choices"][0]["finish_reason"] == "stop";
+    assert_eq!(serde_json::from_str::<Value>(text(&object)).is_ok_and(|value| value.is_object()), is_whole);
+    for (schema, problem) in [
+        (json!({ "type": "nothing" }), "the JSON schema cannot be used: "),
+        (json!(false), "the JSON schema cannot be used: it accepts nothing."),
+        (json!({ "$ref": "https://example.com/schema" }), "the JSON schema cannot be used: "),
+    ] {
+        for stream in [false, true] {
+            let body = story(json!({ "response_format": format(&schema), "stream": stream }));
+            let refused = served.ask("chat/completions", &body);
+            assert_eq!(refused.status, 400);
+            assert_eq!(refused.json()["error"]["param"], "response_format");
+            assert!(refused.message().starts_with(problem), "{}", refused.body);
+        }
+    }
+    let both = story(json!({ "response_format": { "type": "json_object" }, "ignore_eos": true }));
+    assert!(served.ask("chat/completions", &both).message().starts_with("ignore_eos: expected false"));
+}
+
+#[test]
 fn an_engine_error_is_reported_and_the_next_request_is_answered() {
     let served = start(&PAIR);
     let long =
