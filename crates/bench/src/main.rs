@@ -5,6 +5,7 @@
 //! - `measure`: measures a model with random weights; `report`: its figures
 //! - `kernels`: times of the GPU engine's kernels
 //! - `loading`: times and memory of loading a model
+//! - `masks`: times of masks of grammars
 //! - `replay`: drafting policies on recorded drafts
 //! - `llama_cpp`: llama.cpp's programs on the same files
 //! - `resident`: memory of this program
@@ -15,6 +16,7 @@
 mod kernels;
 mod llama_cpp;
 mod loading;
+mod masks;
 mod measure;
 mod replay;
 mod report;
@@ -37,6 +39,7 @@ use foretoken_model::child::Bounded;
 use self::kernels::KernelArgs;
 use self::llama_cpp::LlamaCpp;
 use self::loading::LoadingArgs;
+use self::masks::MasksArgs;
 use self::replay::ReplayArgs;
 use self::replay::record::RecordArgs;
 use self::sampling::SamplingArgs;
@@ -63,6 +66,8 @@ enum Command {
     Loading(LoadingArgs),
     /// Time sampling and verification on the host, over synthetic logits
     Sampling(SamplingArgs),
+    /// Time the masks of grammars over a model's vocabulary
+    Masks(MasksArgs),
     /// Record texts of a target and the drafts at each of their positions, for `replay`
     Record(RecordArgs),
     /// Compare drafting policies on recorded drafts, without a model
@@ -123,7 +128,7 @@ impl Command {
             Self::GpuKernels(args) => Some(&args.device),
             Self::Loading(args) => Some(&args.device),
             Self::Record(args) => Some(&args.device.target),
-            Self::Sampling(_) | Self::Replay(_) => None,
+            Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => None,
         }
     }
 
@@ -138,6 +143,7 @@ impl Command {
             Self::GpuKernels(args) => args.run()?,
             Self::Loading(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
+            Self::Masks(args) => args.run()?,
             Self::Record(args) => args.run()?,
             Self::Replay(args) => args.run()?,
         }
