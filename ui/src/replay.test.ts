@@ -283,8 +283,8 @@ test("a file that is not a trace is refused with a message that names it", async
   const before = app.conversations.current;
   await importFile("poem.jsonl", "roses are red");
   expect(toasts()).toContain("“poem.jsonl” was not imported: it is not a trace");
-  await importFile("new.jsonl", { ...about, version: 3 });
-  expect(toasts()).toContain("expected version 2, found 3: update Foretoken");
+  await importFile("new.jsonl", { ...about, version: 4 });
+  expect(toasts()).toContain("expected version 3, found 4: update Foretoken");
   expect(app.conversations.current).toBe(before);
   expect(app.imports.list).toEqual([]);
 });

@@ -135,7 +135,7 @@ export const settings = {
   "setting.context_memory.automatic": "A quarter of the free memory",
   "setting.context_disk": "Disk space for conversations",
   "setting.context_disk.explanation":
-    "How much of the disk may hold what the model has read of your conversations, so that they go on after a restart without being read again. It is as private as the conversations themselves, and is deleted with them.",
+    "Space for what the model has read of your conversations, so that they continue after a restart without a wait. It is as private as the conversations, and is deleted with them.",
   "setting.context_disk.standard": "8 GB",
   "setting.context.none": "None",
   "setting.system_prompt": "System prompt",
