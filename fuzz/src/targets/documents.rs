@@ -246,6 +246,6 @@ pub fn generation() -> Target {
         "do_sample",
     ];
     let target = damaging("generation", "generation_config.json", WORDS, corpus("generation"), look);
-    // An element of an array takes two bytes in the file and 72 as a value, before its vector grows.
+    // An element of an array takes two bytes in the file and 72 as a value, twice while it grows.
     Target { memory: Memory { each: 128, beside: 2 << 20 }, ..target }
 }
