@@ -12,7 +12,7 @@ use foretoken_model::token::TokenId;
 use foretoken_tests::{endless_model, family, loaded, loaded_with, nightly_or, tested_families};
 use proptest::prelude::*;
 
-use super::recurrent::{Deed, act, deed};
+use super::recurrent::{self, Deed, act, deed};
 use super::replay::assert_drafts_for;
 
 /// Rows that are compared after a text.
@@ -46,10 +46,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// Scores of eight tokens after the cached ones, which stay cached.
 fn further(model: &mut dyn Model) -> Vec<Vec<f32>> {
-    let pass = model.run(&TokenTree::chain(11..11 + FURTHER as TokenId), &Want::all_rows()).unwrap();
-    let rows = (0..FURTHER).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect();
-    pass.keep(&[]).unwrap();
-    rows
+    recurrent::next(model, FURTHER)
 }
 
 /// The text as it comes back from a file.
@@ -61,14 +58,9 @@ fn through_bytes(text: &Parked) -> Parked {
     text.read(text.tokens(), text.is_long(), &pages, &states).unwrap()
 }
 
-/// Scores of eight tokens after `text`, by a model with an empty cache. Like the steps of a test it
-/// never changes the list of RoPE factors.
+/// Scores of eight tokens after `text`, by a model with an empty cache.
 fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
-    model.truncate(0);
-    if !text.is_empty() {
-        model.run(&TokenTree::chain(text.iter().copied()), &Want::nothing()).unwrap();
-    }
-    further(model)
+    recurrent::fresh(model, text, FURTHER)
 }
 
 proptest! {

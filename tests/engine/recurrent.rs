@@ -102,21 +102,22 @@ pub fn act(model: &mut dyn Model, number: usize, deed: &Deed) -> Result<()> {
     }
 }
 
-/// Scores of two tokens after the cached ones, which stay cached.
-fn next(model: &mut dyn Model) -> Vec<Vec<f32>> {
-    let pass = model.run(&TokenTree::chain([11, 12]), &Want::all_rows()).unwrap();
-    let rows = (0..2).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect();
+/// Scores of `rows` tokens after the cached ones, which stay cached.
+pub fn next(model: &mut dyn Model, rows: usize) -> Vec<Vec<f32>> {
+    let pass = model.run(&TokenTree::chain(11..11 + rows as TokenId), &Want::all_rows()).unwrap();
+    let scores = (0..rows).map(|row| pass.logits().row(row).logits().unwrap().to_vec()).collect();
     pass.keep(&[]).unwrap();
-    rows
+    scores
 }
 
-/// Scores of two tokens after `text`, by a model with an empty cache.
-fn fresh(model: &mut dyn Model, text: &[TokenId]) -> Vec<Vec<f32>> {
+/// Scores of `rows` tokens after `text`, by a model with an empty cache. Never changes the list of
+/// RoPE factors, like [`act`].
+pub fn fresh(model: &mut dyn Model, text: &[TokenId], rows: usize) -> Vec<Vec<f32>> {
     model.truncate(0);
     if !text.is_empty() {
         model.run(&TokenTree::chain(text.iter().copied()), &Want::nothing()).unwrap();
     }
-    next(model)
+    next(model, rows)
 }
 
 proptest! {
@@ -136,7 +137,7 @@ proptest! {
                 act(model.as_mut(), number, deed).unwrap();
                 let text = model.cached().to_vec();
                 prop_assert!(!matches!(deed, Deed::Back(_)) || before.starts_with(&text));
-                prop_assert!(next(model.as_mut()) == fresh(other.as_mut(), &text), "{}, deed {number}", family.label);
+                prop_assert!(next(model.as_mut(), 2) == fresh(other.as_mut(), &text, 2), "{}, deed {number}", family.label);
                 prop_assert_eq!(model.cached(), &text[..]);
             }
         }
@@ -156,7 +157,7 @@ proptest! {
             for (number, deed) in deeds.iter().enumerate() {
                 act(&mut model, number, deed).unwrap();
                 let text = model.cached().to_vec();
-                let found = difference(&next(&mut model), &fresh(&mut other, &text));
+                let found = difference(&next(&mut model, 2), &fresh(&mut other, &text, 2));
                 prop_assert!(found < 1e-4, "{}, deed {number}: {found}", family.label);
             }
         }
@@ -270,7 +271,7 @@ fn a_regenerated_reply_starts_near_the_end_of_its_prompt() {
         again.extend([4, 5, 6]);
         let (reused, _) = catch_up(model.as_mut(), &again, go_on).unwrap();
         assert!((80..=126).contains(&reused), "{}: {reused} tokens were reused", family.label);
-        assert!(next(model.as_mut()) == fresh(loaded(&source).as_mut(), &again[..again.len() - 1]));
+        assert!(next(model.as_mut(), 2) == fresh(loaded(&source).as_mut(), &again[..again.len() - 1], 2));
     }
 }
 

@@ -38,12 +38,17 @@ pub(crate) fn of(
     }
 }
 
+/// Bytes in lower-case hex.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn digest(path: &Path, mut hash: impl Digest, keep_going: impl Fn() -> bool) -> Result<Option<String>> {
     let mut file = File::open(path)?;
     let mut buffer = vec![0; 1 << 20];
     while keep_going() {
         match file.read(&mut buffer)? {
-            0 => return Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect())),
+            0 => return Ok(Some(hex(&hash.finalize()))),
             read => hash.update(&buffer[..read]),
         }
     }

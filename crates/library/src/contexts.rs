@@ -5,7 +5,7 @@
 //! header and checksum are right. Programs that write or remove files hold a lock.
 
 use std::collections::HashSet;
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,9 @@ use blake3::Hasher;
 
 use crate::Folders;
 use crate::cache::sync_folder_of;
+use crate::checksum::hex;
 use crate::disk::free_at;
+use crate::private;
 
 /// Hash of a model or of the text up to the end of a page.
 pub type Hash = [u8; 32];
@@ -149,7 +151,7 @@ impl Contexts {
 
     /// Locks the folder, which must exist, for writing files (shared) or removing some.
     fn lock(&self, exclusive: bool) -> io::Result<File> {
-        let lock = private_options().create(true).truncate(false).open(self.root.join("lock"))?;
+        let lock = private::options().create(true).truncate(false).open(self.root.join("lock"))?;
         if exclusive { lock.lock() } else { lock.lock_shared() }?;
         Ok(lock)
     }
@@ -212,8 +214,8 @@ impl ModelContexts {
     }
 
     fn create(&self) -> io::Result<()> {
-        create_private(&self.folder.join("p"))?;
-        create_private(&self.folder.join("t"))?;
+        private::create_folder(&self.folder.join("p"))?;
+        private::create_folder(&self.folder.join("t"))?;
         let tag = self.contexts.root.join("CACHEDIR.TAG");
         if tag.exists() { Ok(()) } else { fs::write(tag, TAG) }
     }
@@ -239,7 +241,7 @@ impl ModelContexts {
     }
 
     fn write_part(&self, part: &Path, name: &Hash, pages: &[Hash], bytes: &[u8]) -> io::Result<()> {
-        let mut file = private_options().create_new(true).open(part)?;
+        let mut file = private::options().create_new(true).open(part)?;
         let mut head = Vec::with_capacity(HEADER + 32 * pages.len());
         head.extend_from_slice(MAGIC);
         head.extend_from_slice(&self.model);
@@ -353,10 +355,6 @@ fn name_hash(name: &str) -> Hash {
     *blake3::hash(name.as_bytes()).as_bytes()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn damaged(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("it has {what}"))
 }
@@ -373,24 +371,6 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
 fn touch(path: &Path) {
     let file = OpenOptions::new().append(true).open(path);
     let _ = file.and_then(|file| file.set_modified(SystemTime::now()));
-}
-
-/// Creates a folder and its missing parents, readable by their owner only.
-fn create_private(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-/// Options to write a file that only its owner can read.
-fn private_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
 }
 
 #[cfg(test)]

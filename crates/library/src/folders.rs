@@ -1,12 +1,11 @@
 //! The program's own folders: their paths and their creation. Other modules define their contents.
 
 use std::ffi::OsString;
-use std::fs::DirBuilder;
 use std::path::{Path, PathBuf};
 
 use directories::ProjectDirs;
 
-use crate::{Error, Result};
+use crate::{Error, Result, private};
 
 /// The data folder: `foretoken.db`, `models/`, `logs/`; and the folder for what can be computed
 /// again.
@@ -66,7 +65,8 @@ impl Folders {
     /// are restricted likewise unless a person named it: then its permissions stay. On Windows the
     /// user profile's permissions do this.
     pub fn create(&self) -> Result<()> {
-        make_private(&self.root).map_err(|source| Error::Folder { path: self.root.clone(), source })?;
+        private::create_folder(&self.root)
+            .map_err(|source| Error::Folder { path: self.root.clone(), source })?;
         #[cfg(unix)]
         if !self.named {
             self.tighten();
@@ -99,16 +99,6 @@ impl Folders {
             }
         }
     }
-}
-
-/// Creates a folder and its missing parents, readable by their owner only; an existing one stays
-/// unchanged.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 /// Returns the absolute path in the value of an environment variable; an empty value counts as

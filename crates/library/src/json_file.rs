@@ -1,7 +1,7 @@
 //! A JSON file shared by several programs: each changes it under a lock and replaces it atomically,
 //! so a crash or another program leaves the old version or the new one.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::cache::sync_folder_of;
-use crate::{Error, Result};
+use crate::{Error, Result, private};
 
 /// Bytes that are read of a file; one with more counts as damaged.
 const LARGEST: u64 = 16 << 20;
@@ -76,12 +76,8 @@ impl JsonFile {
 fn replace(path: &Path, contents: &[u8]) -> io::Result<()> {
     let beside = path.with_extension("new");
     // Windows syncs only through a handle with write access.
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
     // The file may contain secrets.
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
+    let mut file = private::options().create(true).truncate(true).open(&beside)?;
     file.write_all(contents)?;
     file.sync_all()?;
     drop(file);

@@ -40,6 +40,7 @@ mod listing;
 mod model_path;
 mod nearest;
 mod pairs;
+mod private;
 mod records;
 mod remove;
 mod saved_stats;

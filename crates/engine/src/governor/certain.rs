@@ -31,10 +31,9 @@ impl Governor {
         drafter: usize,
         guesses: &[Guess],
     ) -> (usize, f64) {
-        let chances = drafted.iter().enumerate();
-        let chances = chances.map(|(depth, guess)| self.chance(author, depth, guess));
-        let survival = chances.product();
-        let before = 1.0 + self.tokens(author, drafted, 1.0).last().unwrap_or(0.0);
+        let reached: Vec<f64> = self.chain_survivals(author, drafted, 1.0).collect();
+        let survival = reached.last().copied().unwrap_or(1.0);
+        let before = 1.0 + reached.iter().sum::<f64>();
         let rate = before / self.chain_time(author, drafted.len(), false);
         let mut best = (0, 0.0);
         for (length, tokens) in (1..).zip(self.tokens(drafter, guesses, survival)) {
@@ -49,12 +48,25 @@ impl Governor {
 
     /// Expected accepted tokens of the first guess, the first two, and so on. `survival` is the
     /// chance of the chain before.
-    fn tokens(&self, drafter: usize, guesses: &[Guess], mut survival: f64) -> impl Iterator<Item = f64> {
+    fn tokens(&self, drafter: usize, guesses: &[Guess], survival: f64) -> impl Iterator<Item = f64> {
         let mut tokens = 0.0;
-        guesses.iter().enumerate().map(move |(depth, guess)| {
-            survival *= self.chance(drafter, depth, guess);
+        self.chain_survivals(drafter, guesses, survival).map(move |survival| {
             tokens += survival;
             tokens
+        })
+    }
+
+    /// Chance of each guess of a chain that it and all before it are accepted, if `survival` is
+    /// that of what they follow.
+    fn chain_survivals(
+        &self,
+        drafter: usize,
+        guesses: &[Guess],
+        mut survival: f64,
+    ) -> impl Iterator<Item = f64> {
+        guesses.iter().enumerate().map(move |(depth, guess)| {
+            survival *= self.chance(drafter, depth, guess);
+            survival
         })
     }
 
@@ -85,11 +97,6 @@ impl Governor {
 
     /// Number of leading certain guesses that are all accepted with at least the chance `least`.
     pub fn likely(&self, drafter: usize, guesses: &[Guess], least: f64) -> usize {
-        let mut survival = 1.0;
-        let likely = |&(depth, guess): &(usize, &Guess)| {
-            survival *= self.chance(drafter, depth, guess);
-            survival >= least
-        };
-        guesses.iter().enumerate().take_while(likely).count()
+        self.chain_survivals(drafter, guesses, 1.0).take_while(|&survival| survival >= least).count()
     }
 }
