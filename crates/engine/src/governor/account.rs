@@ -78,6 +78,11 @@ impl Account {
         self.assumes_prefill = false;
     }
 
+    /// Returns true if the cost of its drafts is no longer decided by single measurements.
+    pub fn has_settled(&self, staged: bool) -> bool {
+        self.draft[usize::from(staged)].is_settled(1)
+    }
+
     /// Milliseconds to draft a chain.
     pub fn chain_ms(&self, length: usize, staged: bool) -> f64 {
         let length = length.min(self.longest());

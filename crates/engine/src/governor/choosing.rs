@@ -92,8 +92,7 @@ impl Governor {
         if pays {
             return draft;
         }
-        let best_case = self.prospects(drafter, &[1.0; MAX_DRAFT_LENGTH], staged).map(Prospect::rate);
-        if !best_case[1..].iter().any(|&rate| rate > best_case[0] * HYSTERESIS) {
+        if !self.may_pay(drafter, staged) {
             return Plan { reason: LengthReason::CannotPay, ..plain };
         }
         // A trial drafts, but verifies only what is worth its row.
@@ -104,6 +103,14 @@ impl Governor {
             return Plan { trial_ms, best: 0, reason: LengthReason::Probe, ..draft };
         }
         plain
+    }
+
+    /// Returns false if drafts would gain nothing even with every token accepted. An interrupted
+    /// first pass must not end all trials, so costs have to be settled for that.
+    fn may_pay(&self, drafter: usize, staged: bool) -> bool {
+        let settled = self.verify.is_settled(2) && self.drafters[drafter].has_settled(staged);
+        let best_case = self.prospects(drafter, &[1.0; MAX_DRAFT_LENGTH], staged).map(Prospect::rate);
+        !settled || best_case[1..].iter().any(|&rate| rate > best_case[0] * HYSTERESIS)
     }
 
     /// Tokens within which a prefill has to pay.

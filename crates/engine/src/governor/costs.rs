@@ -64,8 +64,9 @@ const QUICK_CASES: u8 = 4;
 /// Largest factor by which one of the first measurements corrects an estimate.
 const LARGEST_CORRECTION: f64 = 4.0;
 
-/// Largest factor by which a measurement corrects the assumed cost of further rows or tokens.
-const LARGEST_SLOPE: f64 = 16.0;
+/// Measurements of 1 alone after which numbers that are not settled are assumed again: an
+/// interrupted measurement may be the reason why they are not tried.
+const PATIENCE: u16 = 128;
 
 /// Milliseconds by number: T_v(M) of the target's pass over M rows with all their logits, of
 /// judging M rows, or of a draft of N tokens.
@@ -83,6 +84,8 @@ pub struct Costs {
     cases: [u8; MAX_ROWS],
     /// Measurements that still correct the common factor quickly.
     quick: u8,
+    /// Measurements of 1 since another number was measured.
+    alone: u16,
 }
 
 impl Costs {
@@ -112,12 +115,25 @@ impl Costs {
     }
 
     fn starting(first: [f64; MAX_ROWS], cases: [u8; MAX_ROWS]) -> Self {
-        Self { first, pace: Estimate::new(1.0), own: [Estimate::new(1.0); MAX_ROWS], cases, quick: 0 }
+        Self {
+            first,
+            pace: Estimate::new(1.0),
+            own: [Estimate::new(1.0); MAX_ROWS],
+            cases,
+            quick: 0,
+            alone: 0,
+        }
     }
 
     /// Returns true if this number was measured.
     pub fn is_measured(&self, number: usize) -> bool {
         self.cases[number.clamp(1, MAX_ROWS) - 1] > 0
+    }
+
+    /// Returns true if a number of at least `least` was measured so often that no interrupted
+    /// measurement decides.
+    pub(super) fn is_settled(&self, least: usize) -> bool {
+        self.cases[least - 1..].iter().any(|&cases| cases >= FIRST_CASES)
     }
 
     /// Largest number that was measured; 0 if none was.
@@ -156,6 +172,11 @@ impl Costs {
             return;
         }
         let index = number - 1;
+        self.alone = if index > 0 { 0 } else { self.alone + 1 };
+        if self.alone >= PATIENCE {
+            self.alone = 0;
+            self.cases[1..].iter_mut().filter(|cases| **cases < FIRST_CASES).for_each(|cases| *cases = 0);
+        }
         if self.cases.iter().all(|&cases| cases == 0) {
             let pace = self.pace.get() * correction(ms / self.get(number), 0, f64::INFINITY);
             (self.pace, self.cases[index]) = (Estimate::new(pace), 1);
@@ -188,7 +209,7 @@ impl Costs {
             .filter(|&index| self.cases[index] > 0 && (index > 0 || base == 0.0))
             .map(|index| {
                 let further = (self.get(index + 1) - base).max(0.0) / assumed(index).max(SMALLEST);
-                (index, further.clamp(1.0 / LARGEST_CORRECTION, LARGEST_SLOPE))
+                (index, further.clamp(1.0 / LARGEST_CORRECTION, LARGEST_CORRECTION))
             })
             .collect();
         for index in (0..MAX_ROWS).filter(|&index| self.cases[index] == 0) {

@@ -416,6 +416,20 @@ fn a_new_pair_is_soon_as_fast_as_a_measured_one_whatever_was_assumed() {
 }
 
 #[test]
+fn interrupted_first_passes_do_not_end_drafting() {
+    let pair = Pair { verify: |rows| 15.0 + rows as f64, token_ms: 1.0, acceptance: |_| 0.7 };
+    let ratios = RowRatios::shipped(&CostClass { instructions: "AVX2".to_owned(), ..CostClass::default() });
+    let mut governor = new_pair(&pair, &ratios, 0.03);
+    for rows in [2, 4] {
+        governor.verify.learn(rows, 50.0 * (pair.verify)(rows));
+    }
+    assert_ne!(governor.plan(MODEL, &chains(), room(1000), 0).reason, LengthReason::CannotPay);
+    let (rate, _) = pair.run(&mut governor, &chains(), 2000);
+    let known = pair.run_new(&|| pair.governor(), 2000);
+    assert!(rate > 0.85 * known, "{rate} of {known}, plain {}", pair.rate(0));
+}
+
+#[test]
 fn a_long_prefill_is_done_once_the_text_is_long_enough_to_pay_for_it() {
     let pair = Pair { verify: |rows| 10.0 + 0.3 * rows as f64, token_ms: 2.0, acceptance: |_| 0.8 };
     let mut governor = pair.governor();
