@@ -117,6 +117,8 @@ impl Fixture {
     }
 
     fn ready(folder: TempDir, app: App) -> Self {
+        // The log is part of the output of a test that fails.
+        let _ = tracing_subscriber::fmt().with_test_writer().without_time().try_init();
         let app = Arc::new(app);
         let (sender, statuses) = mpsc::channel();
         app.watch_engine(move |status| sender.send(status.clone()).is_ok());

@@ -2,7 +2,8 @@
 //!
 //! A folder per model has pages, `p/HASH`, which texts share and which never change, and texts,
 //! `t/NAME`, which name their pages. A file appears whole or not at all, and is read only if its
-//! header and checksum are right. Programs that write or remove files hold a lock.
+//! header and checksum are right. Programs that write or remove files hold a lock. On a disk that
+//! fills up contexts take less: at most a share of what is free without them.
 
 use std::collections::HashSet;
 use std::fs::{self, File, OpenOptions};
@@ -31,8 +32,11 @@ const HEADER: usize = 8 + 32 + 32 + 8 + 8 + 32;
 /// Bytes of a text beside its pages. More is no text.
 const LARGEST_TEXT: usize = 1 << 30;
 
-/// Bytes of a disk that contexts leave free.
-const RESERVE: u64 = 2 << 30;
+/// Contexts take at most one of this many parts of the space that is free without them.
+const SHARE: u64 = 4;
+
+/// Files as large as the one to be written for which there must be room.
+const ROOM: u64 = 16;
 
 /// Bytes written per second, so that a reply that streams meanwhile is hardly slowed down.
 const RATE: f64 = 100e6;
@@ -47,6 +51,8 @@ const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n";
 #[derive(Debug, Clone)]
 pub struct Contexts {
     root: PathBuf,
+    /// Returns the free bytes of the disk at a path.
+    free_at: fn(&Path) -> Option<u64>,
 }
 
 /// Contexts of one model.
@@ -59,7 +65,7 @@ pub struct ModelContexts {
 
 impl Contexts {
     pub fn new(folders: &Folders) -> Self {
-        Self { root: folders.contexts() }
+        Self { root: folders.contexts(), free_at }
     }
 
     pub fn of_model(&self, model: Hash) -> ModelContexts {
@@ -101,7 +107,7 @@ impl Contexts {
     }
 
     /// Removes abandoned files, then the texts least recently used until all files have at most
-    /// `most` bytes, and the pages that no text names.
+    /// `most` bytes and their share of the disk, and the pages that no text names.
     ///
     /// # Errors
     /// Any reason why a file is still there.
@@ -117,8 +123,10 @@ impl Contexts {
         let mut texts: Vec<Found> = self.files().into_iter().filter(Found::is_text).collect();
         texts.sort_by_key(|text| text.used);
         self.sweep()?;
+        let bytes = self.bytes();
+        let share = (self.free_at)(&self.root).map_or(u64::MAX, |free| bytes.saturating_add(free) / SHARE);
         for text in texts {
-            if self.bytes() <= most {
+            if self.bytes() <= most.min(share) {
                 break;
             }
             gone(fs::remove_file(&text.path))?;
@@ -225,7 +233,7 @@ impl ModelContexts {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let started = Instant::now();
         let length = (HEADER + 32 * pages.len() + bytes.len()) as u64;
-        if free_at(path).is_some_and(|free| free < length + RESERVE) {
+        if (self.contexts.free_at)(path).is_some_and(|free| free / ROOM < length) {
             return Err(io::Error::new(ErrorKind::StorageFull, "the disk is nearly full"));
         }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -486,6 +494,26 @@ mod tests {
         contexts.tidy(of_one).unwrap();
         assert!(model.text("z").is_err() || model.text("x").is_err());
         assert!(contexts.bytes() <= of_one + 10);
+    }
+
+    #[test]
+    fn a_disk_that_fills_up_keeps_room() {
+        let (_folder, mut contexts) = contexts();
+        for name in ["x", "y"] {
+            save(&contexts, name, &[name.as_bytes()[0]]);
+        }
+        contexts.free_at = |_| Some(15_000);
+        let mut bytes_of = |_: usize| page(3);
+        let full = contexts.of_model(MODEL).save("z", &[[3; 32]], &mut bytes_of, b"z").unwrap_err();
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+        assert_eq!(contexts.files().len(), 4);
+        let of_one = contexts.bytes() / 2;
+        contexts.tidy(u64::MAX).unwrap();
+        assert_eq!(contexts.files().len(), 4);
+        // Two take more than a quarter of 5,000 and their own bytes; one does not.
+        contexts.free_at = |_| Some(5_000);
+        contexts.tidy(u64::MAX).unwrap();
+        assert_eq!(contexts.bytes(), of_one);
     }
 
     #[cfg(unix)]

@@ -38,8 +38,8 @@ impl Local {
         let Some((mut text, Some(conversation))) = self.contexts.unsaved.take() else { return };
         self.contexts.spawn(move |files| {
             let model = ModelFiles(files.of_model(text.target()));
-            text.save(&conversation.to_string(), &model)?;
-            files.tidy(most)
+            let saved = text.save(&conversation.to_string(), &model);
+            files.tidy(most).and(saved)
         });
     }
 
