@@ -226,6 +226,7 @@ test("an imported trace is a conversation that can be viewed, replayed and found
   app.playback.toEnd();
   await pass();
   expect(rounds()).toBe(3);
+  expect(find("replay-restored")).toBeNull();
   await click("replay-close");
   await app.open(app.conversations.list[0]?.id ?? 0);
   await pass();
@@ -235,6 +236,13 @@ test("an imported trace is a conversation that can be viewed, replayed and found
   await click("imported-close");
   expect(find("imported-item")).toBeNull();
   expect(app.conversations.current).toBeNull();
+});
+
+test("a replay says that the context came from the disk", async () => {
+  await importFile("fox.jsonl", about, ...lines, { ...done, restored_tokens: 1 });
+  await open("replay-open");
+  const words = "1 token of the context was loaded from the disk.";
+  expect(present("replay-restored").textContent).toBe(words);
 });
 
 test("imported traces return after a reload, except closed ones", async () => {

@@ -242,6 +242,9 @@ pub struct Summary {
     /// Number of prompt tokens, and how many of them were in the target's cache.
     pub prompt_tokens: u32,
     pub reused_tokens: u32,
+    /// Number of reused tokens whose caches were read from files.
+    #[serde(default)]
+    pub restored_tokens: u32,
     /// Number of emitted tokens, including an end-of-sequence token.
     pub tokens: u32,
     pub rounds: u32,
@@ -326,6 +329,7 @@ impl Summary {
             finish,
             prompt_tokens: prompt_tokens as u32,
             reused_tokens: reused_tokens as u32,
+            restored_tokens: 0,
             tokens: tokens as u32,
             rounds: rounds.len() as u32,
             drafted: rounds.iter().map(|r| r.drafted.len() as u32).sum(),

@@ -127,6 +127,8 @@ pub struct Cached<E> {
     history: Option<StateHistory>,
     /// The text is longer than [`ModelConfig::rope_switch_length`].
     long: bool,
+    /// Leading tokens whose caches were read from files.
+    restored: usize,
     /// Scores of a position after a candidate, in a head with LiLiCorr.
     paired: Vec<f32>,
 }
@@ -136,7 +138,7 @@ impl<E: Executor> Cached<E> {
     /// kept for rewinding.
     pub(crate) fn new(executor: E, checkpoints: usize) -> Self {
         let history = executor.config().recurrence().map(|_| StateHistory::new(checkpoints));
-        Self { executor, tokens: Vec::new(), history, long: false, paired: Vec::new() }
+        Self { executor, tokens: Vec::new(), history, long: false, restored: 0, paired: Vec::new() }
     }
 
     /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers log the steps of all
@@ -193,6 +195,7 @@ impl<E: Executor> Model for Cached<E> {
     fn truncate(&mut self, length: usize) -> usize {
         let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
         self.tokens.truncate(length);
+        self.restored = self.restored.min(length);
         self.executor.release(length);
         self.tokens.len()
     }
@@ -200,15 +203,21 @@ impl<E: Executor> Model for Cached<E> {
     fn park(&self) -> Option<Parked> {
         let (history, slots) = self.history.as_ref().map(StateHistory::compacted).unzip();
         let stored = self.executor.share(self.tokens.len(), &slots.unwrap_or_default())?;
-        Some(Parked { tokens: self.tokens.as_slice().into(), stored, history, long: self.long })
+        let (long, restored) = (self.long, self.restored);
+        Some(Parked { tokens: self.tokens.as_slice().into(), stored, history, long, restored })
     }
 
-    fn resume(&mut self, Parked { tokens, stored, history, long }: &Parked) -> bool {
+    fn resume(&mut self, Parked { tokens, stored, history, long, restored }: &Parked) -> bool {
         let fits = history.is_some() == self.history.is_some() && self.executor.restore(stored);
         if fits {
             (self.tokens, self.history, self.long) = (tokens.to_vec(), history.clone(), *long);
+            self.restored = *restored;
         }
         fits
+    }
+
+    fn restored(&self) -> usize {
+        self.restored
     }
 
     fn prepare_for_length(&mut self, length: usize) {

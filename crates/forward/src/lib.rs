@@ -112,6 +112,11 @@ pub trait Model: Send {
         false
     }
 
+    /// Number of leading cached tokens whose caches were read from files.
+    fn restored(&self) -> usize {
+        0
+    }
+
     /// Prepares for a text of `length` tokens, including those of the next pass. Drops the whole
     /// cache if a text of that length needs other RoPE factors than the cached one
     /// ([`ModelConfig::rope_switch_length`]).

@@ -20,6 +20,8 @@ pub struct Parked {
     ///
     /// [`ModelConfig::rope_switch_length`]: foretoken_model::ModelConfig::rope_switch_length
     pub(crate) long: bool,
+    /// Leading tokens whose caches were [read](Self::read).
+    pub(crate) restored: usize,
 }
 
 impl Parked {
@@ -99,6 +101,6 @@ impl Parked {
         let counts = history.as_ref().map_or_else(SlotCounts::default, StateHistory::counts);
         (pages.len() == tokens.len().div_ceil(PAGE)).then_some(())?;
         let stored = self.stored.read(pages, counts, states)?;
-        Some(Self { tokens: tokens.into(), stored, history, long })
+        Some(Self { tokens: tokens.into(), stored, history, long, restored: tokens.len() })
     }
 }

@@ -13,6 +13,10 @@ export type Summary = { finish: Finish,
  */
 prompt_tokens: number, reused_tokens: number, 
 /**
+ * Number of reused tokens whose caches were read from files.
+ */
+restored_tokens: number, 
+/**
  * Number of emitted tokens, including an end-of-sequence token.
  */
 tokens: number, rounds: number, drafted: number, judged: number, accepted: number, 

@@ -63,6 +63,7 @@ export function summary(change: Partial<Summary> = {}): Summary {
     finish: "stop",
     prompt_tokens: 12,
     reused_tokens: 0,
+    restored_tokens: 0,
     tokens: 5,
     rounds: 3,
     drafted: 4,

@@ -1,6 +1,7 @@
 /** Numbers of one reply in the inspector: from its trace, or from its summary without rounds. */
 import type { Summary } from "../bindings/Summary";
 import type { Round } from "../bindings/Round";
+import { t } from "../messages/say";
 import { emitted } from "./round";
 import { meanRate, type Statistics } from "./statistics";
 
@@ -30,6 +31,12 @@ export function replyNumbers(
     rate: summary.tokens_per_second,
     isComplete: true,
   };
+}
+
+/** Sentence about a context that came from the disk; empty if none did. */
+export function restoredWords(summary: Summary | null | undefined): string {
+  const tokens = summary?.restored_tokens ?? 0;
+  return tokens > 0 ? t("reply.restored", { tokens }) : "";
 }
 
 function traceNumbers({ rounds, statistics }: TraceNumbers, summary: Summary | null): ReplyNumbers {

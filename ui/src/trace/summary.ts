@@ -20,6 +20,7 @@ export function summaryOf(
     finish,
     prompt_tokens: promptTokens,
     reused_tokens: 0,
+    restored_tokens: 0,
     tokens: folded.tokens,
     rounds: folded.rounds,
     drafted: folded.drafted,

@@ -135,6 +135,7 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
         finish: reply.finish,
         prompt_tokens: usage.prompt,
         reused_tokens: usage.reused,
+        restored_tokens: 0,
         tokens: usage.reply,
         rounds: 0,
         drafted,

@@ -56,6 +56,8 @@ fn a_conversation_goes_on_after_a_restart_with_what_was_read_of_it() {
     assert!(read.left < 32, "{} tokens are left to read", read.left);
     let found = go_on(&fixture, conversation);
     assert!(run(&found) < 64, "{} tokens were run", run(&found));
+    let summary = found.summary.as_ref().unwrap();
+    assert_eq!(summary.restored_tokens, summary.reused_tokens);
 
     // Without a restart the reply is the same.
     let other = Fixture::new();
@@ -64,7 +66,11 @@ fn a_conversation_goes_on_after_a_restart_with_what_was_read_of_it() {
         settings.context_disk_gb = 0;
     });
     let (same, _) = other.send(None, &question());
-    assert_eq!(go_on(&other, same.conversation.id).text, found.text);
+    let same = go_on(&other, same.conversation.id);
+    assert_eq!((same.text, same.summary.unwrap().restored_tokens), (found.text.clone(), 0));
+    // The check computes everything again, and says so beside its result.
+    let check = fixture.app.check_reply(found.id, Box::new(|_| ())).unwrap();
+    assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
     assert!(files(other.folder.path(), "t").is_empty());
 }
 

@@ -236,7 +236,7 @@ impl Decoder {
         let request = &Request { sampling: self.sampling(&request.sampling).seeded(), ..request.clone() };
         let mut writing = Writing::new(self, request, drafters, started)?;
         let finish = writing.run(on_progress)?;
-        let Writing { rounds, context, reused, output, .. } = writing;
+        let Writing { rounds, context, reused, restored, output, .. } = writing;
         // After an end token nothing completes the character.
         let unfinished = if finish == Finish::Stop { Vec::new() } else { output.text.unfinished().to_vec() };
         drop(output);
@@ -252,6 +252,7 @@ impl Decoder {
         let summary = Summary {
             plain_tokens_per_second: governor.map(|governor| governor.plain_rate() * 1e3),
             settings: Some(settings),
+            restored_tokens: restored as u32,
             unfinished,
             ..Summary::of(&rounds, finish, prompt, reused, milliseconds(started))
         };
@@ -270,6 +271,8 @@ struct Writing<'a> {
     /// Prompt and reply so far. The target's cache holds all but the last token.
     context: Context,
     reused: usize,
+    /// Reused tokens whose caches were read from files.
+    restored: usize,
     rounds: Vec<Round>,
 }
 
@@ -298,6 +301,7 @@ impl<'a> Writing<'a> {
             started,
             context: Context::new(request.prompt.clone()),
             reused: 0,
+            restored: 0,
             rounds: Vec::new(),
         })
     }
@@ -310,7 +314,7 @@ impl<'a> Writing<'a> {
         self.target.truncate(kept);
         let start = Instant::now();
         let (reused, carried) = self.catch_up(None, &mut on_prompt)?;
-        self.reused = reused;
+        (self.reused, self.restored) = (reused, self.target.restored());
         self.drafters.learn_prompt(self.context.len().saturating_sub(1 + reused), milliseconds(start));
         if carried.is_break() {
             return Ok(Finish::Cancelled);

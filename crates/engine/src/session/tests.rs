@@ -159,6 +159,34 @@ fn a_saved_text_goes_on_in_another_session_with_its_drafters() {
 }
 
 #[test]
+fn a_reply_says_how_many_of_its_tokens_were_read_from_files() {
+    let files = Files::default();
+    let mut first = keeping(false);
+    let prompt = |cut: TokenId| -> Vec<TokenId> {
+        (0..300).map(|i| 3 + (i * 761 + if i < cut { 0 } else { 7 }) % 4000).collect()
+    };
+    let counts = |session: &mut Session, cut: TokenId, owner: Owner| {
+        let request = Request { max_tokens: Some(4), owner, ..Request::new(prompt(cut)) };
+        let summary = session.reply(&request, &mut |_| ControlFlow::Continue(())).unwrap().summary;
+        (summary.reused_tokens, summary.restored_tokens)
+    };
+    assert_eq!(counts(&mut first, 300, Owner::Person), (0, 0));
+    first.text_to_save().unwrap().save("a", &files).unwrap();
+    assert_eq!(counts(&mut first, 300, Owner::Person), (299, 0), "from memory");
+    let mut second = keeping(false);
+    second.restore("a", &files, &|| true).unwrap();
+    assert_eq!(counts(&mut second, 280, Owner::Person), (280, 280));
+    // The last tokens were computed here since.
+    assert_eq!(counts(&mut second, 280, Owner::Person), (299, 280));
+    assert_eq!(counts(&mut second, 280, Owner::Client([1; 32])), (0, 0));
+    assert_eq!(counts(&mut second, 280, Owner::Person), (299, 280), "the text was put aside meanwhile");
+    // A check computes everything again.
+    second.put_text_aside();
+    second.decoder.target_mut().truncate(0);
+    assert_eq!(second.decoder.target().restored(), 0);
+}
+
+#[test]
 fn a_saved_text_that_is_damaged_cut_or_another_models_is_computed_again() {
     let files = Files::default();
     let mut first = keeping(true);

@@ -87,6 +87,18 @@ test("with an MoE model the number of experts read per layer is shown", () => {
   expect(text("stat-experts")).toBe("12.3");
 });
 
+test("tokens of the prompt that came from the disk are counted", () => {
+  unfold("memory");
+  const reused = { prompt_tokens: 400, reused_tokens: 300 };
+  show({ ...reply, summary: summary({ ...reused, restored_tokens: 256 }) }, Trace.of(threeRounds));
+  expect(text("reply-prompt")).toBe(
+    "The prompt had 400 tokens; 75% of them were still in the cache. 256 tokens of the context were loaded from the disk.",
+  );
+  app.conversations.messages = [{ ...reply, summary: summary(reused) }];
+  flushSync();
+  expect(text("reply-prompt")).not.toContain("disk");
+});
+
 test("the heatmap stays when the stored reply replaces the streamed one", () => {
   const drafted = threeRounds[0]?.drafted ?? [];
   const rounds = Array.from({ length: 100 }, (_, index) => round(index, { drafted }));

@@ -3,6 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Message } from "../../bindings/Message";
 import type { ReplyCheck } from "../../bindings/ReplyCheck";
 import { App } from "../../state/app.svelte";
+import { summary } from "../../trace/fixtures";
 import CheckResult from "./CheckResult.svelte";
 
 let app: App;
@@ -16,12 +17,12 @@ vi.mock("../../state/app.svelte", async (original) => ({
 const message = { id: 3, target: "Starter 8.1M · Q8_0" } as Message;
 const result = () => document.querySelector<HTMLElement>('[data-testid="check-result"]');
 
-async function show(check: ReplyCheck) {
+async function show(check: ReplyCheck, shownMessage = message) {
   app = new App({
     checkReply: () => Promise.resolve(check),
     trace: () => Promise.resolve([]),
   } as never);
-  shown = mount(CheckResult, { target: document.body, props: { message } });
+  shown = mount(CheckResult, { target: document.body, props: { message: shownMessage } });
   await app.check.start(3);
   flushSync();
 }
@@ -33,6 +34,15 @@ test("a reply equal to the target's own is reported as identical", async () => {
   await show({ kind: "text", tokens: 212, seed: 7, difference: null });
   expect(result()?.dataset["verdict"]).toBe("identical");
   expect(result()?.textContent).toContain("Starter 8.1M writes the same 212 tokens");
+  expect(result()?.textContent).not.toContain("disk");
+});
+
+test("a context that came from the disk is mentioned, and that the check did not use it", async () => {
+  const restored = { ...message, summary: summary({ restored_tokens: 4096 }) };
+  await show({ kind: "text", tokens: 212, seed: 7, difference: null }, restored);
+  const words =
+    "4,096 tokens of the context were loaded from the disk. The check computed them again.";
+  expect(result()?.textContent).toContain(words);
 });
 
 test("a reply of another version is no proof, and says so", async () => {

@@ -31,6 +31,7 @@ export const check = {
   "check.show": "Token {number} in der Antwort zeigen",
   "check.how":
     "Foretoken hat diese Antwort ohne Drafts neu erzeugt und beide Token für Token verglichen.",
+  "check.restored": "Die Prüfung hat sie neu berechnet.",
   "check.thisReply": "Diese Antwort",
   "check.withoutDrafts": "{target} ohne Drafts",
   "check.tokenId": "Token {id}",

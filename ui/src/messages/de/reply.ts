@@ -53,6 +53,8 @@ export const reply = {
   "reply.incomplete": "Foretoken wurde beendet, bevor diese Antwort fertig war.",
   "reply.name": "Antwort",
   "reply.reading": "Liest den Prompt, {done} von {total} Token",
+  "reply.restored":
+    "{tokens, plural, one {# Token des Kontexts kam von der Festplatte.} other {# Token des Kontexts kamen von der Festplatte.}}",
   "reply.thinking": "Denkt nach",
   "reply.beforeFirst": "Vor der ersten Runde",
   "reply.gap":

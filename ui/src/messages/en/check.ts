@@ -29,6 +29,7 @@ export const check = {
   "check.show": "Show token {number} in the reply",
   "check.how":
     "Foretoken regenerated this reply without drafts and compared the two token by token.",
+  "check.restored": "The check computed them again.",
   "check.thisReply": "This reply",
   "check.withoutDrafts": "{target} without drafts",
   "check.tokenId": "Token {id}",

@@ -50,6 +50,8 @@ export const reply = {
   "reply.incomplete": "Foretoken was closed before this reply was finished.",
   "reply.name": "Reply",
   "reply.reading": "Reading the prompt, {done} of {total} tokens",
+  "reply.restored":
+    "{tokens, plural, one {# token of the context was loaded from the disk.} other {# tokens of the context were loaded from the disk.}}",
   "reply.thinking": "Thinking",
   "reply.beforeFirst": "Before the first round",
   "reply.gap":

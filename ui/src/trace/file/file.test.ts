@@ -58,7 +58,8 @@ function refusal(text: string): string {
 test("a written file is read back unchanged", async () => {
   const rounds = [...threeRounds, { ...treeRound, index: 3, at_ms: 150 }];
   const text = textOf(rounds);
-  const written = { ...reply, text };
+  const summary = { ...summaryOf(rounds, "stop", 10), restored_tokens: 7 };
+  const written = { ...reply, text, summary };
   const read = readTrace(await writeTrace({ reply: written, rounds, prompt: "Why?", program }));
   const missing = { decision: null, experts: null, expected: null, row_price: null };
   const filled = rounds.map((held) => ({
@@ -68,7 +69,7 @@ test("a written file is read back unchanged", async () => {
   }));
   expect(read.rounds).toEqual(filled);
   expect(read.header).toMatchObject({ version: 3, program, target: "Starter", prompt: "Why?" });
-  expect(read.done).toMatchObject({ text, finish: "stop", tokens: 5, ttft_ms: 100 });
+  expect(read.done).toMatchObject({ text, finish: "stop", ttft_ms: 100, restored_tokens: 7 });
   expect(read.notices).toEqual([]);
 });
 

@@ -198,6 +198,7 @@ export const DONE = v.object(
     finish: v.optional(v.nullable(FINISHES), "stop"),
     prompt_tokens: v.optional(COUNT),
     reused_tokens: v.optional(COUNT),
+    restored_tokens: v.optional(COUNT),
     tokens: v.optional(TOKENS),
     rounds: v.optional(COUNT),
     drafted: v.optional(COUNT),
