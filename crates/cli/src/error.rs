@@ -17,6 +17,12 @@ pub enum Error {
     #[error(transparent)]
     Server(#[from] foretoken_server::StartError),
 
+    /// `chat --resume` before any chat was kept.
+    #[error(
+        "there is no earlier chat to resume: none was kept, or it cannot be read. Start one with 'foretoken-cli chat'."
+    )]
+    NoChat,
+
     /// Options that contradict each other.
     #[error("{0}")]
     Usage(String),

@@ -7,6 +7,7 @@
 //! - [`session`]: opens the models that a command names; `ready`: loads the pair for conversations
 //! - [`random`]: models with random weights, for measurements
 //! - [`output`], `colour`: writes results and messages, coloured on a terminal
+//! - `kept_chat`: the conversation that `chat --resume` continues
 //! - `interrupt`, [`error`]: Ctrl-C and errors
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -16,6 +17,7 @@ mod colour;
 pub mod commands;
 pub mod error;
 mod interrupt;
+mod kept_chat;
 pub mod output;
 pub mod random;
 mod ready;

@@ -83,13 +83,26 @@ impl Contexts {
     /// # Errors
     /// Any reason why a file is still there.
     pub fn remove(&self, name: &str) -> io::Result<()> {
+        self.remove_if(|file| file.is_text() && file.path.ends_with(name))
+    }
+
+    /// Removes the text `name` of every model but `model`, and the pages that no other text names.
+    ///
+    /// # Errors
+    /// Any reason why a file is still there.
+    pub fn remove_of_others(&self, name: &str, model: Hash) -> io::Result<()> {
+        let own = self.of_model(model).text_path(name);
+        self.remove_if(|file| file.is_text() && file.path.ends_with(name) && file.path != own)
+    }
+
+    /// Removes the files that `unwanted` names, then the pages that no text names.
+    fn remove_if(&self, unwanted: impl Fn(&Found) -> bool) -> io::Result<()> {
         if !self.root.exists() {
             return Ok(());
         }
         let _lock = self.lock(true)?;
-        let texts = self.files().into_iter().filter(|file| file.is_text() && file.path.ends_with(name));
-        for text in texts {
-            gone(fs::remove_file(&text.path))?;
+        for file in self.files().iter().filter(|file| unwanted(file)) {
+            gone(fs::remove_file(&file.path))?;
         }
         self.sweep()
     }
@@ -115,14 +128,10 @@ impl Contexts {
         if !self.root.exists() {
             return Ok(());
         }
+        self.remove_if(Found::is_abandoned)?;
         let _lock = self.lock(true)?;
-        let old = |file: &Found| file.used.elapsed().is_ok_and(|age| age > ABANDONED);
-        for part in self.files().iter().filter(|file| file.is_part() && old(file)) {
-            gone(fs::remove_file(&part.path))?;
-        }
         let mut texts: Vec<Found> = self.files().into_iter().filter(Found::is_text).collect();
         texts.sort_by_key(|text| text.used);
-        self.sweep()?;
         let bytes = self.bytes();
         let share = (self.free_at)(&self.root).map_or(u64::MAX, |free| bytes.saturating_add(free) / SHARE);
         for text in texts {
@@ -298,6 +307,11 @@ impl Found {
         self.path.extension().is_some_and(|extension| extension == "part")
     }
 
+    /// Returns true for an unfinished file that no program writes any more.
+    fn is_abandoned(&self) -> bool {
+        self.is_part() && self.used.elapsed().is_ok_and(|age| age > ABANDONED)
+    }
+
     fn is_in(&self, folder: &str) -> bool {
         !self.is_part() && self.path.parent().is_some_and(|parent| parent.ends_with(folder))
     }
@@ -465,6 +479,18 @@ mod tests {
         assert!(contexts.of_model(MODEL).page(&[3; 32], 1000).is_ok());
         contexts.clear().unwrap();
         assert_eq!(names(&contexts), [""; 0]);
+    }
+
+    #[test]
+    fn a_text_of_one_model_can_replace_those_of_others() {
+        let (_folder, contexts) = contexts();
+        save(&contexts, "x", &[1]);
+        save(&contexts, "y", &[2]);
+        let other = contexts.of_model([8; 32]);
+        other.save("x", &[[3; 32]], &mut |_| page(3), b"x").unwrap();
+        contexts.remove_of_others("x", [8; 32]).unwrap();
+        assert_eq!(names(&contexts), ["0", "0", "x", "y"]);
+        assert!(other.text("x").is_ok() && other.page(&[3; 32], 1000).is_ok());
     }
 
     #[test]

@@ -24,6 +24,10 @@ impl JsonFile {
         Self { path }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Returns the contents, or the default if there is no file or it cannot be read now; the file
     /// then stays. A damaged file is set aside.
     pub(crate) fn read<T: DeserializeOwned + Default>(&self) -> T {

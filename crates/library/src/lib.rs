@@ -16,6 +16,7 @@
 //! - [`fuzzing`]: parsers of the hub's responses, for fuzzing
 //! - [`Secrets`]: keys of remote servers, in the system keyring or a file
 //! - [`SavedStats`]: saved statistics of models and pairs
+//! - [`Contexts`]: contexts of conversations; [`LastChat`]: the terminal's last conversation
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -35,6 +36,7 @@ mod headers;
 mod hub;
 mod job;
 mod json_file;
+mod last_chat;
 mod library;
 mod listing;
 mod model_path;
@@ -63,6 +65,7 @@ pub use error::{Error, Result};
 pub use folders::Folders;
 pub use hub::{Hub, RemoteFile, Repository};
 pub use job::{Download, DownloadState};
+pub use last_chat::LastChat;
 pub use library::{Installed, Kind, Library};
 pub use pairs::{Pair, Purpose, pairs};
 pub use saved_stats::SavedStats;

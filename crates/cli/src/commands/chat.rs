@@ -18,12 +18,20 @@ use crate::args::{DraftChoice, PairDeviceArgs, TalkArgs, draft_length};
 use crate::colour;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
+use crate::kept_chat::{KeptChat, SavedChat};
 use crate::output;
 use crate::ready::{Ready, ready};
 use crate::session::{choose_draft, form, reply};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    /// Continue the last conversation, with the model that wrote it unless --target names another
+    #[arg(long)]
+    resume: bool,
+    /// Keep nothing of this conversation; others are kept for --resume until the next one
+    #[arg(long)]
+    private: bool,
+    // The last field, since clap would list later options under its last heading.
     #[command(flatten)]
     pub talk: TalkArgs,
 }
@@ -38,14 +46,21 @@ const HELP: &str = "\
 /quit                        quit; the end of the input does the same
 Ctrl-C stops a reply and keeps what was written; a second one quits.";
 
+/// Most characters of a question that reminds of a resumed conversation.
+const QUOTED: usize = 60;
+
 const TINY: &str = "\
 The starter is a tiny model for a first try: it tells short stories and answers questions about \
 speculative decoding. For real work, choose a larger model with --target.";
 
-pub fn run(Args { talk: args }: &Args) -> Result<()> {
-    let sampling = args.sampling.over(Sampling::default())?;
-    let speculation = args.speculation.speculation()?;
-    let Ready { target, draft, session } = ready(args, |source| form(source, false))?;
+pub fn run(Args { talk, resume, private }: &Args) -> Result<()> {
+    let sampling = talk.sampling.over(Sampling::default())?;
+    let speculation = talk.speculation.speculation()?;
+    let kept = KeptChat::locate()?;
+    let last = resume.then(|| kept.last()).transpose()?;
+    let written_by = last.as_ref().map(|chat| chat.target.clone());
+    let args = &TalkArgs { target: talk.target.clone().or(written_by), ..talk.clone() };
+    let Ready { target, draft, mut session } = ready(args, |source| form(source, false))?;
     if target == STARTER {
         output::note(TINY);
     }
@@ -54,6 +69,11 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
         session.devices()
     ));
     session.device_sentences().for_each(output::note);
+    let messages = last.map(|chat| chat.messages).unwrap_or_default();
+    if !messages.is_empty() {
+        kept.restore(&mut session);
+        output::note(resumed(&messages));
+    }
     let thinking = args.thinking.of(session.form());
     let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
@@ -65,8 +85,24 @@ pub fn run(Args { talk: args }: &Args) -> Result<()> {
         ));
     }
     let cold = args.speculation.cold;
-    let (devices, messages, last) = (&args.device, Vec::new(), None);
-    Chat { session, devices, cold, thinking, request, messages, last, colours, interrupt }.run()
+    let (devices, kept, last) = (&args.device, Some(kept).filter(|_| !private), None);
+    let target = saved_name(target, &session);
+    Chat { session, devices, cold, thinking, request, target, messages, kept, last, colours, interrupt }.run()
+}
+
+/// Name of the target from any folder: a path is absolute.
+fn saved_name(target: String, session: &Session) -> String {
+    let path = std::path::absolute(&target).ok().filter(|path| path == session.path());
+    path.map_or(target, |path| path.display().to_string())
+}
+
+/// Reminds of a resumed conversation by its last question.
+fn resumed(messages: &[ChatMessage]) -> String {
+    let question = messages.iter().rfind(|message| message.role == Role::User);
+    let question = question.map_or("", |message| message.content.trim());
+    let beginning: String = question.chars().take(QUOTED).collect();
+    let rest = if beginning.len() < question.len() { "…" } else { "" };
+    format!("resumed {} messages, the last after: {}{rest}", messages.len(), output::harmless(&beginning))
 }
 
 struct Chat<'a> {
@@ -78,7 +114,10 @@ struct Chat<'a> {
     thinking: Option<bool>,
     /// Settings of the replies. Its prompt is that of the last reply.
     request: Request,
+    target: String,
     messages: Vec<ChatMessage>,
+    /// Files for `--resume`; `None` for a private conversation.
+    kept: Option<KeptChat>,
     /// Statistics of the last reply.
     last: Option<Summary>,
     colours: bool,
@@ -87,6 +126,13 @@ struct Chat<'a> {
 
 impl Chat<'_> {
     fn run(mut self) -> Result<()> {
+        let done = self.read_lines();
+        self.kept.iter_mut().for_each(KeptChat::finish);
+        done
+    }
+
+    /// Answers lines until the input ends.
+    fn read_lines(&mut self) -> Result<()> {
         let is_terminal = stdin().is_terminal();
         let mut line = String::new();
         loop {
@@ -245,6 +291,10 @@ impl Chat<'_> {
         output::line("")?;
         self.last.iter().for_each(|summary| output::note(output::summary(summary)));
         self.messages.push(ChatMessage::new(Role::Assistant, content));
+        if let Some(kept) = &mut self.kept {
+            let chat = SavedChat { target: self.target.clone(), messages: self.messages.clone() };
+            kept.keep(&chat, &mut self.session);
+        }
         Ok(())
     }
 }
@@ -266,8 +316,12 @@ fn show_plain(round: &Round) -> Result<()> {
 
 fn statistics(summary: &Summary) -> String {
     let Summary { rounds, drafted, judged, accepted, prompt_tokens, reused_tokens, times, .. } = summary;
+    let restored = match summary.restored_tokens {
+        0 => String::new(),
+        tokens => format!(", {tokens} from the disk"),
+    };
     format!(
-        "{}\n{prompt_tokens} prompt tokens, {reused_tokens} of them from the cache\n\
+        "{}\n{prompt_tokens} prompt tokens, {reused_tokens} of them from the cache{restored}\n\
          {rounds} rounds: {drafted} tokens drafted, {judged} judged, {accepted} accepted\n\
          draft {:.0} ms, verify {:.0} ms, sample {:.0} ms, rest {:.0} ms, of {:.0} ms in total",
         output::summary(summary),

@@ -1,10 +1,30 @@
 //! `chat` with its lines from a pipe.
 
+use std::path::{Path, PathBuf};
+
 use crate::broken_models::starter_draft;
 use crate::program::{Run, finished, program};
 
 fn chat(arguments: &[&str], lines: &[&str]) -> Run {
     finished(program(&[&["chat", "--temperature", "0"], arguments].concat()), &lines.join("\n"))
+}
+
+/// Runs `chat` with its data in `data`.
+fn chat_in(data: &Path, arguments: &[&str], lines: &[&str]) -> Run {
+    let mut command = program(&[&["chat", "--temperature", "0", "--max-tokens", "24"], arguments].concat());
+    command.env("FORETOKEN_DATA_DIR", data);
+    finished(command, &lines.join("\n"))
+}
+
+/// All files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = folder.read_dir().into_iter().flatten().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// A question of more than a page of the cache.
+fn long_question() -> String {
+    "Tell me a story about a fox who finds a lantern. ".repeat(24)
 }
 
 /// Standard error from the first occurrence of `text`.
@@ -104,6 +124,95 @@ fn a_new_conversation_starts_without_the_previous_messages() {
     assert_eq!((again.len(), again[0]), (2, again[1]));
     let going_on = prompt_tokens(&["Hello", "/stats", "Hello", "/stats"]);
     assert!(going_on[1] > 2 * going_on[0], "{going_on:?}");
+}
+
+#[test]
+fn a_resumed_conversation_continues_as_if_it_had_not_ended_with_its_context_from_the_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let question = long_question();
+    let whole = chat(&["--max-tokens", "24"], &[&question, "And then?"]);
+    let first = chat_in(folder.path(), &[], &[&question]);
+    assert!(!first.err.contains("resumed"), "{}", first.err);
+    let second = chat_in(folder.path(), &["--resume"], &["And then?", "/stats"]);
+    assert_eq!((second.code, first.out + &second.out), (0, whole.out), "{}", second.err);
+    let reminder =
+        "resumed 2 messages, the last after: Tell me a story about a fox who finds a lantern. Tell me a s…";
+    assert!(second.err.contains(reminder), "{}", second.err);
+    let restored = |run: &Run| {
+        let counts = run.err.lines().find_map(|line| line.strip_suffix(" from the disk"))?;
+        counts.rsplit(' ').next()?.parse::<u32>().ok()
+    };
+    assert!(restored(&second) > Some(256), "{}", second.err);
+    // A third part continues both; a private one is left out.
+    let private = chat_in(folder.path(), &["--resume", "--private"], &["Why?"]);
+    assert!(private.err.contains("resumed 4 messages, the last after: And then?\n"), "{}", private.err);
+    let third = chat_in(folder.path(), &["--resume"], &["/quit"]);
+    assert!(third.err.contains("resumed 4 messages"), "{}", third.err);
+    // Another conversation takes its place.
+    chat_in(folder.path(), &[], &["Hello"]);
+    let other = chat_in(folder.path(), &["--resume"], &["Hello", "/stats"]);
+    assert!(other.err.contains("resumed 2 messages, the last after: Hello\n"), "{}", other.err);
+    let contexts = files(&folder.path().join("contexts"));
+    let pages = contexts.iter().filter(|file| file.parent().is_some_and(|parent| parent.ends_with("p")));
+    assert_eq!(pages.count(), 0, "pages of the replaced conversation are left");
+}
+
+#[test]
+fn a_private_conversation_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = chat_in(folder.path(), &["--private", "--cold"], &["Hello"]);
+    assert_eq!((run.code, files(folder.path())), (0, Vec::new()), "{}", run.err);
+    let run = chat_in(folder.path(), &["--resume"], &["Hello"]);
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert!(run.err.contains("error: there is no earlier chat to resume"), "{}", run.err);
+}
+
+#[test]
+fn a_conversation_or_context_that_is_damaged_or_another_models_is_read_again_or_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let question = long_question();
+    let whole = chat(&["--max-tokens", "24"], &[&question, "And then?"]);
+    let first = chat_in(folder.path(), &[], &[&question]);
+    let saved = folder.path().join("chat.json");
+    let resume = |arguments: &[&str]| {
+        let before = std::fs::read(&saved).unwrap();
+        let run = chat_in(folder.path(), arguments, &["And then?", "/stats"]);
+        std::fs::write(&saved, before).unwrap();
+        run
+    };
+    // Another model continues the conversation.
+    let other = resume(&["--resume", "--target", "starter-draft", "--draft", "none"]);
+    assert_eq!(other.code, 0, "{}", other.err);
+    assert!(
+        other.err.contains("resumed 2 messages") && !other.err.contains("from the disk"),
+        "{}",
+        other.err
+    );
+
+    chat_in(folder.path(), &[], &[&question]);
+    for file in files(&folder.path().join("contexts")) {
+        let mut bytes = std::fs::read(&file).unwrap();
+        if let Some(last) = bytes.last_mut() {
+            *last ^= 1;
+            std::fs::write(&file, bytes).unwrap();
+        }
+    }
+    let run = resume(&["--resume"]);
+    assert_eq!((run.code, first.out + &run.out), (0, whole.out), "{}", run.err);
+    assert!(!run.err.contains("from the disk"), "{}", run.err);
+    assert_eq!(run.err.matches("WARN").count(), 1, "{}", run.err);
+
+    // A model that is gone is named; so is a conversation that cannot be read.
+    let text = std::fs::read_to_string(&saved).unwrap();
+    std::fs::write(&saved, text.replace("\"starter\"", "\"/nowhere/gone.gguf\"")).unwrap();
+    let run = resume(&["--resume"]);
+    assert_eq!(run.code, 1);
+    assert!(run.err.contains("/nowhere/gone.gguf"), "{}", run.err);
+    std::fs::write(&saved, &text[..text.len() / 2]).unwrap();
+    let run = chat_in(folder.path(), &["--resume"], &["And then?"]);
+    assert_eq!((run.code, run.out.as_str()), (1, ""));
+    assert!(run.err.contains("error: there is no earlier chat to resume"), "{}", run.err);
+    assert!(!saved.exists(), "it was not set aside");
 }
 
 #[test]
