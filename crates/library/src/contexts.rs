@@ -213,13 +213,20 @@ impl ModelContexts {
         Ok(read)
     }
 
-    /// Reads a page of `length` bytes.
+    /// Reads a page of `length` bytes. A damaged one is removed, so that it is written again.
     ///
     /// # Errors
     /// As [`Self::text`].
     pub fn page(&self, page: &Hash, length: usize) -> io::Result<Vec<u8>> {
-        let (_, bytes) = self.read(&self.page_path(page), page, length)?;
-        if bytes.len() == length { Ok(bytes) } else { Err(damaged("another length")) }
+        let path = self.page_path(page);
+        let whole = |(_, bytes): (_, Vec<u8>)| {
+            if bytes.len() == length { Ok(bytes) } else { Err(damaged("another length")) }
+        };
+        let read = self.read(&path, page, length).and_then(whole);
+        if read.as_ref().is_err_and(is_damage) {
+            let _ = fs::remove_file(&path);
+        }
+        read
     }
 
     fn page_path(&self, page: &Hash) -> PathBuf {
@@ -381,6 +388,10 @@ fn damaged(what: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, format!("it has {what}"))
 }
 
+fn is_damage(error: &io::Error) -> bool {
+    [ErrorKind::InvalidData, ErrorKind::UnexpectedEof].contains(&error.kind())
+}
+
 /// Treats a file that is gone already as removed.
 fn gone(removed: io::Result<()>) -> io::Result<()> {
     match removed {
@@ -466,6 +477,20 @@ mod tests {
         // The folder's name has half of a model's hash.
         let other: Hash = std::array::from_fn(|index| if index < 16 { 7 } else { 8 });
         assert!(contexts.of_model(other).text("x").is_err());
+    }
+
+    #[test]
+    fn a_damaged_page_is_written_again_by_the_next_text_that_names_it() {
+        let (_folder, contexts) = contexts();
+        let model = contexts.of_model(MODEL);
+        for length in [10, HEADER, HEADER + 999] {
+            save(&contexts, "x", &[1]);
+            let path = model.page_path(&[1; 32]);
+            File::options().write(true).open(&path).unwrap().set_len(length as u64).unwrap();
+            assert!(model.page(&[1; 32], 1000).is_err(), "{length}");
+            save(&contexts, "x", &[1]);
+            assert_eq!(model.page(&[1; 32], 1000).unwrap(), page(1), "{length}");
+        }
     }
 
     #[test]

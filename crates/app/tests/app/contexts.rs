@@ -18,13 +18,18 @@ fn files(data: &Path, kind: &str) -> Vec<PathBuf> {
     files.filter(|file| file.extension().is_none_or(|extension| extension != "part")).collect()
 }
 
-/// Waits until there are texts, or none.
-fn wait_for_texts(fixture: &Fixture, wanted: bool) {
+fn wait_until(holds: impl Fn() -> bool, otherwise: &str) {
     let begun = Instant::now();
-    while files(fixture.folder.path(), "t").is_empty() == wanted {
-        assert!(begun.elapsed() < TIMEOUT, "texts on the disk: {}", !wanted);
+    while !holds() {
+        assert!(begun.elapsed() < TIMEOUT, "{otherwise}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Waits until there are texts, or none.
+fn wait_for_texts(fixture: &Fixture, wanted: bool) {
+    let is_as_wanted = || files(fixture.folder.path(), "t").is_empty() != wanted;
+    wait_until(is_as_wanted, if wanted { "no text was written" } else { "texts are left" });
 }
 
 /// Tokens of a reply's prompt that were run.
@@ -80,16 +85,22 @@ fn a_damaged_context_is_computed_again() {
     fixture.set(|settings| settings.max_tokens = 8);
     let (first, _) = fixture.send(None, &question());
     wait_for_texts(&fixture, true);
-    for page in files(fixture.folder.path(), "p") {
-        let mut bytes = std::fs::read(&page).unwrap();
-        *bytes.last_mut().unwrap() ^= 1;
-        std::fs::write(&page, bytes).unwrap();
-    }
+    let pages = files(fixture.folder.path(), "p");
+    let page = pages.into_iter().max_by_key(|page| page.metadata().unwrap().len()).unwrap();
+    let mut bytes = std::fs::read(&page).unwrap();
+    *bytes.last_mut().unwrap() ^= 1;
+    std::fs::write(&page, bytes).unwrap();
     let fixture = fixture.restart();
     fixture.app.open_setup(Some(first.conversation.id)).unwrap();
     fixture.wait_for_jobs();
     assert!(fixture.status().read_context.unwrap().left > 256);
     assert!(run(&fixture.send(Some(first.conversation.id), "And then?").0.reply) > 256);
+    // The damaged page is written again.
+    wait_until(|| page.exists(), "the page was not written again");
+    let fixture = fixture.restart();
+    fixture.app.open_setup(Some(first.conversation.id)).unwrap();
+    fixture.wait_for_jobs();
+    assert!(fixture.status().read_context.unwrap().left < 32);
 }
 
 #[test]
@@ -105,9 +116,5 @@ fn contexts_are_removed_with_their_conversation_and_where_none_are_wanted() {
     fixture.set(|settings| settings.context_disk_gb = 0);
     wait_for_texts(&fixture, false);
     // Pages go after the texts that name them.
-    let begun = Instant::now();
-    while !files(fixture.folder.path(), "p").is_empty() {
-        assert!(begun.elapsed() < TIMEOUT);
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(|| files(fixture.folder.path(), "p").is_empty(), "pages are left");
 }
