@@ -35,7 +35,8 @@ use self::error::Result;
 /// Starts the log, sets the threads of the device options, runs a command and prints its error.
 pub fn run(options: Option<&DeviceArgs>, command: impl FnOnce() -> Result<ExitCode>) -> ExitCode {
     // hf-hub logs its retries as errors; this program reports them in its own words.
-    let wanted = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| "hf_hub::retry=off".to_owned());
+    let wanted =
+        std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_else(|_| "warn,hf_hub::retry=off".to_owned());
     let filter = EnvFilter::builder().with_default_directive(LevelFilter::WARN.into()).parse_lossy(wanted);
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     if let Some(args) = options {
