@@ -134,7 +134,7 @@ pub fn target() -> Target {
 }
 
 /// Creates the tiny Llama as `architecture`, with these keys in addition to the common ones.
-fn as_family<const N: usize>(architecture: &str, numbers: [(&str, u32); N]) -> Gguf {
+pub(super) fn as_family<const N: usize>(architecture: &str, numbers: [(&str, u32); N]) -> Gguf {
     let mut gguf = Gguf::tiny();
     let renamed = |key: String| key.replacen("llama.", &format!("{architecture}."), 1);
     gguf.values = gguf.values.into_iter().map(|(key, value)| (renamed(key), value)).collect();
@@ -146,7 +146,7 @@ fn as_family<const N: usize>(architecture: &str, numbers: [(&str, u32); N]) -> G
 }
 
 /// Returns the numbers as an array value.
-fn list(numbers: &[u32]) -> Value {
+pub(super) fn list(numbers: &[u32]) -> Value {
     Value::Array(numbers.iter().map(|&number| Value::U32(number)).collect())
 }
 

@@ -1,5 +1,6 @@
 //! Fuzz targets: each has seeds to mutate, and checks the invariants of mutated inputs.
 
+mod contexts;
 mod documents;
 mod formats;
 mod gguf;
@@ -54,8 +55,8 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its share of a hundred executions: fast ones get more.
-pub const ALL: [(&str, u64, Make); 16] = [
-    ("hub", 21, hub::target),
+pub const ALL: [(&str, u64, Make); 17] = [
+    ("hub", 17, hub::target),
     ("trace", 15, trace::target),
     ("template", 12, template::target),
     ("server", 6, server::target),
@@ -71,6 +72,7 @@ pub const ALL: [(&str, u64, Make); 16] = [
     ("vocabulary", 2, gguf::vocabulary),
     ("ipc", 1, ipc::target),
     ("import", 2, import::target),
+    ("contexts", 4, contexts::target),
 ];
 
 /// Returns the target of this name.
