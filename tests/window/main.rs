@@ -5,6 +5,7 @@
 mod accessibility;
 mod attaching;
 mod connections;
+mod contexts;
 mod devices;
 mod e2e;
 mod finding;
