@@ -116,7 +116,13 @@ test("Esc ends a search without closing the settings, and so does choosing a sec
   expect(shown()).toContain("theme");
   await window.type("settings-search", "seed");
   await window.click("settings-tab-device");
-  expect(shown()).toEqual(["device", "draft_device", "context_memory", "context_disk"]);
+  expect(shown()).toEqual([
+    "device",
+    "draft_device",
+    "context_length",
+    "context_memory",
+    "context_disk",
+  ]);
 });
 
 test("closing the settings ends the search", async () => {
@@ -223,6 +229,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   model_preset: { model_presets: { ...defaults.model_presets, starter: "precise" } },
   device: { device: "cpu" },
   draft_device: { draft_device: "cpu" },
+  context_length: { context_lengths: { starter: 2048 } },
   context_memory: { context_memory_mb: 4000 },
   context_disk: { context_disk_gb: 2 },
   system_prompt: { system_prompt: "Be brief." },

@@ -70,7 +70,7 @@ pub struct Engine {
     jobs: mpsc::Sender<Job>,
     /// Latest background jobs, which any other job cancels.
     background: Arc<BackgroundJobs>,
-    /// Latest restored context, which the next one cancels.
+    /// Latest restored context, which the next one and a new conversation cancel.
     restoring: Latest,
     chosen: Arc<Mutex<Chosen>>,
     /// Status, written by the thread except for the list of devices.
@@ -197,6 +197,11 @@ impl Engine {
     pub fn restore(&self, conversation: i64, messages: Vec<ChatMessage>, values: PresetValues) {
         let cancel = self.restoring.begin();
         let _ = self.jobs.send(Job::Restore { conversation, messages, values: Box::new(values), cancel });
+    }
+
+    /// Cancels reading a saved context, after the current page.
+    pub fn stop_restoring(&self) {
+        self.restoring.end();
     }
 
     /// Queues the removal of a conversation's saved context.

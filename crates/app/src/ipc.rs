@@ -38,7 +38,9 @@ pub use library::{
     FileKind, FoundRepository, PairSpeedup, Probe, Recommendation, RecommendationKind, Repository,
     RepositoryFile, TokenSource, Use,
 };
-pub use models::{DraftMerit, DraftOption, ModelDetail, ModelEntry, ModelKind, ModelSpeed, Problem};
+pub use models::{
+    ContextWindow, DraftMerit, DraftOption, ModelDetail, ModelEntry, ModelKind, ModelSpeed, Problem,
+};
 pub use presets::{ConversationSetup, PRESET_NAME, Preset, PresetValues};
 pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
@@ -46,8 +48,8 @@ pub use proof::{
 };
 pub use server::{ServerRequest, ServerStatus};
 pub use settings::{
-    Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, MTP_NAME, NGRAM_NAME,
-    RemoteModel, RemoteServer, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
+    Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, MIN_CONTEXT, MTP_NAME,
+    NGRAM_NAME, RemoteModel, RemoteServer, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
 };
 pub use view::{ImportedTrace, ReplyView, Unsent, UnsentEdit, UnsentFile, ViewState};
 

@@ -34,8 +34,8 @@ use self::inspection::Inspections;
 use self::speeds::Speeds;
 use crate::error::Result;
 use crate::ipc::{
-    CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, MTP_NAME, ModelDetail,
-    ModelEntry, ModelKind, NGRAM_NAME, Problem,
+    CommandError, ContextWindow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftOption, ErrorCode, MTP_NAME,
+    ModelDetail, ModelEntry, ModelKind, NGRAM_NAME, Problem,
 };
 
 /// Inspects models, and caches compatibility of pairs, because comparing large vocabularies takes
@@ -95,6 +95,7 @@ impl InstalledModel {
                 entry.size_bytes = found.bytes;
                 entry.parameters = found.parameters;
                 entry.memory_bytes = found.memory_bytes.unwrap_or_else(|| memory::needed(found.bytes));
+                entry.context_window = context_window(&found);
                 entry.licence = found.licence.or_else(|| known_licence(&self.name));
                 entry.read_bytes = found.read_bytes;
                 entry.context = found.context.unwrap_or(0);
@@ -122,6 +123,7 @@ impl InstalledModel {
             fits: false,
             parameters: 0,
             context: 0,
+            context_window: None,
             recommended: None,
             licence: None,
             read_bytes: 0,
@@ -374,6 +376,11 @@ fn too_large(draft: &ModelEntry, target: &ModelEntry) -> Problem {
 fn detail(found: &Inspected) -> ModelDetail {
     let Inspected { architecture, bytes, context, .. } = found;
     ModelDetail::File { architecture: architecture.clone(), bytes: *bytes, context: *context }
+}
+
+fn context_window(found: &Inspected) -> Option<ContextWindow> {
+    let Inspected { context, kv_bytes, rope_scaling, .. } = *found;
+    Some(ContextWindow { trained: context?, token_bytes: kv_bytes, rope_scaling })
 }
 
 /// Formats a size: "8.8 MB", "4.9 GB".

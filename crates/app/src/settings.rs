@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Result, bad_setting};
 use crate::ipc::{
-    Appearance, ContextOverflow, Language, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
+    Appearance, ContextOverflow, Language, MIN_CONTEXT, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
 };
 
 /// Default length of the longest reply in tokens; longer replies can be continued.
@@ -41,6 +41,7 @@ impl Default for Settings {
             thinking: None,
             max_tokens: MAX_TOKENS,
             context_overflow: ContextOverflow::default(),
+            context_lengths: BTreeMap::new(),
             context_memory_mb: None,
             context_disk_gb: CONTEXT_DISK_GB,
             system_prompt: String::new(),
@@ -118,6 +119,11 @@ impl Settings {
         Ok(())
     }
 
+    /// Chosen context length of a target in tokens; `None` for the trained one.
+    pub fn context_length(&self, target: &str) -> Option<usize> {
+        self.context_lengths.get(target).map(|&length| length as usize)
+    }
+
     /// Memory for contexts of other conversations.
     pub fn text_budget(&self) -> TextBudget {
         TextBudget::of_megabytes(self.context_memory_mb)
@@ -132,6 +138,7 @@ impl Settings {
         };
         self.drafts.retain(|target, draft| !gone(target) && !gone(draft));
         self.model_presets.retain(|target, _| !gone(target));
+        self.context_lengths.retain(|target, _| !gone(target));
     }
 
     /// # Errors
@@ -141,6 +148,9 @@ impl Settings {
         presets::validate(&self.presets)?;
         if !TEXT_SIZE.contains(&self.appearance.text_size) {
             return Err(bad_setting("text size", "80 to 160 percent", self.appearance.text_size));
+        }
+        if let Some(found) = self.context_lengths.values().find(|length| **length < MIN_CONTEXT) {
+            return Err(bad_setting("context length", "at least 256 tokens", found));
         }
         if self.server.port == 0 {
             return Err(bad_setting("server port", "1 to 65535", self.server.port));
@@ -386,6 +396,7 @@ mod tests {
             },
             "max_tokens": 3,
             "context_overflow": "stop",
+            "context_lengths": { "starter": 512 },
             "context_memory_mb": 4000,
             "context_disk_gb": 2,
             "system_prompt": "Be brief.",
@@ -458,7 +469,7 @@ mod tests {
             let expected: Settings = serde_json::from_value(expected).unwrap();
             let future = json!({ "type": "from_the_future", "value": [1] });
             // A table is read entry by entry.
-            let unreadable = if ["drafts", "model_presets"].contains(&&*path[0]) {
+            let unreadable = if ["drafts", "model_presets", "context_lengths"].contains(&&*path[0]) {
                 json!({ "a": future })
             } else {
                 future

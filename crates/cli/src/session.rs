@@ -36,7 +36,10 @@ pub fn form(source: &ModelSource, raw: bool) -> Result<Form> {
 
 /// Loads a target without a draft.
 pub fn load(source: &ModelSource, form: Form, devices: &PairDeviceArgs) -> Result<Session> {
-    Ok(Session::load(&this_computer()?, source, form, devices.target.device().clone())?)
+    let context = devices.context(source.config()?.context)?;
+    let mut session = Session::load(&this_computer()?, source, form, devices.target.device().clone())?;
+    session.limit_context(context);
+    Ok(session)
 }
 
 /// The engine's host: this computer's devices, the saved statistics, and chat templates rendered in

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use foretoken_model::child::{Child, Failure, Handler, Program, Task, serve_if_asked};
 use foretoken_model::recommended::Recommended;
-use foretoken_model::{Error, ModelSource, ProblemKind, Renderer, Tokenizer, label, template};
+use foretoken_model::{Error, ModelSource, ProblemKind, Renderer, RopeScaling, Tokenizer, label, template};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -74,6 +74,9 @@ pub struct Inspected {
     pub bytes: u64,
     /// Context length in tokens; `None` for a tokenizer alone.
     pub context: Option<u32>,
+    /// Bytes of keys and values per token; 0 for a tokenizer alone.
+    pub kv_bytes: u64,
+    pub rope_scaling: Option<RopeScaling>,
     /// Estimate of the memory to run it on a CPU with [`TOKENS`] in its context; `None` for a
     /// tokenizer alone.
     pub memory_bytes: Option<u64>,
@@ -226,6 +229,8 @@ fn inspect(path: &Path) -> Outcome<Inspected> {
         recommended: source.recommended(),
         problem: usable.err().map(FileProblem::from),
         context: description.sizes.as_ref().map(|sizes| sizes.context as u32),
+        kv_bytes: description.sizes.as_ref().map_or(0, |sizes| sizes.kv_bytes as u64),
+        rope_scaling: description.sizes.as_ref().and_then(|sizes| sizes.rope_scaling),
         name: description.name,
         architecture: description.architecture,
         quantisation: description.quantisation,

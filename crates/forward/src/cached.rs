@@ -122,6 +122,8 @@ pub trait Executor: Send {
 /// A model on the engine of `E`, with the text that it has cached.
 pub struct Cached<E> {
     pub(crate) executor: E,
+    /// The executor's configuration, with a context that may be limited.
+    config: ModelConfig,
     tokens: Vec<TokenId>,
     /// States and step logs of the cached text, in a model with recurrent layers.
     history: Option<StateHistory>,
@@ -137,8 +139,9 @@ impl<E: Executor> Cached<E> {
     /// Creates a model with an empty cache. At most `checkpoints` states of recurrent layers are
     /// kept for rewinding.
     pub(crate) fn new(executor: E, checkpoints: usize) -> Self {
-        let history = executor.config().recurrence().map(|_| StateHistory::new(checkpoints));
-        Self { executor, tokens: Vec::new(), history, long: false, restored: 0, paired: Vec::new() }
+        let config = executor.config().clone();
+        let history = config.recurrence().map(|_| StateHistory::new(checkpoints));
+        Self { executor, config, tokens: Vec::new(), history, long: false, restored: 0, paired: Vec::new() }
     }
 
     /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers log the steps of all
@@ -165,7 +168,7 @@ impl<E: Executor> Cached<E> {
 
 impl<E: Executor> Model for Cached<E> {
     fn config(&self) -> &ModelConfig {
-        self.executor.config()
+        &self.config
     }
 
     fn cached(&self) -> &[TokenId] {
@@ -198,6 +201,11 @@ impl<E: Executor> Model for Cached<E> {
         self.restored = self.restored.min(length);
         self.executor.release(length);
         self.tokens.len()
+    }
+
+    fn limit_context(&mut self, tokens: usize) {
+        self.config.context = tokens.min(self.executor.config().context);
+        self.truncate(self.tokens.len().min(self.config.context));
     }
 
     fn park(&self) -> Option<Parked> {

@@ -100,6 +100,10 @@ pub trait Model: Send {
     /// exactly that point. Returns the number of tokens left, at most `length`.
     fn truncate(&mut self, length: usize) -> usize;
 
+    /// Limits the context to `tokens`, at most the length the model was loaded with, and drops
+    /// cached tokens beyond it.
+    fn limit_context(&mut self, _tokens: usize) {}
+
     /// Puts the cached text aside with its caches, which this model goes on to share; `None` if its
     /// engine cannot share them.
     fn park(&self) -> Option<Parked> {

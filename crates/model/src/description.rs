@@ -10,7 +10,7 @@ use super::title::{Clues, format_of, is_size, title};
 use super::tokenizer::{folder_kind, gguf_kind, vocabulary_size};
 use super::{
     Activation, AttentionKind, Form, HeadKind, HeadNorms, Latent, MixerSpec, ModelConfig, ModelSource,
-    SpecialTokens, Thinking, quantisation,
+    RopeScaling, SpecialTokens, Thinking, quantisation,
 };
 use crate::error::Result;
 use crate::format::Format;
@@ -58,7 +58,11 @@ pub struct TokenizerDescription {
 /// Sizes of a model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sizes {
+    /// Context length that the model was trained with, in tokens.
     pub context: usize,
+    /// Bytes of keys and values per token.
+    pub kv_bytes: usize,
+    pub rope_scaling: Option<RopeScaling>,
     pub layers: usize,
     pub hidden: usize,
     pub intermediate: usize,
@@ -97,6 +101,8 @@ impl ModelSource {
             quantisation: self.quantisation(),
             sizes: config.map(|c| Sizes {
                 context: c.context,
+                kv_bytes: c.kv_bytes(1),
+                rope_scaling: c.rope_scaling(),
                 layers: c.depth(),
                 hidden: c.hidden,
                 intermediate: c.intermediate(),

@@ -51,8 +51,8 @@ use candle_core::Device;
 pub use config::{
     Assistant, AttentionKind, AttentionParts, BlockHead, Clusters, Confidence, Convolution, Correction,
     Domino, DraftHead, Eagle3, Experts, FeedForwardSpec, FusedNorms, HeadKind, HeadNorms, Heads, KeyHeads,
-    Latent, LayerNorms, LayerSpec, LiliCorr, MixerSpec, ModelConfig, Recurrence, RopeTable, Rotary, Scoring,
-    Selector, SharedExpert, SigmoidGating,
+    Latent, LayerNorms, LayerSpec, LiliCorr, MixerSpec, ModelConfig, Recurrence, RopeScaling, RopeTable,
+    Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription, label};
 pub use error::{Error, Result};
@@ -243,8 +243,7 @@ impl ModelSource {
     pub fn memory_bytes(&self, tokens: usize) -> Result<u64> {
         let config = self.config()?;
         let tokens = tokens.min(config.context);
-        let of_layer = |layer| config.cached_keys(layer).map_or(0, |keys| keys.cached());
-        let cache = (0..config.depth()).map(of_layer).sum::<usize>() * size_of::<u16>() * tokens;
+        let cache = config.kv_bytes(tokens);
         let recurrent = config.layers.iter().filter_map(|layer| layer.mixer.recurrence());
         let states = recurrent.map(Recurrence::state).sum::<usize>() * size_of::<f32>() * STATES;
         let row = config.vocabulary + 4 * config.hidden + 2 * config.intermediate();

@@ -330,6 +330,9 @@ fn gguf_scaling_slows_the_rotation() {
     gguf.set("llama.rope.scaling.type", text("linear"));
     gguf.set("llama.rope.scaling.factor", Value::F32(4.0));
     assert_eq!(frequencies(&gguf), plain.iter().map(|f| f / 4.0).collect::<Vec<_>>());
+    let scaling = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().rope_scaling();
+    assert_eq!(scaling(&gguf), Some(RopeScaling::Linear { factor: 4.0 }));
+    assert_eq!(scaling(&Gguf::tiny()), None);
     let mut gguf = Gguf::tiny();
     gguf.tensors.insert(
         "rope_freqs.weight".into(),
@@ -342,6 +345,7 @@ fn gguf_scaling_slows_the_rotation() {
     let divided: Vec<f32> = plain.iter().zip([1.0, 2.0, 8.0, 16.0]).map(|(f, by)| f / by).collect();
     let found = frequencies(&gguf);
     assert!(found.iter().zip(&divided).all(|(a, b)| (a / b - 1.0).abs() < 1e-6), "{found:?}");
+    assert_eq!(scaling(&gguf), Some(RopeScaling::PerFrequency));
     gguf.add("rope_freqs.weight", &[3], GgmlDType::F32);
     assert!(message(open(&gguf)).contains("4 values in rope_freqs.weight"));
 }
@@ -460,6 +464,7 @@ fn the_factors_of_longrope_are_among_the_tensors() {
     let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().attention_kinds[0].rotary.clone();
     let both = rotary(&gguf);
     assert_eq!((both.layout, &both.inverse_frequencies[..]), (RotaryLayout::Halves, &[1.0, 0.01][..]));
+    assert_eq!(both.scaling, Some(RopeScaling::LongRope { original: 16 }));
     let long = both.long_frequencies.unwrap();
     assert_eq!((long.original_context, &long.inverse_frequencies[..]), (16, &[0.5, 0.0025][..]));
     // sqrt(1 + ln 4 / ln 16)
@@ -468,6 +473,7 @@ fn the_factors_of_longrope_are_among_the_tensors() {
     assert_eq!(rotary(&gguf).scale, 1.25);
     gguf.set("phi3.context_length", Value::U32(16));
     assert_eq!((rotary(&gguf).inverse_frequencies, rotary(&gguf).long_frequencies), (vec![1.0, 0.01], None));
+    assert_eq!(rotary(&gguf).scaling, None, "its context is not extended");
     gguf.add("rope_factors_short.weight", &[3], GgmlDType::F32);
     assert!(message(open(&gguf)).contains("2 values in rope_factors_short.weight, found 3"));
     gguf.tensors.remove("rope_factors_short.weight");
@@ -606,7 +612,10 @@ fn shards_are_put_together_by_their_index() {
 #[test]
 fn hugging_face_scaling_slows_the_rotation() {
     let plain = HuggingFace::tiny().frequencies();
+    let scaling = |folder: &HuggingFace| folder.open().unwrap().config().unwrap().rope_scaling();
+    assert_eq!(scaling(&HuggingFace::tiny()), None);
     let linear = HuggingFace::tiny().with("rope_scaling", json!({"type": "linear", "factor": 2.0}));
+    assert_eq!(scaling(&linear), Some(RopeScaling::Linear { factor: 2.0 }));
     assert_eq!(linear.frequencies(), plain.iter().map(|f| f / 2.0).collect::<Vec<_>>());
     // Wavelengths are 2 pi times 1, 10, 100 and 1000 tokens: 159, 15.9155, 1.59155 and 0.159
     // rotations in 1000 tokens. More than 20 rotations keep the frequency, fewer than 1 divide it
@@ -618,6 +627,7 @@ fn hugging_face_scaling_slows_the_rotation() {
             "original_max_position_embeddings": 1000,
         }),
     );
+    assert_eq!(scaling(&llama3), Some(RopeScaling::PerFrequency));
     let found = llama3.frequencies();
     let expected = [1.0, 0.1 * (0.785_03 + 0.214_97 / 8.0), 0.01 * (0.031_13 + 0.968_87 / 8.0), 0.001 / 8.0];
     for (found, expected) in found.iter().zip(expected) {
@@ -625,7 +635,7 @@ fn hugging_face_scaling_slows_the_rotation() {
     }
     let newer =
         HuggingFace::tiny().with("rope_parameters", json!({"rope_type": "default", "rope_theta": 16.0}));
-    assert_eq!(newer.frequencies(), [1.0, 0.5, 0.25, 0.125]);
+    assert_eq!((newer.frequencies(), scaling(&newer)), (vec![1.0, 0.5, 0.25, 0.125], None));
 }
 
 #[test]

@@ -46,6 +46,11 @@ max_tokens: number,
  */
 context_overflow: ContextOverflow, 
 /**
+ * Context length of targets in tokens, at least [`MIN_CONTEXT`], by the target's id. Other
+ * targets have the length that they were trained with, which is also the longest.
+ */
+context_lengths: { [key in string]: number }, 
+/**
  * Memory in MB for contexts of other conversations, which then continue without being read
  * again; `None` for a quarter of the free memory, 0 for none.
  */

@@ -47,6 +47,7 @@ export const defaults: Settings = {
   "thinking": null,
   "max_tokens": 2048,
   "context_overflow": "drop_oldest",
+  "context_lengths": {},
   "context_memory_mb": null,
   "context_disk_gb": 8,
   "system_prompt": "",

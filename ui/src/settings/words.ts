@@ -85,6 +85,7 @@ const sections = {
   verification: "speculation",
   device: "device",
   draft_device: "device",
+  context_length: "device",
   context_memory: "device",
   context_disk: "device",
   server_enabled: "server",

@@ -19,6 +19,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   device: () => ({
     device: defaults.device,
     draft_device: defaults.draft_device,
+    context_lengths: defaults.context_lengths,
     context_memory_mb: defaults.context_memory_mb,
     context_disk_gb: defaults.context_disk_gb,
   }),

@@ -17,8 +17,9 @@ impl App {
     /// Returns `NotFound` if the conversation does not exist.
     pub fn open_setup(&self, conversation: Option<i64>) -> Result<ConversationSetup> {
         let setup = self.open(conversation)?;
-        if let Some(conversation) = conversation {
-            self.engine.restore(conversation, self.seen(conversation)?, setup.values.clone());
+        match conversation {
+            Some(id) => self.engine.restore(id, self.seen(id)?, setup.values.clone()),
+            None => self.engine.stop_restoring(),
         }
         Ok(setup)
     }

@@ -66,6 +66,9 @@ impl Local {
                 tracing::warn!("the context of a conversation is computed again: {error}");
             }
         }
+        if cancel.is_cancelled() {
+            return;
+        }
         let left = prompt.len().saturating_sub(1 + session.held(&prompt));
         self.status.update(|status| {
             status.read_context = Some(ReadContext { conversation, left: left as u32 });

@@ -63,8 +63,8 @@ impl Local {
     }
 
     /// Installs a loaded target; returns a remark about its device.
-    fn set_target(&mut self, id: String, mut entry: ModelEntry, session: Session) -> Option<EngineMessage> {
-        entry.context = session.context() as u32;
+    fn set_target(&mut self, id: String, entry: ModelEntry, session: Session) -> Option<EngineMessage> {
+        let reading_rate = self.models.speeds.reading(session.path(), &session.device().label.to_string());
         let (thinks, merges_system) = (session.form().thinks(), session.form().merges_system());
         // The draft may take as long again.
         self.status.update(|status| {
@@ -72,6 +72,7 @@ impl Local {
             status.merges_system = merges_system;
             // These belong to the previous target.
             (status.drafts, status.draft) = (Vec::new(), String::new());
+            (status.reading_rate, status.read_context) = (reading_rate, None);
         });
         let fell_back = session.fell_back().cloned();
         self.target = Some(Target { id, entry, session, thinks, merges_system });

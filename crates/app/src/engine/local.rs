@@ -199,7 +199,13 @@ impl Local {
         self.choose_draft();
         let why = self.prepare_draft();
         let budget = self.settings.text_budget();
-        self.target.iter_mut().for_each(|target| target.session.keep_texts(budget));
+        let mut is_resized = false;
+        if let Some(Target { id, session, entry, .. }) = &mut self.target {
+            session.keep_texts(budget);
+            session.limit_context(self.settings.context_length(id));
+            let context = session.context() as u32;
+            is_resized = std::mem::replace(&mut entry.context, context) != context;
+        }
         let target = self.target.as_ref();
         let session = target.map(|target| &target.session);
         *lock(&self.tokenizer) = session.map(|session| Arc::clone(session.tokenizer()));
@@ -207,11 +213,8 @@ impl Local {
             status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
             status.loading = None;
             status.message = message;
-            let loaded = target.map(|target| target.entry.clone());
-            if status.target != loaded {
-                (status.reading_rate, status.read_context) = (None, None);
-            }
-            status.target = loaded;
+            status.target = target.map(|target| target.entry.clone());
+            status.read_context = status.read_context.filter(|_| !is_resized);
             status.thinks = target.and_then(|target| target.thinks);
             status.merges_system = target.is_some_and(|target| target.merges_system);
             status.penalties = session.map(|session| session.decoder.penalties()).unwrap_or_default();
@@ -286,7 +289,11 @@ impl Local {
     /// Records the target's speed in a reply.
     pub(super) fn keep_speed(&mut self, reply: &Summary) {
         let Some(Target { session, .. }) = &self.target else { return };
-        self.models.speeds.keep(session.path(), &session.device().label.to_string(), reply);
+        let (speeds, device) = (&self.models.speeds, session.device().label.to_string());
+        speeds.keep(session.path(), &device, reply);
+        if let Some(rate) = self.status.get().reading_rate {
+            speeds.keep_reading(session.path(), &device, rate);
+        }
         self.report_speeds();
     }
 

@@ -1,7 +1,7 @@
 //! Models on this computer, as targets and as drafts.
 
-use foretoken_model::ProblemKind;
 use foretoken_model::recommended::Recommended;
+use foretoken_model::{ProblemKind, RopeScaling};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -36,6 +36,9 @@ pub struct ModelEntry {
     /// Context length in tokens; 0 if the model could not be read, or its server does not report
     /// it.
     pub context: u32,
+    /// Longest context and what it costs; `None` if the model could not be read, and for a remote
+    /// one.
+    pub context_window: Option<ContextWindow>,
     /// Sampling settings that its makers recommend; `None` if unknown.
     pub recommended: Option<Recommended>,
     /// Licence: "apache-2.0"; `None` if unknown.
@@ -48,6 +51,19 @@ pub struct ModelEntry {
     pub speed: Option<ModelSpeed>,
     /// Reason why it cannot be used as a target; `None` if it can.
     pub problem: Option<Problem>,
+}
+
+/// Longest context of a model, and what it costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct ContextWindow {
+    /// Context length that the model was trained with, in tokens.
+    pub trained: u32,
+    /// Bytes of keys and values per token.
+    #[ts(type = "number")]
+    pub token_bytes: u64,
+    /// Extension of RoPE that the file asks for; `None` without one.
+    pub rope_scaling: Option<RopeScaling>,
 }
 
 /// Details of a model for lists.

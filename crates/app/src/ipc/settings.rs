@@ -35,6 +35,9 @@ pub struct Settings {
     pub max_tokens: u32,
     /// Behaviour when a conversation no longer fits into the model's context.
     pub context_overflow: ContextOverflow,
+    /// Context length of targets in tokens, at least [`MIN_CONTEXT`], by the target's id. Other
+    /// targets have the length that they were trained with, which is also the longest.
+    pub context_lengths: BTreeMap<String, u32>,
     /// Memory in MB for contexts of other conversations, which then continue without being read
     /// again; `None` for a quarter of the free memory, 0 for none.
     pub context_memory_mb: Option<u32>,
@@ -110,6 +113,9 @@ pub const DRAFT_NONE: &str = "none";
 pub const NGRAM_NAME: &str = "n-gram";
 /// Name of the draft head in the target's own file, in replies.
 pub const MTP_NAME: &str = "MTP";
+
+/// Shortest context length in tokens.
+pub const MIN_CONTEXT: u32 = 256;
 
 /// Text size in percent of the normal one.
 pub const TEXT_SIZE: RangeInclusive<u32> = 80..=160;

@@ -76,6 +76,7 @@ fn listed(server: &RemoteServer, model: &RemoteModel) -> ModelEntry {
         fits: true,
         parameters: 0,
         context: model.context,
+        context_window: None,
         recommended: None,
         licence: None,
         read_bytes: 0,

@@ -20,11 +20,14 @@ const MIN_BYTES: usize = 64_000_000;
 #[derive(Debug, Clone)]
 pub struct Speeds(pub Folders);
 
-/// Tokens per second of a model's last replies, without drafts and with them.
+/// Tokens per second of a model: in its last replies without drafts and with them, and of its last
+/// long prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Measured {
     plain: Option<f64>,
     drafted: Option<f64>,
+    #[serde(default)]
+    reading: Option<f64>,
 }
 
 impl Speeds {
@@ -52,7 +55,8 @@ impl Speeds {
     /// Returns the speed of the model at `path`, of which a token reads `read_bytes`, on `device`:
     /// measured, else estimated; `None` if unknown.
     pub fn of(&self, path: &Path, read_bytes: u64, device: &str) -> Option<ModelSpeed> {
-        if let Some(Measured { plain, drafted }) = self.about(Some(path), device).load() {
+        let Measured { plain, drafted, .. } = self.measured(path, device);
+        if plain.or(drafted).is_some() {
             return Some(ModelSpeed { plain, drafted, measured: true });
         }
         let bandwidth = self.bandwidth(device).filter(|_| read_bytes > 0)?;
@@ -63,13 +67,33 @@ impl Speeds {
     /// Records a reply of the model at `path`, unless it was too short.
     pub fn keep(&self, path: &Path, device: &str, reply: &Summary) {
         let Some(speed) = reply.tokens_per_second.filter(|_| reply.tokens >= MIN_TOKENS) else { return };
-        let about = self.about(Some(path), device);
-        let before: Measured = about.load().unwrap_or_default();
+        let before = self.measured(path, device);
         let now = match reply.drafted {
             0 => Measured { plain: Some(speed), ..before },
-            _ => Measured { plain: reply.plain_tokens_per_second.or(before.plain), drafted: Some(speed) },
+            _ => {
+                let plain = reply.plain_tokens_per_second.or(before.plain);
+                Measured { plain, drafted: Some(speed), ..before }
+            }
         };
-        keep(&about, &now);
+        keep(&self.about(Some(path), device), &now);
+    }
+
+    /// Returns the tokens per second at which the model at `path` read its last long prompt on
+    /// `device`; `None` before one.
+    pub fn reading(&self, path: &Path, device: &str) -> Option<f64> {
+        self.measured(path, device).reading
+    }
+
+    /// Records the tokens per second at which the model at `path` read a long prompt.
+    pub fn keep_reading(&self, path: &Path, device: &str, rate: f64) {
+        let before = self.measured(path, device);
+        if before.reading != Some(rate) {
+            keep(&self.about(Some(path), device), &Measured { reading: Some(rate), ..before });
+        }
+    }
+
+    fn measured(&self, path: &Path, device: &str) -> Measured {
+        self.about(Some(path), device).load().unwrap_or_default()
     }
 
     fn about(&self, model: Option<&Path>, device: &str) -> SavedStats {
@@ -120,6 +144,18 @@ mod tests {
         assert_eq!(of("CPU, 4 threads"), None, "each device has its own speed");
         speeds.keep(&model, DEVICE, &reply(100, 0, 21.0, None));
         assert_eq!(of(DEVICE), measured(21.0, Some(33.0)), "the drafted speed stays");
+    }
+
+    #[test]
+    fn the_speed_of_reading_is_kept_beside_that_of_replies() {
+        let (_folder, speeds, model) = fixture();
+        assert_eq!(speeds.reading(&model, DEVICE), None);
+        speeds.keep_reading(&model, DEVICE, 340.0);
+        assert_eq!(speeds.of(&model, 0, DEVICE), None, "it is no speed of replies");
+        speeds.keep(&model, DEVICE, &reply(100, 0, 21.0, None));
+        speeds.keep_reading(&model, DEVICE, 360.0);
+        assert_eq!(speeds.reading(&model, DEVICE), Some(360.0));
+        assert_eq!(speeds.of(&model, 0, DEVICE).unwrap().plain, Some(21.0));
     }
 
     #[test]

@@ -195,5 +195,9 @@ fn the_prefill_rate_is_known_after_a_long_prompt() {
     let text = "It was about a fox. ".repeat(120);
     let reply = fixture.app.send(None, sent("Hm?", &[file("a.txt", &text)]), listen().0).unwrap().reply;
     assert!(reply.summary.unwrap().prompt_tokens > 500);
-    assert!(fixture.status().reading_rate.unwrap() > 1.0);
+    let rate = fixture.status().reading_rate.unwrap();
+    assert!(rate > 1.0);
+    fixture.wait_for_jobs();
+    let kept = fixture.restart().status().reading_rate.unwrap();
+    assert!((kept / rate - 1.0).abs() < 1e-6, "{kept}, {rate}");
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use foretoken_forward::device::DeviceChoice;
 use foretoken_model::ModelSource;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::session;
 
 /// Options for the device that runs a model.
@@ -37,6 +37,10 @@ pub struct PairDeviceArgs {
     /// Device that runs the draft [default: the target's, or the CPU where that is faster]
     #[arg(long, value_name = "auto|cpu|gpu|gpu:N|cuda|metal")]
     draft_device: Option<DeviceChoice>,
+    /// Context length of the target in tokens, at most the one it was trained with [default: that
+    /// one]. A full context takes memory, which `foretoken-cli inspect` shows per token
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    context: Option<NonZeroUsize>,
 }
 
 impl DeviceArgs {
@@ -51,6 +55,19 @@ impl DeviceArgs {
 }
 
 impl PairDeviceArgs {
+    /// Context length of a target that was trained with `trained` tokens; `None` for that one.
+    ///
+    /// # Errors
+    /// `Error::Usage` for a longer one.
+    pub fn context(&self, trained: usize) -> Result<Option<usize>> {
+        match self.context.map(NonZeroUsize::get) {
+            Some(found) if found > trained => Err(Error::Usage(format!(
+                "--context: expected at most {trained} tokens, which the model was trained with, found {found}."
+            ))),
+            context => Ok(context),
+        }
+    }
+
     /// `None` for the target's device.
     pub fn draft_device(&self) -> Option<&DeviceChoice> {
         self.draft_device.as_ref()

@@ -49,7 +49,9 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
     if let Some(sizes) = &model.sizes {
         let Sizes { context, layers, hidden, intermediate, heads, kv_heads, head_size, .. } = sizes;
         let tied = if sizes.tied_embeddings { ", tied embeddings" } else { "" };
-        rows.push(("context", format!("{context} tokens")));
+        let kilobytes = sizes.kv_bytes as f64 / 1e3;
+        rows.push(("context", format!("{context} tokens, {kilobytes:.1} kB of keys and values each")));
+        rows.extend(sizes.rope_scaling.map(|scaling| ("RoPE scaling", scaling.to_string())));
         rows.push(("layers", format!("{layers}, width {hidden}, feed-forward {intermediate}{tied}")));
         rows.push(("heads", format!("{heads} of size {head_size}, {kv_heads} for keys and values")));
     }

@@ -93,6 +93,8 @@ fn a_prompt_longer_than_the_context() {
     let long = "a story ".repeat(1500);
     let parts = ["the prompt is too long", "context window holds 1024", "Shorten it"];
     refused(&generate("starter", &["--prompt", &long]), FAILED, &parts);
+    let parts = ["the prompt is too long", "context window holds 15"];
+    refused(&generate("starter", &["--prompt", STORY, "--context", "15"]), FAILED, &parts);
     let tokens = vec!["5"; 1025].join(",");
     refused(&["logits", "--target", "starter", "--tokens", &tokens, "--json"], FAILED, &["1025 tokens"]);
 }
@@ -151,6 +153,9 @@ fn numbers_that_make_no_sense() {
         ("--max-tokens", "-3", "invalid value '-3'"),
         ("--seed", "x", "invalid value 'x'"),
         ("--threads", "0", "invalid value '0'"),
+        ("--context", "0", "invalid value '0'"),
+        ("--context", "-1", "invalid value '-1'"),
+        ("--context", "1025", "--context: expected at most 1024 tokens, which the model was trained with"),
         ("--device", "abacus", "expected auto, cpu, gpu, gpu:N with N from 1 on, gpu:NAME, cuda or metal"),
         ("--device", "gpu:0", "expected auto, cpu, gpu, gpu:N with N from 1 on"),
         ("--draft-device", "gpu:0", "expected auto, cpu, gpu, gpu:N with N from 1 on"),

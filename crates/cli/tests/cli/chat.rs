@@ -114,6 +114,15 @@ fn a_full_context_drops_the_oldest_turns_with_every_drafter() {
 }
 
 #[test]
+fn a_shorter_context_ends_a_reply_earlier_with_the_same_beginning() {
+    let story = ["Tell me a story about a fox."];
+    let (whole, cut) = (chat(&[], &story), chat(&["--context", "60"], &story));
+    assert!(cut.err.contains("stopped because the context is full"), "{}", cut.err);
+    let (whole, cut) = (whole.out.trim_end(), cut.out.trim_end());
+    assert!(whole.starts_with(cut) && cut.len() < whole.len(), "{cut}");
+}
+
+#[test]
 fn a_new_conversation_starts_without_the_previous_messages() {
     let prompt_tokens = |lines: &[&str]| {
         let run = chat(&[], lines);

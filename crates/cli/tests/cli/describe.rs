@@ -27,12 +27,16 @@ fn inspect_describes_the_starter() {
     assert_eq!(model["parameters"], 8_131_328);
     assert_eq!(model["sizes"]["context"], 1024);
     assert_eq!(model["sizes"]["kv_heads"], 2);
+    // Keys and values of two heads in 16 bits.
+    let size = |name: &str| model["sizes"][name].as_u64().unwrap();
+    assert_eq!(size("kv_bytes"), 2 * 2 * 2 * size("layers") * size("head_size"));
+    assert_eq!(model["sizes"]["rope_scaling"], Value::Null);
     assert_eq!(model["tokenizer"]["vocabulary"], 4096);
     assert_eq!(model["tokenizer"]["special"]["eos"]["text"], "<|im_end|>");
     assert!(model["template"].as_str().unwrap().contains("<|im_start|>"));
     assert!(model["path"].as_str().unwrap().ends_with("starter-target-Q8_0.gguf"));
     let table = run(&["inspect", "starter"]).out;
-    for part in ["8.13 M", "1024 tokens", "2 <|im_end|>", "4096 tokens"] {
+    for part in ["8.13 M", "1024 tokens, ", " kB of keys and values each", "2 <|im_end|>", "4096 tokens"] {
         assert!(table.contains(part), "{part} is not in {table}");
     }
 }

@@ -72,8 +72,10 @@ pub struct Session {
     opened: Opened,
     /// True if the target did not fit the wanted device.
     fell_back: bool,
-    /// True if the context is shorter than the model's own.
+    /// True if the context was loaded shorter than the model's own.
     limited: bool,
+    /// Limit of the context in tokens, if one was set.
+    context_limit: Option<usize>,
     /// Class of the target among models whose passes are assumed to cost alike.
     class: CostClass,
     /// Hash of the target's files and of the program.
@@ -125,6 +127,7 @@ impl Session {
             fell_back: opened.gpu != wanted.gpu,
             opened,
             limited: false,
+            context_limit: None,
             class,
             identity: identity(&[source], None),
             shelf: Shelf::default(),
@@ -155,6 +158,15 @@ impl Session {
     /// Maximum length of prompt and reply together, in tokens.
     pub fn context(&self) -> usize {
         self.decoder.target().config().context
+    }
+
+    /// Limits [`Self::context`] to so many tokens; `None` for as many as in training.
+    pub fn limit_context(&mut self, tokens: Option<usize>) {
+        if self.context_limit != tokens {
+            self.put_text_aside();
+            self.context_limit = tokens;
+            self.decoder.target_mut().limit_context(tokens.unwrap_or(usize::MAX));
+        }
     }
 
     /// Chosen device of the target.
@@ -546,7 +558,7 @@ impl Session {
     /// # Errors
     /// As [`Self::load`]; the session is lost then.
     pub fn recover(self, remedy: Remedy, watch: impl FnOnce(ModelSource) -> ModelSource) -> Result<Self> {
-        let Self { host, path, eight_bits, form, choice, opened, decoder, draft, .. } = self;
+        let Self { host, path, eight_bits, form, choice, opened, decoder, draft, context_limit, .. } = self;
         // GPU memory is freed first.
         drop((decoder, draft));
         let wanted = match remedy {
@@ -555,7 +567,8 @@ impl Session {
         };
         let source = ModelSource::open(&path)?.in_eight_bits(eight_bits);
         let source = watch(source.limited_to(remedy.context().unwrap_or(usize::MAX)));
-        let session = Self::load_onto(&host, &source, form, choice, &wanted)?;
+        let mut session = Self::load_onto(&host, &source, form, choice, &wanted)?;
+        session.limit_context(context_limit);
         Ok(Self { limited: remedy.context().is_some(), ..session })
     }
 }

@@ -1,5 +1,6 @@
 //! Sessions with the starter pair, and with a simulated GPU.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -13,6 +14,7 @@ use foretoken_model::sampling::Sampling;
 
 use super::*;
 use crate::governor::{GovernorStats, RowRatios};
+use crate::trace::Finish;
 
 fn model(name: &str) -> ModelSource {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../starter");
@@ -159,6 +161,34 @@ fn a_saved_text_goes_on_in_another_session_with_its_drafters() {
 }
 
 #[test]
+fn a_limited_context_ends_replies_there_and_texts_beyond_it_come_back_with_a_longer_one() {
+    let mut session = keeping(true);
+    let trained = session.context();
+    let prompt: Vec<TokenId> = (0..300).map(|i| 3 + i * 761 % 4000).collect();
+    let go_on = &mut |_: Progress<'_>| ControlFlow::Continue(());
+    let sampling = Sampling::greedy();
+    let long = Request { sampling, ignore_end: true, max_tokens: None, ..Request::new(prompt) };
+    let some = Request { max_tokens: Some(40), ..long.clone() };
+    let whole = session.reply(&some, go_on).unwrap();
+    session.limit_context(Some(310));
+    assert_eq!(session.context(), 310);
+    let cut = session.reply(&long, go_on).unwrap();
+    assert_eq!((cut.summary.finish, cut.tokens.len()), (Finish::ContextFull, 10));
+    assert_eq!(cut.tokens, whole.tokens[..10]);
+    session.limit_context(Some(300));
+    let refused = session.reply(&long, go_on);
+    assert!(matches!(refused, Err(Error::PromptTooLong { found: 300, limit: 300 })), "{refused:?}");
+    // The text of 340 tokens was put aside.
+    session.limit_context(None);
+    assert_eq!(session.context(), trained);
+    let prompt = [&long.prompt[..], &whole.tokens].concat();
+    let again = session.reply(&Request { prompt, ..some }, go_on).unwrap();
+    assert_eq!(again.summary.reused_tokens, 339);
+    session.limit_context(Some(10 * trained));
+    assert_eq!(session.context(), trained);
+}
+
+#[test]
 fn a_reply_says_how_many_of_its_tokens_were_read_from_files() {
     let files = Files::default();
     let mut first = keeping(false);
@@ -184,6 +214,26 @@ fn a_reply_says_how_many_of_its_tokens_were_read_from_files() {
     second.put_text_aside();
     second.decoder.target_mut().truncate(0);
     assert_eq!(second.decoder.target().restored(), 0);
+}
+
+#[test]
+fn restoring_ends_before_the_next_page_once_it_is_no_longer_wanted() {
+    let files = Files::default();
+    let mut first = keeping(true);
+    let prompt = [long_reply(&mut first, &[]).0, vec![0]].concat();
+    let prompt: Vec<TokenId> = (0..300).map(|i| 3 + i * 761 % 4000).chain(prompt).collect();
+    first.text_to_save().unwrap().save("a", &files).unwrap();
+    let mut session = keeping(true);
+    // A page of the target, and one of the draft model.
+    for wanted in [0, 1] {
+        let pages = Cell::new(0);
+        let go_on = || pages.replace(pages.get() + 1) < wanted;
+        let ended = session.restore("a", &files, &go_on).unwrap_err();
+        assert_eq!((ended.kind(), pages.get()), (std::io::ErrorKind::Interrupted, wanted + 1));
+        assert_eq!(session.held(&prompt), 0);
+    }
+    session.restore("a", &files, &|| true).unwrap();
+    assert_eq!(session.held(&prompt), 315);
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub use key_heads::KeyHeads;
 pub use latent::Latent;
 pub use layer::{FeedForwardSpec, LayerNorms, LayerSpec, MixerSpec, SharedExpert};
 pub use recurrence::{Heads, Recurrence};
-pub use rotary::{AttnTemperature, RopeTable, Rotary};
+pub use rotary::{AttnTemperature, RopeScaling, RopeTable, Rotary};
 
 use self::key_heads::MAX_HEAD_SIZE;
 use super::family::{Activation, Family};
@@ -124,6 +124,17 @@ impl ModelConfig {
     pub fn cached_keys(&self, layer: usize) -> Option<KeyHeads> {
         let caches = self.layers[layer].mixer.has_cache();
         self.attention(layer).filter(|_| caches).map(|kind| kind.keys)
+    }
+
+    /// Bytes of the keys and values of `tokens` tokens.
+    pub fn kv_bytes(&self, tokens: usize) -> usize {
+        let cached = (0..self.depth()).filter_map(|layer| self.cached_keys(layer));
+        cached.map(|keys| keys.cached() * size_of::<u16>()).sum::<usize>() * tokens
+    }
+
+    /// Extension of RoPE to a longer context in layers with full attention; `None` without one.
+    pub fn rope_scaling(&self) -> Option<RopeScaling> {
+        self.attention_kinds.iter().find_map(|kind| kind.rotary.scaling)
     }
 
     /// Returns whether `layer` computes keys and values. An assistant's layers read its target's.

@@ -1,6 +1,11 @@
 //! Rotary position embedding (RoPE, Su et al. 2021) and its extensions to longer contexts: linear,
 //! Llama 3, YaRN and LongRoPE. Reads no file.
 
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
+
 use crate::family::RotaryLayout;
 
 /// Rotary position embedding of one kind of attention.
@@ -16,6 +21,34 @@ pub struct Rotary {
     pub long_frequencies: Option<LongFrequencies>,
     /// Factor of queries that grows with the position (Llama 4, Ministral 3); `None` for 1.
     pub attn_temperature: Option<AttnTemperature>,
+    /// Extension to a longer context that the frequencies include; `None` without one.
+    pub scaling: Option<RopeScaling>,
+}
+
+/// Extension of rotary positions to a longer context, as a model's file asks for it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, TS)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[ts(export)]
+pub enum RopeScaling {
+    /// All frequencies are divided by `factor`.
+    Linear { factor: f32 },
+    /// Each frequency is divided by a number of its own, as in Llama 3.
+    PerFrequency,
+    /// YaRN, by `factor` from a context of `original` tokens.
+    Yarn { factor: f32, original: u32 },
+    /// LongRoPE, for texts of more than `original` tokens.
+    LongRope { original: u32 },
+}
+
+impl fmt::Display for RopeScaling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Linear { factor } => write!(f, "linear, by {factor}"),
+            Self::PerFrequency => f.write_str("of each frequency by itself"),
+            Self::Yarn { factor, original } => write!(f, "YaRN, by {factor} from {original} tokens"),
+            Self::LongRope { original } => write!(f, "LongRoPE beyond {original} tokens"),
+        }
+    }
 }
 
 /// Frequencies for texts longer than the original context (LongRoPE).
@@ -42,8 +75,14 @@ pub struct RopeTable {
 
 impl Rotary {
     pub(super) fn new(layout: RotaryLayout, frequencies: &[f64], scale: f64) -> Self {
-        let (inverse_frequencies, scale) = (to_f32(frequencies), scale as f32);
-        Self { layout, inverse_frequencies, scale, long_frequencies: None, attn_temperature: None }
+        Self {
+            layout,
+            inverse_frequencies: to_f32(frequencies),
+            scale: scale as f32,
+            long_frequencies: None,
+            attn_temperature: None,
+            scaling: None,
+        }
     }
 
     /// Returns the kind without rotation (NoPE).
@@ -167,6 +206,12 @@ impl Yarn {
         }
     }
 
+    /// `None` for a factor that extends nothing.
+    pub fn scaling(&self) -> Option<RopeScaling> {
+        let (factor, original) = (self.factor as f32, self.original_context as u32);
+        (self.factor > 1.0).then_some(RopeScaling::Yarn { factor, original })
+    }
+
     /// Factor of cosines and sines: 0.1 `weight` ln(factor) + 1.
     pub fn magnitude(&self, weight: f64) -> f64 {
         magnitude(self.factor, weight)
@@ -194,11 +239,12 @@ impl LongRope<'_> {
         let divided = |by: &[f64]| frequencies.iter().zip(by).map(|(f, by)| f / by).collect::<Vec<_>>();
         let rotary = Rotary::new(layout, &divided(self.short), scale.unwrap_or(self.attention_factor()));
         let is_longer = self.context > self.original_context;
+        let scaling = RopeScaling::LongRope { original: self.original_context as u32 };
         let long = || LongFrequencies {
             original_context: self.original_context,
             inverse_frequencies: to_f32(&divided(self.long)),
         };
-        Rotary { long_frequencies: is_longer.then(long), ..rotary }
+        Rotary { long_frequencies: is_longer.then(long), scaling: is_longer.then_some(scaling), ..rotary }
     }
 
     /// Default factor of cosines and sines: sqrt(1 + ln(s) / ln(original)), where s is the ratio of

@@ -82,6 +82,7 @@ fn what_ministral_does_to_positions_is_among_the_keys() {
     let rotary = |gguf: &Gguf| open(gguf).unwrap().config().unwrap().attention_kinds[0].rotary.clone();
     let found = rotary(&ministral());
     assert_eq!((found.scale, found.attn_temperature), (1.0, Some(AttnTemperature { beta: 0.1, period: 16 })));
+    assert_eq!(found.scaling, Some(RopeScaling::Yarn { factor: 4.0, original: 16 }));
     // No component makes more than 32 rotations in 16 tokens, and the last makes less than one.
     let (first, last) = (found.inverse_frequencies[0], found.inverse_frequencies[HEAD_SIZE / 2 - 1]);
     let plain = 1e6_f32.powf(-((HEAD_SIZE - 2) as f32) / HEAD_SIZE as f32);

@@ -3,7 +3,7 @@
 use super::super::keys::List;
 use super::Keys;
 use crate::config::rotary::{AttnTemperature, Llama3Scaling, LongRope, Yarn, plain_frequencies};
-use crate::config::{Rotary, bad_scaling, check_factors, positive, rotary_size};
+use crate::config::{RopeScaling, Rotary, bad_scaling, check_factors, positive, rotary_size};
 use crate::error::Result;
 use crate::family::RotaryLayout;
 
@@ -112,9 +112,11 @@ impl Rope<'_> {
         let (base, layout) = (self.base()?, self.layout()?);
         let kind_key = self.key("scaling.type");
         let kind = self.keys.source.text(&kind_key)?.unwrap_or("none");
-        let mut frequencies = plain_frequencies(base, self.rotated);
+        let (mut frequencies, mut scaling) = (plain_frequencies(base, self.rotated), None);
         if let Some(divisors) = self.divisors("divisors")? {
             let divisors = self.checked("divisors", divisors)?;
+            let scales = divisors.iter().any(|&by| by != 1.0 && by < UNROTATED_DIVISOR);
+            scaling = scales.then_some(RopeScaling::PerFrequency);
             frequencies.iter_mut().zip(divisors).for_each(|(f, by)| *f /= by);
         }
         // Key of files written before scaling had a type.
@@ -123,8 +125,9 @@ impl Rope<'_> {
             "none" => {}
             "linear" => factor = factor.or(self.number("scaling.factor")?),
             "llama3" => {
-                let scaling = self.llama3()?;
-                frequencies.iter_mut().for_each(|f| *f = scaling.apply(*f));
+                let llama3 = self.llama3()?;
+                frequencies.iter_mut().for_each(|f| *f = llama3.apply(*f));
+                scaling = Some(RopeScaling::PerFrequency);
             }
             "proportional" => {
                 let part = self.number("scaling.rotated_part")?.unwrap_or(1.0).clamp(0.0, 1.0);
@@ -136,13 +139,22 @@ impl Rope<'_> {
         }
         let factor = factor.unwrap_or(1.0);
         frequencies.iter_mut().for_each(|f| *f /= factor);
+        if factor != 1.0 {
+            scaling = Some(RopeScaling::Linear { factor: factor as f32 });
+        }
         let (long, short) = (self.divisors("long_divisors")?, self.divisors("short_divisors")?);
         if kind == "longrope" || long.is_some() || short.is_some() {
             return self.long_rope(layout, &frequencies, long, short);
         }
-        let scale = if kind == "yarn" { self.yarn(base, &mut frequencies)? } else { 1.0 };
+        let mut scale = 1.0;
+        if kind == "yarn" {
+            let yarn = self.yarn()?;
+            yarn.apply(base, &mut frequencies);
+            scale = self.magnitude(&yarn)?;
+            scaling = yarn.scaling();
+        }
         let attn_temperature = self.attn_temperature()?;
-        Ok(Rotary { attn_temperature, ..Rotary::new(layout, &frequencies, scale) })
+        Ok(Rotary { attn_temperature, scaling, ..Rotary::new(layout, &frequencies, scale) })
     }
 
     fn llama3(&self) -> Result<Llama3Scaling> {
@@ -169,8 +181,7 @@ impl Rope<'_> {
         Ok(rope.rotary(layout, frequencies, self.number("scaling.attn_factor")?))
     }
 
-    /// Scales the frequencies by YaRN; returns the factor of cosines and sines.
-    fn yarn(&self, base: f64, frequencies: &mut [f64]) -> Result<f64> {
+    fn yarn(&self) -> Result<Yarn> {
         let truncated = self.keys.boolean(&self.key("scaling.truncate"))?;
         let yarn = Yarn {
             factor: self.positive("scaling.factor", 1.0)?,
@@ -184,8 +195,7 @@ impl Rope<'_> {
             let expected = format!("{} of 1", self.keys.name(&self.key("scaling.yarn_ext_factor")));
             return Err(self.keys.bad(expected, found.to_string()));
         }
-        yarn.apply(base, frequencies);
-        self.magnitude(&yarn)
+        Ok(yarn)
     }
 
     /// Factor of cosines and sines with YaRN.
