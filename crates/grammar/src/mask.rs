@@ -1,7 +1,5 @@
 //! Set of tokens that may come next.
 
-use std::fmt::Write;
-
 use foretoken_model::token::TokenId;
 use serde::{Deserialize, Serialize};
 
@@ -95,15 +93,11 @@ impl Mask {
 }
 
 impl From<Form<String>> for Mask {
-    /// Reads eight digits of a word each. What is no digit cannot come from [`Mask`].
     fn from(form: Form<String>) -> Self {
-        let word = |digits: &[u8]| {
-            digits.iter().fold(0, |word, &digit| word << 4 | char::from(digit).to_digit(16).unwrap_or(0))
-        };
         Self(match form {
             Form::Only(tokens) => Form::Only(tokens),
             Form::AllBut(tokens) => Form::AllBut(tokens),
-            Form::Bits(digits) => Form::Bits(digits.as_bytes().chunks(8).map(word).collect()),
+            Form::Bits(text) => Form::Bits(words(&text)),
         })
     }
 }
@@ -113,16 +107,34 @@ impl From<Mask> for Form<String> {
         match mask.0 {
             Form::Only(tokens) => Self::Only(tokens),
             Form::AllBut(tokens) => Self::AllBut(tokens),
-            Form::Bits(words) => {
-                let mut digits = String::with_capacity(8 * words.len());
-                for word in words {
-                    // Writing to a string does not fail.
-                    let _ = write!(digits, "{word:08x}");
-                }
-                Self::Bits(digits)
-            }
+            Form::Bits(words) => Self::Bits(text(&words)),
         }
     }
+}
+
+/// Words as text of six bits a character, in characters that JSON does not escape.
+fn text(words: &[u32]) -> String {
+    let mut text = Vec::with_capacity(words.len() * WORD / 6 + 16);
+    for part in words.chunks(3) {
+        let bits = part.iter().rev().fold(0, |bits: u128, &word| bits << WORD | u128::from(word));
+        text.extend((0..(part.len() * WORD).div_ceil(6)).map(|at| {
+            let six = (bits >> (6 * at) & 63) as u8;
+            six + b'#' + u8::from(six >= b'\\' - b'#')
+        }));
+    }
+    // All of it is ASCII.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+/// Words of [`text`], whose characters come from there.
+fn words(text: &str) -> Vec<u32> {
+    let mut words = Vec::with_capacity(text.len() * 6 / WORD);
+    for part in text.as_bytes().chunks(16) {
+        let six = |character: u8| character.wrapping_sub(b'#' + u8::from(character > b'\\')) & 63;
+        let bits = part.iter().rev().fold(0, |bits: u128, &character| bits << 6 | u128::from(six(character)));
+        words.extend((0..part.len() * 6 / WORD).map(|word| (bits >> (WORD * word)) as u32));
+    }
+    words
 }
 
 #[cfg(test)]
