@@ -7,6 +7,7 @@
 //! - [`format`]: storage formats of weights and their blocks
 //! - [`config`], [`weights`]: a model's layers and the tensors they need
 //! - [`tokenizer`], [`template`], [`text_stream`]: between messages and tokens
+//! - [`tools`]: tools, and the calls that models write
 //! - [`child`]: child process for work on untrusted input
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
@@ -40,6 +41,7 @@ pub mod text_stream;
 mod title;
 pub mod token;
 pub mod tokenizer;
+pub mod tools;
 mod weight_file;
 pub mod weights;
 
@@ -64,10 +66,11 @@ pub use part::Part;
 pub use problem_kind::ProblemKind;
 pub use stored_rows::StoredRows;
 use tables::outer;
-pub use template::{ChatMessage, ChatTemplate, Renderer, Role, Thinking};
+pub use template::{ChatMessage, ChatTemplate, Conversation, Renderer, Role, Thinking};
 use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
+pub use tools::{CallForm, CallParser, Piece, Tool, ToolCall};
 pub use weights::{Watcher, Weights};
 
 /// Rows of the largest pass that memory is estimated for, that of a long draft.

@@ -5,9 +5,9 @@ use foretoken_engine::owner::Owner;
 use foretoken_engine::session::{Form, Session, whole_text};
 use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
-use foretoken_model::ChatMessage;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::{ChatMessage, Conversation};
 
 /// Prompt and options of one reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,7 +110,8 @@ impl Order {
             Prompt::Conversation(messages) => match session.form() {
                 Form::Raw => return Err(Error::NoTemplate { path: session.path().to_owned() }),
                 Form::Chat(_) => {
-                    session.conversation_unless(messages, self.thinking.or(defaults.thinking), stop)?
+                    let thinking = self.thinking.or(defaults.thinking);
+                    session.conversation_unless(&Conversation::of(messages, thinking), stop)?
                 }
             },
             Prompt::Text(text) => whole_text(session.tokenizer(), text, session.context(), stop)?,

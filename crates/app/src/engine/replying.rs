@@ -9,7 +9,7 @@ use foretoken_engine::session::{Session, estimated_tokens};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_engine::trace::Finish;
 use foretoken_model::sampling::Mode;
-use foretoken_model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Conversation, Role};
 
 use super::local::{Local, Target};
 use super::prefill_rate::PrefillRate;
@@ -128,7 +128,7 @@ pub(super) fn request(
         max_tokens: longest(settings.max_tokens),
         continues,
         unfinished,
-        ..Request::new(session.conversation_unless(&messages, settings.thinking, stop)?)
+        ..Request::new(session.conversation_unless(&Conversation::of(&messages, settings.thinking), stop)?)
     })
 }
 

@@ -12,7 +12,7 @@ use foretoken_library::STARTER;
 use foretoken_model::Error as EngineError;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
-use foretoken_model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Conversation, Role};
 
 use crate::args::{DraftChoice, PairDeviceArgs, TalkArgs, draft_length};
 use crate::colour;
@@ -241,7 +241,7 @@ impl Chat<'_> {
     fn prompt(&mut self, full: bool) -> Result<Vec<TokenId>> {
         let context = self.session.context();
         let room = context - context.div_ceil(4);
-        let mut prompt = self.session.conversation(&self.messages, self.thinking)?;
+        let mut prompt = self.session.conversation(&Conversation::of(&self.messages, self.thinking))?;
         if prompt.len() < context && !full {
             return Ok(prompt);
         }
@@ -249,7 +249,7 @@ impl Chat<'_> {
         let starts: Vec<usize> = turns.map(|(at, _)| at).skip(1).collect();
         let mut dropped = 0;
         for start in starts {
-            prompt = self.session.conversation(&self.messages[start..], self.thinking)?;
+            prompt = self.session.conversation(&Conversation::of(&self.messages[start..], self.thinking))?;
             dropped = start;
             if prompt.len() <= room {
                 break;

@@ -3,6 +3,7 @@
 use foretoken_engine::decoder::{Reply, Request};
 use foretoken_engine::session::Session;
 use foretoken_engine::trace::{Finish, Round, Speedup, Times};
+use foretoken_model::Conversation;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use serde::Serialize;
@@ -102,7 +103,7 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
     let thinking = args.thinking.of(session.form());
-    let prompt = session.conversation(&[session.form().said(&text)?], thinking)?;
+    let prompt = session.conversation(&Conversation::of(&[session.form().said(&text)?], thinking))?;
     let draft = args.speculation.draft_or(DraftChoice::None);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold && !speculation.is_off() {

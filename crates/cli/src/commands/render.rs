@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::builder::BoolishValueParser;
-use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, SpecialToken};
+use foretoken_model::{ChatMessage, ChatTemplate, Conversation, ModelSource, Renderer, Role, SpecialToken};
 use serde::{Deserialize, Serialize};
 
 use crate::args::read_text;
@@ -89,7 +89,8 @@ pub fn run(args: &Args) -> Result<()> {
         }
         (None, None) => return Err(Error::Usage("render needs --model or --template.".to_owned())),
     };
-    let text = template.render_with(&messages, !args.no_generation_prompt, args.thinking)?;
+    let text =
+        template.render_with(&Conversation::of(&messages, args.thinking), !args.no_generation_prompt)?;
     if args.json { output::json(&Rendered { text }) } else { output::text(&text) }
 }
 

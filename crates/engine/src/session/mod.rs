@@ -43,7 +43,7 @@ use foretoken_forward::device::{
 };
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
-use foretoken_model::{ChatMessage, ModelSource, Renderer, Special, Tokenizer};
+use foretoken_model::{Conversation, ModelSource, Renderer, Special, Tokenizer};
 
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::draft::{Drafter, Drafters, ModelDrafter, caught, head_drafter};
@@ -501,16 +501,15 @@ impl Session {
     /// # Errors
     /// Errors of [`Form::said`] and [`Form::tokens`].
     pub fn text(&self, text: &str) -> Result<Vec<TokenId>> {
-        self.conversation(&[self.form.said(text)?], None)
+        self.conversation(&Conversation::of(&[self.form.said(text)?], None))
     }
 
-    /// Tokenizes a conversation up to the start of the next reply; `thinking` as in
-    /// [`Form::conversation`].
+    /// Tokenizes a conversation up to the start of the next reply.
     ///
     /// # Errors
     /// Errors of [`Form::tokens`].
-    pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<Vec<TokenId>> {
-        self.conversation_unless(messages, thinking, &|| false)
+    pub fn conversation(&self, conversation: &Conversation<'_>) -> Result<Vec<TokenId>> {
+        self.conversation_unless(conversation, &|| false)
     }
 
     /// Tokenizes a conversation as [`Self::conversation`] does, unless `stop` returns `true`
@@ -520,11 +519,10 @@ impl Session {
     /// Errors of [`Form::tokens`].
     pub fn conversation_unless(
         &self,
-        messages: &[ChatMessage],
-        thinking: Option<bool>,
+        conversation: &Conversation<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), messages, thinking, self.context(), stop)
+        self.form.tokens(self.tokenizer(), conversation, self.context(), stop)
     }
 
     /// Generates a reply, see [`Decoder::reply`].

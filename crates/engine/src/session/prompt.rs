@@ -7,7 +7,9 @@ use foretoken_model::channels;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::tokenizer::unless_stopped;
-use foretoken_model::{ChatMessage, ChatTemplate, ModelSource, Renderer, Role, Special, Tokenizer};
+use foretoken_model::{
+    ChatMessage, ChatTemplate, Conversation, ModelSource, Renderer, Role, Special, Tokenizer, tools,
+};
 
 use super::spellings;
 use crate::constraint::Constraint;
@@ -64,7 +66,7 @@ impl Form {
     /// # Errors
     /// `Error::EmptyPrompt` for a text without words; errors of the template.
     pub fn text(&self, text: &str) -> Result<String> {
-        self.conversation(&[self.said(text)?], None)
+        self.conversation(&Conversation::of(&[self.said(text)?], None))
     }
 
     /// Message with `text`, the first of a conversation.
@@ -80,15 +82,14 @@ impl Form {
     }
 
     /// Prompt for the next reply of a conversation, or if it ends with a reply, for its
-    /// continuation. Raw: the texts as they are. `thinking` turns reasoning on or off if the
-    /// template has a switch: see [`Self::thinks`].
+    /// continuation. Raw: the texts as they are.
     ///
     /// # Errors
     /// Errors of the template.
-    pub fn conversation(&self, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
+    pub fn conversation(&self, conversation: &Conversation<'_>) -> Result<String> {
         match self {
-            Self::Raw => Ok(messages.iter().map(|message| message.content.as_str()).collect()),
-            Self::Chat(template) => opened(template, messages, thinking),
+            Self::Raw => Ok(conversation.messages.iter().map(|message| message.content.as_str()).collect()),
+            Self::Chat(template) => opened(template, conversation),
         }
     }
 
@@ -101,15 +102,26 @@ impl Form {
     pub fn tokens(
         &self,
         tokenizer: &Arc<Tokenizer>,
-        messages: &[ChatMessage],
-        thinking: Option<bool>,
+        conversation: &Conversation<'_>,
         context: usize,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<TokenId>> {
         let Self::Chat(template) = self else {
-            return whole_text(tokenizer, &self.conversation(messages, thinking)?, context, stop);
+            return whole_text(tokenizer, &self.conversation(conversation)?, context, stop);
         };
-        let prompt = spellings::render(tokenizer, messages, |messages| opened(template, messages, thinking))?;
+        if conversation.has_calls() && !template.has_own_calls() {
+            let messages = tools::as_text(conversation);
+            let conversation = Conversation::of(&messages, conversation.thinking);
+            return self.tokens(tokenizer, &conversation, context, stop);
+        }
+        let quotable = conversation.has_calls().then(|| spellings::quotable(tokenizer, conversation));
+        let (tools, messages) = match &quotable {
+            Some((tools, messages)) => (&tools[..], &messages[..]),
+            None => (conversation.tools, conversation.messages),
+        };
+        let prompt = spellings::render(tokenizer, messages, |messages| {
+            opened(template, &Conversation { messages, tools, ..*conversation })
+        })?;
         if prompt.broken > 0 {
             tracing::warn!(
                 "the model reads {} names of special tokens in this conversation with spaces in them, because its \
@@ -170,13 +182,15 @@ fn encoded(
 
 /// Renders a conversation with the assistant's turn open, after the partial reply at its end, if
 /// any.
-fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
-    let (before, reply) = match messages.split_last() {
-        Some((reply, before)) if reply.role == Role::Assistant => (before, reply.content.as_str()),
-        _ => (messages, ""),
+fn opened(template: &ChatTemplate, conversation: &Conversation<'_>) -> Result<String> {
+    let (before, reply) = match conversation.messages.split_last() {
+        Some((reply, before)) if reply.role == Role::Assistant && reply.calls.is_empty() => {
+            (before, reply.content.as_str())
+        }
+        _ => (conversation.messages, ""),
     };
     if !template.has_channels() {
-        return Ok(rendered(template, before, thinking)? + reply);
+        return Ok(rendered(template, &Conversation { messages: before, ..*conversation })? + reply);
     }
     let said = |message: &ChatMessage| match message.role {
         Role::Assistant => {
@@ -185,23 +199,24 @@ fn opened(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bo
         _ => message.clone(),
     };
     let before: Vec<ChatMessage> = before.iter().map(said).collect();
-    Ok(rendered(template, &before, thinking)? + &channels::written(reply, thinking != Some(false)))
+    let rendered = rendered(template, &Conversation { messages: &before, ..*conversation })?;
+    Ok(rendered + &channels::written(reply, conversation.thinking != Some(false)))
 }
 
 /// Renders a conversation. If the template refuses its system message, that text begins the first
 /// message of the user.
-fn rendered(template: &ChatTemplate, messages: &[ChatMessage], thinking: Option<bool>) -> Result<String> {
-    let refused = match template.render_with(messages, true, thinking) {
+fn rendered(template: &ChatTemplate, conversation: &Conversation<'_>) -> Result<String> {
+    let refused = match template.render_with(conversation, true) {
         Err(error @ Error::Template { .. }) => error,
         rendered => return rendered,
     };
-    let [system, user, rest @ ..] = messages else { return Err(refused) };
+    let [system, user, rest @ ..] = conversation.messages else { return Err(refused) };
     if (system.role, user.role) != (Role::System, Role::User) {
         return Err(refused);
     }
     let asked = ChatMessage::new(Role::User, format!("{}\n\n{}", system.content, user.content));
-    let merged = [&[asked], rest].concat();
-    template.render_with(&merged, true, thinking).map_err(|_| refused)
+    let messages = [&[asked], rest].concat();
+    template.render_with(&Conversation { messages: &messages, ..*conversation }, true).map_err(|_| refused)
 }
 
 /// Tokens of a whole text, with the first token that the tokenizer adds and with special tokens. A
@@ -257,7 +272,7 @@ mod tests {
         let messages: Vec<ChatMessage> = messages.iter().map(said).collect();
         let form = Form::Chat(Box::new(template));
         assert_eq!(form.thinks(), Some(true));
-        form.conversation(&messages, thinking).unwrap()
+        form.conversation(&Conversation::of(&messages, thinking)).unwrap()
     }
 
     #[test]
@@ -318,10 +333,10 @@ mod tests {
             (ChatMessage::new(Role::System, "Be brief."), ChatMessage::new(Role::User, "Why?"));
         let reply = ChatMessage::new(Role::Assistant, "So.");
         let messages = [system.clone(), user.clone(), reply, user.clone()];
-        let rendered = form.conversation(&messages, None).unwrap();
+        let rendered = form.conversation(&Conversation::of(&messages, None)).unwrap();
         assert_eq!(rendered, "[user]Be brief.\n\nWhy?[assistant]So. <|fin|>[user]Why?[]");
         // Without a question there is nothing to put it before.
-        let error = form.conversation(&[system], None).unwrap_err();
+        let error = form.conversation(&Conversation::of(&[system], None)).unwrap_err();
         assert!(error.to_string().contains("System role not supported"), "{error}");
         // Other refusals keep their words.
         assert!(!self::form("{{ raise_exception('no') }}").merges_system());
@@ -346,7 +361,7 @@ mod tests {
         let mut reply = ChatMessage::new(Role::Assistant, "a");
         reply.unfinished = vec![0xE2, 0x96];
         let messages = [ChatMessage::new(Role::User, "b"), reply];
-        let tokens = form.tokens(&tokenizer, &messages, None, 64, &|| false).unwrap();
+        let tokens = form.tokens(&tokenizer, &Conversation::of(&messages, None), 64, &|| false).unwrap();
         assert_eq!(tokens, [98, 58, 97, 0xE2, 0x96]);
     }
 }

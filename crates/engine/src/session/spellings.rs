@@ -9,7 +9,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foretoken_model::error::Result;
-use foretoken_model::{ChatMessage, Role, Tokenizer};
+use foretoken_model::{ChatMessage, Conversation, Role, Tokenizer, Tool};
+use serde_json::Value;
 
 /// Two planes of private-use characters, which stand for no text.
 const STAND_INS: [Range<u32>; 2] = [0xF_0000..0xF_FFFE, 0x10_0000..0x10_FFFE];
@@ -75,9 +76,52 @@ fn with(
             end = range.end;
         }
         content.push_str(&message.content[end..]);
-        ChatMessage::new(message.role, content)
+        ChatMessage { content, ..message.clone() }
     };
     messages.iter().zip(spelled).map(content).collect()
+}
+
+/// Tools of `conversation`, and its messages with their calls, in which every spelling is
+/// [broken](broken): templates quote them as JSON.
+pub(super) fn quotable(
+    tokenizer: &Tokenizer,
+    conversation: &Conversation<'_>,
+) -> (Vec<Tool>, Vec<ChatMessage>) {
+    let break_in = |text: &mut String, controls: bool| {
+        for range in tokenizer.spelled(text, controls).into_iter().rev() {
+            text.replace_range(range.clone(), &broken(&text[range]));
+        }
+    };
+    let (mut tools, mut messages) = (conversation.tools.to_vec(), conversation.messages.to_vec());
+    for tool in &mut tools {
+        tool.description.iter_mut().for_each(|text| break_in(text, false));
+        each_text(&mut tool.parameters, &|text| break_in(text, false));
+    }
+    for call in messages.iter_mut().flat_map(|message| &mut message.calls) {
+        let mut arguments = Value::Object(std::mem::take(&mut call.arguments));
+        each_text(&mut arguments, &|text| break_in(text, true));
+        if let Value::Object(arguments) = arguments {
+            call.arguments = arguments;
+        }
+    }
+    (tools, messages)
+}
+
+/// Calls `change` with each string of a value, also names of fields.
+fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(list) => list.iter_mut().for_each(|value| each_text(value, change)),
+        Value::Object(fields) => {
+            let changed = std::mem::take(fields).into_iter().map(|(mut name, mut value)| {
+                change(&mut name);
+                each_text(&mut value, change);
+                (name, value)
+            });
+            *fields = changed.collect();
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
 }
 
 /// Breaks a spelling with a space behind every character.
@@ -253,7 +297,7 @@ mod tests {
     }
 
     fn tokens(family: &Family, tokenizer: &Arc<Tokenizer>, messages: &[ChatMessage]) -> Vec<TokenId> {
-        family.form().tokens(tokenizer, messages, None, usize::MAX, &|| false).unwrap()
+        family.form().tokens(tokenizer, &Conversation::of(messages, None), usize::MAX, &|| false).unwrap()
     }
 
     #[test]
@@ -375,7 +419,7 @@ mod tests {
     fn special_tokens_in_a_raw_prompt_are_encoded() {
         let [tokenizer, _] = chatml().tokenizers();
         let said = [message(Role::User, "<|im_start|>a")];
-        let found = Form::Raw.tokens(&tokenizer, &said, None, 64, &|| false).unwrap();
+        let found = Form::Raw.tokens(&tokenizer, &Conversation::of(&said, None), 64, &|| false).unwrap();
         assert_eq!(special(&tokenizer, &found).len(), 1);
     }
 }

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use foretoken_forward::Model;
 use foretoken_forward::device::{Candidate, DeviceLabel, Gpu, Problem};
-use foretoken_model::Role as Speaker;
 use foretoken_model::sampling::Sampling;
+use foretoken_model::{ChatMessage, Conversation, Role as Speaker};
 
 use super::*;
 use crate::governor::{GovernorStats, RowRatios};
@@ -297,7 +297,7 @@ fn full() -> Error {
 
 pub fn request(session: &Session) -> Request {
     let question = ChatMessage::new(Speaker::User, "Count from one to ten.");
-    let prompt = session.conversation(&[question], None).unwrap();
+    let prompt = session.conversation(&Conversation::of(&[question], None)).unwrap();
     Request { sampling: Sampling::greedy(), max_tokens: Some(24), ..Request::new(prompt) }
 }
 
@@ -424,7 +424,7 @@ fn raw_text_is_encoded_as_it_is_and_a_conversation_by_the_template() {
     assert!(matches!(chat.text(" \n"), Err(Error::EmptyPrompt)));
     assert_eq!(raw.text("Once").unwrap(), whole_text(raw.tokenizer(), "Once", 64, &|| false).unwrap());
     let question = ChatMessage::new(Speaker::User, "Once");
-    assert_eq!(chat.text("Once").unwrap(), chat.conversation(&[question], None).unwrap());
+    assert_eq!(chat.text("Once").unwrap(), chat.conversation(&Conversation::of(&[question], None)).unwrap());
     assert_ne!(chat.text("Once").unwrap(), raw.text("Once").unwrap());
 }
 
@@ -456,7 +456,7 @@ fn a_text_that_cannot_fit_the_context_is_refused_before_it_is_encoded() {
     refused(whole_text(&tokenizer, &text, 1024, &|| true));
     let host = host(Arc::new(ThisComputer), None);
     let asked = [ChatMessage::new(Speaker::User, text)];
-    refused(load(&host).conversation_unless(&asked, None, &|| true));
+    refused(load(&host).conversation_unless(&Conversation::of(&asked, None), &|| true));
 }
 
 #[test]

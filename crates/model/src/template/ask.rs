@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 
 use super::message::ChatMessage;
+use crate::tools::Tool;
 
 /// Reason of a failure: the template's text is longer than an answer may be.
 pub(super) const LONG_TEXT: &str = "its text has more than 64 MB";
@@ -37,6 +38,7 @@ pub(super) struct Ask<'a> {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Prompt<'a> {
     pub(super) messages: Cow<'a, [ChatMessage]>,
+    pub(super) tools: Cow<'a, [Tool]>,
     pub(super) add_generation_prompt: bool,
     pub(super) thinking: Option<bool>,
 }

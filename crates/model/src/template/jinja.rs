@@ -5,11 +5,12 @@
 use std::fmt::Write;
 
 use minijinja::syntax::SyntaxConfig;
-use minijinja::value::{Kwargs, Value};
+use minijinja::value::{Kwargs, Serde, Value};
 use minijinja::{Environment, ErrorKind, context};
 use serde::Serialize;
 
 use super::ask::{Answer, Ask, Prompt, Source, TOO_LONG};
+use super::message::ChatMessage;
 use super::{python, thinking};
 
 /// Instructions per rendering. A long conversation needs some thousands; an endless loop stops
@@ -58,18 +59,31 @@ impl Compiled {
     }
 
     pub(super) fn render(&self, prompt: &Prompt<'_>) -> Result<String, minijinja::Error> {
-        let messages = prompt.messages.iter();
         let messages: Vec<Value> =
-            messages.map(|m| context! { role => m.role.as_str(), content => m.content.as_str() }).collect();
+            prompt.messages.iter().map(|message| message_value(message, &prompt.messages)).collect();
         let add_generation_prompt = prompt.add_generation_prompt;
         // Hugging Face's renderer passes `tools` and `documents`, None by default.
-        let (tools, documents) = ((), ());
+        let tools: Vec<Value> = prompt.tools.iter().map(|tool| Value::from(Serde(tool.json()))).collect();
+        let (tools, documents) = (Some(tools).filter(|tools| !tools.is_empty()), ());
         let given = context! { messages, add_generation_prompt, tools, documents };
         // Left undefined if unset, so that the template's default applies.
         let said = prompt.thinking.into_iter();
         let said = Value::from_pairs(said.flat_map(|thinks| thinking::SWITCHES.map(|name| (name, thinks))));
         self.environment.get_template(NAME)?.render(context! { ..given, ..said })
     }
+}
+
+/// Message as templates see it. Those that ask whether a message has calls see none otherwise.
+fn message_value(message: &ChatMessage, all: &[ChatMessage]) -> Value {
+    let value = context! { role => message.role.as_str(), content => message.content.as_str() };
+    if !message.calls.is_empty() {
+        let calls: Vec<Value> = message.calls.iter().map(|call| Value::from(Serde(call.json()))).collect();
+        return context! { tool_calls => calls, ..value };
+    }
+    let Some(id) = &message.call_id else { return value };
+    let name = all.iter().flat_map(|before| &before.calls).find(|call| call.id == *id);
+    let name = name.map(|call| call.name.as_str()).unwrap_or_default();
+    context! { tool_call_id => id.as_str(), name, ..value }
 }
 
 /// Builds the environment with the functions and filters that Hugging Face provides.
@@ -164,6 +178,12 @@ fn to_json(value: &Value, options: Kwargs) -> Result<String, minijinja::Error> {
     };
     let text = text.map_err(|error| minijinja::Error::new(ErrorKind::BadSerialization, error.to_string()))?;
     Ok(if ascii { in_ascii(&text) } else { text })
+}
+
+/// Formats JSON in one line as Python does, as templates write tools and calls.
+pub(crate) fn python_json(value: &impl Serialize) -> String {
+    // JSON without numbers as keys can always be written.
+    written(value, None).unwrap_or_default()
 }
 
 fn written(value: &impl Serialize, indent: Option<usize>) -> serde_json::Result<String> {

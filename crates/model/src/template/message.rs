@@ -1,6 +1,32 @@
-//! Messages of a conversation.
+//! Conversations and their messages.
 
 use serde::{Deserialize, Serialize};
+
+use crate::tools::{Tool, ToolCall};
+
+/// Conversation that a template renders.
+#[derive(Debug, Clone, Copy)]
+pub struct Conversation<'a> {
+    pub messages: &'a [ChatMessage],
+    /// Tools that the model may call.
+    pub tools: &'a [Tool],
+    /// Reasoning on or off, if the template has a switch for it; `None` for its default. See
+    /// [`super::ChatTemplate::thinks`].
+    pub thinking: Option<bool>,
+}
+
+impl<'a> Conversation<'a> {
+    /// Conversation without tools.
+    pub fn of(messages: &'a [ChatMessage], thinking: Option<bool>) -> Self {
+        Self { messages, tools: &[], thinking }
+    }
+
+    /// Returns whether it has tools, calls or results.
+    pub fn has_calls(&self) -> bool {
+        let has = |message: &ChatMessage| message.role == Role::Tool || !message.calls.is_empty();
+        !self.tools.is_empty() || self.messages.iter().any(has)
+    }
+}
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,11 +36,17 @@ pub struct ChatMessage {
     /// Bytes of a character that a partial reply began after `content`, at most three.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<u8>,
+    /// Calls of tools after `content`, in a message of the assistant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<ToolCall>,
+    /// [`ToolCall::id`] of the call whose result a message of a tool is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_id: Option<String>,
 }
 
 impl ChatMessage {
     pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), unfinished: Vec::new() }
+        Self { role, content: content.into(), unfinished: Vec::new(), calls: Vec::new(), call_id: None }
     }
 }
 
@@ -24,6 +56,8 @@ pub enum Role {
     System,
     User,
     Assistant,
+    /// A tool, whose result is the content.
+    Tool,
 }
 
 impl Role {
@@ -33,6 +67,7 @@ impl Role {
             Self::System => "system",
             Self::User => "user",
             Self::Assistant => "assistant",
+            Self::Tool => "tool",
         }
     }
 }

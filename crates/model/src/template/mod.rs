@@ -16,15 +16,17 @@ mod thinking;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use ask::{Ask, Prompt, Source};
-pub use message::{ChatMessage, Role};
+pub(crate) use jinja::python_json;
+pub use message::{ChatMessage, Conversation, Role};
 pub use renderer::{Renderer, TASK};
 pub(super) use thinking::IN_A_CHANNEL;
 pub use thinking::Thinking;
 
 use crate::error::{Error, Result};
+use crate::tools::{CallForm, Tool, ToolCall};
 
 /// Longest source that is compiled, in bytes; well-known models have up to 20,000.
 pub const MAX_SOURCE: usize = 1 << 18;
@@ -34,6 +36,8 @@ pub struct ChatTemplate {
     path: PathBuf,
     source: Source,
     renderer: Arc<Renderer>,
+    /// Form of calls that the template writes by itself, once it was tried.
+    own_calls: OnceLock<Option<CallForm>>,
 }
 
 impl ChatTemplate {
@@ -51,7 +55,7 @@ impl ChatTemplate {
     ) -> Result<Self> {
         check_length(&path, &source)?;
         let source = Source { text: source, bos: bos.map(str::to_owned), eos: eos.map(str::to_owned) };
-        let template = Self { path, source, renderer: Arc::clone(renderer) };
+        let template = Self { path, source, renderer: Arc::clone(renderer), own_calls: OnceLock::new() };
         template.ask(None)?;
         Ok(template)
     }
@@ -72,7 +76,7 @@ impl ChatTemplate {
             return None;
         }
         let question = [ChatMessage::new(Role::User, "Why?")];
-        let rendered = |thinking| self.render_with(&question, true, thinking).ok();
+        let rendered = |thinking| self.render_with(&Conversation::of(&question, thinking), true).ok();
         let off = rendered(Some(false))?;
         let differs = rendered(Some(true))? != off;
         differs.then(|| rendered(None).is_some_and(|untouched| untouched != off))
@@ -83,27 +87,73 @@ impl ChatTemplate {
         self.source.text.contains(IN_A_CHANNEL)
     }
 
+    /// Returns the form in which the model writes calls of tools.
+    pub fn calls(&self) -> CallForm {
+        self.own_calls().unwrap_or(CallForm::HERMES)
+    }
+
+    /// Returns whether the template itself writes tools, calls and results. Otherwise they have to
+    /// be [text](crate::tools::as_text) in messages.
+    pub fn has_own_calls(&self) -> bool {
+        self.own_calls().is_some()
+    }
+
+    /// Form of calls that the template writes: it renders a conversation with a call, which has to
+    /// be there in this form, with the tool's description and the result.
+    fn own_calls(&self) -> Option<CallForm> {
+        const DESCRIPTION: &str = "Tells the height of a hill.";
+        const RESULT: &str = "7421 metres";
+        let render = || {
+            let parameters = serde_json::json!({
+                "type": "object",
+                "properties": { "hill": { "type": "string" } },
+                "required": ["hill"]
+            });
+            let description = Some(DESCRIPTION.to_owned());
+            let tools = [Tool { name: "height_of".to_owned(), description, parameters }];
+            let arguments = serde_json::json!({ "hill": "Fox" }).as_object().cloned()?;
+            let call = ToolCall { id: "a1b2c3d4e".to_owned(), name: "height_of".to_owned(), arguments };
+            let mut messages =
+                [Role::User, Role::Assistant, Role::Tool].map(|role| ChatMessage::new(role, ""));
+            messages[0].content = "How high is it?".to_owned();
+            messages[1].calls = vec![call.clone()];
+            messages[2].content = RESULT.to_owned();
+            messages[2].call_id = Some(call.id.clone());
+            let conversation = Conversation { messages: &messages, tools: &tools, thinking: None };
+            let rendered = self.render_with(&conversation, true).ok()?;
+            if !rendered.contains(DESCRIPTION) || !rendered.contains(RESULT) {
+                return None;
+            }
+            CallForm::ALL.into_iter().find(|form| rendered.contains(&form.written(&call)))
+        };
+        *self.own_calls.get_or_init(|| self.source.text.contains("tools").then(render).flatten())
+    }
+
     /// Renders the prompt for `messages`. `add_generation_prompt` opens the assistant's next turn.
     ///
     /// # Errors
     /// `Error::Template` with the template's own message if it rejects the conversation, or with
     /// the cause of a failure.
     pub fn render(&self, messages: &[ChatMessage], add_generation_prompt: bool) -> Result<String> {
-        self.render_with(messages, add_generation_prompt, None)
+        self.render_with(&Conversation::of(messages, None), add_generation_prompt)
     }
 
-    /// Renders the prompt with the template's switch for reasoning on or off, if it has one; see
-    /// [`Self::thinks`].
+    /// Renders the prompt for a conversation.
     ///
     /// # Errors
     /// As [`Self::render`].
     pub fn render_with(
         &self,
-        messages: &[ChatMessage],
+        conversation: &Conversation<'_>,
         add_generation_prompt: bool,
-        thinking: Option<bool>,
     ) -> Result<String> {
-        self.ask(Some(Prompt { messages: messages.into(), add_generation_prompt, thinking }))
+        let &Conversation { messages, tools, thinking } = conversation;
+        self.ask(Some(Prompt {
+            messages: messages.into(),
+            tools: tools.into(),
+            add_generation_prompt,
+            thinking,
+        }))
     }
 
     fn ask(&self, prompt: Option<Prompt<'_>>) -> Result<String> {

@@ -53,7 +53,7 @@ fn gemma_4_is_switched_and_leaves_thoughts_out() {
     let turns = "<|turn>user\nHello<turn|>\n<|turn>model\nHi there<turn|>\n<|turn>user\nAnd you?<turn|>\n<|turn>model\n";
     let closed = "<|channel>thought\n<channel|>";
     assert_eq!(gemma.render(&messages, true).unwrap(), format!("<bos>{turns}{closed}"));
-    let thinking = gemma.render_with(&messages, true, Some(true)).unwrap();
+    let thinking = gemma.render_with(&Conversation::of(&messages, Some(true)), true).unwrap();
     assert_eq!(thinking, format!("<bos><|turn>system\n<|think|>\n<turn|>\n{turns}"));
 }
 
@@ -371,8 +371,9 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
         for (title, conversation) in given["conversations"].as_object().unwrap() {
             for prompt in [false, true] {
                 let messages = messages_of(conversation).into();
-                let rendered =
-                    template.render(&Prompt { messages, add_generation_prompt: prompt, thinking: None });
+                let tools = Cow::Borrowed(&[][..]);
+                let asked = Prompt { messages, tools, add_generation_prompt: prompt, thinking: None };
+                let rendered = template.render(&asked);
                 let found = match &rendered {
                     Ok(text) => json!(checksum(text)),
                     Err(error) => json!({"refusal": describe(error)}),
@@ -436,7 +437,7 @@ fn whether_a_model_thinks_is_a_switch_of_its_template_with_a_default() {
 fn qwen_3_is_told_not_to_think_by_thoughts_that_are_over() {
     let template = template(&source("Qwen-Qwen3-0.6B"));
     let question = [ChatMessage::new(Role::User, "Why?")];
-    let rendered = |thinking| template.render_with(&question, true, thinking).unwrap();
+    let rendered = |thinking| template.render_with(&Conversation::of(&question, thinking), true).unwrap();
     assert_eq!(rendered(Some(false)), rendered(None) + "<think>\n\n</think>\n\n");
     assert_eq!(rendered(Some(true)), rendered(None));
 }
@@ -445,7 +446,7 @@ fn qwen_3_is_told_not_to_think_by_thoughts_that_are_over() {
 fn glm_is_told_not_to_think_by_the_end_of_thoughts() {
     let template = template(&source("GLM-4.7-Flash"));
     let question = [ChatMessage::new(Role::User, "Why?")];
-    let rendered = |thinking| template.render_with(&question, true, thinking).unwrap();
+    let rendered = |thinking| template.render_with(&Conversation::of(&question, thinking), true).unwrap();
     assert_eq!(rendered(None), "[gMASK]<sop><|user|>Why?<|assistant|><think>");
     assert_eq!(rendered(Some(true)), rendered(None));
     assert_eq!(rendered(Some(false)), "[gMASK]<sop><|user|>Why?<|assistant|></think>");

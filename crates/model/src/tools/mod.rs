@@ -1,0 +1,68 @@
+//! Tools that a model may call, and the forms in which models write calls. Knows nothing of what a
+//! tool does.
+//!
+//! - [`Tool`], [`ToolCall`]: as programs describe them
+//! - [`CallForm`]: texts around a call, by which a model's template writes it
+//! - [`CallParser`]: finds the calls of a reply while it is written
+//! - [`as_text`]: conversations with tools for templates that know none
+
+mod form;
+mod generic;
+mod parser;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+pub use form::CallForm;
+pub use generic::as_text;
+pub use parser::{CallParser, Piece};
+
+/// Longest name of a tool, in bytes.
+pub const LONGEST_NAME: usize = 64;
+
+/// Description of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tool {
+    pub name: String,
+    pub description: Option<String>,
+    /// JSON schema of its arguments, an object.
+    pub parameters: Value,
+}
+
+/// Call of a tool, as part of a reply.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Name of the call, unique within its conversation.
+    pub id: String,
+    pub name: String,
+    pub arguments: Map<String, Value>,
+}
+
+impl Tool {
+    /// Returns whether a tool may have this name: letters, digits, `_` and `-` of ASCII.
+    pub fn is_name(name: &str) -> bool {
+        let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(valid)
+    }
+
+    /// JSON of a tool in templates, as in OpenAI's protocol.
+    pub(crate) fn json(&self) -> Value {
+        let mut function = Map::new();
+        function.insert("name".to_owned(), self.name.as_str().into());
+        if let Some(description) = &self.description {
+            function.insert("description".to_owned(), description.as_str().into());
+        }
+        function.insert("parameters".to_owned(), self.parameters.clone());
+        json!({ "type": "function", "function": function })
+    }
+}
+
+impl ToolCall {
+    /// JSON of a call in templates. The arguments are an object, as most templates expect them.
+    pub(crate) fn json(&self) -> Value {
+        let Self { id, name, arguments } = self;
+        json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+    }
+}

@@ -1,0 +1,227 @@
+//! Calls of a reply, found while it is written.
+
+use super::CallForm;
+use crate::template::Thinking;
+
+/// Part of a reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Piece {
+    /// Text outside of calls.
+    Text(String),
+    /// A call of this tool begins.
+    Call(String),
+    /// JSON that goes on with the arguments of the call that began last.
+    Arguments(String),
+    /// The call that began last is complete.
+    End,
+}
+
+/// Finds calls in the text of a reply, in pieces of any length. What might begin a call, and white
+/// space before it, is held back until that is known. Text that is no call is returned unchanged.
+#[derive(Debug)]
+pub struct CallParser {
+    form: CallForm,
+    state: State,
+    /// Text that is held back.
+    held: String,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The reply's first text decides whether it reasons.
+    Start(Thinking),
+    /// Reasoning up to this text. Nothing in it is a call.
+    Reasoning(&'static str),
+    /// Text in which a call may begin; `false` once only the beginning of a reply could.
+    Text(bool),
+    /// Up to the end of the name of a tool.
+    Name,
+    Arguments(Json),
+    /// After the arguments.
+    Close,
+}
+
+/// Position within a JSON object.
+#[derive(Debug, Default)]
+struct Json {
+    depth: usize,
+    in_string: bool,
+    escaped: bool,
+}
+
+impl Json {
+    /// Returns the length of `text` up to the end of the object; `None` if it goes on.
+    fn end(&mut self, text: &str) -> Option<usize> {
+        for (at, byte) in text.bytes().enumerate() {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.in_string => self.escaped = true,
+                b'"' => self.in_string = !self.in_string,
+                b'{' | b'[' if !self.in_string => self.depth += 1,
+                b'}' | b']' if !self.in_string => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        return Some(at + 1);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}
+
+impl CallParser {
+    /// Creates a parser. `thinking` has the tags of a model that reasons, `reasons` is `true` if
+    /// the reply begins within its reasoning.
+    pub fn new(form: CallForm, thinking: Option<Thinking>, reasons: bool) -> Self {
+        let state = match thinking {
+            Some(tags) if reasons => State::Reasoning(tags.close),
+            Some(tags) => State::Start(tags),
+            None => State::Text(true),
+        };
+        Self { form, state, held: String::new() }
+    }
+
+    /// Goes on with `text`; returns the parts that are certain.
+    pub fn push(&mut self, text: &str) -> Vec<Piece> {
+        self.held.push_str(text);
+        let mut pieces = Pieces::default();
+        while self.step(&mut pieces) {}
+        pieces.0
+    }
+
+    /// Returns what is held back at the end of the reply. A call that is cut stays without an end.
+    pub fn finish(&mut self) -> Vec<Piece> {
+        let held = std::mem::take(&mut self.held);
+        let is_text = matches!(self.state, State::Start(_) | State::Reasoning(_) | State::Text(_));
+        let mut pieces = Pieces::default();
+        if is_text {
+            pieces.text(&held);
+        }
+        pieces.0
+    }
+
+    /// Processes a part of the held text; returns `false` once the rest has to wait.
+    fn step(&mut self, pieces: &mut Pieces) -> bool {
+        match &mut self.state {
+            State::Start(tags) => {
+                let tags = *tags;
+                let start = self.held.trim_start();
+                if tags.open.starts_with(start) && start.len() < tags.open.len() {
+                    return false;
+                }
+                self.state = match start.starts_with(tags.open) {
+                    true => State::Reasoning(tags.close),
+                    false => State::Text(true),
+                };
+                true
+            }
+            State::Reasoning(close) => {
+                let close = *close;
+                let found = self.held.find(close).map(|at| at + close.len());
+                let end = found.unwrap_or_else(|| self.held.len() - kept(&self.held, close));
+                pieces.text(&self.take(end));
+                if found.is_some() {
+                    self.state = State::Text(true);
+                }
+                found.is_some()
+            }
+            State::Text(may_begin) => {
+                let may_begin = *may_begin;
+                self.text(may_begin, pieces)
+            }
+            State::Name => {
+                let Some((name, rest)) = self.held.split_once(self.form.before_arguments) else {
+                    return false;
+                };
+                let name = name.strip_prefix(self.form.before_name).unwrap_or(name);
+                pieces.0.push(Piece::Call(name.to_owned()));
+                self.held = rest.to_owned();
+                self.state = State::Arguments(Json::default());
+                true
+            }
+            State::Arguments(json) => {
+                let end = json.end(&self.held);
+                let text = self.take(end.unwrap_or(self.held.len()));
+                pieces.arguments(&text);
+                if end.is_some() {
+                    self.state = State::Close;
+                }
+                end.is_some()
+            }
+            State::Close => {
+                let Some(rest) = self.held.strip_prefix(self.form.close) else { return false };
+                pieces.0.push(Piece::End);
+                self.held = rest.to_owned();
+                self.state = State::Text(self.form.between.is_some());
+                true
+            }
+        }
+    }
+
+    /// Processes text up to a call.
+    fn text(&mut self, may_begin: bool, pieces: &mut Pieces) -> bool {
+        let open = self.form.open;
+        let found = match (may_begin, self.form.only_first) {
+            (false, _) => None,
+            (true, false) => self.held.find(open),
+            (true, true) => Some(self.held.len() - self.held.trim_start().len())
+                .filter(|&at| self.held[at..].starts_with(open)),
+        };
+        if let Some(at) = found {
+            let before = self.take(at);
+            pieces.text(before.trim_end());
+            self.held.drain(..open.len());
+            self.state = State::Name;
+            return true;
+        }
+        let end = match (may_begin, self.form.only_first) {
+            (false, _) => self.held.len(),
+            (true, false) => self.held[..self.held.len() - kept(&self.held, open)].trim_end().len(),
+            (true, true) => {
+                let start = self.held.trim_start();
+                if open.starts_with(start) { 0 } else { self.held.len() }
+            }
+        };
+        if end > 0 && self.form.only_first {
+            self.state = State::Text(false);
+        }
+        pieces.text(&self.take(end));
+        false
+    }
+
+    /// Takes the first `end` bytes of the held text.
+    fn take(&mut self, end: usize) -> String {
+        let rest = self.held.split_off(end);
+        std::mem::replace(&mut self.held, rest)
+    }
+}
+
+/// Length of the end of `text` that may begin `open`.
+fn kept(text: &str, open: &str) -> usize {
+    let longest = open.len().min(text.len() + 1) - 1;
+    (1..=longest).rev().find(|&length| text.as_bytes().ends_with(&open.as_bytes()[..length])).unwrap_or(0)
+}
+
+/// Pieces in order; neighbours of one kind are one piece.
+#[derive(Default)]
+struct Pieces(Vec<Piece>);
+
+impl Pieces {
+    fn text(&mut self, text: &str) {
+        match self.0.last_mut() {
+            _ if text.is_empty() => {}
+            Some(Piece::Text(last)) => last.push_str(text),
+            _ => self.0.push(Piece::Text(text.to_owned())),
+        }
+    }
+
+    fn arguments(&mut self, json: &str) {
+        match self.0.last_mut() {
+            _ if json.is_empty() => {}
+            Some(Piece::Arguments(last)) => last.push_str(json),
+            _ => self.0.push(Piece::Arguments(json.to_owned())),
+        }
+    }
+}
