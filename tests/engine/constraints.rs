@@ -18,12 +18,12 @@ use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Staged, Tree};
 use foretoken_engine::trace::{Finish, Outcome};
-use foretoken_grammar::Grammar;
+use foretoken_grammar::{Calls, Grammar};
 use foretoken_model::error::Result;
 use foretoken_model::format::Format;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
-use foretoken_model::{Special, Thinking};
+use foretoken_model::{CallForm, CallParser, Piece, Special, Thinking, Tool};
 use foretoken_tests::{
     BlockKind, EVEN, Flags, RandomBlockHead, RandomHead, Shape, chat_prompt, decoder, loaded, model_drafter,
     nightly_or, shaped_model, starter_target,
@@ -63,7 +63,16 @@ fn grammars() -> Vec<Grammar> {
             "start: line+\nline: WORD \" = \" NUMBER \"\\n\"\nWORD: /[a-z]{2,7}/\nNUMBER: /[0-9]{1,3}/"
                 .to_owned(),
         ),
+        calls(CallForm::HERMES, &person(), false),
+        calls(CallForm::LLAMA, &person(), true),
     ]
+}
+
+/// Grammar of replies that may or have to call a tool with arguments of this schema.
+fn calls(form: CallForm, parameters: &Value, required: bool) -> Grammar {
+    let tool = |name: &str, parameters| Tool { name: name.to_owned(), description: None, parameters };
+    let tools = [tool("greet", parameters.clone()), tool("greet_all", json!({ "maxProperties": 0 }))];
+    Calls { form, tools: &tools, required, parallel: true }.grammar(None)
 }
 
 fn constrained(grammar: &Grammar) -> Option<Constraint> {
@@ -375,38 +384,74 @@ proptest! {
     /// drafts as without.
     #[test]
     fn every_complete_text_belongs_to_its_schema(shaped in shaped(), seed in any::<u32>()) {
-        static DECODER: Mutex<Option<(Decoder, Drafters)>> = Mutex::new(None);
-        let mut shared = DECODER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let (decoder, drafters) = shared.get_or_insert_with(random_decoder);
-        let sampling = Sampling { temperature: 0.9, top_p: 1.0, seed: Some(seed), ..Sampling::default() };
-        let reproducible = Sampling { mode: Mode::Reproducible, ..sampling.clone() };
-        let mut texts = Vec::new();
-        for (sampling, speculation) in [
-            (&sampling, Speculation::fixed(4)),
-            (&reproducible, Speculation::default()),
-            (&reproducible, Speculation::fixed(5)),
-        ] {
-            let request = Request {
-                sampling: sampling.clone(),
-                speculation,
-                max_tokens: Some(400),
-                constraint: constrained(&Grammar::Schema(shaped.schema().to_string())),
-                ..Request::new(vec![65, 66, 67])
-            };
-            let reply = write(decoder, &request, drafters);
-            prop_assert_eq!(drafters.failure(), None);
-            match reply.summary.finish {
-                Finish::Stop => {
-                    let value = serde_json::from_str(&reply.text);
-                    let fits = value.as_ref().is_ok_and(|value| shaped.fits(value));
-                    prop_assert!(fits, "{} is not of {}", reply.text, shaped.schema());
-                }
-                finish => prop_assert_eq!(finish, Finish::Length),
-            }
-            texts.push(reply.text);
+        for text in complete_texts(&Grammar::Schema(shaped.schema().to_string()), seed) {
+            let value = serde_json::from_str(&text);
+            let fits = value.as_ref().is_ok_and(|value| shaped.fits(value));
+            prop_assert!(fits, "{} is not of {}", text, shaped.schema());
         }
-        prop_assert_eq!(&texts[1], &texts[2]);
     }
+
+    #[test]
+    fn every_complete_call_has_a_name_and_arguments_of_its_tool(
+        fields in prop::collection::vec(("[a-z]{1,8}", shaped(), any::<bool>()), 0..4),
+        llama in any::<bool>(),
+        seed in any::<u32>(),
+    ) {
+        let mut fields = fields;
+        fields.sort_by(|a, b| a.0.cmp(&b.0));
+        fields.dedup_by(|a, b| a.0 == b.0);
+        let record = Shaped::Record(fields);
+        let form = if llama { CallForm::LLAMA } else { CallForm::HERMES };
+        for text in complete_texts(&calls(form, &record.schema(), true), seed) {
+            let mut parser = CallParser::new(form, None, false);
+            let mut pieces = parser.push(&text);
+            pieces.extend(parser.finish());
+            prop_assert!(!pieces.is_empty(), "{}", text);
+            for call in pieces.chunks(3) {
+                let [Piece::Call(name), Piece::Arguments(json), Piece::End] = call else {
+                    return Err(TestCaseError::fail(format!("{text}: {pieces:?}")));
+                };
+                let value: Value = serde_json::from_str(json).unwrap();
+                let fits = match name.as_str() {
+                    "greet" => record.fits(&value),
+                    "greet_all" => value.as_object().is_some_and(serde_json::Map::is_empty),
+                    _ => false,
+                };
+                prop_assert!(fits, "{}", text);
+            }
+        }
+    }
+}
+
+/// Texts of a model with random weights that follow a grammar to its end: drawn with drafts, and
+/// reproducible without and with drafts, where both must be the same.
+fn complete_texts(grammar: &Grammar, seed: u32) -> Vec<String> {
+    static DECODER: Mutex<Option<(Decoder, Drafters)>> = Mutex::new(None);
+    let mut shared = DECODER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (decoder, drafters) = shared.get_or_insert_with(random_decoder);
+    let drawn = Sampling { temperature: 0.9, top_p: 1.0, seed: Some(seed), ..Sampling::default() };
+    let reproducible = Sampling { mode: Mode::Reproducible, ..drawn.clone() };
+    let mut reply = |sampling: &Sampling, speculation| {
+        let request = Request {
+            sampling: sampling.clone(),
+            speculation,
+            max_tokens: Some(400),
+            constraint: constrained(grammar),
+            ..Request::new(vec![65, 66, 67])
+        };
+        let reply = write(decoder, &request, drafters);
+        assert_eq!(drafters.failure(), None);
+        assert!([Finish::Stop, Finish::Length].contains(&reply.summary.finish));
+        reply
+    };
+    let replies = [
+        reply(&drawn, Speculation::fixed(4)),
+        reply(&reproducible, Speculation::default()),
+        reply(&reproducible, Speculation::fixed(5)),
+    ];
+    assert_eq!(replies[1].text, replies[2].text);
+    let complete = replies.into_iter().filter(|reply| reply.summary.finish == Finish::Stop);
+    complete.map(|reply| reply.text).collect()
 }
 
 /// A small model with random weights that can end its replies, and drafters, among them itself.

@@ -49,6 +49,15 @@ impl Grammar {
         Err(self.error(format!("it has {} bytes, and at most {most} are compiled", source.len())))
     }
 
+    /// Schema of JSON in its fixed form; `None` for other grammars and invalid schemas.
+    pub(crate) fn schema(&self) -> Option<Value> {
+        match self {
+            Self::Json => in_fixed_form(json!({ "type": "object" })).ok(),
+            Self::Schema(source) => in_fixed_form(serde_json::from_str(source).ok()?).ok(),
+            Self::Regex(_) | Self::Lark(_) => None,
+        }
+    }
+
     pub(crate) fn error(&self, reason: impl Into<String>) -> Error {
         Error::Grammar { kind: self.kind(), reason: reason.into() }
     }
@@ -67,7 +76,7 @@ impl Grammar {
 
 /// The schema with one form for white space, `{"a": 1, "b": 2}`: free white space lets a model
 /// write line ends for ever, and a fixed one forces more tokens.
-fn in_fixed_form(schema: Value) -> std::result::Result<Value, String> {
+pub(crate) fn in_fixed_form(schema: Value) -> std::result::Result<Value, String> {
     let mut schema = match schema {
         Value::Object(schema) => schema,
         Value::Bool(true) => Map::new(),

@@ -6,13 +6,14 @@
 //! deeply or take hours for a bad one. So it runs in a [child process](foretoken_model::child) with
 //! limits.
 //!
-//! - [`Grammar`]: its source; [`Mask`]: a set of tokens
+//! - [`Grammar`]: its source; [`Calls`]: that of replies that call tools; [`Mask`]: a set of tokens
 //! - [`Grammars`], [`Cursor`]: compile grammars and follow texts, in a child that offers [`TASK`]
 //! - `vocabulary`, `matching`: the child's side, an adapter of llguidance
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod ask;
+mod calls;
 mod grammar;
 mod grammars;
 mod mask;
@@ -23,6 +24,7 @@ mod tests;
 mod vocabulary;
 
 pub use ask::TASK;
+pub use calls::Calls;
 pub use grammar::Grammar;
 pub use grammars::{Cursor, Grammars};
 pub use mask::Mask;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foretoken_model::token::TokenId;
+use foretoken_model::tools::{CallForm, Tool};
 use foretoken_model::{ModelSource, Special, Tokenizer};
 use foretoken_testkit::{Gguf, VOCABULARY};
 use proptest::prelude::*;
 
-use super::{Cursor, Grammar, Grammars, Mask};
+use super::{Calls, Cursor, Grammar, Grammars, Mask};
 
 /// The token that ends a reply.
 const END: TokenId = 259;
@@ -255,4 +256,67 @@ proptest! {
             prop_assert_eq!(&fresh.masks(&[&[]]).unwrap()[0][0], &expected);
         }
     }
+}
+
+/// Two tools; the first has a schema, the second takes anything.
+fn tools() -> Vec<Tool> {
+    let parameters = serde_json::json!({
+        "type": "object",
+        "properties": { "city": { "type": "string" }, "days": { "type": "integer" } },
+        "required": ["city"],
+        "additionalProperties": false
+    });
+    let tool = |name: &str, parameters| Tool { name: name.to_owned(), description: None, parameters };
+    vec![tool("weather", parameters), tool("weather_map", serde_json::json!({}))]
+}
+
+/// Returns whether a grammar allows the whole of `text` as a reply.
+fn accepts(grammar: &Grammar, text: &str) -> bool {
+    let mut cursor = begin(grammar);
+    for token in tokenizer().encode(text, Special::Ignore).unwrap() {
+        if !mask(&mut cursor, &[]).allows(token) {
+            return false;
+        }
+        cursor.extend(&[token]);
+    }
+    mask(&mut cursor, &[]).allows(END)
+}
+
+#[test]
+fn replies_call_tools_with_valid_names_and_arguments() {
+    let tools = tools();
+    let calls = |required, parallel| Calls { form: CallForm::HERMES, tools: &tools, required, parallel };
+    let paris = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>";
+    let map = "<tool_call>\n{\"name\": \"weather_map\", \"arguments\": {\"a\": [1, {}]}}\n</tool_call>";
+    let auto = calls(false, true).grammar(None);
+    for allowed in [
+        "",
+        "Hello.",
+        "a < b <tool",
+        paris,
+        map,
+        &format!("Let me see.\n{paris}\n{map}\n{paris}"),
+        "{\"name\": 1}",
+    ] {
+        assert!(accepts(&auto, allowed), "{allowed}");
+    }
+    for refused in [
+        "<tool_call>",
+        "<tool_call>\n{\"name\": \"weathe\", \"arguments\": {}}\n</tool_call>",
+        &paris.replace("Paris\"", "Paris\", \"hours\": 1"),
+        &paris.replace("\"Paris\"", "7"),
+        &format!("{paris} and so on"),
+        &format!("{paris}{map}"),
+    ] {
+        assert!(!accepts(&auto, refused), "{refused}");
+    }
+    let required = calls(true, false).grammar(None);
+    assert!(accepts(&required, map) && !accepts(&required, "") && !accepts(&required, &format!(" {map}")));
+    assert!(!accepts(&required, &format!("{map}\n{paris}")), "one call alone");
+    let json = calls(false, true).grammar(Some(&schema(&serde_json::json!({ "type": "boolean" }))));
+    assert!(accepts(&json, "true") && accepts(&json, map) && !accepts(&json, "yes"));
+    let llama = Calls { form: CallForm::LLAMA, ..calls(false, true) }.grammar(None);
+    let call = "{\"name\": \"weather\", \"parameters\": {\"city\": \"Paris\"}}";
+    assert!(accepts(&llama, call) && accepts(&llama, "{\"a\"") && accepts(&llama, &format!("So: {call}?")));
+    assert!(!accepts(&llama, &format!("{call}?")) && !accepts(&llama, "{\"name\": \"x\""));
 }
