@@ -6,6 +6,7 @@ Starts `serve` on the starter pair itself. Every check that fails ends it with t
 """
 
 import asyncio
+import json
 import subprocess
 import sys
 
@@ -56,6 +57,24 @@ def texts_go_on(client: openai.OpenAI) -> None:
     assert whole.choices[0].text == "".join(piece.choices[0].text for piece in streamed) != ""
 
 
+def tools_are_called(client: openai.OpenAI) -> None:
+    properties = {"animal": {"enum": ["fox", "hen"]}, "steps": {"enum": [1, 2, 3]}}
+    parameters = {"type": "object", "properties": properties, "required": ["animal", "steps"], "additionalProperties": False}
+    tools = [{"type": "function", "function": {"name": "move", "description": "Moves.", "parameters": parameters}}]
+    asked = {"model": "starter", "tools": tools, "tool_choice": "required", "parallel_tool_calls": False, "temperature": 0}
+    choice = client.chat.completions.create(**asked, messages=STORY).choices[0]
+    (call,) = choice.message.tool_calls
+    arguments = json.loads(call.function.arguments)
+    assert choice.finish_reason == "tool_calls" and call.function.name == "move", choice
+    assert arguments["animal"] in ("fox", "hen") and arguments["steps"] in (1, 2, 3) and len(arguments) == 2, arguments
+    pieces = client.chat.completions.create(**asked, messages=STORY, stream=True)
+    deltas = [piece.choices[0].delta.tool_calls[0] for piece in pieces if piece.choices[0].delta.tool_calls]
+    assert "".join(delta.function.arguments for delta in deltas) == call.function.arguments
+    result = {"role": "tool", "tool_call_id": call.id, "content": "done"}
+    after = client.chat.completions.create(**asked | {"tool_choice": "auto"}, messages=[*STORY, choice.message, result])
+    assert after.usage.prompt_tokens > 0
+
+
 def models_are_listed(client: openai.OpenAI) -> None:
     assert [model.id for model in client.models.list()] == ["starter"]
     assert client.models.retrieve("starter").object == "model"
@@ -71,8 +90,8 @@ def refusals_are_the_packages_own_errors(client: openai.OpenAI) -> None:
 
     assert refused(openai.NotFoundError, model="other").startswith("The model 'other' is not loaded")
     assert refused(openai.BadRequestError, temperature=9).startswith("temperature: expected 0 to 5")
-    tool = {"type": "function", "function": {"name": "look", "parameters": {}}}
-    assert refused(openai.BadRequestError, tools=[tool]) == "This server has no tools: leave it out."
+    tool = {"type": "function", "function": {"name": "look at"}}
+    assert refused(openai.BadRequestError, tools=[tool]).startswith("tools: expected names of 1 to 64")
     long = [{"role": "user", "content": "a story " * 3000}]
     assert refused(openai.BadRequestError, messages=long).startswith("the prompt is too long")
     assert refused(openai.AuthenticationError, client.with_options(api_key="wrong")).startswith("The key is")
@@ -110,6 +129,7 @@ def main() -> None:
             seeds_and_stops_hold,
             texts_go_on,
             models_are_listed,
+            tools_are_called,
             refusals_are_the_packages_own_errors,
         ):
             check(client)

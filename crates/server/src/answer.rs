@@ -7,6 +7,58 @@ use foretoken_engine::trace::{Finish, Summary};
 use serde_json::{Map, Value, json};
 
 use crate::body::Endpoint;
+use crate::writer::Event;
+
+/// Text and calls of a reply.
+#[derive(Debug, Default)]
+pub struct Reply {
+    pub text: String,
+    pub calls: Vec<Call>,
+}
+
+/// Call in a reply.
+#[derive(Debug)]
+pub struct Call {
+    id: String,
+    name: String,
+    /// JSON of the arguments so far.
+    arguments: String,
+    is_complete: bool,
+}
+
+impl Reply {
+    /// Goes on with an event.
+    pub fn extend(&mut self, event: &Event) {
+        match event {
+            Event::Text(text) => self.text.push_str(text),
+            Event::Call(name) => self.calls.push(Call::new(name)),
+            Event::Arguments(json) => {
+                self.calls.iter_mut().last().into_iter().for_each(|call| call.arguments.push_str(json))
+            }
+            Event::CallEnded => {
+                self.calls.iter_mut().last().into_iter().for_each(|call| call.is_complete = true)
+            }
+            Event::Started | Event::Ended(_) | Event::Failed(_) => {}
+        }
+    }
+
+    /// Returns whether it ends with a complete call.
+    pub fn has_called(&self) -> bool {
+        self.calls.last().is_some_and(|call| call.is_complete)
+    }
+}
+
+impl Call {
+    fn new(name: &str) -> Self {
+        let id = format!("call_{:024x}", rand::random::<u128>() >> 32);
+        Self { id, name: name.to_owned(), arguments: String::new(), is_complete: false }
+    }
+
+    fn json(&self) -> Value {
+        let Self { id, name, arguments, .. } = self;
+        json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+    }
+}
 
 /// Fields common to all chunks of a reply.
 pub struct Head {
@@ -32,11 +84,18 @@ impl Head {
         &self.model
     }
 
-    pub fn whole(&self, text: &str, summary: &Summary) -> Value {
-        let finish = finish_reason(summary.finish);
+    pub fn whole(&self, reply: &Reply, summary: &Summary) -> Value {
+        let Reply { text, calls } = reply;
+        let finish = finish_reason(summary.finish, reply.has_called());
         let choice = match self.endpoint {
             Endpoint::Chat => {
-                let message = json!({ "role": "assistant", "content": text, "refusal": null });
+                let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
+                if !calls.is_empty() {
+                    message["tool_calls"] = calls.iter().map(Call::json).collect();
+                    if text.is_empty() {
+                        message["content"] = Value::Null;
+                    }
+                }
                 json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": finish })
             }
             Endpoint::Completion => {
@@ -66,14 +125,27 @@ impl Head {
         })
     }
 
+    /// Returns the chunk that begins the call `index` of a reply.
+    pub fn call(&self, index: usize, call: &Call) -> Map<String, Value> {
+        let mut call = call.json();
+        call["index"] = index.into();
+        self.piece(json!({ "delta": { "tool_calls": [call] } }))
+    }
+
+    /// Returns a chunk that goes on with the arguments of the call `index`.
+    pub fn arguments(&self, index: usize, json: &str) -> Map<String, Value> {
+        let call = json!({ "index": index, "function": { "arguments": json } });
+        self.piece(json!({ "delta": { "tool_calls": [call] } }))
+    }
+
     /// Returns the chunk after all text. It contains the timings unless a chunk with the usage
     /// follows.
-    pub fn end(&self, summary: &Summary, usage_follows: bool) -> Map<String, Value> {
+    pub fn end(&self, summary: &Summary, has_called: bool, usage_follows: bool) -> Map<String, Value> {
         let mut piece = self.piece(match self.endpoint {
             Endpoint::Chat => json!({ "delta": {} }),
             Endpoint::Completion => json!({ "text": "" }),
         });
-        piece["choices"][0]["finish_reason"] = finish_reason(summary.finish).into();
+        piece["choices"][0]["finish_reason"] = finish_reason(summary.finish, has_called).into();
         if !usage_follows {
             piece.insert("timings".to_owned(), timings(summary));
         }
@@ -122,8 +194,9 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-fn finish_reason(finish: Finish) -> &'static str {
+fn finish_reason(finish: Finish, has_called: bool) -> &'static str {
     match finish {
+        Finish::Stop if has_called => "tool_calls",
         Finish::Stop | Finish::Cancelled => "stop",
         // The protocol has no finish reason for loops; "length" says that the reply is incomplete.
         Finish::Length | Finish::ContextFull | Finish::Repeating => "length",

@@ -6,13 +6,14 @@
 use foretoken_engine::owner::Owner;
 use foretoken_grammar::Grammar;
 use foretoken_json::repaired;
-use foretoken_model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Role, ToolCall};
 use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use crate::order::{Order, Prompt, SamplingChoices};
 use crate::refusal::Refusal;
+use crate::tool_body::{ToolBody, ToolCallBody, ToolChoiceBody, tool_use};
 
 /// Endpoint of a request: the protocol has two for text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +79,9 @@ struct Body {
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
     response_format: Option<ResponseFormat>,
+    tools: Option<Vec<ToolBody>>,
+    tool_choice: Option<ToolChoiceBody>,
+    parallel_tool_calls: Option<bool>,
     /// Template arguments, as vLLM, SGLang and llama-server accept them.
     chat_template_kwargs: Option<TemplateArguments>,
 }
@@ -124,7 +128,8 @@ struct StreamOptions {
 struct Message {
     role: String,
     content: Option<Content>,
-    tool_calls: Option<Value>,
+    tool_calls: Option<Vec<ToolCallBody>>,
+    tool_call_id: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -192,8 +197,13 @@ impl Body {
         if grammar.is_some() && endpoint == Endpoint::Completion {
             return Err(unsupported("response_format"));
         }
+        let tools = tool_use(self.tools, self.tool_choice, self.parallel_tool_calls)?;
+        if tools.is_some() && endpoint == Endpoint::Completion {
+            return Err(unsupported("tools"));
+        }
         let order = Order {
             grammar,
+            tools,
             sampling,
             stop: stops(self.stop)?,
             thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking.or(given.thinking)),
@@ -285,17 +295,25 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
     if messages.is_empty() {
         return Err(Refusal::bad_field("messages", "a list with at least one message"));
     }
-    let message = |(at, Message { role, content, tool_calls }): (usize, Message)| {
+    let message = |(at, Message { role, content, tool_calls, tool_call_id }): (usize, Message)| {
         let role = match role.as_str() {
             "system" | "developer" => Role::System,
             "user" => Role::User,
             "assistant" => Role::Assistant,
+            "tool" => Role::Tool,
             _ => {
-                return Err(Refusal::bad_field(&format!("messages[{at}].role"), "system, user or assistant"));
+                let expected = "system, user, assistant or tool";
+                return Err(Refusal::bad_field(&format!("messages[{at}].role"), expected));
             }
         };
-        if tool_calls.is_some_and(|calls| !asks_for_nothing("tool_calls", &calls)) {
-            return Err(unsupported("tool_calls"));
+        let field = format!("messages[{at}].tool_calls");
+        let calls: Vec<ToolCall> = tool_calls
+            .unwrap_or_default()
+            .into_iter()
+            .map(|call| call.call(&field))
+            .collect::<Result<_, _>>()?;
+        if !calls.is_empty() && role != Role::Assistant {
+            return Err(Refusal::bad_field(&field, "a message of the assistant"));
         }
         let content = match content {
             Some(Content::Text(text)) => text,
@@ -306,7 +324,8 @@ fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
                 return Err(Refusal::bad_field(&format!("messages[{at}].content"), expected));
             }
         };
-        Ok(ChatMessage::new(role, content))
+        let call_id = tool_call_id.filter(|_| role == Role::Tool);
+        Ok(ChatMessage { calls, call_id, ..ChatMessage::new(role, content) })
     };
     messages.into_iter().enumerate().map(message).collect()
 }
@@ -331,7 +350,7 @@ fn stops(stop: Option<Texts>) -> Result<Vec<String>, Refusal> {
 /// Refuses fields that ask for unsupported features. Values that clients send by default are
 /// accepted.
 fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
-    const UNSUPPORTED: [&str; 14] = [
+    const UNSUPPORTED: [&str; 13] = [
         "audio",
         "best_of",
         "echo",
@@ -344,7 +363,6 @@ fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
         "prediction",
         "presence_penalty",
         "suffix",
-        "tools",
         "top_logprobs",
     ];
     let asks = |name: &&&str| fields.get(**name).is_some_and(|value| !asks_for_nothing(name, value));
@@ -376,6 +394,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::tool_use::ToolChoice;
 
     fn chat(more: Value) -> Result<ParsedRequest, Refusal> {
         let mut body = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
@@ -442,7 +461,7 @@ mod tests {
     fn unsupported_fields_are_refused_by_name() {
         for (name, value) in [
             ("n", json!(2)),
-            ("tools", json!([{ "type": "function" }])),
+            ("functions", json!([{ "name": "f" }])),
             ("logprobs", json!(true)),
             ("logprobs", json!(1)),
             ("presence_penalty", json!(0.5)),
@@ -493,7 +512,7 @@ mod tests {
             (json!({ "messages": [] }), "messages: expected a list with at least one message."),
             (json!({ "messages": "Hello" }), "messages: invalid type"),
             (
-                json!({ "messages": [{ "role": "tool", "content": "" }] }),
+                json!({ "messages": [{ "role": "function", "content": "" }] }),
                 "messages[0].role: expected system, user",
             ),
             (
@@ -540,10 +559,75 @@ mod tests {
             let Prompt::Conversation(messages) = asked.order.prompt else { panic!() };
             assert_eq!((messages[1].role, messages[1].content.as_str()), (Role::Assistant, ""));
         }
-        let refused = message(chat(json!({ "messages": [
-            { "role": "assistant", "content": null, "tool_calls": [{ "type": "function" }] },
-        ] })));
-        assert!(refused.starts_with("This server does not support 'tool_calls'."), "{refused}");
+    }
+
+    #[test]
+    fn calls_and_results_are_part_of_a_conversation() {
+        let call = |name: &str, arguments: &str| {
+            let function = json!({ "name": name, "arguments": arguments });
+            json!({ "role": "assistant", "tool_calls": [{ "id": "c1", "type": "function", "function": function }] })
+        };
+        let result = json!({ "role": "tool", "tool_call_id": "c1", "content": "rain" });
+        let asked = chat(json!({ "messages": [call("weather", r#"{"city": "Paris"}"#), result] })).unwrap();
+        let Prompt::Conversation(messages) = asked.order.prompt else { panic!() };
+        let found = &messages[0].calls[0];
+        assert_eq!((found.id.as_str(), found.name.as_str()), ("c1", "weather"));
+        assert_eq!(found.arguments["city"], "Paris");
+        assert_eq!((messages[1].role, messages[1].call_id.as_deref()), (Role::Tool, Some("c1")));
+        let no_arguments = chat(json!({ "messages": [call("weather", "")] })).unwrap();
+        let Prompt::Conversation(messages) = no_arguments.order.prompt else { panic!() };
+        assert!(messages[0].calls[0].arguments.is_empty());
+        let user = json!({ "role": "user", "content": "", "tool_calls": call("a", "{}")["tool_calls"] });
+        for (refused, begins) in [
+            (call("a b", "{}"), "messages[0].tool_calls: expected names"),
+            (call("a", "[]"), "messages[0].tool_calls: expected arguments"),
+            (call("a", "{"), "messages[0].tool_calls: expected arguments"),
+            (user, "messages[0].tool_calls: expected a message of the assistant"),
+            (json!({ "role": "assistant", "tool_calls": [{}] }), "messages[0].tool_calls[0]: missing field"),
+        ] {
+            let message = message(chat(json!({ "messages": [refused] })));
+            assert!(message.starts_with(begins), "{message}");
+        }
+    }
+
+    #[test]
+    fn tools_are_offered_as_the_request_chooses() {
+        let tool = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        let with = |more: Value| {
+            let mut fields = json!({ "tools": [tool("a"), tool("b")] });
+            fields.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            chat(fields).map(|asked| asked.order.tools)
+        };
+        let tools = with(json!({})).unwrap().unwrap();
+        assert_eq!((tools.tools.len(), tools.choice, tools.parallel), (2, ToolChoice::Auto, true));
+        assert_eq!(tools.tools[0].parameters, json!({ "type": "object", "properties": {} }));
+        let choice =
+            |choice: Value| with(json!({ "tool_choice": choice })).map(|tools| tools.map(|of| of.choice));
+        assert_eq!(choice(json!("auto")), Ok(Some(ToolChoice::Auto)));
+        assert_eq!(choice(json!("none")), Ok(None));
+        assert_eq!(choice(json!("required")), Ok(Some(ToolChoice::Required)));
+        assert_eq!(choice(tool("b")), Ok(Some(ToolChoice::Named("b".to_owned()))));
+        assert!(!with(json!({ "parallel_tool_calls": false })).unwrap().unwrap().parallel);
+        let many: Vec<Value> = (0..1025).map(|number| tool(&format!("t{number}"))).collect();
+        for (more, begins) in [
+            (json!({ "tool_choice": tool("c") }), "tool_choice: expected the name of one of the tools."),
+            (json!({ "tool_choice": "maybe" }), "tool_choice: expected none, auto, required, or a function"),
+            (json!({ "tools": [tool("a"), tool("a")] }), "tools: expected tools of different names."),
+            (json!({ "tools": [tool("a b")] }), "tools: expected names of 1 to 64 letters"),
+            (json!({ "tools": many }), "tools: expected at most 1024 tools."),
+            (json!({ "tools": [{ "type": "web_search" }] }), "tools[0].type: unknown variant"),
+            (json!({ "tools": [], "tool_choice": "required" }), "tools: expected at least one tool."),
+            (
+                json!({ "tools": [{ "type": "function", "function": { "name": "a", "parameters": 7 } }] }),
+                "tools: expected parameters that are a JSON schema.",
+            ),
+        ] {
+            let message = message(with(more).map(|_| panic!("it was accepted")));
+            assert!(message.starts_with(begins), "{message}");
+        }
+        let body = json!({ "prompt": "a", "tools": [tool("a")] }).to_string();
+        let refusal = ParsedRequest::read(body.as_bytes(), Endpoint::Completion).unwrap_err();
+        assert_eq!(refusal.json()["error"]["param"], "tools");
     }
 
     #[test]

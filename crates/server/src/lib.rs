@@ -5,6 +5,7 @@
 //!   listens
 //! - `routes`: endpoints; `guard`: access control
 //! - `body`: request bodies, parsed from JSON; [`order`]: a request as the writer receives it
+//! - `tool_body`: tools in request bodies; [`tool_use`]: the calls that a reply may have
 //! - [`log`]: the latest requests
 //! - `queue`: one reply at a time, and a limited number of waiting requests
 //! - [`writer`]: interface to the writer of replies; [`session`]: a writer that uses an engine
@@ -28,6 +29,8 @@ mod routes;
 pub mod server;
 pub mod session;
 mod stream;
+mod tool_body;
+pub mod tool_use;
 pub mod writer;
 
 pub use address::{Address, StartError};
@@ -35,4 +38,5 @@ pub use log::ServerRequest;
 pub use order::{Defaults, Order, Prompt, SamplingChoices};
 pub use refusal::Refusal;
 pub use server::Server;
+pub use tool_use::{ToolChoice, ToolUse};
 pub use writer::{Event, ReplySink, Writer, model_name};

@@ -7,7 +7,9 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::{Mode, Sampling};
-use foretoken_model::{ChatMessage, Conversation};
+use foretoken_model::{CallParser, ChatMessage, Conversation};
+
+use crate::tool_use::ToolUse;
 
 /// Prompt and options of one reply.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +29,8 @@ pub struct Order {
     pub owner: Owner,
     /// Grammar of the reply; `None` for any text.
     pub grammar: Option<Grammar>,
+    /// Tools that the model may call; `None` for none.
+    pub tools: Option<ToolUse>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +99,8 @@ impl SamplingChoices {
 }
 
 impl Order {
-    /// Builds the engine's request, unless `stop` returns `true` meanwhile.
+    /// Builds the engine's request, unless `stop` returns `true` meanwhile. With tools also returns
+    /// the parser of the reply.
     ///
     /// # Errors
     /// Returns errors of the template and the tokenizer, and those of
@@ -105,13 +110,14 @@ impl Order {
         session: &Session,
         defaults: &Defaults,
         stop: &dyn Fn() -> bool,
-    ) -> Result<Request> {
+    ) -> Result<(Request, Option<CallParser>)> {
+        let tools = self.tools.as_ref().map_or(&[][..], |asked| &asked.tools);
         let prompt = match &self.prompt {
             Prompt::Conversation(messages) => match session.form() {
                 Form::Raw => return Err(Error::NoTemplate { path: session.path().to_owned() }),
                 Form::Chat(_) => {
                     let thinking = self.thinking.or(defaults.thinking);
-                    session.conversation_unless(&Conversation::of(messages, thinking), stop)?
+                    session.conversation_unless(&Conversation { messages, tools, thinking }, stop)?
                 }
             },
             Prompt::Text(text) => whole_text(session.tokenizer(), text, session.context(), stop)?,
@@ -127,8 +133,13 @@ impl Order {
             constraint: self.grammar.map(|grammar| session.form().constrained(grammar)),
             ..Request::new(prompt)
         };
-        session.decoder.admit(&request)?;
-        Ok(request)
+        match (&self.tools, session.form()) {
+            (Some(tools), Form::Chat(template)) => {
+                let (request, parser) = tools.constrained(session, template, request)?;
+                Ok((request, Some(parser)))
+            }
+            _ => session.decoder.admit(&request).map(|()| (request, None)),
+        }
     }
 }
 

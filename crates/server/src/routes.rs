@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use crate::answer::{Head, model};
+use crate::answer::{Head, Reply, model};
 use crate::body::{Endpoint, ParsedRequest};
 use crate::guard::{Guard, HEALTH, guard, owner};
 use crate::log::{Logging, RequestLog, logged};
@@ -148,13 +148,12 @@ impl LoggedEvents {
 }
 
 async fn whole(head: &Head, mut events: LoggedEvents) -> Answer {
-    let mut text = String::new();
+    let mut reply = Reply::default();
     while let Some(event) = events.next().await {
         match event {
-            Event::Started => {}
-            Event::Text(more) => text.push_str(&more),
-            Event::Ended(summary) => return Ok(axum::Json(head.whole(&text, &summary)).into_response()),
+            Event::Ended(summary) => return Ok(axum::Json(head.whole(&reply, &summary)).into_response()),
             Event::Failed(refusal) => return Err(refusal),
+            more => reply.extend(&more),
         }
     }
     Err(Refusal::failed("The engine stopped. The server's log has the reason."))

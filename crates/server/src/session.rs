@@ -3,6 +3,7 @@
 use foretoken_engine::decoder::Progress;
 use foretoken_engine::session::Session;
 use foretoken_engine::trace::Summary;
+use foretoken_model::Piece;
 use foretoken_model::error::Result;
 
 use crate::order::{Defaults, Order};
@@ -13,18 +14,32 @@ use crate::writer::{Event, ReplySink};
 /// # Errors
 /// Returns the engine's errors; the caller passes them to [`ReplySink::end`], perhaps with advice.
 pub fn write(session: &mut Session, order: Order, defaults: &Defaults, sink: &ReplySink) -> Result<Summary> {
-    let request = order.request(session, defaults, &|| sink.flow().is_break())?;
+    let (request, mut calls) = order.request(session, defaults, &|| sink.flow().is_break())?;
     sink.send(Event::Started);
     let reply = session.reply(&request, &mut |progress| {
         if let Progress::Round(round) = progress {
             let text: String = round.emitted().map(|(_, text)| text).collect();
-            if !text.is_empty() {
-                sink.send(Event::Text(text));
+            match &mut calls {
+                Some(calls) => calls.push(&text).into_iter().for_each(|piece| send(sink, piece)),
+                None => send(sink, Piece::Text(text)),
             }
         }
         sink.flow()
     })?;
+    let rest = calls.map(|mut calls| calls.finish()).unwrap_or_default();
+    rest.into_iter().for_each(|piece| send(sink, piece));
     Ok(reply.summary)
+}
+
+/// Sends a part of a reply, unless it is empty.
+fn send(sink: &ReplySink, piece: Piece) {
+    match piece {
+        Piece::Text(text) if text.is_empty() => {}
+        Piece::Text(text) => sink.send(Event::Text(text)),
+        Piece::Call(name) => sink.send(Event::Call(name)),
+        Piece::Arguments(json) => sink.send(Event::Arguments(json)),
+        Piece::End => sink.send(Event::CallEnded),
+    }
 }
 
 #[cfg(test)]
@@ -76,6 +91,7 @@ mod tests {
             ignore_end: false,
             owner: Owner::Person,
             grammar: None,
+            tools: None,
         };
         let client = thread::spawn(move || {
             thread::sleep(Duration::from_millis(10));

@@ -34,6 +34,12 @@ pub enum Event {
     Started,
     /// Text added to the reply.
     Text(String),
+    /// A call of this tool begins.
+    Call(String),
+    /// JSON added to the arguments of the call that began last.
+    Arguments(String),
+    /// The call that began last is complete.
+    CallEnded,
     /// The reply is complete.
     Ended(Box<Summary>),
     /// The request was refused, or the writer failed after [`Event::Started`].

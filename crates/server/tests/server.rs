@@ -90,6 +90,55 @@ fn soon(holds: impl Fn() -> bool) {
 }
 
 #[test]
+fn calls_of_tools_are_part_of_a_reply_whole_and_in_chunks() {
+    let Fixture { server: _server, at, orders, .. } = Fixture::start();
+    thread::spawn(move || {
+        for (order, sink) in orders {
+            sink.send(Event::Started);
+            assert_eq!(order.tools.unwrap().tools[0].name, "look");
+            for event in [
+                Event::Call("look".to_owned()),
+                Event::Arguments("{\"at\": ".to_owned()),
+                Event::Arguments("7}".to_owned()),
+                Event::CallEnded,
+                Event::Call("look".to_owned()),
+                Event::Arguments("{}".to_owned()),
+                Event::CallEnded,
+            ] {
+                sink.send(event);
+            }
+            sink.end(Ok(summary()));
+        }
+    });
+    let tool = json!({ "type": "function", "function": { "name": "look" } });
+    let mut body = json!({ "messages": [{ "role": "user", "content": "Hello" }], "tools": [tool] });
+    let choice = &post(at, CHAT, &body.to_string()).json()["choices"][0];
+    assert_eq!(
+        (&choice["finish_reason"], &choice["message"]["content"]),
+        (&json!("tool_calls"), &Value::Null)
+    );
+    let calls = choice["message"]["tool_calls"].as_array().unwrap();
+    let functions: Vec<&Value> = calls.iter().map(|call| &call["function"]).collect();
+    let expected = ["{\"at\": 7}", "{}"].map(|arguments| json!({ "name": "look", "arguments": arguments }));
+    assert_eq!(functions, expected.iter().collect::<Vec<_>>());
+    assert!(calls[0]["id"].as_str().unwrap().starts_with("call_") && calls[0]["id"] != calls[1]["id"]);
+
+    body["stream"] = true.into();
+    let streamed = post(at, CHAT, &body.to_string());
+    let events = streamed.events();
+    let pieces: Vec<Value> =
+        events[..events.len() - 1].iter().map(|piece| serde_json::from_str(piece).unwrap()).collect();
+    let mut arguments = [String::new(), String::new()];
+    for call in pieces.iter().filter_map(|piece| piece["choices"][0]["delta"]["tool_calls"].get(0)) {
+        let at = call["index"].as_u64().unwrap() as usize;
+        assert_eq!(call["function"]["name"].is_string(), call["id"].is_string());
+        arguments[at] += call["function"]["arguments"].as_str().unwrap();
+    }
+    assert_eq!(arguments, ["{\"at\": 7}", "{}"]);
+    assert_eq!(pieces.last().unwrap()["choices"][0]["finish_reason"], "tool_calls");
+}
+
+#[test]
 fn the_chunks_of_a_stream_are_the_whole_reply() {
     let (_server, at) = Fixture::start().reply_to_all();
     let whole = post(at, CHAT, HELLO).json();

@@ -11,6 +11,7 @@ use foretoken_grammar::Grammar;
 use foretoken_model::Thinking;
 
 pub use masks::Masks;
+pub use opening::Opening;
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
