@@ -13,14 +13,16 @@ use foretoken_engine::decoder::{Decoder, Request};
 use foretoken_engine::draft::{Drafters, ModelDrafter, Vocabulary};
 use foretoken_engine::speculation::{Speculation, Tree};
 use foretoken_forward::cpu::Isa;
+use foretoken_forward::device::Device as On;
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{CpuModel, Model, Pass, TensorModel, Want};
-use foretoken_model::ModelSource;
+use foretoken_forward::{CpuModel, Model, Pass, TensorModel, Want, load};
+use foretoken_model::format::Format;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
+use foretoken_model::{KvDtype, ModelSource};
 use foretoken_tests::{
-    RandomFamily, families, family, in_candle, instruction_sets, loaded, loaded_with, logits_in_chunks,
-    nightly_or, tested_families,
+    ODD, RandomFamily, families, family, in_candle, instruction_sets, loaded, loaded_with, logits_in_chunks,
+    nightly_or, shaped_model, tested_families, with_both_caches,
 };
 use serde_json::{Value as Json, json};
 
@@ -195,18 +197,19 @@ fn rows_of_every_family_have_the_same_bits_in_any_chunks_on_any_threads_with_all
     let folder = tempfile::tempdir().unwrap();
     for (family, format) in tested_families().iter().flat_map(|f| [(f, GgmlDType::F32), (f, GgmlDType::Q8_0)])
     {
-        let source = family.gguf(folder.path(), format);
-        let expected = logits_in_chunks(loaded(&source).as_mut(), &tokens(), &[1]);
-        let same = |isa, threads, chunks: &[usize]| {
-            let found = logits_in_chunks(loaded_with(&source, isa, threads).as_mut(), &tokens(), chunks);
-            let label = family.label;
-            assert!(found == expected, "{label} in {format:?}, {chunks:?} on {threads} threads with {isa}");
-        };
-        let best = Isa::choose().unwrap();
-        for (threads, chunks) in [(1, &[2][..]), (2, &[3, 1, 5]), (3, &[8]), (2, &[16, 1]), (1, &[40])] {
-            same(best, threads, chunks);
+        for source in with_both_caches(&family.gguf(folder.path(), format)) {
+            let expected = logits_in_chunks(loaded(&source).as_mut(), &tokens(), &[1]);
+            let same = |isa, threads, chunks: &[usize]| {
+                let found = logits_in_chunks(loaded_with(&source, isa, threads).as_mut(), &tokens(), chunks);
+                let label = labelled(family, &source);
+                assert!(found == expected, "{label}, {format:?}, {chunks:?} on {threads} threads with {isa}");
+            };
+            let best = Isa::choose().unwrap();
+            for (threads, chunks) in [(1, &[2][..]), (2, &[3, 1, 5]), (3, &[8]), (2, &[16, 1]), (1, &[40])] {
+                same(best, threads, chunks);
+            }
+            instruction_sets().for_each(|isa| same(isa, 2, &[11]));
         }
-        instruction_sets().for_each(|isa| same(isa, 2, &[11]));
     }
 }
 
@@ -215,12 +218,14 @@ fn rows_behind_several_runs_of_positions_have_the_same_bits_in_any_chunks_on_any
     let folder = tempfile::tempdir().unwrap();
     let tokens = long_text(530);
     for family in tested_families().into_iter().map(with_long_context) {
-        let source = family.gguf(folder.path(), GgmlDType::Q8_0);
-        let expected = logits_in_chunks(loaded(&source).as_mut(), &tokens, &[1]);
-        for (threads, chunks) in [(1, &[250, 3, 9][..]), (2, &[511, 2, 1]), (3, &[37]), (4, &[530])] {
-            let mut model = loaded_with(&source, Isa::choose().unwrap(), threads);
-            let found = logits_in_chunks(model.as_mut(), &tokens, chunks);
-            assert!(found == expected, "{} in {chunks:?} on {threads} threads", family.label);
+        for source in with_both_caches(&family.gguf(folder.path(), GgmlDType::Q8_0)) {
+            let expected = logits_in_chunks(loaded(&source).as_mut(), &tokens, &[1]);
+            for (threads, chunks) in [(1, &[250, 3, 9][..]), (2, &[511, 2, 1]), (3, &[37]), (4, &[530])] {
+                let mut model = loaded_with(&source, Isa::choose().unwrap(), threads);
+                let found = logits_in_chunks(model.as_mut(), &tokens, chunks);
+                let label = labelled(&family, &source);
+                assert!(found == expected, "{label} in {chunks:?} on {threads} threads");
+            }
         }
     }
 }
@@ -275,8 +280,11 @@ fn every_path_of_a_tree_scores_as_its_text_in_every_family() {
     // The longest tree goes from one run of positions to the next.
     let prefixes = nightly_or(&[1, 3, 8, 21, 251][..], &[3, 251]);
     for family in tested_families().into_iter().map(with_long_context) {
-        let (label, source) = (family.label, family.gguf(folder.path(), GgmlDType::Q8_0));
-        for prefix in prefixes {
+        let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let cases =
+            with_both_caches(&source).flat_map(|source| prefixes.iter().map(move |p| (source.clone(), p)));
+        for (source, prefix) in cases {
+            let label = labelled(&family, &source);
             let branched = Branched::after(&long_text(*prefix));
             let [mut model, mut fresh] = [(); 2].map(|()| loaded(&source));
             let (pass, found) = branched.run(model.as_mut());
@@ -290,6 +298,11 @@ fn every_path_of_a_tree_scores_as_its_text_in_every_family() {
             assert!(both[0].logits() == both[1].logits(), "{label}");
         }
     }
+}
+
+/// The family with the format of the model's KV cache.
+fn labelled(family: &RandomFamily, source: &ModelSource) -> String {
+    format!("{} with a KV cache in {}", family.label, source.config().unwrap().kv_dtype)
 }
 
 /// Tensors get the same trees, but results are not bit-identical.
@@ -314,9 +327,13 @@ fn every_path_of_a_tree_scores_nearly_as_its_text_on_tensors() {
 #[test]
 fn drafts_change_nothing_in_any_family() {
     let folder = tempfile::tempdir().unwrap();
-    for family in tested_families() {
+    let targets = tested_families().into_iter().flat_map(|family| {
         let target = family.gguf(folder.path(), GgmlDType::F32);
+        with_both_caches(&target).map(move |target| (family.clone(), target)).collect::<Vec<_>>()
+    });
+    for (family, target) in targets {
         let draft = family.gguf(folder.path(), GgmlDType::Q4_0);
+        let label = labelled(&family, &target);
         let tokenizer = Arc::new(target.tokenizer().unwrap());
         let mut decoder = Decoder::new(loaded(&target), Arc::clone(&tokenizer));
         let drafter =
@@ -335,10 +352,58 @@ fn drafts_change_nothing_in_any_family() {
         for speculation in [Speculation::fixed(1), Speculation::fixed(5), tree] {
             let request = Request { speculation, ..request.clone() };
             let drafted = write(&request, &mut drafters);
-            assert_eq!(drafted.tokens, plain.tokens, "{}, {:?}", family.label, request.speculation);
+            assert_eq!(drafted.tokens, plain.tokens, "{label}, {:?}", request.speculation);
             let accepted = drafted.summary.accepted;
-            assert!(accepted > 5, "{}: {accepted} drafted tokens were accepted", family.label);
+            assert!(accepted > 5, "{label}: {accepted} drafted tokens were accepted");
         }
+    }
+}
+
+#[test]
+fn a_cache_in_8_bits_rounds_logits_little_and_takes_half_of_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    // Keys of qwen2 have a bias, part of which is subtracted.
+    for family in tested_families().into_iter().chain([family("qwen2")]) {
+        let source = family.gguf(folder.path(), GgmlDType::F32);
+        let mut both = Vec::new();
+        for source in with_both_caches(&source) {
+            let config = source.config().unwrap();
+            let (bytes, numbers) =
+                (config.kv_bytes(1), (0..config.depth()).filter_map(|l| config.cached_keys(l)));
+            both.push((on_the_cpu(&source, &tokens()), bytes, numbers.map(|keys| keys.count).sum::<usize>()));
+        }
+        let [(expected, whole, heads), (found, half, _)] = &both[..] else { continue };
+        let int8 = source.with_kv_dtype(KvDtype::Int8);
+        let one_by_one = logits_in_chunks(loaded(&int8).as_mut(), &tokens(), &[1]);
+        assert!(*found == one_by_one, "{}", family.label);
+        let found = difference(found, expected);
+        // Rounding decides between two experts with equal scores.
+        let most = if routes(&family) { 0.1 } else { 0.03 };
+        assert!(found > 0.0 && found < most, "{}: {found}", family.label);
+        assert_eq!(*half, whole / 2 + 4 * heads, "{}", family.label);
+    }
+}
+
+#[test]
+fn a_cache_in_8_bits_is_refused_with_a_reason_where_it_cannot_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let int8 = |source: ModelSource| source.with_kv_dtype(KvDtype::Int8);
+    let refused = |source: &ModelSource, on| load(source, &on).err().unwrap().to_string();
+    let latent = int8(family("glm").gguf(folder.path(), GgmlDType::Q8_0));
+    assert_eq!(
+        refused(&latent, On::Cpu),
+        "KV cache dtype: expected f16 for a model with latent attention (MLA), found int8."
+    );
+    let odd = int8(shaped_model(folder.path(), Format::F16, ODD));
+    assert!(refused(&odd, On::Cpu).contains("whose head size is not a multiple of four"));
+    let llama = int8(family("llama").gguf(folder.path(), GgmlDType::Q8_0));
+    assert_eq!(
+        refused(&llama, On::Tensors(Device::Cpu)),
+        "Foretoken's GPU engine cannot run an 8-bit KV cache yet."
+    );
+    assert!("q8_0".parse::<KvDtype>().is_err());
+    for dtype in [KvDtype::F16, KvDtype::Int8] {
+        assert_eq!(dtype.to_string().parse::<KvDtype>().unwrap(), dtype);
     }
 }
 

@@ -19,7 +19,7 @@ use foretoken_forward::{Features, HeadInput, Model, Pass, Taps, TensorModel, Wan
 use foretoken_model::error::Error;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
-use foretoken_model::{ModelSource, ProblemKind, Renderer};
+use foretoken_model::{KvDtype, ModelSource, ProblemKind, Renderer};
 use foretoken_tests::{RandomFamily, family, loaded, nightly_or, starter_target};
 
 use super::invariance::difference;
@@ -310,8 +310,9 @@ fn a_session_drafts_with_the_block_in_its_targets_file_or_in_one_beside_it() {
     let whole = qwen35().gguf(folder.path(), GgmlDType::F32);
     let without = family("qwen35").gguf(folder.path(), GgmlDType::Q8_0);
     let beside = ModelSource::open(&qwen35().mtp_gguf(folder.path(), GgmlDType::F32)).unwrap();
+    let int8 = whole.clone().with_kv_dtype(KvDtype::Int8);
     for (source, beside) in
-        [(whole.clone(), None), (whole.in_eight_bits(true), None), (without, Some(beside))]
+        [(whole.clone(), None), (int8, None), (whole.in_eight_bits(true), None), (without, Some(beside))]
     {
         let mut session = Session::load(&host, &source, Form::Raw, DeviceChoice::Cpu).unwrap();
         let request = Request {
@@ -325,6 +326,8 @@ fn a_session_drafts_with_the_block_in_its_targets_file_or_in_one_beside_it() {
         let plain = session.reply(&request, go_on).unwrap();
         let head = beside.map_or_else(|| session.mtp_head(), Ok).unwrap();
         assert_eq!(head.eight_bits(), source.eight_bits());
+        assert_eq!(head.config().unwrap().kv_dtype, KvDtype::F16);
+        assert!(source.mtp_head().map_or(true, |head| head.config().unwrap().kv_dtype == KvDtype::F16));
         session.draft = session.open_draft(&DraftSource::Model { source: head, stage: None }, None).unwrap();
         let mut drafted = 0;
         let reply = session.reply(&request, &mut |progress| {

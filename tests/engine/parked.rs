@@ -9,7 +9,9 @@ use foretoken_forward::cpu::Isa;
 use foretoken_forward::tree::TokenTree;
 use foretoken_forward::{Model, Parked, Want, catch_up};
 use foretoken_model::token::TokenId;
-use foretoken_tests::{endless_model, family, loaded, loaded_with, nightly_or, tested_families};
+use foretoken_tests::{
+    endless_model, family, loaded, loaded_with, nightly_or, tested_families, with_both_caches,
+};
 use proptest::prelude::*;
 
 use super::recurrent::{self, Deed, act, deed};
@@ -69,8 +71,11 @@ proptest! {
     #[test]
     fn a_resumed_text_continues_with_the_bits_of_a_fresh_run(steps in prop::collection::vec(step(), 1..16)) {
         let folder = tempfile::tempdir().unwrap();
-        for family in tested_families() {
-            let source = family.gguf(folder.path(), GgmlDType::Q8_0);
+        let sources = tested_families().into_iter().flat_map(|family| {
+            let sources = with_both_caches(&family.gguf(folder.path(), GgmlDType::Q8_0));
+            sources.map(move |source| (family.label, source)).collect::<Vec<_>>()
+        });
+        for (label, source) in sources {
             let mut models = [(); 2].map(|()| loaded_with(&source, Isa::choose().unwrap(), 2));
             let mut other = loaded_with(&source, Isa::Scalar, 1);
             let mut parked: Vec<Parked> = Vec::new();
@@ -93,7 +98,10 @@ proptest! {
                 }
                 let text = models[0].cached().to_vec();
                 let expected = fresh(other.as_mut(), &text);
-                prop_assert!(further(models[0].as_mut()) == expected, "{}, step {number}", family.label);
+                prop_assert!(
+                    further(models[0].as_mut()) == expected,
+                    "{label} with a KV cache in {}, step {number}", source.config().unwrap().kv_dtype
+                );
             }
         }
     }
@@ -153,8 +161,11 @@ fn a_resumed_text_keeps_its_list_of_rope_factors() {
 #[test]
 fn bytes_of_a_text_hold_nothing_behind_it_and_other_bytes_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
-    for label in ["llama", "glm", "qwen35"] {
+    let sources = ["llama", "glm", "qwen35"].into_iter().flat_map(|label| {
         let source = family(label).gguf(folder.path(), GgmlDType::Q8_0);
+        with_both_caches(&source).map(move |source| (label, source)).collect::<Vec<_>>()
+    });
+    for (label, source) in sources {
         let chain = |length: TokenId| TokenTree::chain((0..length).map(|index| 3 + index * 37 % 300));
         let (mut model, mut other) = (loaded(&source), loaded(&source));
         model.run(&chain(100), &Want::nothing()).unwrap();
@@ -188,10 +199,12 @@ fn bytes_of_a_text_hold_nothing_behind_it_and_other_bytes_are_rejected() {
 }
 
 #[test]
-fn a_model_rejects_a_text_of_other_layers() {
+fn a_model_rejects_a_text_of_other_layers_or_of_a_cache_in_another_format() {
     let folder = tempfile::tempdir().unwrap();
-    let load = |label| loaded(&family(label).gguf(folder.path(), GgmlDType::Q8_0));
-    let mut models = ["llama", "qwen3", "gemma3", "qwen35", "lfm2", "glm"].map(load);
+    let source = |label| family(label).gguf(folder.path(), GgmlDType::Q8_0);
+    let sources = ["llama", "qwen3", "gemma3", "qwen35", "lfm2", "glm"].map(source);
+    let mut models: Vec<_> =
+        sources.iter().flat_map(with_both_caches).map(|source| loaded(&source)).collect();
     for model in &mut models {
         model.run(&TokenTree::chain([3, 4, 5]), &Want::nothing()).unwrap();
     }

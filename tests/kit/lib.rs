@@ -43,7 +43,7 @@ use foretoken_forward::{CpuModel, Model, TensorModel, Want, load};
 use foretoken_model::Error;
 use foretoken_model::format::Format;
 use foretoken_model::token::TokenId;
-use foretoken_model::{ChatMessage, ModelSource, Renderer, Role, Special, Tokenizer};
+use foretoken_model::{ChatMessage, KvDtype, ModelSource, Renderer, Role, Special, Tokenizer};
 
 pub use extent::{is_nightly, nightly_or, tested_families, tested_formats};
 use gguf_file::Stored;
@@ -108,6 +108,13 @@ pub fn loaded(source: &ModelSource) -> Box<dyn Model> {
         },
         None => load(source, &device::Device::Cpu).unwrap(),
     }
+}
+
+/// The model as it is, and with its KV cache in 8 bits unless it has latent attention.
+pub fn with_both_caches(source: &ModelSource) -> impl Iterator<Item = ModelSource> + use<> {
+    let int8 = source.clone().with_kv_dtype(KvDtype::Int8);
+    let int8 = source.config().unwrap().latent().is_none().then_some(int8);
+    [source.clone()].into_iter().chain(int8)
 }
 
 /// Returns whether the GPU engine runs the tests' models: FORETOKEN_TEST_DEVICE is `gpu`.

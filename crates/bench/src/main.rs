@@ -4,6 +4,7 @@
 //!
 //! - `measure`: measures a model with random weights; `report`: its figures
 //! - `kernels`: times of the GPU engine's kernels
+//! - `kv_cache`: a KV cache in 8 bits beside one in 16
 //! - `loading`: times and memory of loading a model
 //! - `masks`: times of masks of grammars
 //! - `replay`: drafting policies on recorded drafts
@@ -14,6 +15,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod kernels;
+mod kv_cache;
 mod llama_cpp;
 mod loading;
 mod masks;
@@ -37,6 +39,7 @@ use foretoken_engine::inspection::serve_untrusted_input;
 use foretoken_model::child::Bounded;
 
 use self::kernels::KernelArgs;
+use self::kv_cache::KvCacheArgs;
 use self::llama_cpp::LlamaCpp;
 use self::loading::LoadingArgs;
 use self::masks::MasksArgs;
@@ -62,6 +65,8 @@ enum Command {
     Models(ModelsArgs),
     /// Time every kernel in passes of the GPU engine, by the device's clock
     GpuKernels(KernelArgs),
+    /// Compare keys and values in 8 bits with 16 bits over texts: memory, time, predictions
+    KvCache(KvCacheArgs),
     /// Load models from the page cache: time, speed, and peak memory beside the file's size
     Loading(LoadingArgs),
     /// Time sampling and verification on the host, over synthetic logits
@@ -128,7 +133,7 @@ impl Command {
             Self::GpuKernels(args) => Some(&args.device),
             Self::Loading(args) => Some(&args.device),
             Self::Record(args) => Some(&args.device.target),
-            Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => None,
+            Self::KvCache(_) | Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => None,
         }
     }
 
@@ -141,6 +146,7 @@ impl Command {
                 real::run(&args.folder, &args.run, other)?;
             }
             Self::GpuKernels(args) => args.run()?,
+            Self::KvCache(args) => args.run()?,
             Self::Loading(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
             Self::Masks(args) => args.run()?,

@@ -37,7 +37,8 @@ pub fn form(source: &ModelSource, raw: bool) -> Result<Form> {
 /// Loads a target without a draft.
 pub fn load(source: &ModelSource, form: Form, devices: &PairDeviceArgs) -> Result<Session> {
     let context = devices.context(source.config()?.context)?;
-    let mut session = Session::load(&this_computer()?, source, form, devices.target.device().clone())?;
+    let source = source.clone().with_kv_dtype(devices.target.kv_cache_dtype);
+    let mut session = Session::load(&this_computer()?, &source, form, devices.target.device().clone())?;
     session.limit_context(context);
     Ok(session)
 }

@@ -53,8 +53,8 @@ use candle_core::Device;
 pub use config::{
     Assistant, AttentionKind, AttentionParts, BlockHead, Clusters, Confidence, Convolution, Correction,
     Domino, DraftHead, Eagle3, Experts, FeedForwardSpec, FusedNorms, HeadKind, HeadNorms, Heads, KeyHeads,
-    Latent, LayerNorms, LayerSpec, LiliCorr, MixerSpec, ModelConfig, Recurrence, RopeScaling, RopeTable,
-    Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
+    KvDtype, Latent, LayerNorms, LayerSpec, LiliCorr, MixerSpec, ModelConfig, Recurrence, RopeScaling,
+    RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription, label};
 pub use error::{Error, Result};
@@ -196,6 +196,16 @@ impl ModelSource {
         self.eight_bits
     }
 
+    /// Caches keys and values in `dtype`. In 8 bits they take half of the memory, and attention
+    /// reads rounded numbers. Draft heads of the model keep 16 bits.
+    #[must_use]
+    pub fn with_kv_dtype(mut self, dtype: KvDtype) -> Self {
+        if let Some(config) = &mut self.config {
+            config.kv_dtype = dtype;
+        }
+        self
+    }
+
     /// Text that is another one for every other model on this computer: versions of the files as
     /// they are open, their conversion, and the configuration.
     pub fn version(&self) -> String {
@@ -239,7 +249,7 @@ impl ModelSource {
     }
 
     /// Estimates the bytes of memory that the model takes on a CPU with `tokens` in its context:
-    /// packed weights, keys and values in 16 bits, recurrent states and the rows of a pass.
+    /// packed weights, keys and values, recurrent states and the rows of a pass.
     ///
     /// # Errors
     /// As [`Self::config`].

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ModelSource;
-use super::config::{DraftHead, HeadKind, LayerSpec, MixerSpec, ModelConfig};
+use super::config::{DraftHead, HeadKind, KvDtype, LayerSpec, MixerSpec, ModelConfig};
 use super::tables;
 use super::tables::mtp::{OWN_EMBEDDING, OWN_OUTPUT, OWN_OUTPUT_NORM};
 use super::tables::outer::{EMBEDDING, OUTPUT, OUTPUT_NORM};
@@ -36,6 +36,7 @@ impl ModelConfig {
                 tokens: self.vocabulary,
                 kind: HeadKind::Mtp,
             }),
+            kv_dtype: KvDtype::F16,
             ..self.clone()
         })
     }

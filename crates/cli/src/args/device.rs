@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 use foretoken_forward::device::DeviceChoice;
-use foretoken_model::ModelSource;
+use foretoken_model::{KvDtype, ModelSource};
 
 use crate::error::{Error, Result};
 use crate::session;
@@ -26,6 +26,10 @@ pub struct DeviceArgs {
     /// exactly the weights of the file
     #[arg(long)]
     eight_bits: bool,
+    /// Format of the target's KV cache. `int8` halves its memory and makes attention over long
+    /// texts faster, but rounds keys and values. On the CPU, and not for latent attention (MLA)
+    #[arg(long, value_name = "f16|int8", default_value = "f16")]
+    pub kv_cache_dtype: KvDtype,
 }
 
 /// Options for the devices of a target and its draft.

@@ -49,7 +49,7 @@ struct Row {
 const SHOWN: usize = 20;
 
 pub fn run(args: &Args) -> Result<()> {
-    let source = args.device.open(&args.target)?;
+    let source = args.device.open(&args.target)?.with_kv_dtype(args.device.kv_cache_dtype);
     let (tokens, limit) = (&args.tokens.0, source.config()?.context);
     if tokens.len() > limit {
         return Err(EngineError::PromptTooLong { found: tokens.len(), limit }.into());

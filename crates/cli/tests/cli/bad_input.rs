@@ -159,6 +159,7 @@ fn numbers_that_make_no_sense() {
         ("--device", "abacus", "expected auto, cpu, gpu, gpu:N with N from 1 on, gpu:NAME, cuda or metal"),
         ("--device", "gpu:0", "expected auto, cpu, gpu, gpu:N with N from 1 on"),
         ("--draft-device", "gpu:0", "expected auto, cpu, gpu, gpu:N with N from 1 on"),
+        ("--kv-cache-dtype", "q4_0", "expected f16 or int8, found q4_0"),
         ("--mode", "best", "[possible values: fastest, reproducible]"),
     ] {
         let ask = ["generate", "--json", "--target", "starter", "--prompt", "a", option, value];

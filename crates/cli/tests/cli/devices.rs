@@ -48,6 +48,18 @@ fn a_draft_can_have_its_own_device() {
 }
 
 #[test]
+fn with_keys_and_values_in_8_bits_drafts_change_nothing_and_logits_are_rounded() {
+    let int8 = ["--device", "cpu", "--kv-cache-dtype", "int8"];
+    let drafted = run(&[&generate(&int8)[..], &["--draft-length", "4"]].concat());
+    let plain = run(&[&generate(&int8)[..], &["--draft-length", "0"]].concat());
+    assert_eq!((drafted.code, &drafted.out), (0, &plain.out), "{}", drafted.err);
+    let logits = ["logits", "--target", "starter", "--tokens", "5,6,7,8,9", "--json"];
+    let [f16, rounded] = [&[][..], &int8].map(|more| run(&[&logits[..], more].concat()));
+    assert_eq!((f16.code, rounded.code), (0, 0), "{}", rounded.err);
+    assert_ne!(f16.out, rounded.out);
+}
+
+#[test]
 fn a_device_that_does_not_exist_is_wrong_usage() {
     for option in ["--device", "--draft-device"] {
         let run = run(&generate(&[option, "abacus"]));

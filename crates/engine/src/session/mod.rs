@@ -43,7 +43,7 @@ use foretoken_forward::device::{
 };
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
-use foretoken_model::{Conversation, ModelSource, Renderer, Special, Tokenizer};
+use foretoken_model::{Conversation, KvDtype, ModelSource, Renderer, Special, Tokenizer};
 
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::draft::{Drafter, Drafters, ModelDrafter, caught, head_drafter};
@@ -63,9 +63,10 @@ pub struct Host {
 /// See the module.
 pub struct Session {
     host: Host,
-    /// File of the target, and whether it was converted to eight bits.
+    /// File of the target, whether it was converted to eight bits, and the format of its KV cache.
     path: PathBuf,
     eight_bits: bool,
+    kv_dtype: KvDtype,
     form: Form,
     /// Chosen device of the target, and the one in use.
     choice: DeviceChoice,
@@ -122,6 +123,7 @@ impl Session {
             host: host.clone(),
             path: source.path().to_owned(),
             eight_bits: source.eight_bits(),
+            kv_dtype: source.config()?.kv_dtype,
             form,
             choice,
             fell_back: opened.gpu != wanted.gpu,
@@ -222,7 +224,7 @@ impl Session {
         if self.choice == *choice {
             return Ok(None);
         }
-        let source = ModelSource::open(&self.path)?.in_eight_bits(self.eight_bits);
+        let source = opened_as(&self.path, self.eight_bits, self.kv_dtype)?;
         let wanted = choose(&self.host, &source, Role::Target, choice);
         if self.limited || !self.opened.is_same(&wanted) {
             return Ok(Some(wanted));
@@ -319,6 +321,9 @@ impl Session {
         }
         if self.eight_bits {
             pair.devices.push("eight bits".to_owned());
+        }
+        if self.kv_dtype != KvDtype::F16 {
+            pair.devices.push(format!("KV cache in {}", self.kv_dtype));
         }
         let mut drafters = Drafters::new(drafters);
         drafters.assume(RowRatios::shipped(&self.class), share);
@@ -556,19 +561,36 @@ impl Session {
     /// # Errors
     /// As [`Self::load`]; the session is lost then.
     pub fn recover(self, remedy: Remedy, watch: impl FnOnce(ModelSource) -> ModelSource) -> Result<Self> {
-        let Self { host, path, eight_bits, form, choice, opened, decoder, draft, context_limit, .. } = self;
+        let Self {
+            host,
+            path,
+            eight_bits,
+            kv_dtype,
+            form,
+            choice,
+            opened,
+            decoder,
+            draft,
+            context_limit,
+            ..
+        } = self;
         // GPU memory is freed first.
         drop((decoder, draft));
         let wanted = match remedy {
             Remedy::Shorter(_) => opened,
             Remedy::Cpu => Opened::cpu_because(DeviceRemark::Failed { role: Role::Target }),
         };
-        let source = ModelSource::open(&path)?.in_eight_bits(eight_bits);
+        let source = opened_as(&path, eight_bits, kv_dtype)?;
         let source = watch(source.limited_to(remedy.context().unwrap_or(usize::MAX)));
         let mut session = Self::load_onto(&host, &source, form, choice, &wanted)?;
         session.limit_context(context_limit);
         Ok(Self { limited: remedy.context().is_some(), ..session })
     }
+}
+
+/// Opens a target again as it was loaded.
+fn opened_as(path: &Path, eight_bits: bool, kv_dtype: KvDtype) -> Result<ModelSource> {
+    Ok(ModelSource::open(path)?.in_eight_bits(eight_bits).with_kv_dtype(kv_dtype))
 }
 
 /// Class of a target on a device.

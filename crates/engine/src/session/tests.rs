@@ -34,8 +34,12 @@ pub fn host(hardware: Arc<dyn Hardware>, learning: Option<Arc<dyn Learning>>) ->
 }
 
 pub fn load(host: &Host) -> Session {
-    Session::load(host, &target(), Form::chat(&target(), &host.renderer).unwrap(), DeviceChoice::Auto)
-        .unwrap()
+    load_with(host, KvDtype::F16)
+}
+
+fn load_with(host: &Host, dtype: KvDtype) -> Session {
+    let form = Form::chat(&target(), &host.renderer).unwrap();
+    Session::load(host, &target().with_kv_dtype(dtype), form, DeviceChoice::Auto).unwrap()
 }
 
 /// Keeps statistics in memory.
@@ -261,6 +265,41 @@ fn a_saved_text_that_is_damaged_cut_or_another_models_is_computed_again() {
     assert_eq!(session.restore("b", &files, &|| true).unwrap_err().kind(), std::io::ErrorKind::NotFound);
     let (_, reused) = long_reply(&mut session, &tokens);
     assert_eq!(reused, 0);
+}
+
+#[test]
+fn a_saved_text_is_read_only_with_a_kv_cache_in_its_format() {
+    let files = Files::default();
+    let session = |dtype| {
+        let mut session = load_with(&host(Arc::new(ThisComputer), None), dtype);
+        session.keep_texts(TextBudget::Bytes(1 << 30));
+        session
+    };
+    let texts = [KvDtype::F16, KvDtype::Int8].map(|dtype| {
+        let mut session = session(dtype);
+        let (tokens, _) = long_reply(&mut session, &[]);
+        session.text_to_save().unwrap().save(&dtype.to_string(), &files).unwrap();
+        (dtype, session.identity(), tokens.clone(), long_reply(&mut session, &tokens).0)
+    });
+    assert_ne!(texts[0].1, texts[1].1);
+    for (dtype, _, tokens, expected) in &texts {
+        let mut session = session(*dtype);
+        for (other, ..) in texts.iter().filter(|(other, ..)| other != dtype) {
+            assert!(session.restore(&other.to_string(), &files, &|| true).is_err(), "{other} as {dtype}");
+        }
+        session.restore(&dtype.to_string(), &files, &|| true).unwrap();
+        let (found, reused) = long_reply(&mut session, tokens);
+        assert_eq!((&found, reused), (expected, 300 + tokens.len() - 1), "{dtype}");
+    }
+}
+
+#[test]
+fn a_session_keeps_the_format_of_its_kv_cache_when_its_target_is_loaded_again() {
+    let host = host(Arc::new(FullGpu(Mutex::new(1))), None);
+    let session = load_with(&host, KvDtype::Int8).recover(Remedy::Cpu, |source| source).unwrap();
+    assert_eq!(session.decoder.target().config().kv_dtype, KvDtype::Int8);
+    let draft = session.open_draft(&draft(), None).unwrap();
+    assert_eq!(draft.pair.devices.last().unwrap(), "KV cache in int8");
 }
 
 /// Simulated GPU that computes on the CPU and has room for a number of models.

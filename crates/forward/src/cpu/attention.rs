@@ -108,7 +108,7 @@ pub struct AttentionRun<'a> {
     pub heads: usize,
     /// Factor of the dot products.
     pub scale: f32,
-    /// `[heads, head_size]`
+    /// `[heads, head_size]`; rounded for keys in 8 bits, see `int8_attention.rs`.
     pub queries: *const f32,
     pub visible: Visible<'a>,
     /// Visible text positions of the run; there is one.
@@ -118,7 +118,7 @@ pub struct AttentionRun<'a> {
     /// Results, `[heads, part_size]`: the values' sum, weighted by e^(score - largest score), then
     /// from [`Self::value_width`] on the largest score and the sum of the weights.
     pub parts: *mut f32,
-    /// Memory for `heads` times [`Self::scores`] numbers.
+    /// Memory for `heads + 1` times [`Self::scores`] numbers.
     pub scratch: *mut f32,
 }
 
@@ -160,7 +160,7 @@ pub unsafe fn attend<S: Simd>(job: &AttentionRun<'_>) {
         if job.cache.has_joint_rows() {
             score_rows::<S>(job);
         } else {
-            score::<S>(job);
+            score::<S, F16Keys>(job);
         }
         let mut head = 0;
         while head < job.heads {
@@ -238,44 +238,73 @@ const fn unrolled<S: Simd>(whole: usize, parts: usize) -> usize {
     if S::Part::WIDTH == LANES { whole } else { parts }
 }
 
+/// Scores of queries over blocks of sixteen slots, by the format of the keys.
+pub trait Scoring {
+    /// Scores `P` blocks of sixteen slots for `N` heads.
+    ///
+    /// # Safety
+    /// As [`attend`]; all blocks begin before the last slot.
+    unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
+        job: &AttentionRun<'_>,
+        slot: usize,
+        head: usize,
+    );
+}
+
+/// Scores over keys in half precision.
+struct F16Keys;
+
 /// Computes the scores of all slots from the first to the last visible one, including those between
 /// them that are not visible. An addition's latency is four times its throughput, so with few heads
 /// several blocks of slots are summed side by side.
+///
+/// # Safety
+/// As [`attend`].
 #[inline(always)]
-unsafe fn score<S: Simd>(job: &AttentionRun<'_>) {
+pub unsafe fn score<S: Simd, K: Scoring>(job: &AttentionRun<'_>) {
     let (mut slot, end) = (job.first_scored(), job.slots.end);
     while slot < end {
         let blocks = (end - slot).div_ceil(LANES);
         // SAFETY: all blocks begin before the last slot.
         let done = unsafe {
             match job.heads {
-                1 if blocks >= 4 => score_blocks::<S, 1, 4>(job, slot, 0),
-                2 if blocks >= 2 => score_blocks::<S, 2, 2>(job, slot, 0),
-                3 if blocks >= unrolled::<S>(2, usize::MAX) => score_blocks::<S, 3, 2>(job, slot, 0),
-                4 if blocks >= unrolled::<S>(2, usize::MAX) => score_blocks::<S, 4, 2>(job, slot, 0),
-                _ => score_block::<S>(job, slot),
+                1 if blocks >= 4 => side_by_side::<S, K, 1, 4>(job, slot),
+                2 if blocks >= 2 => side_by_side::<S, K, 2, 2>(job, slot),
+                3 if blocks >= unrolled::<S>(2, usize::MAX) => side_by_side::<S, K, 3, 2>(job, slot),
+                4 if blocks >= unrolled::<S>(2, usize::MAX) => side_by_side::<S, K, 4, 2>(job, slot),
+                _ => score_block::<S, K>(job, slot),
             }
         };
         slot += done * LANES;
     }
 }
 
+/// Scores `P` blocks for all `N` heads. Returns `P`.
+#[inline(always)]
+unsafe fn side_by_side<S: Simd, K: Scoring, const N: usize, const P: usize>(
+    job: &AttentionRun<'_>,
+    slot: usize,
+) -> usize {
+    unsafe { K::score_blocks::<S, N, P>(job, slot, 0) };
+    P
+}
+
 /// Scores sixteen slots for all heads. Returns the number of blocks, 1.
 #[inline(always)]
-unsafe fn score_block<S: Simd>(job: &AttentionRun<'_>, slot: usize) -> usize {
+unsafe fn score_block<S: Simd, K: Scoring>(job: &AttentionRun<'_>, slot: usize) -> usize {
     let mut head = 0;
     while head < job.heads {
         let count = unrolled::<S>(8, 4).min(job.heads - head);
         unsafe {
             match count {
-                1 => score_blocks::<S, 1, 1>(job, slot, head),
-                2 => score_blocks::<S, 2, 1>(job, slot, head),
-                3 => score_blocks::<S, 3, 1>(job, slot, head),
-                4 => score_blocks::<S, 4, 1>(job, slot, head),
-                5 => score_blocks::<S, 5, 1>(job, slot, head),
-                6 => score_blocks::<S, 6, 1>(job, slot, head),
-                7 => score_blocks::<S, 7, 1>(job, slot, head),
-                _ => score_blocks::<S, 8, 1>(job, slot, head),
+                1 => K::score_blocks::<S, 1, 1>(job, slot, head),
+                2 => K::score_blocks::<S, 2, 1>(job, slot, head),
+                3 => K::score_blocks::<S, 3, 1>(job, slot, head),
+                4 => K::score_blocks::<S, 4, 1>(job, slot, head),
+                5 => K::score_blocks::<S, 5, 1>(job, slot, head),
+                6 => K::score_blocks::<S, 6, 1>(job, slot, head),
+                7 => K::score_blocks::<S, 7, 1>(job, slot, head),
+                _ => K::score_blocks::<S, 8, 1>(job, slot, head),
             };
         }
         head += count;
@@ -283,38 +312,38 @@ unsafe fn score_block<S: Simd>(job: &AttentionRun<'_>, slot: usize) -> usize {
     1
 }
 
-/// Scores `P` blocks of sixteen slots for `N` heads. Returns `P`.
-#[inline(always)]
-unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
-    job: &AttentionRun<'_>,
-    slot: usize,
-    head: usize,
-) -> usize {
-    unsafe {
-        let queries = job.queries.add(head * job.head_size);
-        let mut keys = [std::ptr::null::<u16>(); P];
-        for block in 0..P {
-            keys[block] = job.cache.keys(job.kv_head, slot + block * LANES);
-        }
-        let mut sums = [[S::splat(0.0); N]; P];
-        for number in 0..job.head_size {
+impl Scoring for F16Keys {
+    #[inline(always)]
+    unsafe fn score_blocks<S: Simd, const N: usize, const P: usize>(
+        job: &AttentionRun<'_>,
+        slot: usize,
+        head: usize,
+    ) {
+        unsafe {
+            let queries = job.queries.add(head * job.head_size);
+            let mut keys = [std::ptr::null::<u16>(); P];
             for block in 0..P {
-                let keys = S::load_f16(keys[block].add(number * LANES));
+                keys[block] = job.cache.keys(job.kv_head, slot + block * LANES);
+            }
+            let mut sums = [[S::splat(0.0); N]; P];
+            for number in 0..job.head_size {
+                for block in 0..P {
+                    let keys = S::load_f16(keys[block].add(number * LANES));
+                    for query in 0..N {
+                        let query_number = S::splat(*queries.add(query * job.head_size + number));
+                        sums[block][query] = S::mul_add(keys, query_number, sums[block][query]);
+                    }
+                }
+            }
+            let (scale, at) = (S::splat(job.scale), slot - job.first_scored());
+            for block in 0..P {
                 for query in 0..N {
-                    let query_number = S::splat(*queries.add(query * job.head_size + number));
-                    sums[block][query] = S::mul_add(keys, query_number, sums[block][query]);
+                    let to = job.scratch.add((head + query) * job.stride() + at + block * LANES);
+                    S::store(to, S::mul(sums[block][query], scale));
                 }
             }
         }
-        let (scale, at) = (S::splat(job.scale), slot - job.first_scored());
-        for block in 0..P {
-            for query in 0..N {
-                let to = job.scratch.add((head + query) * job.stride() + at + block * LANES);
-                S::store(to, S::mul(sums[block][query], scale));
-            }
-        }
     }
-    P
 }
 
 /// Turns the scores of `N` heads into weights and sums the values by them; values are loaded once

@@ -5,7 +5,7 @@
     reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
-use foretoken_model::{Activation, Scoring};
+use foretoken_model::{Activation, KvDtype, Scoring};
 
 use super::activations::{Activations, TileRow};
 use super::attention::{AttentionRun, Join, Rotation, attend, join, store_kv};
@@ -13,6 +13,7 @@ use super::blocks::{Affine, Centred, Q2K, Q6K, Q8, Superblock};
 use super::cache::KvCache;
 use super::codebooks::{self, Grouped, Halved, Whole};
 use super::exponentials;
+use super::int8_attention::{self, round_queries};
 use super::isa::Isa;
 use super::math::{
     add_scaled, clamped_times, exp, gelu_times, largest_and_sum, rms_norm, score, sigmoid_times, silu_times,
@@ -51,6 +52,7 @@ pub struct Kernels {
     pub exponentials: unsafe fn(&[f32], f32, f64, &mut [f64]),
     pub rotate: unsafe fn(&Rotation, *mut f32),
     pub store_kv: unsafe fn(&KvCache, usize, usize, usize, *const f32, *const f32),
+    pub round_queries: unsafe fn(*mut f32, usize, usize),
     pub attend: unsafe fn(&AttentionRun<'_>),
     pub join: unsafe fn(&Join),
     pub step: unsafe fn(&MatrixStep<'_>),
@@ -196,12 +198,29 @@ macro_rules! compile {
                 key: *const f32,
                 value: *const f32,
             ) {
-                unsafe { store_kv::<Vectors>(cache, kv_head, position, head_size, key, value) }
+                unsafe {
+                    match cache.dtype() {
+                        KvDtype::F16 => store_kv::<Vectors>(cache, kv_head, position, head_size, key, value),
+                        KvDtype::Int8 => {
+                            int8_attention::store_kv::<Vectors>(cache, kv_head, position, head_size, key, value);
+                        }
+                    }
+                }
+            }
+
+            $(#[target_feature(enable = $features)])?
+            unsafe fn rounded_queries(queries: *mut f32, heads: usize, head_size: usize) {
+                unsafe { round_queries::<Vectors>(queries, heads, head_size) }
             }
 
             $(#[target_feature(enable = $features)])?
             unsafe fn attention(job: &AttentionRun<'_>) {
-                unsafe { attend::<Vectors>(job) }
+                unsafe {
+                    match job.cache.dtype() {
+                        KvDtype::F16 => attend::<Vectors>(job),
+                        KvDtype::Int8 => int8_attention::attend::<Vectors>(job),
+                    }
+                }
             }
 
             $(#[target_feature(enable = $features)])?
@@ -276,6 +295,7 @@ macro_rules! compile {
                 exponentials: exponentials_of_row,
                 rotate,
                 store_kv: write,
+                round_queries: rounded_queries,
                 attend: attention,
                 join: attention_join,
                 step: matrix_step,

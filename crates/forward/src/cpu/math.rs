@@ -157,10 +157,16 @@ unsafe fn sum_of_squares<S: Simd>(x: *const f32, length: usize) -> S::F {
 }
 
 /// Loads `count` numbers, padded with zeros.
+///
+/// # Safety
+/// [`Simd`]'s, and `from` must be valid for `count` numbers, at most [`LANES`].
 #[inline(always)]
-unsafe fn load_part<S: Simd>(from: *const f32, count: usize) -> S::F {
+pub unsafe fn load_part<S: Simd>(from: *const f32, count: usize) -> S::F {
     let mut numbers = [0f32; LANES];
     unsafe {
+        if count == LANES {
+            return S::load(from);
+        }
         std::ptr::copy_nonoverlapping(from, numbers.as_mut_ptr(), count);
         S::load(numbers.as_ptr())
     }

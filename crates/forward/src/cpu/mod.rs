@@ -7,7 +7,8 @@
 //! - [`panels`] and [`packing`]: matrices packed from a file
 //! - [`activations`]: rows quantised to 8 bits
 //! - [`product`]: matrix products, by blocks of [`blocks`], [`codebooks`] or [`numbers`]
-//! - [`attention`], [`latent`], [`math`]: everything else in a layer
+//! - [`attention`], [`latent`], [`math`]: everything else in a layer; [`int8_attention`],
+//!   [`hadamard`]: attention over keys and values in 8 bits
 //! - [`weights`]: weights of sampling
 //! - [`simd`], [`kernels`], [`isa`]: kernels are written once over SIMD traits, compiled for each
 //!   instruction set, and chosen at start
@@ -37,7 +38,9 @@ mod cores;
 mod domino;
 mod exponentials;
 pub(super) mod feed_forward;
+mod hadamard;
 pub(super) mod head;
+mod int8_attention;
 mod isa;
 mod kernels;
 mod latent;

@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
-use foretoken_model::{LayerSpec, ModelConfig, ModelSource};
+use foretoken_model::{KvDtype, LayerSpec, ModelConfig, ModelSource};
 
 use super::cache::KvCache;
 use super::head::Head;
+use super::int8_attention;
 use super::isa::Isa;
 use super::kernels::Kernels;
 use super::memory::{Layout, Memory};
@@ -69,7 +70,7 @@ impl CpuModel {
     /// Loads a model, with the best instruction set and an adaptive number of threads.
     ///
     /// # Errors
-    /// As `Network::load`, and `Error::Setting` for an instruction set that this processor lacks.
+    /// As [`Self::with`], and `Error::Setting` for an instruction set that this processor lacks.
     pub fn load(source: &ModelSource) -> Result<Self> {
         let mut model = Self::with(source, Isa::choose()?, device::threads())?;
         if device::adapts() {
@@ -83,16 +84,20 @@ impl CpuModel {
     /// Loads a model that always runs on `threads` threads with the instructions of `isa`.
     ///
     /// # Errors
-    /// As `Network::load`.
+    /// As `Network::load`, and `Error::Setting` for a model whose KV cache cannot be in 8 bits.
     ///
     /// # Panics
     /// If the processor lacks the instructions.
     pub fn with(source: &ModelSource, isa: Isa, threads: usize) -> Result<Self> {
         assert!(isa.available(), "this processor does not have {isa}");
         let config = source.config()?.clone();
+        int8_attention::check(&config)?;
         let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
         let cache = |layer: usize| match config.cached_keys(layer) {
             Some(keys) if keys.hold_values.is_some() => KvCache::with_joint_rows(keys.count, keys.size),
+            Some(keys) if config.kv_dtype == KvDtype::Int8 => {
+                KvCache::in_int8(keys.count, keys.size, network.key_offsets(layer, &config))
+            }
             Some(keys) => KvCache::new(keys.count, keys.size),
             None => KvCache::new(0, 0),
         };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::block_head::Convolution;
 pub use super::feed_forward::{Dense, FeedForward};
 use super::head::Head;
+use super::int8_attention::key_offsets;
 use super::latent::Latent;
 use super::packing::shared;
 pub use super::packing::{ones, panels, vector};
@@ -161,6 +162,16 @@ impl Network {
         let output = self.head.as_ref().and_then(Head::clusters);
         let output = output.map_or(self.output.as_ref(), |clusters| &clusters.centroids);
         of_head.chain(per_layer).chain(self.layers.iter().flat_map(Layer::matrices)).chain([output])
+    }
+
+    /// Constant part of a layer's keys, see `int8_attention.rs`; empty where there is none, and
+    /// where a sink is compared with scores.
+    pub fn key_offsets(&self, layer: usize, config: &ModelConfig) -> Vec<f32> {
+        let Mixer::Attention(attention) = &self.layers[layer].mixer else { return Vec::new() };
+        let kind = &config.attention_kinds[attention.kind];
+        let plain = attention.sinks.is_empty() && attention.head_norms.is_none();
+        let biases = attention.biases.as_ref().filter(|_| plain);
+        biases.map_or_else(Vec::new, |biases| key_offsets(&biases.key, kind.keys, &kind.rotary))
     }
 }
 

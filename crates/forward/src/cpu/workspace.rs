@@ -336,7 +336,7 @@ impl Workspace {
             let shape = AttentionShape::of(config, kind);
             let units = shape.units(tree.len() - pass.first, runs.clone(), pass.members);
             let of_head = shape.query_size + AttentionRun::scores(tree.len());
-            scores = scores.max(units.heads_of_unit() * of_head);
+            scores = scores.max(units.heads_of_unit() * of_head + AttentionRun::scores(tree.len()));
             parts = parts.max(units.size(shape.value_size));
             places = places.max(units.places());
         }

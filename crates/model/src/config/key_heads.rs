@@ -1,4 +1,9 @@
-//! Heads of keys and values.
+//! Heads of keys and values, and the format in which they are cached.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
 
 /// Upper bound of a head's size, far above real models. Tables with an entry per component are
 /// allocated from what an untrusted file says.
@@ -27,5 +32,46 @@ impl KeyHeads {
     /// Size of a value.
     pub fn value_size(&self) -> usize {
         self.hold_values.unwrap_or(self.size)
+    }
+}
+
+/// Format of cached keys and values.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KvDtype {
+    #[default]
+    F16,
+    /// 8-bit integers. The key and the value of each head have a scale of their own, in f16.
+    Int8,
+}
+
+impl KvDtype {
+    const NAMES: [(Self, &str); 2] = [(Self::F16, "f16"), (Self::Int8, "int8")];
+
+    /// Bytes that a layer with `keys` caches per token.
+    pub fn bytes(self, keys: KeyHeads) -> usize {
+        match self {
+            Self::F16 => keys.cached() * size_of::<u16>(),
+            Self::Int8 => keys.cached() + 2 * keys.count * size_of::<u16>(),
+        }
+    }
+}
+
+impl fmt::Display for KvDtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = Self::NAMES.iter().filter(|(dtype, _)| dtype == self);
+        names.map(|(_, name)| *name).try_for_each(|name| f.write_str(name))
+    }
+}
+
+impl FromStr for KvDtype {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let named = Self::NAMES.iter().find(|(_, known)| *known == name);
+        named.map(|(dtype, _)| *dtype).ok_or_else(|| Error::Setting {
+            name: "KV cache dtype",
+            expected: "f16 or int8",
+            found: name.to_owned(),
+        })
     }
 }

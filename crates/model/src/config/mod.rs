@@ -27,7 +27,7 @@ pub use attention::{AttentionKind, AttentionParts, HeadNorms};
 pub use block_head::{BlockHead, Confidence, Convolution, Correction, Domino, LiliCorr, Selector};
 pub use draft_head::{DraftHead, Eagle3, FusedNorms, HeadKind};
 pub use experts::{Experts, SigmoidGating};
-pub use key_heads::KeyHeads;
+pub use key_heads::{KeyHeads, KvDtype};
 pub use latent::Latent;
 pub use layer::{FeedForwardSpec, LayerNorms, LayerSpec, MixerSpec, SharedExpert};
 pub use recurrence::{Heads, Recurrence};
@@ -86,6 +86,8 @@ pub struct ModelConfig {
     pub tied_embeddings: bool,
     /// Options of a draft head, which cannot run without its target.
     pub draft_head: Option<DraftHead>,
+    /// Format of cached keys and values, which no file prescribes.
+    pub kv_dtype: KvDtype,
 }
 
 /// Scale and soft cap that turn the output matrix's products into logits.
@@ -129,7 +131,7 @@ impl ModelConfig {
     /// Bytes of the keys and values of `tokens` tokens.
     pub fn kv_bytes(&self, tokens: usize) -> usize {
         let cached = (0..self.depth()).filter_map(|layer| self.cached_keys(layer));
-        cached.map(|keys| keys.cached() * size_of::<u16>()).sum::<usize>() * tokens
+        cached.map(|keys| self.kv_dtype.bytes(keys)).sum::<usize>() * tokens
     }
 
     /// Extension of RoPE to a longer context in layers with full attention; `None` without one.

@@ -9,7 +9,7 @@ mod recurrence;
 mod rotary;
 
 use super::keys::Keys;
-use super::{ModelConfig, Multipliers, Scoring, layers, query_scale};
+use super::{KvDtype, ModelConfig, Multipliers, Scoring, layers, query_scale};
 use crate::error::Result;
 use crate::family::HeadFamily;
 
@@ -60,6 +60,7 @@ impl ModelConfig {
             scoring: keys.scoring()?,
             mtp_layers: keys.mtp_layers()?,
             tied_embeddings,
+            kv_dtype: KvDtype::default(),
             draft_head: None,
         };
         if let Some(multipliers) = keys.multipliers()? {

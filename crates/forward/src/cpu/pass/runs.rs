@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
+use foretoken_model::KvDtype;
+
 use super::PassContext;
 use crate::cpu::attention::{AttentionRun, Join};
 use crate::cpu::attention_units::{AttentionShape, AttentionUnits, Unit};
@@ -77,6 +79,11 @@ impl PassContext<'_> {
         let last = units.has_last_run(unit);
         for (index, row) in unit.rows.clone().enumerate() {
             load(RowHeads { row, group }, last, queries.wrapping_add(index * queries_of_row));
+        }
+        if layer.cache.dtype() == KvDtype::Int8 {
+            let (heads, size) = (unit.rows.len() * heads, layer.shape.query_size);
+            // SAFETY: the member's memory has the queries of all rows.
+            unsafe { (self.kernels.round_queries)(queries, heads, size) };
         }
         let first = self.visible_to(layer, unit.rows.start);
         for run in unit.runs.clone() {

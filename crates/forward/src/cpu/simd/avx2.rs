@@ -282,12 +282,23 @@ impl<P: Bytes> Vector for Ymm<P> {
             _mm_storel_epi64(to.cast(), _mm_packus_epi16(words, words));
         }
     }
+
+    #[inline(always)]
+    unsafe fn store_i16(to: *mut i16, x: __m256i) {
+        unsafe {
+            // Masked to 16 bits, so that packing cannot saturate.
+            let low = _mm256_and_si256(x, _mm256_set1_epi32(0xffff));
+            let words = _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256::<1>(low));
+            _mm_storeu_si128(to.cast(), words);
+        }
+    }
 }
 
 impl<P: Bytes> Products for Ymm<P> {
     type B = __m256i;
     type W8 = P::W8;
     type Partial = __m256i;
+    type Pairs = __m256i;
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> __m256 {
@@ -391,6 +402,16 @@ impl<P: Bytes> Products for Ymm<P> {
     #[inline(always)]
     unsafe fn dot8(sum: __m256i, weights: P::W8, x: *const i8) -> __m256i {
         unsafe { P::dot8(sum, weights, four(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const i8) -> __m256i {
+        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_pairs(sum: __m256i, pairs: __m256i, x: *const i16) -> __m256i {
+        unsafe { _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, four(x.cast()))) }
     }
 
     #[inline(always)]

@@ -130,12 +130,18 @@ impl Vector for Avx512 {
     unsafe fn store_i8(to: *mut i8, x: __m512i) {
         unsafe { _mm_storeu_si128(to.cast(), _mm512_cvtepi32_epi8(x)) }
     }
+
+    #[inline(always)]
+    unsafe fn store_i16(to: *mut i16, x: __m512i) {
+        unsafe { _mm256_storeu_si256(to.cast(), _mm512_cvtepi32_epi16(x)) }
+    }
 }
 
 impl Products for Avx512 {
     type B = __m512i;
     type W8 = __m512i;
     type Partial = __m512i;
+    type Pairs = __m512i;
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> __m512 {
@@ -244,6 +250,16 @@ impl Products for Avx512 {
     #[inline(always)]
     unsafe fn dot8(sum: __m512i, weights: __m512i, x: *const i8) -> __m512i {
         unsafe { _mm512_dpbusd_epi32(sum, weights, four(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const i8) -> __m512i {
+        unsafe { _mm512_cvtepi8_epi16(_mm256_loadu_si256(from.cast())) }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_pairs(sum: __m512i, pairs: __m512i, x: *const i16) -> __m512i {
+        unsafe { _mm512_dpwssd_epi32(sum, pairs, four(x.cast())) }
     }
 
     #[inline(always)]

@@ -64,6 +64,8 @@ pub trait Vector: Copy + 'static {
     unsafe fn as_float(x: Self::I) -> Self::F;
     /// Stores the low byte of each lane.
     unsafe fn store_i8(to: *mut i8, x: Self::I);
+    /// Stores the low 16 bits of each lane.
+    unsafe fn store_i16(to: *mut i16, x: Self::I);
 }
 
 /// Additional operations for products of packed weights: on bytes, four to a lane.
@@ -77,6 +79,8 @@ pub trait Products: Vector {
     type W8: Copy;
     /// Intermediate sum of products, to be finished to [`Vector::I`].
     type Partial: Copy;
+    /// Two bytes for each lane, prepared for [`Self::dot_pairs`].
+    type Pairs: Copy;
 
     unsafe fn load_bf16(from: *const u16) -> Self::F;
     /// Loads bytes, sign-extended.
@@ -121,6 +125,11 @@ pub trait Products: Vector {
     unsafe fn prepare8(weights: Self::B) -> Self::W8;
     /// Adds products as [`Self::dot`] does; no number at `x` may be -128.
     unsafe fn dot8(sum: Self::I, weights: Self::W8, x: *const i8) -> Self::I;
+
+    /// Loads two signed bytes for each lane.
+    unsafe fn load_pairs(from: *const i8) -> Self::Pairs;
+    /// Adds to each lane the products of its two bytes with the two numbers at `x`.
+    unsafe fn dot_pairs(sum: Self::I, pairs: Self::Pairs, x: *const i16) -> Self::I;
 
     /// Prefetches the cache line at `at`, which may be any address.
     unsafe fn prefetch(at: *const u8);

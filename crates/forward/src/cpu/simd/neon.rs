@@ -176,12 +176,22 @@ impl Vector for TwoRegisters {
             vst1_s8(to, vmovn_s16(vcombine_s16(words[0], words[1])))
         }
     }
+
+    #[inline(always)]
+    unsafe fn store_i16(to: *mut i16, x: Self::I) {
+        unsafe {
+            let words = both!(vmovn_s32(x));
+            vst1q_s16(to, vcombine_s16(words[0], words[1]))
+        }
+    }
 }
 
 impl Products for TwoRegisters {
     type B = [uint8x16_t; 2];
     type W8 = [uint8x16_t; 2];
     type Partial = Self::I;
+    /// First bytes of all lanes, and second bytes.
+    type Pairs = [int16x8_t; 2];
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> Self::F {
@@ -310,6 +320,27 @@ impl Products for TwoRegisters {
     #[inline(always)]
     unsafe fn dot8(sum: Self::I, weights: Self::B, x: *const i8) -> Self::I {
         unsafe { Self::dot(sum, weights, x) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const i8) -> Self::Pairs {
+        unsafe {
+            let bytes = vld2_s8(from);
+            [vmovl_s8(bytes.0), vmovl_s8(bytes.1)]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_pairs(sum: Self::I, pairs: Self::Pairs, x: *const i16) -> Self::I {
+        let mut sum = sum;
+        for (byte, pairs) in pairs.into_iter().enumerate() {
+            unsafe {
+                let x = x.add(byte).read_unaligned();
+                sum[0] = vmlal_n_s16(sum[0], vget_low_s16(pairs), x);
+                sum[1] = vmlal_high_n_s16(sum[1], pairs, x);
+            }
+        }
+        sum
     }
 
     #[inline(always)]

@@ -163,12 +163,19 @@ impl Vector for Scalar {
         let small = each(x, x, |x, _| x as i8);
         unsafe { to.cast::<[i8; LANES]>().write_unaligned(small) }
     }
+
+    #[inline(always)]
+    unsafe fn store_i16(to: *mut i16, x: I) {
+        let small = each(x, x, |x, _| x as i16);
+        unsafe { to.cast::<[i16; LANES]>().write_unaligned(small) }
+    }
 }
 
 impl Products for Scalar {
     type B = B;
     type W8 = B;
     type Partial = I;
+    type Pairs = [[i8; 2]; LANES];
 
     #[inline(always)]
     unsafe fn load_bf16(from: *const u16) -> F {
@@ -280,6 +287,18 @@ impl Products for Scalar {
     #[inline(always)]
     unsafe fn dot8(sum: I, weights: B, x: *const i8) -> I {
         unsafe { dot(sum, weights, x, 128) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_pairs(from: *const i8) -> Self::Pairs {
+        unsafe { from.cast::<Self::Pairs>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn dot_pairs(sum: I, pairs: Self::Pairs, x: *const i16) -> I {
+        let x = unsafe { x.cast::<[i16; 2]>().read_unaligned() };
+        let product = |byte: i8, x: i16| i32::from(byte) * i32::from(x);
+        each(sum, pairs, |sum, pair| sum + product(pair[0], x[0]) + product(pair[1], x[1]))
     }
 
     #[inline(always)]

@@ -27,6 +27,7 @@ struct Case {
     bytes: [[u8; 64]; 8],
     /// Any bytes but -128.
     x: [i8; 32],
+    words: [i16; 2],
     factors: [i8; LANES],
 }
 
@@ -51,6 +52,7 @@ impl Case {
                 1 => [-127; 32],
                 _ => std::array::from_fn(|_| random.random_range(-127..=127)),
             },
+            words: std::array::from_fn(|_| *[-32767, 32767, 0, random.random()].choose(random).unwrap()),
             factors: std::array::from_fn(|_| *[-128, 127, 0, random.random()].choose(random).unwrap()),
         }
     }
@@ -133,6 +135,9 @@ unsafe fn try_vector<V: Vector>(case: &Case, at: usize, out: &mut Outcome) {
         let mut bytes = [0i8; LANES];
         V::store_i8(bytes.as_mut_ptr().add(at), a);
         out.note("store_i8", at, V::to_int(V::load(bytes.map(f32::from).as_ptr().add(at))));
+        let mut words = [0i16; LANES];
+        V::store_i16(words.as_mut_ptr().add(at), a);
+        out.note("store_i16", at, V::to_int(V::load(words.map(f32::from).as_ptr().add(at))));
     }
 }
 
@@ -183,6 +188,8 @@ unsafe fn try_products<V: Products>(case: &Case, at: usize, out: &mut Outcome) {
             sum = V::dot8(sum, V::prepare8(bytes[vector]), x.add(4 * vector));
         }
         out.note("dot8", at, sum);
+        let pairs = V::load_pairs(case.bytes[2].as_ptr().add(2 * at).cast());
+        out.note("dot_pairs", at, V::dot_pairs(onto, pairs, case.words.as_ptr()));
         V::prefetch(std::ptr::null());
     }
 }

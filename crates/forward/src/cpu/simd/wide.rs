@@ -135,4 +135,11 @@ impl<V: Vector, const N: usize> Vector for Wide<V, N> {
             unsafe { V::store_i8(to.add(i * V::WIDTH), x[i]) }
         }
     }
+
+    #[inline(always)]
+    unsafe fn store_i16(to: *mut i16, x: Self::I) {
+        for i in 0..N {
+            unsafe { V::store_i16(to.add(i * V::WIDTH), x[i]) }
+        }
+    }
 }
