@@ -225,6 +225,30 @@ fn a_conversation_or_context_that_is_damaged_or_another_models_is_read_again_or_
 }
 
 #[test]
+fn contexts_that_cannot_be_written_or_are_of_another_version_cost_a_line_in_the_log() {
+    let (folder, question) = (tempfile::tempdir().unwrap(), long_question());
+    let whole = chat(&["--max-tokens", "24"], &[&question, "And then?"]).out;
+    let warnings = |run: &Run| run.err.matches("WARN").count();
+    // Nobody can write or read below a file.
+    let contexts = folder.path().join("contexts");
+    std::fs::write(&contexts, "").unwrap();
+    let first = chat_in(folder.path(), &[], &[&question]);
+    assert_eq!((first.code, warnings(&first)), (0, 1), "{}", first.err);
+    let second = chat_in(folder.path(), &["--resume", "--private"], &["And then?"]);
+    assert_eq!((second.code, warnings(&second), first.out + &second.out), (0, 1, whole.clone()));
+
+    std::fs::remove_file(contexts).unwrap();
+    let first = chat_in(folder.path(), &[], &[&question]);
+    assert_eq!((first.code, warnings(&first)), (0, 0), "{}", first.err);
+    let text = files(&folder.path().join("contexts")).into_iter().find(|file| file.ends_with("terminal"));
+    let mut bytes = std::fs::read(text.as_ref().unwrap()).unwrap();
+    bytes[7] = b'2';
+    std::fs::write(text.unwrap(), bytes).unwrap();
+    let second = chat_in(folder.path(), &["--resume"], &["And then?"]);
+    assert_eq!((second.code, warnings(&second), first.out + &second.out), (0, 1, whole));
+}
+
+#[test]
 fn a_failed_command_prints_an_error_and_the_conversation_continues() {
     let long = "a story ".repeat(1500);
     let lines = [

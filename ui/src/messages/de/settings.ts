@@ -138,7 +138,7 @@ export const settings = {
   "setting.context_length.standard": "wie trainiert",
   "settings.contextTokens": "{tokens} Token",
   "settings.contextMemory": "{size} Speicher",
-  "settings.contextTime": "etwa {time} zu lesen",
+  "settings.contextTime": "etwa {time} Lesezeit",
   "settings.contextTrained": "Dieses Modell wurde mit {tokens} Token trainiert.",
   "settings.contextNoModel": "Lade zuerst ein Modell auf diesem Computer",
   "settings.ropeNone": "Seine Datei skaliert RoPE nicht.",
