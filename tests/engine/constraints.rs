@@ -72,7 +72,7 @@ fn grammars() -> Vec<Grammar> {
 fn calls(form: CallForm, parameters: &Value, required: bool) -> Grammar {
     let tool = |name: &str, parameters| Tool { name: name.to_owned(), description: None, parameters };
     let tools = [tool("greet", parameters.clone()), tool("greet_all", json!({ "maxProperties": 0 }))];
-    Calls { form, tools: &tools, required, parallel: true }.grammar(None)
+    Calls { form, tools: &tools, required, parallel: true }.grammar(None).unwrap()
 }
 
 fn constrained(grammar: &Grammar) -> Option<Constraint> {

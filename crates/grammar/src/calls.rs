@@ -1,9 +1,10 @@
 //! Grammar of a reply that may call tools: text, or calls whose names and arguments are valid.
 
+use foretoken_model::Result;
 use foretoken_model::tools::{CallForm, Tool};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::grammar::{Grammar, in_fixed_form};
+use crate::grammar::{Grammar, any_object, in_fixed_form};
 
 /// Calls that a reply may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +21,13 @@ pub struct Calls<'a> {
 impl Calls<'_> {
     /// Grammar of the reply. A reply without calls follows `otherwise`, JSON or a schema, or is any
     /// text. Arguments of a tool whose schema is no object are any object.
-    pub fn grammar(&self, otherwise: Option<&Grammar>) -> Grammar {
+    ///
+    /// # Errors
+    /// `Error::Grammar` if `otherwise` is invalid.
+    pub fn grammar(&self, otherwise: Option<&Grammar>) -> Result<Grammar> {
         let open = quoted(self.form.open);
-        let otherwise = otherwise.and_then(Grammar::schema);
+        let schema = |grammar: &Grammar| Some(grammar.schema()?.map_err(|reason| grammar.error(reason)));
+        let otherwise = otherwise.and_then(schema).transpose()?;
         let mut rules = vec![match (self.required, &otherwise) {
             (true, _) => format!("start: {open} calls"),
             (false, Some(schema)) => format!("start: {open} calls | %json {schema}"),
@@ -41,7 +46,7 @@ impl Calls<'_> {
         let names: Vec<String> = (0..self.tools.len()).map(|number| format!("call_{number}")).collect();
         rules.push(format!("call: {}", names.join(" | ")));
         rules.extend(self.tools.iter().zip(&names).map(|(tool, name)| self.rule(tool, name)));
-        Grammar::Lark(rules.join("\n"))
+        Ok(Grammar::Lark(rules.join("\n")))
     }
 
     /// Rule `name`, which is a call of `tool`.
@@ -58,7 +63,7 @@ fn arguments(tool: &Tool) -> Value {
     if let Value::Object(fields) = &mut schema {
         fields.entry("type").or_insert_with(|| "object".into());
     }
-    in_fixed_form(schema).or_else(|_| in_fixed_form(json!({ "type": "object" }))).unwrap_or_default()
+    in_fixed_form(schema).unwrap_or_else(|_| any_object())
 }
 
 /// Text as a literal of Lark.

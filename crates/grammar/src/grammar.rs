@@ -49,11 +49,12 @@ impl Grammar {
         Err(self.error(format!("it has {} bytes, and at most {most} are compiled", source.len())))
     }
 
-    /// Schema of JSON in its fixed form; `None` for other grammars and invalid schemas.
-    pub(crate) fn schema(&self) -> Option<Value> {
+    /// Schema of JSON in its fixed form, or the reason why it is invalid; `None` for other
+    /// grammars.
+    pub(crate) fn schema(&self) -> Option<std::result::Result<Value, String>> {
         match self {
-            Self::Json => in_fixed_form(json!({ "type": "object" })).ok(),
-            Self::Schema(source) => in_fixed_form(serde_json::from_str(source).ok()?).ok(),
+            Self::Json => Some(Ok(any_object())),
+            Self::Schema(source) => Some(parsed(source)),
             Self::Regex(_) | Self::Lark(_) => None,
         }
     }
@@ -64,26 +65,37 @@ impl Grammar {
 
     /// The grammar as llguidance compiles it, or the reason why it cannot be compiled.
     pub(crate) fn compiled(&self) -> std::result::Result<TopLevelGrammar, String> {
-        let schema = match self {
-            Self::Json => json!({ "type": "object" }),
-            Self::Schema(source) => serde_json::from_str(source).map_err(|error| error.to_string())?,
-            Self::Regex(source) => return Ok(TopLevelGrammar::from_regex(source)),
-            Self::Lark(source) => return Ok(TopLevelGrammar::from_lark(source.clone())),
-        };
-        Ok(TopLevelGrammar::from_json_schema(in_fixed_form(schema)?))
+        Ok(match self {
+            Self::Json => TopLevelGrammar::from_json_schema(any_object()),
+            Self::Schema(source) => TopLevelGrammar::from_json_schema(parsed(source)?),
+            Self::Regex(source) => TopLevelGrammar::from_regex(source),
+            Self::Lark(source) => TopLevelGrammar::from_lark(source.clone()),
+        })
     }
+}
+
+/// Schema of any object, in the fixed form.
+pub(crate) fn any_object() -> Value {
+    with_form(Map::from_iter([("type".to_owned(), "object".into())]))
+}
+
+fn parsed(source: &str) -> std::result::Result<Value, String> {
+    serde_json::from_str(source).map_err(|error| error.to_string()).and_then(in_fixed_form)
 }
 
 /// The schema with one form for white space, `{"a": 1, "b": 2}`: free white space lets a model
 /// write line ends for ever, and a fixed one forces more tokens.
 pub(crate) fn in_fixed_form(schema: Value) -> std::result::Result<Value, String> {
-    let mut schema = match schema {
-        Value::Object(schema) => schema,
-        Value::Bool(true) => Map::new(),
-        Value::Bool(false) => return Err("it accepts nothing".to_owned()),
-        _ => return Err("expected an object or true".to_owned()),
-    };
+    match schema {
+        Value::Object(schema) => Ok(with_form(schema)),
+        Value::Bool(true) => Ok(with_form(Map::new())),
+        Value::Bool(false) => Err("it accepts nothing".to_owned()),
+        _ => Err("expected an object or true".to_owned()),
+    }
+}
+
+fn with_form(mut schema: Map<String, Value>) -> Value {
     let form = json!({ "whitespace_flexible": false, "item_separator": ", ", "key_separator": ": " });
     schema.insert(OPTIONS.to_owned(), form);
-    Ok(Value::Object(schema))
+    Value::Object(schema)
 }

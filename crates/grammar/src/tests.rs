@@ -288,7 +288,7 @@ fn replies_call_tools_with_valid_names_and_arguments() {
     let calls = |required, parallel| Calls { form: CallForm::HERMES, tools: &tools, required, parallel };
     let paris = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>";
     let map = "<tool_call>\n{\"name\": \"weather_map\", \"arguments\": {\"a\": [1, {}]}}\n</tool_call>";
-    let auto = calls(false, true).grammar(None);
+    let auto = calls(false, true).grammar(None).unwrap();
     for allowed in [
         "",
         "Hello.",
@@ -310,12 +310,14 @@ fn replies_call_tools_with_valid_names_and_arguments() {
     ] {
         assert!(!accepts(&auto, refused), "{refused}");
     }
-    let required = calls(true, false).grammar(None);
+    let required = calls(true, false).grammar(None).unwrap();
     assert!(accepts(&required, map) && !accepts(&required, "") && !accepts(&required, &format!(" {map}")));
     assert!(!accepts(&required, &format!("{map}\n{paris}")), "one call alone");
-    let json = calls(false, true).grammar(Some(&schema(&serde_json::json!({ "type": "boolean" }))));
+    let or = |grammar: serde_json::Value| calls(false, true).grammar(Some(&schema(&grammar)));
+    let json = or(serde_json::json!({ "type": "boolean" })).unwrap();
     assert!(accepts(&json, "true") && accepts(&json, map) && !accepts(&json, "yes"));
-    let llama = Calls { form: CallForm::LLAMA, ..calls(false, true) }.grammar(None);
+    assert!(or(serde_json::json!(false)).unwrap_err().to_string().contains("it accepts nothing"));
+    let llama = Calls { form: CallForm::LLAMA, ..calls(false, true) }.grammar(None).unwrap();
     let call = "{\"name\": \"weather\", \"parameters\": {\"city\": \"Paris\"}}";
     assert!(accepts(&llama, call) && accepts(&llama, "{\"a\"") && accepts(&llama, &format!("So: {call}?")));
     assert!(!accepts(&llama, &format!("{call}?")) && !accepts(&llama, "{\"name\": \"x\""));

@@ -132,14 +132,15 @@ impl Contexts {
         let _lock = self.lock(true)?;
         let mut texts: Vec<Found> = self.files().into_iter().filter(Found::is_text).collect();
         texts.sort_by_key(|text| text.used);
-        let bytes = self.bytes();
+        let mut bytes = self.bytes();
         let share = (self.free_at)(&self.root).map_or(u64::MAX, |free| bytes.saturating_add(free) / SHARE);
         for text in texts {
-            if self.bytes() <= most.min(share) {
+            if bytes <= most.min(share) {
                 break;
             }
             gone(fs::remove_file(&text.path))?;
             self.sweep()?;
+            bytes = self.bytes();
         }
         Ok(())
     }

@@ -9,12 +9,9 @@ use serde_json::{Map, Value, json};
 use crate::body::Endpoint;
 use crate::writer::Event;
 
-/// Text and calls of a reply.
+/// Calls of a reply so far.
 #[derive(Debug, Default)]
-pub struct Reply {
-    pub text: String,
-    pub calls: Vec<Call>,
-}
+pub struct Calls(Vec<Call>);
 
 /// Call in a reply.
 #[derive(Debug)]
@@ -26,25 +23,25 @@ pub struct Call {
     is_complete: bool,
 }
 
-impl Reply {
+impl Calls {
     /// Goes on with an event.
     pub fn extend(&mut self, event: &Event) {
-        match event {
-            Event::Text(text) => self.text.push_str(text),
-            Event::Call(name) => self.calls.push(Call::new(name)),
-            Event::Arguments(json) => {
-                self.calls.iter_mut().last().into_iter().for_each(|call| call.arguments.push_str(json))
-            }
-            Event::CallEnded => {
-                self.calls.iter_mut().last().into_iter().for_each(|call| call.is_complete = true)
-            }
-            Event::Started | Event::Ended(_) | Event::Failed(_) => {}
+        match (event, self.0.last_mut()) {
+            (Event::Call(name), _) => self.0.push(Call::new(name)),
+            (Event::Arguments(json), Some(last)) => last.arguments.push_str(json),
+            (Event::CallEnded, Some(last)) => last.is_complete = true,
+            _ => {}
         }
     }
 
-    /// Returns whether it ends with a complete call.
-    pub fn has_called(&self) -> bool {
-        self.calls.last().is_some_and(|call| call.is_complete)
+    /// The last call, with its index in the reply.
+    pub fn last(&self) -> Option<(usize, &Call)> {
+        self.0.iter().enumerate().next_back()
+    }
+
+    /// Returns whether there are calls and none was cut.
+    pub fn are_complete(&self) -> bool {
+        self.0.last().is_some_and(|call| call.is_complete)
     }
 }
 
@@ -84,14 +81,13 @@ impl Head {
         &self.model
     }
 
-    pub fn whole(&self, reply: &Reply, summary: &Summary) -> Value {
-        let Reply { text, calls } = reply;
-        let finish = finish_reason(summary.finish, reply.has_called());
+    pub fn whole(&self, text: &str, calls: &Calls, summary: &Summary) -> Value {
+        let finish = finish_reason(summary.finish, calls.are_complete());
         let choice = match self.endpoint {
             Endpoint::Chat => {
                 let mut message = json!({ "role": "assistant", "content": text, "refusal": null });
-                if !calls.is_empty() {
-                    message["tool_calls"] = calls.iter().map(Call::json).collect();
+                if !calls.0.is_empty() {
+                    message["tool_calls"] = calls.0.iter().map(Call::json).collect();
                     if text.is_empty() {
                         message["content"] = Value::Null;
                     }

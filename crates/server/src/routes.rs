@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
-use crate::answer::{Head, Reply, model};
+use crate::answer::{Calls, Head, model};
 use crate::body::{Endpoint, ParsedRequest};
 use crate::guard::{Guard, HEALTH, guard, owner};
 use crate::log::{Logging, RequestLog, logged};
@@ -148,12 +148,15 @@ impl LoggedEvents {
 }
 
 async fn whole(head: &Head, mut events: LoggedEvents) -> Answer {
-    let mut reply = Reply::default();
+    let (mut text, mut calls) = (String::new(), Calls::default());
     while let Some(event) = events.next().await {
         match event {
-            Event::Ended(summary) => return Ok(axum::Json(head.whole(&reply, &summary)).into_response()),
+            Event::Text(more) => text.push_str(&more),
+            Event::Ended(summary) => {
+                return Ok(axum::Json(head.whole(&text, &calls, &summary)).into_response());
+            }
             Event::Failed(refusal) => return Err(refusal),
-            more => reply.extend(&more),
+            other => calls.extend(&other),
         }
     }
     Err(Refusal::failed("The engine stopped. The server's log has the reason."))

@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use futures_util::stream::{self, StreamExt};
 use serde_json::{Map, Value};
 
-use crate::answer::{Head, Reply};
+use crate::answer::{Call, Calls, Head};
 use crate::routes::LoggedEvents;
 use crate::writer::Event;
 
@@ -23,24 +23,26 @@ pub fn streamed(head: Head, events: LoggedEvents, usage: bool) -> Response {
     let begin: Vec<String> = head.begin().map(|piece| line(piece, usage)).into_iter().collect();
     let rest =
         stream::unfold(events, |mut events| async move { events.next().await.map(|event| (event, events)) });
-    let mut reply = Reply::default();
+    let mut calls = Calls::default();
     let lines = stream::iter(begin)
-        .chain(rest.flat_map(move |event| stream::iter(lines(&head, &mut reply, event, usage))));
+        .chain(rest.flat_map(move |event| stream::iter(lines(&head, &mut calls, event, usage))));
     let events = lines.map(|line| Ok::<_, Infallible>(sse::Event::default().data(line)));
     Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
 }
 
-/// Chunks of an event; `reply` is the reply before it.
-fn lines(head: &Head, reply: &mut Reply, event: Event, usage: bool) -> Vec<String> {
-    reply.extend(&event);
-    let (index, call) = (reply.calls.len().saturating_sub(1), reply.calls.last());
+/// Chunks of an event; `calls` are those before it.
+fn lines(head: &Head, calls: &mut Calls, event: Event, usage: bool) -> Vec<String> {
+    calls.extend(&event);
+    let of_call = |chunk: &dyn Fn(usize, &Call) -> Map<String, Value>| {
+        calls.last().map(|(index, call)| line(chunk(index, call), usage)).into_iter().collect()
+    };
     match event {
         Event::Started | Event::CallEnded => Vec::new(),
         Event::Text(text) => vec![line(head.text(&text), usage)],
-        Event::Call(_) => call.map(|call| line(head.call(index, call), usage)).into_iter().collect(),
-        Event::Arguments(json) => vec![line(head.arguments(index, &json), usage)],
+        Event::Call(_) => of_call(&|index, call| head.call(index, call)),
+        Event::Arguments(json) => of_call(&|index, _| head.arguments(index, &json)),
         Event::Ended(summary) => {
-            let end = line(head.end(&summary, reply.has_called(), usage), usage);
+            let end = line(head.end(&summary, calls.are_complete(), usage), usage);
             let usage = usage.then(|| Value::from(head.usage(&summary)).to_string());
             [end].into_iter().chain(usage).chain([DONE.to_owned()]).collect()
         }

@@ -44,21 +44,23 @@ impl ToolUse {
         let with = |tools: &[Tool], otherwise: Option<&Grammar>| {
             let calls =
                 Calls { form, tools, required: self.choice != ToolChoice::Auto, parallel: self.parallel };
-            let constraint = Some(session.form().constrained(calls.grammar(otherwise)));
-            Request { constraint, ..request.clone() }
+            let constraint = Some(session.form().constrained(calls.grammar(otherwise)?));
+            let constrained = Request { constraint, ..request.clone() };
+            session.decoder.admit(&constrained).map(|()| constrained)
         };
         let mut tools = self.callable();
-        let mut constrained = with(&tools, otherwise);
-        if let Err(Error::Grammar { .. }) = session.decoder.admit(&constrained) {
-            for tool in &mut tools {
-                if let Err(error) = session.decoder.admit(&with(std::slice::from_ref(tool), None)) {
-                    tracing::warn!("the arguments of a tool are any object: {error}");
-                    tool.parameters = serde_json::json!({ "type": "object" });
+        let constrained = match with(&tools, otherwise) {
+            Err(Error::Grammar { .. }) => {
+                for tool in &mut tools {
+                    if let Err(error) = with(std::slice::from_ref(tool), None) {
+                        tracing::warn!("the arguments of a tool are any object: {error}");
+                        tool.parameters = serde_json::json!({ "type": "object" });
+                    }
                 }
+                with(&tools, otherwise)
             }
-            constrained = with(&tools, otherwise);
-        }
-        session.decoder.admit(&constrained)?;
+            constrained => constrained,
+        }?;
         let thinking = template.thinking();
         let reasons = thinking.is_some_and(|tags| {
             let opening = Opening::after(&constrained.prompt, session.tokenizer(), tags);

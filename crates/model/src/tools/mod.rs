@@ -20,7 +20,7 @@ pub use generic::as_text;
 pub use parser::{CallParser, Piece};
 
 /// Longest name of a tool, in bytes.
-pub const LONGEST_NAME: usize = 64;
+const LONGEST_NAME: usize = 64;
 
 /// Description of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
