@@ -19,6 +19,7 @@ const CLEAN: &[&str] = &[
     "crates/library",
     "crates/json",
     "crates/model",
+    "crates/persistence",
     "crates/remote",
     "crates/server",
     "crates/store",

@@ -9,6 +9,7 @@ use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_forward::device::free_memory;
 use foretoken_library::{Folders, Library, Secrets};
 use foretoken_model::Renderer;
+use foretoken_persistence::StatsFile;
 use foretoken_store::Store;
 
 use crate::cancel::{JobSlot, Latest};
@@ -16,7 +17,6 @@ use crate::conversations::running::Running;
 use crate::conversations::unstored::Unstored;
 use crate::engine::page_status;
 use crate::engine::replier::Replier;
-use crate::engine::stats_file::StatsFile;
 use crate::engine::{Engine, OnAdvice, Repliers};
 use crate::error::Result;
 use crate::ipc::{

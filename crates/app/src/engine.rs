@@ -11,7 +11,6 @@
 //!   drafting
 //! - [`replier`]: interface of reply writers
 //! - `devices`: devices in the settings; `page_status`: the engine's status for the page
-//! - `stats_file`: storage for the engine's statistics
 
 mod advise;
 mod arena;
@@ -29,7 +28,6 @@ pub mod replier;
 mod replying;
 mod saved_contexts;
 mod serving;
-pub(crate) mod stats_file;
 mod why;
 mod worker;
 

@@ -1,12 +1,12 @@
 //! The conversation that `chat` keeps for `--resume`: its messages after every reply, and the
 //! model's context, which another thread writes meanwhile. A failure is one line in the log.
 
-use std::io::{self, ErrorKind};
-use std::thread::{self, JoinHandle};
+use std::io::ErrorKind;
 
-use foretoken_engine::session::{ContextFiles, Hash, Session, TextBudget};
-use foretoken_library::{Contexts, Folders, LastChat, ModelContexts};
+use foretoken_engine::session::{Session, TextBudget};
+use foretoken_library::{Folders, LastChat};
 use foretoken_model::ChatMessage;
+use foretoken_persistence::{ContextWriter, ModelFiles};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -25,8 +25,7 @@ pub struct SavedChat {
 /// Files of the kept conversation; see the module.
 pub struct KeptChat {
     file: LastChat,
-    contexts: Contexts,
-    writing: Option<JoinHandle<()>>,
+    contexts: ContextWriter,
 }
 
 impl KeptChat {
@@ -34,7 +33,7 @@ impl KeptChat {
     /// `Error::Library` without a data folder.
     pub fn locate() -> Result<Self> {
         let folders = Folders::locate()?;
-        Ok(Self { file: LastChat::new(&folders), contexts: Contexts::new(&folders), writing: None })
+        Ok(Self { file: LastChat::new(&folders), contexts: ContextWriter::new(&folders) })
     }
 
     /// Reads the last conversation.
@@ -52,27 +51,23 @@ impl KeptChat {
             tracing::warn!("the conversation is not kept for --resume: {error}");
             return;
         }
-        let (before, contexts, text) = (self.writing.take(), self.contexts.clone(), session.text_to_save());
-        let write = move || {
-            let _ = before.map(JoinHandle::join);
+        let text = session.text_to_save();
+        self.contexts.spawn("the context of the conversation is not kept", move |files| {
             let written = match text {
                 Some(mut text) => {
-                    let saved = text.save(NAME, &Files(contexts.of_model(text.target())));
-                    saved.and(contexts.remove_of_others(NAME, text.target()))
+                    let saved = text.save(NAME, &ModelFiles(files.of_model(text.target())));
+                    saved.and(files.remove_of_others(NAME, text.target()))
                 }
-                None => contexts.remove(NAME),
+                None => files.remove(NAME),
             };
-            if let Err(error) = written.and(contexts.tidy(u64::MAX)) {
-                tracing::warn!("the context of the conversation is not kept: {error}");
-            }
-        };
-        self.writing = thread::Builder::new().name("contexts".to_owned()).spawn(write).ok();
+            written.and(files.tidy(u64::MAX))
+        });
     }
 
     /// Restores the context of the last conversation for the next reply.
     pub fn restore(&self, session: &mut Session) {
         session.keep_texts(TextBudget::Automatic);
-        let files = Files(self.contexts.of_model(session.identity()));
+        let files = ModelFiles(self.contexts.files().of_model(session.identity()));
         if let Err(error) = session.restore(NAME, &files, &|| true)
             && error.kind() != ErrorKind::NotFound
         {
@@ -82,29 +77,6 @@ impl KeptChat {
 
     /// Waits until the context is written.
     pub fn finish(&mut self) {
-        let _ = self.writing.take().map(JoinHandle::join);
-    }
-}
-
-/// Contexts of one model, for the engine.
-struct Files(ModelContexts);
-
-impl ContextFiles for Files {
-    fn save(
-        &self,
-        name: &str,
-        pages: &[Hash],
-        bytes_of: &mut dyn FnMut(usize) -> Vec<u8>,
-        text: &[u8],
-    ) -> io::Result<()> {
-        self.0.save(name, pages, bytes_of, text)
-    }
-
-    fn text(&self, name: &str) -> io::Result<Vec<u8>> {
-        Ok(self.0.text(name)?.1)
-    }
-
-    fn page(&self, page: &Hash, length: usize) -> io::Result<Vec<u8>> {
-        self.0.page(page, length)
+        self.contexts.finish();
     }
 }

@@ -5,14 +5,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use foretoken_engine::decoder::{Progress, Reply, Request};
-use foretoken_engine::governor::{GovernorStats, RowRatios};
-use foretoken_engine::session::{
-    Draft, DraftSource, Form, Host, Learning, Pair, Session, ThisComputer, TokenTimes,
-};
+use foretoken_engine::session::{Draft, DraftSource, Form, Host, Learning, Session, ThisComputer};
 use foretoken_engine::trace::Round;
 use foretoken_forward::device::{DeviceRemark, Opened, Role};
-use foretoken_library::{Folders, Library, SavedStats};
+use foretoken_library::{Folders, Library};
 use foretoken_model::{ModelSource, Renderer};
+use foretoken_persistence::StatsFile;
 
 use crate::args::{DraftChoice, PairDeviceArgs};
 use crate::error::Result;
@@ -139,46 +137,5 @@ pub fn reply(
     match failed {
         Some(error) => Err(error),
         None => Ok(reply?),
-    }
-}
-
-/// Saves the engine's statistics in `learned.json`, `ratios.json` and `devices.json`.
-struct StatsFile(Folders);
-
-impl Learning for StatsFile {
-    fn load(&self, pair: &Pair) -> Option<GovernorStats> {
-        SavedStats::about(&self.0, &pair.models, &pair.devices).load()
-    }
-
-    fn save(
-        &self,
-        pair: &Pair,
-        stats: &GovernorStats,
-    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        Ok(SavedStats::about(&self.0, &pair.models, &pair.devices).save(stats)?)
-    }
-
-    fn load_ratios(&self, class: &str) -> Option<RowRatios> {
-        SavedStats::ratios_of(&self.0, class).load()
-    }
-
-    fn save_ratios(
-        &self,
-        class: &str,
-        ratios: &RowRatios,
-    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        Ok(SavedStats::ratios_of(&self.0, class).save(ratios)?)
-    }
-
-    fn load_times(&self, pair: &Pair) -> Option<TokenTimes> {
-        SavedStats::times_of(&self.0, &pair.models, &pair.devices).load()
-    }
-
-    fn save_times(
-        &self,
-        pair: &Pair,
-        times: &TokenTimes,
-    ) -> std::result::Result<(), Box<dyn std::error::Error>> {
-        Ok(SavedStats::times_of(&self.0, &pair.models, &pair.devices).save(times)?)
     }
 }

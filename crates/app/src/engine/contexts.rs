@@ -6,10 +6,10 @@ use std::io::ErrorKind;
 
 use foretoken_library::Contexts;
 use foretoken_model::ChatMessage;
+use foretoken_persistence::ModelFiles;
 
 use super::local::Local;
 use super::replying::request;
-use super::saved_contexts::ModelFiles;
 use crate::cancel::Cancel;
 use crate::ipc::{ReadContext, Settings};
 
@@ -58,7 +58,7 @@ impl Local {
         let Ok(request) = request(session, messages, settings, &|| cancel.is_cancelled()) else { return };
         let prompt = request.prompt;
         if on_disk && !cancel.is_cancelled() {
-            let files = ModelFiles(self.contexts.files.of_model(session.identity()));
+            let files = ModelFiles(self.contexts.files().of_model(session.identity()));
             let read = session.restore(&conversation.to_string(), &files, &|| !cancel.is_cancelled());
             if let Err(error) = read
                 && ![ErrorKind::NotFound, ErrorKind::Interrupted].contains(&error.kind())
