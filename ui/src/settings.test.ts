@@ -120,6 +120,7 @@ test("Esc ends a search without closing the settings, and so does choosing a sec
     "device",
     "draft_device",
     "context_length",
+    "int8_kv_cache",
     "context_memory",
     "context_disk",
   ]);
@@ -230,6 +231,7 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   device: { device: "cpu" },
   draft_device: { draft_device: "cpu" },
   context_length: { context_lengths: { starter: 2048 } },
+  int8_kv_cache: { int8_kv_caches: ["starter"] },
   context_memory: { context_memory_mb: 4000 },
   context_disk: { context_disk_gb: 2 },
   system_prompt: { system_prompt: "Be brief." },

@@ -379,8 +379,13 @@ fn detail(found: &Inspected) -> ModelDetail {
 }
 
 fn context_window(found: &Inspected) -> Option<ContextWindow> {
-    let Inspected { context, kv_bytes, rope_scaling, .. } = *found;
-    Some(ContextWindow { trained: context?, token_bytes: kv_bytes, rope_scaling })
+    let Inspected { context, kv_bytes, int8_kv_bytes, rope_scaling, .. } = *found;
+    Some(ContextWindow {
+        trained: context?,
+        token_bytes: kv_bytes,
+        int8_token_bytes: int8_kv_bytes,
+        rope_scaling,
+    })
 }
 
 /// Formats a size: "8.8 MB", "4.9 GB".

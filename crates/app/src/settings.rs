@@ -9,6 +9,7 @@ use foretoken_engine::session::TextBudget;
 use foretoken_engine::speculation::Speculation;
 use foretoken_forward::device::DeviceChoice;
 use foretoken_library::{Library, SMOLLM2};
+use foretoken_model::KvDtype;
 use foretoken_model::sampling::Sampling;
 use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_store::Store;
@@ -42,6 +43,7 @@ impl Default for Settings {
             max_tokens: MAX_TOKENS,
             context_overflow: ContextOverflow::default(),
             context_lengths: BTreeMap::new(),
+            int8_kv_caches: Vec::new(),
             context_memory_mb: None,
             context_disk_gb: CONTEXT_DISK_GB,
             system_prompt: String::new(),
@@ -124,6 +126,11 @@ impl Settings {
         self.context_lengths.get(target).map(|&length| length as usize)
     }
 
+    /// Format of a target's KV cache on a CPU.
+    pub fn kv_dtype(&self, target: &str) -> KvDtype {
+        if self.int8_kv_caches.iter().any(|id| id == target) { KvDtype::Int8 } else { KvDtype::F16 }
+    }
+
     /// Memory for contexts of other conversations.
     pub fn text_budget(&self) -> TextBudget {
         TextBudget::of_megabytes(self.context_memory_mb)
@@ -139,6 +146,7 @@ impl Settings {
         self.drafts.retain(|target, draft| !gone(target) && !gone(draft));
         self.model_presets.retain(|target, _| !gone(target));
         self.context_lengths.retain(|target, _| !gone(target));
+        self.int8_kv_caches.retain(|target| !gone(target));
     }
 
     /// # Errors
@@ -397,6 +405,7 @@ mod tests {
             "max_tokens": 3,
             "context_overflow": "stop",
             "context_lengths": { "starter": 512 },
+            "int8_kv_caches": ["starter"],
             "context_memory_mb": 4000,
             "context_disk_gb": 2,
             "system_prompt": "Be brief.",

@@ -76,6 +76,8 @@ pub struct Inspected {
     pub context: Option<u32>,
     /// Bytes of keys and values per token; 0 for a tokenizer alone.
     pub kv_bytes: u64,
+    /// Bytes of an 8-bit KV cache per token; `None` if the model cannot have one.
+    pub int8_kv_bytes: Option<u64>,
     pub rope_scaling: Option<RopeScaling>,
     /// Estimate of the memory to run it on a CPU with [`TOKENS`] in its context; `None` for a
     /// tokenizer alone.
@@ -223,14 +225,16 @@ fn inspect(path: &Path) -> Outcome<Inspected> {
     let description = source.describe();
     let usable = source.check_target().and_then(|()| source.config());
     let usable = usable.and_then(|_| source.template_source());
+    let sizes = description.sizes.as_ref();
     Ok(Inspected {
         memory_bytes: source.memory_bytes(TOKENS).ok(),
         read_bytes: source.read_bytes().unwrap_or_default(),
         recommended: source.recommended(),
         problem: usable.err().map(FileProblem::from),
-        context: description.sizes.as_ref().map(|sizes| sizes.context as u32),
-        kv_bytes: description.sizes.as_ref().map_or(0, |sizes| sizes.kv_bytes as u64),
-        rope_scaling: description.sizes.as_ref().and_then(|sizes| sizes.rope_scaling),
+        context: sizes.map(|sizes| sizes.context as u32),
+        kv_bytes: sizes.map_or(0, |sizes| sizes.kv_bytes as u64),
+        int8_kv_bytes: sizes.and_then(|sizes| Some(sizes.int8_kv_bytes? as u64)),
+        rope_scaling: sizes.and_then(|sizes| sizes.rope_scaling),
         name: description.name,
         architecture: description.architecture,
         quantisation: description.quantisation,

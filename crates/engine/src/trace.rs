@@ -2,6 +2,7 @@
 //! reply are computed from it; this module measures and decides nothing.
 
 use foretoken_forward::ORDER_OF_SUMS;
+use foretoken_model::KvDtype;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use serde::{Deserialize, Serialize};
@@ -276,6 +277,10 @@ pub struct Summary {
     #[serde(default = "first_order")]
     #[ts(skip)]
     pub order_of_sums: u32,
+    /// Format of the target's KV cache.
+    #[serde(default)]
+    #[ts(skip)]
+    pub kv_dtype: KvDtype,
     /// Bytes of a character that the reply ended in; its text does not contain them, and a
     /// continuation completes the character.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -345,6 +350,7 @@ impl Summary {
             speedup: Speedup::of(rounds),
             settings: None,
             order_of_sums: ORDER_OF_SUMS,
+            kv_dtype: KvDtype::default(),
             unfinished: Vec::new(),
         }
     }

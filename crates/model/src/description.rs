@@ -62,6 +62,8 @@ pub struct Sizes {
     pub context: usize,
     /// Bytes of keys and values per token.
     pub kv_bytes: usize,
+    /// Bytes of an 8-bit KV cache per token; `None` if the model cannot have one.
+    pub int8_kv_bytes: Option<usize>,
     pub rope_scaling: Option<RopeScaling>,
     pub layers: usize,
     pub hidden: usize,
@@ -102,6 +104,7 @@ impl ModelSource {
             sizes: config.map(|c| Sizes {
                 context: c.context,
                 kv_bytes: c.kv_bytes(1),
+                int8_kv_bytes: c.int8_kv_bytes(),
                 rope_scaling: c.rope_scaling(),
                 layers: c.depth(),
                 hidden: c.hidden,

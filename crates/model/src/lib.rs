@@ -53,8 +53,8 @@ use candle_core::Device;
 pub use config::{
     Assistant, AttentionKind, AttentionParts, BlockHead, Clusters, Confidence, Convolution, Correction,
     Domino, DraftHead, Eagle3, Experts, FeedForwardSpec, FusedNorms, HeadKind, HeadNorms, Heads, KeyHeads,
-    KvDtype, Latent, LayerNorms, LayerSpec, LiliCorr, MixerSpec, ModelConfig, Recurrence, RopeScaling,
-    RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
+    KvDtype, Latent, LayerNorms, LayerSpec, LiliCorr, MAX_INT8_HEAD_SIZE, MixerSpec, ModelConfig, Recurrence,
+    RopeScaling, RopeTable, Rotary, Scoring, Selector, SharedExpert, SigmoidGating,
 };
 pub use description::{Description, Sizes, TokenizerDescription, label};
 pub use error::{Error, Result};

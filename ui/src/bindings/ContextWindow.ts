@@ -14,6 +14,10 @@ trained: number,
  */
 token_bytes: number, 
 /**
+ * Bytes of an 8-bit KV cache per token; `None` if the model cannot have one.
+ */
+int8_token_bytes: number | null, 
+/**
  * Extension of RoPE that the file asks for; `None` without one.
  */
 rope_scaling: RopeScaling | null, };

@@ -51,6 +51,10 @@ context_overflow: ContextOverflow,
  */
 context_lengths: { [key in string]: number }, 
 /**
+ * Ids of the targets whose keys and values are cached in 8 bits while they run on a CPU.
+ */
+int8_kv_caches: Array<string>, 
+/**
  * Memory in MB for contexts of other conversations, which then continue without being read
  * again; `None` for a quarter of the free memory, 0 for none.
  */

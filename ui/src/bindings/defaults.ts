@@ -48,6 +48,7 @@ export const defaults: Settings = {
   "max_tokens": 2048,
   "context_overflow": "drop_oldest",
   "context_lengths": {},
+  "int8_kv_caches": [],
   "context_memory_mb": null,
   "context_disk_gb": 8,
   "system_prompt": "",

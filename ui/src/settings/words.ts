@@ -86,6 +86,7 @@ const sections = {
   device: "device",
   draft_device: "device",
   context_length: "device",
+  int8_kv_cache: "device",
   context_memory: "device",
   context_disk: "device",
   server_enabled: "server",

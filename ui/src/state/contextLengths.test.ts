@@ -1,7 +1,18 @@
 import { expect, test } from "vitest";
-import { contextCost, contextLengths, trainedWords } from "./contextLengths";
+import {
+  contextCost,
+  contextLengths,
+  int8Saving,
+  tokenBytes,
+  trainedWords,
+} from "./contextLengths";
 
-const window = { trained: 131_072, token_bytes: 28_672, rope_scaling: null };
+const window = {
+  trained: 131_072,
+  token_bytes: 28_672,
+  int8_token_bytes: 14_560,
+  rope_scaling: null,
+};
 
 test("lengths double up to the trained one, with the chosen one among them", () => {
   expect(contextLengths(512, undefined)).toEqual([512]);
@@ -13,11 +24,21 @@ test("lengths double up to the trained one, with the chosen one among them", () 
 });
 
 test("a length costs memory, and time where the speed of reading is known", () => {
-  expect(contextCost(window, 4096, null)).toBe("117.4\u00a0MB of memory");
-  expect(contextCost(window, 4096, 340)).toBe("117.4\u00a0MB of memory, about 12\u00a0s to read");
-  expect(contextCost(window, 131_072, 340)).toBe(
+  expect(contextCost(window.token_bytes, 4096, null)).toBe("117.4\u00a0MB of memory");
+  expect(contextCost(window.token_bytes, 4096, 340)).toBe(
+    "117.4\u00a0MB of memory, about 12\u00a0s to read",
+  );
+  expect(contextCost(window.token_bytes, 131_072, 340)).toBe(
     "3.8\u00a0GB of memory, about 6\u00a0min 26\u00a0s to read",
   );
+});
+
+test("8 bits save memory where a model can have them", () => {
+  const whole = { ...window, int8_token_bytes: null };
+  expect(int8Saving(window, 8192)).toBe("Saves 115.6\u00a0MB of 234.9\u00a0MB for 8,192 tokens.");
+  expect(int8Saving(whole, 8192)).toBeNull();
+  expect([tokenBytes(window, true), tokenBytes(window, false)]).toEqual([14_560, 28_672]);
+  expect(tokenBytes(whole, true)).toBe(28_672);
 });
 
 test("the trained length is named with the scaling in the file", () => {

@@ -15,15 +15,28 @@ export function contextLengths(trained: number, chosen: number | undefined): num
   return [...lengths].sort((a, b) => a - b);
 }
 
+/** Bytes of a token in the KV cache; in 8 bits if they are chosen and the model can have them. */
+export function tokenBytes(window: ContextWindow, inInt8: boolean): number {
+  return (inInt8 ? window.int8_token_bytes : null) ?? window.token_bytes;
+}
+
 /**
- * Memory of a full context of `tokens`, and the time to read it at `rate` tokens per second; null
- * if that was never measured.
+ * Memory of a full context of `tokens` with `bytes` each, and the time to read it at `rate` tokens
+ * per second; null if that was never measured.
  */
-export function contextCost(window: ContextWindow, tokens: number, rate: number | null): string {
-  const memory = t("settings.contextMemory", { size: size(tokens * window.token_bytes) });
+export function contextCost(bytes: number, tokens: number, rate: number | null): string {
+  const memory = t("settings.contextMemory", { size: size(tokens * bytes) });
   if (rate === null || rate <= 0) return memory;
   const time = seconds((tokens / rate) * 1000);
   return `${memory}, ${t("settings.contextTime", { time })}`;
+}
+
+/** What an 8-bit KV cache saves of a full context of `tokens`; null for models without one. */
+export function int8Saving(window: ContextWindow, tokens: number): string | null {
+  const { token_bytes: all, int8_token_bytes: rounded } = window;
+  if (rounded === null) return null;
+  const sizes = { saved: size((all - rounded) * tokens), whole: size(all * tokens) };
+  return t("settings.int8Saving", { ...sizes, tokens: count(tokens) });
 }
 
 /** Trained length, and how the file scales RoPE to it. */

@@ -20,6 +20,7 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
     device: defaults.device,
     draft_device: defaults.draft_device,
     context_lengths: defaults.context_lengths,
+    int8_kv_caches: defaults.int8_kv_caches,
     context_memory_mb: defaults.context_memory_mb,
     context_disk_gb: defaults.context_disk_gb,
   }),

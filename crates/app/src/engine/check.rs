@@ -7,8 +7,8 @@ use foretoken_engine::check::{Difference, compare, reread};
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::trace::Round;
 use foretoken_forward::ORDER_OF_SUMS;
-use foretoken_model::Tokenizer;
 use foretoken_model::token::TokenId;
+use foretoken_model::{KvDtype, Tokenizer};
 
 use super::job::{OnCheck, Stored};
 use super::local::Local;
@@ -89,6 +89,17 @@ impl Local {
             let message = format!(
                 "{wrote} wrote this reply, but {label} is loaded. Choose {wrote} as the target first."
             );
+            return Err(CommandError::new(ErrorCode::BadModel, message));
+        }
+        if stored.summary.kv_dtype != target.session.kv_dtype() {
+            let message = match stored.summary.kv_dtype {
+                KvDtype::F16 => {
+                    "This reply was written with a 16-bit KV cache. Switch the 8-bit KV cache off in the settings first."
+                }
+                KvDtype::Int8 => {
+                    "This reply was written with an 8-bit KV cache. Switch it on in the settings first, on the CPU."
+                }
+            };
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }
         let asked = request(&target.session, &stored.messages, &settings, &|| cancel.is_cancelled())?;

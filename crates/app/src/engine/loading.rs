@@ -5,15 +5,14 @@ use std::sync::Arc;
 
 use foretoken_engine::session::{Draft, DraftSource, Form, Remedy, Session, choose};
 use foretoken_forward::device::{DeviceChoice, DeviceRemark, Opened, Role};
-use foretoken_model::Error;
-use foretoken_model::ModelSource;
+use foretoken_model::{Error, KvDtype, ModelConfig, ModelSource};
 
 use super::local::{Local, Target, message, no_target};
 use super::why::ready_to_speculate;
 use crate::error::Result;
 use crate::ipc::{
     CommandError, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, DraftRemark, EngineMessage, EnginePhase, ErrorCode,
-    Loading, MTP_NAME, ModelEntry, NGRAM_NAME, OffReason, Why,
+    Loading, MTP_NAME, ModelEntry, NGRAM_NAME, OffReason, Settings, Why,
 };
 use crate::lock::lock;
 use crate::models::servers::{self, is_remote};
@@ -29,8 +28,14 @@ impl Local {
         if is_remote(&id) {
             servers::chosen(&self.settings)?;
         }
+        let has_dtype = |session: &Session, settings: &Settings| {
+            let config = session.decoder.target().config();
+            session.kv_dtype() == kv_dtype(settings, &id, config, session.device())
+        };
         let loaded = self.target.as_ref().filter(|target| target.id == id);
-        if loaded.is_some_and(|target| *target.session.device_choice() == choice) {
+        if loaded.is_some_and(|Target { session, .. }| {
+            *session.device_choice() == choice && has_dtype(session, &self.settings)
+        }) {
             return Ok(None);
         }
         let path = self.models.path(&id)?;
@@ -39,11 +44,15 @@ impl Local {
         self.show_loading(&entry);
         let source = ModelSource::open(&path)?;
         let wanted = match self.target.as_mut().filter(|target| target.id == id) {
-            Some(target) => target.session.move_target(&choice)?,
+            Some(Target { session, .. }) => {
+                let elsewhere = session.move_target(&choice)?;
+                elsewhere.or_else(|| (!has_dtype(session, &self.settings)).then(|| session.device().clone()))
+            }
             None => Some(choose(&self.host, &source, Role::Target, &choice)),
         };
         let Some(wanted) = wanted else { return Ok(None) };
-        let source = self.watched(source, &entry.label, false);
+        let dtype = kv_dtype(&self.settings, &id, source.config()?, &wanted);
+        let source = self.watched(source.with_kv_dtype(dtype), &entry.label, false);
         let session = Session::load_onto(
             &self.host,
             &source,
@@ -224,6 +233,13 @@ impl Local {
         }
         self.announce(Some(EngineMessage::Device { remark: DRAFT_FAILED }));
     }
+}
+
+/// Format of the KV cache that the settings choose for the target `id`, where model and device
+/// allow it.
+fn kv_dtype(settings: &Settings, id: &str, config: &ModelConfig, device: &Opened) -> KvDtype {
+    let is_possible = device.gpu.is_none() && config.int8_kv_bytes().is_some();
+    if is_possible { settings.kv_dtype(id) } else { KvDtype::F16 }
 }
 
 /// Returns the message about a target that was reloaded after its GPU failed.

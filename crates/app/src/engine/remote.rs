@@ -6,7 +6,7 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
 use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_library::Secrets;
-use foretoken_model::{ChatMessage, Role, Thinking};
+use foretoken_model::{ChatMessage, KvDtype, Role, Thinking};
 use foretoken_remote::{Question, Reply, ReplyEvent};
 
 use super::replier::{Ending, Event, Replier};
@@ -150,6 +150,7 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
         times: Times::default(),
         plain_tokens_per_second: None,
         order_of_sums: ORDER_OF_SUMS,
+        kv_dtype: KvDtype::default(),
         unfinished: Vec::new(),
         speedup: None,
         settings: Some(ReplySettings {

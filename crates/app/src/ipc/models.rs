@@ -62,6 +62,9 @@ pub struct ContextWindow {
     /// Bytes of keys and values per token.
     #[ts(type = "number")]
     pub token_bytes: u64,
+    /// Bytes of an 8-bit KV cache per token; `None` if the model cannot have one.
+    #[ts(type = "number | null")]
+    pub int8_token_bytes: Option<u64>,
     /// Extension of RoPE that the file asks for; `None` without one.
     pub rope_scaling: Option<RopeScaling>,
 }

@@ -38,6 +38,8 @@ pub struct Settings {
     /// Context length of targets in tokens, at least [`MIN_CONTEXT`], by the target's id. Other
     /// targets have the length that they were trained with, which is also the longest.
     pub context_lengths: BTreeMap<String, u32>,
+    /// Ids of the targets whose keys and values are cached in 8 bits while they run on a CPU.
+    pub int8_kv_caches: Vec<String>,
     /// Memory in MB for contexts of other conversations, which then continue without being read
     /// again; `None` for a quarter of the free memory, 0 for none.
     pub context_memory_mb: Option<u32>,

@@ -117,6 +117,35 @@ fn a_context_length_is_chosen_for_a_target_without_loading_it_again() {
 }
 
 #[test]
+fn keys_and_values_in_8_bits_are_chosen_for_a_target_and_checked_as_such() {
+    let fixture = Fixture::new();
+    let set = |int8: &[&str]| {
+        fixture.set(|settings| {
+            settings.max_tokens = 8;
+            settings.int8_kv_caches = int8.iter().map(|&id| id.to_owned()).collect();
+        })
+    };
+    let check = |reply: &Message| fixture.app.check_reply(reply.id, Box::new(|_| ()));
+    let window = set(&["/another.gguf"]).target.unwrap().context_window.unwrap();
+    let saved = window.int8_token_bytes.unwrap() as f64 / window.token_bytes as f64;
+    assert!((0.5..0.6).contains(&saved), "{saved}");
+    let (first, _) = fixture.send(None, &question());
+    assert!(check(&first.reply).is_ok());
+
+    set(&["starter"]);
+    let refused = check(&first.reply).unwrap_err();
+    assert!(refused.code == ErrorCode::BadModel && refused.message.contains("16-bit"), "{refused:?}");
+    let going_on = fixture.send(Some(first.conversation.id), "And then?").0.reply;
+    assert!(run(&going_on) > 64, "caches of another format are not read: {} tokens were run", run(&going_on));
+    assert!(matches!(check(&going_on), Ok(ReplyCheck::Text { difference: None, .. })));
+
+    set(&[]);
+    let refused = check(&going_on).unwrap_err();
+    assert!(refused.code == ErrorCode::BadModel && refused.message.contains("8-bit"), "{refused:?}");
+    assert!(check(&first.reply).is_ok());
+}
+
+#[test]
 fn a_damaged_context_is_computed_again() {
     let fixture = Fixture::new();
     fixture.set(|settings| settings.max_tokens = 8);

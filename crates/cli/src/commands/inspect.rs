@@ -51,6 +51,9 @@ fn rows(path: String, model: &Description) -> Vec<(&'static str, String)> {
         let tied = if sizes.tied_embeddings { ", tied embeddings" } else { "" };
         let kilobytes = sizes.kv_bytes as f64 / 1e3;
         rows.push(("context", format!("{context} tokens, {kilobytes:.1} kB of keys and values each")));
+        rows.extend(
+            sizes.int8_kv_bytes.map(|bytes| ("8-bit KV cache", format!("{:.1} kB", bytes as f64 / 1e3))),
+        );
         rows.extend(sizes.rope_scaling.map(|scaling| ("RoPE scaling", scaling.to_string())));
         rows.push(("layers", format!("{layers}, width {hidden}, feed-forward {intermediate}{tied}")));
         rows.push(("heads", format!("{heads} of size {head_size}, {kv_heads} for keys and values")));

@@ -253,6 +253,7 @@ impl Decoder {
             plain_tokens_per_second: governor.map(|governor| governor.plain_rate() * 1e3),
             settings: Some(settings),
             restored_tokens: restored as u32,
+            kv_dtype: self.target.config().kv_dtype,
             unfinished,
             ..Summary::of(&rounds, finish, prompt, reused, milliseconds(started))
         };

@@ -176,6 +176,11 @@ impl Session {
         &self.choice
     }
 
+    /// Format of the target's KV cache.
+    pub fn kv_dtype(&self) -> KvDtype {
+        self.kv_dtype
+    }
+
     /// Device of the target.
     pub fn device(&self) -> &Opened {
         &self.opened

@@ -15,8 +15,7 @@
     reason = "bodies of unsafe functions rely on the contract of the caller alone, see docs/unsafe.md"
 )]
 
-use foretoken_model::error::{Error, Result};
-use foretoken_model::{KeyHeads, KvDtype, ModelConfig, Rotary, RotaryLayout};
+use foretoken_model::{KeyHeads, MAX_INT8_HEAD_SIZE, Rotary, RotaryLayout};
 use half::f16;
 
 use super::attention::{AttentionRun, Scoring, score};
@@ -34,32 +33,8 @@ const LARGEST_WEIGHT: f32 = 32767.0;
 /// Scale at which weights are rounded for their sum; 256 of them fit in 31 bits.
 const WEIGHT_STEPS: f32 = (1 << 22) as f32;
 
-/// Largest head size.
-const LONGEST_HEAD: usize = 512;
-
 /// Bytes of a rounded query before its numbers: its scale, and minus the sum of the numbers.
 const QUERY_HEADER: usize = size_of::<f32>() + size_of::<i32>();
-
-/// Checks that a model's keys and values can be cached in 8 bits, if they are to be.
-///
-/// # Errors
-/// `Error::Setting`.
-pub fn check(config: &ModelConfig) -> Result<()> {
-    let refuse = |expected| {
-        Err(Error::Setting { name: "KV cache dtype", expected, found: config.kv_dtype.to_string() })
-    };
-    if config.kv_dtype == KvDtype::F16 {
-        Ok(())
-    } else if config.latent().is_some() {
-        refuse("f16 for a model with latent attention (MLA)")
-    } else if config.draft_head.is_some() {
-        refuse("f16 for a draft head")
-    } else if config.attention_kinds.iter().any(|kind| !fits(kind.keys.size)) {
-        refuse("f16 for a model whose head size is not a multiple of four up to 512")
-    } else {
-        Ok(())
-    }
-}
 
 /// RoPE turns the constant part of keys by less than this, in radians per position.
 const SLOW: f32 = 0.5 / 4096.0;
@@ -79,11 +54,6 @@ pub fn key_offsets(bias: &[f32], keys: KeyHeads, rotary: &Rotary) -> Vec<f32> {
         }
     }
     offsets
-}
-
-/// Returns whether heads of this size can be in 8 bits.
-fn fits(head_size: usize) -> bool {
-    head_size.is_multiple_of(4) && head_size <= LONGEST_HEAD
 }
 
 /// Scale of `size` numbers that are rounded to 8 bits; infinite if one of them is not finite.
@@ -129,7 +99,7 @@ pub unsafe fn store_kv<S: Simd>(
     value: *const f32,
 ) {
     unsafe {
-        let mut rotated = [0f32; LONGEST_HEAD];
+        let mut rotated = [0f32; MAX_INT8_HEAD_SIZE];
         std::ptr::copy_nonoverlapping(key, rotated.as_mut_ptr(), head_size);
         for (number, offset) in rotated.iter_mut().zip(cache.key_offsets(kv_head)) {
             *number -= offset;

@@ -12,7 +12,6 @@ use foretoken_model::{KvDtype, LayerSpec, ModelConfig, ModelSource};
 
 use super::cache::KvCache;
 use super::head::Head;
-use super::int8_attention;
 use super::isa::Isa;
 use super::kernels::Kernels;
 use super::memory::{Layout, Memory};
@@ -91,7 +90,7 @@ impl CpuModel {
     pub fn with(source: &ModelSource, isa: Isa, threads: usize) -> Result<Self> {
         assert!(isa.available(), "this processor does not have {isa}");
         let config = source.config()?.clone();
-        int8_attention::check(&config)?;
+        config.check_kv_dtype()?;
         let network = Network::load(&source.weights(&candle_core::Device::Cpu)?, &config)?;
         let cache = |layer: usize| match config.cached_keys(layer) {
             Some(keys) if keys.hold_values.is_some() => KvCache::with_joint_rows(keys.count, keys.size),

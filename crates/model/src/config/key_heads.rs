@@ -3,11 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::{Error, Result};
 
 /// Upper bound of a head's size, far above real models. Tables with an entry per component are
 /// allocated from what an untrusted file says.
 pub(super) const MAX_HEAD_SIZE: usize = 1 << 13;
+
+/// Largest size of a head whose keys and values can be in 8 bits.
+pub const MAX_INT8_HEAD_SIZE: usize = 512;
 
 /// Key-value heads of one kind of attention.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,10 +38,16 @@ impl KeyHeads {
     pub fn value_size(&self) -> usize {
         self.hold_values.unwrap_or(self.size)
     }
+
+    /// Returns whether keys and values can be in 8 bits.
+    pub(super) fn fit_int8(&self) -> bool {
+        self.size.is_multiple_of(4) && self.size <= MAX_INT8_HEAD_SIZE
+    }
 }
 
 /// Format of cached keys and values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum KvDtype {
     #[default]
     F16,

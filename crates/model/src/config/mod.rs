@@ -27,7 +27,7 @@ pub use attention::{AttentionKind, AttentionParts, HeadNorms};
 pub use block_head::{BlockHead, Confidence, Convolution, Correction, Domino, LiliCorr, Selector};
 pub use draft_head::{DraftHead, Eagle3, FusedNorms, HeadKind};
 pub use experts::{Experts, SigmoidGating};
-pub use key_heads::{KeyHeads, KvDtype};
+pub use key_heads::{KeyHeads, KvDtype, MAX_INT8_HEAD_SIZE};
 pub use latent::Latent;
 pub use layer::{FeedForwardSpec, LayerNorms, LayerSpec, MixerSpec, SharedExpert};
 pub use recurrence::{Heads, Recurrence};
@@ -132,6 +132,33 @@ impl ModelConfig {
     pub fn kv_bytes(&self, tokens: usize) -> usize {
         let cached = (0..self.depth()).filter_map(|layer| self.cached_keys(layer));
         cached.map(|keys| self.kv_dtype.bytes(keys)).sum::<usize>() * tokens
+    }
+
+    /// Checks that keys and values can be cached in [`Self::kv_dtype`].
+    ///
+    /// # Errors
+    /// `Error::Setting`.
+    pub fn check_kv_dtype(&self) -> Result<()> {
+        let refuse = |expected| {
+            Err(Error::Setting { name: "KV cache dtype", expected, found: self.kv_dtype.to_string() })
+        };
+        if self.kv_dtype == KvDtype::F16 {
+            Ok(())
+        } else if self.latent().is_some() {
+            refuse("f16 for a model with latent attention (MLA)")
+        } else if self.draft_head.is_some() {
+            refuse("f16 for a draft head")
+        } else if self.attention_kinds.iter().any(|kind| !kind.keys.fit_int8()) {
+            refuse("f16 for a model whose head size is not a multiple of four up to 512")
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Bytes of the keys and values of a token in 8 bits; `None` if they have to be in 16.
+    pub fn int8_kv_bytes(&self) -> Option<usize> {
+        let rounded = Self { kv_dtype: KvDtype::Int8, ..self.clone() };
+        rounded.check_kv_dtype().is_ok().then(|| rounded.kv_bytes(1))
     }
 
     /// Extension of RoPE to a longer context in layers with full attention; `None` without one.

@@ -7,6 +7,7 @@ import ContextLength from "./ContextLength.svelte";
 const context_window = {
   trained: 8192,
   token_bytes: 12_288,
+  int8_token_bytes: 6_400,
   rope_scaling: { kind: "yarn", factor: 4, original: 2048 } as const,
 };
 const target = { ...STARTER, context_window };
@@ -53,6 +54,12 @@ test("each length shows its memory and the time to read it before it is chosen",
   expect(words("context_length-option-8192")).toBe(
     "8,192 tokens 100.7 MB of memory, about 24 s to read",
   );
+  app.settings.values = { ...app.settings.values, int8_kv_caches: [target.id] };
+  flushSync();
+  expect(words("context_length-option-8192")).toBe(
+    "8,192 tokens 52.4 MB of memory, about 24 s to read",
+  );
+  app.settings.values = { ...app.settings.values, int8_kv_caches: [] };
   app.engine.status = { ...app.engine.status, reading_rate: null };
   flushSync();
   expect(words("context_length-option-8192")).toBe("8,192 tokens 100.7 MB of memory");

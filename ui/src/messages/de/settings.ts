@@ -146,6 +146,12 @@ export const settings = {
   "settings.ropePerFrequency": "Seine Datei skaliert jede RoPE-Frequenz für sich.",
   "settings.ropeYarn": "Seine Datei skaliert RoPE mit YaRN, um {factor} ab {tokens} Token.",
   "settings.ropeLong": "Seine Datei skaliert RoPE mit LongRoPE oberhalb von {tokens} Token.",
+  "setting.int8_kv_cache": "8-Bit-KV-Cache",
+  "setting.int8_kv_cache.explanation":
+    "Behält, was das Zielmodell gelesen hat, auf der CPU in 8 statt 16 Bit. Antworten können etwas anders ausfallen als in 16 Bit. Eine Änderung lädt das Modell neu.",
+  "setting.int8_kv_cache.standard": "aus",
+  "settings.int8Saving": "Spart {saved} von {whole} bei {tokens} Token.",
+  "settings.int8Impossible": "Der KV-Cache dieses Modells kann nicht in 8 Bit sein.",
   "setting.context_memory": "Speicher für Unterhaltungen",
   "setting.context_memory.explanation":
     "Wie viel Arbeitsspeicher behalten darf, was das Modell von deinen anderen Unterhaltungen und von Programmen gelesen hat, die den lokalen Server nutzen. Sie gehen dann weiter, ohne noch einmal gelesen zu werden.",

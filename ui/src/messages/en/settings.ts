@@ -142,6 +142,12 @@ export const settings = {
   "settings.ropePerFrequency": "Its file scales each RoPE frequency by itself.",
   "settings.ropeYarn": "Its file scales RoPE with YaRN, by {factor} from {tokens} tokens.",
   "settings.ropeLong": "Its file scales RoPE with LongRoPE beyond {tokens} tokens.",
+  "setting.int8_kv_cache": "8-bit KV cache",
+  "setting.int8_kv_cache.explanation":
+    "Keeps what the target model has read in 8 bits instead of 16, on the CPU. Replies can differ a little from those in 16 bits. Changing it reloads the model.",
+  "setting.int8_kv_cache.standard": "off",
+  "settings.int8Saving": "Saves {saved} of {whole} for {tokens} tokens.",
+  "settings.int8Impossible": "This model's KV cache can't be in 8 bits.",
   "setting.context_memory": "Memory for conversations",
   "setting.context_memory.explanation":
     "How much memory may hold what the model has read of your other conversations and of programs that use the local server. They then go on without being read again.",
