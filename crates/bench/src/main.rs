@@ -3,6 +3,7 @@
 //! server.
 //!
 //! - `measure`: measures a model with random weights; `report`: its figures
+//! - `contexts`: a text put aside, written, read and resumed
 //! - `kernels`: times of the GPU engine's kernels
 //! - `kv_cache`: a KV cache in 8 bits beside one in 16
 //! - `loading`: times and memory of loading a model
@@ -14,6 +15,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod contexts;
 mod kernels;
 mod kv_cache;
 mod llama_cpp;
@@ -38,6 +40,7 @@ use foretoken_cli::random::{FolderArgs, RandomModel, file};
 use foretoken_engine::inspection::serve_untrusted_input;
 use foretoken_model::child::Bounded;
 
+use self::contexts::ContextsArgs;
 use self::kernels::KernelArgs;
 use self::kv_cache::KvCacheArgs;
 use self::llama_cpp::LlamaCpp;
@@ -67,6 +70,9 @@ enum Command {
     GpuKernels(KernelArgs),
     /// Compare keys and values in 8 bits with 16 bits over texts: memory, time, predictions
     KvCache(KvCacheArgs),
+    /// Put a text aside, write it, read it and go on with it; write replies beside a thread that
+    /// writes
+    Contexts(ContextsArgs),
     /// Load models from the page cache: time, speed, and peak memory beside the file's size
     Loading(LoadingArgs),
     /// Time sampling and verification on the host, over synthetic logits
@@ -131,6 +137,7 @@ impl Command {
             Self::Random(args) => Some(&args.device.target),
             Self::Models(args) => Some(&args.run.device.target),
             Self::GpuKernels(args) => Some(&args.device),
+            Self::Contexts(args) => Some(&args.device.target),
             Self::Loading(args) => Some(&args.device),
             Self::Record(args) => Some(&args.device.target),
             Self::KvCache(_) | Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => None,
@@ -147,6 +154,7 @@ impl Command {
             }
             Self::GpuKernels(args) => args.run()?,
             Self::KvCache(args) => args.run()?,
+            Self::Contexts(args) => args.run()?,
             Self::Loading(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
             Self::Masks(args) => args.run()?,
