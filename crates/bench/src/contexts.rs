@@ -2,9 +2,10 @@
 //! resumed, and replies while another thread writes.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Instant;
 
 use foretoken_cli::args::{DraftChoice, PairDeviceArgs};
@@ -17,7 +18,7 @@ use foretoken_engine::trace::Summary;
 use foretoken_library::{Contexts, Folders};
 use foretoken_model::token::TokenId;
 use foretoken_model::{ModelSource, Special};
-use foretoken_persistence::ModelFiles;
+use foretoken_persistence::{ContextWriter, ModelFiles};
 use serde::Serialize;
 
 /// Name of the text.
@@ -88,9 +89,10 @@ impl ContextsArgs {
         let resumed_ms = first_token(&mut session, &prompt)?;
         let text = session.text_to_save();
         let mut text = text.ok_or_else(|| Error::Usage("this engine cannot save a text.".to_owned()))?;
+        files.hurry(true);
         let (written_ms, written) = timed(|| save(&mut text, &files));
         written.map_err(|source| self.unwritable(source))?;
-        let beside_writing = self.beside_writing(&mut session, &prompt, &mut text, &folder.join("often"))?;
+        let beside_writing = self.beside_writing(&mut session, &prompt, &folder.join("often"))?;
         drop(session);
 
         let mut session = self.load()?;
@@ -138,29 +140,26 @@ impl ContextsArgs {
     }
 
     /// Ratios of the times of replies with and without a thread that writes meanwhile.
-    fn beside_writing(
-        &self,
-        session: &mut Session,
-        prompt: &[TokenId],
-        text: &mut TextToSave,
-        folder: &Path,
-    ) -> Result<[f64; 3]> {
+    fn beside_writing(&self, session: &mut Session, prompt: &[TokenId], folder: &Path) -> Result<[f64; 3]> {
+        let mut writer = ContextWriter::new(&Folders::at(folder));
         let mut ratios = Vec::new();
         for pair in 0..self.repeats {
             let mut times = [0.0; 2];
             // Which one comes first alternates.
             for turn in 0..2 {
                 let writes = (pair + turn) % 2 == 1;
-                let ended = AtomicBool::new(!writes);
-                let reply = thread::scope(|scope| {
-                    let writer = scope.spawn(|| write_often(text, folder, &ended));
-                    let reply = reply(session, prompt, self.tokens);
-                    ended.store(true, Ordering::Relaxed);
-                    writer.join().map(|written| (reply, written))
-                });
-                let Ok((reply, written)) = reply else { continue };
-                written.map_err(|source| self.unwritable(source))?;
-                let Summary { elapsed_ms, ttft_ms, .. } = reply?;
+                let text = session.text_to_save().filter(|_| writes);
+                let ended = Arc::new(AtomicBool::new(false));
+                if let Some(text) = text {
+                    let ended = Arc::clone(&ended);
+                    writer.spawn("the text could not be written", move |files| {
+                        write_often(text, files, &ended)
+                    });
+                }
+                let summary = reply(session, prompt, self.tokens);
+                ended.store(true, Ordering::Relaxed);
+                writer.finish();
+                let Summary { elapsed_ms, ttft_ms, .. } = summary?;
                 times[usize::from(writes)] = elapsed_ms - ttft_ms;
             }
             ratios.push(times[1] / times[0]);
@@ -170,7 +169,7 @@ impl ContextsArgs {
         Ok([median(ratios).unwrap_or(1.0), ends[0], ends[1]])
     }
 
-    fn unwritable(&self, source: std::io::Error) -> Error {
+    fn unwritable(&self, source: io::Error) -> Error {
         let path = self.folder.clone().unwrap_or_else(std::env::temp_dir);
         Error::Read { path, source }
     }
@@ -220,16 +219,15 @@ fn first_token(session: &mut Session, prompt: &[TokenId]) -> Result<f64> {
     summary.map(|_| ms)
 }
 
-fn save(text: &mut TextToSave, files: &Contexts) -> std::io::Result<()> {
+fn save(text: &mut TextToSave, files: &Contexts) -> io::Result<()> {
     let model = text.target();
     text.save(NAME, &ModelFiles(files.of_model(model)))
 }
 
 /// Writes the text until `ended`, all pages each time.
-fn write_often(text: &mut TextToSave, folder: &Path, ended: &AtomicBool) -> std::io::Result<()> {
-    let files = Contexts::new(&Folders::at(folder));
+fn write_often(mut text: TextToSave, files: &Contexts, ended: &AtomicBool) -> io::Result<()> {
     while !ended.load(Ordering::Relaxed) {
-        save(text, &files)?;
+        save(&mut text, files)?;
         files.clear()?;
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use blake3::Hasher;
@@ -38,8 +38,9 @@ const SHARE: u64 = 4;
 /// Files as large as the one to be written for which there must be room.
 const ROOM: u64 = 16;
 
-/// Bytes written per second, so that a reply that streams meanwhile is hardly slowed down.
-const RATE: f64 = 100e6;
+/// Bytes written per second while nobody waits: more than any model fills, and few enough that a
+/// reply that streams meanwhile is hardly slowed down.
+const RATE: f64 = 10e6;
 
 /// Age of unfinished files that no program writes any more.
 const ABANDONED: Duration = Duration::from_secs(60);
@@ -53,6 +54,28 @@ pub struct Contexts {
     root: PathBuf,
     /// Returns the free bytes of the disk at a path.
     free_at: fn(&Path) -> Option<u64>,
+    pace: Arc<Pace>,
+}
+
+/// Pace of writing, of [`RATE`] or as fast as the disk.
+#[derive(Debug, Default)]
+struct Pace {
+    is_hurried: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Pace {
+    /// Pauses after a file of `length` bytes, which took `elapsed` to write.
+    fn pause(&self, length: u64, elapsed: Duration) {
+        let rest = Duration::from_secs_f64(length as f64 / RATE).saturating_sub(elapsed);
+        let is_hurried = self.is_hurried.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ended = self.changed.wait_timeout_while(is_hurried, rest, |is_hurried| !*is_hurried);
+    }
+
+    fn set_hurried(&self, hurried: bool) {
+        *self.is_hurried.lock().unwrap_or_else(PoisonError::into_inner) = hurried;
+        self.changed.notify_all();
+    }
 }
 
 /// Contexts of one model.
@@ -65,7 +88,12 @@ pub struct ModelContexts {
 
 impl Contexts {
     pub fn new(folders: &Folders) -> Self {
-        Self { root: folders.contexts(), free_at }
+        Self { root: folders.contexts(), free_at, pace: Arc::default() }
+    }
+
+    /// Writes as fast as the disk, or slowly again. Affects all copies of this value.
+    pub fn hurry(&self, hurried: bool) {
+        self.pace.set_hurried(hurried);
     }
 
     pub fn of_model(&self, model: Hash) -> ModelContexts {
@@ -261,7 +289,7 @@ impl ModelContexts {
         }
         written?;
         sync_folder_of(path)?;
-        thread::sleep(Duration::from_secs_f64(length as f64 / RATE).saturating_sub(started.elapsed()));
+        self.contexts.pace.pause(length, started.elapsed());
         Ok(())
     }
 
@@ -611,7 +639,7 @@ mod tests {
                 .stdout(std::process::Stdio::null())
                 .spawn()
                 .unwrap();
-            thread::sleep(Duration::from_millis(10 + kill * 37 % 60));
+            std::thread::sleep(Duration::from_millis(10 + kill * 37 % 60));
             child.kill().unwrap();
             child.wait().unwrap();
             match model.text("x") {

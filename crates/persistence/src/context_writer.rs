@@ -1,9 +1,11 @@
-//! Thread that writes and removes contexts on disk.
+//! Thread that writes and removes contexts on disk, with the lowest priority: a reply that is being
+//! written has the processor first.
 
 use std::io;
 use std::thread::{self, JoinHandle};
 
 use foretoken_library::{Contexts, Folders};
+use thread_priority::{ThreadPriority, set_current_thread_priority};
 
 /// See the module.
 pub struct ContextWriter {
@@ -29,6 +31,8 @@ impl ContextWriter {
     ) {
         let (before, files) = (self.work.take(), self.files.clone());
         let run = move || {
+            // Where the system refuses, the thread has the usual priority.
+            let _ = set_current_thread_priority(ThreadPriority::Min);
             let _ = before.map(JoinHandle::join);
             if let Err(error) = work(&files) {
                 tracing::warn!("{failure}: {error}");
@@ -37,8 +41,10 @@ impl ContextWriter {
         self.work = thread::Builder::new().name("contexts".to_owned()).spawn(run).ok();
     }
 
-    /// Waits until all work is done.
+    /// Does the rest of the work as fast as the disk allows, and waits for it.
     pub fn finish(&mut self) {
+        self.files.hurry(true);
         let _ = self.work.take().map(JoinHandle::join);
+        self.files.hurry(false);
     }
 }

@@ -143,8 +143,10 @@ impl KvCache {
 
     /// Words of a page: the keys and values at its first `positions`, and zeros at the others.
     pub fn page(&mut self, number: usize, positions: usize) -> Vec<u16> {
-        let buffers = self.pages[number].buffers_mut();
-        let mut words: Vec<u16> = buffers.flat_map(SharedBuffer::numbers).copied().collect();
+        let mut words = Vec::with_capacity(self.page_length());
+        for buffer in self.pages[number].buffers_mut() {
+            words.extend_from_slice(buffer.numbers());
+        }
         if positions < PAGE {
             let mut copy = self.emptied();
             copy.push_page(&words);

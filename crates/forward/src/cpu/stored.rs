@@ -38,8 +38,11 @@ impl Stored {
 
     /// Bytes of a page of all layers: the first `positions`, and zeros for the others.
     pub(crate) fn page(&mut self, number: usize, positions: usize) -> Vec<u8> {
-        let pages = self.caches.iter_mut().flat_map(|cache| cache.page(number, positions));
-        pages.flat_map(u16::to_le_bytes).collect()
+        let mut bytes = Vec::with_capacity(self.page_bytes());
+        for cache in &mut self.caches {
+            append(&mut bytes, &cache.page(number, positions), u16::to_le_bytes);
+        }
+        bytes
     }
 
     /// Length of [`Self::page`] in bytes.
@@ -49,8 +52,11 @@ impl Stored {
 
     /// Bytes of all states and logs.
     pub(crate) fn states(&mut self) -> Vec<u8> {
-        let numbers = self.memories.iter_mut().flat_map(Memory::numbers).flatten();
-        numbers.flat_map(|number| number.to_le_bytes()).collect()
+        let mut bytes = Vec::new();
+        for numbers in self.memories.iter_mut().flat_map(Memory::numbers) {
+            append(&mut bytes, numbers, f32::to_le_bytes);
+        }
+        bytes
     }
 
     /// Like this one, with `pages` that [`Self::page`] returned and `states` that [`Self::states`]
@@ -77,6 +83,15 @@ impl Stored {
     pub fn buffers(&self) -> impl Iterator<Item = (usize, usize)> {
         let caches = self.caches.iter().flat_map(KvCache::buffers);
         caches.chain(self.memories.iter().flat_map(Memory::buffers))
+    }
+}
+
+/// Appends numbers as words. An iterator over single bytes would take most of a page's time.
+fn append<T: Copy, const SIZE: usize>(bytes: &mut Vec<u8>, numbers: &[T], word: impl Fn(T) -> [u8; SIZE]) {
+    let at = bytes.len();
+    bytes.resize(at + SIZE * numbers.len(), 0);
+    for (to, &number) in bytes[at..].as_chunks_mut().0.iter_mut().zip(numbers) {
+        *to = word(number);
     }
 }
 
