@@ -80,7 +80,7 @@ pub fn run() -> Result<(), Box<dyn std::error::Error>> {
             if let WindowEvent::Destroyed = event
                 && let Some(app) = window.try_state::<Arc<App>>()
             {
-                app.store_rest();
+                app.quit();
             }
         })
         .setup(move |app| {

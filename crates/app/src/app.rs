@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use foretoken_engine::inspection::Inspector;
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
@@ -36,6 +37,10 @@ use crate::start::StartProblem;
 
 /// Most messages of earlier conversations that drafts may repeat.
 const MAX_EARLIER: u32 = 200;
+
+/// Longest time for writing contexts before the application ends. A text of 7,000 tokens takes
+/// about a second.
+const LONGEST_WRITING: Duration = Duration::from_secs(5);
 
 /// The application behind the window.
 pub struct App {
@@ -311,6 +316,13 @@ impl App {
     /// Stops the queued or running reply, check or arena after its current round.
     pub fn stop(&self) {
         self.slot.cancel();
+    }
+
+    /// Saves what is not saved yet before the application ends. Stops a running reply.
+    pub fn quit(&self) {
+        self.stop();
+        let _ = self.engine.finish_contexts().recv_timeout(LONGEST_WRITING);
+        self.store_rest();
     }
 
     /// Cancels loading: the target returns to the loaded one, if there is one, and the draft to

@@ -207,6 +207,11 @@ impl Engine {
         let _ = self.jobs.send(Job::Forget { conversation });
     }
 
+    /// Queues writing what is left of contexts, and returns the receiver of its end.
+    pub fn finish_contexts(&self) -> mpsc::Receiver<Result<()>> {
+        self.begin(|done| Job::FinishContexts { done })
+    }
+
     /// Queues a measurement of the prompt of `messages` with `values`.
     pub fn measure(
         &self,

@@ -18,8 +18,7 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl App {
-    /// Stores the remaining replies as far as possible; returns whether none is left. Also called
-    /// before the program ends.
+    /// Stores the remaining replies as far as possible; returns whether none is left.
     pub fn store_rest(&self) -> bool {
         self.try_again(false)
     }

@@ -73,6 +73,10 @@ pub(super) enum Job {
     Forget {
         conversation: i64,
     },
+    /// Writes what is left of contexts to the disk.
+    FinishContexts {
+        done: mpsc::Sender<Result<()>>,
+    },
     /// A conversation's title; `None` if none was written.
     Title {
         messages: Vec<ChatMessage>,
@@ -107,6 +111,7 @@ pub(super) enum Job {
 impl Job {
     /// Returns whether the job runs the loaded models.
     pub(super) fn computes(&self) -> bool {
-        !matches!(self, Self::Settings { .. } | Self::List | Self::Stored { .. } | Self::Forget { .. })
+        let idle = matches!(self, Self::Settings { .. } | Self::List | Self::FinishContexts { .. });
+        !(idle || matches!(self, Self::Stored { .. } | Self::Forget { .. }))
     }
 }

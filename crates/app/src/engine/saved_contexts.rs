@@ -26,4 +26,9 @@ impl SavedContexts {
     pub(super) fn spawn(&mut self, work: impl FnOnce(&Contexts) -> io::Result<()> + Send + 'static) {
         self.writer.spawn("the contexts on disk could not be changed", work);
     }
+
+    /// Waits until all work is done, which then takes no pauses.
+    pub(super) fn finish(&mut self) {
+        self.writer.finish();
+    }
 }

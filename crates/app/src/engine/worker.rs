@@ -97,6 +97,11 @@ impl Worker {
             }
             Job::Stored { .. } | Job::Restore { .. } => {}
             Job::Forget { conversation } => self.local.forget_context(conversation),
+            Job::FinishContexts { done } => {
+                self.local.save_context();
+                self.local.contexts.finish();
+                let _ = done.send(Ok(()));
+            }
             Job::Title { messages, values, cancel, done } => {
                 let _ = done.send(self.title(&messages, &self.with(*values), &cancel));
             }

@@ -80,6 +80,15 @@ fn a_conversation_goes_on_after_a_restart_with_what_was_read_of_it() {
 }
 
 #[test]
+fn the_context_of_the_last_reply_is_written_when_the_application_ends() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 8);
+    fixture.send(None, &question());
+    fixture.app.quit();
+    assert_eq!(files(fixture.folder.path(), "t").len(), 1);
+}
+
+#[test]
 fn a_context_length_is_chosen_for_a_target_without_loading_it_again() {
     let fixture = Fixture::new();
     let length = |change: &dyn Fn(&mut Settings)| {
