@@ -17,7 +17,7 @@ CARGO_ALL := --workspace --locked
 DISPLAY_HERE := $(if $(filter Linux,$(shell uname)),$(DISPLAY)$(WAYLAND_DISPLAY),yes)
 
 .NOTPARALLEL:
-.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test nightly quick test-openai test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
+.PHONY: help setup setup-tests setup-systems model page run run-window run-terminal test nightly quick test-clients test-tensors test-gpu test-sanitized test-arm test-package test-windows test-windows-package check-systems fuzz kill-test soak setup-check check bench bench-ui bench-server pictures bundle bundle-windows release cuda-build gpu-check gpu-check-cuda gpu-check-metal
 
 help: ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 24
@@ -96,11 +96,11 @@ test-gpu: setup-tests $(PAGE) ## run the engine's tests on the GPU engine, witho
 	FORETOKEN_TEST_DEVICE=gpu cargo test $(CARGO_ALL) --test integration -- invariance:: lossless:: families:: passes:: heads:: block_heads:: --skip bytes_per_pass
 	cargo test $(CARGO_ALL) --test gpu
 
-# The package is another project's and changes with OpenAI's own service, so it is no part of `make test`.
-test-openai: setup-tests $(PAGE) ## ask a local server with the openai package from PyPI
-	@python3 -m pip install --quiet --upgrade --target .tools/openai -r tests/openai/requirements.txt
+# The packages are other projects' and change with their own services, so they are no part of `make test`.
+test-clients: setup-tests $(PAGE) ## ask a local server with the openai and anthropic packages from PyPI
+	@python3 -m pip install --quiet --upgrade --target .tools/clients -r tests/clients/requirements.txt
 	@cargo build $(CARGO_ALL) --bins
-	@PYTHONPATH=.tools/openai python3 tests/openai/client.py $(CARGO_TARGET_DIR)/debug/foretoken-cli
+	@PYTHONPATH=.tools/clients python3 tests/clients/run.py $(CARGO_TARGET_DIR)/debug/foretoken-cli
 
 # A stable compiler has sanitisers too, if it is told that it is not one.
 test-sanitized: setup-tests ## test kernels and packing under the address sanitiser (Linux on x86-64)

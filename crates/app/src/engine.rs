@@ -37,7 +37,7 @@ use std::thread;
 use foretoken_engine::session::{Hardware, Host};
 use foretoken_library::{Folders, Secrets};
 use foretoken_model::{ChatMessage, Tokenizer};
-use foretoken_server::Writer;
+use foretoken_server::{PromptReader, Writer};
 
 use self::job::Job;
 pub use self::job::{OnAdvice, OnArena, OnCheck, OnReply, Stored};
@@ -76,7 +76,7 @@ pub struct Engine {
     hardware: Arc<dyn Hardware>,
     /// Held while devices are looked for.
     looking: Mutex<()>,
-    tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
+    prompts: Arc<Mutex<Option<PromptReader>>>,
     /// Choice in the newest settings.
     pending: Observable<PendingChoice>,
 }
@@ -99,8 +99,7 @@ impl Engine {
         let contexts = SavedContexts::new(folders);
         let local = Local::new(host, models, contexts, Arc::clone(&chosen), Arc::clone(&status));
         // A replacement has a tokenizer that is unknown here.
-        let tokenizer =
-            if repliers.instead.is_none() { Arc::clone(&local.tokenizer) } else { Arc::default() };
+        let prompts = if repliers.instead.is_none() { Arc::clone(&local.prompts) } else { Arc::default() };
         let worker = Worker { local, remote: Remote::new(repliers.remote), instead: repliers.instead };
         thread::Builder::new().name("engine".to_owned()).spawn(move || worker.work(queue))?;
         let engine = Self {
@@ -111,7 +110,7 @@ impl Engine {
             status,
             hardware,
             looking: Mutex::default(),
-            tokenizer,
+            prompts,
             pending: Observable::new(PendingChoice::default()),
         };
         let values = settings.values();
@@ -126,7 +125,7 @@ impl Engine {
 
     /// Returns the tokenizer of the local target; `None` without one.
     pub fn tokenizer(&self) -> Option<Arc<Tokenizer>> {
-        lock(&self.tokenizer).clone()
+        lock(&self.prompts).as_ref().map(|prompts| Arc::clone(prompts.tokenizer()))
     }
 
     /// Watches the status, see [`page_status::watch`].
@@ -171,7 +170,8 @@ impl Engine {
     /// Returns the writer of replies for the local server.
     pub fn writer(&self) -> Arc<dyn Writer> {
         let (jobs, background) = (self.jobs.clone(), Arc::clone(&self.background));
-        Arc::new(ServerWriter { jobs, background, status: Arc::clone(&self.status) })
+        let (status, prompts) = (Arc::clone(&self.status), Arc::clone(&self.prompts));
+        Arc::new(ServerWriter { jobs, background, status, prompts })
     }
 
     /// Queues a reply to `messages`, written with `values`, and returns the receiver of its

@@ -66,7 +66,9 @@ pub use part::Part;
 pub use problem_kind::ProblemKind;
 pub use stored_rows::StoredRows;
 use tables::outer;
-pub use template::{ChatMessage, ChatTemplate, Conversation, Renderer, Role, Thinking};
+pub use template::{
+    ChatMessage, ChatTemplate, Conversation, Renderer, Role, Thinking, ThinkingParser, ThinkingPiece,
+};
 use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};

@@ -13,8 +13,9 @@ pub struct TextStream {
     tokenizer: Arc<Tokenizer>,
     /// Stop strings, none of them empty.
     stops: Vec<String>,
-    /// Control tokens that stop strings name. They have no text in which a string could be found.
-    stop_tokens: Vec<TokenId>,
+    /// Control tokens that stop strings name, with these strings. They have no text in which a
+    /// string could be found.
+    stop_tokens: Vec<(TokenId, String)>,
     /// True until the first bytes of a text, before which the tokenizer added a space.
     drops_space: bool,
     /// Conversion of channels, for a model that writes them.
@@ -23,22 +24,23 @@ pub struct TextStream {
     incomplete: Vec<u8>,
     /// Text that may be the start of a stop string.
     held: String,
-    stopped: bool,
+    /// Stop string that ended the text.
+    stopped: Option<String>,
 }
 
 impl TextStream {
     /// Starts a text. `stops` end it: neither a stop string nor text after it is returned.
     pub fn new(tokenizer: Arc<Tokenizer>, stops: &[String]) -> Self {
-        let named = stops.iter().filter_map(|stop| tokenizer.id_of(stop.trim()));
+        let named = stops.iter().filter_map(|stop| Some((tokenizer.id_of(stop.trim())?, stop.clone())));
         Self {
-            stop_tokens: named.filter(|&token| tokenizer.is_control(token)).collect(),
+            stop_tokens: named.filter(|(token, _)| tokenizer.is_control(*token)).collect(),
             stops: stops.iter().filter(|stop| !stop.is_empty()).cloned().collect(),
             drops_space: tokenizer.strips_leading_space(),
             channels: Channels::after(&[], &tokenizer),
             tokenizer,
             incomplete: Vec::new(),
             held: String::new(),
-            stopped: false,
+            stopped: None,
         }
     }
 
@@ -64,9 +66,11 @@ impl TextStream {
 
     /// Adds a token and returns the text that is now certain.
     pub fn push(&mut self, token: TokenId) -> String {
-        if self.stop_tokens.contains(&token) && !self.stopped {
+        let named = self.stop_tokens.iter().find(|(stop, _)| *stop == token);
+        if let Some((_, stop)) = named.filter(|_| !self.stopped()) {
+            let stop = stop.clone();
             let rest = self.finish();
-            self.stopped = true;
+            self.stopped = Some(stop);
             return rest;
         }
         let tokenizer = Arc::clone(&self.tokenizer);
@@ -78,13 +82,18 @@ impl TextStream {
 
     /// Returns whether a stop string has ended the text; nothing is added after it.
     pub fn stopped(&self) -> bool {
-        self.stopped
+        self.stopped.is_some()
+    }
+
+    /// Stop string that ended the text, if one did.
+    pub fn stop_string(&self) -> Option<&str> {
+        self.stopped.as_deref()
     }
 
     /// Ends the text and returns what was held back, without an [unfinished](Self::unfinished)
     /// character.
     pub fn finish(&mut self) -> String {
-        if self.stopped { String::new() } else { std::mem::take(&mut self.held) }
+        if self.stopped() { String::new() } else { std::mem::take(&mut self.held) }
     }
 
     /// Appends bytes and returns all characters that are complete.
@@ -109,12 +118,13 @@ impl TextStream {
 
     /// Appends text and returns the part that cannot belong to a stop string.
     fn release(&mut self, text: &str) -> String {
-        if self.stopped {
+        if self.stopped() {
             return String::new();
         }
         self.held.push_str(text);
-        if let Some(at) = self.stops.iter().filter_map(|stop| self.held.find(stop)).min() {
-            self.stopped = true;
+        let found = self.stops.iter().filter_map(|stop| Some((self.held.find(stop)?, stop)));
+        if let Some((at, stop)) = found.min_by_key(|(at, _)| *at) {
+            self.stopped = Some(stop.clone());
             self.held.truncate(at);
             return std::mem::take(&mut self.held);
         }
@@ -185,7 +195,7 @@ mod tests {
     fn a_stop_string_that_names_a_control_token_ends_the_text_there() {
         let mut named = stream(&["<s>\n"]);
         assert_eq!(pieces(&mut named, "a<").concat() + &named.push(258) + &named.push(b'c'.into()), "a<");
-        assert!(named.stopped());
+        assert_eq!(named.stop_string(), Some("<s>\n"));
         // The text of one that is written letter by letter counts, too.
         let mut spelled = stream(&["<s>"]);
         assert_eq!(pieces(&mut spelled, "a<s>b").concat(), "a");
@@ -195,7 +205,7 @@ mod tests {
     fn a_stop_string_and_what_follows_are_never_handed_out() {
         let mut stream = stream(&["END"]);
         assert_eq!(pieces(&mut stream, "an ENDing").concat(), "an ");
-        assert!(stream.stopped());
+        assert_eq!(stream.stop_string(), Some("END"));
         assert_eq!(stream.finish(), "");
     }
 

@@ -19,6 +19,9 @@ pub const HEALTH: &str = "/health";
 /// Header with which browsers name the site that made a request; "none" is a person.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
+/// Header of Anthropic's protocol with the key.
+const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+
 /// Rules for requests; see the module.
 #[derive(Clone)]
 pub struct Guard {
@@ -60,6 +63,9 @@ fn has_key(headers: &HeaderMap, key: &Key) -> bool {
 
 /// Returns the key that a client sent, whether or not the server needs one.
 fn said_key(headers: &HeaderMap) -> Option<&str> {
+    if !headers.contains_key(AUTHORIZATION) {
+        return only(headers, API_KEY).map(str::trim);
+    }
     let (scheme, said) = only(headers, AUTHORIZATION)?.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| said.trim())
 }
@@ -135,5 +141,10 @@ mod tests {
         assert!(!admits(&guard, "/v1/models", &[]) && admits(&guard, "/health", &[]));
         let twice = [("authorization", "Bearer x"), ("authorization", "Bearer secret")];
         assert!(!admits(&guard, "/v1/models", &twice));
+        let by_key = |value| admits(&guard, "/v1/messages", &[("host", "any.example"), ("x-api-key", value)]);
+        assert!(by_key("secret") && !by_key("secre") && !by_key("Bearer secret") && !by_key(""));
+        // Two different keys are ambiguous, so only one header counts.
+        let both = [("host", "any.example"), ("authorization", "Bearer x"), ("x-api-key", "secret")];
+        assert!(!admits(&guard, "/v1/messages", &both));
     }
 }

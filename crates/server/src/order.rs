@@ -1,14 +1,17 @@
 //! A request for one reply, as the writer receives it.
 
+use foretoken_engine::constraint::Opening;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::owner::Owner;
-use foretoken_engine::session::{Form, Session, whole_text};
+use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
-use foretoken_model::error::{Error, Result};
+use foretoken_model::error::Result;
 use foretoken_model::sampling::{Mode, Sampling};
-use foretoken_model::{CallParser, ChatMessage, Conversation};
+use foretoken_model::{CallParser, ChatMessage, Thinking, ThinkingParser};
 
+use crate::prompt_reader::PromptReader;
+use crate::reply_parser::ReplyParser;
 use crate::tool_use::ToolUse;
 
 /// Prompt and options of one reply.
@@ -18,6 +21,8 @@ pub struct Order {
     pub sampling: SamplingChoices,
     /// Longest reply in tokens; `None` for the writer's own limit.
     pub max_tokens: Option<usize>,
+    /// `true` if the reasoning comes apart from the text.
+    pub separates_thinking: bool,
     /// Reasoning before the reply: on or off, if the model's template has a switch for it; `None`
     /// for the default.
     pub thinking: Option<bool>,
@@ -99,8 +104,24 @@ impl SamplingChoices {
 }
 
 impl Order {
-    /// Builds the engine's request, unless `stop` returns `true` meanwhile. With tools also returns
-    /// the parser of the reply.
+    /// Orders a reply to `prompt` without options.
+    pub fn new(prompt: Prompt) -> Self {
+        Self {
+            prompt,
+            sampling: SamplingChoices::default(),
+            max_tokens: None,
+            separates_thinking: false,
+            thinking: None,
+            stop: Vec::new(),
+            ignore_end: false,
+            owner: Owner::default(),
+            grammar: None,
+            tools: None,
+        }
+    }
+
+    /// Builds the engine's request, unless `stop` returns `true` meanwhile, and the parser of the
+    /// reply.
     ///
     /// # Errors
     /// Returns errors of the template and the tokenizer, and those of
@@ -110,18 +131,9 @@ impl Order {
         session: &Session,
         defaults: &Defaults,
         stop: &dyn Fn() -> bool,
-    ) -> Result<(Request, Option<CallParser>)> {
-        let tools = self.tools.as_ref().map_or(&[][..], |asked| &asked.tools);
-        let prompt = match &self.prompt {
-            Prompt::Conversation(messages) => match session.form() {
-                Form::Raw => return Err(Error::NoTemplate { path: session.path().to_owned() }),
-                Form::Chat(_) => {
-                    let thinking = self.thinking.or(defaults.thinking);
-                    session.conversation_unless(&Conversation { messages, tools, thinking }, stop)?
-                }
-            },
-            Prompt::Text(text) => whole_text(session.tokenizer(), text, session.context(), stop)?,
-        };
+    ) -> Result<(Request, ReplyParser)> {
+        let separates = self.separates_thinking;
+        let prompt = PromptReader::of(session, defaults.thinking).tokens(&self, stop)?;
         let request = Request {
             sampling: self.sampling.over(&defaults.sampling),
             speculation: defaults.speculation.clone(),
@@ -133,14 +145,29 @@ impl Order {
             constraint: self.grammar.map(|grammar| session.form().constrained(grammar)),
             ..Request::new(prompt)
         };
-        match (&self.tools, session.form()) {
+        let (request, calls) = match (&self.tools, session.form().as_ref()) {
             (Some(tools), Form::Chat(template)) => {
-                let (request, parser) = tools.constrained(session, template, request)?;
-                Ok((request, Some(parser)))
+                (tools.constrained(session, template, request)?, Some(template.calls()))
             }
-            _ => session.decoder.admit(&request).map(|()| (request, None)),
-        }
+            _ => {
+                session.decoder.admit(&request)?;
+                (request, None)
+            }
+        };
+        let (tags, reasons) = reasoning(session, &request);
+        let thinking = separates.then(|| ThinkingParser::new(tags, reasons));
+        let tags = if separates { None } else { tags };
+        let calls = calls.map(|form| CallParser::new(form, tags, reasons));
+        Ok((request, ReplyParser::new(thinking, calls)))
     }
+}
+
+/// Returns the tags around the model's reasoning, and whether the reply begins within it.
+fn reasoning(session: &Session, request: &Request) -> (Option<Thinking>, bool) {
+    let Form::Chat(template) = session.form().as_ref() else { return (None, false) };
+    let tags = template.thinking();
+    let opening = tags.and_then(|tags| Opening::after(&request.prompt, session.tokenizer(), tags));
+    (tags, opening.is_some_and(|opening| opening.open.is_none()))
 }
 
 #[cfg(test)]

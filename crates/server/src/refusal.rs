@@ -4,10 +4,14 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 use foretoken_model::Error;
+use foretoken_model::tools::LONGEST_NAME;
 use serde_json::{Value, json};
 
 /// Seconds after which a client may retry when the queue is full.
 const RETRY_SECONDS: &str = "1";
+
+/// Status of a full queue in Anthropic's protocol.
+const OVERLOADED: u16 = 529;
 
 /// An error response; see the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +56,11 @@ impl Refusal {
         Self { field: Some(field), ..Self::bad_request(message) }
     }
 
+    /// A name in `field` that no tool may have.
+    pub(crate) fn bad_name(field: &str) -> Self {
+        Self::bad_field(field, &format!("names of 1 to {LONGEST_NAME} letters, digits, '_' and '-'"))
+    }
+
     /// A request for an unsupported feature.
     pub(crate) fn unsupported(field: &str, message: String) -> Self {
         Self { field: Some(field.to_owned()), ..Self::bad_request(message) }
@@ -73,7 +82,10 @@ impl Refusal {
     }
 
     pub(crate) fn no_key() -> Self {
-        Self::new(Kind::NoKey, "The key is missing or wrong. Send it as 'Authorization: Bearer KEY'.")
+        Self::new(
+            Kind::NoKey,
+            "The key is missing or wrong. Send it as 'Authorization: Bearer KEY' or 'x-api-key: KEY'.",
+        )
     }
 
     pub(crate) fn forbidden(message: impl Into<String>) -> Self {
@@ -82,7 +94,8 @@ impl Refusal {
 
     pub(crate) fn unknown_path(path: &str) -> Self {
         let message = format!(
-            "Unknown path {path}. Available: /v1/chat/completions, /v1/completions, /v1/models and /health."
+            "Unknown path {path}. Available: /v1/chat/completions, /v1/completions, /v1/messages, /v1/models and \
+             /health."
         );
         Self::new(Kind::UnknownPath, message)
     }
@@ -146,6 +159,47 @@ impl Refusal {
         }
     }
 
+    /// Status, type and code in Anthropic's protocol.
+    fn message_words(&self) -> (StatusCode, &'static str) {
+        let kind = match self.kind {
+            Kind::NoKey => "authentication_error",
+            Kind::Forbidden => "permission_error",
+            Kind::UnknownPath | Kind::UnknownModel => "not_found_error",
+            Kind::TooLarge => "request_too_large",
+            Kind::TooSlow => "timeout_error",
+            Kind::QueueFull => "overloaded_error",
+            Kind::NotReady | Kind::Failed => "api_error",
+            Kind::BadRequest | Kind::ContextLength | Kind::WrongMethod | Kind::WrongType => {
+                "invalid_request_error"
+            }
+        };
+        match self.kind {
+            Kind::QueueFull => (StatusCode::from_u16(OVERLOADED).unwrap_or(self.status()), kind),
+            _ => (self.status(), kind),
+        }
+    }
+
+    /// Error in Anthropic's format.
+    pub(crate) fn message_json(&self) -> Value {
+        json!({ "type": "error", "error": { "type": self.message_words().1, "message": self.message } })
+    }
+
+    /// Response in Anthropic's format.
+    pub(crate) fn message_response(&self) -> Response {
+        self.response(self.message_words().0, self.message_json())
+    }
+
+    fn response(&self, status: StatusCode, json: Value) -> Response {
+        let mut response = (status, axum::Json(json)).into_response();
+        let headers = response.headers_mut();
+        match self.kind {
+            Kind::QueueFull => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS))),
+            Kind::NoKey => drop(headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
+            _ => {}
+        }
+        response
+    }
+
     pub(crate) fn json(&self) -> Value {
         let (kind, code) = self.words();
         json!({ "error": { "message": self.message, "type": kind, "param": self.field, "code": code } })
@@ -167,15 +221,11 @@ impl From<Error> for Refusal {
     }
 }
 
+/// Response in OpenAI's format, with the refusal as an extension.
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
-        let mut response = (self.status(), axum::Json(self.json())).into_response();
-        let headers = response.headers_mut();
-        match self.kind {
-            Kind::QueueFull => drop(headers.insert(RETRY_AFTER, HeaderValue::from_static(RETRY_SECONDS))),
-            Kind::NoKey => drop(headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))),
-            _ => {}
-        }
+        let mut response = self.response(self.status(), self.json());
+        response.extensions_mut().insert(self);
         response
     }
 }

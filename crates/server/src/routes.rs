@@ -7,21 +7,24 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, FromRequest, Path, Request, State};
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, StatusCode, Uri};
-use axum::middleware::from_fn_with_state;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use crate::answer::{Calls, Head, model};
-use crate::body::{Endpoint, ParsedRequest};
+use crate::completions::Kind;
+use crate::format::{Format, now};
 use crate::guard::{Guard, HEALTH, guard, owner};
 use crate::log::{Logging, RequestLog, logged};
 use crate::order::Order;
+use crate::protocol::{Endpoint, ParsedRequest};
 use crate::queue::{Queue, WAITING};
 use crate::refusal::Refusal;
+use crate::reply::Reply;
 use crate::stream::streamed;
 use crate::writer::{Event, ReplySink, Writer};
 
@@ -31,6 +34,12 @@ const MAX_BODY: usize = 4 << 20;
 /// Time within which a request must arrive.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Path of Anthropic's messages, and beginning of those below it.
+const MESSAGES: &str = "/v1/messages";
+
+/// Message where the writer is gone.
+const STOPPED: &str = "The engine stopped. The server's log has the reason.";
+
 type Answer = Result<Response, Refusal>;
 
 /// State shared by all requests.
@@ -38,27 +47,57 @@ type Answer = Result<Response, Refusal>;
 struct ServerState {
     writer: Arc<dyn Writer>,
     queue: Queue,
+    /// Queue of prompts to count, which wait for no reply.
+    counts: Queue,
 }
 
 pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
-    let chat = |State(state): State<ServerState>, request: Request| state.reply(request, Endpoint::Chat);
-    let completion =
-        |State(state): State<ServerState>, request: Request| state.reply(request, Endpoint::Completion);
-    let wrong_method = |uri: Uri| async move {
-        Refusal::wrong_method(if uri.path().ends_with("completions") { "POST" } else { "GET" })
+    let reply = |endpoint: Endpoint| {
+        post(move |State(state): State<ServerState>, request: Request| state.reply(request, endpoint))
     };
+    let count = |State(state): State<ServerState>, request: Request| state.count(request);
     Router::new()
-        .route("/v1/chat/completions", post(chat))
-        .route("/v1/completions", post(completion))
+        .route("/v1/chat/completions", reply(Endpoint::Completion(Kind::Chat)))
+        .route("/v1/completions", reply(Endpoint::Completion(Kind::Text)))
+        .route(MESSAGES, reply(Endpoint::Messages))
+        .route("/v1/messages/count_tokens", post(count))
         .route("/v1/models", get(list_models))
         .route("/v1/models/{*name}", get(one_model))
         .route(HEALTH, get(health))
-        .fallback(|uri: Uri| async move { Refusal::unknown_path(uri.path()) })
+        .fallback(unknown_path)
         .method_not_allowed_fallback(wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .layer(from_fn_with_state(who, guard))
+        .layer(from_fn(in_protocol))
         .layer(from_fn_with_state(log, logged))
-        .with_state(ServerState { writer, queue: Queue::new(WAITING) })
+        .with_state(ServerState { writer, queue: Queue::new(WAITING), counts: Queue::new(WAITING) })
+}
+
+/// Middleware that gives refusals the format of the path's protocol.
+async fn in_protocol(request: Request, next: Next) -> Response {
+    let is_messages = request.uri().path().starts_with(MESSAGES);
+    let response = next.run(request).await;
+    match response.extensions().get::<Refusal>() {
+        Some(refusal) if is_messages => refusal.message_response(),
+        _ => response,
+    }
+}
+
+/// Clients try the base address before their first request.
+async fn unknown_path(method: Method, uri: Uri) -> Answer {
+    match uri.path() {
+        "/" | "/v1" | "/v1/" if method == Method::HEAD => Ok(StatusCode::OK.into_response()),
+        path => Err(Refusal::unknown_path(path)),
+    }
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Answer {
+    let takes_post = uri.path().ends_with("completions") || uri.path().starts_with(MESSAGES);
+    match takes_post {
+        true if method == Method::HEAD => Ok(StatusCode::OK.into_response()),
+        true => Err(Refusal::wrong_method("POST")),
+        false => Err(Refusal::wrong_method("GET")),
+    }
 }
 
 async fn list_models(State(state): State<ServerState>) -> axum::Json<Value> {
@@ -88,22 +127,38 @@ impl ServerState {
 
     async fn reply(self, request: Request, endpoint: Endpoint) -> Answer {
         let logging = request.extensions().get::<Logging>().cloned();
-        let ParsedRequest { model, order, streams, streams_usage } = read(request, endpoint).await?;
+        let ParsedRequest { model, order, streams, format } = read(request, endpoint).await?;
         self.loaded(model.as_deref())?;
         let slot = self.queue.acquire().await?;
         // Another model may have been loaded meanwhile.
-        let head = Head::new(endpoint, self.loaded(model.as_deref())?);
+        let format = format.of(self.loaded(model.as_deref())?);
         if let Some(logging) = &logging {
-            logging.model(head.model());
+            logging.model(format.model());
         }
         let (sink, mut events) = ReplySink::new(slot);
         self.writer.begin(order, sink);
         // The first event decides between a reply and an error status.
-        if let Some(Event::Failed(refusal)) = events.recv().await {
-            return Err(refusal);
-        }
+        let prompt_tokens = match events.recv().await {
+            Some(Event::Failed(refusal)) => return Err(refusal),
+            Some(Event::Started(tokens)) => tokens,
+            _ => 0,
+        };
         let events = LoggedEvents { events, logging };
-        if streams { Ok(streamed(head, events, streams_usage)) } else { whole(&head, events).await }
+        if streams { Ok(streamed(format, events, prompt_tokens)) } else { whole(format, events).await }
+    }
+
+    /// Counts the tokens of a request for a message, one request at a time.
+    async fn count(self, request: Request) -> Answer {
+        let ParsedRequest { model, order, .. } = read(request, Endpoint::Messages).await?;
+        self.loaded(model.as_deref())?;
+        let slot = self.counts.acquire().await?;
+        let writer = Arc::clone(&self.writer);
+        let counted = spawn_blocking(move || {
+            let _slot = slot;
+            writer.count(order)
+        });
+        let tokens = counted.await.map_err(|_| Refusal::failed(STOPPED))??;
+        Ok(axum::Json(json!({ "input_tokens": tokens })).into_response())
     }
 }
 
@@ -147,17 +202,21 @@ impl LoggedEvents {
     }
 }
 
-async fn whole(head: &Head, mut events: LoggedEvents) -> Answer {
-    let (mut text, mut calls) = (String::new(), Calls::default());
+async fn whole(mut format: Box<dyn Format>, mut events: LoggedEvents) -> Answer {
+    let mut reply = Reply::default();
     while let Some(event) = events.next().await {
         match event {
-            Event::Text(more) => text.push_str(&more),
             Event::Ended(summary) => {
-                return Ok(axum::Json(head.whole(&text, &calls, &summary)).into_response());
+                return Ok(axum::Json(format.whole(&reply, &summary)).into_response());
             }
             Event::Failed(refusal) => return Err(refusal),
-            other => calls.extend(&other),
+            other => drop(reply.extend(&other)),
         }
     }
-    Err(Refusal::failed("The engine stopped. The server's log has the reason."))
+    Err(Refusal::failed(STOPPED))
+}
+
+/// Returns a model's entry in the list of models.
+fn model(name: &str) -> Value {
+    json!({ "id": name, "object": "model", "created": now(), "owned_by": "foretoken" })
 }

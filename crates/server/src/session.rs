@@ -3,7 +3,6 @@
 use foretoken_engine::decoder::Progress;
 use foretoken_engine::session::Session;
 use foretoken_engine::trace::Summary;
-use foretoken_model::Piece;
 use foretoken_model::error::Result;
 
 use crate::order::{Defaults, Order};
@@ -14,32 +13,18 @@ use crate::writer::{Event, ReplySink};
 /// # Errors
 /// Returns the engine's errors; the caller passes them to [`ReplySink::end`], perhaps with advice.
 pub fn write(session: &mut Session, order: Order, defaults: &Defaults, sink: &ReplySink) -> Result<Summary> {
-    let (request, mut calls) = order.request(session, defaults, &|| sink.flow().is_break())?;
-    sink.send(Event::Started);
+    let (request, mut parser) = order.request(session, defaults, &|| sink.flow().is_break())?;
+    sink.send(Event::Started(request.prompt.len()));
     let reply = session.reply(&request, &mut |progress| {
         if let Progress::Round(round) = progress {
             let text: String = round.emitted().map(|(_, text)| text).collect();
-            match &mut calls {
-                Some(calls) => calls.push(&text).into_iter().for_each(|piece| send(sink, piece)),
-                None => send(sink, Piece::Text(text)),
-            }
+            parser.push(&text).into_iter().for_each(|event| sink.send(event));
         }
         sink.flow()
     })?;
-    let rest = calls.map(|mut calls| calls.finish()).unwrap_or_default();
-    rest.into_iter().for_each(|piece| send(sink, piece));
+    let stop = reply.stop.map(Event::Stop);
+    parser.finish().into_iter().chain(stop).for_each(|event| sink.send(event));
     Ok(reply.summary)
-}
-
-/// Sends a part of a reply, unless it is empty.
-fn send(sink: &ReplySink, piece: Piece) {
-    match piece {
-        Piece::Text(text) if text.is_empty() => {}
-        Piece::Text(text) => sink.send(Event::Text(text)),
-        Piece::Call(name) => sink.send(Event::Call(name)),
-        Piece::Arguments(json) => sink.send(Event::Arguments(json)),
-        Piece::End => sink.send(Event::CallEnded),
-    }
 }
 
 #[cfg(test)]
@@ -48,14 +33,13 @@ mod tests {
     use std::thread;
     use std::time::{Duration, Instant};
 
-    use foretoken_engine::owner::Owner;
     use foretoken_engine::session::{Form, Host, ThisComputer, whole_text};
     use foretoken_forward::device::DeviceChoice;
     use foretoken_model::{Error, ModelSource, Renderer};
     use foretoken_tests::write_starter_folder;
 
     use super::*;
-    use crate::order::{Prompt, SamplingChoices};
+    use crate::order::Prompt;
     use crate::queue::Queue;
 
     /// Loads a model with a context of eight million tokens.
@@ -82,17 +66,7 @@ mod tests {
 
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let (sink, events) = ReplySink::new(runtime.block_on(Queue::new(1).acquire()).unwrap());
-        let order = Order {
-            prompt: Prompt::Text(text),
-            sampling: SamplingChoices::default(),
-            max_tokens: Some(1),
-            thinking: None,
-            stop: Vec::new(),
-            ignore_end: false,
-            owner: Owner::Person,
-            grammar: None,
-            tools: None,
-        };
+        let order = Order { max_tokens: Some(1), ..Order::new(Prompt::Text(text)) };
         let client = thread::spawn(move || {
             thread::sleep(Duration::from_millis(10));
             drop(events);

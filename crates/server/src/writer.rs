@@ -17,6 +17,12 @@ pub trait Writer: Send + Sync + 'static {
 
     /// Begins a reply and returns immediately: the caller serves no other request meanwhile.
     fn begin(&self, order: Order, sink: ReplySink);
+
+    /// Returns the number of tokens of an order's prompt, even while a reply is written.
+    ///
+    /// # Errors
+    /// Those of a reply to it.
+    fn count(&self, order: Order) -> Result<usize, Refusal>;
 }
 
 /// Returns the public name of a model: the file or folder name if `name` is a path.
@@ -30,8 +36,11 @@ pub fn model_name(name: &str) -> String {
 /// Events while a reply is written.
 #[derive(Debug)]
 pub enum Event {
-    /// The request was accepted. First event unless it was refused.
-    Started,
+    /// The request was accepted, with a prompt of this many tokens. First event unless it was
+    /// refused.
+    Started(usize),
+    /// Text added to the reasoning, if the order separates it.
+    Thinking(String),
     /// Text added to the reply.
     Text(String),
     /// A call of this tool begins.
@@ -40,6 +49,8 @@ pub enum Event {
     Arguments(String),
     /// The call that began last is complete.
     CallEnded,
+    /// This stop string ended the reply.
+    Stop(String),
     /// The reply is complete.
     Ended(Box<Summary>),
     /// The request was refused, or the writer failed after [`Event::Started`].

@@ -2,6 +2,9 @@
 //! refused, and who waits.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+#[path = "server/messages.rs"]
+mod messages;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
@@ -30,6 +33,13 @@ impl Writer for ScriptedWriter {
 
     fn begin(&self, order: Order, sink: ReplySink) {
         self.orders.send((order, sink)).unwrap();
+    }
+
+    fn count(&self, order: Order) -> Result<usize, Refusal> {
+        match order.prompt {
+            Prompt::Conversation(messages) => Ok(messages.iter().map(|message| message.content.len()).sum()),
+            Prompt::Text(_) => Err(Refusal::bad_request("a scripted refusal.")),
+        }
     }
 }
 
@@ -72,7 +82,7 @@ fn summary() -> Summary {
 }
 
 fn reply(sink: ReplySink) {
-    sink.send(Event::Started);
+    sink.send(Event::Started(9));
     for piece in ["Good", " day", "!\n\"é\""] {
         sink.send(Event::Text(piece.to_owned()));
     }
@@ -94,7 +104,7 @@ fn calls_of_tools_are_part_of_a_reply_whole_and_in_chunks() {
     let Fixture { server: _server, at, orders, .. } = Fixture::start();
     thread::spawn(move || {
         for (order, sink) in orders {
-            sink.send(Event::Started);
+            sink.send(Event::Started(9));
             assert_eq!(order.tools.unwrap().tools[0].name, "look");
             for event in [
                 Event::Call("look".to_owned()),
@@ -354,7 +364,7 @@ fn a_client_that_leaves_stops_its_reply_whether_it_streams_or_waits() {
     for body in [STREAM, HELLO] {
         let client = asked(fixture.at, CHAT, body);
         let (_, sink) = fixture.order();
-        sink.send(Event::Started);
+        sink.send(Event::Started(9));
         sink.send(Event::Text("Good".to_owned()));
         thread::sleep(Duration::from_millis(50));
         assert!(sink.flow().is_continue());
@@ -398,7 +408,7 @@ fn each_request_is_logged_with_its_model_tokens_and_status() {
     // A client that leaves has no token counts.
     let client = asked(fixture.at, CHAT, STREAM);
     let (_, sink) = fixture.order();
-    sink.send(Event::Started);
+    sink.send(Event::Started(9));
     soon(|| logged().2 == Some(200));
     leave(client);
     soon(|| logged() == (CHAT.to_owned(), model.clone(), Some(200), None, true));
@@ -415,7 +425,7 @@ fn stalled_clients_delay_nobody() {
     // A client that reads nothing of a reply larger than the connection's buffers.
     let stalled = asked(fixture.at, CHAT, STREAM);
     let (_, sink) = fixture.order();
-    sink.send(Event::Started);
+    sink.send(Event::Started(9));
     let begun = Instant::now();
     for _ in 0..64 {
         sink.send(Event::Text("x".repeat(1 << 20)));
@@ -443,7 +453,7 @@ fn a_writer_that_refuses_or_fails_is_reported() {
     for (body, streams) in [(HELLO, false), (STREAM, true)] {
         let client = asked(fixture.at, CHAT, body);
         let (_, sink) = fixture.order();
-        sink.send(Event::Started);
+        sink.send(Event::Started(9));
         sink.send(Event::Text("Good".to_owned()));
         // The writer's thread ended.
         drop(sink);
@@ -482,7 +492,7 @@ fn a_stopping_server_finishes_replies_and_frees_its_port_immediately() {
     let at = fixture.at;
     let client = asked(at, CHAT, STREAM);
     let (_, sink) = fixture.order();
-    sink.send(Event::Started);
+    sink.send(Event::Started(9));
     let Fixture { server, writer, .. } = fixture;
     let ending = thread::spawn(move || server.finish());
     soon(|| TcpStream::connect(at).is_err());
@@ -505,7 +515,7 @@ fn a_reply_that_does_not_end_is_dropped_soon_after_the_server() {
     let fixture = Fixture::start();
     let _client = asked(fixture.at, CHAT, STREAM);
     let (_, sink) = fixture.order();
-    sink.send(Event::Started);
+    sink.send(Event::Started(9));
     let begun = Instant::now();
     fixture.server.finish();
     assert!((3..9).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());

@@ -31,6 +31,12 @@ const WORDS: &[&str] = &[
     "chat_template_kwargs",
     "enable_thinking",
     "tools",
+    "tool_choice",
+    "input_schema",
+    "tool_use",
+    "tool_result",
+    "tool_use_id",
+    "stop_sequences",
     "logit_bias",
     "n",
     "\\u0000",
@@ -45,10 +51,10 @@ pub fn target() -> Target {
         head: usize::MAX,
         longest: 4096,
         memory: Memory { each: 256, beside: 1 << 20 },
-        // One endpoint may refuse what the other accepts.
-        run: Box::new(|input| match fuzzing::read(input) {
-            [Some(chat), Some(_)] => Some(chat),
-            _ => None,
+        // One endpoint may refuse what another accepts.
+        run: Box::new(|input| {
+            let problems = fuzzing::read(input);
+            if problems.iter().all(Option::is_some) { problems.into_iter().flatten().next() } else { None }
         }),
     }
 }

@@ -12,8 +12,8 @@ use foretoken_engine::trace::Summary;
 use foretoken_forward::Bandwidth;
 use foretoken_forward::device::{DeviceChoice, Gpu, Opened};
 use foretoken_library::STARTER;
-use foretoken_model::Tokenizer;
 use foretoken_model::sampling::ModelPenalties;
+use foretoken_server::PromptReader;
 
 use super::saved_contexts::SavedContexts;
 use crate::error::Result;
@@ -98,8 +98,9 @@ pub(super) struct Local {
     pub(super) chosen: Arc<Mutex<Chosen>>,
     pub(super) contexts: SavedContexts,
     pub(super) status: Arc<Observable>,
-    /// The target's tokenizer, shared with threads that count tokens while the engine is busy.
-    pub(super) tokenizer: Arc<Mutex<Option<Arc<Tokenizer>>>>,
+    /// Reader of prompts for the target, shared with threads that count tokens while the engine is
+    /// busy.
+    pub(super) prompts: Arc<Mutex<Option<PromptReader>>>,
 }
 
 impl Local {
@@ -130,7 +131,7 @@ impl Local {
             chosen,
             contexts,
             status,
-            tokenizer: Arc::default(),
+            prompts: Arc::default(),
         }
     }
 
@@ -138,7 +139,7 @@ impl Local {
     /// Choosing a target loads it again.
     pub(super) fn unload(&mut self) {
         (self.target, self.choice, self.remedy) = (None, None, None);
-        *lock(&self.tokenizer) = None;
+        *lock(&self.prompts) = None;
         self.status.update(|status| {
             status.phase = EnginePhase::Failed;
             status.loading = None;
@@ -208,7 +209,8 @@ impl Local {
         }
         let target = self.target.as_ref();
         let session = target.map(|target| &target.session);
-        *lock(&self.tokenizer) = session.map(|session| Arc::clone(session.tokenizer()));
+        let thinking = self.settings.thinking;
+        *lock(&self.prompts) = session.map(|session| PromptReader::of(session, thinking));
         self.status.update(|status| {
             status.phase = if target.is_some() { EnginePhase::Ready } else { EnginePhase::Failed };
             status.loading = None;
@@ -233,7 +235,7 @@ impl Local {
     /// Updates the status for a target on a server: nothing is loaded or drafted here.
     fn announce_remote(&mut self, entry: ModelEntry, message: Option<EngineMessage>) {
         let (device, revision) = (servers::device(&self.settings), self.revision);
-        *lock(&self.tokenizer) = None;
+        *lock(&self.prompts) = None;
         self.status.update(|status| {
             (status.phase, status.loading, status.message) = (EnginePhase::Ready, None, message);
             (status.target, status.device) = (Some(entry), device);

@@ -1,11 +1,11 @@
 //! Replies for the local server: written by the loaded models with the settings, in one queue with
 //! the window's replies.
 
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 
 use foretoken_engine::trace::Summary;
 use foretoken_server::session::write;
-use foretoken_server::{Defaults, Order, Refusal, ReplySink, Writer, model_name};
+use foretoken_server::{Defaults, Order, PromptReader, Refusal, ReplySink, Writer, model_name};
 
 use super::job::Job;
 use super::local::Local;
@@ -13,6 +13,7 @@ use super::replying::{longest, speculation};
 use crate::cancel::BackgroundJobs;
 use crate::error::Result;
 use crate::ipc::{CommandError, ErrorCode, ModelKind, PresetValues};
+use crate::lock::lock;
 use crate::observable::Observable;
 
 /// The engine thread as a writer for the server.
@@ -20,6 +21,7 @@ pub(super) struct ServerWriter {
     pub(super) jobs: mpsc::Sender<Job>,
     pub(super) background: Arc<BackgroundJobs>,
     pub(super) status: Arc<Observable>,
+    pub(super) prompts: Arc<Mutex<Option<PromptReader>>>,
 }
 
 impl Writer for ServerWriter {
@@ -32,6 +34,13 @@ impl Writer for ServerWriter {
         self.background.all();
         // If the thread is gone, the dropped sink reports it.
         let _ = self.jobs.send(Job::Serve { order: Box::new(order), sink });
+    }
+
+    fn count(&self, order: Order) -> std::result::Result<usize, Refusal> {
+        let prompts = lock(&self.prompts).clone();
+        prompts
+            .ok_or_else(|| Refusal::not_ready("No model is loaded yet. Try again in a moment."))?
+            .count(&order)
     }
 }
 

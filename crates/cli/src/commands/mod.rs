@@ -26,7 +26,7 @@ use crate::error::Result;
 pub enum Command {
     /// Chat with a model and see which drafted tokens are accepted
     Chat(chat::Args),
-    /// Serve an OpenAI-compatible API to other programs
+    /// Serve the APIs of OpenAI and Anthropic to other programs
     Serve(serve::Args),
     /// Write one reply
     Generate(generate::Args),

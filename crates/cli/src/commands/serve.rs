@@ -1,5 +1,6 @@
-//! `serve`: the OpenAI API for other programs, with the session on a thread of its own. After a
-//! panic or a failed GPU the session is loaded again; if that fails, the program ends.
+//! `serve`: the APIs of OpenAI and Anthropic for other programs, with the session on a thread of
+//! its own. After a panic or a failed GPU the session is loaded again; if that fails, the program
+//! ends.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +15,9 @@ use foretoken_model::error::Result as EngineResult;
 use foretoken_model::sampling::Sampling;
 use foretoken_server::address::{DEFAULT_PORT, LOOPBACK};
 use foretoken_server::session::write;
-use foretoken_server::{Address, Defaults, Order, Refusal, ReplySink, Server, Writer, model_name};
+use foretoken_server::{
+    Address, Defaults, Order, PromptReader, Refusal, ReplySink, Server, Writer, model_name,
+};
 
 use crate::args::{DraftChoice, TalkArgs};
 use crate::error::{Error, Result};
@@ -34,7 +37,7 @@ pub struct Args {
     /// Address to listen on; addresses that other computers can reach need a key
     #[arg(long, value_name = "HOST", default_value = LOOPBACK)]
     host: String,
-    /// Key that clients must send as 'Authorization: Bearer KEY'; can also be set in the
+    /// Key that clients must send as 'Authorization: Bearer KEY' or 'x-api-key: KEY'; can also be set in the
     /// environment variable FORETOKEN_SERVER_KEY, which the list of processes does not show
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
@@ -53,7 +56,11 @@ struct SessionThread {
     /// `false` while the session is loaded again, and after that failed.
     ready: Arc<AtomicBool>,
     orders: mpsc::Sender<(Order, ReplySink)>,
+    /// Counts the tokens of prompts; the target stays the same.
+    count: Count,
 }
+
+type Count = Box<dyn Fn(&Order) -> std::result::Result<usize, Refusal> + Send + Sync>;
 
 impl Writer for SessionThread {
     fn model(&self) -> Option<String> {
@@ -63,6 +70,10 @@ impl Writer for SessionThread {
     fn begin(&self, order: Order, sink: ReplySink) {
         // If the thread has ended, dropping the sink reports that to the client.
         let _ = self.orders.send((order, sink));
+    }
+
+    fn count(&self, order: Order) -> std::result::Result<usize, Refusal> {
+        (self.count)(&order)
     }
 }
 
@@ -86,7 +97,9 @@ pub fn run(Args { talk, port, host, key, context_memory }: &Args) -> Result<()> 
     let interrupt = Interrupt::listen();
     let (orders, ordered) = mpsc::channel();
     let ready = Arc::new(AtomicBool::new(true));
-    let writer = SessionThread { model, ready: Arc::clone(&ready), orders };
+    let prompts = PromptReader::of(&session, thinking);
+    let count: Count = Box::new(move |order| prompts.count(order));
+    let writer = SessionThread { model, ready: Arc::clone(&ready), orders, count };
     let server = Server::start(&address, Arc::new(writer))?;
     let loaded = Loaded { talk: talk.clone(), draft, defaults, budget, session };
     let work = move || write_all(loaded, &ready, ordered);
@@ -275,7 +288,7 @@ mod tests {
                 "gpu" => Err(EngineError::EmptyPrompt),
                 text => {
                     self.draft_failed = text == "draft";
-                    sink.send(Event::Started);
+                    sink.send(Event::Started(9));
                     let drafts = if self.drafts == 0 { "" } else { ", another draft" };
                     sink.send(Event::Text(format!("{} reloads{drafts}", self.reloads)));
                     Ok(Summary::of(&[], Finish::Stop, 9, 4, 20.0))
@@ -312,7 +325,8 @@ mod tests {
     fn a_failed_session_is_loaded_again_and_health_says_so_meanwhile() {
         let (orders, ordered) = mpsc::channel();
         let ready = Arc::new(AtomicBool::new(true));
-        let writer = SessionThread { model: "fox".to_owned(), ready: Arc::clone(&ready), orders };
+        let count: Count = Box::new(|_| Ok(7));
+        let writer = SessionThread { model: "fox".to_owned(), ready: Arc::clone(&ready), orders, count };
         let address = Address { host: LOOPBACK.to_owned(), port: 0, key: String::new() };
         let server = Server::start(&address, Arc::new(writer)).unwrap();
         let session = thread::spawn(move || write_all(Scripted::default(), &ready, ordered));

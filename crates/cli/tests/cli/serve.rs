@@ -89,6 +89,34 @@ fn a_reply_equals_that_of_generate_and_its_usage_counts_drafts() {
 }
 
 #[test]
+fn a_message_is_the_reply_of_a_chat_completion_and_its_tokens_are_counted() {
+    let served = start(&PAIR);
+    let asked = json!({ "temperature": 0, "max_tokens": 40, "top_p": 1 });
+    let whole = served.story(asked.clone());
+    let message = served.ask("messages", &story(asked.clone())).json();
+    assert_eq!(message["content"], json!([{ "type": "text", "text": text(&whole) }]));
+    assert_eq!(
+        (&message["stop_reason"], &message["usage"]["output_tokens"]),
+        (&json!("max_tokens"), &json!(40))
+    );
+    let usage = &message["usage"];
+    let read = usage["input_tokens"].as_u64().unwrap() + usage["cache_read_input_tokens"].as_u64().unwrap();
+    let counted = served.ask("messages/count_tokens", &story(json!({}))).json();
+    assert_eq!((counted["input_tokens"].as_u64(), read), (whole["usage"]["prompt_tokens"].as_u64(), read));
+    assert_eq!(counted["input_tokens"], read);
+    // A prompt that is too long for a reply has a number of tokens, too.
+    let long = json!({ "messages": [{ "role": "user", "content": "a story ".repeat(20_000) }] });
+    assert!(served.ask("messages/count_tokens", &long).json()["input_tokens"].as_u64().unwrap() > 10_000);
+    let stop = &text(&whole)[20..30];
+    let stopped = served
+        .ask("messages", &story(json!({ "temperature": 0, "max_tokens": 40, "stop_sequences": [stop] })));
+    assert_eq!(
+        (&stopped.json()["stop_reason"], &stopped.json()["stop_sequence"]),
+        (&json!("stop_sequence"), &json!(stop))
+    );
+}
+
+#[test]
 fn the_reply_depends_on_the_seed() {
     let served = start(&PAIR);
     let seeded = |seed: u32| json!({ "temperature": 0.9, "seed": seed, "max_tokens": 40 });

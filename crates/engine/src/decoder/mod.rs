@@ -119,6 +119,8 @@ pub struct Reply {
     pub tokens: Vec<TokenId>,
     pub rounds: Vec<Round>,
     pub summary: Summary,
+    /// Stop string that ended the reply, if one did.
+    pub stop: Option<String>,
 }
 
 impl Reply {
@@ -239,6 +241,7 @@ impl Decoder {
         let Writing { rounds, context, reused, restored, output, .. } = writing;
         // After an end token nothing completes the character.
         let unfinished = if finish == Finish::Stop { Vec::new() } else { output.text.unfinished().to_vec() };
+        let stop = output.text.stop_string().map(str::to_owned);
         drop(output);
         let prompt = request.prompt.len();
         let text = rounds.iter().flat_map(Round::emitted).map(|(_, text)| text).collect();
@@ -257,7 +260,7 @@ impl Decoder {
             unfinished,
             ..Summary::of(&rounds, finish, prompt, reused, milliseconds(started))
         };
-        Ok(Reply { text, tokens: context[prompt..].to_vec(), rounds, summary })
+        Ok(Reply { text, tokens: context[prompt..].to_vec(), rounds, summary, stop })
     }
 }
 

@@ -67,7 +67,7 @@ pub struct Session {
     path: PathBuf,
     eight_bits: bool,
     kv_dtype: KvDtype,
-    form: Form,
+    form: Arc<Form>,
     /// Chosen device of the target, and the one in use.
     choice: DeviceChoice,
     opened: Opened,
@@ -96,7 +96,12 @@ impl Session {
     ///
     /// # Errors
     /// Errors of loading a model.
-    pub fn load(host: &Host, source: &ModelSource, form: Form, choice: DeviceChoice) -> Result<Self> {
+    pub fn load(
+        host: &Host,
+        source: &ModelSource,
+        form: impl Into<Arc<Form>>,
+        choice: DeviceChoice,
+    ) -> Result<Self> {
         let wanted = choose(host, source, Role::Target, &choice);
         Self::load_onto(host, source, form, choice, &wanted)
     }
@@ -108,11 +113,12 @@ impl Session {
     pub fn load_onto(
         host: &Host,
         source: &ModelSource,
-        form: Form,
+        form: impl Into<Arc<Form>>,
         choice: DeviceChoice,
         wanted: &Opened,
     ) -> Result<Self> {
         source.check_target()?;
+        let form = form.into();
         let mut tokenizer = source.tokenizer()?;
         form.turn_end(&tokenizer).into_iter().for_each(|end| tokenizer.add_end(end));
         let tokenizer = Arc::new(tokenizer);
@@ -149,7 +155,7 @@ impl Session {
     }
 
     /// Form of its prompts.
-    pub fn form(&self) -> &Form {
+    pub fn form(&self) -> &Arc<Form> {
         &self.form
     }
 

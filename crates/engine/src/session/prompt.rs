@@ -109,6 +109,12 @@ impl Form {
         let Self::Chat(template) = self else {
             return whole_text(tokenizer, &self.conversation(conversation)?, context, stop);
         };
+        if conversation.messages.iter().any(|message| message.thinking.is_some()) {
+            let tagged = |message: &ChatMessage| message.clone().with_tags(template.thinking());
+            let messages: Vec<ChatMessage> = conversation.messages.iter().map(tagged).collect();
+            let conversation = Conversation { messages: &messages, ..*conversation };
+            return self.tokens(tokenizer, &conversation, context, stop);
+        }
         if conversation.has_calls() && !template.has_own_calls() {
             let messages = tools::as_text(conversation);
             let conversation = Conversation::of(&messages, conversation.thinking);
@@ -341,6 +347,25 @@ mod tests {
         // Other refusals keep their words.
         assert!(!self::form("{{ raise_exception('no') }}").merges_system());
         assert!(!self::form("{{ messages[0].content }}").merges_system());
+    }
+
+    #[test]
+    fn reasoning_that_is_known_apart_is_in_the_templates_tags_or_left_out() {
+        let tokenizer = tokenizer();
+        let reply =
+            ChatMessage { thinking: Some("\nHm.\n".to_owned()), ..ChatMessage::new(Role::Assistant, "So.") };
+        let messages = [ChatMessage::new(Role::User, "Why?"), reply, ChatMessage::new(Role::User, "Oh.")];
+        let prompt = |template: &str| {
+            let conversation = Conversation::of(&messages, None);
+            let tokens = form(template).tokens(&tokenizer, &conversation, 999, &|| false).unwrap();
+            let bytes: Vec<u8> =
+                tokens.iter().flat_map(|&token| tokenizer.decode_bytes(token)).copied().collect();
+            String::from_utf8(bytes).unwrap()
+        };
+        let each = "{% for m in messages %}[{{ m.content }}]{% endfor %}";
+        assert_eq!(prompt(each), "[Why?][So.][Oh.]");
+        let thinks = format!("{each}{{# </think> #}}");
+        assert_eq!(prompt(&thinks), "[Why?][<think>\nHm.\n</think>\n\nSo.][Oh.]");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Thinking;
 use crate::tools::{Tool, ToolCall};
 
 /// Conversation that a template renders.
@@ -33,6 +34,9 @@ impl<'a> Conversation<'a> {
 pub struct ChatMessage {
     pub role: Role,
     pub content: String,
+    /// Reasoning before `content`, without tags, where it is known apart from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
     /// Bytes of a character that a partial reply began after `content`, at most three.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<u8>,
@@ -46,7 +50,18 @@ pub struct ChatMessage {
 
 impl ChatMessage {
     pub fn new(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), unfinished: Vec::new(), calls: Vec::new(), call_id: None }
+        let (unfinished, calls) = (Vec::new(), Vec::new());
+        Self { role, content: content.into(), thinking: None, unfinished, calls, call_id: None }
+    }
+
+    /// Message with its [`Self::thinking`] in `tags` before the content, as a model writes it;
+    /// without tags, the reasoning is left out.
+    #[must_use]
+    pub fn with_tags(mut self, tags: Option<Thinking>) -> Self {
+        if let (Some(Thinking { open, close }), Some(thinking)) = (tags, self.thinking.take()) {
+            self.content = format!("{open}\n{}\n{close}\n\n{}", thinking.trim(), self.content);
+        }
+        self
     }
 }
 

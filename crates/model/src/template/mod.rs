@@ -13,6 +13,7 @@ mod renderer;
 #[cfg(test)]
 mod tests;
 mod thinking;
+mod thinking_parser;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub use message::{ChatMessage, Conversation, Role};
 pub use renderer::{Renderer, TASK};
 pub(super) use thinking::IN_A_CHANNEL;
 pub use thinking::Thinking;
+pub(crate) use thinking_parser::kept;
+pub use thinking_parser::{ThinkingParser, ThinkingPiece};
 
 use crate::error::{Error, Result};
 use crate::tools::{CallForm, Tool, ToolCall};

@@ -19,8 +19,8 @@ pub use form::CallForm;
 pub use generic::as_text;
 pub use parser::{CallParser, Piece};
 
-/// Longest name of a tool, in bytes.
-const LONGEST_NAME: usize = 64;
+/// Longest name of a tool, in bytes: names of an agent's tools contain those of their servers.
+pub const LONGEST_NAME: usize = 128;
 
 /// Description of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

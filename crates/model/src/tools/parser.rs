@@ -1,7 +1,7 @@
 //! Calls of a reply, found while it is written.
 
 use super::CallForm;
-use crate::template::Thinking;
+use crate::template::{Thinking, ThinkingParser, ThinkingPiece, kept};
 
 /// Part of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,6 +21,8 @@ pub enum Piece {
 #[derive(Debug)]
 pub struct CallParser {
     form: CallForm,
+    /// Finds the reasoning, in which nothing is a call.
+    thinking: ThinkingParser,
     state: State,
     /// Text that is held back.
     held: String,
@@ -28,10 +30,6 @@ pub struct CallParser {
 
 #[derive(Debug)]
 enum State {
-    /// The reply's first text decides whether it reasons.
-    Start(Thinking),
-    /// Reasoning up to this text. Nothing in it is a call.
-    Reasoning(&'static str),
     /// Text in which a call may begin; `false` once only the beginning of a reply could.
     Text(bool),
     /// Up to the end of the name of a tool.
@@ -75,28 +73,37 @@ impl CallParser {
     /// Creates a parser. `thinking` has the tags of a model that reasons, `reasons` is `true` if
     /// the reply begins within its reasoning.
     pub fn new(form: CallForm, thinking: Option<Thinking>, reasons: bool) -> Self {
-        let state = match thinking {
-            Some(tags) if reasons => State::Reasoning(tags.close),
-            Some(tags) => State::Start(tags),
-            None => State::Text(true),
-        };
-        Self { form, state, held: String::new() }
+        let thinking = ThinkingParser::new(thinking, reasons);
+        Self { form, thinking, state: State::Text(true), held: String::new() }
     }
 
     /// Goes on with `text`; returns the parts that are certain.
     pub fn push(&mut self, text: &str) -> Vec<Piece> {
-        self.held.push_str(text);
         let mut pieces = Pieces::default();
-        while self.step(&mut pieces) {}
+        for piece in self.thinking.push(text) {
+            self.add(piece, &mut pieces);
+        }
         pieces.0
+    }
+
+    fn add(&mut self, piece: ThinkingPiece, pieces: &mut Pieces) {
+        match piece {
+            ThinkingPiece::Tag(text) | ThinkingPiece::Thinking(text) => pieces.text(&text),
+            ThinkingPiece::Text(text) => {
+                self.held.push_str(&text);
+                while self.step(pieces) {}
+            }
+        }
     }
 
     /// Returns what is held back at the end of the reply. A call that is cut stays without an end.
     pub fn finish(&mut self) -> Vec<Piece> {
-        let held = std::mem::take(&mut self.held);
-        let is_text = matches!(self.state, State::Start(_) | State::Reasoning(_) | State::Text(_));
         let mut pieces = Pieces::default();
-        if is_text {
+        if let Some(piece) = self.thinking.finish() {
+            self.add(piece, &mut pieces);
+        }
+        let held = std::mem::take(&mut self.held);
+        if matches!(self.state, State::Text(_)) {
             pieces.text(&held);
         }
         pieces.0
@@ -105,28 +112,6 @@ impl CallParser {
     /// Processes a part of the held text; returns `false` once the rest has to wait.
     fn step(&mut self, pieces: &mut Pieces) -> bool {
         match &mut self.state {
-            State::Start(tags) => {
-                let tags = *tags;
-                let start = self.held.trim_start();
-                if tags.open.starts_with(start) && start.len() < tags.open.len() {
-                    return false;
-                }
-                self.state = match start.starts_with(tags.open) {
-                    true => State::Reasoning(tags.close),
-                    false => State::Text(true),
-                };
-                true
-            }
-            State::Reasoning(close) => {
-                let close = *close;
-                let found = self.held.find(close).map(|at| at + close.len());
-                let end = found.unwrap_or_else(|| self.held.len() - kept(&self.held, close));
-                pieces.text(&self.take(end));
-                if found.is_some() {
-                    self.state = State::Text(true);
-                }
-                found.is_some()
-            }
             State::Text(may_begin) => {
                 let may_begin = *may_begin;
                 self.text(may_begin, pieces)
@@ -196,12 +181,6 @@ impl CallParser {
         let rest = self.held.split_off(end);
         std::mem::replace(&mut self.held, rest)
     }
-}
-
-/// Length of the end of `text` that may begin `open`.
-fn kept(text: &str, open: &str) -> usize {
-    let longest = open.len().min(text.len() + 1) - 1;
-    (1..=longest).rev().find(|&length| text.as_bytes().ends_with(&open.as_bytes()[..length])).unwrap_or(0)
 }
 
 /// Pieces in order; neighbours of one kind are one piece.

@@ -1,48 +1,36 @@
-//! Parses request bodies. A field that would change the reply but is not supported is refused, not
-//! ignored; fields that do not affect the reply are ignored. Values that OpenAI's or llama.cpp's
-//! server accepts mean the same here: whole numbers with a decimal point, a seed or length of -1,
-//! empty stop texts, replies without content.
+//! Bodies of requests for chat completions and completions.
 
-use foretoken_engine::owner::Owner;
 use foretoken_grammar::Grammar;
-use foretoken_json::repaired;
 use foretoken_model::{ChatMessage, Role, ToolCall};
-use serde::de::{Error, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 
+use super::Kind;
+use super::tools::{ToolBody, ToolCallBody, ToolChoiceBody, tool_use};
+use crate::fields::{Texts, body, max_tokens, seed, stops, top_k, unsupported, whole};
 use crate::order::{Order, Prompt, SamplingChoices};
+use crate::protocol::{ParsedRequest, ReplyFormat};
 use crate::refusal::Refusal;
-use crate::tool_body::{ToolBody, ToolCallBody, ToolChoiceBody, tool_use};
-
-/// Endpoint of a request: the protocol has two for text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Endpoint {
-    Chat,
-    Completion,
-}
-
-/// A parsed request.
-#[derive(Debug, PartialEq)]
-pub struct ParsedRequest {
-    /// Model that should reply; `None` for the loaded one.
-    pub model: Option<String>,
-    pub order: Order,
-    pub streams: bool,
-    /// `true` if a stream should end with its usage.
-    pub streams_usage: bool,
-}
 
 /// Default length of a completion in the protocol, in tokens.
 const COMPLETION_TOKENS: usize = 16;
 
-/// Most stop texts, and their longest length in bytes: every token is searched for them. Clients
-/// send one or two for each person of a conversation.
-const MAX_STOPS: usize = 128;
-const MAX_STOP: usize = 256;
-
-/// Longest error message that quotes the request, in characters.
-const MAX_MESSAGE: usize = 300;
+/// Fields that would change the reply.
+const UNSUPPORTED: [&str; 13] = [
+    "audio",
+    "best_of",
+    "echo",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "n",
+    "prediction",
+    "presence_penalty",
+    "suffix",
+    "top_logprobs",
+];
 
 /// Fields of both endpoints, and those of one.
 #[derive(Deserialize)]
@@ -145,41 +133,19 @@ enum Part {
     Text { text: String },
 }
 
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "expected a string or a list of strings")]
-enum Texts {
-    One(String),
-    Many(Vec<String>),
-}
-
-impl Texts {
-    fn list(self) -> Vec<String> {
-        match self {
-            Self::One(text) => vec![text],
-            Self::Many(texts) => texts,
-        }
-    }
-}
-
-impl ParsedRequest {
-    /// # Errors
-    /// Returns the problem in one sentence.
-    pub fn read(json: &[u8], endpoint: Endpoint) -> Result<Self, Refusal> {
-        let not_json = |error: serde_json::Error| refused(&format!("The request is not valid JSON: {error}"));
-        let fields: Map<String, Value> = serde_json::from_str(&repaired(json)).map_err(not_json)?;
-        refuse_unsupported(&fields)?;
-        let body: Body = serde_path_to_error::deserialize(Value::Object(fields))
-            .map_err(|error| refused(&format!("{}: {}", error.path(), error.inner())))?;
-        body.asked(endpoint)
-    }
+/// Parses a request for a chat completion or a completion.
+///
+/// # Errors
+/// Returns the problem in one sentence.
+pub fn read(json: &[u8], kind: Kind) -> Result<ParsedRequest, Refusal> {
+    body::<Body>(json, &UNSUPPORTED)?.asked(kind)
 }
 
 impl Body {
-    fn asked(self, endpoint: Endpoint) -> Result<ParsedRequest, Refusal> {
+    fn asked(self, kind: Kind) -> Result<ParsedRequest, Refusal> {
         let sampling = SamplingChoices {
             temperature: self.temperature,
-            // Some servers use -1 for all tokens.
-            top_k: self.top_k.map(|k| u32::try_from(k.max(0)).unwrap_or(u32::MAX)),
+            top_k: self.top_k.map(top_k),
             top_p: self.top_p,
             min_p: self.min_p,
             repetition_penalty: self.repetition_penalty.or(self.repeat_penalty),
@@ -192,103 +158,40 @@ impl Body {
             stop_loops: self.stop_loops,
             seed: self.seed.and_then(seed),
         };
-        let max_tokens = max_tokens(self.max_completion_tokens.or(self.max_tokens))?;
+        let max_tokens = max_tokens(self.max_completion_tokens.or(self.max_tokens), "max_tokens")?;
         let grammar = self.response_format.and_then(ResponseFormat::grammar);
-        if grammar.is_some() && endpoint == Endpoint::Completion {
+        if grammar.is_some() && kind == Kind::Text {
             return Err(unsupported("response_format"));
         }
         let tools = tool_use(self.tools, self.tool_choice, self.parallel_tool_calls)?;
-        if tools.is_some() && endpoint == Endpoint::Completion {
+        if tools.is_some() && kind == Kind::Text {
             return Err(unsupported("tools"));
         }
+        let prompt = match kind {
+            Kind::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
+            Kind::Text => Prompt::Text(text(self.prompt)?),
+        };
         let order = Order {
             grammar,
             tools,
             sampling,
-            stop: stops(self.stop)?,
+            stop: stops(self.stop, "stop")?,
             thinking: self.chat_template_kwargs.and_then(|given| given.enable_thinking.or(given.thinking)),
             ignore_end: self.ignore_eos.unwrap_or(false),
-            owner: Owner::default(),
-            prompt: match endpoint {
-                Endpoint::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
-                Endpoint::Completion => Prompt::Text(text(self.prompt)?),
+            max_tokens: match kind {
+                Kind::Chat => max_tokens,
+                Kind::Text => max_tokens.or(Some(COMPLETION_TOKENS)),
             },
-            max_tokens: match endpoint {
-                Endpoint::Chat => max_tokens,
-                Endpoint::Completion => max_tokens.or(Some(COMPLETION_TOKENS)),
-            },
+            ..Order::new(prompt)
         };
         let usage = self.stream_options.and_then(|options| options.include_usage);
         Ok(ParsedRequest {
             model: self.model.filter(|model| !model.is_empty()),
             order,
             streams: self.stream.unwrap_or(false),
-            streams_usage: usage.unwrap_or(false),
+            format: ReplyFormat::Completion { kind, streams_usage: usage.unwrap_or(false) },
         })
     }
-}
-
-/// Reads a whole number, also one with a decimal point, as JavaScript and Lua may write it.
-fn whole<'de, N: TryFrom<i128>, D: Deserializer<'de>>(from: D) -> Result<Option<N>, D::Error> {
-    let Some(Whole(number)) = Option::deserialize(from)? else { return Ok(None) };
-    let number = N::try_from(number).map_err(|_| {
-        let found = i64::try_from(number).map_or(Unexpected::Other("a large number"), Unexpected::Signed);
-        D::Error::invalid_value(found, &"a number in range for this field")
-    })?;
-    Ok(Some(number))
-}
-
-struct Whole(i128);
-
-impl<'de> Deserialize<'de> for Whole {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Number;
-
-        impl Visitor<'_> for Number {
-            type Value = Whole;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a whole number")
-            }
-
-            fn visit_i64<E: Error>(self, number: i64) -> Result<Whole, E> {
-                Ok(Whole(number.into()))
-            }
-
-            fn visit_u64<E: Error>(self, number: u64) -> Result<Whole, E> {
-                Ok(Whole(number.into()))
-            }
-
-            fn visit_f64<E: Error>(self, number: f64) -> Result<Whole, E> {
-                let is_whole = number.fract() == 0.0 && number.abs() <= u64::MAX as f64;
-                is_whole
-                    .then_some(Whole(number as i128))
-                    .ok_or_else(|| E::invalid_type(Unexpected::Float(number), &self))
-            }
-        }
-
-        from.deserialize_any(Number)
-    }
-}
-
-/// Returns the seed for a number of any size; -1 asks for a random one.
-fn seed(number: i128) -> Option<u32> {
-    (number != -1).then_some((number ^ number >> 32) as u32)
-}
-
-/// Returns the longest reply; -1 asks for no limit.
-fn max_tokens(number: Option<i64>) -> Result<Option<usize>, Refusal> {
-    match number {
-        None | Some(-1) => Ok(None),
-        Some(number @ 1..) => Ok(Some(usize::try_from(number).unwrap_or(usize::MAX))),
-        Some(_) => Err(Refusal::bad_field("max_tokens", "1 or more")),
-    }
-}
-
-/// Creates an error whose message may quote text of any length.
-fn refused(message: &str) -> Refusal {
-    let message: String = message.chars().take(MAX_MESSAGE).collect();
-    Refusal::bad_request(format!("{message}."))
 }
 
 fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
@@ -337,69 +240,18 @@ fn text(prompt: Option<Texts>) -> Result<String, Refusal> {
     }
 }
 
-fn stops(stop: Option<Texts>) -> Result<Vec<String>, Refusal> {
-    let mut stops = stop.map(Texts::list).unwrap_or_default();
-    stops.retain(|stop| !stop.is_empty());
-    if stops.len() > MAX_STOPS || stops.iter().any(|stop| stop.len() > MAX_STOP) {
-        let expected = format!("at most {MAX_STOPS} strings of at most {MAX_STOP} bytes");
-        return Err(Refusal::bad_field("stop", &expected));
-    }
-    Ok(stops)
-}
-
-/// Refuses fields that ask for unsupported features. Values that clients send by default are
-/// accepted.
-fn refuse_unsupported(fields: &Map<String, Value>) -> Result<(), Refusal> {
-    const UNSUPPORTED: [&str; 13] = [
-        "audio",
-        "best_of",
-        "echo",
-        "frequency_penalty",
-        "function_call",
-        "functions",
-        "logit_bias",
-        "logprobs",
-        "n",
-        "prediction",
-        "presence_penalty",
-        "suffix",
-        "top_logprobs",
-    ];
-    let asks = |name: &&&str| fields.get(**name).is_some_and(|value| !asks_for_nothing(name, value));
-    match UNSUPPORTED.iter().find(asks) {
-        Some(&name) => Err(unsupported(name)),
-        None => Ok(()),
-    }
-}
-
-fn unsupported(name: &'static str) -> Refusal {
-    Refusal::unsupported(name, format!("This server does not support '{name}'. Leave it out."))
-}
-
-fn asks_for_nothing(name: &str, value: &Value) -> bool {
-    match (name, value) {
-        (_, Value::Null | Value::Bool(false)) => true,
-        ("n" | "best_of", Value::Number(number)) => number.as_f64() == Some(1.0),
-        (_, Value::Number(number)) => number.as_f64() == Some(0.0),
-        ("function_call", Value::String(choice)) => choice == "none",
-        (_, Value::String(text)) => text.is_empty(),
-        (_, Value::Array(list)) => list.is_empty(),
-        (_, Value::Object(fields)) => fields.is_empty(),
-        (_, Value::Bool(true)) => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::fields::MAX_MESSAGE;
     use crate::tool_use::ToolChoice;
 
     fn chat(more: Value) -> Result<ParsedRequest, Refusal> {
         let mut body = json!({ "messages": [{ "role": "user", "content": "Hello" }] });
         body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        ParsedRequest::read(body.to_string().as_bytes(), Endpoint::Chat)
+        read(body.to_string().as_bytes(), Kind::Chat)
     }
 
     fn message(refused: Result<ParsedRequest, Refusal>) -> String {
@@ -428,7 +280,8 @@ mod tests {
             "repetition_penalty": 1.1, "repeat_penalty": 1.2,
         }))
         .unwrap();
-        assert_eq!((asked.model, asked.streams, asked.streams_usage), (None, false, false));
+        let plain = ReplyFormat::Completion { kind: Kind::Chat, streams_usage: false };
+        assert_eq!((asked.model, asked.streams, asked.format), (None, false, plain));
         assert_eq!((asked.order.max_tokens, asked.order.sampling.top_k), (Some(7), Some(0)));
         assert_eq!(asked.order.sampling.repetition_penalty, Some(1.1));
         let asked = chat(json!({ "repeat_penalty": 1.2 })).unwrap();
@@ -492,7 +345,7 @@ mod tests {
             assert!(message.starts_with(begins), "{message}");
         }
         let body = json!({ "prompt": "a", "response_format": { "type": "json_object" } }).to_string();
-        let refusal = ParsedRequest::read(body.as_bytes(), Endpoint::Completion).unwrap_err();
+        let refusal = read(body.as_bytes(), Kind::Text).unwrap_err();
         assert_eq!(refusal.json()["error"]["param"], "response_format");
     }
 
@@ -613,7 +466,7 @@ mod tests {
             (json!({ "tool_choice": tool("c") }), "tool_choice: expected the name of one of the tools."),
             (json!({ "tool_choice": "maybe" }), "tool_choice: expected none, auto, required, or a function"),
             (json!({ "tools": [tool("a"), tool("a")] }), "tools: expected tools of different names."),
-            (json!({ "tools": [tool("a b")] }), "tools: expected names of 1 to 64 letters"),
+            (json!({ "tools": [tool("a b")] }), "tools: expected names of 1 to 128 letters"),
             (json!({ "tools": many }), "tools: expected at most 1024 tools."),
             (json!({ "tools": [{ "type": "web_search" }] }), "tools[0].type: unknown variant"),
             (json!({ "tools": [], "tool_choice": "required" }), "tools: expected at least one tool."),
@@ -626,7 +479,7 @@ mod tests {
             assert!(message.starts_with(begins), "{message}");
         }
         let body = json!({ "prompt": "a", "tools": [tool("a")] }).to_string();
-        let refusal = ParsedRequest::read(body.as_bytes(), Endpoint::Completion).unwrap_err();
+        let refusal = read(body.as_bytes(), Kind::Text).unwrap_err();
         assert_eq!(refusal.json()["error"]["param"], "tools");
     }
 
@@ -636,7 +489,7 @@ mod tests {
             [(&b"\\ud83e"[..], "\u{fffd}"), (b"\xed\xa0\xbe\xed\xb6\x8a", "\u{1f98a}"), (b"\xff", "\u{fffd}")]
         {
             let body = [b"{\"prompt\":\"", text, b"\"}"].concat();
-            let asked = ParsedRequest::read(&body, Endpoint::Completion).unwrap();
+            let asked = read(&body, Kind::Text).unwrap();
             assert_eq!(asked.order.prompt, Prompt::Text(expected.to_owned()));
         }
     }
@@ -647,7 +500,7 @@ mod tests {
         for body in
             ["", "{", "[]", "7", "{\"messages\": [}", &"[".repeat(100_000), "\u{0}", "{\"a\":1e999}", &text]
         {
-            let message = message(ParsedRequest::read(body.as_bytes(), Endpoint::Chat));
+            let message = message(read(body.as_bytes(), Kind::Chat));
             assert!(message.starts_with("The request is not valid JSON: "), "{message}");
             assert!(message.ends_with('.') && message.chars().count() <= MAX_MESSAGE + 1, "{message}");
         }
@@ -655,7 +508,7 @@ mod tests {
 
     #[test]
     fn a_completion_has_one_prompt_and_the_protocols_default_length() {
-        let read = |body: Value| ParsedRequest::read(body.to_string().as_bytes(), Endpoint::Completion);
+        let read = |body: Value| read(body.to_string().as_bytes(), Kind::Text);
         let asked = read(json!({ "prompt": ["Once"] })).unwrap();
         assert_eq!((asked.order.prompt, asked.order.max_tokens), (Prompt::Text("Once".to_owned()), Some(16)));
         assert_eq!(read(json!({ "prompt": "a", "max_tokens": 9 })).unwrap().order.max_tokens, Some(9));

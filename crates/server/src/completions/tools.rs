@@ -1,0 +1,91 @@
+//! Tools and calls in the bodies of chat completions.
+
+use foretoken_model::{Tool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::fields::arguments_in;
+use crate::refusal::Refusal;
+use crate::tool_use::{ToolChoice, ToolUse};
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolBody {
+    Function { function: Function },
+}
+
+#[derive(Deserialize)]
+pub struct Function {
+    name: String,
+    description: Option<String>,
+    parameters: Option<Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected none, auto, required, or a function's name")]
+pub enum ToolChoiceBody {
+    Word(Word),
+    Function { function: Named },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    None,
+    Auto,
+    Required,
+}
+
+#[derive(Deserialize)]
+pub struct Named {
+    name: String,
+}
+
+/// Call in a message of the assistant; its arguments are JSON in a string.
+#[derive(Deserialize)]
+pub struct ToolCallBody {
+    id: String,
+    function: CalledFunction,
+}
+
+#[derive(Deserialize)]
+struct CalledFunction {
+    name: String,
+    arguments: String,
+}
+
+impl ToolCallBody {
+    /// # Errors
+    /// Refuses names that no tool may have, and arguments that are no JSON object. `field` is part
+    /// of the message.
+    pub fn call(self, field: &str) -> Result<ToolCall, Refusal> {
+        let Self { id, function: CalledFunction { name, arguments } } = self;
+        if !Tool::is_name(&name) {
+            return Err(Refusal::bad_name(field));
+        }
+        Ok(ToolCall { id, name, arguments: arguments_in(&arguments, field)? })
+    }
+}
+
+/// Returns the tools of a request; `None` if the model gets none.
+///
+/// # Errors
+/// Those of [`ToolUse::of`].
+pub fn tool_use(
+    tools: Option<Vec<ToolBody>>,
+    choice: Option<ToolChoiceBody>,
+    parallel: Option<bool>,
+) -> Result<Option<ToolUse>, Refusal> {
+    let tool = |ToolBody::Function { function: Function { name, description, parameters } }| {
+        let parameters = parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+        Tool { name, description, parameters }
+    };
+    let choice = match choice {
+        Some(ToolChoiceBody::Word(Word::None)) => None,
+        None | Some(ToolChoiceBody::Word(Word::Auto)) => Some(ToolChoice::Auto),
+        Some(ToolChoiceBody::Word(Word::Required)) => Some(ToolChoice::Required),
+        Some(ToolChoiceBody::Function { function: Named { name } }) => Some(ToolChoice::Named(name)),
+    };
+    let tools = tools.unwrap_or_default().into_iter().map(tool).collect();
+    ToolUse::of(tools, choice, parallel.unwrap_or(true))
+}

@@ -1,0 +1,64 @@
+//! Protocols of requests for replies: what their bodies are parsed by, and their formats of replies.
+
+use crate::completions::{self, CompletionFormat, Kind};
+use crate::format::Format;
+use crate::messages::{self, MessageFormat};
+use crate::order::Order;
+use crate::refusal::Refusal;
+
+/// Endpoint of a request for a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Endpoint {
+    /// OpenAI's chat completions and completions.
+    Completion(Kind),
+    /// Anthropic's messages.
+    Messages,
+}
+
+impl Endpoint {
+    pub const ALL: [Self; 3] = [Self::Completion(Kind::Chat), Self::Completion(Kind::Text), Self::Messages];
+}
+
+/// A parsed request.
+#[derive(Debug, PartialEq)]
+pub struct ParsedRequest {
+    /// Model that should reply; `None` for the loaded one.
+    pub model: Option<String>,
+    pub order: Order,
+    pub streams: bool,
+    pub format: ReplyFormat,
+}
+
+/// Format of the reply to a request.
+#[derive(Debug, PartialEq)]
+pub enum ReplyFormat {
+    Completion {
+        kind: Kind,
+        /// `true` if a stream should end with its usage.
+        streams_usage: bool,
+    },
+    Messages,
+}
+
+impl ParsedRequest {
+    /// # Errors
+    /// Returns the problem in one sentence.
+    pub fn read(json: &[u8], endpoint: Endpoint) -> Result<Self, Refusal> {
+        match endpoint {
+            Endpoint::Completion(kind) => completions::read(json, kind),
+            Endpoint::Messages => messages::read(json),
+        }
+    }
+}
+
+impl ReplyFormat {
+    /// Format of a reply by `model`.
+    pub fn of(self, model: String) -> Box<dyn Format> {
+        match self {
+            Self::Completion { kind, streams_usage } => {
+                Box::new(CompletionFormat::new(kind, model, streams_usage))
+            }
+            Self::Messages => Box::new(MessageFormat::new(model)),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Parts of a reply so far, in the order in which they were written.
+
+use crate::writer::Event;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Reply {
+    parts: Vec<Part>,
+    /// Stop string that ended the reply.
+    stop: Option<String>,
+}
+
+#[derive(Debug)]
+pub enum Part {
+    /// Reasoning, where it is separated from the text.
+    Thinking(String),
+    Text(String),
+    Call(Call),
+}
+
+/// Call of a tool.
+#[derive(Debug)]
+pub struct Call {
+    /// Random part of its id, for a prefix of each protocol.
+    pub number: String,
+    pub name: String,
+    /// JSON of the arguments so far.
+    pub arguments: String,
+    pub is_complete: bool,
+}
+
+/// Position that an event adds to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Added {
+    /// Index of the part.
+    pub index: usize,
+    /// `true` if the part is new.
+    pub begins: bool,
+}
+
+impl Reply {
+    /// Goes on with an event; returns where it belongs, if it belongs to a part.
+    pub fn extend(&mut self, event: &Event) -> Option<Added> {
+        let before = self.parts.len();
+        match (event, self.parts.last_mut()) {
+            (Event::Thinking(more), Some(Part::Thinking(text)))
+            | (Event::Text(more), Some(Part::Text(text))) => text.push_str(more),
+            (Event::Thinking(text), _) => self.parts.push(Part::Thinking(text.clone())),
+            (Event::Text(text), _) => self.parts.push(Part::Text(text.clone())),
+            (Event::Call(name), _) => self.parts.push(Part::Call(Call::new(name))),
+            (Event::Arguments(json), Some(Part::Call(call))) => call.arguments.push_str(json),
+            (Event::CallEnded, Some(Part::Call(call))) => call.is_complete = true,
+            (Event::Stop(stop), _) => {
+                self.stop = Some(stop.clone());
+                return None;
+            }
+            _ => return None,
+        }
+        Some(Added { index: self.parts.len() - 1, begins: self.parts.len() > before })
+    }
+
+    pub fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    /// Stop string that ended the reply, if one did.
+    pub fn stop(&self) -> Option<&str> {
+        self.stop.as_deref()
+    }
+
+    /// Texts of all parts that are text.
+    pub fn text(&self) -> String {
+        let text = |part: &Part| if let Part::Text(text) = part { Some(text.clone()) } else { None };
+        self.parts.iter().filter_map(text).collect()
+    }
+
+    pub fn calls(&self) -> impl Iterator<Item = &Call> {
+        self.parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None })
+    }
+
+    /// Returns whether there are calls and none was cut.
+    pub fn has_called(&self) -> bool {
+        self.calls().last().is_some_and(|call| call.is_complete)
+    }
+}
+
+impl Call {
+    fn new(name: &str) -> Self {
+        let number = format!("{:024x}", rand::random::<u128>() >> 32);
+        Self { number, name: name.to_owned(), arguments: String::new(), is_complete: false }
+    }
+}

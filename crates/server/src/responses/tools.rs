@@ -1,0 +1,184 @@
+//! Tools in the bodies of requests for responses, and the names under which the model gets them.
+
+use foretoken_model::{Tool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::refusal::Refusal;
+use crate::tool_use::{ToolChoice, ToolUse};
+
+/// Text between the names of a namespace and of a tool in it.
+const BETWEEN: &str = "__";
+
+/// Argument of a custom tool, whose input is one text.
+const INPUT: &str = "input";
+
+/// Tool of a client, or one that only OpenAI's servers have.
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ToolBody {
+    Function {
+        name: String,
+        description: Option<String>,
+        parameters: Option<Value>,
+    },
+    /// Tool whose input is text, perhaps of a grammar.
+    Custom {
+        name: String,
+        description: Option<String>,
+        format: Option<CustomFormat>,
+    },
+    Namespace {
+        name: String,
+        tools: Vec<ToolBody>,
+    },
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CustomFormat {
+    Text,
+    Grammar { syntax: Syntax, definition: String },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Syntax {
+    Lark,
+    Regex,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected none, auto, required, or a function's or custom tool's name")]
+pub enum ToolChoiceBody {
+    Word(Word),
+    Named { r#type: NamedType, name: String, namespace: Option<String> },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    None,
+    Auto,
+    Required,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NamedType {
+    Function,
+    Custom,
+}
+
+/// Tool by the name that the model gets, and as its client knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownTool {
+    offered: String,
+    pub name: String,
+    pub namespace: Option<String>,
+    pub is_custom: bool,
+}
+
+/// Tools of a request as its client knows them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KnownTools(Vec<KnownTool>);
+
+impl KnownTools {
+    /// The tool that the model called by this name.
+    pub fn get(&self, offered: &str) -> Option<&KnownTool> {
+        self.0.iter().find(|tool| tool.offered == offered)
+    }
+}
+
+/// Returns the tools of a request, `None` if the model gets none, and how its client knows them.
+///
+/// # Errors
+/// Those of [`ToolUse::of`].
+pub fn tool_use(
+    tools: Option<Vec<ToolBody>>,
+    choice: Option<ToolChoiceBody>,
+    parallel: bool,
+) -> Result<(Option<ToolUse>, KnownTools), Refusal> {
+    let (mut list, mut known) = (Vec::new(), KnownTools::default());
+    for tool in tools.unwrap_or_default() {
+        match tool {
+            ToolBody::Namespace { name, tools } => {
+                tools.into_iter().for_each(|tool| add(tool, Some(&name), &mut list, &mut known));
+            }
+            tool => add(tool, None, &mut list, &mut known),
+        }
+    }
+    let choice = match choice {
+        None | Some(ToolChoiceBody::Word(Word::Auto)) => Some(ToolChoice::Auto),
+        Some(ToolChoiceBody::Word(Word::None)) => None,
+        Some(ToolChoiceBody::Word(Word::Required)) => Some(ToolChoice::Required),
+        Some(ToolChoiceBody::Named { name, namespace, .. }) => {
+            Some(ToolChoice::Named(offered(namespace.as_deref(), &name)))
+        }
+    };
+    Ok((ToolUse::of(list, choice, parallel)?, known))
+}
+
+/// Adds a tool, unless only OpenAI's servers have it.
+fn add(tool: ToolBody, namespace: Option<&String>, list: &mut Vec<Tool>, known: &mut KnownTools) {
+    let (name, description, parameters, is_custom) = match tool {
+        ToolBody::Function { name, description, parameters } => {
+            let parameters = parameters.filter(|parameters| !parameters.is_null());
+            let parameters = parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
+            (name, description, parameters, false)
+        }
+        ToolBody::Custom { name, description, format } => {
+            let (description, parameters) = custom(description.unwrap_or_default(), format);
+            (name, Some(description), parameters, true)
+        }
+        ToolBody::Namespace { .. } | ToolBody::Other => {
+            tracing::info!("a request offers a tool that only its service has; it is left out");
+            return;
+        }
+    };
+    let offered = offered(namespace.map(String::as_str), &name);
+    known.0.push(KnownTool { offered: offered.clone(), name, namespace: namespace.cloned(), is_custom });
+    list.push(Tool { name: offered, description, parameters });
+}
+
+/// Description and parameters of a custom tool. A regular expression is kept to; a grammar is part
+/// of the description.
+fn custom(mut description: String, format: Option<CustomFormat>) -> (String, Value) {
+    let mut input = json!({ "type": "string" });
+    match format {
+        Some(CustomFormat::Grammar { syntax: Syntax::Regex, definition }) => {
+            input["pattern"] = format!("^(?:{definition})$").into();
+        }
+        Some(CustomFormat::Grammar { syntax: Syntax::Lark, definition }) => {
+            description.push_str("\n\nThe input follows this Lark grammar:\n");
+            description.push_str(&definition);
+        }
+        Some(CustomFormat::Text) | None => {}
+    }
+    let parameters = json!({
+        "type": "object",
+        "properties": { INPUT: input },
+        "required": [INPUT],
+        "additionalProperties": false,
+    });
+    (description, parameters)
+}
+
+/// Name under which the model gets a tool.
+pub fn offered(namespace: Option<&str>, name: &str) -> String {
+    namespace.map_or_else(|| name.to_owned(), |namespace| [namespace, BETWEEN, name].concat())
+}
+
+/// Call of a custom tool, as the model wrote it.
+pub fn custom_call(id: String, name: String, input: String) -> ToolCall {
+    let arguments = Map::from_iter([(INPUT.to_owned(), input.into())]);
+    ToolCall { id, name, arguments }
+}
+
+/// Input in the arguments of a custom tool; empty if they were cut.
+pub fn custom_input(arguments: &str) -> String {
+    let arguments: Value = serde_json::from_str(arguments).unwrap_or_default();
+    arguments[INPUT].as_str().unwrap_or_default().to_owned()
+}
