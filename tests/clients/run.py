@@ -10,6 +10,7 @@ import sys
 
 import with_anthropic
 import with_openai
+import with_responses
 
 KEY = "made-up"
 
@@ -21,6 +22,7 @@ def main() -> None:
     try:
         url = server.stdout.readline().removeprefix("Listening on ").strip()
         with_openai.check(url, KEY)
+        with_responses.check(url, KEY)
         with_anthropic.check(url, KEY)
     finally:
         server.terminate()

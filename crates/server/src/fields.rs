@@ -23,9 +23,25 @@ pub const MAX_MESSAGE: usize = 300;
 /// # Errors
 /// Returns the problem in one sentence.
 pub fn body<B: DeserializeOwned>(json: &[u8], unsupported: &[&'static str]) -> Result<B, Refusal> {
+    typed(object(json, unsupported)?)
+}
+
+/// Parses the fields of a body, without any of the `unsupported` ones.
+///
+/// # Errors
+/// As [`body`].
+pub fn object(json: &[u8], unsupported: &[&'static str]) -> Result<Map<String, Value>, Refusal> {
     let not_json = |error: serde_json::Error| refused(&format!("The request is not valid JSON: {error}"));
     let fields: Map<String, Value> = serde_json::from_str(&repaired(json)).map_err(not_json)?;
     refuse_unsupported(&fields, unsupported)?;
+    Ok(fields)
+}
+
+/// Body with these fields.
+///
+/// # Errors
+/// As [`body`].
+pub fn typed<B: DeserializeOwned>(fields: Map<String, Value>) -> Result<B, Refusal> {
     serde_path_to_error::deserialize(Value::Object(fields))
         .map_err(|error| refused(&format!("{}: {}", error.path(), error.inner())))
 }

@@ -5,8 +5,9 @@
 //! - [`server`]: the running server, its connections and its shutdown; [`address`]: where it
 //!   listens
 //! - `routes`: endpoints; `guard`: access control
-//! - `protocol`: the protocols; `completions`, `messages`: one each, their requests and replies
-//! - `fields`: what request bodies share; [`order`]: a request as the writer receives it
+//! - `protocol`: the protocols; `completions`, `messages`, `responses`: one each, their requests and
+//!   replies
+//! - `fields`, `conversation`: what request bodies share; [`order`]: a request as the writer receives it
 //! - [`tool_use`]: the calls that a reply may have
 //! - [`log`]: the latest requests
 //! - `queue`: one reply at a time, and a limited number of waiting requests
@@ -21,6 +22,7 @@
 
 pub mod address;
 mod completions;
+mod conversation;
 mod fields;
 mod format;
 pub mod fuzzing;
@@ -34,6 +36,7 @@ mod queue;
 pub mod refusal;
 mod reply;
 mod reply_parser;
+mod responses;
 mod routes;
 pub mod server;
 pub mod session;

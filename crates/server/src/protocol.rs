@@ -5,6 +5,7 @@ use crate::format::Format;
 use crate::messages::{self, MessageFormat};
 use crate::order::Order;
 use crate::refusal::Refusal;
+use crate::responses::{self, Echo, ResponseFormat};
 
 /// Endpoint of a request for a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,10 +14,13 @@ pub enum Endpoint {
     Completion(Kind),
     /// Anthropic's messages.
     Messages,
+    /// OpenAI's responses.
+    Responses,
 }
 
 impl Endpoint {
-    pub const ALL: [Self; 3] = [Self::Completion(Kind::Chat), Self::Completion(Kind::Text), Self::Messages];
+    pub const ALL: [Self; 4] =
+        [Self::Completion(Kind::Chat), Self::Completion(Kind::Text), Self::Messages, Self::Responses];
 }
 
 /// A parsed request.
@@ -38,6 +42,7 @@ pub enum ReplyFormat {
         streams_usage: bool,
     },
     Messages,
+    Response(Echo),
 }
 
 impl ParsedRequest {
@@ -47,6 +52,7 @@ impl ParsedRequest {
         match endpoint {
             Endpoint::Completion(kind) => completions::read(json, kind),
             Endpoint::Messages => messages::read(json),
+            Endpoint::Responses => responses::read(json),
         }
     }
 }
@@ -59,6 +65,7 @@ impl ReplyFormat {
                 Box::new(CompletionFormat::new(kind, model, streams_usage))
             }
             Self::Messages => Box::new(MessageFormat::new(model)),
+            Self::Response(echo) => Box::new(ResponseFormat::new(model, echo)),
         }
     }
 }

@@ -94,8 +94,8 @@ impl Refusal {
 
     pub(crate) fn unknown_path(path: &str) -> Self {
         let message = format!(
-            "Unknown path {path}. Available: /v1/chat/completions, /v1/completions, /v1/messages, /v1/models and \
-             /health."
+            "Unknown path {path}. Available: /v1/chat/completions, /v1/completions, /v1/responses, /v1/messages, \
+             /v1/models and /health."
         );
         Self::new(Kind::UnknownPath, message)
     }

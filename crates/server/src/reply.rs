@@ -8,6 +8,7 @@ pub struct Reply {
     parts: Vec<Part>,
     /// Stop string that ended the reply.
     stop: Option<String>,
+    thinking_tokens: usize,
 }
 
 #[derive(Debug)]
@@ -54,6 +55,10 @@ impl Reply {
                 self.stop = Some(stop.clone());
                 return None;
             }
+            (Event::ThinkingTokens(tokens), _) => {
+                self.thinking_tokens = *tokens;
+                return None;
+            }
             _ => return None,
         }
         Some(Added { index: self.parts.len() - 1, begins: self.parts.len() > before })
@@ -66,6 +71,11 @@ impl Reply {
     /// Stop string that ended the reply, if one did.
     pub fn stop(&self) -> Option<&str> {
         self.stop.as_deref()
+    }
+
+    /// Number of tokens of the reasoning, where it is separated from the text.
+    pub fn thinking_tokens(&self) -> usize {
+        self.thinking_tokens
     }
 
     /// Texts of all parts that are text.

@@ -12,6 +12,8 @@ pub struct ReplyParser {
     calls: Option<CallParser>,
     /// White space at the end of the reasoning so far, which is no part of it.
     space: String,
+    /// Number of tokens that belong to the reasoning.
+    thinking_tokens: usize,
     /// State of separated reasoning and text: `true` until their first word.
     begins: bool,
 }
@@ -20,11 +22,40 @@ impl ReplyParser {
     /// Creates a parser. `calls` finds no reasoning of its own where `thinking` does.
     pub fn new(thinking: Option<ThinkingParser>, calls: Option<CallParser>) -> Self {
         let begins = thinking.is_some();
-        Self { thinking, calls, space: String::new(), begins }
+        Self { thinking, calls, space: String::new(), thinking_tokens: 0, begins }
+    }
+
+    /// Goes on with the texts of tokens; returns the events that are certain, neighbours of one kind
+    /// as one.
+    pub fn push_tokens<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Vec<Event> {
+        let mut events: Vec<Event> = Vec::new();
+        for text in texts {
+            let was_thinking = self.is_thinking();
+            for event in self.push(text) {
+                match (events.last_mut(), event) {
+                    (Some(Event::Thinking(last)), Event::Thinking(more))
+                    | (Some(Event::Text(last)), Event::Text(more))
+                    | (Some(Event::Arguments(last)), Event::Arguments(more)) => last.push_str(&more),
+                    (_, event) => events.push(event),
+                }
+            }
+            // The tags count, too.
+            self.thinking_tokens += usize::from(was_thinking || self.is_thinking());
+        }
+        events
+    }
+
+    /// Number of tokens of separated reasoning so far.
+    pub fn thinking_tokens(&self) -> usize {
+        self.thinking_tokens
+    }
+
+    fn is_thinking(&self) -> bool {
+        self.thinking.as_ref().is_some_and(ThinkingParser::is_thinking)
     }
 
     /// Goes on with `text`; returns the events that are certain.
-    pub fn push(&mut self, text: &str) -> Vec<Event> {
+    fn push(&mut self, text: &str) -> Vec<Event> {
         let Some(thinking) = &mut self.thinking else { return self.text(text) };
         let pieces = thinking.push(text);
         pieces.into_iter().flat_map(|piece| self.separated(piece)).collect()
@@ -109,6 +140,16 @@ mod tests {
             Part::Call(call) => ('c', format!("{}{}", call.name, call.arguments)),
         };
         reply.parts().iter().map(shown).collect()
+    }
+
+    #[test]
+    fn tokens_of_separated_reasoning_are_counted_with_their_tags() {
+        let thinking = |separates: bool| separates.then(|| ThinkingParser::new(Some(TAGS), false));
+        for (separates, expected) in [(true, 4), (false, 0)] {
+            let mut parser = ReplyParser::new(thinking(separates), None);
+            let events = parser.push_tokens(["<think>", "so", " so", "</think>", "yes", " no"].into_iter());
+            assert_eq!((events.len(), parser.thinking_tokens()), (if separates { 2 } else { 1 }, expected));
+        }
     }
 
     #[test]

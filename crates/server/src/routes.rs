@@ -34,6 +34,9 @@ const MAX_BODY: usize = 4 << 20;
 /// Time within which a request must arrive.
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Path of OpenAI's responses.
+const RESPONSES: &str = "/v1/responses";
+
 /// Path of Anthropic's messages, and beginning of those below it.
 const MESSAGES: &str = "/v1/messages";
 
@@ -59,6 +62,7 @@ pub fn router(writer: Arc<dyn Writer>, who: Guard, log: RequestLog) -> Router {
     Router::new()
         .route("/v1/chat/completions", reply(Endpoint::Completion(Kind::Chat)))
         .route("/v1/completions", reply(Endpoint::Completion(Kind::Text)))
+        .route(RESPONSES, reply(Endpoint::Responses))
         .route(MESSAGES, reply(Endpoint::Messages))
         .route("/v1/messages/count_tokens", post(count))
         .route("/v1/models", get(list_models))
@@ -92,7 +96,8 @@ async fn unknown_path(method: Method, uri: Uri) -> Answer {
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Answer {
-    let takes_post = uri.path().ends_with("completions") || uri.path().starts_with(MESSAGES);
+    let path = uri.path();
+    let takes_post = path.ends_with("completions") || path == RESPONSES || path.starts_with(MESSAGES);
     match takes_post {
         true if method == Method::HEAD => Ok(StatusCode::OK.into_response()),
         true => Err(Refusal::wrong_method("POST")),

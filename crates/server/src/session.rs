@@ -17,13 +17,15 @@ pub fn write(session: &mut Session, order: Order, defaults: &Defaults, sink: &Re
     sink.send(Event::Started(request.prompt.len()));
     let reply = session.reply(&request, &mut |progress| {
         if let Progress::Round(round) = progress {
-            let text: String = round.emitted().map(|(_, text)| text).collect();
-            parser.push(&text).into_iter().for_each(|event| sink.send(event));
+            let texts = round.emitted().map(|(_, text)| text);
+            parser.push_tokens(texts).into_iter().for_each(|event| sink.send(event));
         }
         sink.flow()
     })?;
     let stop = reply.stop.map(Event::Stop);
-    parser.finish().into_iter().chain(stop).for_each(|event| sink.send(event));
+    let ends =
+        parser.finish().into_iter().chain([Event::ThinkingTokens(parser.thinking_tokens())]).chain(stop);
+    ends.for_each(|event| sink.send(event));
     Ok(reply.summary)
 }
 

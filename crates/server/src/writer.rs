@@ -41,6 +41,8 @@ pub enum Event {
     Started(usize),
     /// Text added to the reasoning, if the order separates it.
     Thinking(String),
+    /// Number of tokens of the reasoning, if the order separates it.
+    ThinkingTokens(usize),
     /// Text added to the reply.
     Text(String),
     /// A call of this tool begins.

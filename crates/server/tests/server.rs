@@ -4,6 +4,8 @@
 
 #[path = "server/messages.rs"]
 mod messages;
+#[path = "server/responses.rs"]
+mod responses;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -210,12 +210,19 @@ fn opened(template: &ChatTemplate, conversation: &Conversation<'_>) -> Result<St
 }
 
 /// Renders a conversation. If the template refuses its system message, that text begins the first
-/// message of the user.
+/// message of the user; if it refuses later ones, they are messages of the user.
 fn rendered(template: &ChatTemplate, conversation: &Conversation<'_>) -> Result<String> {
     let refused = match template.render_with(conversation, true) {
         Err(error @ Error::Template { .. }) => error,
         rendered => return rendered,
     };
+    let is_later = |(at, message): (usize, &ChatMessage)| at > 0 && message.role == Role::System;
+    if conversation.messages.iter().enumerate().any(is_later) {
+        let mut messages = conversation.messages.to_vec();
+        let later = messages.iter_mut().skip(1).filter(|message| message.role == Role::System);
+        later.for_each(|message| message.role = Role::User);
+        return rendered(template, &Conversation { messages: &messages, ..*conversation });
+    }
     let [system, user, rest @ ..] = conversation.messages else { return Err(refused) };
     if (system.role, user.role) != (Role::System, Role::User) {
         return Err(refused);
@@ -344,6 +351,9 @@ mod tests {
         // Without a question there is nothing to put it before.
         let error = form.conversation(&Conversation::of(&[system], None)).unwrap_err();
         assert!(error.to_string().contains("System role not supported"), "{error}");
+        let later = [user, ChatMessage::new(Role::System, "Be kind.")];
+        let rendered = form.conversation(&Conversation::of(&later, None)).unwrap();
+        assert_eq!(rendered, "[user]Why?[user]Be kind.[]");
         // Other refusals keep their words.
         assert!(!self::form("{{ raise_exception('no') }}").merges_system());
         assert!(!self::form("{{ messages[0].content }}").merges_system());

@@ -52,6 +52,11 @@ impl ThinkingParser {
         pieces
     }
 
+    /// Returns whether the reasoning has begun and goes on.
+    pub fn is_thinking(&self) -> bool {
+        matches!(self.state, State::Reasoning(_))
+    }
+
     /// Returns what is held back at the end of the reply.
     pub fn finish(&mut self) -> Option<ThinkingPiece> {
         let held = std::mem::take(&mut self.held);

@@ -4,10 +4,8 @@ use foretoken_model::{ChatMessage, Role, Tool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use crate::conversation::{BETWEEN, Builder};
 use crate::refusal::Refusal;
-
-/// Text between two blocks of text.
-const BETWEEN: &str = "\n\n";
 
 /// Begins the result of a call that failed.
 const ERROR: &str = "Error: ";
@@ -82,64 +80,48 @@ impl Texts {
 /// # Errors
 /// Refuses an empty list, roles other than `user` and `assistant`, names that no tool may have, and
 /// blocks that the role may not have.
-pub fn conversation(system: String, messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
-    if messages.is_empty() {
-        return Err(Refusal::bad_field("messages", "a list with at least one message"));
+pub fn conversation(system: &str, messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
+    let mut builder = Builder::default();
+    if !system.is_empty() {
+        builder.text(Role::System, system);
     }
-    let system = (!system.is_empty()).then(|| ChatMessage::new(Role::System, system));
-    let mut conversation: Vec<ChatMessage> = system.into_iter().collect();
     for (at, Message { role, content }) in messages.into_iter().enumerate() {
         let role = match role.as_str() {
             "user" => Role::User,
             "assistant" => Role::Assistant,
             _ => return Err(Refusal::bad_field(&format!("messages[{at}].role"), "user or assistant")),
         };
-        let field = format!("messages[{at}].content");
         match content {
-            Content::Text(text) => conversation.push(ChatMessage::new(role, text)),
-            Content::Blocks(blocks) => add(blocks, role, &field, &mut conversation)?,
+            Content::Text(text) => builder.text(role, &text),
+            Content::Blocks(blocks) => {
+                let field = format!("messages[{at}].content");
+                blocks.into_iter().try_for_each(|block| add(block, role, &field, &mut builder))?;
+            }
         }
     }
-    Ok(conversation)
+    builder.finish("messages")
 }
 
-/// Adds the messages of a message's blocks: results first, which answer the calls before them.
-fn add(
-    blocks: Vec<Block>,
-    role: Role,
-    field: &str,
-    conversation: &mut Vec<ChatMessage>,
-) -> Result<(), Refusal> {
-    let mut message = ChatMessage::new(role, "");
-    let (mut texts, mut thinking) = (Vec::new(), Vec::new());
-    let has_results = blocks.iter().any(|block| matches!(block, Block::ToolResult { .. }));
-    for block in blocks {
-        match (block, role) {
-            (Block::Text { text }, _) => texts.push(text),
-            (Block::Thinking { thinking: text }, Role::Assistant) => thinking.push(text),
-            (Block::RedactedThinking {}, Role::Assistant) => {}
-            (Block::ToolUse { id, name, input }, Role::Assistant) => {
-                if !Tool::is_name(&name) {
-                    return Err(Refusal::bad_name(field));
-                }
-                message.calls.push(ToolCall { id, name, arguments: input });
+fn add(block: Block, role: Role, field: &str, builder: &mut Builder) -> Result<(), Refusal> {
+    match (block, role) {
+        (Block::Text { text }, _) => builder.text(role, &text),
+        (Block::Thinking { thinking }, Role::Assistant) => builder.thinking(&thinking),
+        (Block::RedactedThinking {}, Role::Assistant) => {}
+        (Block::ToolUse { id, name, input }, Role::Assistant) => {
+            if !Tool::is_name(&name) {
+                return Err(Refusal::bad_name(field));
             }
-            (Block::ToolResult { tool_use_id, content, is_error }, Role::User) => {
-                let content = content.map(|texts| texts.joined(|_| true)).unwrap_or_default();
-                let error = if is_error.unwrap_or(false) { ERROR } else { "" };
-                let result = ChatMessage::new(Role::Tool, [error, &content].concat());
-                conversation.push(ChatMessage { call_id: Some(tool_use_id), ..result });
-            }
-            _ => {
-                let expected = "thinking and tool_use of the assistant, tool_result of the user";
-                return Err(Refusal::bad_field(field, expected));
-            }
+            builder.call(ToolCall { id, name, arguments: input });
         }
-    }
-    message.content = texts.join(BETWEEN);
-    message.thinking = (!thinking.is_empty()).then(|| thinking.join(BETWEEN));
-    if !has_results || !message.content.is_empty() {
-        conversation.push(message);
+        (Block::ToolResult { tool_use_id, content, is_error }, Role::User) => {
+            let content = content.map(|texts| texts.joined(|_| true)).unwrap_or_default();
+            let error = if is_error.unwrap_or(false) { ERROR } else { "" };
+            builder.result(tool_use_id, [error, &content].concat());
+        }
+        _ => {
+            let expected = "thinking and tool_use of the assistant, tool_result of the user";
+            return Err(Refusal::bad_field(field, expected));
+        }
     }
     Ok(())
 }

@@ -69,7 +69,7 @@ pub fn read(json: &[u8]) -> Result<ParsedRequest, Refusal> {
 impl Body {
     fn asked(self) -> Result<ParsedRequest, Refusal> {
         let system = self.system.map(|texts| texts.joined(|text| !text.starts_with(MARK)));
-        let messages = conversation(system.unwrap_or_default(), self.messages.unwrap_or_default())?;
+        let messages = conversation(&system.unwrap_or_default(), self.messages.unwrap_or_default())?;
         let format = self.output_config.and_then(|config| config.format);
         let order = Order {
             sampling: SamplingChoices {

@@ -32,7 +32,10 @@ impl Echo {
             ("top_p", Value::Null),
         ];
         let given = |name: &str| fields.get(name).filter(|value| !value.is_null()).cloned();
-        repeated.map(|(name, default)| (name.to_owned(), given(name).unwrap_or(default))).into_iter().collect()
+        repeated
+            .map(|(name, default)| (name.to_owned(), given(name).unwrap_or(default)))
+            .into_iter()
+            .collect()
     }
 }
 
@@ -189,8 +192,7 @@ impl ResponseFormat {
             Part::Thinking(text) | Part::Text(text) => {
                 let done = self.of_content(part, index, with_logprobs(part, json!({ "text": text })));
                 let is_text = matches!(part, Part::Text(_));
-                let name =
-                    if is_text { "response.output_text.done" } else { "response.reasoning_text.done" };
+                let name = if is_text { "response.output_text.done" } else { "response.reasoning_text.done" };
                 frames.push(self.event(name, done));
                 let done = self.of_content(part, index, json!({ "part": content(part, text) }));
                 frames.push(self.event("response.content_part.done", done));

@@ -29,10 +29,7 @@ enum Item {
 
 /// Text, as one string or in parts.
 #[derive(Deserialize)]
-#[serde(
-    untagged,
-    expecting = "expected a string, or a list of parts of type 'input_text' or 'output_text'"
-)]
+#[serde(untagged, expecting = "expected a string, or a list of parts of type 'input_text' or 'output_text'")]
 enum Texts {
     One(String),
     Parts(Vec<Text>),

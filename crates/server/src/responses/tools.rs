@@ -54,7 +54,7 @@ pub enum Syntax {
 #[serde(untagged, expecting = "expected none, auto, required, or a function's or custom tool's name")]
 pub enum ToolChoiceBody {
     Word(Word),
-    Named { r#type: NamedType, name: String, namespace: Option<String> },
+    Named(Named),
 }
 
 #[derive(Deserialize)]
@@ -66,10 +66,10 @@ pub enum Word {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum NamedType {
-    Function,
-    Custom,
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Named {
+    Function { name: String, namespace: Option<String> },
+    Custom { name: String, namespace: Option<String> },
 }
 
 /// Tool by the name that the model gets, and as its client knows it.
@@ -114,9 +114,9 @@ pub fn tool_use(
         None | Some(ToolChoiceBody::Word(Word::Auto)) => Some(ToolChoice::Auto),
         Some(ToolChoiceBody::Word(Word::None)) => None,
         Some(ToolChoiceBody::Word(Word::Required)) => Some(ToolChoice::Required),
-        Some(ToolChoiceBody::Named { name, namespace, .. }) => {
-            Some(ToolChoice::Named(offered(namespace.as_deref(), &name)))
-        }
+        Some(ToolChoiceBody::Named(
+            Named::Function { name, namespace } | Named::Custom { name, namespace },
+        )) => Some(ToolChoice::Named(offered(namespace.as_deref(), &name))),
     };
     Ok((ToolUse::of(list, choice, parallel)?, known))
 }

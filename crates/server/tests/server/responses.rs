@@ -116,8 +116,10 @@ fn reasoning_text_and_calls_are_items_of_a_response() {
 fn a_stream_has_the_events_of_the_protocol_in_order() {
     let answered = replied(json!({ "stream": true, "tools": tools() }), events(), Finish::Stop);
     let events = stream(&answered);
-    let names: Vec<&str> =
-        events.iter().map(|event| event["type"].as_str().unwrap().strip_prefix("response.").unwrap()).collect();
+    let names: Vec<&str> = events
+        .iter()
+        .map(|event| event["type"].as_str().unwrap().strip_prefix("response.").unwrap())
+        .collect();
     let item = |inner: &[&'static str]| [&["output_item.added"][..], inner, &["output_item.done"]].concat();
     let content = |delta: &'static str, done: &'static str| {
         item(&["content_part.added", delta, delta, done, "content_part.done"])
@@ -198,7 +200,10 @@ fn fields_and_items_reach_the_writer() {
     }));
     let sampling = &order.sampling;
     assert_eq!((sampling.temperature, sampling.top_p, order.max_tokens), (Some(0.5), Some(0.9), Some(90)));
-    assert_eq!((order.thinking, order.separates_thinking, order.grammar.is_some()), (Some(false), true, true));
+    assert_eq!(
+        (order.thinking, order.separates_thinking, order.grammar.is_some()),
+        (Some(false), true, true)
+    );
     let offered = order.tools.unwrap();
     assert_eq!((offered.choice, offered.parallel), (ToolChoice::Required, false));
     let names: Vec<&str> = offered.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -223,8 +228,8 @@ fn fields_and_items_reach_the_writer() {
         .iter()
         .map(|call| (call.name.as_str(), Value::from(call.arguments.clone()).to_string()))
         .collect();
-    let expected =
-        [("look", "{\"at\":7}"), ("mail__send", "{}"), ("patch", "{\"input\":\"aa\"}")].map(|(a, b)| (a, b.to_owned()));
+    let expected = [("look", "{\"at\":7}"), ("mail__send", "{}"), ("patch", "{\"input\":\"aa\"}")]
+        .map(|(a, b)| (a, b.to_owned()));
     assert_eq!(calls, expected);
     assert_eq!(messages[5].call_id.as_deref(), Some("c3"));
 }
@@ -260,10 +265,16 @@ fn invalid_requests_are_refused_by_name() {
         (json!({ "input": null }), "input: expected a list with at least one message."),
         (item(json!({ "role": "developer", "content": "a" })), "input: expected a list with at least one"),
         (json!({ "input": 7 }), "input: expected a string or a list of items"),
-        (item(json!({ "type": "web_search_call", "id": "a" })), "input[0]: unknown variant `web_search_call`"),
+        (
+            item(json!({ "type": "web_search_call", "id": "a" })),
+            "input[0]: unknown variant `web_search_call`",
+        ),
         (item(json!({ "type": "item_reference", "id": "a" })), "input[0]: unknown variant `item_reference`"),
         (item(json!({ "role": "tool", "content": "a" })), "input[0].role: expected system, developer, user"),
-        (item(json!({ "role": "user", "content": image })), "input[0]: expected a string, or a list of parts"),
+        (
+            item(json!({ "role": "user", "content": image })),
+            "input[0]: expected a string, or a list of parts",
+        ),
         (item(json!({ "x": "y".repeat(9999) })), "input[0]: missing field `role`"),
         (call("a b", "{}"), "input[0]: expected names of 1 to 128"),
         (call("a", "[]"), "input[0]: expected arguments that are a JSON object"),
@@ -271,9 +282,18 @@ fn invalid_requests_are_refused_by_name() {
         (json!({ "conversation": "conv_1" }), "This server does not support 'conversation'."),
         (json!({ "background": true }), "This server does not support 'background'."),
         (json!({ "max_output_tokens": 0 }), "max_output_tokens: expected 1 or more."),
-        (json!({ "tools": tools(), "tool_choice": { "type": "web_search" } }), "tool_choice: expected none, auto"),
-        (json!({ "tools": tools(), "tool_choice": { "type": "function", "name": "b" } }), "tool_choice: expected the"),
-        (json!({ "tools": [{ "type": "namespace", "name": "a b", "tools": [tools()[0]] }] }), "tools: expected names"),
+        (
+            json!({ "tools": tools(), "tool_choice": { "type": "web_search" } }),
+            "tool_choice: expected none, auto",
+        ),
+        (
+            json!({ "tools": tools(), "tool_choice": { "type": "function", "name": "b" } }),
+            "tool_choice: expected the",
+        ),
+        (
+            json!({ "tools": [{ "type": "namespace", "name": "a b", "tools": [tools()[0]] }] }),
+            "tools: expected names",
+        ),
         (json!({ "tools": [{ "type": "function" }] }), "tools[0]: missing field `name`"),
         (json!({ "text": { "format": { "type": "xml" } } }), "text.format.type: unknown variant `xml`"),
     ] {
