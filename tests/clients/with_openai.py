@@ -34,6 +34,25 @@ def seeds_and_stops_hold(client: openai.OpenAI) -> None:
     assert reply(temperature=0, stop=["never", stop]) == whole[: whole.index(stop)]
 
 
+def choices_biases_and_log_probabilities_are_there(client: openai.OpenAI) -> None:
+    asked = {"model": "starter", "messages": STORY, "max_tokens": 20, "temperature": 0.9, "seed": 7}
+    several = client.chat.completions.create(**asked, n=3, logprobs=True, top_logprobs=2)
+    texts = [choice.message.content for choice in several.choices]
+    assert len(set(texts)) == 3 and several.usage.completion_tokens == 60, several
+    assert texts[0] == client.chat.completions.create(**asked).choices[0].message.content
+    for choice in several.choices:
+        assert len(choice.logprobs.content) == 20 and len(choice.logprobs.content[0].top_logprobs) == 2
+    streamed = ["", "", ""]
+    for piece in client.chat.completions.create(**asked, n=3, stream=True):
+        for choice in piece.choices:
+            streamed[choice.index] += choice.delta.content or ""
+    assert streamed == texts
+    more = {"presence_penalty": 1.5, "frequency_penalty": 0.5, "logit_bias": {"300": 100}}
+    assert client.chat.completions.create(**asked, **more).choices[0].message.content != texts[0]
+    text = client.completions.create(model="starter", prompt="Once", max_tokens=5, logprobs=2, temperature=0)
+    assert "".join(text.choices[0].logprobs.tokens) == text.choices[0].text, text
+
+
 def texts_go_on(client: openai.OpenAI) -> None:
     asked = {"model": "starter", "prompt": "Once upon a time", "temperature": 0, "max_tokens": 12}
     whole = client.completions.create(**asked)
@@ -110,6 +129,7 @@ def check(url: str, key: str) -> None:
     for check in (
         replies_are_the_same_whole_and_streamed,
         seeds_and_stops_hold,
+        choices_biases_and_log_probabilities_are_there,
         texts_go_on,
         models_are_listed,
         tools_are_called,

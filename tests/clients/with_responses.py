@@ -18,10 +18,6 @@ def replies_are_the_same_whole_and_streamed(client: openai.OpenAI) -> None:
     assert [event.sequence_number for event in events] == list(range(len(events)))
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     assert text == whole.output_text and events[-1].type == "response.incomplete", events[-1]
-    with client.responses.stream(**ASKED) as stream:
-        for _ in stream:
-            pass
-        assert stream.get_final_response().output_text == text
     chat = client.chat.completions.create(
         model="starter", messages=[{"role": "user", "content": STORY}], temperature=0, max_tokens=40
     )
@@ -33,6 +29,8 @@ def schemas_are_kept_to(client: openai.OpenAI) -> None:
     text = {"format": {"type": "json_schema", "name": "animal", "schema": schema, "strict": True}}
     reply = client.responses.create(**ASKED, text=text)
     assert reply.status == "completed" and json.loads(reply.output_text)["animal"] in ("fox", "hen"), reply
+    with client.responses.stream(**ASKED, text=text) as stream:
+        assert stream.get_final_response().output_text == reply.output_text
 
 
 def tools_are_called(client: openai.OpenAI) -> None:
@@ -63,7 +61,7 @@ def tools_are_called(client: openai.OpenAI) -> None:
     ]
     items = [{"role": "user", "content": STORY}, call.to_dict(), coded.to_dict(), *results]
     after = client.responses.create(**{**asked, "input": items, "tool_choice": "none"})
-    assert after.output_text != "" and after.usage.input_tokens > whole.usage.input_tokens, after
+    assert after.output_text != "", after
 
 
 def refusals_are_the_packages_own_errors(client: openai.OpenAI) -> None:

@@ -523,18 +523,27 @@ fn sampling() -> impl Strategy<Value = Sampling> {
     let penalty = prop_oneof![2 => Just(1f32), 1 => Just(1.5), 1 => Just(0.7)];
     let reach = || prop_oneof![Just(-1i32), Just(2)];
     let dry = (prop_oneof![2 => Just(0f32), 1 => Just(0.8)], 1u32..3);
-    (temperature, top_k, top_p, min_p, (penalty, reach(), reach(), dry)).prop_map(
-        |(temperature, top_k, top_p, min_p, (repetition_penalty, last_n, dry_last_n, dry))| Sampling {
-            temperature,
-            top_k,
-            top_p,
-            min_p,
-            repetition_penalty,
-            repeat_last_n: last_n,
-            dry_multiplier: dry.0,
-            dry_allowed_length: dry.1,
-            dry_penalty_last_n: dry_last_n,
-            ..Sampling::default()
+    let of_reply = || prop_oneof![2 => Just(0f32), 1 => Just(1.5), 1 => Just(-0.7)];
+    let bias =
+        prop_oneof![2 => Just(Vec::new()), 1 => (0..VOCABULARY as u32, -3f32..3.0).prop_map(|one| vec![one])];
+    let of_reply = (of_reply(), of_reply(), bias);
+    (temperature, top_k, top_p, min_p, (penalty, reach(), reach(), dry), of_reply).prop_map(
+        |(temperature, top_k, top_p, min_p, (repetition_penalty, last_n, dry_last_n, dry), of_reply)| {
+            Sampling {
+                temperature,
+                top_k,
+                top_p,
+                min_p,
+                repetition_penalty,
+                repeat_last_n: last_n,
+                dry_multiplier: dry.0,
+                dry_allowed_length: dry.1,
+                dry_penalty_last_n: dry_last_n,
+                presence_penalty: of_reply.0,
+                frequency_penalty: of_reply.1,
+                logit_bias: of_reply.2,
+                ..Sampling::default()
+            }
         },
     )
 }

@@ -15,6 +15,7 @@ use foretoken_engine::draft::{
     Vocabulary,
 };
 use foretoken_engine::drafter_kind::DrafterKind;
+use foretoken_engine::logprobs::Logprobs;
 use foretoken_engine::sampler::Sampler;
 use foretoken_engine::speculation::{DrafterChoice, Speculation, Staged, Threshold, Tree};
 use foretoken_engine::trace::{Finish, LengthReason, Outcome};
@@ -23,7 +24,7 @@ use foretoken_forward::{Model, Pass, Want, catch_up};
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
-use foretoken_model::{ModelConfig, ModelSource, Tokenizer};
+use foretoken_model::{ModelConfig, ModelSource, Special, Tokenizer};
 use foretoken_tests::{
     assert_same, chat_prompt, decoder, loaded, model_drafter, nightly_or, on_gpu, starter_draft,
     starter_target, tensors_on,
@@ -47,6 +48,18 @@ fn penalised(sampling: Sampling) -> Sampling {
         repeat_last_n: 24,
         dry_multiplier: 1.0,
         dry_allowed_length: 2,
+        automatic_penalties: false,
+        ..sampling
+    }
+}
+
+/// Penalties on the reply's own tokens and biases, strong enough to change the text.
+fn biased(sampling: Sampling, tokenizer: &Tokenizer) -> Sampling {
+    let first = |word: &str| tokenizer.encode(word, Special::Ignore).unwrap()[0];
+    Sampling {
+        presence_penalty: 0.8,
+        frequency_penalty: 0.4,
+        logit_bias: vec![(first(" the"), -100.0), (first(" fox"), 2.5)],
         automatic_penalties: false,
         ..sampling
     }
@@ -117,6 +130,78 @@ fn lengths(lengths: impl IntoIterator<Item = usize>) -> Vec<Speculation> {
 
 #[test]
 fn drafts_change_nothing_with_repetition_penalties() {
+    assert_lossless_with(|sampling, _| penalised(sampling));
+}
+
+#[test]
+fn drafts_change_nothing_with_penalties_on_the_reply_and_biases() {
+    assert_lossless_with(biased);
+}
+
+#[test]
+fn log_probabilities_are_the_targets_own_whatever_drafts_and_settings() {
+    let mut decoder = decoder(&starter_target());
+    let mut drafters = everybody(&decoder);
+    let logprobs = |reply: &Reply| -> Vec<Logprobs> {
+        reply.rounds.iter().flat_map(|round| round.logprobs.clone()).collect()
+    };
+    for sampling in [Sampling::greedy(), coupled(), biased(coupled(), &decoder.tokenizer().clone())] {
+        let mut request = Request { logprobs: Some(3), ..request(&decoder, QUESTIONS[0], &sampling) };
+        let found = plain(&mut decoder, &request);
+        let expected = logprobs(&found);
+        assert_eq!(expected.iter().map(|one| one.token).collect::<Vec<_>>(), found.tokens);
+        request.speculation = Speculation { tree: Tree::Width(2), ..Speculation::fixed(5) };
+        let drafted = write(&mut decoder, &request, &mut drafters);
+        assert!(drafted.summary.accepted > 5, "nothing was tested");
+        assert_eq!(logprobs(&drafted), expected);
+        // A pass over the whole text gives the same numbers.
+        let text = [&request.prompt, &found.tokens[..]].concat();
+        decoder.target_mut().truncate(0);
+        let tree = TokenTree::chain(text.iter().copied());
+        let pass = decoder.target_mut().run(&tree, &Want::all_rows()).unwrap();
+        for (at, one) in expected.iter().enumerate() {
+            let row = pass.logits().row(request.prompt.len() - 1 + at);
+            assert_eq!(&Logprobs::of(row, one.token, 3).unwrap(), one, "token {at}");
+        }
+        drop(pass);
+        decoder.target_mut().truncate(0);
+        request.logprobs = None;
+        assert_eq!(plain(&mut decoder, &request).tokens, found.tokens);
+    }
+}
+
+#[test]
+fn log_probabilities_beyond_the_limit_and_biases_of_unknown_tokens_are_refused() {
+    let mut decoder = decoder(&starter_target());
+    let vocabulary = decoder.target().config().vocabulary as u32;
+    let asked = request(&decoder, QUESTIONS[0], &Sampling::greedy());
+    let biased = |logit_bias: Vec<(u32, f32)>| Sampling { logit_bias, ..Sampling::greedy() };
+    let many = (0..1025).map(|token| (token % vocabulary, 1.0)).collect();
+    for (request, name) in [
+        (Request { logprobs: Some(21), ..asked.clone() }, "logprobs"),
+        (Request { sampling: biased(vec![(vocabulary, 1.0)]), ..asked.clone() }, "logit bias"),
+        (Request { sampling: biased(vec![(0, 100.5)]), ..asked.clone() }, "logit bias"),
+        (Request { sampling: biased(vec![(0, f32::NAN)]), ..asked.clone() }, "logit bias"),
+        (Request { sampling: biased(many), ..asked.clone() }, "logit bias"),
+        (
+            Request { sampling: Sampling { presence_penalty: 2.5, ..Sampling::greedy() }, ..asked.clone() },
+            "presence penalty",
+        ),
+        (
+            Request { sampling: Sampling { frequency_penalty: -3.0, ..Sampling::greedy() }, ..asked.clone() },
+            "frequency penalty",
+        ),
+    ] {
+        let refused = decoder.admit(&request);
+        assert!(matches!(&refused, Err(Error::Setting { name: found, .. }) if *found == name), "{refused:?}");
+        let mut on_progress = |_: Progress<'_>| ControlFlow::Continue(());
+        assert!(decoder.reply(&request, &mut Drafters::default(), &mut on_progress).is_err());
+    }
+}
+
+/// Compares replies of all drafters, with the penalties that `penalised` adds, with plain decoding.
+#[track_caller]
+fn assert_lossless_with(penalised: impl Fn(Sampling, &Tokenizer) -> Sampling) {
     let tree = |(width, length)| Speculation { tree: Tree::Width(width), ..Speculation::fixed(length) };
     let staged = Speculation { staged: Staged::On, ..Speculation::fixed(4) };
     let ngram = Speculation { drafter: DrafterChoice::Ngram, ..Speculation::fixed(6) };
@@ -127,7 +212,7 @@ fn drafts_change_nothing_with_repetition_penalties() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = everybody(&decoder);
     for sampling in [Sampling::greedy(), coupled()] {
-        let penalised = penalised(sampling.clone());
+        let penalised = penalised(sampling.clone(), decoder.tokenizer());
         let accepted = assert_lossless_as(&mut decoder, &mut drafters, &ways, &penalised);
         assert!(accepted > 100, "only {accepted} drafted tokens were accepted: nothing was tested");
         let text = |decoder: &mut Decoder, sampling: &Sampling| {

@@ -93,6 +93,7 @@ mod tests {
             experts: None,
             times: Times::default(),
             at_ms: 0.0,
+            logprobs: Vec::new(),
         }
     }
 

@@ -9,6 +9,7 @@
 //! - [`draft`]: drafters: models, heads, n-grams, token recycling
 //! - [`governor`]: chooses draft lengths by measured costs and acceptance
 //! - [`accept`]: decides which draft tokens the target keeps
+//! - [`logprobs`]: the target's log probabilities of written tokens
 //! - [`decoder`]: the loop of rounds
 //! - [`session`]: a loaded target and its drafters, as the window, the terminal and the server use
 //!   them
@@ -32,6 +33,7 @@ pub mod draft;
 pub mod drafter_kind;
 pub mod governor;
 pub mod inspection;
+pub mod logprobs;
 pub mod owner;
 pub mod penalties;
 pub mod random;

@@ -66,6 +66,13 @@ impl Sampler {
         })
     }
 
+    /// Leaves the first `prompt` tokens of a text out of those of the reply.
+    #[must_use]
+    pub fn after_prompt(mut self, prompt: usize) -> Self {
+        self.rules.penalties = self.rules.penalties.after_prompt(prompt);
+        self
+    }
+
     /// Restricts the reply to the tokens that `masks` allow.
     #[must_use]
     pub fn constrained(mut self, masks: Option<Masks>) -> Self {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::drafter_kind::DrafterKind;
+use crate::logprobs::Logprobs;
 use crate::speculation::Speculation;
 
 mod plain;
@@ -192,6 +193,10 @@ pub struct Round {
     pub times: Times,
     /// Milliseconds from the start of the reply to the end of this round.
     pub at_ms: f32,
+    /// Log probabilities of the emitted tokens, if the request asked for them; no part of a trace.
+    #[serde(skip)]
+    #[ts(skip)]
+    pub logprobs: Vec<Logprobs>,
 }
 
 impl Round {

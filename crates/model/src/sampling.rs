@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use crate::error::{Error, Result};
+use crate::token::TokenId;
 
 /// Random mode of sampling.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
@@ -40,6 +41,18 @@ pub struct Sampling {
     /// Number of last tokens, prompt included, for the repetition penalty; -1 for all, 0 for none.
     #[serde(default = "whole_text")]
     pub repeat_last_n: i32,
+    /// Subtract from the logits of tokens that occur in the reply, -2 to 2; 0 is off.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[ts(skip)]
+    pub presence_penalty: f32,
+    /// Subtract from a token's logit for each time that it occurs in the reply, -2 to 2; 0 is off.
+    #[serde(skip_serializing_if = "is_zero")]
+    #[ts(skip)]
+    pub frequency_penalty: f32,
+    /// Tokens, and what is added to their logits before all penalties, -100 to 100.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[ts(skip)]
+    pub logit_bias: Vec<(TokenId, f32)>,
     /// DRY lowers the logit of a token that would continue a repeated sequence of n tokens by
     /// multiplier x base^(n - allowed length), from the allowed length on; 0 is off.
     pub dry_multiplier: f32,
@@ -68,6 +81,13 @@ fn whole_text() -> i32 {
     -1
 }
 
+fn is_zero(number: &f32) -> bool {
+    *number == 0.0
+}
+
+/// Maximum number of tokens with a bias.
+pub const MAX_BIASES: usize = 1024;
+
 /// Maximum number of sequence breakers, and bytes of each.
 pub const MAX_BREAKERS: usize = 32;
 pub const MAX_BREAKER: usize = 64;
@@ -85,6 +105,9 @@ impl Default for Sampling {
             automatic_penalties: true,
             repetition_penalty: 1.0,
             repeat_last_n: 64,
+            presence_penalty: 0.0,
+            frequency_penalty: 0.0,
+            logit_bias: Vec::new(),
             dry_multiplier: 0.0,
             dry_base: 1.75,
             dry_allowed_length: 2,
@@ -167,6 +190,11 @@ impl Sampling {
         self.dry_multiplier > 0.0 && self.dry_penalty_last_n != 0
     }
 
+    /// Returns true if tokens of the reply have penalties.
+    pub fn penalises_counts(&self) -> bool {
+        self.presence_penalty != 0.0 || self.frequency_penalty != 0.0
+    }
+
     pub fn is_greedy(&self) -> bool {
         self.temperature == 0.0
     }
@@ -224,6 +252,14 @@ impl Sampling {
         within("min-p", self.min_p, "at least 0 and less than 1", (0.0..1.0).contains(&self.min_p))?;
         let penalty = self.repetition_penalty;
         within("repetition penalty", penalty, "0.1 to 10", (0.1..=10.0).contains(&penalty))?;
+        for (name, penalty) in
+            [("presence penalty", self.presence_penalty), ("frequency penalty", self.frequency_penalty)]
+        {
+            within(name, penalty, "-2 to 2", (-2.0..=2.0).contains(&penalty))?;
+        }
+        for &(_, bias) in &self.logit_bias {
+            within("logit bias", bias, "-100 to 100", (-100.0..=100.0).contains(&bias))?;
+        }
         let (multiplier, base) = (self.dry_multiplier, self.dry_base);
         within("DRY multiplier", multiplier, "0 to 100", (0.0..=100.0).contains(&multiplier))?;
         within("DRY base", base, "1 to 10", (1.0..=10.0).contains(&base))?;
@@ -247,6 +283,8 @@ impl Sampling {
                 last_n >= -1,
             )?;
         }
+        let biases = self.logit_bias.len();
+        whole("logit bias", biases as i64, "at most 1024 tokens", biases <= MAX_BIASES)?;
         let breakers = &self.dry_sequence_breakers;
         let fit = breakers.len() <= MAX_BREAKERS && breakers.iter().all(|text| text.len() <= MAX_BREAKER);
         let expected = "at most 32 strings of at most 64 bytes";

@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use foretoken_engine::trace::Summary;
+use foretoken_engine::trace::{Finish, Summary};
 use serde_json::Value;
 
 use crate::refusal::Refusal;
@@ -14,14 +14,19 @@ pub trait Format: Send {
     /// Name of the model that replies.
     fn model(&self) -> &str;
 
-    /// Returns the complete reply.
-    fn whole(&mut self, reply: &Reply, summary: &Summary) -> Value;
+    /// Returns the complete replies, at least one, with the reasons of their ends.
+    fn whole(&mut self, replies: &[(Reply, Finish)], summary: &Summary) -> Value;
 
     /// Returns the events before all parts, for a prompt of `prompt_tokens` tokens.
     fn begin(&mut self, prompt_tokens: usize) -> Vec<Frame>;
 
     /// Returns the events for one that was `added` to `reply`.
     fn part(&mut self, reply: &Reply, added: Added, event: &Event) -> Vec<Frame>;
+
+    /// Returns the events between a complete reply and the next one of the order.
+    fn next(&mut self, _reply: &Reply, _finish: Finish) -> Vec<Frame> {
+        Vec::new()
+    }
 
     /// Returns the events after all parts.
     fn end(&mut self, reply: &Reply, summary: &Summary) -> Vec<Frame>;

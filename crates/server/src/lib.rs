@@ -9,7 +9,7 @@
 //!   replies
 //! - `fields`, `conversation`: what request bodies share; [`order`]: a request as the writer receives it
 //! - [`tool_use`]: the calls that a reply may have
-//! - [`log`]: the latest requests
+//! - [`log`]: the latest requests; [`logprob`]: log probabilities of tokens
 //! - `queue`: one reply at a time, and a limited number of waiting requests
 //! - [`writer`]: interface to the writer of replies; [`session`]: a writer that uses an engine
 //!   session
@@ -28,6 +28,7 @@ mod format;
 pub mod fuzzing;
 mod guard;
 pub mod log;
+pub mod logprob;
 mod messages;
 pub mod order;
 pub mod prompt_reader;
@@ -46,6 +47,7 @@ pub mod writer;
 
 pub use address::{Address, StartError};
 pub use log::ServerRequest;
+pub use logprob::Logprob;
 pub use order::{Defaults, Order, Prompt, SamplingChoices};
 pub use prompt_reader::PromptReader;
 pub use refusal::Refusal;

@@ -8,6 +8,7 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
 use foretoken_model::error::Result;
 use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 use foretoken_model::{CallParser, ChatMessage, Thinking, ThinkingParser};
 
 use crate::prompt_reader::PromptReader;
@@ -36,7 +37,15 @@ pub struct Order {
     pub grammar: Option<Grammar>,
     /// Tools that the model may call; `None` for none.
     pub tools: Option<ToolUse>,
+    /// Number of replies to write one after the other, 1 to [`MAX_CHOICES`].
+    pub choices: usize,
+    /// Number of alternatives whose log probabilities are sent, beside those of the reply's tokens;
+    /// `None` for no log probabilities.
+    pub logprobs: Option<usize>,
 }
+
+/// Most replies to one request.
+pub const MAX_CHOICES: usize = 8;
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Prompt {
@@ -55,6 +64,9 @@ pub struct SamplingChoices {
     pub min_p: Option<f32>,
     pub repetition_penalty: Option<f32>,
     pub repeat_last_n: Option<i32>,
+    pub presence_penalty: Option<f32>,
+    pub frequency_penalty: Option<f32>,
+    pub logit_bias: Option<Vec<(TokenId, f32)>>,
     pub dry_multiplier: Option<f32>,
     pub dry_base: Option<f32>,
     pub dry_allowed_length: Option<u32>,
@@ -89,6 +101,9 @@ impl SamplingChoices {
             automatic_penalties: base.automatic_penalties && !has_penalties,
             repetition_penalty: self.repetition_penalty.unwrap_or(base.repetition_penalty),
             repeat_last_n: self.repeat_last_n.unwrap_or(base.repeat_last_n),
+            presence_penalty: self.presence_penalty.unwrap_or(base.presence_penalty),
+            frequency_penalty: self.frequency_penalty.unwrap_or(base.frequency_penalty),
+            logit_bias: self.logit_bias.unwrap_or_else(|| base.logit_bias.clone()),
             dry_multiplier: self.dry_multiplier.unwrap_or(base.dry_multiplier),
             dry_base: self.dry_base.unwrap_or(base.dry_base),
             dry_allowed_length: self.dry_allowed_length.unwrap_or(base.dry_allowed_length),
@@ -117,6 +132,8 @@ impl Order {
             owner: Owner::default(),
             grammar: None,
             tools: None,
+            choices: 1,
+            logprobs: None,
         }
     }
 
@@ -142,6 +159,7 @@ impl Order {
             stop: self.stop,
             ignore_end: self.ignore_end,
             owner: self.owner,
+            logprobs: self.logprobs,
             constraint: self.grammar.map(|grammar| session.form().constrained(grammar)),
             ..Request::new(prompt)
         };

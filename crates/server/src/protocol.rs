@@ -40,6 +40,8 @@ pub enum ReplyFormat {
         kind: Kind,
         /// `true` if a stream should end with its usage.
         streams_usage: bool,
+        /// `true` if the reply has log probabilities.
+        logprobs: bool,
     },
     Messages,
     Response(Echo),
@@ -61,8 +63,8 @@ impl ReplyFormat {
     /// Format of a reply by `model`.
     pub fn of(self, model: String) -> Box<dyn Format> {
         match self {
-            Self::Completion { kind, streams_usage } => {
-                Box::new(CompletionFormat::new(kind, model, streams_usage))
+            Self::Completion { kind, streams_usage, logprobs } => {
+                Box::new(CompletionFormat::new(kind, model, streams_usage, logprobs))
             }
             Self::Messages => Box::new(MessageFormat::new(model)),
             Self::Response(echo) => Box::new(ResponseFormat::new(model, echo)),

@@ -1,5 +1,6 @@
 //! Parts of a reply so far, in the order in which they were written.
 
+use crate::logprob::Logprob;
 use crate::writer::Event;
 
 /// See the module.
@@ -9,6 +10,8 @@ pub struct Reply {
     /// Stop string that ended the reply.
     stop: Option<String>,
     thinking_tokens: usize,
+    /// Log probabilities of the tokens so far, if they were asked for.
+    logprobs: Vec<Logprob>,
 }
 
 #[derive(Debug)]
@@ -59,9 +62,18 @@ impl Reply {
                 self.thinking_tokens = *tokens;
                 return None;
             }
+            (Event::Logprobs(more), _) => {
+                self.logprobs.extend(more.iter().cloned());
+                return None;
+            }
             _ => return None,
         }
         Some(Added { index: self.parts.len() - 1, begins: self.parts.len() > before })
+    }
+
+    /// Log probabilities of the tokens so far, if they were asked for.
+    pub fn logprobs(&self) -> &[Logprob] {
+        &self.logprobs
     }
 
     pub fn parts(&self) -> &[Part] {

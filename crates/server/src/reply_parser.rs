@@ -5,6 +5,7 @@ use foretoken_model::{CallParser, Piece, ThinkingParser, ThinkingPiece};
 use crate::writer::Event;
 
 /// Turns a reply's text into events; see the module.
+#[derive(Clone)]
 pub struct ReplyParser {
     /// Separates the reasoning; `None` where it is part of the text.
     thinking: Option<ThinkingParser>,

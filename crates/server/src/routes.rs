@@ -208,11 +208,13 @@ impl LoggedEvents {
 }
 
 async fn whole(mut format: Box<dyn Format>, mut events: LoggedEvents) -> Answer {
-    let mut reply = Reply::default();
+    let (mut replies, mut reply) = (Vec::new(), Reply::default());
     while let Some(event) = events.next().await {
         match event {
+            Event::Next(finish) => replies.push((std::mem::take(&mut reply), finish)),
             Event::Ended(summary) => {
-                return Ok(axum::Json(format.whole(&reply, &summary)).into_response());
+                replies.push((reply, summary.finish));
+                return Ok(axum::Json(format.whole(&replies, &summary)).into_response());
             }
             Event::Failed(refusal) => return Err(refusal),
             other => drop(reply.extend(&other)),

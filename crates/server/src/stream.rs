@@ -30,11 +30,9 @@ pub fn streamed(mut format: Box<dyn Format>, events: LoggedEvents, prompt_tokens
 }
 
 fn sent(Frame { name, data }: Frame) -> sse::Event {
-    let event = sse::Event::default().data(data);
-    match name {
-        Some(name) => event.event(name),
-        None => event,
-    }
+    let event = sse::Event::default();
+    let event = if let Some(name) = name { event.event(name) } else { event };
+    event.data(data)
 }
 
 /// Events of the stream for one of the writer, with which `reply` goes on.
@@ -42,6 +40,7 @@ fn frames(format: &mut dyn Format, reply: &mut Reply, event: &Event) -> Vec<Fram
     let added = reply.extend(event);
     match (event, added) {
         (_, Some(added)) => format.part(reply, added, event),
+        (Event::Next(finish), _) => format.next(&std::mem::take(reply), *finish),
         (Event::Ended(summary), _) => format.end(reply, summary),
         (Event::Failed(refusal), _) => vec![format.failed(refusal)],
         _ => Vec::new(),

@@ -3,9 +3,10 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use foretoken_engine::trace::Summary;
+use foretoken_engine::trace::{Finish, Summary};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
+use crate::logprob::Logprob;
 use crate::order::Order;
 use crate::queue::Slot;
 use crate::refusal::Refusal;
@@ -53,7 +54,11 @@ pub enum Event {
     CallEnded,
     /// This stop string ended the reply.
     Stop(String),
-    /// The reply is complete.
+    /// Log probabilities of the tokens whose text comes next, if the order asks for them.
+    Logprobs(Vec<Logprob>),
+    /// The reply is complete, for this reason, and the next one of the order begins.
+    Next(Finish),
+    /// The last reply of the order is complete. Tokens and times are those of all.
     Ended(Box<Summary>),
     /// The request was refused, or the writer failed after [`Event::Started`].
     Failed(Refusal),

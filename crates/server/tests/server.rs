@@ -14,8 +14,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use foretoken_engine::trace::{Finish, Speedup, Summary};
-use foretoken_server::{Address, Event, Order, Prompt, Refusal, ReplySink, Server, Writer};
-use foretoken_tests::client::{answer, asked, get, head, leave, post, send};
+use foretoken_server::{Address, Event, Logprob, Order, Prompt, Refusal, ReplySink, Server, Writer};
+use foretoken_tests::client::{Answer, answer, asked, get, head, leave, post, send};
 use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -212,6 +212,88 @@ fn the_usage_counts_drafted_tokens_and_ends_a_stream_on_request() {
         let (last, before) = pieces.split_last().unwrap();
         assert_eq!((&last["usage"], &last["choices"]), (&usage, &json!([])));
         assert!(before.iter().all(|piece| piece["usage"].is_null() && piece.get("timings").is_none()));
+    }
+}
+
+/// Sends two replies of two tokens each, with log probabilities.
+fn reply_twice(sink: ReplySink) {
+    let logprob = |text: &[u8], top: Vec<Logprob>| Logprob { bytes: text.to_vec(), logprob: -0.5, top };
+    sink.send(Event::Started(9));
+    for (number, words) in [["Good", " day"], ["Hi", "\u{e9}"]].into_iter().enumerate() {
+        if number > 0 {
+            sink.send(Event::Next(Finish::Length));
+        }
+        for word in words {
+            let top = vec![logprob(word.as_bytes(), vec![]), logprob(&[0xE2], vec![])];
+            sink.send(Event::Logprobs(vec![logprob(word.as_bytes(), top)]));
+            sink.send(Event::Text(word.to_owned()));
+        }
+    }
+    sink.end(Ok(summary()));
+}
+
+/// Chunks of a streamed answer.
+fn chunks(answer: &Answer) -> Vec<Value> {
+    let events = answer.events();
+    events[..events.len() - 1].iter().map(|piece| serde_json::from_str(piece).unwrap()).collect()
+}
+
+#[test]
+fn several_replies_are_choices_with_their_own_ends_and_log_probabilities() {
+    let Fixture { server: _server, at, orders, .. } = Fixture::start();
+    thread::spawn(move || orders.into_iter().for_each(|(_, sink)| reply_twice(sink)));
+    let hello = json!([{ "role": "user", "content": "Hello" }]);
+    let mut chat = json!({ "messages": hello, "n": 2, "logprobs": true, "top_logprobs": 2 });
+    let mut text = json!({ "prompt": "a", "n": 2, "logprobs": 2 });
+    let (whole, completed) =
+        (post(at, CHAT, &chat.to_string()).json(), post(at, "/v1/completions", &text.to_string()).json());
+    let choices = |whole: &Value| whole["choices"].as_array().unwrap().clone();
+    let of_chat = choices(&whole);
+    let shown: Vec<_> = of_chat
+        .iter()
+        .map(|choice| (&choice["index"], &choice["message"]["content"], &choice["finish_reason"]))
+        .collect();
+    let (length, stop) = (json!("length"), json!("stop"));
+    assert_eq!(shown, [(&json!(0), &json!("Good day"), &length), (&json!(1), &json!("Hi\u{e9}"), &stop)]);
+    let part = json!({ "token": "\u{fffd}", "logprob": -0.5, "bytes": [0xE2] });
+    let own = json!({ "token": "\u{e9}", "logprob": -0.5, "bytes": [0xC3, 0xA9] });
+    let mut content = own.clone();
+    content["top_logprobs"] = json!([own, part]);
+    assert_eq!(of_chat[1]["logprobs"]["content"][1], content);
+    assert_eq!(of_chat[1]["logprobs"]["refusal"], Value::Null);
+    let of_text = choices(&completed);
+    assert_eq!(of_text[0]["text"], "Good day");
+    assert_eq!(
+        of_text[0]["logprobs"],
+        json!({
+            "tokens": ["Good", " day"], "token_logprobs": [-0.5, -0.5], "text_offset": [0, 4],
+            "top_logprobs": [{ "Good": -0.5, "\u{fffd}": -0.5 }, { " day": -0.5, "\u{fffd}": -0.5 }],
+        })
+    );
+    for body in [&mut chat, &mut text] {
+        body["stream"] = true.into();
+    }
+    for (path, body, expected) in [(CHAT, &chat, &of_chat), ("/v1/completions", &text, &of_text)] {
+        let pieces = chunks(&post(at, path, &body.to_string()));
+        for (index, expected) in expected.iter().enumerate() {
+            let own: Vec<&Value> = pieces
+                .iter()
+                .map(|piece| &piece["choices"][0])
+                .filter(|choice| choice["index"] == index)
+                .collect();
+            let text: String = own
+                .iter()
+                .filter_map(|choice| choice["text"].as_str().or(choice["delta"]["content"].as_str()))
+                .collect();
+            assert!(expected["text"] == text || expected["message"]["content"] == text, "{text}");
+            assert_eq!(own.last().unwrap()["finish_reason"], expected["finish_reason"]);
+            let list =
+                |choice: &Value, name: &str| choice["logprobs"][name].as_array().cloned().unwrap_or_default();
+            for name in ["content", "tokens", "text_offset", "top_logprobs"] {
+                let joined: Vec<Value> = own.iter().flat_map(|choice| list(choice, name)).collect();
+                assert_eq!(joined, list(expected, name), "{name}");
+            }
+        }
     }
 }
 

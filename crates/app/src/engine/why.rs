@@ -130,6 +130,7 @@ mod tests {
             experts: None,
             times: Times::default(),
             at_ms: 0.0,
+            logprobs: Vec::new(),
         }
     }
 

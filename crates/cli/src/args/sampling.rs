@@ -2,6 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use foretoken_model::sampling::{Mode, Sampling};
+use foretoken_model::token::TokenId;
 
 use crate::error::Result;
 use crate::output;
@@ -30,6 +31,15 @@ pub struct SamplingArgs {
     /// Number of latest tokens that --repeat-penalty looks at; -1 for all [default: 64]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     repeat_last_n: Option<i32>,
+    /// Make tokens that occur in the reply less likely (above 0) or more likely (below 0), -2 to 2
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    presence_penalty: Option<f32>,
+    /// The same for each time that a token occurs, -2 to 2
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    frequency_penalty: Option<f32>,
+    /// Add BIAS, -100 to 100, to the logit of the token with this id; can be given several times
+    #[arg(long, value_name = "ID=BIAS", value_parser = bias)]
+    logit_bias: Vec<(TokenId, f32)>,
     /// Make tokens less likely that would continue a repeated sequence (DRY), by
     /// X * base^(length - allowed length); 0 is off [default: the value
     /// recommended for the model]
@@ -75,6 +85,12 @@ impl From<ModeChoice> for Mode {
     }
 }
 
+/// Reads `ID=BIAS`.
+fn bias(text: &str) -> std::result::Result<(TokenId, f32), String> {
+    let parsed = text.split_once('=').and_then(|(id, bias)| Some((id.parse().ok()?, bias.parse().ok()?)));
+    parsed.ok_or_else(|| "expected ID=BIAS, for example 42=-100".to_owned())
+}
+
 impl SamplingArgs {
     /// Returns these settings, completed from `base`. Without --mode, the mode is reproducible if a
     /// seed is given, and that of `base` otherwise.
@@ -95,6 +111,9 @@ impl SamplingArgs {
                 && self.repeat_penalty.is_none()
                 && self.dry_multiplier.is_none(),
             repetition_penalty: self.repeat_penalty.unwrap_or(base.repetition_penalty),
+            presence_penalty: self.presence_penalty.unwrap_or(base.presence_penalty),
+            frequency_penalty: self.frequency_penalty.unwrap_or(base.frequency_penalty),
+            logit_bias: if self.logit_bias.is_empty() { base.logit_bias } else { self.logit_bias.clone() },
             repeat_last_n: self.repeat_last_n.unwrap_or(base.repeat_last_n),
             dry_multiplier: self.dry_multiplier.unwrap_or(base.dry_multiplier),
             dry_base: self.dry_base.unwrap_or(base.dry_base),

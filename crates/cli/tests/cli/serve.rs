@@ -116,6 +116,85 @@ fn a_message_is_the_reply_of_a_chat_completion_and_its_tokens_are_counted() {
     );
 }
 
+/// Texts of an answer's choices.
+fn texts(answer: &Value) -> Vec<&str> {
+    let choices = answer["choices"].as_array().unwrap();
+    choices.iter().map(|choice| choice["message"]["content"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn several_replies_have_seeds_of_their_own_and_read_the_prompt_once() {
+    let asked = |n: u32| json!({ "temperature": 0.9, "seed": 7, "max_tokens": 30, "n": n });
+    let [drafted, plain] = [&PAIR[..], &["--target", "starter", "--draft", "none"]].map(|pair| {
+        let served = start(pair);
+        let several = served.story(asked(3));
+        assert_eq!(texts(&several)[0], text(&served.story(asked(1))));
+        assert_eq!(texts(&served.story(asked(3))), texts(&several));
+        several
+    });
+    let all = texts(&drafted);
+    assert_eq!(all, texts(&plain), "drafts change nothing");
+    assert!(all.len() == 3 && all[0] != all[1] && all[1] != all[2] && all[0] != all[2], "{all:?}");
+    let usage = &drafted["usage"];
+    let timings = &drafted["timings"];
+    assert_eq!((&usage["completion_tokens"], &timings["predicted_n"]), (&json!(90), &json!(90)));
+    assert!(usage["prompt_tokens"].as_u64().unwrap() < 90 && usage["accepted"].as_u64() > Some(0), "{usage}");
+}
+
+#[test]
+fn log_probabilities_are_the_same_with_drafts_without_and_at_any_temperature() {
+    let asked = |more: Value| {
+        let mut asked = json!({ "max_tokens": 20, "logprobs": true, "top_logprobs": 3, "seed": 7 });
+        asked.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        asked
+    };
+    let found = |served: &Served, more: Value| served.story(asked(more))["choices"][0].clone();
+    let [drafted, plain] = [&PAIR[..], &["--target", "starter", "--draft", "none"]].map(start);
+    for more in [json!({ "temperature": 0 }), json!({ "temperature": 1.2, "presence_penalty": 1.5 })] {
+        let [one, other] = [&drafted, &plain].map(|served| found(served, more.clone()));
+        assert_eq!(one, other);
+        let content = one["logprobs"]["content"].as_array().unwrap();
+        let joined: String = content.iter().map(|token| token["token"].as_str().unwrap()).collect();
+        assert_eq!(joined.trim_start(), one["message"]["content"].as_str().unwrap().trim_start());
+        assert_eq!(content.len(), 20);
+        for token in content {
+            let top = token["top_logprobs"].as_array().unwrap();
+            let logprobs: Vec<f64> = top.iter().map(|one| one["logprob"].as_f64().unwrap()).collect();
+            assert!(logprobs.len() == 3 && logprobs.is_sorted_by(|left, right| left >= right), "{token}");
+            assert!(logprobs.iter().map(|logprob| logprob.exp()).sum::<f64>() <= 1.0 + 1e-6, "{token}");
+            assert!(token["logprob"].as_f64().unwrap() <= logprobs[0], "{token}");
+        }
+    }
+    let greedy = found(&drafted, json!({ "temperature": 0 }));
+    let first = &greedy["logprobs"]["content"][0];
+    assert_eq!(first["token"], first["top_logprobs"][0]["token"]);
+}
+
+#[test]
+fn penalties_and_biases_change_a_reply_as_those_of_generate_do() {
+    let served = start(&PAIR);
+    let asked = json!({
+        "temperature": 0, "max_tokens": 40, "presence_penalty": 1.5, "frequency_penalty": 0.5,
+        "logit_bias": { "300": 4, "301": -100 },
+    });
+    let flags = ["--presence-penalty", "1.5", "--frequency-penalty", "0.5"];
+    let biases = ["--logit-bias", "300=4", "--logit-bias", "301=-100", "--max-tokens", "40"];
+    let done = generated(&[&flags[..], &biases].concat());
+    assert_eq!(text(&served.story(asked)), done["text"]);
+    assert_ne!(done["text"], generated(&["--max-tokens", "40"])["text"]);
+    for (more, message) in [
+        (json!({ "presence_penalty": 2.5 }), "presence penalty: expected -2 to 2"),
+        (json!({ "logit_bias": { "7": 101 } }), "logit bias: expected -100 to 100"),
+        (
+            json!({ "logit_bias": { "4000000000": 1 } }),
+            "logit bias: expected tokens of the model's vocabulary",
+        ),
+    ] {
+        let refused = served.ask("chat/completions", &story(more));
+        assert!(refused.status == 400 && refused.message().starts_with(message), "{}", refused.body);
+    }
+}
+
 #[test]
 fn the_reply_depends_on_the_seed() {
     let served = start(&PAIR);

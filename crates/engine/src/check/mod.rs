@@ -83,7 +83,7 @@ pub fn compare(
     let without = decoder.reply(request, &mut Drafters::default(), on_progress)?.uncancelled()?;
     let request = &Request { sampling: decoder.sampling(&request.sampling), ..request.clone() };
     let tokens = decoder.penalty_tokens(&request.sampling);
-    let penalties = Penalties::with_tokens(&request.sampling, tokens);
+    let penalties = Penalties::with_tokens(&request.sampling, tokens).after_prompt(request.prompt.len());
     let first_difference = part(decoder.target_mut(), request, &penalties, with, &without.tokens)?;
     Ok(Check { identical: first_difference.is_none(), tokens: without.tokens.len(), first_difference })
 }
@@ -117,7 +117,8 @@ pub fn difference(
     with: &[TokenId],
     without: &[TokenId],
 ) -> Result<Option<Difference>> {
-    part(target, request, &Penalties::new(&request.sampling), with, without)
+    let penalties = Penalties::new(&request.sampling).after_prompt(request.prompt.len());
+    part(target, request, &penalties, with, without)
 }
 
 fn part(

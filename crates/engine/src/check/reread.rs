@@ -45,7 +45,7 @@ pub fn reread(
     request.admit(decoder.target().config().context)?;
     let request = &Request { sampling: decoder.sampling(&request.sampling), ..request.clone() };
     let tokens = decoder.penalty_tokens(&request.sampling);
-    let mut penalties = Penalties::with_tokens(&request.sampling, tokens);
+    let mut penalties = Penalties::with_tokens(&request.sampling, tokens).after_prompt(request.prompt.len());
     let target = decoder.target_mut();
     target.truncate(0);
     let subset = Distribution::logit_subset(&request.sampling);

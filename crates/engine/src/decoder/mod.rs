@@ -12,7 +12,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foretoken_forward::tree::TokenTree;
-use foretoken_forward::{Features, Model, PrefillChunk, Row, Want, catch_up_with, rerun_if_outgrown, rewind};
+use foretoken_forward::{
+    Features, LogitSubset, Model, PrefillChunk, Row, Want, catch_up_with, rerun_if_outgrown, rewind,
+};
 use foretoken_grammar::Grammars;
 use foretoken_model::child::Program;
 use foretoken_model::error::{Error, Result};
@@ -28,6 +30,7 @@ use crate::constraint::{Constraint, Masks};
 use crate::context::Context;
 use crate::draft::{Drafters, Drafting, FeatureGap, Observation, RoundInput};
 use crate::governor::TextKind;
+use crate::logprobs::{self, Logprobs};
 use crate::owner::Owner;
 use crate::penalties::PenaltyTokens;
 use crate::sampler::Sampler;
@@ -60,6 +63,9 @@ pub struct Request {
     pub owner: Owner,
     /// Grammar that the reply follows; `None` for any text.
     pub constraint: Option<Constraint>,
+    /// Number of alternatives for which each round records log probabilities, beside those of its
+    /// tokens; `None` to record none.
+    pub logprobs: Option<usize>,
 }
 
 impl Request {
@@ -76,6 +82,7 @@ impl Request {
             unfinished: Vec::new(),
             owner: Owner::default(),
             constraint: None,
+            logprobs: None,
         }
     }
 
@@ -94,6 +101,9 @@ impl Request {
         if self.constraint.is_some() && self.ignore_end {
             let (name, found) = ("ignore_eos", "true with a grammar".to_owned());
             return Err(Error::Setting { name, expected: "false, since a grammar ends the reply", found });
+        }
+        if let Some(top) = self.logprobs.filter(|&top| top > logprobs::MAX_TOP) {
+            return Err(Error::Setting { name: "logprobs", expected: "0 to 20", found: top.to_string() });
         }
         self.speculation.validate()?;
         self.sampling.validate()
@@ -177,7 +187,9 @@ impl Decoder {
 
     /// Tokens without penalties. The vocabulary is searched once per set of sequence breakers.
     pub(crate) fn penalty_tokens(&mut self, sampling: &Sampling) -> Arc<PenaltyTokens> {
-        if !sampling.penalises_tokens() && !sampling.penalises_sequences() {
+        let exempts =
+            [sampling.penalises_tokens(), sampling.penalises_sequences(), sampling.penalises_counts()];
+        if !exempts.contains(&true) {
             return Arc::default();
         }
         let breakers = &sampling.dry_sequence_breakers;
@@ -193,8 +205,18 @@ impl Decoder {
     /// # Errors
     /// As [`Request::admit`], and `Error::Grammar`.
     pub fn admit(&self, request: &Request) -> Result<()> {
-        request.admit(self.target.config().context)?;
+        self.check(request)?;
         self.masks(request).map(|_| ())
+    }
+
+    /// As [`Request::admit`], and refuses a bias of a token that the target does not score.
+    fn check(&self, request: &Request) -> Result<()> {
+        request.admit(self.target.config().context)?;
+        let vocabulary = self.target.config().vocabulary;
+        let unknown = request.sampling.logit_bias.iter().find(|(token, _)| *token as usize >= vocabulary);
+        let Some((token, _)) = unknown else { return Ok(()) };
+        let (name, expected) = ("logit bias", "tokens of the model's vocabulary");
+        Err(Error::Setting { name, expected, found: token.to_string() })
     }
 
     /// Masks of a reply; `None` if its text is free.
@@ -287,7 +309,7 @@ impl<'a> Writing<'a> {
         drafters: &'a mut Drafters,
         started: Instant,
     ) -> Result<Self> {
-        request.admit(decoder.target.config().context)?;
+        decoder.check(request)?;
         let tokens = decoder.penalty_tokens(&request.sampling);
         let masks = decoder.masks(request)?;
         let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop).after(&request.prompt);
@@ -301,7 +323,9 @@ impl<'a> Writing<'a> {
             },
             drafters,
             request,
-            sampler: Sampler::with_tokens(&request.sampling, tokens)?.constrained(masks),
+            sampler: Sampler::with_tokens(&request.sampling, tokens)?
+                .after_prompt(request.prompt.len())
+                .constrained(masks),
             started,
             context: Context::new(request.prompt.clone()),
             reused: 0,
@@ -446,7 +470,8 @@ impl<'a> Writing<'a> {
 
         let verify_start = Instant::now();
         let tree = self.context.last().map_or_else(TokenTree::default, |&last| drafting.guesses.tree(last));
-        let subset = self.sampler.logit_subset(1);
+        let asked = self.request.logprobs;
+        let subset = asked.map_or_else(|| self.sampler.logit_subset(1), |_| LogitSubset::Everything);
         let guesses = &drafting.guesses;
         let paths = (0..guesses.len()).map(|guess| guesses.path(Some(guess)));
         let penalised = self.sampler.rules.penalties.tokens(&self.context, paths);
@@ -472,6 +497,10 @@ impl<'a> Writing<'a> {
             let features = states.as_ref().map(|(rows, width)| Features::new(rows, *width));
             self.drafters.observe(&Observation { at, tokens: &tokens, rows: Some(&rows), features });
         }
+        let logprobs = asked.map_or(Ok(Vec::new()), |top| {
+            let written = kept.iter().zip(&emission.tokens);
+            written.map(|(&node, &token)| Logprobs::of(logits.row(node), token, top)).collect()
+        })?;
         pass.keep(kept)?;
         self.context.extend(emission.tokens.iter().copied());
         let sample_ms = milliseconds(sample_start);
@@ -485,6 +514,7 @@ impl<'a> Writing<'a> {
             sample_ms: to_microseconds(sample_ms),
             rest_ms: to_microseconds(rest_ms),
         };
+        round.logprobs = logprobs;
         round.experts = experts.map(|experts| ((experts * 1e2).round() / 1e2) as f32);
         round.at_ms = to_microseconds(milliseconds(self.started));
         self.drafters.learn(&round, &drafting, &tokens);

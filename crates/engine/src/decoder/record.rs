@@ -69,6 +69,7 @@ impl Writing<'_> {
             experts: None,
             times: Times::default(),
             at_ms: 0.0,
+            logprobs: Vec::new(),
         }
     }
 }

@@ -190,6 +190,7 @@ fn round(plan: &Plan, accepted: usize, times: Times) -> (Round, Guesses) {
         experts: None,
         times,
         at_ms: 0.0,
+        logprobs: Vec::new(),
     };
     (round, (0..plan.length).map(guess).collect())
 }

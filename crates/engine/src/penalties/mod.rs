@@ -1,10 +1,11 @@
-//! Repetition penalties: the penalised tokens at a position of a text, and their amounts.
-//! `penalised` applies them to logits, `repeats` finds repeated sequences, `tokens` lists exempt
-//! tokens.
+//! Penalties and biases: the tokens whose logits are changed at a position of a text, and by how
+//! much. `penalised` applies them to logits, `window` has the latest tokens, `counts` those of the
+//! reply, `repeats` finds repeated sequences, `tokens` lists exempt tokens.
 //!
 //! Penalties depend only on the text up to the position, so that drafts stay exact: each node of a
 //! tree has its own path and penalties.
 
+mod counts;
 mod penalised;
 mod repeats;
 mod tokens;
@@ -12,6 +13,7 @@ mod window;
 
 use std::sync::Arc;
 
+use self::counts::Counts;
 pub use self::penalised::Penalised;
 use self::repeats::Repeats;
 pub use self::tokens::PenaltyTokens;
@@ -25,15 +27,23 @@ use crate::context::{After, Context, Mark};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Penalty {
     pub token: TokenId,
+    /// Amount that is added first.
+    pub bias: f32,
     /// Factor that divides a positive logit and multiplies a negative one (Keskar et al. 2019).
     pub factor: f32,
-    /// Amount that is subtracted afterwards: DRY's penalty.
+    /// Amount that is subtracted afterwards: the penalties of DRY, presence and frequency.
     pub less: f32,
 }
 
 impl Penalty {
+    /// Changes nothing yet.
+    fn none(token: TokenId) -> Self {
+        Self { token, bias: 0.0, factor: 1.0, less: 0.0 }
+    }
+
     /// Applies the penalties to a logit.
     pub fn apply(&self, logit: f32) -> f32 {
+        let logit = logit + self.bias;
         let divided = if logit > 0.0 { logit / self.factor } else { logit * self.factor };
         (divided - self.less).max(f32::MIN)
     }
@@ -47,11 +57,18 @@ pub type PenaltyList = Vec<Penalty>;
 #[derive(Debug, Default)]
 pub struct Penalties {
     tokens: Arc<PenaltyTokens>,
+    /// Biases by ascending token.
+    bias: Vec<(TokenId, f32)>,
     /// Repetition penalty; 1 is off.
     repetition: f32,
+    /// Penalty of a token that occurs in the reply, and for each time that it does.
+    presence: f32,
+    frequency: f32,
     /// Tokens in the range of the repetition penalty.
     window: Option<Window>,
     repeats: Option<Repeats>,
+    /// Tokens of the reply.
+    counts: Option<Counts>,
     /// Number of processed tokens of the text.
     read: usize,
     mark: Mark,
@@ -64,16 +81,35 @@ impl Penalties {
     }
 
     pub fn with_tokens(sampling: &Sampling, tokens: Arc<PenaltyTokens>) -> Self {
-        let repetition = sampling.repetition_penalty;
+        let Sampling { repetition_penalty, presence_penalty, frequency_penalty, .. } = *sampling;
         let reach = |last_n: i32| usize::try_from(last_n).unwrap_or(usize::MAX);
         let window = sampling.penalises_tokens().then(|| Window::new(reach(sampling.repeat_last_n)));
         let repeats = sampling.penalises_sequences().then(|| Repeats::new(sampling));
-        Self { tokens, repetition, window, repeats, read: 0, mark: Mark::default() }
+        let mut bias = sampling.logit_bias.clone();
+        bias.sort_unstable_by_key(|&(token, _)| token);
+        Self {
+            tokens,
+            bias,
+            repetition: repetition_penalty,
+            presence: presence_penalty,
+            frequency: frequency_penalty,
+            window,
+            repeats,
+            counts: sampling.penalises_counts().then(|| Counts::new(0)),
+            read: 0,
+            mark: Mark::default(),
+        }
+    }
+
+    /// Leaves the first `prompt` tokens out of those that presence and frequency penalise.
+    #[must_use]
+    pub fn after_prompt(self, prompt: usize) -> Self {
+        Self { counts: self.counts.map(|_| Counts::new(prompt)), ..self }
     }
 
     /// Returns true if no logit is ever changed.
     pub fn is_off(&self) -> bool {
-        self.window.is_none() && self.repeats.is_none()
+        self.window.is_none() && self.repeats.is_none() && self.counts.is_none() && self.bias.is_empty()
     }
 
     /// Processes the new tokens of `context`, after which [`Self::at`] takes constant time.
@@ -84,11 +120,13 @@ impl Penalties {
         if context.unchanged_since(self.mark) < self.read {
             self.window.iter_mut().for_each(Window::clear);
             self.repeats.iter_mut().for_each(Repeats::clear);
+            self.counts.iter_mut().for_each(Counts::clear);
             self.read = 0;
         }
         for end in self.read + 1..=context.len() {
             self.window.iter_mut().for_each(|window| window.push(&context[..end]));
             self.repeats.iter_mut().for_each(|repeats| repeats.push(&context[..end]));
+            self.counts.iter_mut().for_each(|counts| counts.push(&context[..end]));
         }
         (self.read, self.mark) = (context.len(), context.mark());
     }
@@ -101,13 +139,18 @@ impl Penalties {
         if let Some(window) = &self.window {
             let tokens = window.tokens(after, self.read).into_iter();
             let tokens = tokens.filter(|&token| !self.tokens.is_exempt(token));
-            list.extend(tokens.map(|token| Penalty { token, factor: self.repetition, less: 0.0 }));
+            list.extend(tokens.map(|token| Penalty { factor: self.repetition, ..Penalty::none(token) }));
         }
         for (token, less) in self.dry(after) {
-            match list.binary_search_by_key(&token, |penalty| penalty.token) {
-                Ok(found) => list[found].less = less,
-                Err(index) => list.insert(index, Penalty { token, factor: 1.0, less }),
+            of(&mut list, token).less = less;
+        }
+        for (token, count) in self.counts.iter().flat_map(|counts| counts.at(after, self.read)) {
+            if !self.tokens.is_exempt(token) {
+                of(&mut list, token).less += self.presence + self.frequency * count as f32;
             }
+        }
+        for &(token, bias) in &self.bias {
+            of(&mut list, token).bias = bias;
         }
         list
     }
@@ -121,7 +164,8 @@ impl Penalties {
         let mut tokens: Vec<TokenId> = self.at(context).iter().map(|penalty| penalty.token).collect();
         for path in paths {
             let dry = self.dry(After { text: context, guesses: &path }).into_iter();
-            let drafted = self.window.as_ref().and(path.last().copied());
+            let counts_guesses = self.window.is_some() || self.counts.is_some();
+            let drafted = path.last().copied().filter(|_| counts_guesses);
             tokens.extend(dry.map(|(token, _)| token).chain(drafted));
         }
         tokens.sort_unstable();
@@ -136,6 +180,16 @@ impl Penalties {
         found.retain(|&(token, _)| !self.tokens.is_exempt(token) && !self.tokens.is_breaker(token));
         found
     }
+}
+
+/// The penalty of a token in a list, added where it is missing.
+fn of(list: &mut PenaltyList, token: TokenId) -> &mut Penalty {
+    let found = list.binary_search_by_key(&token, |penalty| penalty.token);
+    let index = found.unwrap_or_else(|index| {
+        list.insert(index, Penalty::none(token));
+        index
+    });
+    &mut list[index]
 }
 
 #[cfg(test)]
@@ -208,6 +262,41 @@ mod tests {
         assert!(Penalties::new(&off).is_off());
     }
 
+    #[test]
+    fn presence_and_frequency_penalise_tokens_of_the_reply_along_its_path() {
+        let sampling = Sampling { presence_penalty: 0.5, frequency_penalty: 0.25, ..Sampling::greedy() };
+        let mut penalties =
+            Penalties::with_tokens(&sampling, Arc::new(PenaltyTokens::of_ids(&[9], &[]))).after_prompt(2);
+        let mut context = Context::new(vec![5, 6, 7, 7, 9]);
+        penalties.follow(&context);
+        let less = |penalties: &Penalties, after: After<'_>| -> Vec<(TokenId, f32)> {
+            penalties.at(after).iter().map(|penalty| (penalty.token, penalty.less)).collect()
+        };
+        let after = |guesses| After { text: &[5, 6, 7, 7, 9], guesses };
+        assert_eq!(less(&penalties, after(&[])), [(7, 1.0)], "neither the prompt nor a marker");
+        assert_eq!(less(&penalties, after(&[5, 7])), [(5, 0.75), (7, 1.25)]);
+        assert_eq!(penalties.tokens(after(&[]).text, [vec![5]].into_iter()), [5, 7]);
+        context.truncate(3);
+        penalties.follow(&context);
+        assert_eq!(less(&penalties, (&context[..]).into()), [(7, 0.75)]);
+        let negative = Sampling { presence_penalty: -2.0, ..Sampling::greedy() };
+        assert_eq!(less(&Penalties::new(&negative), (&[3u32][..]).into()), [(3, -2.0)]);
+    }
+
+    #[test]
+    fn a_bias_is_added_before_the_other_penalties() {
+        let sampling = Sampling {
+            repetition_penalty: 2.0,
+            logit_bias: vec![(4, 3.0), (3, -100.0)],
+            ..Sampling::greedy()
+        };
+        let penalties = Penalties::new(&sampling);
+        let list = penalties.at(&[4]);
+        assert_eq!(list.iter().map(|penalty| penalty.token).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(list.iter().map(|penalty| penalty.apply(1.0)).collect::<Vec<_>>(), [-99.0, 2.0]);
+        assert_eq!(penalties.tokens(&[1], [].into_iter()), [1, 3, 4]);
+    }
+
     proptest! {
         #[test]
         fn incremental_penalties_equal_those_of_a_full_search(
@@ -216,9 +305,12 @@ mod tests {
             allowed in 1u32..6,
             reach in prop_oneof![Just(-1i32), 1i32..40],
             window in prop_oneof![Just(-1i32), 1i32..20],
+            prompt in 0usize..2,
         ) {
-            let sampling = Sampling { repetition_penalty: 1.2, repeat_last_n: window, ..dry(allowed, reach) };
-            let mut penalties = Penalties::new(&sampling);
+            let (presence_penalty, frequency_penalty) = (0.5, 0.25);
+            let repeats = Sampling { repetition_penalty: 1.2, repeat_last_n: window, ..dry(allowed, reach) };
+            let sampling = Sampling { presence_penalty, frequency_penalty, ..repeats };
+            let mut penalties = Penalties::new(&sampling).after_prompt(prompt);
             let mut context = Context::new(vec![1]);
             for (tokens, cut) in steps {
                 context.truncate(context.len().saturating_sub(cut).max(1));
@@ -226,7 +318,7 @@ mod tests {
                 penalties.follow(&context);
                 let after = After { text: &context, guesses: &guesses };
                 let whole = [&context[..], &guesses[..]].concat();
-                prop_assert_eq!(&penalties.at(after), &Penalties::new(&sampling).at(&whole));
+                prop_assert_eq!(&penalties.at(after), &Penalties::new(&sampling).after_prompt(prompt).at(&whole));
                 let found = penalties.dry(after);
                 let expected = by_definition(&whole, &sampling);
                 prop_assert_eq!(found.len(), expected.len(), "{:?}, {:?}", &found, &expected);

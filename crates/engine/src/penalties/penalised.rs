@@ -169,12 +169,12 @@ mod tests {
         #[test]
         fn a_row_with_penalties_equals_a_modified_copy(
             logits in prop::collection::vec((-20i32..20).prop_map(|n| n as f32 / 2.0), 1..300),
-            penalties in prop::collection::btree_map(0u32..320, (0.5f32..2.0, 0f32..30.0), 0..40),
+            penalties in prop::collection::btree_map(0u32..320, (-9f32..9.0, 0.5f32..2.0, 0f32..30.0), 0..40),
             count in 1usize..8,
             least in -11f32..11.0,
         ) {
-            let penalties: Vec<Penalty> =
-                penalties.into_iter().map(|(token, (factor, less))| Penalty { token, factor, less }).collect();
+            let penalty = |(token, (bias, factor, less))| Penalty { token, bias, factor, less };
+            let penalties: Vec<Penalty> = penalties.into_iter().map(penalty).collect();
             let mut copy = logits.clone();
             for penalty in &penalties {
                 copy.iter_mut().skip(penalty.token as usize).take(1).for_each(|logit| *logit = penalty.apply(*logit));

@@ -237,5 +237,6 @@ fn record(drafting: &Drafting, verdict: &Verdict, index: usize, position: usize)
         experts: None,
         times: Times::default(),
         at_ms: 0.0,
+        logprobs: Vec::new(),
     }
 }

@@ -313,6 +313,7 @@ mod tests {
                 experts: None,
                 times: Times { verify_ms: ms as f32, ..Times::default() },
                 at_ms: self.at_ms as f32,
+                logprobs: Vec::new(),
             });
             self.position += accepted as u32 + 1;
         }

@@ -14,14 +14,14 @@ pub enum ThinkingPiece {
 
 /// Separates the reasoning at the beginning of a reply from the rest, in pieces of any length. What
 /// might be a tag is held back until that is known. The pieces join to the reply's text.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ThinkingParser {
     state: State,
     /// Text that is held back.
     held: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum State {
     /// The reply's first text decides whether it reasons.
     Start(Thinking),

@@ -18,7 +18,7 @@ pub enum Piece {
 
 /// Finds calls in the text of a reply, in pieces of any length. What might begin a call, and white
 /// space before it, is held back until that is known. Text that is no call is returned unchanged.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct CallParser {
     form: CallForm,
     /// Finds the reasoning, in which nothing is a call.
@@ -28,7 +28,7 @@ pub struct CallParser {
     held: String,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum State {
     /// Text in which a call may begin; `false` once only the beginning of a reply could.
     Text(bool),
@@ -40,7 +40,7 @@ enum State {
 }
 
 /// Position within a JSON object.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Json {
     depth: usize,
     in_string: bool,

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::Kind;
 use crate::format::{Format, Frame, now};
+use crate::logprob::Logprob;
 use crate::refusal::Refusal;
 use crate::reply::{Added, Call, Part, Reply};
 use crate::writer::Event;
@@ -22,29 +23,46 @@ pub struct CompletionFormat {
     model: String,
     /// `true` if a stream ends with its usage.
     usage: bool,
+    /// `true` if the reply has log probabilities.
+    logprobs: bool,
+    /// Index of the reply in a stream, number of its log probabilities that were sent, and the
+    /// length of their texts in characters.
+    choice: usize,
+    sent: usize,
+    offset: usize,
 }
 
 impl CompletionFormat {
-    pub fn new(kind: Kind, model: String, usage: bool) -> Self {
+    pub fn new(kind: Kind, model: String, usage: bool, logprobs: bool) -> Self {
         let prefix = match kind {
             Kind::Chat => "chatcmpl",
             Kind::Text => "cmpl",
         };
         let id = format!("{prefix}-{:032x}", rand::random::<u128>());
-        Self { kind, id, created: now(), model, usage }
+        let (choice, sent, offset) = (0, 0, 0);
+        Self { kind, id, created: now(), model, usage, logprobs, choice, sent, offset }
     }
 
-    /// Chunk after all text. It contains the timings unless a chunk with the usage follows.
-    fn last(&self, summary: &Summary, has_called: bool) -> Frame {
-        let mut piece = self.piece(match self.kind {
+    /// Chunk after all text.
+    fn last(&mut self, reply: &Reply, finish: Finish) -> Map<String, Value> {
+        let choice = match self.kind {
             Kind::Chat => json!({ "delta": {} }),
             Kind::Text => json!({ "text": "" }),
-        });
-        piece["choices"][0]["finish_reason"] = finish_reason(summary.finish, has_called).into();
-        if !self.usage {
-            piece.insert("timings".to_owned(), timings(summary));
+        };
+        let mut piece = self.with_logprobs(reply, choice);
+        piece["choices"][0]["finish_reason"] = finish_reason(finish, reply.has_called()).into();
+        piece
+    }
+
+    /// Chunk with the log probabilities that were not sent yet.
+    fn with_logprobs(&mut self, reply: &Reply, choice: Value) -> Map<String, Value> {
+        let mut piece = self.piece(choice);
+        let new = &reply.logprobs()[self.sent..];
+        if self.logprobs && !new.is_empty() {
+            piece["choices"][0]["logprobs"] = logprobs(self.kind, new, &mut self.offset);
+            self.sent += new.len();
         }
-        self.frame(piece)
+        piece
     }
 
     fn usage(&self, summary: &Summary) -> Frame {
@@ -66,8 +84,13 @@ impl CompletionFormat {
         self.frame(self.piece(json!({ "delta": delta })))
     }
 
+    /// Chunk that begins a reply, if there is one.
+    fn first(&self) -> Option<Frame> {
+        (self.kind == Kind::Chat).then(|| self.delta(json!({ "role": "assistant", "content": "" })))
+    }
+
     fn piece(&self, choice: Value) -> Map<String, Value> {
-        self.answer(self.piece_object(), json!([with_ends(choice, Value::Null)]))
+        self.answer(self.piece_object(), json!([with_ends(choice, self.choice, Value::Null)]))
     }
 
     fn piece_object(&self) -> &'static str {
@@ -89,35 +112,54 @@ impl CompletionFormat {
     }
 }
 
+impl CompletionFormat {
+    /// Complete reply `index`.
+    fn choice(&self, index: usize, reply: &Reply, finish: Finish) -> Value {
+        let choice = match self.kind {
+            Kind::Chat => json!({ "message": message(reply.text(), reply) }),
+            Kind::Text => json!({ "text": reply.text() }),
+        };
+        let mut choice = with_ends(choice, index, finish_reason(finish, reply.has_called()).into());
+        if self.logprobs {
+            choice["logprobs"] = logprobs(self.kind, reply.logprobs(), &mut 0);
+        }
+        choice
+    }
+}
+
 impl Format for CompletionFormat {
     fn model(&self) -> &str {
         &self.model
     }
 
-    fn whole(&mut self, reply: &Reply, summary: &Summary) -> Value {
-        let (text, finish) = (reply.text(), finish_reason(summary.finish, reply.has_called()));
-        let (object, choice) = match self.kind {
-            Kind::Chat => ("chat.completion", json!({ "message": message(text, reply) })),
-            Kind::Text => ("text_completion", json!({ "text": text })),
+    fn whole(&mut self, replies: &[(Reply, Finish)], summary: &Summary) -> Value {
+        let choices: Vec<Value> =
+            replies.iter().enumerate().map(|(at, (reply, finish))| self.choice(at, reply, *finish)).collect();
+        let object = match self.kind {
+            Kind::Chat => "chat.completion",
+            Kind::Text => "text_completion",
         };
-        let mut answer = self.answer(object, json!([with_ends(choice, finish.into())]));
+        let mut answer = self.answer(object, choices.into());
         answer.insert("usage".to_owned(), usage(summary));
         answer.insert("timings".to_owned(), timings(summary));
         answer.into()
     }
 
     fn begin(&mut self, _prompt_tokens: usize) -> Vec<Frame> {
-        let is_chat = self.kind == Kind::Chat;
-        is_chat.then(|| self.delta(json!({ "role": "assistant", "content": "" }))).into_iter().collect()
+        self.first().into_iter().collect()
     }
 
     fn part(&mut self, reply: &Reply, added: Added, event: &Event) -> Vec<Frame> {
         let index = reply.calls().count().saturating_sub(1);
         let frame = match (event, &reply.parts()[added.index]) {
-            (Event::Text(text), _) if self.kind == Kind::Text => {
-                self.frame(self.piece(json!({ "text": text })))
+            (Event::Text(text), _) => {
+                let choice = match self.kind {
+                    Kind::Chat => json!({ "delta": { "content": text } }),
+                    Kind::Text => json!({ "text": text }),
+                };
+                let piece = self.with_logprobs(reply, choice);
+                self.frame(piece)
             }
-            (Event::Text(text), _) => self.delta(json!({ "content": text })),
             (Event::Call(_), Part::Call(call)) => {
                 let mut json = call_json(call);
                 json["index"] = index.into();
@@ -132,10 +174,21 @@ impl Format for CompletionFormat {
         vec![frame]
     }
 
+    fn next(&mut self, reply: &Reply, finish: Finish) -> Vec<Frame> {
+        let last = self.last(reply, finish);
+        let last = self.frame(last);
+        (self.choice, self.sent, self.offset) = (self.choice + 1, 0, 0);
+        [last].into_iter().chain(self.first()).collect()
+    }
+
+    /// The last chunk contains the timings unless one with the usage follows.
     fn end(&mut self, reply: &Reply, summary: &Summary) -> Vec<Frame> {
-        let last = self.last(summary, reply.has_called());
+        let mut last = self.last(reply, summary.finish);
+        if !self.usage {
+            last.insert("timings".to_owned(), timings(summary));
+        }
         let usage = self.usage.then(|| self.usage(summary));
-        [last].into_iter().chain(usage).chain([Frame::data(DONE)]).collect()
+        [self.frame(last)].into_iter().chain(usage).chain([Frame::data(DONE)]).collect()
     }
 
     fn failed(&mut self, refusal: &Refusal) -> Frame {
@@ -159,11 +212,37 @@ fn call_json(Call { number, name, arguments, .. }: &Call) -> Value {
 }
 
 /// Adds the fields at the ends of a choice.
-fn with_ends(mut choice: Value, finish: Value) -> Value {
-    choice["index"] = 0.into();
+fn with_ends(mut choice: Value, index: usize, finish: Value) -> Value {
+    choice["index"] = index.into();
     choice["logprobs"] = Value::Null;
     choice["finish_reason"] = finish;
     choice
+}
+
+/// Log probabilities in the endpoint's form. `offset` is the length of the texts before them in
+/// characters, which goes on.
+fn logprobs(kind: Kind, found: &[Logprob], offset: &mut usize) -> Value {
+    let one = |one: &Logprob| json!({ "token": one.text(), "logprob": one.logprob, "bytes": one.bytes });
+    if kind == Kind::Chat {
+        let content = |found: &Logprob| {
+            let mut json = one(found);
+            json["top_logprobs"] = found.top.iter().map(one).collect();
+            json
+        };
+        return json!({ "content": found.iter().map(content).collect::<Vec<Value>>(), "refusal": null });
+    }
+    let texts: Vec<String> = found.iter().map(Logprob::text).collect();
+    let mut place = |text: &String| std::mem::replace(offset, *offset + text.chars().count());
+    let offsets: Vec<usize> = texts.iter().map(&mut place).collect();
+    let top = |found: &Logprob| {
+        found.top.iter().map(|one| (one.text(), one.logprob.into())).collect::<Map<String, Value>>()
+    };
+    json!({
+        "tokens": texts,
+        "token_logprobs": found.iter().map(|one| one.logprob).collect::<Vec<f32>>(),
+        "top_logprobs": found.iter().map(top).collect::<Vec<_>>(),
+        "text_offset": offsets,
+    })
 }
 
 fn finish_reason(finish: Finish, has_called: bool) -> &'static str {

@@ -1,14 +1,15 @@
 //! Bodies of requests for chat completions and completions.
 
 use foretoken_grammar::Grammar;
+use foretoken_model::token::TokenId;
 use foretoken_model::{ChatMessage, Role, ToolCall};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Kind;
 use super::tools::{ToolBody, ToolCallBody, ToolChoiceBody, tool_use};
 use crate::fields::{Texts, body, max_tokens, seed, stops, top_k, unsupported, whole};
-use crate::order::{Order, Prompt, SamplingChoices};
+use crate::order::{MAX_CHOICES, Order, Prompt, SamplingChoices};
 use crate::protocol::{ParsedRequest, ReplyFormat};
 use crate::refusal::Refusal;
 
@@ -16,21 +17,11 @@ use crate::refusal::Refusal;
 const COMPLETION_TOKENS: usize = 16;
 
 /// Fields that would change the reply.
-const UNSUPPORTED: [&str; 13] = [
-    "audio",
-    "best_of",
-    "echo",
-    "frequency_penalty",
-    "function_call",
-    "functions",
-    "logit_bias",
-    "logprobs",
-    "n",
-    "prediction",
-    "presence_penalty",
-    "suffix",
-    "top_logprobs",
-];
+const UNSUPPORTED: [&str; 7] =
+    ["audio", "best_of", "echo", "function_call", "functions", "prediction", "suffix"];
+
+/// Most alternatives of a token whose log probabilities a chat completion has, and a completion.
+const MAX_TOP: [i64; 2] = [20, 5];
 
 /// Fields of both endpoints, and those of one.
 #[derive(Deserialize)]
@@ -54,6 +45,10 @@ struct Body {
     repeat_penalty: Option<f32>,
     #[serde(default, deserialize_with = "whole")]
     repeat_last_n: Option<i32>,
+    presence_penalty: Option<f32>,
+    frequency_penalty: Option<f32>,
+    /// Ids of tokens, and what is added to their logits.
+    logit_bias: Option<Map<String, Value>>,
     dry_multiplier: Option<f32>,
     dry_base: Option<f32>,
     #[serde(default, deserialize_with = "whole")]
@@ -64,6 +59,11 @@ struct Body {
     stop_loops: Option<bool>,
     #[serde(default, deserialize_with = "whole")]
     seed: Option<i128>,
+    #[serde(default, deserialize_with = "whole")]
+    n: Option<i64>,
+    logprobs: Option<LogprobsBody>,
+    #[serde(default, deserialize_with = "whole")]
+    top_logprobs: Option<i64>,
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
     response_format: Option<ResponseFormat>,
@@ -105,6 +105,14 @@ impl ResponseFormat {
             Self::JsonSchema { json_schema } => Some(Grammar::Schema(json_schema.schema.to_string())),
         }
     }
+}
+
+/// A switch in chat completions, a number of alternatives in completions.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected true, false or a whole number")]
+enum LogprobsBody {
+    Switch(bool),
+    Number(i64),
 }
 
 #[derive(Deserialize)]
@@ -150,6 +158,9 @@ impl Body {
             min_p: self.min_p,
             repetition_penalty: self.repetition_penalty.or(self.repeat_penalty),
             repeat_last_n: self.repeat_last_n,
+            presence_penalty: self.presence_penalty,
+            frequency_penalty: self.frequency_penalty,
+            logit_bias: self.logit_bias.as_ref().map(logit_bias).transpose()?,
             dry_multiplier: self.dry_multiplier,
             dry_base: self.dry_base,
             dry_allowed_length: self.dry_allowed_length,
@@ -171,7 +182,10 @@ impl Body {
             Kind::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
             Kind::Text => Prompt::Text(text(self.prompt)?),
         };
+        let logprobs = logprobs(kind, self.logprobs, self.top_logprobs)?;
         let order = Order {
+            choices: choices(self.n)?,
+            logprobs,
             grammar,
             tools,
             sampling,
@@ -189,9 +203,57 @@ impl Body {
             model: self.model.filter(|model| !model.is_empty()),
             order,
             streams: self.stream.unwrap_or(false),
-            format: ReplyFormat::Completion { kind, streams_usage: usage.unwrap_or(false) },
+            format: ReplyFormat::Completion {
+                kind,
+                streams_usage: usage.unwrap_or(false),
+                logprobs: logprobs.is_some(),
+            },
         })
     }
+}
+
+/// Returns the biases of a request. Their range and number are the engine's to check.
+fn logit_bias(given: &Map<String, Value>) -> Result<Vec<(TokenId, f32)>, Refusal> {
+    let bias = |(token, bias): (&String, &Value)| Some((token.parse().ok()?, bias.as_f64()? as f32));
+    let biases: Option<Vec<(TokenId, f32)>> = given.iter().map(bias).collect();
+    let mut biases = biases.ok_or_else(|| Refusal::bad_field("logit_bias", "ids of tokens with numbers"))?;
+    biases.sort_unstable_by_key(|&(token, _)| token);
+    // "7" and "07" are the same token.
+    if biases.is_sorted_by(|left, right| left.0 < right.0) {
+        return Ok(biases);
+    }
+    Err(Refusal::bad_field("logit_bias", "each token once"))
+}
+
+/// Returns the number of replies.
+fn choices(number: Option<i64>) -> Result<usize, Refusal> {
+    let choices = usize::try_from(number.unwrap_or(1)).unwrap_or(0);
+    if (1..=MAX_CHOICES).contains(&choices) {
+        return Ok(choices);
+    }
+    Err(Refusal::bad_field("n", &format!("1 to {MAX_CHOICES}")))
+}
+
+/// Returns the number of alternatives of each token; `None` for no log probabilities.
+fn logprobs(kind: Kind, given: Option<LogprobsBody>, top: Option<i64>) -> Result<Option<usize>, Refusal> {
+    let (field, number, most) = match (kind, given) {
+        (_, None | Some(LogprobsBody::Switch(false))) => {
+            return match top {
+                None | Some(0) => Ok(None),
+                Some(_) => Err(Refusal::bad_field("logprobs", "true where top_logprobs is given")),
+            };
+        }
+        (Kind::Chat, Some(LogprobsBody::Switch(true))) => ("top_logprobs", top.unwrap_or(0), MAX_TOP[0]),
+        (Kind::Chat, Some(LogprobsBody::Number(_))) => {
+            return Err(Refusal::bad_field("logprobs", "true or false"));
+        }
+        (Kind::Text, Some(LogprobsBody::Number(number))) => ("logprobs", number, MAX_TOP[1]),
+        (Kind::Text, Some(LogprobsBody::Switch(true))) => {
+            return Err(Refusal::bad_field("logprobs", &format!("0 to {}", MAX_TOP[1])));
+        }
+    };
+    let number = usize::try_from(number).ok().filter(|_| number <= most);
+    number.map(Some).ok_or_else(|| Refusal::bad_field(field, &format!("0 to {most}")))
 }
 
 fn conversation(messages: Vec<Message>) -> Result<Vec<ChatMessage>, Refusal> {
@@ -280,7 +342,7 @@ mod tests {
             "repetition_penalty": 1.1, "repeat_penalty": 1.2,
         }))
         .unwrap();
-        let plain = ReplyFormat::Completion { kind: Kind::Chat, streams_usage: false };
+        let plain = ReplyFormat::Completion { kind: Kind::Chat, streams_usage: false, logprobs: false };
         assert_eq!((asked.model, asked.streams, asked.format), (None, false, plain));
         assert_eq!((asked.order.max_tokens, asked.order.sampling.top_k), (Some(7), Some(0)));
         assert_eq!(asked.order.sampling.repetition_penalty, Some(1.1));
@@ -295,6 +357,45 @@ mod tests {
         assert_eq!((sampling.dry_allowed_length, sampling.dry_penalty_last_n), (Some(4), Some(-1)));
         assert_eq!(sampling.dry_sequence_breakers, Some(vec!["\n".to_owned()]));
         assert_eq!(sampling.stop_loops, Some(false));
+    }
+
+    #[test]
+    fn penalties_biases_choices_and_log_probabilities_are_parts_of_an_order() {
+        let asked = chat(json!({
+            "presence_penalty": 0.5, "frequency_penalty": -1, "logit_bias": { "7": -100, "3": 2.5 }, "n": 3,
+            "logprobs": true, "top_logprobs": 20,
+        }))
+        .unwrap();
+        let order = asked.order;
+        let sampling = order.sampling;
+        assert_eq!((sampling.presence_penalty, sampling.frequency_penalty), (Some(0.5), Some(-1.0)));
+        assert_eq!(sampling.logit_bias, Some(vec![(3, 2.5), (7, -100.0)]));
+        assert_eq!((order.choices, order.logprobs), (3, Some(20)));
+        let logprobs = |more: Value| chat(more).unwrap().order.logprobs;
+        assert_eq!(logprobs(json!({ "logprobs": true })), Some(0));
+        assert_eq!(logprobs(json!({ "logprobs": false, "top_logprobs": 0 })), None);
+        let text = |logprobs: Value| {
+            let body = json!({ "prompt": "a", "logprobs": logprobs }).to_string();
+            read(body.as_bytes(), Kind::Text).map(|asked| asked.order.logprobs)
+        };
+        assert_eq!([json!(0), json!(5), Value::Null].map(text), [Ok(Some(0)), Ok(Some(5)), Ok(None)]);
+        assert_eq!(message(text(json!(6)).map(|_| panic!())), "logprobs: expected 0 to 5.");
+        assert_eq!(message(text(json!(true)).map(|_| panic!())), "logprobs: expected 0 to 5.");
+        for (more, expected) in [
+            (json!({ "n": 9 }), "n: expected 1 to 8."),
+            (json!({ "n": 0 }), "n: expected 1 to 8."),
+            (json!({ "n": -1 }), "n: expected 1 to 8."),
+            (json!({ "top_logprobs": 3 }), "logprobs: expected true where top_logprobs is given."),
+            (json!({ "logprobs": 3 }), "logprobs: expected true or false."),
+            (json!({ "logprobs": true, "top_logprobs": 21 }), "top_logprobs: expected 0 to 20."),
+            (json!({ "logprobs": true, "top_logprobs": -1 }), "top_logprobs: expected 0 to 20."),
+            (json!({ "logit_bias": { "fox": 1 } }), "logit_bias: expected ids of tokens with numbers."),
+            (json!({ "logit_bias": { "-1": 1 } }), "logit_bias: expected ids of tokens with numbers."),
+            (json!({ "logit_bias": { "7": "a" } }), "logit_bias: expected ids of tokens with numbers."),
+            (json!({ "logit_bias": { "7": 1, "07": 2 } }), "logit_bias: expected each token once."),
+        ] {
+            assert_eq!(message(chat(more)), expected);
+        }
     }
 
     #[test]
@@ -313,12 +414,9 @@ mod tests {
     #[test]
     fn unsupported_fields_are_refused_by_name() {
         for (name, value) in [
-            ("n", json!(2)),
+            ("best_of", json!(2)),
             ("functions", json!([{ "name": "f" }])),
-            ("logprobs", json!(true)),
-            ("logprobs", json!(1)),
-            ("presence_penalty", json!(0.5)),
-            ("logit_bias", json!({ "50256": -100 })),
+            ("suffix", json!("a")),
             ("echo", json!(true)),
         ] {
             let refusal = chat(json!({ name: value })).unwrap_err();

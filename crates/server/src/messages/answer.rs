@@ -50,7 +50,8 @@ impl Format for MessageFormat {
         &self.model
     }
 
-    fn whole(&mut self, reply: &Reply, summary: &Summary) -> Value {
+    fn whole(&mut self, replies: &[(Reply, Finish)], summary: &Summary) -> Value {
+        let Some((reply, _)) = replies.first() else { return Value::Null };
         let content = reply.parts().iter().map(content).collect();
         let mut message = self.message(content, usage(summary));
         message["stop_reason"] = stop_reason(reply, summary).into();

@@ -234,7 +234,8 @@ impl Format for ResponseFormat {
         &self.model
     }
 
-    fn whole(&mut self, reply: &Reply, summary: &Summary) -> Value {
+    fn whole(&mut self, replies: &[(Reply, Finish)], summary: &Summary) -> Value {
+        let Some((reply, _)) = replies.first() else { return Value::Null };
         self.response(Status::of(summary.finish), self.items(reply, summary), usage(reply, summary))
     }
 

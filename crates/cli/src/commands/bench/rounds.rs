@@ -143,6 +143,7 @@ mod tests {
             experts: None,
             times: Times { draft_ms: 0.5, verify_ms, sample_ms: 0.2, rest_ms: 0.1 },
             at_ms: 0.0,
+            logprobs: Vec::new(),
         }
     }
 
