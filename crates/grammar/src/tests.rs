@@ -317,6 +317,33 @@ fn replies_call_tools_with_valid_names_and_arguments() {
     let json = or(serde_json::json!({ "type": "boolean" })).unwrap();
     assert!(accepts(&json, "true") && accepts(&json, map) && !accepts(&json, "yes"));
     assert!(or(serde_json::json!(false)).unwrap_err().to_string().contains("it accepts nothing"));
+    let coder = Calls { form: CallForm::QWEN_CODER, ..calls(false, true) }.grammar(None).unwrap();
+    let tag = |name: &str, value: &str| format!("<parameter={name}>\n{value}\n</parameter>\n");
+    let call = |name: &str, arguments: &str| {
+        format!("<tool_call>\n<function={name}>\n{arguments}</function>\n</tool_call>")
+    };
+    let (city, days) = (tag("city", "Pa\n</par>\"is"), tag("days", "7"));
+    for allowed in [
+        "Hello.".to_owned(),
+        call("weather", &city),
+        format!("So:\n{}\n{}", call("weather", &[&city[..], &days].concat()), call("weather", &city)),
+        call("weather_map", ""),
+        call("weather_map", &tag("a", "[1, {}]")),
+        call("weather", &tag("city", "")),
+    ] {
+        assert!(accepts(&coder, &allowed), "{allowed}");
+    }
+    for refused in [
+        call("weather", ""),
+        call("weather", &days),
+        call("weather", &[&days[..], &city].concat()),
+        call("weather", &[&city[..], &tag("days", "many")].concat()),
+        call("weather", &[&city[..], &tag("hours", "7")].concat()),
+        call("wether", &city),
+        format!("{} and so on", call("weather", &city)),
+    ] {
+        assert!(!accepts(&coder, &refused), "{refused}");
+    }
     let llama = Calls { form: CallForm::LLAMA, ..calls(false, true) }.grammar(None).unwrap();
     let call = "{\"name\": \"weather\", \"parameters\": {\"city\": \"Paris\"}}";
     assert!(accepts(&llama, call) && accepts(&llama, "{\"a\"") && accepts(&llama, &format!("So: {call}?")));

@@ -5,9 +5,9 @@
 //! - [`server`]: the running server, its connections and its shutdown; [`address`]: where it
 //!   listens
 //! - `routes`: endpoints; `guard`: access control
-//! - `protocol`: the protocols; `completions`, `messages`, `responses`: one each, their requests and
-//!   replies
-//! - `fields`, `conversation`: what request bodies share; [`order`]: a request as the writer receives it
+//! - `protocol`: the protocols; `completions`, `messages`, `responses`: requests and replies
+//! - `fields`, `conversation`: parts of request bodies in all protocols
+//! - [`order`]: a request as the writer receives it; `request`: as the engine does
 //! - [`tool_use`]: the calls that a reply may have
 //! - [`log`]: the latest requests; [`logprob`]: log probabilities of tokens
 //! - `queue`: one reply at a time, and a limited number of waiting requests
@@ -37,6 +37,7 @@ mod queue;
 pub mod refusal;
 mod reply;
 mod reply_parser;
+mod request;
 mod responses;
 mod routes;
 pub mod server;

@@ -1,18 +1,12 @@
 //! A request for one reply, as the writer receives it.
 
-use foretoken_engine::constraint::Opening;
-use foretoken_engine::decoder::Request;
 use foretoken_engine::owner::Owner;
-use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
-use foretoken_model::error::Result;
+use foretoken_model::ChatMessage;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
-use foretoken_model::{CallParser, ChatMessage, Thinking, ThinkingParser};
 
-use crate::prompt_reader::PromptReader;
-use crate::reply_parser::ReplyParser;
 use crate::tool_use::ToolUse;
 
 /// Prompt and options of one reply.
@@ -90,7 +84,7 @@ pub struct Defaults {
 impl SamplingChoices {
     /// Merges the client's choices over `base`. A seed asks for the same text again, whichever
     /// draft runs, so it selects the reproducible mode.
-    fn over(self, base: &Sampling) -> Sampling {
+    pub(crate) fn over(self, base: &Sampling) -> Sampling {
         let seed = self.seed.or(base.seed);
         let has_penalties = self.repetition_penalty.is_some() || self.dry_multiplier.is_some();
         Sampling {
@@ -136,56 +130,6 @@ impl Order {
             logprobs: None,
         }
     }
-
-    /// Builds the engine's request, unless `stop` returns `true` meanwhile, and the parser of the
-    /// reply.
-    ///
-    /// # Errors
-    /// Returns errors of the template and the tokenizer, and those of
-    /// [`Decoder::admit`](foretoken_engine::decoder::Decoder::admit).
-    pub(crate) fn request(
-        self,
-        session: &Session,
-        defaults: &Defaults,
-        stop: &dyn Fn() -> bool,
-    ) -> Result<(Request, ReplyParser)> {
-        let separates = self.separates_thinking;
-        let prompt = PromptReader::of(session, defaults.thinking).tokens(&self, stop)?;
-        let request = Request {
-            sampling: self.sampling.over(&defaults.sampling),
-            speculation: defaults.speculation.clone(),
-            max_tokens: self.max_tokens.or(defaults.max_tokens),
-            continues: matches!(self.prompt, Prompt::Text(_)),
-            stop: self.stop,
-            ignore_end: self.ignore_end,
-            owner: self.owner,
-            logprobs: self.logprobs,
-            constraint: self.grammar.map(|grammar| session.form().constrained(grammar)),
-            ..Request::new(prompt)
-        };
-        let (request, calls) = match (&self.tools, session.form().as_ref()) {
-            (Some(tools), Form::Chat(template)) => {
-                (tools.constrained(session, template, request)?, Some(template.calls()))
-            }
-            _ => {
-                session.decoder.admit(&request)?;
-                (request, None)
-            }
-        };
-        let (tags, reasons) = reasoning(session, &request);
-        let thinking = separates.then(|| ThinkingParser::new(tags, reasons));
-        let tags = if separates { None } else { tags };
-        let calls = calls.map(|form| CallParser::new(form, tags, reasons));
-        Ok((request, ReplyParser::new(thinking, calls)))
-    }
-}
-
-/// Returns the tags around the model's reasoning, and whether the reply begins within it.
-fn reasoning(session: &Session, request: &Request) -> (Option<Thinking>, bool) {
-    let Form::Chat(template) = session.form().as_ref() else { return (None, false) };
-    let tags = template.thinking();
-    let opening = tags.and_then(|tags| Opening::after(&request.prompt, session.tokenizer(), tags));
-    (tags, opening.is_some_and(|opening| opening.open.is_none()))
 }
 
 #[cfg(test)]

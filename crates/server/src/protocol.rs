@@ -1,4 +1,4 @@
-//! Protocols of requests for replies: what their bodies are parsed by, and their formats of replies.
+//! Protocols of requests for replies: parsers of their bodies, and formats of replies.
 
 use crate::completions::{self, CompletionFormat, Kind};
 use crate::format::Format;

@@ -26,8 +26,8 @@ impl ReplyParser {
         Self { thinking, calls, space: String::new(), thinking_tokens: 0, begins }
     }
 
-    /// Goes on with the texts of tokens; returns the events that are certain, neighbours of one kind
-    /// as one.
+    /// Goes on with the texts of tokens; returns the events that are certain. Neighbours of one
+    /// kind are one.
     pub fn push_tokens<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Vec<Event> {
         let mut events: Vec<Event> = Vec::new();
         for text in texts {

@@ -11,19 +11,20 @@ use foretoken_model::sampling::Sampling;
 use crate::logprob::Logprob;
 use crate::order::{Defaults, Order};
 use crate::reply_parser::ReplyParser;
+use crate::request::request;
 use crate::writer::{Event, ReplySink};
 
 /// Odd number that spreads the seeds of an order's replies (2^32 over the golden ratio).
 const SEED_STEP: u32 = 0x9E37_79B9;
 
 /// Writes the replies of an order and sends their text to `sink`, until they end or the receiver is
-/// gone. The prompt is read once. Returns the end of the last one, with the tokens and times of all.
+/// gone. The prompt is read once. Returns the end of the last one, with tokens and times of all.
 ///
 /// # Errors
 /// Returns the engine's errors; the caller passes them to [`ReplySink::end`], perhaps with advice.
 pub fn write(session: &mut Session, order: Order, defaults: &Defaults, sink: &ReplySink) -> Result<Summary> {
     let choices = order.choices;
-    let (request, parser) = order.request(session, defaults, &|| sink.flow().is_break())?;
+    let (request, parser) = request(order, session, defaults, &|| sink.flow().is_break())?;
     sink.send(Event::Started(request.prompt.len()));
     let mut total = write_one(session, &request, parser.clone(), sink)?;
     for choice in 1..choices {

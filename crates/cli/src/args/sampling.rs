@@ -34,7 +34,7 @@ pub struct SamplingArgs {
     /// Make tokens that occur in the reply less likely (above 0) or more likely (below 0), -2 to 2
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     presence_penalty: Option<f32>,
-    /// The same for each time that a token occurs, -2 to 2
+    /// Make tokens less or more likely for each time that they occur in the reply, -2 to 2
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     frequency_penalty: Option<f32>,
     /// Add BIAS, -100 to 100, to the logit of the token with this id; can be given several times

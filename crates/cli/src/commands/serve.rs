@@ -37,8 +37,9 @@ pub struct Args {
     /// Address to listen on; addresses that other computers can reach need a key
     #[arg(long, value_name = "HOST", default_value = LOOPBACK)]
     host: String,
-    /// Key that clients must send as 'Authorization: Bearer KEY' or 'x-api-key: KEY'; can also be set in the
-    /// environment variable FORETOKEN_SERVER_KEY, which the list of processes does not show
+    /// Key that clients must send as 'Authorization: Bearer KEY' or 'x-api-key: KEY'; can also be
+    /// set in the environment variable FORETOKEN_SERVER_KEY, which the list of processes does not
+    /// show
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
     /// Memory for contexts of earlier requests in MB, 0 for none [default: a quarter of the free

@@ -15,7 +15,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub use form::CallForm;
+pub use form::{ArgumentForm, CallForm, TAG_CLOSE, TAG_NAMED, TAG_OPEN};
 pub use generic::as_text;
 pub use parser::{CallParser, Piece};
 
@@ -45,6 +45,13 @@ impl Tool {
     pub fn is_name(name: &str) -> bool {
         let valid = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(valid)
+    }
+
+    /// Returns whether an argument is a text: its schema is of type string, or lists only texts.
+    pub fn takes_text(&self, argument: &str) -> bool {
+        let schema = &self.parameters["properties"][argument];
+        let texts = || schema["enum"].as_array().is_some_and(|values| values.iter().all(Value::is_string));
+        schema["type"] == "string" || schema["type"].is_null() && texts()
     }
 
     /// JSON of a tool in templates, as in OpenAI's protocol.

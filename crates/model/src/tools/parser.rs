@@ -1,6 +1,8 @@
 //! Calls of a reply, found while it is written.
 
-use super::CallForm;
+use serde_json::Value;
+
+use super::{ArgumentForm, CallForm, TAG_CLOSE, TAG_NAMED, TAG_OPEN, Tool};
 use crate::template::{Thinking, ThinkingParser, ThinkingPiece, kept};
 
 /// Part of a reply.
@@ -21,6 +23,8 @@ pub enum Piece {
 #[derive(Debug, Clone)]
 pub struct CallParser {
     form: CallForm,
+    /// Tools whose schemas say which arguments between tags are texts.
+    tools: Vec<Tool>,
     /// Finds the reasoning, in which nothing is a call.
     thinking: ThinkingParser,
     state: State,
@@ -35,6 +39,8 @@ enum State {
     /// Up to the end of the name of a tool.
     Name,
     Arguments(Json),
+    /// Arguments between tags of this tool; `true` once there was one.
+    Tags(String, bool),
     /// After the arguments.
     Close,
 }
@@ -74,7 +80,16 @@ impl CallParser {
     /// the reply begins within its reasoning.
     pub fn new(form: CallForm, thinking: Option<Thinking>, reasons: bool) -> Self {
         let thinking = ThinkingParser::new(thinking, reasons);
-        Self { form, thinking, state: State::Text(true), held: String::new() }
+        Self { form, tools: Vec::new(), thinking, state: State::Text(true), held: String::new() }
+    }
+
+    /// Reads arguments between tags by the schemas of `tools`.
+    #[must_use]
+    pub fn of_tools(mut self, tools: &[Tool]) -> Self {
+        if self.form.arguments == ArgumentForm::Tags {
+            self.tools = tools.to_vec();
+        }
+        self
     }
 
     /// Goes on with `text`; returns the parts that are certain.
@@ -122,8 +137,11 @@ impl CallParser {
                 };
                 let name = name.strip_prefix(self.form.before_name).unwrap_or(name);
                 pieces.0.push(Piece::Call(name.to_owned()));
+                self.state = match self.form.arguments {
+                    ArgumentForm::Json => State::Arguments(Json::default()),
+                    ArgumentForm::Tags => State::Tags(name.to_owned(), false),
+                };
                 self.held = rest.to_owned();
-                self.state = State::Arguments(Json::default());
                 true
             }
             State::Arguments(json) => {
@@ -134,6 +152,20 @@ impl CallParser {
                     self.state = State::Close;
                 }
                 end.is_some()
+            }
+            State::Tags(tool, has_any) => {
+                let begin = if *has_any { ", " } else { "{" };
+                if self.held.starts_with(self.form.close) {
+                    pieces.arguments(if *has_any { "}" } else { "{}" });
+                    self.state = State::Close;
+                    return true;
+                }
+                let Some((name, value, rest)) = tagged(&self.held) else { return false };
+                let json = json_of(value, self.tools.iter().find(|known| known.name == *tool), name);
+                pieces.arguments(&format!("{begin}{}: {json}", Value::from(name)));
+                *has_any = true;
+                self.held = rest.to_owned();
+                true
             }
             State::Close => {
                 let Some(rest) = self.held.strip_prefix(self.form.close) else { return false };
@@ -180,6 +212,23 @@ impl CallParser {
     fn take(&mut self, end: usize) -> String {
         let rest = self.held.split_off(end);
         std::mem::replace(&mut self.held, rest)
+    }
+}
+
+/// Splits `text` into the name and value of an argument between tags and the rest; `None` if it is
+/// not complete.
+fn tagged(text: &str) -> Option<(&str, &str, &str)> {
+    let (name, rest) = text.strip_prefix(TAG_OPEN)?.split_once(TAG_NAMED)?;
+    let (value, rest) = rest.split_once(TAG_CLOSE)?;
+    Some((name, value, rest))
+}
+
+/// JSON of the value of argument `name` of a tool.
+fn json_of(value: &str, tool: Option<&Tool>, name: &str) -> String {
+    let is_text = tool.is_some_and(|tool| tool.takes_text(name));
+    match serde_json::from_str::<Value>(value) {
+        Ok(_) if !is_text => value.to_owned(),
+        _ => Value::from(value).to_string(),
     }
 }
 

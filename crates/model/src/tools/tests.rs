@@ -46,7 +46,10 @@ fn templates_that_write_calls_in_a_known_form_are_recognised() {
     for name in ["meta-llama-Llama-3.1-8B-Instruct", "meta-llama-Llama-3.2-3B-Instruct"] {
         assert_eq!(own(name), Some(CallForm::LLAMA), "{name}");
     }
-    for name in ["google-gemma-2-2b-it", "HuggingFaceTB-SmolLM3-3B", "Qwen3-Coder", "openai-gpt-oss-120b"] {
+    for name in ["Qwen3-Coder", "Qwen3.5-4B"] {
+        assert_eq!(own(name), Some(CallForm::QWEN_CODER), "{name}");
+    }
+    for name in ["google-gemma-2-2b-it", "HuggingFaceTB-SmolLM3-3B", "openai-gpt-oss-120b"] {
         assert_eq!(own(name), None, "{name}");
         assert_eq!(template(name).calls(), CallForm::HERMES);
     }
@@ -170,6 +173,50 @@ fn calls_are_found_in_a_reply_at_once_in_two_parts_and_by_character() {
 }
 
 #[test]
+fn arguments_between_tags_become_json_by_the_tools_schemas() {
+    let parameters = json!({
+        "type": "object",
+        "properties": {
+            "text": { "type": "string" }, "kind": { "enum": ["a", "1"] }, "count": { "type": "integer" },
+            "list": { "type": "array" }, "either": { "type": ["string", "null"] },
+        },
+    });
+    let tools = [Tool { name: "edit".to_owned(), description: None, parameters }];
+    let tag = |name: &str, value: &str| format!("<parameter={name}>\n{value}\n</parameter>\n");
+    let call = |tool: &str, arguments: &[String]| {
+        format!("<tool_call>\n<function={tool}>\n{}</function>\n</tool_call>", arguments.concat())
+    };
+    let values = [
+        tag("text", "7\n\"</parameter>\" é\n"),
+        tag("kind", "1"),
+        tag("count", "7"),
+        tag("list", "[1, {\"a\": \"b\"}]"),
+        tag("either", "null"),
+        tag("other", "so"),
+    ];
+    let reply =
+        format!("See:\n{}\n{}\n{}", call("edit", &values), call("edit", &[]), call("what", &values[1..2]));
+    let expected = concat!(
+        r#"{"text": "7\n\"</parameter>\" é\n", "kind": "1", "count": 7, "list": [1, {"a": "b"}], "#,
+        r#""either": null, "other": "so"}"#
+    );
+    let calls = [("edit", expected), ("edit", "{}"), ("what", r#"{"kind": 1}"#)];
+    let calls: Vec<(String, String, bool)> =
+        calls.iter().map(|&(name, json)| (name.to_owned(), json.to_owned(), true)).collect();
+    for length in 1..reply.len() {
+        let mut parser = CallParser::new(CallForm::QWEN_CODER, None, false).of_tools(&tools);
+        let characters: Vec<char> = reply.chars().collect();
+        let parts = characters.chunks(length).map(|part| part.iter().collect::<String>());
+        let mut pieces: Vec<Piece> = parts.flat_map(|part| parser.push(&part)).collect();
+        pieces.extend(parser.finish());
+        assert_eq!(joined(pieces), ("See:".to_owned(), calls.clone()), "{length}");
+    }
+    // What was read is rendered as the model wrote it.
+    let arguments: Value = serde_json::from_str(expected).unwrap();
+    assert_eq!(CallForm::QWEN_CODER.written(&self::call("edit", arguments)), call("edit", &values));
+}
+
+#[test]
 fn a_call_that_is_cut_has_no_end() {
     let reply = "Hm.\n<tool_call>\n{\"name\": \"one\", \"arguments\": {\"a\": \"b";
     let found = parsed(CallForm::HERMES, None, [reply]);
@@ -197,7 +244,7 @@ proptest! {
     }
 
     #[test]
-    fn text_without_calls_is_unchanged(reply in "[a-z<>_ \n{\":]{0,40}", form in 0..2usize) {
+    fn text_without_calls_is_unchanged(reply in "[a-z<>_ \n{\":]{0,40}", form in 0..3usize) {
         let form = CallForm::ALL[form];
         prop_assume!(!reply.contains(form.open));
         let characters: Vec<String> = reply.chars().map(String::from).collect();
