@@ -38,11 +38,25 @@ enum Texts {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Text {
-    InputText { text: String },
-    OutputText { text: String },
-    SummaryText { text: String },
-    ReasoningText { text: String },
-    Refusal { refusal: String },
+    #[serde(rename = "input_text")]
+    Input {
+        text: String,
+    },
+    #[serde(rename = "output_text")]
+    Output {
+        text: String,
+    },
+    #[serde(rename = "summary_text")]
+    Summary {
+        text: String,
+    },
+    #[serde(rename = "reasoning_text")]
+    Reasoning {
+        text: String,
+    },
+    Refusal {
+        refusal: String,
+    },
 }
 
 impl Texts {
@@ -56,10 +70,10 @@ impl Texts {
 
 fn joined(parts: Vec<Text>) -> String {
     let text = |part| match part {
-        Text::InputText { text }
-        | Text::OutputText { text }
-        | Text::SummaryText { text }
-        | Text::ReasoningText { text }
+        Text::Input { text }
+        | Text::Output { text }
+        | Text::Summary { text }
+        | Text::Reasoning { text }
         | Text::Refusal { refusal: text } => text,
     };
     parts.into_iter().map(text).collect::<Vec<String>>().join(BETWEEN)
