@@ -31,7 +31,7 @@ export function contextCost(bytes: number, tokens: number, rate: number | null):
   return `${memory}, ${t("settings.contextTime", { time })}`;
 }
 
-/** What an 8-bit KV cache saves of a full context of `tokens`; null for models without one. */
+/** Memory that an 8-bit KV cache saves of `tokens` tokens; null for models without one. */
 export function int8Saving(window: ContextWindow, tokens: number): string | null {
   const { token_bytes: all, int8_token_bytes: rounded } = window;
   if (rounded === null) return null;
