@@ -3,7 +3,7 @@
 //! device failures. Prints nothing; the client decides on models, settings and files.
 //!
 //! - [`Host`]: services of the computer: [`Hardware`], [`Learning`], a [`Renderer`]
-//! - [`Form`]: from messages to tokens
+//! - [`Form`]: from messages to tokens; [`ToolUse`]: tools of a reply
 //! - [`choose`]: the fastest device
 //! - [`TextBudget`]: memory for texts put aside, to which the session returns
 //! - [`Draft`]: the drafters; [`Remedy`]: recovery of a target whose GPU failed
@@ -21,6 +21,7 @@ mod shelf;
 mod spellings;
 #[cfg(test)]
 mod tests;
+mod tool_use;
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,7 @@ pub use self::saved_text::{ContextFiles, Hash, TextToSave};
 use self::saved_text::{Reader, identity};
 pub use self::shelf::TextBudget;
 use self::shelf::{Loaded, Shelf};
+pub use self::tool_use::{ToolChoice, ToolUse};
 use foretoken_forward::device::{
     DeviceChoice, DeviceFact, DeviceNote, DeviceRemark, Gpu, Opened, Role, place,
 };
