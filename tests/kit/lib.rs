@@ -48,7 +48,7 @@ use foretoken_model::{ChatMessage, KvDtype, ModelSource, Renderer, Role, Special
 pub use extent::{is_nightly, nightly_or, tested_families, tested_formats};
 use gguf_file::Stored;
 pub use head_files::made_up;
-pub use programs::{Run, alone, application, cli, finished};
+pub use programs::{Run, alone, application, cli, finished, mcp_server};
 pub use random_assistant::RandomAssistant;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family, in_candle, recent};

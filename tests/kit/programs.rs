@@ -25,6 +25,15 @@ pub fn cli() -> PathBuf {
     application().with_file_name(format!("foretoken-cli{EXE_SUFFIX}"))
 }
 
+/// The server of tools for tests, an example of `crates/tools`.
+pub fn mcp_server() -> PathBuf {
+    let name = format!("examples/mcp_server{EXE_SUFFIX}");
+    let test = std::env::current_exe().unwrap();
+    let server = test.ancestors().nth(2).unwrap().join(name);
+    assert!(server.exists(), "{} is missing: build it with `cargo test --workspace`", server.display());
+    server
+}
+
 /// Output of a program.
 #[derive(Debug)]
 pub struct Run {

@@ -8,6 +8,7 @@ mod sampling;
 mod talk;
 mod thinking;
 mod tokens;
+mod tools;
 
 use std::convert::Infallible;
 use std::fmt;
@@ -26,6 +27,7 @@ pub use self::sampling::SamplingArgs;
 pub use self::talk::TalkArgs;
 pub use self::thinking::ThinkingArgs;
 pub use self::tokens::TokenIds;
+pub use self::tools::{McpArgs, ToolArgs};
 use crate::error::{Error, Result};
 
 /// Options of drafting.

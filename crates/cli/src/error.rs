@@ -17,6 +17,9 @@ pub enum Error {
     #[error(transparent)]
     Server(#[from] foretoken_server::StartError),
 
+    #[error(transparent)]
+    Tools(#[from] foretoken_tools::Error),
+
     /// `chat --resume` before any chat was kept.
     #[error(
         "there is no earlier chat to resume: none was kept, or it cannot be read. Start one with 'foretoken-cli chat'."

@@ -8,11 +8,13 @@
 //! - [`random`]: models with random weights, for measurements
 //! - [`output`], `colour`: writes results and messages, coloured on a terminal
 //! - `kept_chat`: the conversation that `chat --resume` continues
+//! - `chat_tools`: tools of MCP servers in `chat`
 //! - `interrupt`, [`error`]: Ctrl-C and errors
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod args;
+mod chat_tools;
 mod colour;
 pub mod commands;
 pub mod error;

@@ -72,7 +72,7 @@ pub use template::{
 use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
-pub use tools::{CallForm, CallParser, Piece, Tool, ToolCall};
+pub use tools::{CallForm, CallParser, Piece, Tool, ToolCall, Written, call_id};
 pub use weights::{Watcher, Weights};
 
 /// Rows of the largest pass that memory is estimated for, that of a long draft.

@@ -5,16 +5,18 @@ use std::io::{IsTerminal, Write, stdin};
 
 use anstream::{AutoStream, ColorChoice};
 use foretoken_engine::decoder::Request;
-use foretoken_engine::session::Session;
+use foretoken_engine::session::{Form, Session};
 use foretoken_engine::speculation::DraftLength;
 use foretoken_engine::trace::{Finish, Round, Summary};
 use foretoken_library::STARTER;
 use foretoken_model::Error as EngineError;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
-use foretoken_model::{ChatMessage, Conversation, Role};
+use foretoken_model::{CallParser, ChatMessage, Conversation, Role, ToolCall, Written, call_id};
+use foretoken_tools::MOST_TURNS;
 
-use crate::args::{DraftChoice, PairDeviceArgs, TalkArgs, draft_length};
+use crate::args::{DraftChoice, McpArgs, PairDeviceArgs, TalkArgs, draft_length};
+use crate::chat_tools::ChatTools;
 use crate::colour;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
@@ -31,6 +33,8 @@ pub struct Args {
     /// Keep nothing of this conversation; others are kept for --resume until the next one
     #[arg(long)]
     private: bool,
+    #[command(flatten)]
+    tools: McpArgs,
     // The last field, since clap would list later options under its last heading.
     #[command(flatten)]
     pub talk: TalkArgs,
@@ -53,9 +57,10 @@ const TINY: &str = "\
 The starter is a tiny model for a first try: it tells short stories and answers questions about \
 speculative decoding. For real work, choose a larger model with --target.";
 
-pub fn run(Args { talk, resume, private }: &Args) -> Result<()> {
+pub fn run(Args { talk, resume, private, tools }: &Args) -> Result<()> {
     let sampling = talk.sampling.over(Sampling::default())?;
     let speculation = talk.speculation.speculation()?;
+    let mut tools = ChatTools::start(tools)?;
     let kept = KeptChat::locate()?;
     let last = resume.then(|| kept.last()).transpose()?;
     let written_by = last.as_ref().map(|chat| chat.target.clone());
@@ -78,6 +83,9 @@ pub fn run(Args { talk, resume, private }: &Args) -> Result<()> {
     let request = Request { sampling, speculation, max_tokens: args.max_tokens, ..Request::new(Vec::new()) };
     let colours = AutoStream::choice(&std::io::stdout()) != ColorChoice::Never;
     let interrupt = Interrupt::listen();
+    if let Some(tools) = &mut tools {
+        tools.wait(&interrupt)?;
+    }
     if colours {
         output::note(format_args!(
             "Token colours: {}; tokens without a colour were not drafted.",
@@ -87,7 +95,21 @@ pub fn run(Args { talk, resume, private }: &Args) -> Result<()> {
     let cold = args.speculation.cold;
     let (devices, kept, last) = (&args.device, Some(kept).filter(|_| !private), None);
     let target = saved_name(target, &session);
-    Chat { session, devices, cold, thinking, request, target, messages, kept, last, colours, interrupt }.run()
+    let chat = Chat {
+        session,
+        devices,
+        cold,
+        thinking,
+        request,
+        target,
+        messages,
+        kept,
+        last,
+        colours,
+        interrupt,
+        tools,
+    };
+    chat.run()
 }
 
 /// Name of the target from any folder: a path is absolute.
@@ -122,6 +144,8 @@ struct Chat<'a> {
     last: Option<Summary>,
     colours: bool,
     interrupt: Interrupt,
+    /// Tools that the model may call; `None` without `--mcp`.
+    tools: Option<ChatTools>,
 }
 
 impl Chat<'_> {
@@ -222,10 +246,11 @@ impl Chat<'_> {
     /// Replies to a message. A message that does not fit is removed again, so that a shorter one
     /// can follow.
     fn answer(&mut self, text: &str) -> Result<()> {
+        let before = self.messages.len();
         self.messages.push(ChatMessage::new(Role::User, text));
-        match self.reply() {
+        match self.reply_with_calls() {
             Err(error @ (Error::Engine(_) | Error::Library(_))) => {
-                self.messages.pop();
+                self.messages.truncate(before);
                 output::failure(&error);
                 Ok(())
             }
@@ -241,7 +266,7 @@ impl Chat<'_> {
     fn prompt(&mut self, full: bool) -> Result<Vec<TokenId>> {
         let context = self.session.context();
         let room = context - context.div_ceil(4);
-        let mut prompt = self.session.conversation(&Conversation::of(&self.messages, self.thinking))?;
+        let mut prompt = self.conversation(&self.messages)?;
         if prompt.len() < context && !full {
             return Ok(prompt);
         }
@@ -249,7 +274,7 @@ impl Chat<'_> {
         let starts: Vec<usize> = turns.map(|(at, _)| at).skip(1).collect();
         let mut dropped = 0;
         for start in starts {
-            prompt = self.session.conversation(&Conversation::of(&self.messages[start..], self.thinking))?;
+            prompt = self.conversation(&self.messages[start..])?;
             dropped = start;
             if prompt.len() <= room {
                 break;
@@ -265,19 +290,70 @@ impl Chat<'_> {
         Ok(prompt)
     }
 
+    fn conversation(&self, messages: &[ChatMessage]) -> Result<Vec<TokenId>> {
+        let tools = self.tools.as_ref().map_or(&[][..], ChatTools::offered);
+        Ok(self.session.conversation(&Conversation { messages, tools, thinking: self.thinking })?)
+    }
+
+    /// Replies to the last message; runs the calls of the reply and goes on with their results.
+    fn reply_with_calls(&mut self) -> Result<()> {
+        for turn in 0..MOST_TURNS {
+            if let Some(tools) = &mut self.tools {
+                tools.begin(turn == 0);
+            }
+            self.reply()?;
+            let Some(tools) = &mut self.tools else { return Ok(()) };
+            let calls = self.messages.last().map(|reply| reply.calls.clone()).unwrap_or_default();
+            if calls.is_empty() {
+                return Ok(());
+            }
+            for call in calls {
+                let text = tools.run(&call, self.session.context(), &self.interrupt)?;
+                let result = ChatMessage { call_id: Some(call.id), ..ChatMessage::new(Role::Tool, text) };
+                self.messages.push(result);
+            }
+        }
+        output::note(format_args!("the model has called tools {MOST_TURNS} times in a row; ask it to go on"));
+        Ok(())
+    }
+
+    /// Adds the reply to the conversation, with calls if it ended by itself.
+    fn add_reply(&mut self, content: String, finish: Finish, parser: Option<CallParser>) {
+        let mut written = Written { text: content, ..Written::default() };
+        if let Some(mut parser) = parser {
+            let text = std::mem::take(&mut written.text);
+            parser.push(&text).into_iter().chain(parser.finish()).for_each(|piece| written.push(piece));
+            if finish != Finish::Stop {
+                written.calls.clear();
+            }
+        }
+        let made: usize = self.messages.iter().map(|message| message.calls.len()).sum();
+        let numbered = written.calls.into_iter().enumerate();
+        let calls = numbered.map(|(number, call)| ToolCall { id: call_id(made + number), ..call }).collect();
+        self.messages.push(ChatMessage { calls, ..ChatMessage::new(Role::Assistant, written.text) });
+    }
+
     /// Replies to the last message. A reply that fills the context continues without the oldest
     /// turns.
     fn reply(&mut self) -> Result<()> {
         let show: fn(&Round) -> Result<()> = if self.colours { show_coloured } else { show_plain };
         let mut request = Request { prompt: self.prompt(false)?, ..self.request.clone() };
+        let mut parser = None;
+        if let (Some(asked), Form::Chat(template)) =
+            (self.tools.as_ref().and_then(ChatTools::asked), self.session.form())
+        {
+            let constrained = asked.constrained(&self.session, template, request)?;
+            (request, parser) = (constrained.0, Some(constrained.1));
+        }
         let mut content = String::new();
-        loop {
+        let finish = loop {
             let reply = reply(&mut self.session, &request, &self.interrupt, &mut |round| show(round))?;
             content.push_str(&reply.text);
             let Summary { finish, tokens, .. } = reply.summary;
             self.last = Some(reply.summary);
-            if finish != Finish::ContextFull {
-                break;
+            // What follows a part of a call is no valid call any more.
+            if finish != Finish::ContextFull || request.constraint.is_some() {
+                break finish;
             }
             request.max_tokens = request.max_tokens.map(|left| left.saturating_sub(tokens as usize));
             self.messages.push(ChatMessage::new(Role::Assistant, content.clone()));
@@ -285,12 +361,12 @@ impl Chat<'_> {
             self.messages.pop();
             match prompt {
                 Ok(prompt) => request.prompt = prompt,
-                Err(_) => break,
+                Err(_) => break finish,
             }
-        }
+        };
         output::line("")?;
         self.last.iter().for_each(|summary| output::note(output::summary(summary)));
-        self.messages.push(ChatMessage::new(Role::Assistant, content));
+        self.add_reply(content, finish, parser);
         if let Some(kept) = &mut self.kept {
             let chat = SavedChat { target: self.target.clone(), messages: self.messages.clone() };
             kept.keep(&chat, &mut self.session);

@@ -1,14 +1,15 @@
 //! `generate`: one reply, as text or as a JSON line per round and one at the end.
 
 use foretoken_engine::decoder::{Reply, Request};
-use foretoken_engine::session::Session;
+use foretoken_engine::session::{Form, Session, ToolUse};
 use foretoken_engine::trace::{Finish, Round, Speedup, Times};
-use foretoken_model::Conversation;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
+use foretoken_model::{CallParser, Conversation, Piece, ToolCall, Written};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
-use crate::args::{DraftChoice, ReplyArgs};
+use crate::args::{DraftChoice, ReplyArgs, ToolArgs};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::output;
@@ -16,6 +17,9 @@ use crate::session::{choose_draft, form, load, reply};
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    tools: ToolArgs,
+    // The last field, since clap would list later options under its last heading.
     #[command(flatten)]
     pub reply: ReplyArgs,
 }
@@ -33,6 +37,9 @@ enum Line<'a> {
 struct Done<'a> {
     text: &'a str,
     tokens: &'a [TokenId],
+    /// Calls of tools in the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<PrintedCall<'a>>,
     prompt_tokens: u32,
     reused_tokens: u32,
     acceptance_rate: Option<f64>,
@@ -50,12 +57,26 @@ struct Done<'a> {
     times: Times,
 }
 
+/// A call of a tool.
+#[derive(Serialize)]
+struct PrintedCall<'a> {
+    name: &'a str,
+    arguments: &'a Map<String, Value>,
+}
+
+impl<'a> PrintedCall<'a> {
+    fn of(ToolCall { name, arguments, .. }: &'a ToolCall) -> Self {
+        Self { name, arguments }
+    }
+}
+
 impl<'a> Done<'a> {
-    fn of(reply: &'a Reply, seed: Option<u32>) -> Self {
+    fn of(reply: &'a Reply, written: &'a Written, seed: Option<u32>) -> Self {
         let summary = &reply.summary;
         Self {
             text: &reply.text,
             tokens: &reply.tokens,
+            calls: written.calls.iter().map(PrintedCall::of).collect(),
             prompt_tokens: summary.prompt_tokens,
             reused_tokens: summary.reused_tokens,
             acceptance_rate: summary.acceptance_rate,
@@ -75,27 +96,58 @@ impl<'a> Done<'a> {
     }
 }
 
-pub fn run(Args { reply: args }: &Args) -> Result<()> {
-    let (mut session, request) =
-        prepare(args, Sampling { automatic_penalties: true, stop_loops: true, ..Sampling::greedy() })?;
+pub fn run(Args { reply: args, tools }: &Args) -> Result<()> {
+    let tools = tools.tools()?;
+    let base = Sampling { automatic_penalties: true, stop_loops: true, ..Sampling::greedy() };
+    let (mut session, request, mut parser) = prepare_with(args, base, tools.as_ref())?;
     let interrupt = Interrupt::listen();
+    let mut written = Written::default();
     let reply = reply(&mut session, &request, &interrupt, &mut |round| {
         if args.json {
-            return output::json(&Line::Round(round));
+            output::json(&Line::Round(round))?;
         }
-        output::text(&round.emitted().map(|(_, text)| text).collect::<String>())
+        let text: String = round.emitted().map(|(_, text)| text).collect();
+        let pieces = match &mut parser {
+            Some(parser) => parser.push(&text),
+            None => vec![Piece::Text(text)],
+        };
+        pieces.into_iter().try_for_each(|piece| show(piece, &mut written, args.json))
     })?;
+    let rest = parser.map(|mut parser| parser.finish()).unwrap_or_default();
+    rest.into_iter().try_for_each(|piece| show(piece, &mut written, args.json))?;
     if args.json {
-        return output::json(&Line::Done(Done::of(&reply, request.sampling.seed)));
+        return output::json(&Line::Done(Done::of(&reply, &written, request.sampling.seed)));
     }
-    output::line("")?;
+    if !written.text.is_empty() || written.calls.is_empty() {
+        output::line("")?;
+    }
+    written.calls.iter().try_for_each(|call| output::json(&PrintedCall::of(call)))?;
     output::note(output::summary(&reply.summary));
     Ok(())
+}
+
+/// Prints the text of a part of the reply; calls are printed at its end.
+fn show(piece: Piece, written: &mut Written, json: bool) -> Result<()> {
+    let shown = match &piece {
+        Piece::Text(text) if !json => output::text(text),
+        _ => Ok(()),
+    };
+    written.push(piece);
+    shown
 }
 
 /// Loads the models that `args` name and builds the request, with sampling completed from `base`.
 /// Invalid options are rejected before any model is loaded.
 pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
+    prepare_with(args, base, None).map(|(session, request, _)| (session, request))
+}
+
+/// As [`prepare`], for a reply that may call `tools`, with the parser of its text.
+fn prepare_with(
+    args: &ReplyArgs,
+    base: Sampling,
+    tools: Option<&ToolUse>,
+) -> Result<(Session, Request, Option<CallParser>)> {
     let sampling = args.sampling.over(base)?;
     let speculation = args.speculation.speculation()?;
     let grammar = args.grammar.grammar()?;
@@ -103,7 +155,9 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
     let thinking = args.thinking.of(session.form());
-    let prompt = session.conversation(&Conversation::of(&[session.form().said(&text)?], thinking))?;
+    let messages = &[session.form().said(&text)?];
+    let offered = tools.map_or(&[][..], |asked| &asked.tools);
+    let prompt = session.conversation(&Conversation { messages, tools: offered, thinking })?;
     let draft = args.speculation.draft_or(DraftChoice::None);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold && !speculation.is_off() {
@@ -119,5 +173,11 @@ pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
         constraint: grammar.map(|grammar| session.form().constrained(grammar)),
         ..Request::new(prompt)
     };
-    Ok((session, request))
+    match (tools, session.form()) {
+        (Some(tools), Form::Chat(template)) => {
+            let (request, parser) = tools.constrained(&session, template, request)?;
+            Ok((session, request, Some(parser)))
+        }
+        _ => Ok((session, request, None)),
+    }
 }

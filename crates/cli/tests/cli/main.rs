@@ -13,3 +13,4 @@ mod program;
 mod reply;
 mod serve;
 mod templates;
+mod tools;

@@ -3,7 +3,7 @@
 //!
 //! - [`Tool`], [`ToolCall`]: as programs describe them
 //! - [`CallForm`]: texts around a call, by which a model's template writes it
-//! - [`CallParser`]: finds the calls of a reply while it is written
+//! - [`CallParser`]: finds the calls of a reply while it is written; [`Written`]: a reply taken apart
 //! - [`as_text`]: conversations with tools for templates that know none
 
 mod form;
@@ -11,6 +11,7 @@ mod generic;
 mod parser;
 #[cfg(test)]
 mod tests;
+mod written;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -18,6 +19,7 @@ use serde_json::{Map, Value, json};
 pub use form::{ArgumentForm, CallForm, TAG_CLOSE, TAG_NAMED, TAG_OPEN};
 pub use generic::as_text;
 pub use parser::{CallParser, Piece};
+pub use written::{Written, call_id};
 
 /// Longest name of a tool, in bytes: names of an agent's tools contain those of their servers.
 pub const LONGEST_NAME: usize = 128;

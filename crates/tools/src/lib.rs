@@ -1,0 +1,39 @@
+//! Tools that a model may call. Depends on no engine, window or database: who asks for a call has
+//! approved it.
+//!
+//! - [`Toolbox`]: running servers of the Model Context Protocol (MCP), and calls of their tools and
+//!   of built-in ones
+//! - [`Offer`]: a tool as a model sees it, with the hash that approvals are bound to
+//! - [`McpFile`], [`ServerConfig`]: servers in `mcp.json`; [`other_files`]: those of other programs
+//! - `connection`: handshake, list of tools and calls; `process`: servers that are child processes;
+//!   `watched`: what they write
+//! - [`Outcome`]: the result of a call as text
+//! - [`Builtin`]: arithmetic, date and time, web pages
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+mod builtin;
+mod config;
+mod connection;
+mod error;
+mod handler;
+mod log;
+mod offer;
+mod outcome;
+mod process;
+mod toolbox;
+mod watched;
+
+pub use builtin::Builtin;
+pub use config::{Listed, McpFile, ServerConfig, Transport, other_files};
+pub use error::{Error, Result};
+pub use handler::Progress;
+pub use offer::{Offer, Source, builtin_offers};
+pub use outcome::Outcome;
+pub use toolbox::{ServerState, ServerStatus, Toolbox};
+
+/// Most turns of calls after one question.
+pub const MOST_TURNS: usize = 16;
+
+/// Result of a call that a person refused, for the model.
+pub const REFUSED: &str = "The person did not allow this call.";
