@@ -14,12 +14,12 @@ use tauri_plugin_dialog::DialogExt;
 use foretoken_app::App;
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
-    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CatalogueFamily, CheckProgress, CommandError,
-    ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export, FileDrag, Folder,
-    FoundRepository, ImportProgress, Imported, ImportedTrace, Message, ModelEntry, PairSpeedup, Preset,
-    PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository, SearchHit, Sent, ServerRequest,
-    ServerStatus, Settings, Theme, TokenCount, TokenSource, TraceStorage, Unsent, UnsentEdit, UnsentFile,
-    ViewState,
+    Advice, AppInfo, Arena, ArenaEvent, ArenaRequest, Attached, CallDecision, CatalogueFamily, CheckProgress,
+    CommandError, ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export,
+    FileDrag, Folder, FoundRepository, ImportProgress, ImportableServers, Imported, ImportedTrace, Message,
+    ModelEntry, PairSpeedup, Preset, PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository,
+    SearchHit, Sent, ServerRequest, ServerStatus, Settings, Theme, TokenCount, TokenSource, ToolRule,
+    ToolsStatus, TraceStorage, Unsent, UnsentEdit, UnsentFile, ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
@@ -118,6 +118,23 @@ commands! {
     }
     fn test_server(shell, name: String) -> Settings { shell.app()?.test_server(&name) }
     fn remove_server(shell, name: String) -> Settings { shell.app()?.remove_server(&name) }
+    fn tools_status(shell) -> ToolsStatus { shell.app()?.tools_status() }
+    fn switch_tool_server(shell, name: String, on: bool) -> ToolsStatus {
+        shell.app()?.switch_tool_server(&name, on)
+    }
+    fn add_tool_servers(shell, text: String) -> ToolsStatus { shell.app()?.add_tool_servers(&text) }
+    fn remove_tool_server(shell, name: String) -> ToolsStatus { shell.app()?.remove_tool_server(&name) }
+    fn importable_tool_servers(shell) -> Vec<ImportableServers> { shell.app()?.importable_tool_servers() }
+    fn import_tool_servers(shell, program: String) -> ToolsStatus {
+        shell.app()?.import_tool_servers(&program)
+    }
+    fn set_tool_rule(shell, server: Option<String>, digest: String, rule: ToolRule) -> () {
+        shell.app()?.set_tool_rule(server.as_deref(), &digest, rule)
+    }
+    fn decide_call(shell, call: i64, decision: CallDecision) -> () {
+        shell.app()?.decide_call(call, decision);
+        Ok(())
+    }
     fn watch_engine(shell, on_change: Channel<EngineChange>) -> () {
         shell.app()?.watch_engine_changes(move |change| on_change.send(change).is_ok());
         Ok(())

@@ -17,4 +17,5 @@ mod scaling;
 mod seeing;
 mod serving;
 mod staying;
+mod tools;
 mod wheel;

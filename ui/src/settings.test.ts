@@ -244,6 +244,9 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   server_host: { server: { ...defaults.server, host: "0.0.0.0" } },
   server_port: { server: { ...defaults.server, port: 8080 } },
   server_key: { server: { ...defaults.server, key: "secret" } },
+  tool_calculate: { builtin_tools: ["calculate"] },
+  tool_now: { builtin_tools: ["now"] },
+  tool_read_page: { builtin_tools: ["read_page"] },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
 };

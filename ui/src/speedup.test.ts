@@ -50,6 +50,8 @@ const part = (id: number, parent: number, own: number, whole: number): Message =
   parent,
   siblings: [id],
   attachments: [],
+  calls: [],
+  calls_start: null,
   unstored: null,
   speedup: by(whole),
 });

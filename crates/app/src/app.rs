@@ -34,6 +34,7 @@ use crate::save::{downloads, save};
 use crate::serving::Serving;
 use crate::settings;
 use crate::start::StartProblem;
+use crate::tools::running::Tools;
 
 /// Most messages of earlier conversations that drafts may repeat.
 const MAX_EARLIER: u32 = 200;
@@ -64,6 +65,7 @@ pub struct App {
     /// The hub; an error if it cannot be used.
     pub(crate) hub: Result<FromHub>,
     pub(crate) library: Library,
+    pub(crate) tools: Tools,
     /// Keys of remote servers.
     pub(crate) secrets: Secrets,
     speeds: Speeds,
@@ -109,7 +111,8 @@ impl App {
         replier: Option<Box<dyn Replier>>,
     ) -> Result<Self, StartProblem> {
         folders.create()?;
-        let store = Store::open(&folders.database())?;
+        let mut store = Store::open(&folders.database())?;
+        store.lose_calls()?;
         let library = Library::new(&folders, resources);
         let (mut settings, unreadable) = Settings::load(&store, &library)?;
         settings.forget_gone_models();
@@ -136,6 +139,7 @@ impl App {
             serving,
             hub,
             library,
+            tools: Tools::new(&folders),
             secrets,
             speeds,
             inspections,

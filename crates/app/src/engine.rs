@@ -44,7 +44,7 @@ pub use self::job::{OnAdvice, OnArena, OnCheck, OnReply, Stored};
 use self::local::{Chosen, Local};
 use self::page_status::PendingChoice;
 use self::remote::Remote;
-use self::replier::{Ending, Replier};
+use self::replier::{Chat, Ending, Replier};
 use self::saved_contexts::SavedContexts;
 use self::serving::ServerWriter;
 use self::worker::Worker;
@@ -174,16 +174,16 @@ impl Engine {
         Arc::new(ServerWriter { jobs, background, status, prompts })
     }
 
-    /// Queues a reply to `messages`, written with `values`, and returns the receiver of its
+    /// Queues a reply to `chat`, written with `values`, and returns the receiver of its
     /// outcome.
     pub fn reply(
         &self,
-        messages: Vec<ChatMessage>,
+        chat: Chat,
         values: PresetValues,
         on: OnReply,
         cancel: Cancel,
     ) -> mpsc::Receiver<Result<Ending>> {
-        self.begin(|done| Job::Reply { messages, values: Box::new(values), on, cancel, done })
+        self.begin(|done| Job::Reply { chat, values: Box::new(values), on, cancel, done })
     }
 
     /// Names the conversation of the reply that ended last, under which its context is saved.
@@ -212,13 +212,9 @@ impl Engine {
         self.begin(|done| Job::FinishContexts { done })
     }
 
-    /// Queues a measurement of the prompt of `messages` with `values`.
-    pub fn measure(
-        &self,
-        messages: Vec<ChatMessage>,
-        values: PresetValues,
-    ) -> mpsc::Receiver<Result<PromptSize>> {
-        self.begin(|done| Job::Measure { messages, values: Box::new(values), done })
+    /// Queues a measurement of the prompt of `chat` with `values`.
+    pub fn measure(&self, chat: Chat, values: PresetValues) -> mpsc::Receiver<Result<PromptSize>> {
+        self.begin(|done| Job::Measure { chat, values: Box::new(values), done })
     }
 
     /// Queues a check of a stored reply.

@@ -5,7 +5,7 @@
 //! - [`attachments`]: attachments of questions
 //! - [`library`]: the hub's models, downloads, advice on drafts
 //! - [`proof`]: checks of replies, the arena; [`server`]: the local server; [`view`]: view state of
-//!   the window
+//!   the window; [`tools`]: servers of tools, and calls
 
 mod attachments;
 mod conversations;
@@ -16,6 +16,7 @@ mod presets;
 mod proof;
 mod server;
 mod settings;
+mod tools;
 mod view;
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,10 @@ pub use server::{ServerRequest, ServerStatus};
 pub use settings::{
     Appearance, ContextOverflow, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, Language, MIN_CONTEXT, MTP_NAME,
     NGRAM_NAME, RemoteModel, RemoteServer, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
+};
+pub use tools::{
+    Builtin, Call, CallDecision, CallState, ImportableServers, OfferedTool, ToolMode, ToolRule, ToolServer,
+    ToolServerState, ToolsStatus,
 };
 pub use view::{ImportedTrace, ReplyView, Unsent, UnsentEdit, UnsentFile, ViewState};
 

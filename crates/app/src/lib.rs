@@ -31,6 +31,7 @@ mod save;
 mod serving;
 pub mod settings;
 pub mod start;
+mod tools;
 mod view;
 
 pub use app::App;

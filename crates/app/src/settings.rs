@@ -18,6 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::error::{Result, bad_setting};
 use crate::ipc::{
     Appearance, ContextOverflow, Language, MIN_CONTEXT, SendKey, ServerSettings, Settings, TEXT_SIZE, Theme,
+    ToolMode,
 };
 
 /// Default length of the longest reply in tokens; longer replies can be continued.
@@ -55,6 +56,9 @@ impl Default for Settings {
             keep_traces: true,
             added_models: Vec::new(),
             server: ServerSettings::default(),
+            tools: ToolMode::Off,
+            tool_servers: BTreeMap::new(),
+            builtin_tools: Vec::new(),
             remote_servers: Vec::new(),
         }
     }
@@ -426,6 +430,9 @@ mod tests {
             "keep_traces": false,
             "added_models": ["/a.gguf"],
             "server": { "enabled": true, "host": "0.0.0.0", "port": 7, "key": "secret" },
+            "tools": "auto",
+            "tool_servers": { "files": "a1b2" },
+            "builtin_tools": ["now"],
             "remote_servers": [{ "name": "gpu", "address": "http://gpu:8000/v1", "models": [{ "id": "m", "context": 7 }] }]
         })
     }
@@ -478,11 +485,12 @@ mod tests {
             let expected: Settings = serde_json::from_value(expected).unwrap();
             let future = json!({ "type": "from_the_future", "value": [1] });
             // A table is read entry by entry.
-            let unreadable = if ["drafts", "model_presets", "context_lengths"].contains(&&*path[0]) {
-                json!({ "a": future })
-            } else {
-                future
-            };
+            let unreadable =
+                if ["drafts", "model_presets", "context_lengths", "tool_servers"].contains(&&*path[0]) {
+                    json!({ "a": future })
+                } else {
+                    future
+                };
             *place(&mut stored, &path) = unreadable;
             let read = Read::of(&stored.to_string(), &Settings::default()).unwrap();
             assert_eq!(read.settings, expected, "{path:?}");

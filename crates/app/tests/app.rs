@@ -23,6 +23,8 @@ mod setups;
 mod starting;
 #[path = "app/strangers.rs"]
 mod strangers;
+#[path = "app/tools.rs"]
+mod tools;
 
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};

@@ -81,6 +81,8 @@ impl ChatTools {
         let Some(asked) = &mut self.asked else { return };
         let choice = self.args.choice.of(asked.tools.iter()).ok().filter(|_| is_first);
         asked.choice = choice.unwrap_or(ToolChoice::Auto);
+        // A chosen tool is called once.
+        asked.parallel = asked.choice == ToolChoice::Auto;
     }
 
     /// Lists the tools, which a server may have changed.
@@ -165,7 +167,7 @@ impl ChatTools {
     }
 }
 
-/// What a decision is bound to: a tool that changes is asked for again.
+/// Key of a decision: a tool that changes is asked for again.
 fn key(offer: &Offer) -> (Option<String>, String) {
     (offer.server().map(str::to_owned), offer.digest.clone())
 }

@@ -6,6 +6,7 @@
 //! - [`Message`]: a question or a reply; [`Ending`] closes a reply
 //! - [`Attachment`]: a file added to a question; [`Attached`]: the same with its text;
 //!   [`NewQuestion`]: a question with its attachments
+//! - [`Call`]: a call of a tool with its result, part of a reply; decisions about tools
 //! - branches: siblings of edited questions and regenerated replies; one branch is shown, all are
 //!   kept
 //! - [`Tree`]: a whole conversation with all its branches, for copies, exports and imports
@@ -30,6 +31,7 @@ mod arenas;
 mod aside;
 mod attachments;
 mod branches;
+mod calls;
 mod conversations;
 mod error;
 mod messages;
@@ -48,6 +50,7 @@ mod view;
 
 pub use arenas::Arena;
 pub use attachments::{Attached, Attachment, AttachmentKind};
+pub use calls::{Call, CallEnd, CallState, NewCall};
 pub use conversations::Conversation;
 pub use error::{Error, Result};
 pub use messages::{Ending, Message, NewQuestion, Role};

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::conversations::{self, missing};
 use crate::rounds;
-use crate::{Attached, Attachment, Error, Result, Store, attachments, branches, title_from};
+use crate::{Attached, Attachment, Call, Error, Result, Store, attachments, branches, calls, title_from};
 
 /// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Message {
     pub seen_from: Option<i64>,
     /// Attachments of a question.
     pub attachments: Vec<Attachment>,
+    /// Calls of a reply.
+    pub calls: Vec<Call>,
 }
 
 /// A question with its attachments.
@@ -85,7 +87,7 @@ impl Message {
                                       FROM messages AS sibling WHERE sibling.conversation = messages.conversation \
                                       AND sibling.parent IS messages.parent AND sibling.deleted_with IS NULL)";
 
-    /// Reads a message without its attachments, which have rows of their own.
+    /// Reads a message without its attachments and calls, which have rows of their own.
     pub(crate) fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
@@ -102,6 +104,7 @@ impl Message {
             parent: row.get(11)?,
             siblings: ids(row.get::<_, Option<String>>(12)?.as_deref()),
             attachments: Vec::new(),
+            calls: Vec::new(),
         })
     }
 }
@@ -215,7 +218,7 @@ impl Store {
             Message::COLUMNS
         ))?;
         let messages = statement.query_map([message], Message::read)?;
-        let listed = messages.map(|message| with_files(&self.connection, message?));
+        let listed = messages.map(|message| with_parts(&self.connection, message?));
         Ok(listed.collect::<rusqlite::Result<_>>()?)
     }
 }
@@ -265,7 +268,7 @@ fn add_question(
         &[&parent, &asked.text],
     )?;
     attachments::add(connection, question.id, asked.attached)?;
-    Ok(with_files(connection, question)?)
+    Ok(with_parts(connection, question)?)
 }
 
 /// Inserts an empty reply below `parent`.
@@ -314,12 +317,15 @@ pub(crate) fn find(connection: &Connection, id: i64) -> Result<Message> {
         connection.prepare_cached(&format!("SELECT {} FROM messages WHERE id = ?1", Message::COLUMNS))?;
     let message = statement.query_row([id], Message::read).optional()?;
     let message = message.ok_or(Error::NotFound { what: "message", id })?;
-    Ok(with_files(connection, message)?)
+    Ok(with_parts(connection, message)?)
 }
 
-/// Adds its attachments to a message.
-fn with_files(connection: &Connection, message: Message) -> rusqlite::Result<Message> {
-    Ok(Message { attachments: attachments::listed(connection, message.id)?, ..message })
+/// Adds its attachments or its calls to a message.
+fn with_parts(connection: &Connection, message: Message) -> rusqlite::Result<Message> {
+    Ok(match message.role {
+        Role::User => Message { attachments: attachments::listed(connection, message.id)?, ..message },
+        Role::Assistant => Message { calls: calls::listed(connection, message.id)?, ..message },
+    })
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     VIEW_STATE,
     UNSENT,
     UNSENT_FILES_AND_EDITS,
+    CALLS,
 ];
 
 /// Ids are never reused (AUTOINCREMENT), so a page that holds the id of a deleted row can only
@@ -226,6 +227,33 @@ const UNSENT_FILES_AND_EDITS: &str = "
     ) STRICT;
 ";
 
+/// Calls of tools with their results, and decisions about tools: `digest` is the hash of what a
+/// person decided about, `server` is empty for built-in tools, and `conversation` NULL for all.
+const CALLS: &str = "
+    CREATE TABLE calls (
+        id         INTEGER PRIMARY KEY AUTOINCREMENT,
+        message    INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        text_start INTEGER NOT NULL,
+        server     TEXT,
+        tool       TEXT    NOT NULL,
+        name       TEXT    NOT NULL,
+        arguments  TEXT    NOT NULL CHECK (json_valid(arguments)),
+        state      TEXT    NOT NULL,
+        result     TEXT    NOT NULL,
+        is_error   INTEGER NOT NULL CHECK (is_error IN (0, 1)),
+        took_ms    INTEGER
+    ) STRICT;
+    CREATE INDEX calls_of_message ON calls (message);
+
+    CREATE TABLE approvals (
+        server       TEXT    NOT NULL,
+        digest       TEXT    NOT NULL,
+        conversation INTEGER REFERENCES conversations (id) ON DELETE CASCADE,
+        decision     TEXT    NOT NULL
+    ) STRICT;
+    CREATE INDEX approvals_of_tool ON approvals (server, digest);
+";
+
 /// Upgrades a database to this program's version, completely or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -267,13 +295,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 13).unwrap();
+        connection.pragma_update(None, "user_version", 14).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 13, known: 12 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 14, known: 13 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 13));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 14));
     }
 
     #[test]

@@ -7,7 +7,8 @@ use rusqlite::{Connection, Row, params};
 
 use crate::conversations::missing;
 use crate::{
-    Attached, Conversation, Error, Result, Role, Store, attachments, branches, conversations, rounds,
+    Attached, Conversation, Error, NewCall, Result, Role, Store, attachments, branches, calls, conversations,
+    rounds,
 };
 
 /// A whole conversation.
@@ -45,6 +46,8 @@ pub struct Node {
     pub text: String,
     /// Attachments with their texts.
     pub attached: Vec<Attached>,
+    /// Calls of a reply.
+    pub calls: Vec<NewCall>,
     /// Milliseconds since 1970.
     pub created_at: i64,
     pub finish: Option<String>,
@@ -88,6 +91,7 @@ impl Node {
             reply: row.get::<_, Role>(2)? == Role::Assistant,
             text: row.get(3)?,
             attached: Vec::new(),
+            calls: Vec::new(),
             created_at: row.get(4)?,
             finish: row.get(5)?,
             summary: row.get(6)?,
@@ -124,6 +128,7 @@ impl Store {
         let leaf = index(branches::leaf(&self.connection, conversation)?);
         for node in &mut nodes {
             node.attached = self.attached(node.id)?;
+            node.calls = self.calls(node.id)?.into_iter().map(|call| call.call).collect();
         }
         let (named, setup) = (self.is_named(conversation)?, self.setup(conversation)?);
         let seen_from = index(seen_from);
@@ -257,6 +262,7 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
         ])?;
         let id = connection.last_insert_rowid();
         attachments::add(connection, id, &node.attached)?;
+        calls::add(connection, id, &node.calls)?;
         ids.push(id);
     }
     let shown = tree.leaf.and_then(|leaf| ids.get(leaf)).or(ids.last());

@@ -3,6 +3,7 @@
 //! argument is the only tool that it lists.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, clippy::print_stderr, reason = "a program for tests")]
+#![allow(clippy::zombie_processes, reason = "a test sees whether its process ends with the server")]
 
 use std::io::{Write, stdin, stdout};
 use std::time::Duration;
@@ -55,7 +56,8 @@ fn tools(changed: bool, only: Option<&str>) -> Vec<Value> {
     let tool = |name: &str, properties: Value| {
         let required: Vec<_> = properties.as_object().unwrap().keys().collect();
         let about = if changed { format!("{name}, now with cookies") } else { format!("{name}.") };
-        let schema = json!({ "type": "object", "properties": properties, "required": required });
+        let schema = json!({ "type": "object", "properties": properties, "required": required,
+            "additionalProperties": false });
         json!({ "name": name, "description": about, "inputSchema": schema })
     };
     let number = json!({ "type": "integer" });

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use foretoken_app::App;
 use foretoken_app::cancel::Cancel;
-use foretoken_app::engine::replier::{Ending, Event, Replier};
+use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ArenaRequest, CommandError, PromptSize, Sent, Settings};
 use foretoken_engine::session::ThisComputer;
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
-use foretoken_model::{ChatMessage, Renderer};
+use foretoken_model::Renderer;
 use serde::Deserialize;
 use tempfile::TempDir;
 
@@ -141,17 +141,19 @@ const CONTEXT: usize = 1000;
 impl Replier for Echo {
     fn reply(
         &mut self,
-        conversation: &[ChatMessage],
+        chat: &Chat,
         _settings: &Settings,
         _cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
+        let conversation = &chat.messages;
         on(Event::Started { target: "Echo", draft: None });
         on(Event::Text { delta: conversation.last().map_or("", |message| &message.content) });
         Ok(Ending { finish: Finish::Stop, summary: None })
     }
 
-    fn measure(&mut self, conversation: &[ChatMessage], _settings: &Settings) -> Result<PromptSize> {
+    fn measure(&mut self, chat: &Chat, _settings: &Settings) -> Result<PromptSize> {
+        let conversation = &chat.messages;
         let tokens = conversation.iter().map(|message| message.content.len()).sum();
         Ok(PromptSize { tokens, context: CONTEXT })
     }

@@ -8,6 +8,7 @@ import type { Arena } from "../bindings/Arena";
 import type { ArenaEvent } from "../bindings/ArenaEvent";
 import type { ArenaRequest } from "../bindings/ArenaRequest";
 import type { Attached } from "../bindings/Attached";
+import type { CallDecision } from "../bindings/CallDecision";
 import type { CatalogueFamily } from "../bindings/CatalogueFamily";
 import type { CheckProgress } from "../bindings/CheckProgress";
 import type { CommandError } from "../bindings/CommandError";
@@ -23,6 +24,7 @@ import type { Folder } from "../bindings/Folder";
 import type { FoundRepository } from "../bindings/FoundRepository";
 import type { Imported } from "../bindings/Imported";
 import type { ImportedTrace } from "../bindings/ImportedTrace";
+import type { ImportableServers } from "../bindings/ImportableServers";
 import type { ImportProgress } from "../bindings/ImportProgress";
 import type { Message } from "../bindings/Message";
 import type { ModelEntry } from "../bindings/ModelEntry";
@@ -44,6 +46,8 @@ import type { Settings } from "../bindings/Settings";
 import type { Speedup } from "../bindings/Speedup";
 import type { TokenCount } from "../bindings/TokenCount";
 import type { TokenSource } from "../bindings/TokenSource";
+import type { ToolRule } from "../bindings/ToolRule";
+import type { ToolsStatus } from "../bindings/ToolsStatus";
 import type { TraceStorage } from "../bindings/TraceStorage";
 import type { Unsent } from "../bindings/Unsent";
 import type { UnsentEdit } from "../bindings/UnsentEdit";
@@ -111,6 +115,19 @@ export interface Backend {
   testServer(name: string): Promise<Settings>;
   /** Removes a server and its key. */
   removeServer(name: string): Promise<Settings>;
+  /** Servers of tools and what they offer. */
+  toolsStatus(): Promise<ToolsStatus>;
+  /** Switches a server on, as its entry is now, or off. */
+  switchToolServer(name: string, on: boolean): Promise<ToolsStatus>;
+  /** Adds the servers of a document in the form of `mcp.json`, all of them off. */
+  addToolServers(text: string): Promise<ToolsStatus>;
+  removeToolServer(name: string): Promise<ToolsStatus>;
+  /** Servers of other programs on this computer. */
+  importableToolServers(): Promise<ImportableServers[]>;
+  importToolServers(program: string): Promise<ToolsStatus>;
+  setToolRule(server: string | null, digest: string, rule: ToolRule): Promise<void>;
+  /** Decides about a call that waits. */
+  decideCall(call: number, decision: CallDecision): Promise<void>;
   /** Calls `onStatus` with the current status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;
   /**

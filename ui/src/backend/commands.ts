@@ -67,6 +67,18 @@ export function backendOver(call: Call, channel: Receive): Backend {
     addServer: (name, address, key) => call("add_server", { name, address, key }),
     testServer: (name) => call("test_server", { name }),
     removeServer: (name) => call("remove_server", { name }),
+    toolsStatus: () => call("tools_status", {}),
+    switchToolServer: (name, on) => call("switch_tool_server", { name, on }),
+    addToolServers: (text) => call("add_tool_servers", { text }),
+    removeToolServer: (name) => call("remove_tool_server", { name }),
+    importableToolServers: () => call("importable_tool_servers", {}),
+    importToolServers: (program) => call("import_tool_servers", { program }),
+    setToolRule: async (server, digest, rule) => {
+      await call("set_tool_rule", { server, digest, rule });
+    },
+    decideCall: async (id, decision) => {
+      await call("decide_call", { call: id, decision });
+    },
     watchEngine: async (onStatus) => {
       // The first change holds the whole status.
       let status = {} as EngineStatus;

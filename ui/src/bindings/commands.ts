@@ -6,6 +6,7 @@ import type { Arena } from "./Arena";
 import type { ArenaEvent } from "./ArenaEvent";
 import type { ArenaRequest } from "./ArenaRequest";
 import type { Attached } from "./Attached";
+import type { CallDecision } from "./CallDecision";
 import type { CatalogueFamily } from "./CatalogueFamily";
 import type { CheckProgress } from "./CheckProgress";
 import type { ContextUse } from "./ContextUse";
@@ -18,6 +19,7 @@ import type { FileDrag } from "./FileDrag";
 import type { Folder } from "./Folder";
 import type { FoundRepository } from "./FoundRepository";
 import type { ImportProgress } from "./ImportProgress";
+import type { ImportableServers } from "./ImportableServers";
 import type { Imported } from "./Imported";
 import type { ImportedTrace } from "./ImportedTrace";
 import type { Message } from "./Message";
@@ -39,6 +41,8 @@ import type { Settings } from "./Settings";
 import type { Speedup } from "./Speedup";
 import type { TokenCount } from "./TokenCount";
 import type { TokenSource } from "./TokenSource";
+import type { ToolRule } from "./ToolRule";
+import type { ToolsStatus } from "./ToolsStatus";
 import type { TraceStorage } from "./TraceStorage";
 import type { Unsent } from "./Unsent";
 import type { UnsentEdit } from "./UnsentEdit";
@@ -71,6 +75,14 @@ export type Commands = {
   add_server: { args: { name: string, address: string, key: string | null }, returns: Settings },
   test_server: { args: { name: string }, returns: Settings },
   remove_server: { args: { name: string }, returns: Settings },
+  tools_status: { args: {}, returns: ToolsStatus },
+  switch_tool_server: { args: { name: string, on: boolean }, returns: ToolsStatus },
+  add_tool_servers: { args: { text: string }, returns: ToolsStatus },
+  remove_tool_server: { args: { name: string }, returns: ToolsStatus },
+  importable_tool_servers: { args: {}, returns: Array<ImportableServers> },
+  import_tool_servers: { args: { program: string }, returns: ToolsStatus },
+  set_tool_rule: { args: { server: string | null, digest: string, rule: ToolRule }, returns: null },
+  decide_call: { args: { call: number, decision: CallDecision }, returns: null },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },
   look_for_devices: { args: {}, returns: null },
   add_model: { args: { path: string }, returns: ModelEntry },

@@ -75,6 +75,9 @@ export const defaults: Settings = {
     "port": 8642,
     "key": ""
   },
+  "tools": "off",
+  "tool_servers": {},
+  "builtin_tools": [],
   "remote_servers": []
 };
 

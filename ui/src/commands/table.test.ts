@@ -26,11 +26,12 @@ const REPLY = {
   text: "words",
   finish: "stop",
   siblings: [7],
+  calls: [],
 } as never;
 const cut = (id: number, siblings: number[]) =>
   ({ ...(REPLY as object), id, siblings, finish: "length" }) as never;
 const question = (id: number, siblings: number[]) =>
-  ({ id, conversation: 1, role: "user", text: "Why?", siblings }) as never;
+  ({ id, conversation: 1, role: "user", text: "Why?", siblings, calls: [] }) as never;
 const CONVERSATION = {
   id: 1,
   title: "A fox finds a lantern",

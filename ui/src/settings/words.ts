@@ -14,6 +14,7 @@ const SECTION_IDS = [
   "device",
   "server",
   "remote",
+  "tools",
   "data",
 ] as const;
 
@@ -94,6 +95,11 @@ const sections = {
   server_port: "server",
   server_key: "server",
   remote_servers: "remote",
+  tool_servers: "tools",
+  tool_calculate: "tools",
+  tool_now: "tools",
+  tool_read_page: "tools",
+  tool_rules: "tools",
   write_titles: "data",
   export: "data",
   import: "data",

@@ -29,6 +29,7 @@ import { Playback } from "./playback.svelte";
 import { Reply } from "./reply.svelte";
 import { Server } from "./server.svelte";
 import { Servers } from "./servers.svelte";
+import { Tools } from "./tools.svelte";
 import { SettingSearch } from "./settingSearch.svelte";
 import { Settings } from "./settings.svelte";
 import { Setup } from "./setup.svelte";
@@ -65,6 +66,7 @@ export class App {
   readonly storage: Storage;
   readonly server: Server;
   readonly servers: Servers;
+  readonly tools: Tools;
   info = $state.raw<AppInfo | null>(null);
 
   /** The draft chosen while a reply is written, and that reply. */
@@ -111,6 +113,7 @@ export class App {
     this.storage = new Storage(backend);
     this.server = new Server(backend);
     this.servers = new Servers(backend, this.settings);
+    this.tools = new Tools(backend, this.settings);
   }
 
   /** Highlights a token of a reply on the page, by its index from 0. */

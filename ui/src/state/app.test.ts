@@ -1,4 +1,5 @@
 import { beforeEach, expect, test, vi } from "vitest";
+import type { Call } from "../bindings/Call";
 import type { Conversation } from "../bindings/Conversation";
 import type { Message } from "../bindings/Message";
 import type { Reply } from "../bindings/Reply";
@@ -33,6 +34,8 @@ const message = (id: number, change: Partial<Message> = {}): Message => ({
   parent: null,
   siblings: [id],
   attachments: [],
+  calls: [],
+  calls_start: null,
   unstored: null,
   speedup: null,
   ...change,
@@ -238,6 +241,44 @@ test("a regenerated reply replaces the one shown after its question", async () =
   fake.settle?.resolve({ conversation: home, reply: whole });
   await asked;
   expect(app.conversations.messages).toEqual([question, whole]);
+});
+
+test("calls are shown while they are written, then with their states", async () => {
+  app.conversations.current = 1;
+  app.conversations.messages = [question];
+  const asked = app.reply.regenerate(2);
+  fake.begin(null, preview);
+  fake.emit({ type: "call_began", server: "files", tool: "read", start: 5 });
+  fake.emit({ type: "call_arguments", json: '{"pa' });
+  fake.emit({ type: "call_arguments", json: 'th":1}' });
+  await vi.waitFor(() => {
+    expect(app.reply.writing).toEqual([{ server: "files", tool: "read", arguments: '{"path":1}' }]);
+  });
+  expect(app.reply.callsStart).toBe(5);
+  const call: Call = {
+    id: 1,
+    message: 3,
+    server: "files",
+    tool: "read",
+    arguments: '{"path":1}',
+    state: "asked",
+    result: "",
+    is_error: false,
+    took_ms: null,
+  };
+  const part = { ...stored, calls: [call], calls_start: 5 };
+  fake.emit({ type: "part_ended", reply: part });
+  expect([app.reply.calling, app.reply.writing]).toEqual([true, []]);
+  const done = { ...call, state: "done" as const, result: "fox" };
+  fake.emit({ type: "call", call: done });
+  expect(app.conversations.messages.at(-1)?.calls).toEqual([done]);
+  const next = message(4, { parent: 3 });
+  fake.begin(null, next);
+  expect([app.reply.calling, app.reply.message]).toEqual([false, next]);
+  const whole = { ...next, text: "It says fox.", finish: "stop" as const };
+  fake.settle?.resolve({ conversation: home, reply: whole });
+  await asked;
+  expect(app.conversations.messages.map(({ id }) => id)).toEqual([2, 3, 4]);
 });
 
 test("an edit of the first question replaces all messages shown", async () => {

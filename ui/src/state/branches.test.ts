@@ -16,6 +16,8 @@ const message = (id: number, role: Message["role"], parent: number | null): Mess
   parent,
   siblings: [id],
   attachments: [],
+  calls: [],
+  calls_start: null,
   unstored: null,
   speedup: null,
 });

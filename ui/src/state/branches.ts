@@ -25,16 +25,17 @@ export function branchNumberWords({ id, siblings }: Message): string {
   return t("branch.numberWords", { number, of: count(siblings.length) });
 }
 
-/** Whether a reply ended before its model ended it. */
-export function wasCut({ role, text, finish }: Message): boolean {
+/** Whether a reply ended before its model ended it, or with calls that it can go on from. */
+export function wasCut({ role, text, finish, calls }: Message): boolean {
   const cut = finish !== "stop" && finish !== "context_full";
-  return role === "assistant" && text !== "" && cut;
+  return role === "assistant" && text !== "" && (cut || calls.length > 0);
 }
 
 /** Whether `after` continues the reply `before`. */
 function isContinuation(before: Message | undefined, after: Message): boolean {
   const both = before?.role === "assistant" && after.role === "assistant";
-  return both && after.parent === before.id;
+  // What follows a call is a text of its own, below the call's card.
+  return both && before.calls.length === 0 && after.parent === before.id;
 }
 
 /** A message and the parts that it continues: a reply that was cut and continued is one turn. */

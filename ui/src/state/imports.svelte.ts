@@ -122,6 +122,8 @@ export class Imports {
       created_at: file.header?.created_at ?? 0,
       problem: null,
       attachments: [],
+      calls: [],
+      calls_start: null,
       unstored: null,
     };
     const prompt = file.header?.prompt ?? "";

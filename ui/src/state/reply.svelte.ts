@@ -4,6 +4,8 @@
  * refused.
  */
 import { SvelteMap } from "svelte/reactivity";
+import type { Call } from "../bindings/Call";
+import type { CallDecision } from "../bindings/CallDecision";
 import type { Message } from "../bindings/Message";
 import type { Reply as Stored } from "../bindings/Reply";
 import type { PromptSize } from "../bindings/PromptSize";
@@ -25,6 +27,16 @@ interface TooLong {
   next: Sent | null;
   again: () => Promise<void>;
 }
+
+/** A call while the model writes it. */
+export interface WrittenCall {
+  server: string | null;
+  tool: string;
+  /** The beginning of a JSON object. */
+  arguments: string;
+}
+
+export type CallProgress = Extract<ReplyEvent, { type: "call_progress" }>;
 
 /** Why a conversation's last question was refused. */
 interface Refusal {
@@ -50,6 +62,14 @@ export class Reply {
   speedup = $state.raw<Speedup | null>(null);
   /** Progress of the prefill, in tokens. */
   prompt = $state.raw<{ done: number; total: number } | null>(null);
+  /** Calls of the part being written, which have no ids yet. */
+  writing = $state.raw<readonly WrittenCall[]>([]);
+  /** Place in the text where the calls begin; null before. */
+  callsStart = $state<number | null>(null);
+  /** Whether the newest part is complete, and its calls wait or run. */
+  calling = $state(false);
+  /** Latest progress of a running call. */
+  progress = $state.raw<CallProgress | null>(null);
   /** Announcement for screen readers when a reply ends. */
   announcement = $state("");
 
@@ -57,6 +77,8 @@ export class Reply {
   readonly #refusals = new SvelteMap<number | null, Refusal>();
   /** The trace that receives rounds, including those after the stored reply. */
   #receiving: Trace | null = null;
+  /** Calls so far, which are shown with the next frame. */
+  #written: readonly WrittenCall[] = [];
   /** The text so far of a reply without rounds. */
   #text = "";
   readonly #backend: Backend;
@@ -290,6 +312,14 @@ export class Reply {
     this.trace = null;
     this.speedup = null;
     this.prompt = null;
+    this.#clearCalls();
+  }
+
+  #clearCalls() {
+    this.writing = this.#written = [];
+    this.callsStart = null;
+    this.calling = false;
+    this.progress = null;
   }
 
   #take(event: ReplyEvent) {
@@ -303,12 +333,39 @@ export class Reply {
         this.#conversations.place(event.reply);
         this.#text = "";
         this.speedup = this.prompt = null;
+        this.#clearCalls();
         this.#onBegin(event.conversation.id);
         break;
       case "part_ended":
         this.trace?.flush();
         if (this.trace?.gap) void this.#traces.refresh(event.reply.id);
         this.#conversations.place(event.reply);
+        if (event.reply.calls.length > 0) {
+          this.message = event.reply;
+          this.#clearCalls();
+          this.calling = true;
+        }
+        break;
+      case "call_began": {
+        const { server, tool, start } = event;
+        this.callsStart ??= start;
+        this.#written = [...this.#written, { server, tool, arguments: "" }];
+        frames.request(this.#showWritten);
+        break;
+      }
+      case "call_arguments": {
+        const last = this.#written.at(-1);
+        if (!last) break;
+        const grown = { ...last, arguments: last.arguments + event.json };
+        this.#written = this.#written.with(-1, grown);
+        frames.request(this.#showWritten);
+        break;
+      }
+      case "call":
+        this.#placeCall(event.call);
+        break;
+      case "call_progress":
+        this.progress = event;
         break;
       case "prompt":
         this.prompt = { done: event.done, total: event.total };
@@ -333,6 +390,28 @@ export class Reply {
     this.message = { ...this.message, text: this.#text };
     this.#conversations.place(this.message);
   };
+
+  readonly #showWritten = () => {
+    this.writing = this.#written;
+  };
+
+  /** Shows the new state of a call. */
+  #placeCall(call: Call) {
+    const { message } = this;
+    if (message?.id !== call.message) return;
+    const calls = message.calls.map((other) => (other.id === call.id ? call : other));
+    this.message = { ...message, calls };
+    this.progress = null;
+    this.#conversations.place(this.message);
+  }
+
+  async decide(call: number, decision: CallDecision) {
+    try {
+      await this.#backend.decideCall(call, decision);
+    } catch (thrown) {
+      this.#refuse(this.#conversations.current, BackendError.from(thrown));
+    }
+  }
 
   async #finish({ conversation, reply }: Stored) {
     this.trace?.flush();

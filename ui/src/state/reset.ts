@@ -29,12 +29,13 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
     appearance: { ...defaults.appearance, sidebar_open, inspector_open },
   }),
   server: () => ({ server: defaults.server }),
-  // Everything a person created stays: presets, servers with their keys.
+  // Everything a person created stays: presets, servers of models and of tools.
   presets: () => ({
     model_presets: defaults.model_presets,
     hidden_presets: defaults.hidden_presets,
   }),
   remote: () => ({}),
+  tools: () => ({ tools: defaults.tools, builtin_tools: defaults.builtin_tools }),
   data: () => ({ keep_traces: defaults.keep_traces, write_titles: defaults.write_titles }),
 };
 

@@ -117,8 +117,17 @@ export class Settings {
    * presets.
    */
   takeModels(stored: Values) {
-    const { added_models, remote_servers, target, device, drafts, model_presets } = stored;
-    const taken = { added_models, remote_servers, target, device, drafts, model_presets };
+    const { added_models, remote_servers, tool_servers, target, device } = stored;
+    const { drafts, model_presets } = stored;
+    const taken = {
+      added_models,
+      remote_servers,
+      tool_servers,
+      target,
+      device,
+      drafts,
+      model_presets,
+    };
     this.values = { ...this.values, ...taken };
     this.#beforeReset = null;
   }

@@ -7,6 +7,7 @@ import type { Preset } from "../bindings/Preset";
 import type { PresetValues } from "../bindings/PresetValues";
 import type { Sampling } from "../bindings/Sampling";
 import type { Speculation } from "../bindings/Speculation";
+import type { ToolMode } from "../bindings/ToolMode";
 import { BackendError, type Backend } from "../backend/backend";
 import { errorWords } from "../messages/errors";
 import type { Settings } from "./settings.svelte";
@@ -63,8 +64,8 @@ export class Setup {
 
   /** The general values, used by conversations without their own. */
   get standard(): PresetValues {
-    const { system_prompt, sampling, speculation, max_tokens } = this.#settings.values;
-    return { system_prompt, sampling, speculation, max_tokens };
+    const { system_prompt, sampling, speculation, max_tokens, tools } = this.#settings.values;
+    return { system_prompt, sampling, speculation, max_tokens, tools };
   }
 
   /** Fetches the set-up of a conversation; for null, of a new one. */
@@ -122,6 +123,18 @@ export class Setup {
   async choose(preset: Preset | null) {
     this.#cancelSave();
     await this.#write(preset?.id ?? null, preset?.values ?? null);
+  }
+
+  /** Whether replies of the open conversation, or of a new one, may call tools. */
+  get tools(): ToolMode {
+    return (this.current?.own ? this.current.values : this.standard).tools;
+  }
+
+  /** Sets it for the open conversation, or a new one. */
+  async setTools(tools: ToolMode) {
+    const { current } = this;
+    this.#cancelSave();
+    await this.#write(null, { ...(current?.own ? current.values : this.standard), tools });
   }
 
   /** Saves a pending change. */

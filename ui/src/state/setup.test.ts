@@ -13,6 +13,7 @@ const values = (system_prompt: string): PresetValues => ({
   sampling,
   speculation,
   max_tokens: 0,
+  tools: "off",
 });
 
 /** Stored set-ups by conversation. */

@@ -19,6 +19,8 @@ function message(id: number, change: Partial<Message> = {}): Message {
     parent: null,
     siblings: [id],
     attachments: [],
+    calls: [],
+    calls_start: null,
     unstored: null,
     speedup: null,
     ...change,

@@ -1,8 +1,13 @@
 //! Converts stored messages to the chat that a model replies to.
 
 use foretoken_engine::trace::Summary;
-use foretoken_model::{ChatMessage, Role};
-use foretoken_store as store;
+use foretoken_model::{ChatMessage, Role, ToolCall, call_id};
+use foretoken_store::{self as store, CallState, NewCall};
+use foretoken_tools::REFUSED;
+
+/// Results of calls that were not run, for the model.
+const STOPPED: &str = "The person stopped this call.";
+const LOST: &str = "The program ended before this call did.";
 
 /// Returns the messages from `seen_from` on, if it is set.
 pub(crate) fn seen_since(messages: Vec<store::Message>, seen_from: Option<i64>) -> Vec<store::Message> {
@@ -18,12 +23,43 @@ pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
             store::Role::User => Role::User,
             store::Role::Assistant => Role::Assistant,
         };
+        if !message.calls.is_empty() {
+            push_calls(&mut chat, message);
+            continue;
+        }
         push(&mut chat, role, &message.text);
         if let Some(last) = chat.last_mut() {
             last.unfinished = unfinished(message);
         }
     }
     chat
+}
+
+/// Appends a reply with calls, and their results.
+fn push_calls(chat: &mut Vec<ChatMessage>, message: &store::Message) {
+    let start = message.calls[0].call.text_start as usize;
+    push(chat, Role::Assistant, message.text.get(..start).unwrap_or(&message.text));
+    let made: usize = chat.iter().map(|message| message.calls.len()).sum();
+    let mut results = Vec::with_capacity(message.calls.len());
+    for (number, store::Call { call, .. }) in message.calls.iter().enumerate() {
+        let id = call_id(made + number);
+        let arguments = serde_json::from_str(&call.arguments).unwrap_or_default();
+        if let Some(reply) = chat.last_mut() {
+            reply.calls.push(ToolCall { id: id.clone(), name: call.name.clone(), arguments });
+        }
+        results.push(ChatMessage { call_id: Some(id), ..ChatMessage::new(Role::Tool, result_of(call)) });
+    }
+    chat.append(&mut results);
+}
+
+/// Result of a call, for the model.
+fn result_of(call: &NewCall) -> &str {
+    match call.state {
+        CallState::Done | CallState::Failed => &call.result,
+        CallState::Refused => REFUSED,
+        CallState::Asked | CallState::Running | CallState::Stopped => STOPPED,
+        CallState::Lost => LOST,
+    }
 }
 
 /// Returns the bytes of a character that a reply ended in.
@@ -70,6 +106,7 @@ mod tests {
             parent: None,
             siblings: vec![1],
             attachments: Vec::new(),
+            calls: Vec::new(),
         }
     }
 

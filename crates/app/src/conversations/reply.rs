@@ -7,17 +7,19 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::trace::{Finish, Round, Speedup, SpeedupMeter};
-use foretoken_model::ChatMessage;
+use foretoken_model::{ChatMessage, Piece, ToolCall, Written};
 use foretoken_store::{self as store, Store};
+use foretoken_tools::{MOST_TURNS, Offer};
 
 use super::attachments;
 use super::history::{chat_messages, seen_since};
 use super::room::Branch;
 use super::round::SharedRound;
+use super::stored::utf16_length;
 use super::unstored::FinishedReply;
 use crate::app::App;
 use crate::cancel::{Cancel, SlotGuard};
-use crate::engine::replier::{Ending, Event};
+use crate::engine::replier::{Chat, Ending, Event};
 use crate::error::Result;
 use crate::ipc::{
     CommandError, ContextOverflow, ConversationSetup, ErrorCode, Message, PresetValues, PromptSize, Reply,
@@ -25,6 +27,7 @@ use crate::ipc::{
 };
 
 pub use crate::conversations::running::Events;
+use crate::tools::Offered;
 
 /// Interval of storing: a kill loses at most this much of a reply.
 const STORE_INTERVAL: Duration = Duration::from_millis(500);
@@ -58,6 +61,8 @@ struct ReplyRequest {
     /// Longest reply in tokens; 0 means as long as the context allows. Less than in `setup` for a
     /// later part.
     max_tokens: u32,
+    /// Tools that the reply may call.
+    offered: Offered,
     cancel: Cancel,
 }
 
@@ -76,7 +81,7 @@ impl App {
         let guard = self.take_slot()?;
         let asked = self.question(sent.into())?;
         let messages = conversation.map_or_else(|| Ok(Vec::new()), |id| self.shown(id))?;
-        let branch = Branch { messages, next: Some(asked.words()) };
+        let branch = Branch { messages, next: Some(asked.words()), tools: None };
         let question = Question::Sent { conversation, asked };
         self.answer(conversation, branch, question, events, guard.cancel())
     }
@@ -94,7 +99,7 @@ impl App {
         let guard = self.take_slot()?;
         let asked = self.question(sent.into())?;
         let before = self.asked(question, store::Role::User)?;
-        let branch = Branch { messages: self.up_to(before.parent)?, next: Some(asked.words()) };
+        let branch = Branch { messages: self.up_to(before.parent)?, next: Some(asked.words()), tools: None };
         let question = Question::Edited { question, asked };
         self.answer(Some(before.conversation), branch, question, events, guard.cancel())
     }
@@ -113,7 +118,7 @@ impl App {
                 (before, parent, Question::Regenerated { reply: message })
             }
         };
-        let branch = Branch { messages: self.up_to(last)?, next: None };
+        let branch = Branch { messages: self.up_to(last)?, next: None, tools: None };
         self.answer(Some(before.conversation), branch, question, events, guard.cancel())
     }
 
@@ -129,7 +134,7 @@ impl App {
             let message = "This reply has no text to continue. Regenerate it instead.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         }
-        let branch = Branch { messages: self.up_to(Some(reply))?, next: None };
+        let branch = Branch { messages: self.up_to(Some(reply))?, next: None, tools: None };
         self.answer(Some(before.conversation), branch, Question::Continued { reply }, events, guard.cancel())
     }
 
@@ -232,23 +237,80 @@ impl App {
     fn answer(
         self: &Arc<Self>,
         conversation: Option<i64>,
-        branch: Branch,
+        mut branch: Branch,
         question: Question,
         events: Events,
         cancel: Cancel,
     ) -> Result<Reply> {
         let setup = self.open(conversation)?;
         let max_tokens = setup.values.max_tokens;
-        let request =
-            ReplyRequest { conversation, question: question.into(), start: None, setup, max_tokens, cancel };
+        let offered = self.offered(&setup.values, conversation, &cancel)?;
+        branch.tools = offered.tool_use(branch.is_asked());
+        let request = ReplyRequest {
+            conversation,
+            question: question.into(),
+            start: None,
+            setup,
+            max_tokens,
+            offered,
+            cancel,
+        };
         let start = match conversation {
             Some(id) => self.store().conversation(id)?.seen_from,
             None => None,
         };
         self.running.during(events, |events| {
             let reply = self.write_in_room(&branch, start, request.clone(), &events)?;
-            self.continue_full(reply, request, &events)
+            let reply = self.continue_full(reply, request.clone(), &events)?;
+            self.follow_calls(reply, &request, &events)
         })
+    }
+
+    /// Runs the calls of a reply and writes its next part with their results, until a part has no
+    /// calls.
+    fn follow_calls(
+        self: &Arc<Self>,
+        mut reply: Reply,
+        request: &ReplyRequest,
+        events: &Events,
+    ) -> Result<Reply> {
+        for turn in 1.. {
+            let (id, conversation) = (reply.reply.id, reply.conversation.id);
+            let mut calls = self.store().calls(id)?;
+            calls.retain(|call| call.call.state == store::CallState::Asked);
+            if calls.is_empty() {
+                break;
+            }
+            events(ReplyEvent::PartEnded { reply: reply.reply.clone() });
+            let goes_on = if turn > MOST_TURNS {
+                self.stop_calls(calls, events)?;
+                false
+            } else {
+                self.run_calls(conversation, calls, &request.offered, &request.cancel, events)?
+            };
+            reply.reply.calls = self.store().calls(id)?.into_iter().map(Into::into).collect();
+            if !goes_on {
+                break;
+            }
+            let tools = request.offered.tool_use(false);
+            let branch = Branch { messages: self.up_to(Some(id))?, next: None, tools };
+            let start = self.store().conversation(conversation)?.seen_from;
+            let question = Question::Continued { reply: id }.into();
+            let next =
+                ReplyRequest { conversation: Some(conversation), question, start: None, ..request.clone() };
+            let written = self
+                .write_in_room(&branch, start, next.clone(), events)
+                .and_then(|more| self.continue_full(more, next, events));
+            match written {
+                Ok(more) => reply = more,
+                Err(error) => {
+                    // The page offers to continue the reply, which tells the reason.
+                    tracing::warn!(error = error.message, "the reply after calls of tools failed");
+                    break;
+                }
+            }
+        }
+        Ok(reply)
     }
 
     /// Writes a reply; if it does not fit, without the oldest turns when the settings or the user
@@ -284,7 +346,7 @@ impl App {
         while reply.reply.finish == Some(Finish::ContextFull) && self.drops_oldest() {
             let Message { id, ref summary, .. } = reply.reply;
             written += summary.as_ref().map_or(0, |summary| summary.tokens);
-            let branch = Branch { messages: self.up_to(Some(id))?, next: None };
+            let branch = Branch { messages: self.up_to(Some(id))?, next: None, tools: None };
             let start = self.store().conversation(reply.conversation.id)?.seen_from;
             let mut next =
                 ReplyRequest { question: Question::Continued { reply: id }.into(), ..request.clone() };
@@ -317,12 +379,8 @@ impl App {
         Ok(self.store().message(reply)?.finish.as_deref() == full.as_str())
     }
 
-    fn write(
-        self: &Arc<Self>,
-        messages: Vec<ChatMessage>,
-        request: ReplyRequest,
-        events: &Events,
-    ) -> Result<Reply> {
+    fn write(self: &Arc<Self>, chat: Chat, request: ReplyRequest, events: &Events) -> Result<Reply> {
+        let offered = request.offered.clone();
         let values = PresetValues { max_tokens: request.max_tokens, ..request.setup.values.clone() };
         let cancel = request.cancel.clone();
         let earlier = match *request.question {
@@ -339,17 +397,18 @@ impl App {
             records,
             refused: false,
             round: None,
+            text: String::new(),
+            calls: CallsSoFar::default(),
             speed: LiveSpeedup { earlier, meter: SpeedupMeter::default(), due: Instant::now() },
         };
-        let outcome =
-            self.engine.reply(messages, values, Box::new(move |event| recorder.take(event)), cancel);
+        let outcome = self.engine.reply(chat, values, Box::new(move |event| recorder.take(event)), cancel);
         let written = self.record(&written);
         let outcome = outcome.recv().unwrap_or_else(|_| Err(engine_gone()));
         match written? {
             Some(written) => {
                 let begun = written.begun.1.id;
                 self.engine.name_context(written.begun.0.id);
-                let mut reply = self.close(written, outcome)?;
+                let mut reply = self.close(written, &offered, outcome)?;
                 let message = &mut reply.reply;
                 message.speedup = if message.id == begun {
                     let own = message.summary.as_ref().and_then(|summary| summary.speedup);
@@ -383,6 +442,11 @@ impl App {
                         written.add(&delta, round);
                     }
                 }
+                Ok(Record::Call { call, start }) => {
+                    if let Some(written) = &mut written {
+                        written.calls.push((call, start));
+                    }
+                }
                 Err(RecvTimeoutError::Timeout) => {
                     due = Instant::now() + STORE_INTERVAL;
                     written.iter_mut().for_each(|written| self.append(written));
@@ -412,9 +476,14 @@ impl App {
     }
 
     /// Stores the end of a reply. If that fails, the reply is shown nevertheless and stored later.
-    fn close(self: &Arc<Self>, written: PendingReply, outcome: Result<Ending>) -> Result<Reply> {
+    fn close(
+        self: &Arc<Self>,
+        written: PendingReply,
+        offered: &Offered,
+        outcome: Result<Ending>,
+    ) -> Result<Reply> {
         let rounds = written.rounds();
-        let PendingReply { begun: (conversation, begun), text, .. } = written;
+        let PendingReply { begun: (conversation, begun), text, calls, .. } = written;
         let mut ended = FinishedReply { begun, text, rounds, finish: None, summary: None, problem: None };
         match outcome {
             Ok(Ending { finish, summary }) => {
@@ -423,7 +492,18 @@ impl App {
             }
             Err(error) => ended.problem = Some(error.message),
         }
-        let stored = ended.store(&mut self.store());
+        let is_stopped = ended.finish.as_deref() != Some("stop");
+        let calls: Vec<_> = calls.iter().filter(|_| !is_stopped).collect();
+        let mut store = self.store();
+        let stored = ended.store(&mut store).and_then(|message| {
+            if calls.is_empty() {
+                return Ok(message);
+            }
+            let asked: Vec<_> = calls.iter().map(|(call, start)| offered.asked(call, *start)).collect();
+            let calls = store.add_calls(message.id, &asked)?;
+            Ok(store::Message { calls, ..message })
+        });
+        drop(store);
         let reply = match stored {
             Ok(message) => message.try_into()?,
             Err(error @ store::Error::NotFound { .. }) => return Err(error.into()),
@@ -444,6 +524,8 @@ enum Record {
     StoredStart(Result<Box<StoredStart>>),
     /// Added text with its round.
     Text { delta: String, round: Option<SharedRound> },
+    /// A complete call; so much text, in bytes, is before all calls.
+    Call { call: ToolCall, start: usize },
 }
 
 /// A reply that the store has begun, with its conversation.
@@ -458,11 +540,13 @@ struct PendingReply {
     /// `true` if there is more than what is stored.
     grown: bool,
     pending: Vec<SharedRound>,
+    /// Complete calls, each with the bytes of text before them.
+    calls: Vec<(ToolCall, usize)>,
 }
 
 impl PendingReply {
     fn new(begun: StoredStart, traced: bool) -> Self {
-        Self { begun, traced, text: String::new(), grown: false, pending: Vec::new() }
+        Self { begun, traced, text: String::new(), grown: false, pending: Vec::new(), calls: Vec::new() }
     }
 
     fn add(&mut self, delta: &str, round: Option<SharedRound>) {
@@ -489,7 +573,18 @@ struct ReplyRecorder {
     refused: bool,
     /// Round of the next text.
     round: Option<SharedRound>,
+    /// Text so far.
+    text: String,
+    calls: CallsSoFar,
     speed: LiveSpeedup,
+}
+
+/// Calls of a running reply.
+#[derive(Default)]
+struct CallsSoFar {
+    written: Written,
+    /// Bytes of text before them.
+    start: usize,
 }
 
 /// Speed-up of a running reply.
@@ -543,11 +638,31 @@ impl ReplyRecorder {
             }
             Event::Text { delta } => {
                 let round = self.round.take();
+                self.text.push_str(delta);
                 if round.is_none() {
                     (self.events)(ReplyEvent::Text { delta: delta.to_owned() });
                 }
                 // Text and round are one record, so they are stored together.
                 let _ = self.records.send(Record::Text { delta: delta.to_owned(), round });
+            }
+            Event::CallBegan { name, start } => {
+                self.calls.start = start;
+                self.calls.written.push(Piece::Call(name.to_owned()));
+                let offer = self.request.offered.offers.iter().find(|offer| offer.name == name);
+                let server = offer.and_then(Offer::server).map(str::to_owned);
+                let tool = offer.map_or(name, Offer::tool).to_owned();
+                let start = utf16_length(self.text.get(..start).unwrap_or(&self.text));
+                (self.events)(ReplyEvent::CallBegan { server, tool, start });
+            }
+            Event::CallArguments { json } => {
+                self.calls.written.push(Piece::Arguments(json.to_owned()));
+                (self.events)(ReplyEvent::CallArguments { json: json.to_owned() });
+            }
+            Event::CallEnded => {
+                self.calls.written.push(Piece::End);
+                for call in self.calls.written.calls.drain(..) {
+                    let _ = self.records.send(Record::Call { call, start: self.calls.start });
+                }
             }
         }
     }

@@ -1,12 +1,14 @@
 //! Conversations that exceed the model's context: the oldest turns are dropped from the context, by
 //! the user or by the settings. They stay in the conversation and can be included again.
 
-use foretoken_model::{ChatMessage, Role};
+use foretoken_engine::session::ToolUse;
+use foretoken_model::Role;
 use foretoken_store as store;
 
 use super::history::{chat_messages, push, seen_since};
 use super::reply::engine_gone;
 use crate::app::App;
+use crate::engine::replier::Chat;
 use crate::error::Result;
 use crate::ipc::{CommandError, Conversation, ErrorCode, PresetValues, PromptSize, Sent};
 
@@ -16,14 +18,21 @@ pub(crate) struct Branch {
     pub(crate) messages: Vec<store::Message>,
     /// Text of a new question.
     pub(crate) next: Option<String>,
+    /// Tools of the reply.
+    pub(crate) tools: Option<ToolUse>,
 }
 
 impl Branch {
     /// Returns the chat in the context that starts at the message `start`; `None` is the first.
-    pub(crate) fn chat(&self, start: Option<i64>) -> Vec<ChatMessage> {
+    pub(crate) fn chat(&self, start: Option<i64>) -> Chat {
         let mut chat = chat_messages(seen_since(self.messages.clone(), start));
         self.next.iter().for_each(|words| push(&mut chat, Role::User, words));
-        chat
+        Chat { messages: chat, tools: self.tools.clone() }
+    }
+
+    /// Returns whether the branch ends with a question.
+    pub(crate) fn is_asked(&self) -> bool {
+        self.next.is_some() || self.messages.last().is_some_and(|last| last.role == store::Role::User)
     }
 
     /// Returns the messages at which the context can start later than at `start`: every later
@@ -54,7 +63,7 @@ impl App {
         if next.is_none() {
             messages.pop_if(|last| last.role == store::Role::Assistant);
         }
-        let start = self.drop_oldest(&Branch { messages, next }, start, &values)?;
+        let start = self.drop_oldest(&Branch { messages, next, tools: None }, start, &values)?;
         Ok(self.store().see_from(conversation, Some(start))?.into())
     }
 
@@ -107,7 +116,8 @@ impl App {
     pub fn see_all(&self, conversation: i64) -> Result<Conversation> {
         let _guard = self.take_slot()?;
         let values = self.open(Some(conversation))?.values;
-        let size = self.measure(chat_messages(self.shown(conversation)?), &values)?;
+        let size =
+            self.measure(Chat { messages: chat_messages(self.shown(conversation)?), tools: None }, &values)?;
         if !size.fits() {
             let message = format!(
                 "The whole conversation is too long: {size}. Choose a model with a larger context first."
@@ -120,8 +130,8 @@ impl App {
         Ok(self.store().see_from(conversation, None)?.into())
     }
 
-    fn measure(&self, messages: Vec<ChatMessage>, values: &PresetValues) -> Result<PromptSize> {
-        self.engine.measure(messages, values.clone()).recv().unwrap_or_else(|_| Err(engine_gone()))
+    fn measure(&self, chat: Chat, values: &PresetValues) -> Result<PromptSize> {
+        self.engine.measure(chat, values.clone()).recv().unwrap_or_else(|_| Err(engine_gone()))
     }
 }
 

@@ -75,10 +75,13 @@ impl TryFrom<store::Message> for Message {
     type Error = CommandError;
 
     fn try_from(row: store::Message) -> Result<Self> {
+        let start = row.calls.first().and_then(|call| row.text.get(..call.call.text_start as usize));
         Ok(Self {
             id: row.id,
             conversation: row.conversation,
             role: row.role.into(),
+            calls_start: start.map(utf16_length),
+            calls: row.calls.into_iter().map(Into::into).collect(),
             text: row.text,
             created_at: row.created_at,
             finish: row.finish.map(|word| parse(&format!("\"{word}\""))).transpose()?,
@@ -93,6 +96,11 @@ impl TryFrom<store::Message> for Message {
             speedup: None,
         })
     }
+}
+
+/// Returns the length of a text in UTF-16 code units, as the page counts.
+pub(crate) fn utf16_length(text: &str) -> u32 {
+    text.encode_utf16().count() as u32
 }
 
 fn parse<T: DeserializeOwned>(json: &str) -> Result<T> {

@@ -7,7 +7,7 @@ use foretoken_store::{LONGEST_TITLE, title_from};
 
 use super::history::push;
 use crate::cancel::Cancel;
-use crate::engine::replier::{Ending, Event, Replier};
+use crate::engine::replier::{Chat, Ending, Event, Replier};
 use crate::error::Result;
 use crate::ipc::Settings;
 
@@ -76,7 +76,8 @@ pub fn ask(
             }
         }
     };
-    let Ending { finish, .. } = replier.reply(&messages, &settings, cancel, &mut on_event)?;
+    let chat = Chat { messages, tools: None };
+    let Ending { finish, .. } = replier.reply(&chat, &settings, cancel, &mut on_event)?;
     Ok(match finish {
         _ if is_thought(&text) => Some(String::new()),
         _ if cancel.is_cancelled() => None,

@@ -76,7 +76,7 @@ impl Local {
         let sample = SAMPLE.map(|(role, content)| ChatMessage::new(role, content));
         let messages = if text.is_empty() { &sample } else { text };
         let session = &mut self.loaded()?.session;
-        let prompt = match request(session, messages, &settings, &|| cancel.is_cancelled()) {
+        let prompt = match request(session, messages, &[], &settings, &|| cancel.is_cancelled()) {
             Err(error) if error.code == ErrorCode::Cancelled => return Ok(None),
             request => request?.prompt,
         };

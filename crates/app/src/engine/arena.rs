@@ -148,7 +148,7 @@ impl Local {
         let settings = Settings { max_tokens: asked.max_tokens, ..self.settings.clone() };
         let session = &self.loaded()?.session;
         let question = ChatMessage::new(Role::User, asked.prompt.trim());
-        let request = request(session, &[question], &settings, &|| cancel.is_cancelled())?;
+        let request = request(session, &[question], &[], &settings, &|| cancel.is_cancelled())?;
         request.admit(session.context())?;
         Ok(asked.setups.each_ref().map(|setup| Request {
             sampling: Sampling { mode: setup.mode, ..sampling.clone() },

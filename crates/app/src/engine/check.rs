@@ -102,7 +102,8 @@ impl Local {
             };
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }
-        let asked = request(&target.session, &stored.messages, &settings, &|| cancel.is_cancelled())?;
+        let stop = || cancel.is_cancelled();
+        let asked = request(&target.session, &stored.messages, &[], &settings, &stop)?;
         if asked.prompt.len() as u32 != stored.summary.prompt_tokens {
             return Err(gone("The messages before this reply have changed"));
         }

@@ -55,7 +55,9 @@ impl Local {
         let on_disk = limit(&self.settings) > 0;
         let Some(target) = &mut self.target else { return };
         let session = &mut target.session;
-        let Ok(request) = request(session, messages, settings, &|| cancel.is_cancelled()) else { return };
+        let Ok(request) = request(session, messages, &[], settings, &|| cancel.is_cancelled()) else {
+            return;
+        };
         let prompt = request.prompt;
         if on_disk && !cancel.is_cancelled() {
             let files = ModelFiles(self.contexts.files().of_model(session.identity()));

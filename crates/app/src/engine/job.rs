@@ -6,7 +6,7 @@ use foretoken_engine::trace::{Round, Summary};
 use foretoken_model::ChatMessage;
 use foretoken_server::{Order, ReplySink};
 
-use super::replier::{Ending, Event};
+use super::replier::{Chat, Ending, Event};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
@@ -51,7 +51,7 @@ pub(super) enum Job {
         done: mpsc::Sender<Result<()>>,
     },
     Reply {
-        messages: Vec<ChatMessage>,
+        chat: Chat,
         /// Values of the reply's conversation, even if another is open by then.
         values: Box<PresetValues>,
         on: OnReply,
@@ -90,7 +90,7 @@ pub(super) enum Job {
         sink: ReplySink,
     },
     Measure {
-        messages: Vec<ChatMessage>,
+        chat: Chat,
         values: Box<PresetValues>,
         done: mpsc::Sender<Result<PromptSize>>,
     },

@@ -9,7 +9,7 @@ use foretoken_library::Secrets;
 use foretoken_model::{ChatMessage, KvDtype, Role, Thinking};
 use foretoken_remote::{Question, Reply, ReplyEvent};
 
-use super::replier::{Ending, Event, Replier};
+use super::replier::{Chat, Ending, Event, Replier};
 use super::replying::{longest, system_prompt};
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -50,11 +50,12 @@ impl Remote {
 impl Replier for Remote {
     fn reply(
         &mut self,
-        conversation: &[ChatMessage],
+        chat: &Chat,
         settings: &Settings,
         cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
+        let conversation = &chat.messages;
         let Chosen { server, model } = servers::chosen(settings)?;
         let client = servers::client(server, &self.secrets)?;
         let messages = request_messages(conversation, settings);
@@ -92,7 +93,8 @@ impl Replier for Remote {
     }
 
     /// Estimates the size: the protocol has no count before a reply.
-    fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize> {
+    fn measure(&mut self, chat: &Chat, settings: &Settings) -> Result<PromptSize> {
+        let conversation = &chat.messages;
         let context = servers::context(settings)?;
         let messages = request_messages(conversation, settings);
         let tokens = (bytes(&messages) as f64 / self.token_bytes).ceil() as usize + messages.len() * MARKS;

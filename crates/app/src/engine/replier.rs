@@ -3,16 +3,31 @@
 
 use std::fmt;
 
+use foretoken_engine::session::ToolUse;
 use foretoken_engine::trace::{Finish, Round, Summary};
-use foretoken_model::ChatMessage;
+use foretoken_model::{ChatMessage, Tool};
 
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{PromptSize, Settings};
 
+/// A conversation to reply to.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Chat {
+    pub messages: Vec<ChatMessage>,
+    /// Tools that the reply may call.
+    pub tools: Option<ToolUse>,
+}
+
+impl Chat {
+    pub(crate) fn offered(&self) -> &[Tool] {
+        self.tools.as_ref().map_or(&[][..], |asked| &asked.tools)
+    }
+}
+
 /// A writer of replies.
 pub trait Replier: Send {
-    /// Replies to `conversation` and sends events to `on`. `cancel` ends the reply early without an
+    /// Replies to `chat` and sends events to `on`. `cancel` ends the reply early without an
     /// error.
     ///
     /// # Errors
@@ -20,7 +35,7 @@ pub trait Replier: Send {
     /// far is kept.
     fn reply(
         &mut self,
-        conversation: &[ChatMessage],
+        chat: &Chat,
         settings: &Settings,
         cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
@@ -30,7 +45,7 @@ pub trait Replier: Send {
     ///
     /// # Errors
     /// Returns an error if it cannot be formatted as a prompt.
-    fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize>;
+    fn measure(&mut self, chat: &Chat, settings: &Settings) -> Result<PromptSize>;
 }
 
 impl PromptSize {
@@ -66,6 +81,12 @@ pub enum Event<'a> {
     Round(&'a Round),
     /// Text added to the reply; after a round all its text, which may be empty.
     Text { delta: &'a str },
+    /// A call of the tool with this name begins; so much text, in bytes, is before all calls.
+    CallBegan { name: &'a str, start: usize },
+    /// JSON added to the arguments of the call that began last.
+    CallArguments { json: &'a str },
+    /// The call that began last is complete.
+    CallEnded,
 }
 
 /// End of a reply.

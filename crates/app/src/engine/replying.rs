@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use foretoken_engine::decoder::{Progress, Request};
-use foretoken_engine::session::{Session, estimated_tokens};
+use foretoken_engine::session::{Form, Session, estimated_tokens};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_engine::trace::Finish;
 use foretoken_model::sampling::Mode;
-use foretoken_model::{ChatMessage, Conversation, Role};
+use foretoken_model::{CallParser, ChatMessage, Conversation, Piece, Role, Tool};
 
 use super::local::{Local, Target};
 use super::prefill_rate::PrefillRate;
-use super::replier::{Ending, Event, Replier};
+use super::replier::{Chat, Ending, Event, Replier};
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -22,7 +22,7 @@ use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, PromptSize, Settings};
 impl Replier for Local {
     fn reply(
         &mut self,
-        conversation: &[ChatMessage],
+        chat: &Chat,
         settings: &Settings,
         cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
@@ -31,15 +31,17 @@ impl Replier for Local {
         let Target { entry, session, .. } = self.loaded()?;
         let (target, draft) = (entry.label.clone(), session.draft.drafting().map(str::to_owned));
         let started = Event::Started { target: &target, draft: draft.as_deref() };
-        let request = match request(session, conversation, settings, &|| cancel.is_cancelled()) {
-            // The question stays, as after a stop during the reply.
-            Err(error) if error.code == ErrorCode::Cancelled => {
-                on(started);
-                return Ok(Ending { finish: Finish::Cancelled, summary: None });
-            }
-            request => Request { speculation, ..request? },
-        };
+        let request =
+            match request(session, &chat.messages, chat.offered(), settings, &|| cancel.is_cancelled()) {
+                // The question stays, as after a stop during the reply.
+                Err(error) if error.code == ErrorCode::Cancelled => {
+                    on(started);
+                    return Ok(Ending { finish: Finish::Cancelled, summary: None });
+                }
+                request => Request { speculation, ..request? },
+            };
         request.admit(session.context())?;
+        let (request, mut calls) = with_calls(session, chat, request)?;
         on(started);
 
         let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.status.get().why);
@@ -58,6 +60,9 @@ impl Replier for Local {
                     let text: String = round.emitted().map(|(_, text)| text).collect();
                     on(Event::Round(round));
                     on(Event::Text { delta: &text });
+                    if let Some(calls) = &mut calls {
+                        calls.push(&text, on);
+                    }
                 }
             }
             cancel.flow()
@@ -74,12 +79,12 @@ impl Replier for Local {
         Ok(Ending { finish: summary.finish, summary: Some(summary) })
     }
 
-    fn measure(&mut self, conversation: &[ChatMessage], settings: &Settings) -> Result<PromptSize> {
+    fn measure(&mut self, chat: &Chat, settings: &Settings) -> Result<PromptSize> {
         let session = &self.loaded()?.session;
-        if let Some(size) = excess(session, conversation) {
+        if let Some(size) = excess(session, &chat.messages) {
             return Ok(size);
         }
-        let tokens = request(session, conversation, settings, &|| false)?.prompt.len();
+        let tokens = request(session, &chat.messages, chat.offered(), settings, &|| false)?.prompt.len();
         Ok(PromptSize { tokens, context: session.context() })
     }
 }
@@ -91,14 +96,15 @@ impl Local {
     }
 }
 
-/// Builds the target's request: the conversation in its template, with sampling and draft settings.
-/// `stop` ends encoding early.
+/// Builds the target's request: the conversation and `tools` in its template, with sampling and
+/// draft settings. `stop` ends encoding early.
 ///
 /// # Errors
 /// Returns template errors; `PromptTooLong` if that is known without encoding; `Cancelled`.
 pub(super) fn request(
     session: &Session,
     messages: &[ChatMessage],
+    tools: &[Tool],
     settings: &Settings,
     stop: &dyn Fn() -> bool,
 ) -> Result<Request> {
@@ -117,6 +123,7 @@ pub(super) fn request(
         continued.map_or((false, Vec::new()), |reply| (!reply.content.is_empty(), reply.unfinished.clone()));
     let messages: Vec<ChatMessage> =
         system_prompt(settings).into_iter().chain(messages.iter().cloned()).collect();
+    let conversation = Conversation { messages: &messages, tools, thinking: settings.thinking };
     let mut sampling = settings.sampling.clone();
     if sampling.seed.is_some() {
         // A fixed seed asks for the same text again, even with another draft.
@@ -128,8 +135,41 @@ pub(super) fn request(
         max_tokens: longest(settings.max_tokens),
         continues,
         unfinished,
-        ..Request::new(session.conversation_unless(&Conversation::of(&messages, settings.thinking), stop)?)
+        ..Request::new(session.conversation_unless(&conversation, stop)?)
     })
+}
+
+/// Calls of a reply while it is written.
+struct Calls {
+    parser: CallParser,
+    /// Bytes of text so far, outside of calls.
+    text: usize,
+}
+
+impl Calls {
+    fn push(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        for piece in self.parser.push(text) {
+            match piece {
+                Piece::Text(text) => self.text += text.len(),
+                Piece::Call(name) => on(Event::CallBegan { name: &name, start: self.text }),
+                Piece::Arguments(json) => on(Event::CallArguments { json: &json }),
+                Piece::End => on(Event::CallEnded),
+            }
+        }
+    }
+}
+
+/// Constrains a reply to text and valid calls, if it may call tools. A reply that is continued
+/// makes no calls: its grammar would begin again.
+fn with_calls(session: &Session, chat: &Chat, request: Request) -> Result<(Request, Option<Calls>)> {
+    let is_continued = chat.messages.last().is_some_and(|last| last.role == Role::Assistant);
+    match (&chat.tools, session.form().as_ref()) {
+        (Some(asked), Form::Chat(template)) if !is_continued => {
+            let (request, parser) = asked.constrained(session, template, request)?;
+            Ok((request, Some(Calls { parser, text: 0 })))
+        }
+        _ => Ok((request, None)),
+    }
 }
 
 /// Returns the approximate size of a prompt that cannot fit: megabytes of attachments are not

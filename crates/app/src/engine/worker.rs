@@ -10,7 +10,7 @@ use foretoken_model::ChatMessage;
 use super::job::{Job, OnReply};
 use super::local::Local;
 use super::remote::{Remote, not_here};
-use super::replier::{Ending, Event, Replier};
+use super::replier::{Chat, Ending, Event, Replier};
 use super::serving::refusal;
 use crate::cancel::Cancel;
 use crate::conversations::title;
@@ -78,8 +78,8 @@ impl Worker {
             Job::Advise { text, on_advice, cancel, done } => {
                 let _ = done.send(self.here().and_then(|local| local.advise(&text, &on_advice, &cancel)));
             }
-            Job::Reply { messages, values, mut on, cancel, done } => {
-                let outcome = self.reply(&messages, &self.with(*values), &cancel, &mut on);
+            Job::Reply { chat, values, mut on, cancel, done } => {
+                let outcome = self.reply(&chat, &self.with(*values), &cancel, &mut on);
                 // The recorder ends when its sender is dropped.
                 drop(on);
                 let written = outcome.as_ref().ok().and_then(|ending| ending.summary.clone());
@@ -112,9 +112,9 @@ impl Worker {
                 }
                 self.local.save_stats();
             }
-            Job::Measure { messages, values, done } => {
+            Job::Measure { chat, values, done } => {
                 let settings = self.with(*values);
-                let _ = done.send(self.replier().measure(&messages, &settings));
+                let _ = done.send(self.replier().measure(&chat, &settings));
             }
             Job::Check { stored, on_progress, cancel, done } => {
                 let _ = done.send(self.here().and_then(|local| local.check(&stored, &on_progress, &cancel)));
@@ -173,7 +173,7 @@ impl Worker {
     /// Writes a reply, and updates the status once the conversation is accepted.
     fn reply(
         &mut self,
-        messages: &[ChatMessage],
+        chat: &Chat,
         settings: &Settings,
         cancel: &Cancel,
         on: &mut OnReply,
@@ -186,7 +186,7 @@ impl Worker {
                 status.update(|status| status.phase = EnginePhase::Replying);
             }
         };
-        let outcome = self.replier().reply(messages, settings, cancel, &mut on_event);
+        let outcome = self.replier().reply(chat, settings, cancel, &mut on_event);
         status.update(|status| status.phase = idle);
         self.local.report_memory();
         outcome

@@ -2,10 +2,11 @@
 //! the fields.
 
 use foretoken_engine::trace::{Finish, Round, Summary};
-use foretoken_store::{self as store, Node, Tree};
+use foretoken_store::{self as store, CallState, NewCall, Node, Tree};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 
 use super::bounded::list;
 use super::problem::bad;
@@ -51,6 +52,8 @@ struct Message {
     text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attached: Vec<Attached>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    calls: Vec<Call>,
     created_at: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     finish: Option<String>,
@@ -66,6 +69,55 @@ struct Message {
     seen_from: Option<usize>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rounds: Vec<Traced>,
+}
+
+/// A call of a tool. An imported call is shown and never run.
+#[derive(Serialize, Deserialize)]
+struct Call {
+    text_start: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<String>,
+    tool: String,
+    name: String,
+    arguments: Map<String, Value>,
+    state: String,
+    #[serde(default)]
+    result: String,
+    #[serde(default)]
+    is_error: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    took_ms: Option<i64>,
+}
+
+/// Most calls of a reply, and the longest result in bytes.
+const MOST_CALLS: usize = 256;
+const LONGEST_RESULT: usize = 256 << 10;
+
+impl Call {
+    fn of(call: &NewCall) -> Self {
+        Self {
+            text_start: call.text_start as usize,
+            server: call.server.clone(),
+            tool: call.tool.clone(),
+            name: call.name.clone(),
+            arguments: serde_json::from_str(&call.arguments).unwrap_or_default(),
+            state: call.state.name().to_owned(),
+            result: call.result.clone(),
+            is_error: call.is_error,
+            took_ms: call.took_ms,
+        }
+    }
+
+    fn stored(self) -> NewCall {
+        let Self { text_start, server, tool, name, arguments, state, result, is_error, took_ms } = self;
+        let state = match CallState::named(&state) {
+            Some(CallState::Asked | CallState::Running) | None => CallState::Lost,
+            Some(state) => state,
+        };
+        let arguments = Value::from(arguments).to_string();
+        let text_start = text_start as i64;
+        NewCall { text_start, server, tool, name, arguments, state, result, is_error, took_ms }
+    }
 }
 
 /// A [`Round`] as stored in the file. Each is validated immediately, so many invalid ones take no
@@ -118,6 +170,7 @@ pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
             role: if node.reply { Role::Assistant } else { Role::User },
             text: node.text.clone(),
             attached: node.attached.iter().cloned().map(Attached::from).collect(),
+            calls: node.calls.iter().map(Call::of).collect(),
             created_at: node.created_at,
             finish: node.finish.clone(),
             summary: node.summary.as_ref().map(raw).transpose()?,
@@ -185,6 +238,11 @@ fn node(place: usize, message: Message) -> Result<Node> {
     if message.attached.len() > ATTACHMENTS || message.attached.iter().any(too_long) {
         return Err(bad(format!("message {place} has too many or too large attachments")));
     }
+    let is_bad =
+        |call: &Call| !message.text.is_char_boundary(call.text_start) || call.result.len() > LONGEST_RESULT;
+    if message.calls.len() > MOST_CALLS || message.calls.iter().any(is_bad) {
+        return Err(bad(format!("message {place} has calls that cannot be shown")));
+    }
     let finish =
         message.finish.map(|word| serde_json::from_value::<Finish>(word.clone().into()).map(|_| word));
     if let Some(summary) = &message.summary {
@@ -202,6 +260,7 @@ fn node(place: usize, message: Message) -> Result<Node> {
         reply: message.role == Role::Assistant,
         text: message.text,
         attached: message.attached.into_iter().map(named).collect(),
+        calls: message.calls.into_iter().map(Call::stored).collect(),
         created_at: clamped(message.created_at),
         finish: finish.transpose().map_err(bad)?,
         summary: message.summary.map(|summary| summary.get().to_owned()),

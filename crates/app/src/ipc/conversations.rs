@@ -4,7 +4,7 @@ use foretoken_engine::trace::{Finish, Round, Speedup, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::Attachment;
+use super::{Attachment, Call};
 use crate::conversations::round::SharedRound;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -59,6 +59,10 @@ pub struct Message {
     pub siblings: Vec<i64>,
     /// Attachments of a question.
     pub attachments: Vec<Attachment>,
+    /// Calls of a reply, in order.
+    pub calls: Vec<Call>,
+    /// Place in the text where the calls begin, in UTF-16 code units.
+    pub calls_start: Option<u32>,
     /// Replies that could not be stored yet: the error message.
     pub unstored: Option<String>,
     /// Replies: speed-up over plain decoding; for a continued reply, of all parts up to this one.
@@ -161,6 +165,20 @@ pub enum ReplyEvent {
     Speedup { speedup: Speedup },
     /// Text added to a reply without rounds.
     Text { delta: String },
+    /// A call of a tool begins at this place in the text, in UTF-16 code units.
+    CallBegan { server: Option<String>, tool: String, start: u32 },
+    /// JSON added to the arguments of the call that began last.
+    CallArguments { json: String },
+    /// A call of a stored reply in its new state.
+    Call { call: Call },
+    /// Progress of a running call, as its server reports it.
+    CallProgress {
+        #[ts(type = "number")]
+        call: i64,
+        done: f64,
+        total: Option<f64>,
+        message: String,
+    },
 }
 
 /// A finished reply as stored, which replaces the streamed preview. An empty reply may have been

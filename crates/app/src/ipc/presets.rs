@@ -7,6 +7,8 @@ use foretoken_model::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use super::tools::ToolMode;
+
 /// Length of a preset's name in characters.
 pub const PRESET_NAME: RangeInclusive<u32> = 1..=60;
 
@@ -21,6 +23,8 @@ pub struct PresetValues {
     pub speculation: Speculation,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
+    /// Calls of tools in replies.
+    pub tools: ToolMode,
 }
 
 /// Named values.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 use super::presets::Preset;
+use super::tools::{Builtin, ToolMode};
 
 /// All settings. Stored as one document; missing fields take their defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -62,6 +63,13 @@ pub struct Settings {
     /// Models added by path.
     pub added_models: Vec<String>,
     pub server: ServerSettings,
+    /// Calls of tools in replies.
+    pub tools: ToolMode,
+    /// Servers of tools that are switched on, by name, each with the hash of its entry in
+    /// `mcp.json`.
+    pub tool_servers: BTreeMap<String, String>,
+    /// Built-in tools that are switched on.
+    pub builtin_tools: Vec<Builtin>,
     /// Remote servers added by the user, whose models can be targets.
     pub remote_servers: Vec<RemoteServer>,
 }

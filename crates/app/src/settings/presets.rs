@@ -25,14 +25,15 @@ impl Settings {
             sampling: self.sampling.clone(),
             speculation: self.speculation.clone(),
             max_tokens: self.max_tokens,
+            tools: self.tools,
         }
     }
 
     /// Returns the settings with these values.
     #[must_use]
     pub fn with(self, values: PresetValues) -> Self {
-        let PresetValues { system_prompt, sampling, speculation, max_tokens } = values;
-        Self { system_prompt, sampling, speculation, max_tokens, ..self }
+        let PresetValues { system_prompt, sampling, speculation, max_tokens, tools } = values;
+        Self { system_prompt, sampling, speculation, max_tokens, tools, ..self }
     }
 
     /// Returns the built-in presets that apply to this target.

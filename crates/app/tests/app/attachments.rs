@@ -2,14 +2,13 @@
 //! question.
 
 use foretoken_app::cancel::Cancel;
-use foretoken_app::engine::replier::{Ending, Event, Replier};
+use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, PromptSize, Sent, Settings,
     TokenCount,
 };
 use foretoken_engine::trace::{Finish, Summary};
-use foretoken_model::ChatMessage;
 
 use super::{Fixture, listen};
 
@@ -19,18 +18,20 @@ struct Mirror;
 impl Replier for Mirror {
     fn reply(
         &mut self,
-        conversation: &[ChatMessage],
+        chat: &Chat,
         _settings: &Settings,
         _cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
+        let conversation = &chat.messages;
         on(Event::Started { target: "Mirror", draft: None });
         let asked: Vec<&str> = conversation.iter().step_by(2).map(|turn| turn.content.as_str()).collect();
         on(Event::Text { delta: &asked.join(" | ") });
         Ok(Ending { finish: Finish::Stop, summary: None })
     }
 
-    fn measure(&mut self, conversation: &[ChatMessage], _settings: &Settings) -> Result<PromptSize> {
+    fn measure(&mut self, chat: &Chat, _settings: &Settings) -> Result<PromptSize> {
+        let conversation = &chat.messages;
         let tokens = conversation.iter().map(|turn| turn.content.len()).sum();
         Ok(PromptSize { tokens, context: 100 })
     }

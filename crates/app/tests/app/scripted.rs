@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use foretoken_app::cancel::Cancel;
 use foretoken_app::conversations::reply::Events;
-use foretoken_app::engine::replier::{Ending, Event, Replier};
+use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
     CommandError, ContextOverflow, EnginePhase, ErrorCode, Message, PromptSize, Reply, ReplyEvent, Settings,
 };
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
-use foretoken_model::{ChatMessage, Role};
+use foretoken_model::Role;
 use foretoken_store::Store;
 
 use super::{Fixture, TIMEOUT, listen};
@@ -37,13 +37,14 @@ const CONTEXT: usize = 40;
 impl Replier for Scripted {
     fn reply(
         &mut self,
-        conversation: &[ChatMessage],
+        chat: &Chat,
         settings: &Settings,
         cancel: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
+        let conversation = &chat.messages;
         let asked = conversation.last().unwrap();
-        let PromptSize { tokens: found, context: limit } = self.measure(conversation, settings)?;
+        let PromptSize { tokens: found, context: limit } = self.measure(chat, settings)?;
         if found >= limit {
             return Err(foretoken_model::Error::PromptTooLong { found, limit }.into());
         }
@@ -93,7 +94,8 @@ impl Replier for Scripted {
         Ok(Ending { finish, summary: None })
     }
 
-    fn measure(&mut self, conversation: &[ChatMessage], _settings: &Settings) -> Result<PromptSize> {
+    fn measure(&mut self, chat: &Chat, _settings: &Settings) -> Result<PromptSize> {
+        let conversation = &chat.messages;
         let tokens = conversation.iter().map(|turn| turn.content.split_whitespace().count()).sum();
         Ok(PromptSize { tokens, context: CONTEXT })
     }

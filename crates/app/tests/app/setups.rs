@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 
 use foretoken_app::cancel::Cancel;
-use foretoken_app::engine::replier::{Ending, Event, Replier};
+use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{ConversationSetup, ErrorCode, Preset, PresetValues, PromptSize, Settings};
 use foretoken_engine::trace::Finish;
 use foretoken_library::Folders;
-use foretoken_model::ChatMessage;
 use foretoken_model::sampling::Sampling;
 use foretoken_store::Store;
 use tempfile::TempDir;
@@ -25,11 +24,12 @@ struct PromptEcho {
 impl Replier for PromptEcho {
     fn reply(
         &mut self,
-        conversation: &[ChatMessage],
+        chat: &Chat,
         settings: &Settings,
         _: &Cancel,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Result<Ending> {
+        let conversation = &chat.messages;
         if conversation.last().unwrap().content == "Wait." {
             self.waits.send(()).unwrap();
             self.may.recv_timeout(TIMEOUT).unwrap();
@@ -39,7 +39,7 @@ impl Replier for PromptEcho {
         Ok(Ending { finish: Finish::Stop, summary: None })
     }
 
-    fn measure(&mut self, _: &[ChatMessage], _: &Settings) -> Result<PromptSize> {
+    fn measure(&mut self, _: &Chat, _: &Settings) -> Result<PromptSize> {
         Ok(PromptSize { tokens: 1, context: 100 })
     }
 }

@@ -91,7 +91,8 @@ impl ToolArgs {
         };
         let tools = parse(path, &read_text(path)?)?;
         let choice = self.choice.of(tools.iter())?;
-        Ok(Some(ToolUse { tools, choice, parallel: true }))
+        // A chosen tool is called once.
+        Ok(Some(ToolUse { tools, parallel: choice == ToolChoice::Auto, choice }))
     }
 }
 

@@ -340,7 +340,7 @@ impl Chat<'_> {
         let mut request = Request { prompt: self.prompt(false)?, ..self.request.clone() };
         let mut parser = None;
         if let (Some(asked), Form::Chat(template)) =
-            (self.tools.as_ref().and_then(ChatTools::asked), self.session.form())
+            (self.tools.as_ref().and_then(ChatTools::asked), self.session.form().as_ref())
         {
             let constrained = asked.constrained(&self.session, template, request)?;
             (request, parser) = (constrained.0, Some(constrained.1));

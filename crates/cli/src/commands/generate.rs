@@ -29,7 +29,7 @@ pub struct Args {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Line<'a> {
     Round(&'a Round),
-    Done(Done<'a>),
+    Done(&'a Done<'a>),
 }
 
 /// The whole reply and its statistics, as in `Summary`.
@@ -116,7 +116,7 @@ pub fn run(Args { reply: args, tools }: &Args) -> Result<()> {
     let rest = parser.map(|mut parser| parser.finish()).unwrap_or_default();
     rest.into_iter().try_for_each(|piece| show(piece, &mut written, args.json))?;
     if args.json {
-        return output::json(&Line::Done(Done::of(&reply, &written, request.sampling.seed)));
+        return output::json(&Line::Done(&Done::of(&reply, &written, request.sampling.seed)));
     }
     if !written.text.is_empty() || written.calls.is_empty() {
         output::line("")?;
@@ -173,7 +173,7 @@ fn prepare_with(
         constraint: grammar.map(|grammar| session.form().constrained(grammar)),
         ..Request::new(prompt)
     };
-    match (tools, session.form()) {
+    match (tools, session.form().as_ref()) {
         (Some(tools), Form::Chat(template)) => {
             let (request, parser) = tools.constrained(&session, template, request)?;
             Ok((session, request, Some(parser)))

@@ -3,7 +3,8 @@
 //!
 //! - [`Tool`], [`ToolCall`]: as programs describe them
 //! - [`CallForm`]: texts around a call, by which a model's template writes it
-//! - [`CallParser`]: finds the calls of a reply while it is written; [`Written`]: a reply taken apart
+//! - [`CallParser`]: finds the calls of a reply while it is written
+//! - [`Written`]: a reply taken apart
 //! - [`as_text`]: conversations with tools for templates that know none
 
 mod form;

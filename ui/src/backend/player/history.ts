@@ -138,6 +138,8 @@ export class History {
       problem: null,
       parent,
       attachments: [],
+      calls: [],
+      calls_start: null,
       unstored: null,
       speedup: null,
     });

@@ -3,6 +3,7 @@ import type { ConversationSetup } from "../../bindings/ConversationSetup";
 import type { Preset } from "../../bindings/Preset";
 import type { PresetValues } from "../../bindings/PresetValues";
 import type { Settings } from "../../bindings/Settings";
+import type { ToolsStatus } from "../../bindings/ToolsStatus";
 import type { Unsent } from "../../bindings/Unsent";
 import { viewDefaults } from "../../bindings/defaults";
 import { recordedAnswer, type Handlers } from "./answers";
@@ -18,6 +19,8 @@ export class Preferences {
   /** Target of each conversation's last reply. */
   readonly #targets = new Map<number, string>();
   #open: number | null = null;
+  /** A browser runs no servers. */
+  readonly #tools: ToolsStatus = { servers: [], tools: [], problem: null };
 
   constructor(engine: Engine) {
     this.#engine = engine;
@@ -36,6 +39,14 @@ export class Preferences {
       const problem = enabled ? "A page in a browser cannot listen on a port." : null;
       return { url: null, problem };
     },
+    tools_status: () => this.#tools,
+    switch_tool_server: () => this.#tools,
+    add_tool_servers: () => this.#tools,
+    remove_tool_server: () => this.#tools,
+    import_tool_servers: () => this.#tools,
+    importable_tool_servers: () => [],
+    set_tool_rule: () => null,
+    decide_call: () => null,
     add_server: ({ name, address }) => this.#changeServer(name, [{ name, address, models: [] }]),
     remove_server: ({ name }) => this.#changeServer(name, []),
     built_in_presets: () => [...this.#recommended(), ...recordedAnswer("built_in_presets")],
@@ -75,8 +86,8 @@ export class Preferences {
   }
 
   #values(): PresetValues {
-    const { system_prompt, sampling, speculation, max_tokens } = this.#engine.settings;
-    return { system_prompt, sampling, speculation, max_tokens };
+    const { system_prompt, sampling, speculation, max_tokens, tools } = this.#engine.settings;
+    return { system_prompt, sampling, speculation, max_tokens, tools };
   }
 
   #changeServer(name: string, changed: Settings["remote_servers"]) {

@@ -33,6 +33,8 @@ const reply: Message = {
   parent: null,
   siblings: [7],
   attachments: [],
+  calls: [],
+  calls_start: null,
   unstored: null,
   speedup: SPEEDUP,
 };

@@ -1,5 +1,6 @@
 import { flushSync, mount, unmount } from "svelte";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import type { Call } from "../../bindings/Call";
 import type { Message } from "../../bindings/Message";
 import { t } from "../../messages/say";
 import { App } from "../../state/app.svelte";
@@ -22,6 +23,8 @@ const REPLY: Message = {
   parent: null,
   siblings: [1],
   attachments: [],
+  calls: [],
+  calls_start: null,
   unstored: null,
   speedup: null,
 };
@@ -263,4 +266,44 @@ test("the line stands above the first reply alone", () => {
   app.view.toggleTokens(REPLY.id);
   flushSync();
   expect(find("reply-key")).not.toBeNull();
+});
+
+const CALL: Call = {
+  id: 5,
+  message: 1,
+  server: "files",
+  tool: "read",
+  arguments: '{"path":"<b>a</b>"}',
+  state: "asked",
+  result: "",
+  is_error: false,
+  took_ms: null,
+};
+
+test("a call replaces its text by a card, which asks once and shows the result as plain text", () => {
+  const decide = vi.fn();
+  app.reply.decide = decide;
+  const text = "Look: <tool_call>";
+  const asking = { ...REPLY, text, calls: [CALL], calls_start: 5 };
+  app.reply.message = asking;
+  app.reply.calling = true;
+  show(asking);
+  expect(find("reply-text")?.textContent.trim()).toBe("Look:");
+  expect(find("call")?.textContent).toContain("files");
+  expect(find("call-arguments")?.textContent).toContain("<b>a</b>");
+  find("call-conversation")?.click();
+  expect(decide).toHaveBeenCalledWith(5, "conversation");
+  app.reply.calling = false;
+  app.reply.message = null;
+  flushSync();
+  expect(find("call-once"), "no reply waits for a decision any more").toBeNull();
+});
+
+test("a stored call shows its result as it is, and an error as one", () => {
+  const result = "<script>alert(1)</script>";
+  const done = { ...CALL, state: "done" as const, result, took_ms: 1500 };
+  show({ ...REPLY, text: "", calls: [done], calls_start: 0 });
+  expect(find("call-result")?.querySelector("script")).toBeNull();
+  expect(find("call-result")?.textContent).toContain(result);
+  expect(find("call")?.textContent).toContain("1.5 s");
 });

@@ -15,6 +15,7 @@ import { presets } from "./presets";
 import { reply } from "./reply";
 import { settings } from "./settings";
 import { sidebar } from "./sidebar";
+import { tools } from "./tools";
 import { trace } from "./trace";
 import { traceFile } from "./traceFile";
 import { window } from "./window";
@@ -36,6 +37,7 @@ export const en = {
   ...reply,
   ...settings,
   ...sidebar,
+  ...tools,
   ...trace,
   ...traceFile,
   ...window,

@@ -28,6 +28,8 @@ const reply: Message = {
   parent: null,
   siblings: [3],
   attachments: [],
+  calls: [],
+  calls_start: null,
   unstored: null,
   speedup: null,
 };

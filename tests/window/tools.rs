@@ -1,0 +1,89 @@
+//! Tools in the real window: a server from a package registry is added and switched on, a call
+//! waits for the person, runs, and the reply goes on with its result.
+#![cfg(target_os = "linux")]
+
+use foretoken_tests::window::Window;
+use serde_json::json;
+
+use super::e2e::always_drafting;
+
+/// The only tool that the model keeps, which has no arguments: the starter model calls it by the
+/// grammar alone.
+const TOOL: &str = "list_allowed_directories";
+
+/// Adds the reference server for files, and waits until it is ready.
+async fn add_server(window: &Window, folder: &str) {
+    let arguments = json!(["-y", "@modelcontextprotocol/server-filesystem@2026.8.31", folder]);
+    let servers = json!({ "mcpServers": { "files": { "command": "npx", "args": arguments } } });
+    window.click("settings-open").await;
+    window.click("settings-tab-tools").await;
+    window.type_into("tools-paste", &servers.to_string()).await;
+    window.click("tools-add").await;
+    let state = async || window.attribute("[data-testid='tool-server']", "data-state").await;
+    window.wait("the server is listed", async || state().await.as_deref() == Some("off")).await;
+    assert!(window.body().await.contains("server-filesystem@2026.8.31"), "its command is shown");
+    window.photograph("tools-added").await;
+    window.click("tool-server-switch").await;
+    window.wait("the server is ready", async || state().await.as_deref() == Some("ready")).await;
+}
+
+/// Takes all other tools away from the model.
+async fn keep_one_tool(window: &Window) {
+    let listed = async || window.all("[data-testid='tool-rule']").await.len();
+    window.wait("its tools are listed", async || listed().await > 5).await;
+    let script = "for (const tool of document.querySelectorAll('[data-testid=offered-tool]')) {
+        if (tool.textContent.includes(arguments[0])) continue;
+        const rule = tool.querySelector('select');
+        rule.value = 'never';
+        rule.dispatchEvent(new Event('change'));
+    }";
+    window.page.execute(script, vec![json!(TOOL)]).await.unwrap();
+    let kept = "return [...document.querySelectorAll('[data-testid=tool-rule]')]
+        .filter((rule) => rule.value === 'ask').length";
+    window
+        .wait("one tool is left", async || window.page.execute(kept, vec![]).await.unwrap() == json!(1))
+        .await;
+    window.photograph("tools-settings").await;
+    window.click("settings-close").await;
+}
+
+async fn state(window: &Window) -> String {
+    window.attribute("[data-testid='call']", "data-state").await.unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_server_is_switched_on_and_a_call_waits_runs_and_the_reply_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, shared) = (folder.path().join("data"), folder.path().join("shared"));
+    std::fs::create_dir_all(&shared).unwrap();
+    always_drafting(&data);
+    let window = Window::open(&data).await;
+    assert!(window.all("[data-testid='tool-picker']").await.is_empty(), "no tools, no picker");
+    add_server(&window, shared.to_str().unwrap()).await;
+    keep_one_tool(&window).await;
+    window.click("tool-picker").await;
+    window.click("tool-mode-first").await;
+    window.ask("Which folders can you read?").await;
+    window.wait("the call waits", async || state(&window).await == "asked").await;
+    let card = window.text("call").await;
+    assert!(card.contains(TOOL) && card.contains("files"), "{card}");
+    window.photograph("call-asks").await;
+    window.click("call-conversation").await;
+    window.wait("the call is done", async || state(&window).await == "done").await;
+    window.wait_for_reply(2).await;
+    let result = window.text("call-result").await;
+    assert!(result.contains(shared.to_str().unwrap()), "{result}");
+    window.click("call-result").await;
+    window.photograph("call-done").await;
+    // The next call of the tool in this conversation runs at once.
+    window.ask("And now?").await;
+    window
+        .wait("the second call is done", async || {
+            window.all("[data-testid='call'][data-state='done']").await.len() == 2
+        })
+        .await;
+    window.wait_for_reply(4).await;
+    // Calls are there after a reload of the page.
+    window.open_page("").await;
+    window.close().await;
+}

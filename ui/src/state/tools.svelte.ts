@@ -1,0 +1,107 @@
+/** Tools that replies may call: servers, what they offer, and what happens to calls. */
+import type { Builtin } from "../bindings/Builtin";
+import type { ImportableServers } from "../bindings/ImportableServers";
+import type { OfferedTool } from "../bindings/OfferedTool";
+import type { ToolRule } from "../bindings/ToolRule";
+import type { ToolsStatus } from "../bindings/ToolsStatus";
+import { BackendError, type Backend } from "../backend/backend";
+import { frames } from "../frames";
+import { errorWords } from "../messages/errors";
+import type { Settings } from "./settings.svelte";
+
+const REFRESH_MS = 500;
+
+export class Tools {
+  status = $state.raw<ToolsStatus>({ servers: [], tools: [], problem: null });
+  importable = $state.raw<ImportableServers[]>([]);
+  /** Why the last change failed; null if it did not. */
+  problem = $state<string | null>(null);
+  busy = $state(false);
+
+  readonly #backend: Backend;
+  readonly #settings: Settings;
+
+  constructor(backend: Backend, settings: Settings) {
+    this.#backend = backend;
+    this.#settings = settings;
+  }
+
+  /** Keeps the status current until the returned function is called. */
+  watch(): () => void {
+    let latest = this.status;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let watching = true;
+    const show = () => (this.status = latest);
+    const refresh = async () => {
+      // An error leaves the list as it is until the next answer.
+      latest = await this.#backend.toolsStatus().catch(() => latest);
+      if (!watching) return;
+      frames.request(show);
+      timer = setTimeout(() => void refresh(), REFRESH_MS);
+    };
+    void refresh();
+    return () => {
+      watching = false;
+      clearTimeout(timer);
+      frames.cancel(show);
+    };
+  }
+
+  async load() {
+    await this.#change(() => this.#backend.toolsStatus());
+  }
+
+  async switchServer(name: string, on: boolean) {
+    await this.#change(() => this.#backend.switchToolServer(name, on));
+    this.#settings.takeModels(await this.#backend.settings());
+  }
+
+  /** Adds the servers of a pasted document; resolves with whether that worked. */
+  async add(text: string): Promise<boolean> {
+    await this.#change(() => this.#backend.addToolServers(text));
+    return this.problem === null;
+  }
+
+  async remove(name: string) {
+    await this.#change(() => this.#backend.removeToolServer(name));
+    this.#settings.takeModels(await this.#backend.settings());
+  }
+
+  /** Looks for servers of other programs. */
+  async look() {
+    this.importable = await this.#backend.importableToolServers().catch(() => []);
+  }
+
+  async import(program: string) {
+    await this.#change(() => this.#backend.importToolServers(program));
+    await this.look();
+  }
+
+  async switchBuiltin(builtin: Builtin, on: boolean) {
+    const others = this.#settings.values.builtin_tools.filter((other) => other !== builtin);
+    this.#settings.change({ builtin_tools: on ? [...others, builtin] : others });
+    await this.#settings.save();
+    await this.load();
+  }
+
+  async setRule({ server, digest }: OfferedTool, rule: ToolRule) {
+    await this.#change(async () => {
+      await this.#backend.setToolRule(server, digest, rule);
+      return this.#backend.toolsStatus();
+    });
+  }
+
+  async #change(change: () => Promise<ToolsStatus>) {
+    this.busy = true;
+    this.problem = null;
+    try {
+      // Pending changes are saved first: the shell changes its stored settings.
+      await this.#settings.save();
+      this.status = await change();
+    } catch (thrown) {
+      this.problem = errorWords(BackendError.from(thrown));
+    } finally {
+      this.busy = false;
+    }
+  }
+}
