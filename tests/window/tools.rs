@@ -35,7 +35,7 @@ async fn keep_one_tool(window: &Window) {
         if (tool.textContent.includes(arguments[0])) continue;
         const rule = tool.querySelector('select');
         rule.value = 'never';
-        rule.dispatchEvent(new Event('change'));
+        rule.dispatchEvent(new Event('change', { bubbles: true }));
     }";
     window.page.execute(script, vec![json!(TOOL)]).await.unwrap();
     let kept = "return [...document.querySelectorAll('[data-testid=tool-rule]')]
@@ -83,7 +83,12 @@ async fn a_server_is_switched_on_and_a_call_waits_runs_and_the_reply_goes_on() {
         })
         .await;
     window.wait_for_reply(4).await;
-    // Calls are there after a reload of the page.
     window.open_page("").await;
+    window.click("conversation-item").await;
+    window
+        .wait("calls are there after a reload of the page", async || {
+            window.all("[data-testid='call'][data-state='done']").await.len() == 2
+        })
+        .await;
     window.close().await;
 }

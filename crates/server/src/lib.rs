@@ -8,7 +8,7 @@
 //! - `protocol`: the protocols; `completions`, `messages`, `responses`: requests and replies
 //! - `fields`, `conversation`: parts of request bodies in all protocols
 //! - [`order`]: a request as the writer receives it; `request`: as the engine does
-//! - [`tool_use`]: the calls that a reply may have
+//! - `tool_use`: checks of the tools that a request offers
 //! - [`log`]: the latest requests; [`logprob`]: log probabilities of tokens
 //! - `queue`: one reply at a time, and a limited number of waiting requests
 //! - [`writer`]: interface to the writer of replies; [`session`]: a writer that uses an engine
@@ -43,7 +43,7 @@ mod routes;
 pub mod server;
 pub mod session;
 mod stream;
-pub mod tool_use;
+mod tool_use;
 pub mod writer;
 
 pub use address::{Address, StartError};
@@ -53,5 +53,4 @@ pub use order::{Defaults, Order, Prompt, SamplingChoices};
 pub use prompt_reader::PromptReader;
 pub use refusal::Refusal;
 pub use server::Server;
-pub use tool_use::{ToolChoice, ToolUse};
 pub use writer::{Event, ReplySink, Writer, model_name};

@@ -1,13 +1,12 @@
 //! A request for one reply, as the writer receives it.
 
 use foretoken_engine::owner::Owner;
+use foretoken_engine::session::ToolUse;
 use foretoken_engine::speculation::Speculation;
 use foretoken_grammar::Grammar;
 use foretoken_model::ChatMessage;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
-
-use crate::tool_use::ToolUse;
 
 /// Prompt and options of one reply.
 #[derive(Debug, Clone, PartialEq)]

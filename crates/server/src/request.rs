@@ -1,10 +1,9 @@
 //! The engine's request for an order.
 
-use foretoken_engine::constraint::Opening;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::session::{Form, Session};
 use foretoken_model::error::Result;
-use foretoken_model::{CallParser, Thinking, ThinkingParser};
+use foretoken_model::{CallParser, ThinkingParser};
 
 use crate::order::{Defaults, Order, Prompt};
 use crate::prompt_reader::PromptReader;
@@ -39,24 +38,16 @@ pub fn request(
     let (request, calls) = match (&order.tools, session.form().as_ref()) {
         (Some(tools), Form::Chat(template)) => {
             let calls = (template.calls(), tools.tools.clone());
-            (tools.constrained(session, template, request)?, Some(calls))
+            (tools.constrained(session, template, request)?.0, Some(calls))
         }
         _ => {
             session.decoder.admit(&request)?;
             (request, None)
         }
     };
-    let (tags, reasons) = reasoning(session, &request);
+    let (tags, reasons) = session.reasoning(&request);
     let thinking = separates.then(|| ThinkingParser::new(tags, reasons));
     let tags = if separates { None } else { tags };
     let calls = calls.map(|(form, tools)| CallParser::new(form, tags, reasons).of_tools(&tools));
     Ok((request, ReplyParser::new(thinking, calls)))
-}
-
-/// Returns the tags around the model's reasoning, and whether the reply begins within it.
-fn reasoning(session: &Session, request: &Request) -> (Option<Thinking>, bool) {
-    let Form::Chat(template) = session.form().as_ref() else { return (None, false) };
-    let tags = template.thinking();
-    let opening = tags.and_then(|tags| Opening::after(&request.prompt, session.tokenizer(), tags));
-    (tags, opening.is_some_and(|opening| opening.open.is_none()))
 }

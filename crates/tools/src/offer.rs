@@ -98,7 +98,7 @@ impl Offer {
 
     pub(crate) fn of_server(server: &str, tool: &ListedTool) -> Self {
         let source = Source::Server { server: server.to_owned(), tool: tool.name.clone() };
-        let parameters = Value::Object(tool.parameters.clone());
+        let parameters = Value::Object(closed(tool.parameters.clone()));
         Self::new(model_name(server, &tool.name), source, tool.description.clone(), parameters)
     }
 
@@ -117,6 +117,24 @@ impl Offer {
             Source::Server { tool, .. } => tool,
         }
     }
+}
+
+/// Closes a schema that says nothing of arguments beyond those that it names: models would make
+/// some up.
+fn closed(mut schema: Map<String, Value>) -> Map<String, Value> {
+    const OPEN: [&str; 7] = [
+        "additionalProperties",
+        "patternProperties",
+        "unevaluatedProperties",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "$ref",
+    ];
+    if schema.contains_key("properties") && !OPEN.iter().any(|keyword| schema.contains_key(*keyword)) {
+        schema.insert("additionalProperties".to_owned(), false.into());
+    }
+    schema
 }
 
 /// Returns built-in tools as models see them.
@@ -172,6 +190,22 @@ mod tests {
         let names: Vec<_> = offers.iter().map(|offer| offer.name.as_str()).collect();
         let (y64, y62) = ("y".repeat(64), "y".repeat(62) + "_2");
         assert_eq!(names, ["a__read", "b__read", "a__read_2", "__b__lies_", &y64, &y62]);
+    }
+
+    #[test]
+    fn only_a_schema_that_names_arguments_and_leaves_others_open_is_closed() {
+        let parameters = |schema: Value| {
+            let Value::Object(parameters) = schema else { unreachable!() };
+            Offer::of_server("s", &ListedTool { parameters, ..listed("read", "Reads.") }).parameters
+        };
+        assert_eq!(parameters(json!({ "properties": {} }))["additionalProperties"], json!(false));
+        for open in [
+            json!({ "type": "object" }),
+            json!({ "properties": {}, "additionalProperties": true }),
+            json!({ "properties": {}, "anyOf": [] }),
+        ] {
+            assert_eq!(parameters(open.clone()), open);
+        }
     }
 
     #[test]

@@ -16,6 +16,6 @@ system_prompt: string, sampling: Sampling, speculation: Speculation,
  */
 max_tokens: number, 
 /**
- * Whether replies may call tools.
+ * Calls of tools in replies.
  */
 tools: ToolMode, };

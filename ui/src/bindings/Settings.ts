@@ -95,12 +95,12 @@ keep_traces: boolean,
  */
 added_models: Array<string>, server: ServerSettings, 
 /**
- * Whether replies may call tools.
+ * Calls of tools in replies.
  */
 tools: ToolMode, 
 /**
- * Servers of tools that are switched on, by name, with the hash of the entry in `mcp.json` that
- * was switched on.
+ * Servers of tools that are switched on, by name, each with the hash of its entry in
+ * `mcp.json`.
  */
 tool_servers: { [key in string]: string }, 
 /**

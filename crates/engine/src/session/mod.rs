@@ -45,8 +45,9 @@ use foretoken_forward::device::{
 };
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
-use foretoken_model::{Conversation, KvDtype, ModelSource, Renderer, Special, Tokenizer};
+use foretoken_model::{Conversation, KvDtype, ModelSource, Renderer, Special, Thinking, Tokenizer};
 
+use crate::constraint::Opening;
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::draft::{Drafter, Drafters, ModelDrafter, caught, head_drafter};
 use crate::governor::{CostClass, RowRatios};
@@ -559,6 +560,15 @@ impl Session {
             self.shelf.shrink(TextBudget::Bytes(0));
         }
         reply
+    }
+
+    /// Returns the tags around the model's reasoning, and whether a reply to `request` begins
+    /// within it.
+    pub fn reasoning(&self, request: &Request) -> (Option<Thinking>, bool) {
+        let Form::Chat(template) = self.form().as_ref() else { return (None, false) };
+        let tags = template.thinking();
+        let opening = tags.and_then(|tags| Opening::after(&request.prompt, self.tokenizer(), tags));
+        (tags, opening.is_some_and(|opening| opening.open.is_none()))
     }
 
     /// Recovery from an error of the target; `None` if the GPU did not cause it.

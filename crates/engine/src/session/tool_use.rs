@@ -5,7 +5,6 @@ use foretoken_model::error::{Error, Result};
 use foretoken_model::{CallParser, ChatTemplate, Tool};
 
 use super::Session;
-use crate::constraint::Opening;
 use crate::decoder::Request;
 
 /// See the module.
@@ -30,7 +29,8 @@ pub enum ToolChoice {
 
 impl ToolUse {
     /// Constrains a reply to text, or what `request` constrains it to, and valid calls. Where a
-    /// tool's schema cannot be compiled, its arguments are any object.
+    /// tool's schema cannot be compiled, its arguments are any object. Returns a parser of the
+    /// reply, too.
     ///
     /// # Errors
     /// Those of [`Decoder::admit`](crate::decoder::Decoder::admit).
@@ -62,11 +62,7 @@ impl ToolUse {
             }
             constrained => constrained,
         }?;
-        let thinking = template.thinking();
-        let reasons = thinking.is_some_and(|tags| {
-            let opening = Opening::after(&constrained.prompt, session.tokenizer(), tags);
-            opening.is_some_and(|opening| opening.open.is_none())
-        });
+        let (thinking, reasons) = session.reasoning(&constrained);
         Ok((constrained, CallParser::new(form, thinking, reasons).of_tools(&tools)))
     }
 

@@ -304,11 +304,11 @@ fn text(prompt: Option<Texts>) -> Result<String, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use foretoken_engine::session::ToolChoice;
     use serde_json::json;
 
     use super::*;
     use crate::fields::MAX_MESSAGE;
-    use crate::tool_use::ToolChoice;
 
     fn chat(more: Value) -> Result<ParsedRequest, Refusal> {
         let mut body = json!({ "messages": [{ "role": "user", "content": "Hello" }] });

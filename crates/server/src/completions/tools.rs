@@ -1,12 +1,13 @@
 //! Tools and calls in the bodies of chat completions.
 
+use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::{Tool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::fields::arguments_in;
 use crate::refusal::Refusal;
-use crate::tool_use::{ToolChoice, ToolUse};
+use crate::tool_use::checked;
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -70,7 +71,7 @@ impl ToolCallBody {
 /// Returns the tools of a request; `None` if the model gets none.
 ///
 /// # Errors
-/// Those of [`ToolUse::of`].
+/// Those of [`checked`].
 pub fn tool_use(
     tools: Option<Vec<ToolBody>>,
     choice: Option<ToolChoiceBody>,
@@ -87,5 +88,5 @@ pub fn tool_use(
         Some(ToolChoiceBody::Function { function: Named { name } }) => Some(ToolChoice::Named(name)),
     };
     let tools = tools.unwrap_or_default().into_iter().map(tool).collect();
-    ToolUse::of(tools, choice, parallel.unwrap_or(true))
+    checked(tools, choice, parallel.unwrap_or(true))
 }

@@ -1,11 +1,12 @@
 //! Tools in the bodies of requests for messages.
 
+use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::Tool;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::refusal::Refusal;
-use crate::tool_use::{ToolChoice, ToolUse};
+use crate::tool_use::checked;
 
 /// Tool of a client, or with a `type` of its own one that Anthropic's servers know.
 #[derive(Deserialize)]
@@ -49,7 +50,7 @@ impl ToolBody {
 /// Returns the tools of a request; `None` if the model gets none.
 ///
 /// # Errors
-/// Those of [`ToolUse::of`].
+/// Those of [`checked`].
 pub fn tool_use(
     tools: Option<Vec<ToolBody>>,
     choice: Option<ToolChoiceBody>,
@@ -65,5 +66,5 @@ pub fn tool_use(
         Some(Choice::Tool { name }) => Some(ToolChoice::Named(name)),
     };
     let tools = tools.unwrap_or_default().into_iter().filter_map(ToolBody::tool).collect();
-    ToolUse::of(tools, choice, !single.unwrap_or(false))
+    checked(tools, choice, !single.unwrap_or(false))
 }

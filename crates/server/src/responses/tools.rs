@@ -1,11 +1,12 @@
 //! Tools in the bodies of requests for responses, and the names under which the model gets them.
 
+use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::{Tool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Refusal;
-use crate::tool_use::{ToolChoice, ToolUse};
+use crate::tool_use::checked;
 
 /// Text between the names of a namespace and of a tool in it.
 const BETWEEN: &str = "__";
@@ -95,7 +96,7 @@ impl KnownTools {
 /// Returns the tools of a request, `None` if the model gets none, and how its client knows them.
 ///
 /// # Errors
-/// Those of [`ToolUse::of`].
+/// Those of [`checked`].
 pub fn tool_use(
     tools: Option<Vec<ToolBody>>,
     choice: Option<ToolChoiceBody>,
@@ -118,7 +119,7 @@ pub fn tool_use(
             Named::Function { name, namespace } | Named::Custom { name, namespace },
         )) => Some(ToolChoice::Named(offered(namespace.as_deref(), &name))),
     };
-    Ok((ToolUse::of(list, choice, parallel)?, known))
+    Ok((checked(list, choice, parallel)?, known))
 }
 
 /// Adds a tool, unless only OpenAI's servers have it.

@@ -2,9 +2,10 @@
 
 use std::thread;
 
+use foretoken_engine::session::ToolChoice;
 use foretoken_engine::trace::Finish;
 use foretoken_model::Role;
-use foretoken_server::{Event, Order, Prompt, Refusal, ToolChoice};
+use foretoken_server::{Event, Order, Prompt, Refusal};
 use foretoken_tests::client::{Answer, answer, asked, head, post, send};
 use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
 //! OpenAI's responses with a scripted writer.
 
+use foretoken_engine::session::ToolChoice;
 use foretoken_engine::trace::Finish;
 use foretoken_model::Role;
-use foretoken_server::{Event, Order, Prompt, ToolChoice};
+use foretoken_server::{Event, Order, Prompt};
 use foretoken_tests::client::{Answer, answer, asked, get, post};
 use serde_json::{Value, json};
 
