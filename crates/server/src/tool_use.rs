@@ -2,11 +2,38 @@
 
 use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::Tool;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::refusal::Refusal;
 
 /// Most tools of a request; agents with several servers of tools send some hundreds.
 const MOST: usize = 1024;
+
+/// Choice of a tool in one word, as OpenAI's protocols have it.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    None,
+    Auto,
+    Required,
+}
+
+impl Word {
+    /// Returns the choice; `None` if the model gets no tools.
+    pub fn choice(self) -> Option<ToolChoice> {
+        match self {
+            Self::None => None,
+            Self::Auto => Some(ToolChoice::Auto),
+            Self::Required => Some(ToolChoice::Required),
+        }
+    }
+}
+
+/// Schema of a tool that declares no parameters.
+pub fn no_parameters() -> Value {
+    json!({ "type": "object", "properties": {} })
+}
 
 /// Returns the tools of a request; `None` if the model gets none.
 ///

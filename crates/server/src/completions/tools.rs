@@ -3,11 +3,11 @@
 use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::{Tool, ToolCall};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::fields::arguments_in;
 use crate::refusal::Refusal;
-use crate::tool_use::checked;
+use crate::tool_use::{Word, checked, no_parameters};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -27,14 +27,6 @@ pub struct Function {
 pub enum ToolChoiceBody {
     Word(Word),
     Function { function: Named },
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Word {
-    None,
-    Auto,
-    Required,
 }
 
 #[derive(Deserialize)]
@@ -77,14 +69,14 @@ pub fn tool_use(
     choice: Option<ToolChoiceBody>,
     parallel: Option<bool>,
 ) -> Result<Option<ToolUse>, Refusal> {
-    let tool = |ToolBody::Function { function: Function { name, description, parameters } }| {
-        let parameters = parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
-        Tool { name, description, parameters }
+    let tool = |ToolBody::Function { function: Function { name, description, parameters } }| Tool {
+        name,
+        description,
+        parameters: parameters.unwrap_or_else(no_parameters),
     };
     let choice = match choice {
-        Some(ToolChoiceBody::Word(Word::None)) => None,
-        None | Some(ToolChoiceBody::Word(Word::Auto)) => Some(ToolChoice::Auto),
-        Some(ToolChoiceBody::Word(Word::Required)) => Some(ToolChoice::Required),
+        None => Some(ToolChoice::Auto),
+        Some(ToolChoiceBody::Word(word)) => word.choice(),
         Some(ToolChoiceBody::Function { function: Named { name } }) => Some(ToolChoice::Named(name)),
     };
     let tools = tools.unwrap_or_default().into_iter().map(tool).collect();

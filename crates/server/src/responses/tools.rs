@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Refusal;
-use crate::tool_use::checked;
+use crate::tool_use::{Word, checked, no_parameters};
 
 /// Text between the names of a namespace and of a tool in it.
 const BETWEEN: &str = "__";
@@ -59,14 +59,6 @@ pub enum ToolChoiceBody {
 }
 
 #[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Word {
-    None,
-    Auto,
-    Required,
-}
-
-#[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Named {
     Function { name: String, namespace: Option<String> },
@@ -112,9 +104,8 @@ pub fn tool_use(
         }
     }
     let choice = match choice {
-        None | Some(ToolChoiceBody::Word(Word::Auto)) => Some(ToolChoice::Auto),
-        Some(ToolChoiceBody::Word(Word::None)) => None,
-        Some(ToolChoiceBody::Word(Word::Required)) => Some(ToolChoice::Required),
+        None => Some(ToolChoice::Auto),
+        Some(ToolChoiceBody::Word(word)) => word.choice(),
         Some(ToolChoiceBody::Named(
             Named::Function { name, namespace } | Named::Custom { name, namespace },
         )) => Some(ToolChoice::Named(offered(namespace.as_deref(), &name))),
@@ -126,9 +117,7 @@ pub fn tool_use(
 fn add(tool: ToolBody, namespace: Option<&String>, list: &mut Vec<Tool>, known: &mut KnownTools) {
     let (name, description, parameters, is_custom) = match tool {
         ToolBody::Function { name, description, parameters } => {
-            let parameters = parameters.filter(|parameters| !parameters.is_null());
-            let parameters = parameters.unwrap_or_else(|| json!({ "type": "object", "properties": {} }));
-            (name, description, parameters, false)
+            (name, description, parameters.unwrap_or_else(no_parameters), false)
         }
         ToolBody::Custom { name, description, format } => {
             let (description, parameters) = custom(description.unwrap_or_default(), format);
