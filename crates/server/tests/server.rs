@@ -70,12 +70,36 @@ impl Fixture {
         self.orders.recv_timeout(Duration::from_secs(10)).unwrap()
     }
 
+    /// Order of a request to `path`.
+    fn order_of(path: &str, body: &Value) -> Order {
+        let fixture = Self::start();
+        let _client = asked(fixture.at, path, &body.to_string());
+        fixture.order().0
+    }
+
+    /// Answer to a request to `path` whose reply has these events.
+    fn replied(path: &str, body: &Value, events: Vec<Event>, finish: Finish) -> Answer {
+        let fixture = Self::start();
+        let client = asked(fixture.at, path, &body.to_string());
+        let (_, sink) = fixture.order();
+        sink.send(Event::Started(9));
+        events.into_iter().for_each(|event| sink.send(event));
+        sink.end(Ok(Summary { finish, ..summary() }));
+        answer(client)
+    }
+
     /// Sends the same reply to all requests, on a thread that ends with the server.
     fn reply_to_all(self) -> (Server, SocketAddr) {
         let Self { server, at, orders, .. } = self;
         thread::spawn(move || orders.into_iter().for_each(|(_, sink)| reply(sink)));
         (server, at)
     }
+}
+
+/// A request with the fields of `more`.
+fn with(mut body: Value, more: Value) -> Value {
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    body
 }
 
 fn summary() -> Summary {

@@ -9,36 +9,24 @@ use foretoken_server::{Event, Order, Prompt, Refusal};
 use foretoken_tests::client::{Answer, answer, asked, head, post, send};
 use serde_json::{Value, json};
 
-use super::{Fixture, summary};
+use super::{Fixture, with};
 
 const MESSAGES: &str = "/v1/messages";
 const COUNT: &str = "/v1/messages/count_tokens";
 
 /// A request with the fields of `more`.
 fn body(more: Value) -> Value {
-    let mut body = json!({ "max_tokens": 90, "messages": [{ "role": "user", "content": "Hello" }] });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body
+    with(json!({ "max_tokens": 90, "messages": [{ "role": "user", "content": "Hello" }] }), more)
 }
 
 /// Order of a request.
 fn order(more: Value) -> Order {
-    let fixture = Fixture::start();
-    let _client = asked(fixture.at, MESSAGES, &body(more).to_string());
-    fixture.order().0
+    Fixture::order_of(MESSAGES, &body(more))
 }
 
 /// Answer to a request whose reply has these events.
 fn replied(more: Value, events: Vec<Event>, finish: Finish) -> Answer {
-    let fixture = Fixture::start();
-    let client = asked(fixture.at, MESSAGES, &body(more).to_string());
-    let (_, sink) = fixture.order();
-    sink.send(Event::Started(9));
-    events.into_iter().for_each(|event| sink.send(event));
-    let mut summary = summary();
-    summary.finish = finish;
-    sink.end(Ok(summary));
-    answer(client)
+    Fixture::replied(MESSAGES, &body(more), events, finish)
 }
 
 fn calls() -> Vec<Event> {

@@ -7,35 +7,23 @@ use foretoken_server::{Event, Order, Prompt};
 use foretoken_tests::client::{Answer, answer, asked, get, post};
 use serde_json::{Value, json};
 
-use super::{Fixture, summary};
+use super::{Fixture, with};
 
 const RESPONSES: &str = "/v1/responses";
 
 /// A request with the fields of `more`.
 fn body(more: Value) -> Value {
-    let mut body = json!({ "input": "Hello" });
-    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    body
+    with(json!({ "input": "Hello" }), more)
 }
 
 /// Order of a request.
 fn order(more: Value) -> Order {
-    let fixture = Fixture::start();
-    let _client = asked(fixture.at, RESPONSES, &body(more).to_string());
-    fixture.order().0
+    Fixture::order_of(RESPONSES, &body(more))
 }
 
 /// Answer to a request whose reply has these events.
 fn replied(more: Value, events: Vec<Event>, finish: Finish) -> Answer {
-    let fixture = Fixture::start();
-    let client = asked(fixture.at, RESPONSES, &body(more).to_string());
-    let (_, sink) = fixture.order();
-    sink.send(Event::Started(9));
-    events.into_iter().for_each(|event| sink.send(event));
-    let mut summary = summary();
-    summary.finish = finish;
-    sink.end(Ok(summary));
-    answer(client)
+    Fixture::replied(RESPONSES, &body(more), events, finish)
 }
 
 /// Tools of each kind that is used.
