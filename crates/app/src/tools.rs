@@ -44,10 +44,7 @@ impl Offered {
             description: Some(offer.description.clone()),
             parameters: offer.parameters.clone(),
         };
-        let tools: Vec<_> = self.offers.iter().map(tool).collect();
-        // A model that has to begin with a call makes one.
-        let parallel = choice == ToolChoice::Auto;
-        (!tools.is_empty()).then_some(ToolUse { tools, choice, parallel })
+        ToolUse::of(self.offers.iter().map(tool).collect(), choice)
     }
 }
 

@@ -78,11 +78,9 @@ impl ChatTools {
     /// Begins a reply; only the first one after a question has to call a tool.
     pub fn begin(&mut self, is_first: bool) {
         self.list();
-        let Some(asked) = &mut self.asked else { return };
-        let choice = self.args.choice.of(asked.tools.iter()).ok().filter(|_| is_first);
-        asked.choice = choice.unwrap_or(ToolChoice::Auto);
-        // A chosen tool is called once.
-        asked.parallel = asked.choice == ToolChoice::Auto;
+        let Some(ToolUse { tools, .. }) = self.asked.take() else { return };
+        let choice = self.args.choice.of(tools.iter()).ok().filter(|_| is_first);
+        self.asked = ToolUse::of(tools, choice.unwrap_or(ToolChoice::Auto));
     }
 
     /// Lists the tools, which a server may have changed.
@@ -94,9 +92,7 @@ impl ChatTools {
             description: Some(offer.description.clone()),
             parameters: offer.parameters.clone(),
         };
-        let tools: Vec<_> = self.offers.iter().map(tool).collect();
-        self.asked =
-            (!tools.is_empty()).then_some(ToolUse { tools, choice: ToolChoice::Auto, parallel: true });
+        self.asked = ToolUse::of(self.offers.iter().map(tool).collect(), ToolChoice::Auto);
     }
 
     pub fn asked(&self) -> Option<&ToolUse> {

@@ -91,8 +91,7 @@ impl ToolArgs {
         };
         let tools = parse(path, &read_text(path)?)?;
         let choice = self.choice.of(tools.iter())?;
-        // A chosen tool is called once.
-        Ok(Some(ToolUse { tools, parallel: choice == ToolChoice::Auto, choice }))
+        Ok(ToolUse::of(tools, choice))
     }
 }
 

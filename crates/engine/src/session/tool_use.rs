@@ -28,6 +28,12 @@ pub enum ToolChoice {
 }
 
 impl ToolUse {
+    /// Tools of a reply in which a chosen call is the only one; `None` without tools.
+    pub fn of(tools: Vec<Tool>, choice: ToolChoice) -> Option<Self> {
+        let parallel = choice == ToolChoice::Auto;
+        (!tools.is_empty()).then_some(Self { tools, choice, parallel })
+    }
+
     /// Constrains a reply to text, or what `request` constrains it to, and valid calls. Where a
     /// tool's schema cannot be compiled, its arguments are any object. Returns a parser of the
     /// reply, too.
