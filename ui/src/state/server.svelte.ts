@@ -2,8 +2,8 @@
 import type { ServerRequest } from "../bindings/ServerRequest";
 import type { ServerStatus } from "../bindings/ServerStatus";
 import { BackendError, type Backend } from "../backend/backend";
-import { frames } from "../frames";
 import { errorWords } from "../messages/errors";
+import { polled } from "./polled";
 
 const REFRESH_MS = 1000;
 
@@ -28,22 +28,10 @@ export class Server {
 
   /** Keeps the list of requests current until the returned function is called. */
   watchRequests(): () => void {
-    let latest: ServerRequest[] = [];
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let watching = true;
-    const show = () => (this.requests = latest);
-    const refresh = async () => {
-      // An error leaves the list as it is until the next answer.
-      latest = await this.#backend.serverRequests().catch(() => latest);
-      if (!watching) return;
-      frames.request(show);
-      timer = setTimeout(() => void refresh(), REFRESH_MS);
-    };
-    void refresh();
-    return () => {
-      watching = false;
-      clearTimeout(timer);
-      frames.cancel(show);
-    };
+    return polled(
+      () => this.#backend.serverRequests(),
+      (requests) => (this.requests = requests),
+      REFRESH_MS,
+    );
   }
 }

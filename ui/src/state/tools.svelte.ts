@@ -5,8 +5,8 @@ import type { OfferedTool } from "../bindings/OfferedTool";
 import type { ToolRule } from "../bindings/ToolRule";
 import type { ToolsStatus } from "../bindings/ToolsStatus";
 import { BackendError, type Backend } from "../backend/backend";
-import { frames } from "../frames";
 import { errorWords } from "../messages/errors";
+import { polled } from "./polled";
 import type { Settings } from "./settings.svelte";
 
 const REFRESH_MS = 500;
@@ -28,23 +28,11 @@ export class Tools {
 
   /** Keeps the status current until the returned function is called. */
   watch(): () => void {
-    let latest = this.status;
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    let watching = true;
-    const show = () => (this.status = latest);
-    const refresh = async () => {
-      // An error leaves the list as it is until the next answer.
-      latest = await this.#backend.toolsStatus().catch(() => latest);
-      if (!watching) return;
-      frames.request(show);
-      timer = setTimeout(() => void refresh(), REFRESH_MS);
-    };
-    void refresh();
-    return () => {
-      watching = false;
-      clearTimeout(timer);
-      frames.cancel(show);
-    };
+    return polled(
+      () => this.#backend.toolsStatus(),
+      (status) => (this.status = status),
+      REFRESH_MS,
+    );
   }
 
   async load() {
