@@ -11,6 +11,7 @@
 //! - [`accept`]: decides which draft tokens the target keeps
 //! - [`logprobs`]: the target's log probabilities of written tokens
 //! - [`decoder`]: the loop of rounds
+//! - [`vision`]: pictures in prompts
 //! - [`session`]: a loaded target and its drafters, as the window, the terminal and the server use
 //!   them
 //! - [`trace`]: a record of every round
@@ -42,3 +43,4 @@ pub mod sampler;
 pub mod session;
 pub mod speculation;
 pub mod trace;
+pub mod vision;

@@ -2,12 +2,14 @@
 //! [`Executor`] computes passes and stores keys, values and states.
 
 use std::ops::Range;
+use std::sync::Arc;
 
-use foretoken_model::ModelConfig;
+use foretoken_model::{HeadKind, ModelConfig};
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
 
 use crate::cpu::Stored;
+use crate::media::{Media, MediaRows};
 use crate::pair_scores::PairScores;
 use crate::parked::Parked;
 use crate::state_history::{SlotCounts, StateHistory, StatePlan, UsedSlots};
@@ -25,6 +27,8 @@ pub struct Nodes<'a> {
     pub long: bool,
     /// State and log slots; `None` without recurrent layers, and without nodes.
     pub states: Option<StatePlan>,
+    /// Embeddings of the tree's nodes that are pictures, whose tokens are placeholders.
+    pub media: MediaRows,
 }
 
 /// Computes the passes of an engine and stores what they cache, by position.
@@ -133,6 +137,8 @@ pub struct Cached<E> {
     restored: usize,
     /// Scores of a position after a candidate, in a head with LiLiCorr.
     paired: Vec<f32>,
+    /// Pictures whose ids may stand in the text.
+    media: Option<Arc<Media>>,
 }
 
 impl<E: Executor> Cached<E> {
@@ -141,7 +147,25 @@ impl<E: Executor> Cached<E> {
     pub(crate) fn new(executor: E, checkpoints: usize) -> Self {
         let config = executor.config().clone();
         let history = config.recurrence().map(|_| StateHistory::new(checkpoints));
-        Self { executor, config, tokens: Vec::new(), history, long: false, restored: 0, paired: Vec::new() }
+        Self {
+            executor,
+            config,
+            tokens: Vec::new(),
+            history,
+            long: false,
+            restored: 0,
+            paired: Vec::new(),
+            media: None,
+        }
+    }
+
+    /// `tree` with placeholders for its pictures, and their embeddings; `None` without pictures. A
+    /// head other than MTP reads the placeholders alone, as in its training.
+    fn pictures(&self, tree: &TokenTree) -> Result<Option<(TokenTree, MediaRows)>> {
+        let Some(media) = &self.media else { return Ok(None) };
+        let reads = self.config.draft_head.as_ref().is_none_or(|head| head.kind == HeadKind::Mtp);
+        let pictures = MediaRows::of(tree, media)?;
+        Ok(pictures.map(|(tree, rows)| (tree, if reads { rows } else { MediaRows::none() })))
     }
 
     /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers log the steps of all
@@ -149,13 +173,15 @@ impl<E: Executor> Cached<E> {
     fn run_nodes(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>, record_all: bool) -> Result<()> {
         let at = self.tokens.len() - first;
         let count = tree.len() - first;
+        let (placeholders, media) = self.pictures(tree)?.unzip();
+        let (run, media) = (placeholders.as_ref().unwrap_or(tree), media.unwrap_or_default());
         let slots = self.history.as_ref().map_or_else(SlotCounts::default, |history| history.slots(count));
         self.executor.reserve(self.tokens.len()..at + tree.len(), slots)?;
         let scored = !want.rows_between(first, tree.len()).is_empty();
         let history = self.history.as_mut().filter(|_| count > 0);
         let states = history.map(|history| history.plan(tree, first, at, scored, record_all));
         let is_recurrent = states.is_some();
-        let ran = self.executor.run(Nodes { tree, first, at, long: self.long, states }, want);
+        let ran = self.executor.run(Nodes { tree: run, first, at, long: self.long, states, media }, want);
         if ran.is_err() && is_recurrent {
             // The states may be half updated.
             self.truncate(0);
@@ -203,6 +229,10 @@ impl<E: Executor> Model for Cached<E> {
         self.tokens.len()
     }
 
+    fn set_media(&mut self, media: &Arc<Media>) {
+        self.media = Some(Arc::clone(media));
+    }
+
     fn limit_context(&mut self, tokens: usize) {
         self.config.context = tokens.min(self.executor.config().context);
         self.truncate(self.tokens.len().min(self.config.context));
@@ -245,6 +275,10 @@ impl<E: Executor> Runner for Cached<E> {
             self.run_nodes(&TokenTree::chain(tree.tokens().take(first)), 0, &Want::nothing(), true)?;
         }
         self.run_nodes(tree, first, want, false)
+    }
+
+    fn media(&self) -> Option<&Media> {
+        self.media.as_deref()
     }
 
     fn logits(&self) -> Logits<'_> {

@@ -14,6 +14,7 @@ pub mod gpu;
 mod lilicorr;
 mod load;
 mod logits;
+mod media;
 mod pair_scores;
 mod parked;
 mod pass;
@@ -26,6 +27,7 @@ pub mod tree;
 mod want;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use foretoken_model::ModelConfig;
 use foretoken_model::error::Result;
@@ -40,6 +42,7 @@ pub use features::{Features, HeadInput, Taps};
 pub use gpu::GpuModel;
 pub use load::load;
 pub use logits::{Logits, Peak, Row};
+pub use media::{Embeddings, Media, MediaKey, MediaRows};
 pub use parked::Parked;
 pub use pass::{Pass, Runner};
 pub use sketch::LogitSubset;
@@ -99,6 +102,10 @@ pub trait Model: Send {
     /// Drops all but the first `length` cached tokens, or more where the model cannot rewind to
     /// exactly that point. Returns the number of tokens left, at most `length`.
     fn truncate(&mut self, length: usize) -> usize;
+
+    /// Sets the table of pictures whose ids may stand in texts; its embeddings are as wide as those
+    /// of the target. Ids stay valid in texts that are cached.
+    fn set_media(&mut self, _media: &Arc<Media>) {}
 
     /// Limits the context to `tokens`, at most the length the model was loaded with, and drops
     /// cached tokens beyond it.

@@ -1,14 +1,14 @@
 //! A finished pass: its outputs, and the choice of what stays cached. [`Runner`] is the model's
 //! side.
 
-use foretoken_model::ModelConfig;
 use foretoken_model::error::{Error, Result};
-use foretoken_model::token::TokenId;
+use foretoken_model::token::{TokenId, is_media};
 
 use super::Model;
 use super::block_state::BlockState;
 use super::features::{Features, HeadInput, Taps};
 use super::logits::{Logits, Row};
+use super::media::Media;
 use super::want::Want;
 use crate::tree::TokenTree;
 
@@ -20,6 +20,11 @@ pub trait Runner: Model {
     /// # Errors
     /// `Error::Compute` when the device fails. The cache is unchanged.
     fn extend(&mut self, tree: &TokenTree, first: usize, want: &Want<'_>) -> Result<()>;
+
+    /// Table of pictures whose ids may stand in texts, if any.
+    fn media(&self) -> Option<&Media> {
+        None
+    }
 
     /// Logits that the last [`Self::extend`] was asked for.
     fn logits(&self) -> Logits<'_>;
@@ -98,7 +103,7 @@ impl<'a> Pass<'a> {
         let start = self.start();
         let own = &self.runner.cached()[start..];
         assert!(tree.tokens().take(own.len()).eq(own.iter().copied()), "another pass's tree");
-        admit(tree, want, self.runner.config(), start, tree.len() - self.nodes)?;
+        admit(self.runner, tree, want, start, tree.len() - self.nodes)?;
         self.runner.extend(tree, self.nodes, want)?;
         self.nodes = tree.len();
         self.is_text = tree.is_chain();
@@ -175,11 +180,18 @@ impl Drop for Pass<'_> {
     }
 }
 
-/// Checks that a model with `cached` tokens can run `tree` with its `new` nodes and return what is
-/// requested.
-fn admit(tree: &TokenTree, want: &Want<'_>, config: &ModelConfig, cached: usize, new: usize) -> Result<()> {
+/// Checks that `runner` with `cached` tokens can run `tree` with its `new` nodes and return what is
+/// requested. Pictures stand before the first branch alone: nothing drafts them.
+fn admit(runner: &dyn Runner, tree: &TokenTree, want: &Want<'_>, cached: usize, new: usize) -> Result<()> {
+    let config = runner.config();
     let vocabulary = config.tokens();
-    if let Some(token) = tree.tokens().find(|&token| token as usize >= vocabulary) {
+    let stem = (0..tree.len()).take_while(|&node| tree.parent(node) == node.checked_sub(1)).count();
+    let is_picture = |node, token| {
+        is_media(token) && node < stem && runner.media().is_some_and(|media| media.contains(token))
+    };
+    let is_unknown =
+        |&(node, token): &(usize, TokenId)| token as usize >= vocabulary && !is_picture(node, token);
+    if let Some((_, token)) = tree.tokens().enumerate().find(is_unknown) {
         return Err(Error::UnknownToken { token, vocabulary });
     }
     let (found, limit) = (cached + tree.len(), config.context);

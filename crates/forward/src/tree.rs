@@ -37,6 +37,16 @@ impl TokenTree {
         self.nodes.len() - 1
     }
 
+    /// The same tree with other tokens.
+    ///
+    /// # Panics
+    /// If there are not as many as nodes.
+    pub fn with_tokens(&self, tokens: &[TokenId]) -> Self {
+        assert_eq!(tokens.len(), self.len(), "a token for each node");
+        let nodes = self.nodes.iter().zip(tokens).map(|(node, &token)| Node { token, ..*node });
+        Self { nodes: nodes.collect() }
+    }
+
     pub fn len(&self) -> usize {
         self.nodes.len()
     }

@@ -50,6 +50,10 @@ pub enum Error {
     #[error("the {kind} cannot be used: {reason}.", reason = sentence(reason))]
     Grammar { kind: &'static str, reason: String },
 
+    /// A picture that cannot be shown to the model.
+    #[error("the picture cannot be used: {reason}.", reason = sentence(.0))]
+    Picture(String),
+
     #[error("{name}: expected {expected}, found {found}.")]
     Setting { name: &'static str, expected: &'static str, found: String },
 

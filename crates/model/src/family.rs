@@ -75,7 +75,12 @@ const NORMED_HEADS: AttentionParts = AttentionParts { head_norms: HeadNorms::Eac
 
 const LLAMA: Family = Family {
     name: "llama",
-    classes: &["LlamaForCausalLM", "MistralForCausalLM"],
+    classes: &[
+        "LlamaForCausalLM",
+        "MistralForCausalLM",
+        "SmolVLMForConditionalGeneration",
+        "Idefics3ForConditionalGeneration",
+    ],
     attention: AttentionParts::NONE,
     norms: LayerNorms { pre: true, post: false },
     output_scale: false,

@@ -115,6 +115,45 @@ impl Folder {
         Ok(tensors)
     }
 
+    /// Locates the tensors that `canonical` names, those of the vision model.
+    ///
+    /// # Errors
+    /// As [`Self::tensors`].
+    pub fn vision_tensors(&self, canonical: &dyn Fn(&str) -> Option<String>) -> Result<Tensors> {
+        let mut tensors = Tensors::none(&self.path);
+        for name in self.weight_files()? {
+            let path = self.path.join(name);
+            let file = WeightFile::open(&path)?;
+            let (data, metadata) = read_header(&path, &file)?;
+            for (name, info) in metadata.tensors() {
+                let Some(canonical) = canonical(&name) else { continue };
+                at_most(&path, "tensors", tensors.count(), limits::TENSORS)?;
+                let format = of_numbers(&path, &name, info.dtype)?;
+                let (start, end) = info.data_offsets;
+                let (bytes, shape) = (data + start..data + end, info.shape.clone());
+                let (file, meaning) = (tensors.files.len(), Meaning::Themselves);
+                let stored = Stored { format, shape, file, bytes, meaning, gathered: None };
+                tensors.stored.insert(canonical, stored);
+            }
+            tensors.files.push(Arc::new(file));
+        }
+        Ok(tensors)
+    }
+
+    /// Settings of the picture processor; null without any. Newer folders have them in
+    /// processor_config.json, which wins.
+    ///
+    /// # Errors
+    /// `Error::Io`; `Error::BadModel` for invalid JSON.
+    pub fn processor(&self) -> Result<Json> {
+        let read = |name: &str| read_json(&self.path.join(name), limits::SMALL_DOCUMENT);
+        let whole = read("processor_config.json")?.unwrap_or_default();
+        if whole["image_processor"].is_object() {
+            return Ok(whole["image_processor"].clone());
+        }
+        Ok(read("preprocessor_config.json")?.unwrap_or_default())
+    }
+
     /// Returns the source of the chat template, from its own file or the tokenizer's configuration.
     ///
     /// # Errors
@@ -211,33 +250,7 @@ fn locate(
         found,
         hint,
     };
-    let damaged = |found: String| bad("a complete safetensors file".into(), found, DOWNLOAD_AGAIN);
-    let cut_short = || damaged(format!("{} bytes: the file is cut short", file.len()));
-    if file.len() == 0 {
-        return Err(Error::Empty(path.to_owned()));
-    }
-    if is_lfs_pointer(&file.read(0..LFS.len().min(file.len()))?) {
-        return Err(Error::LfsPointer(path.to_owned()));
-    }
-    let length = file.read(0..LENGTH_PREFIX.min(file.len()))?;
-    let length = u64::from_le_bytes(length.try_into().map_err(|_| cut_short())?);
-    let length = usize::try_from(length).ok().filter(|&length| length <= limits::SAFETENSORS_HEADER);
-    let length = length
-        .ok_or_else(|| damaged(format!("a header of more than {} bytes", limits::SAFETENSORS_HEADER)))?;
-    let data = LENGTH_PREFIX + length;
-    if data > file.len() {
-        return Err(cut_short());
-    }
-    let header = file.read(LENGTH_PREFIX..data)?;
-    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
-    match data.checked_add(metadata.data_len()) {
-        Some(expected) if expected > file.len() => {
-            let (expected, found) = (expected as u64, file.len() as u64);
-            return Err(Error::Incomplete { path: path.to_owned(), expected, found });
-        }
-        Some(expected) if expected == file.len() => {}
-        _ => return Err(damaged(format!("{} bytes", file.len()))),
-    }
+    let (data, metadata) = read_header(path, file)?;
     for (name, info) in metadata.tensors() {
         // Buffers in files of old writers; the configuration implies them.
         if name.ends_with("rotary_emb.inv_freq") || is_beside(&name) {
@@ -281,16 +294,10 @@ fn locate(
             }
             continue;
         }
-        let format = match info.dtype {
-            Dtype::F32 => Format::F32,
-            Dtype::F16 => Format::F16,
-            Dtype::BF16 => Format::Bf16,
+        let format = match of_numbers(path, &name, info.dtype) {
             // The model runs without its MTP block.
-            _ if mtp.is_some() => continue,
-            other => {
-                let expected = format!("{name} in F32, F16 or BF16");
-                return Err(bad(expected, format!("{other:?}"), "Choose another file of this model."));
-            }
+            Err(_) if mtp.is_some() => continue,
+            format => format?,
         };
         let shape = unfolded(&canonical, &info.shape).unwrap_or_else(|| info.shape.clone());
         let meaning = meaning(&canonical, &shape, family);
@@ -301,6 +308,62 @@ fn locate(
         }
     }
     Ok(())
+}
+
+/// Format of a tensor's numbers.
+///
+/// # Errors
+/// `Error::BadModel` for another type.
+fn of_numbers(path: &Path, name: &str, dtype: Dtype) -> Result<Format> {
+    match dtype {
+        Dtype::F32 => Ok(Format::F32),
+        Dtype::F16 => Ok(Format::F16),
+        Dtype::BF16 => Ok(Format::Bf16),
+        other => Err(Error::BadModel {
+            path: path.to_owned(),
+            expected: format!("{name} in F32, F16 or BF16"),
+            found: format!("{other:?}"),
+            hint: "Choose another file of this model.",
+        }),
+    }
+}
+
+/// Reads the header of a safetensors file: where its data begins, and its tensors. Checks that the
+/// file is complete.
+fn read_header(path: &Path, file: &WeightFile) -> Result<(usize, Metadata)> {
+    let damaged = |found: String| Error::BadModel {
+        path: path.to_owned(),
+        expected: "a complete safetensors file".into(),
+        found,
+        hint: DOWNLOAD_AGAIN,
+    };
+    let cut_short = || damaged(format!("{} bytes: the file is cut short", file.len()));
+    if file.len() == 0 {
+        return Err(Error::Empty(path.to_owned()));
+    }
+    if is_lfs_pointer(&file.read(0..LFS.len().min(file.len()))?) {
+        return Err(Error::LfsPointer(path.to_owned()));
+    }
+    let length = file.read(0..LENGTH_PREFIX.min(file.len()))?;
+    let length = u64::from_le_bytes(length.try_into().map_err(|_| cut_short())?);
+    let length = usize::try_from(length).ok().filter(|&length| length <= limits::SAFETENSORS_HEADER);
+    let length = length
+        .ok_or_else(|| damaged(format!("a header of more than {} bytes", limits::SAFETENSORS_HEADER)))?;
+    let data = LENGTH_PREFIX + length;
+    if data > file.len() {
+        return Err(cut_short());
+    }
+    let header = file.read(LENGTH_PREFIX..data)?;
+    let metadata: Metadata = serde_json::from_slice(&header).map_err(|error| damaged(error.to_string()))?;
+    match data.checked_add(metadata.data_len()) {
+        Some(expected) if expected > file.len() => {
+            let (expected, found) = (expected as u64, file.len() as u64);
+            return Err(Error::Incomplete { path: path.to_owned(), expected, found });
+        }
+        Some(expected) if expected == file.len() => {}
+        _ => return Err(damaged(format!("{} bytes", file.len()))),
+    }
+    Ok((data, metadata))
 }
 
 /// Returns how stored numbers map to weights.
@@ -323,6 +386,8 @@ fn is_beside(name: &str) -> bool {
     let name = name.strip_prefix("model.").unwrap_or(name);
     [
         "vision_tower.",
+        "vision_model.",
+        "connector.",
         "visual.",
         "multi_modal_projector.",
         "vision_adapter.",
@@ -338,7 +403,8 @@ fn is_beside(name: &str) -> bool {
 
 /// Strips the prefix that a multimodal model puts before the names of its text model.
 fn of_language(name: &str) -> Cow<'_, str> {
-    match name.strip_prefix("model.language_model.") {
+    let prefixes = ["model.language_model.", "model.text_model."];
+    match prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)) {
         Some(rest) => format!("model.{rest}").into(),
         None => name.strip_prefix("language_model.").unwrap_or(name).into(),
     }

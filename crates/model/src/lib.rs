@@ -8,6 +8,7 @@
 //! - [`config`], [`weights`]: a model's layers and the tensors they need
 //! - [`tokenizer`], [`template`], [`text_stream`]: between messages and tokens
 //! - [`tools`]: tools, and the calls that models write
+//! - [`vision`]: settings and tensors of models that turn pictures into embeddings
 //! - [`child`]: child process for work on untrusted input
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods))]
@@ -26,6 +27,7 @@ mod gguf;
 mod limits;
 mod mtp;
 mod part;
+mod picture;
 mod problem_kind;
 mod quantisation;
 mod recommendation;
@@ -42,6 +44,7 @@ mod title;
 pub mod token;
 pub mod tokenizer;
 pub mod tools;
+pub mod vision;
 mod weight_file;
 pub mod weights;
 
@@ -63,15 +66,17 @@ pub use family::{Activation, Family, RecurrentKind, RotaryLayout};
 use folder::Folder;
 use gguf::Header;
 pub use part::Part;
+pub use picture::{Detail, Picture};
 pub use problem_kind::ProblemKind;
 pub use stored_rows::StoredRows;
 use tables::outer;
 pub use template::{
-    ChatMessage, ChatTemplate, Conversation, Renderer, Role, Thinking, ThinkingParser, ThinkingPiece,
+    ChatMessage, ChatTemplate, Conversation, PlacedPicture, Renderer, Role, Thinking, ThinkingParser, ThinkingPiece,
 };
 use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
+pub use vision::{Projector, VisionConfig, VisionSource};
 pub use tools::{CallForm, CallParser, Piece, Tool, ToolCall, Written, call_id};
 pub use weights::{Watcher, Weights};
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use foretoken_engine::session::{Form, Session, whole_text};
+use foretoken_engine::session::{Form, PromptEncoder, Session, whole_text};
 use foretoken_model::error::{Error, Result as EngineResult};
 use foretoken_model::token::TokenId;
 use foretoken_model::{Conversation, Tokenizer};
@@ -11,14 +11,12 @@ use foretoken_model::{Conversation, Tokenizer};
 use crate::order::{Order, Prompt};
 use crate::refusal::Refusal;
 
-/// Form and tokenizer of a session's target. Clones share both.
+/// Form and encoder of a session's target. Clones share both.
 #[derive(Clone)]
 pub struct PromptReader {
     path: PathBuf,
     form: Arc<Form>,
-    tokenizer: Arc<Tokenizer>,
-    /// Maximum length of prompt and reply together, in tokens.
-    context: usize,
+    encoder: PromptEncoder,
     /// Default of the model's reasoning; see [`Order::thinking`].
     thinking: Option<bool>,
 }
@@ -28,14 +26,13 @@ impl PromptReader {
         Self {
             path: session.path().to_owned(),
             form: Arc::clone(session.form()),
-            tokenizer: Arc::clone(session.tokenizer()),
-            context: session.context(),
+            encoder: session.encoder(),
             thinking,
         }
     }
 
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {
-        &self.tokenizer
+        &self.encoder.tokenizer
     }
 
     /// Returns the number of tokens of an order's prompt.
@@ -56,15 +53,15 @@ impl PromptReader {
     /// # Errors
     /// Those of the template and the tokenizer.
     pub(crate) fn tokens(&self, order: &Order, stop: &dyn Fn() -> bool) -> EngineResult<Vec<TokenId>> {
-        let Self { path, form, tokenizer, context, thinking } = self;
+        let Self { path, form, encoder, thinking } = self;
         let thinking = order.thinking.or(*thinking);
         let tools = order.tools.as_ref().map_or(&[][..], |asked| &asked.tools);
         match (&order.prompt, form.as_ref()) {
             (Prompt::Conversation(_), Form::Raw) => Err(Error::NoTemplate { path: path.clone() }),
             (Prompt::Conversation(messages), Form::Chat(_)) => {
-                form.tokens(tokenizer, &Conversation { messages, tools, thinking }, *context, stop)
+                form.tokens(encoder, &Conversation { messages, tools, thinking }, stop)
             }
-            (Prompt::Text(text), _) => whole_text(tokenizer, text, *context, stop),
+            (Prompt::Text(text), _) => whole_text(&encoder.tokenizer, text, encoder.context, stop),
         }
     }
 }

@@ -55,6 +55,7 @@ impl Replier for Local {
                     }
                     on(Event::Prompt { done, total });
                 }
+                Progress::Picture { .. } => {}
                 Progress::Round(round) => {
                     reporter.observe(round, &status);
                     let text: String = round.emitted().map(|(_, text)| text).collect();

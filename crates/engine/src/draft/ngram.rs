@@ -2,7 +2,7 @@
 //! conversation or in other ones (SuffixDecoding, Oliaro et al. 2024). Its guesses are certain.
 
 use foretoken_model::error::Result;
-use foretoken_model::token::TokenId;
+use foretoken_model::token::{TokenId, is_media};
 
 use super::suffix_automaton::{Continuation, Match, Suffix, SuffixAutomaton};
 use super::{Draft, DraftRequest, Drafter};
@@ -81,7 +81,9 @@ fn follow(
 ) -> (Guesses, f64) {
     let (mut guesses, mut survival, mut expected) = (Guesses::default(), 1.0, 0.0);
     while guesses.len() < longest.min(matched) {
-        let Some(next) = automaton.continuation(suffix) else { break };
+        // A picture that followed earlier is no draft.
+        let next = automaton.continuation(suffix).filter(|next| !is_media(next.token));
+        let Some(next) = next else { break };
         let plain = confidence(&next, matched + guesses.len());
         let confidence = with_odds(plain, dry_odds(&guesses, next.token));
         let share = next.count as f32 / next.total as f32 * (confidence / plain);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use foretoken_model::Tokenizer;
-use foretoken_model::token::TokenId;
+use foretoken_model::token::{TokenId, is_media};
 
 /// Maximum bytes of a draft token that target tokens are spelled with; runs of white space are the
 /// longest in use.
@@ -130,10 +130,10 @@ impl<'a> Index<'a> {
 }
 
 impl Vocabulary {
-    /// Translates `context` into the draft's tokens.
+    /// Translates `context` into the draft's tokens, without its pictures.
     pub fn translate(&self, context: &[TokenId]) -> Vec<TokenId> {
         match self {
-            Self::Same(_) => context.to_vec(),
+            Self::Same(_) => context.iter().copied().filter(|&token| !is_media(token)).collect(),
             Self::Intersection(both) => {
                 let draft = |&token: &TokenId| both.to_draft.get(token as usize).into_iter().flatten();
                 context.iter().flat_map(draft).copied().collect()

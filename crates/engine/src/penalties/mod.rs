@@ -18,7 +18,7 @@ pub use self::penalised::Penalised;
 use self::repeats::Repeats;
 pub use self::tokens::PenaltyTokens;
 use foretoken_model::sampling::Sampling;
-use foretoken_model::token::TokenId;
+use foretoken_model::token::{TokenId, is_media};
 
 use self::window::Window;
 use crate::context::{After, Context, Mark};
@@ -138,7 +138,7 @@ impl Penalties {
         let mut list: PenaltyList = Vec::new();
         if let Some(window) = &self.window {
             let tokens = window.tokens(after, self.read).into_iter();
-            let tokens = tokens.filter(|&token| !self.tokens.is_exempt(token));
+            let tokens = tokens.filter(|&token| !self.tokens.is_exempt(token) && !is_media(token));
             list.extend(tokens.map(|token| Penalty { factor: self.repetition, ..Penalty::none(token) }));
         }
         for (token, less) in self.dry(after) {
@@ -177,7 +177,8 @@ impl Penalties {
     pub fn dry<'a>(&self, after: impl Into<After<'a>>) -> Vec<(TokenId, f32)> {
         let Some(repeats) = &self.repeats else { return Vec::new() };
         let mut found = repeats.at(after.into(), self.read, &self.tokens);
-        found.retain(|&(token, _)| !self.tokens.is_exempt(token) && !self.tokens.is_breaker(token));
+        let is_free = |token| self.tokens.is_exempt(token) || self.tokens.is_breaker(token) || is_media(token);
+        found.retain(|&(token, _)| !is_free(token));
         found
     }
 }

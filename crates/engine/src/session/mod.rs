@@ -33,7 +33,7 @@ use self::fastest::beside;
 pub use self::fastest::choose;
 pub use self::hardware::{Hardware, ThisComputer};
 pub use self::learning::{Learning, Pair, TokenTimes};
-pub use self::prompt::{Form, estimated_tokens, whole_text};
+pub use self::prompt::{Form, PromptEncoder, estimated_tokens, whole_text};
 pub use self::remedy::Remedy;
 pub use self::saved_text::{ContextFiles, Hash, TextToSave};
 use self::saved_text::{Reader, identity};
@@ -45,13 +45,15 @@ use foretoken_forward::device::{
 };
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
-use foretoken_model::{Conversation, KvDtype, ModelSource, Renderer, Special, Thinking, Tokenizer};
+use foretoken_forward::Media;
+use foretoken_model::{Conversation, KvDtype, ModelSource, PlacedPicture, Renderer, Special, Thinking, Tokenizer};
 
 use crate::constraint::Opening;
 use crate::decoder::{Decoder, Progress, Reply, Request};
 use crate::draft::{Drafter, Drafters, ModelDrafter, caught, head_drafter};
 use crate::governor::{CostClass, RowRatios};
 use crate::owner::Owner;
+use crate::vision::{PictureIds, VisionModel, sees_nothing};
 
 /// Services of the computer that a session uses.
 #[derive(Clone)]
@@ -89,6 +91,9 @@ pub struct Session {
     budget: TextBudget,
     /// Texts of other conversations that drafts of the person's replies may repeat.
     earlier: Vec<Vec<TokenId>>,
+    /// Vision model of the target, and the embeddings of pictures.
+    vision: Option<Box<dyn VisionModel>>,
+    media: Arc<Media>,
     pub decoder: Decoder,
     pub draft: Draft,
 }
@@ -125,7 +130,9 @@ impl Session {
         let mut tokenizer = source.tokenizer()?;
         form.turn_end(&tokenizer).into_iter().for_each(|end| tokenizer.add_end(end));
         let tokenizer = Arc::new(tokenizer);
-        let (model, opened) = place(wanted, Role::Target, |opened| host.hardware.load(source, opened))?;
+        let (mut model, opened) = place(wanted, Role::Target, |opened| host.hardware.load(source, opened))?;
+        let media = Arc::default();
+        model.set_media(&media);
         let class = cost_class(source, &opened);
         let decoder = Decoder::new(model, tokenizer).with_penalties(source.penalties());
         Ok(Self {
@@ -144,6 +151,8 @@ impl Session {
             shelf: Shelf::default(),
             budget: TextBudget::default(),
             earlier: Vec::new(),
+            vision: None,
+            media,
             decoder: match host.renderer.child_program() {
                 Some(program) => decoder.with_grammars(program, source.path()),
                 None => decoder,
@@ -384,7 +393,8 @@ impl Session {
         check_vocabulary(guessed, self.scored())?;
         caught(|| {
             let load = |opened: &Opened| self.host.hardware.load(&source, opened);
-            let (model, opened) = place(wanted, Role::Draft, load)?;
+            let (mut model, opened) = place(wanted, Role::Draft, load)?;
+            model.set_media(&self.media);
             Ok((head_drafter(&source, model, self.tokenizer().ends())?, opened))
         })
     }
@@ -541,7 +551,19 @@ impl Session {
         conversation: &Conversation<'_>,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<TokenId>> {
-        self.form.tokens(self.tokenizer(), conversation, self.context(), stop)
+        self.form.tokens(&self.encoder(), conversation, stop)
+    }
+
+    /// Encoder of its prompts.
+    pub fn encoder(&self) -> PromptEncoder {
+        PromptEncoder {
+            tokenizer: Arc::clone(self.tokenizer()),
+            context: self.context(),
+            pictures: self.vision.as_ref().map(|vision| PictureIds {
+                layout: vision.layout(),
+                media: Arc::clone(&self.media),
+            }),
+        }
     }
 
     /// Generates a reply, see [`Decoder::reply`].
@@ -553,6 +575,7 @@ impl Session {
         request: &Request,
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Reply> {
+        self.see(&request.pictures, on_progress)?;
         self.turn_to(request);
         let reply = self.decoder.reply(request, &mut self.draft.drafters, on_progress);
         if matches!(reply, Err(Error::NoMemory { .. })) {
@@ -560,6 +583,42 @@ impl Session {
             self.shelf.shrink(TextBudget::Bytes(0));
         }
         reply
+    }
+
+    /// Sets the vision model of the target; `None` for a target that sees no pictures.
+    pub fn set_vision(&mut self, vision: Option<Box<dyn VisionModel>>) {
+        self.vision = vision;
+    }
+
+    /// Returns true if prompts may have pictures.
+    pub fn sees(&self) -> bool {
+        self.vision.is_some()
+    }
+
+    /// Computes the embeddings of those `pictures` that are not in memory.
+    ///
+    /// # Errors
+    /// As [`VisionModel::encode`].
+    pub fn see(
+        &mut self,
+        pictures: &[PlacedPicture],
+        on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let Some(ids) = self.encoder().pictures else {
+            return if pictures.is_empty() { Ok(()) } else { Err(sees_nothing()) };
+        };
+        let total = pictures.len();
+        for (number, placed) in pictures.iter().enumerate() {
+            let key = ids.key(placed);
+            if self.media.has(key) {
+                continue;
+            }
+            let Some(vision) = &mut self.vision else { return Err(sees_nothing()) };
+            let progress = &mut |share| on_progress(Progress::Picture { number, total, share });
+            let embeddings = vision.encode(&placed.picture, placed.detail, progress)?;
+            self.media.insert(key, embeddings)?;
+        }
+        Ok(())
     }
 
     /// Returns the tags around the model's reasoning, and whether a reply to `request` begins
@@ -595,6 +654,7 @@ impl Session {
             decoder,
             draft,
             context_limit,
+            vision,
             ..
         } = self;
         // GPU memory is freed first.
@@ -607,6 +667,7 @@ impl Session {
         let source = watch(source.limited_to(remedy.context().unwrap_or(usize::MAX)));
         let mut session = Self::load_onto(&host, &source, form, choice, &wanted)?;
         session.limit_context(context_limit);
+        session.vision = vision;
         Ok(Self { limited: remedy.context().is_some(), ..session })
     }
 }

@@ -8,11 +8,12 @@ use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::tokenizer::unless_stopped;
 use foretoken_model::{
-    ChatMessage, ChatTemplate, Conversation, ModelSource, Renderer, Role, Special, Tokenizer, tools,
+    ChatMessage, ChatTemplate, Conversation, ModelSource, PlacedPicture, Renderer, Role, Special, Tokenizer, tools,
 };
 
 use super::spellings;
 use crate::constraint::Constraint;
+use crate::vision::{PictureIds, sees_nothing};
 
 /// Bytes of text per token: about the average of English.
 const BYTES_PER_TOKEN: usize = 4;
@@ -94,55 +95,48 @@ impl Form {
     }
 
     /// Tokens of that prompt. Only the template's own parts may contain special tokens, except in
-    /// raw form. A text that is too long for a context of `context` tokens is not encoded. `stop`
-    /// ends encoding early.
+    /// raw form. A text that is too long for the context is not encoded. `stop` ends encoding
+    /// early.
     ///
     /// # Errors
-    /// `Error::PromptTooLong`; `Error::Cancelled`; errors of the template and the tokenizer.
+    /// `Error::PromptTooLong`; `Error::Cancelled`; `Error::Picture` for pictures that the model
+    /// cannot see; errors of the template and the tokenizer.
     pub fn tokens(
         &self,
-        tokenizer: &Arc<Tokenizer>,
+        encoder: &PromptEncoder,
         conversation: &Conversation<'_>,
-        context: usize,
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<TokenId>> {
         let Self::Chat(template) = self else {
-            return whole_text(tokenizer, &self.conversation(conversation)?, context, stop);
+            let text = self.conversation(conversation)?;
+            return whole_text(&encoder.tokenizer, &text, encoder.context, stop);
         };
         if conversation.messages.iter().any(|message| message.thinking.is_some()) {
             let tagged = |message: &ChatMessage| message.clone().with_tags(template.thinking());
             let messages: Vec<ChatMessage> = conversation.messages.iter().map(tagged).collect();
             let conversation = Conversation { messages: &messages, ..*conversation };
-            return self.tokens(tokenizer, &conversation, context, stop);
+            return self.tokens(encoder, &conversation, stop);
         }
         if conversation.has_calls() && !template.has_own_calls() {
             let messages = tools::as_text(conversation);
             let conversation = Conversation::of(&messages, conversation.thinking);
-            return self.tokens(tokenizer, &conversation, context, stop);
+            return self.tokens(encoder, &conversation, stop);
         }
-        let quotable = conversation.has_calls().then(|| spellings::quotable(tokenizer, conversation));
-        let (tools, messages) = match &quotable {
-            Some((tools, messages)) => (&tools[..], &messages[..]),
-            None => (conversation.tools, conversation.messages),
-        };
-        let prompt = spellings::render(tokenizer, messages, |messages| {
-            opened(template, &Conversation { messages, tools, ..*conversation })
-        })?;
-        if prompt.broken > 0 {
-            tracing::warn!(
-                "the model reads {} names of special tokens in this conversation with spaces in them, because its \
-                 template rewrites messages",
-                prompt.broken
-            );
+        let count = conversation.pictures().count();
+        if count == 0 {
+            return encoder.encode(template, conversation, None, stop);
         }
-        check_length(tokenizer, &prompt.text, context)?;
-        let mut tokens = encoded(tokenizer, prompt.text, stop, move |tokenizer, text| {
-            tokenizer.encode_around(text, &prompt.plain)
-        })?;
-        if let Some(reply) = messages.last().filter(|message| message.role == Role::Assistant) {
-            tokens.extend(tokenizer.byte_tokens(&reply.unfinished));
+        let ids = encoder.pictures.as_ref().ok_or_else(sees_nothing)?;
+        let mut tokens = encoder.encode(template, conversation, None, stop)?;
+        if !ids.has_all(&tokens, count) {
+            // A template from before its model could see writes no placeholders.
+            tokens = encoder.encode(template, conversation, Some(ids.layout.placeholder().1), stop)?;
         }
-        Ok(tokens)
+        if !ids.has_all(&tokens, count) {
+            let reason = "the model's chat template leaves it out. Choose another file of this model";
+            return Err(Error::Picture(reason.to_owned()));
+        }
+        ids.expanded(&tokens, conversation.pictures(), &encoder.tokenizer)
     }
 
     /// Token that the template writes after a reply, which ends replies; `None` if it writes none
@@ -170,6 +164,72 @@ impl Form {
         let messages = [ChatMessage::new(Role::System, "Be brief."), ChatMessage::new(Role::User, "Why?")];
         template.render(&messages, true).is_err() && template.render(&messages[1..], true).is_ok()
     }
+}
+
+/// Encodes prompts for a loaded target. Clones share everything.
+#[derive(Clone)]
+pub struct PromptEncoder {
+    pub tokenizer: Arc<Tokenizer>,
+    /// Maximum length of prompt and reply together, in tokens.
+    pub context: usize,
+    /// Ids of pictures; `None` for a target that sees none.
+    pub pictures: Option<PictureIds>,
+}
+
+impl PromptEncoder {
+    /// Renders and encodes a conversation. Pictures become what the template writes for them, or
+    /// `placeholder`.
+    fn encode(
+        &self,
+        template: &ChatTemplate,
+        conversation: &Conversation<'_>,
+        placeholder: Option<&str>,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Vec<TokenId>> {
+        let tokenizer = &self.tokenizer;
+        let quotable = conversation.has_calls().then(|| spellings::quotable(tokenizer, conversation));
+        let (tools, messages) = match &quotable {
+            Some((tools, messages)) => (&tools[..], &messages[..]),
+            None => (conversation.tools, conversation.messages),
+        };
+        let mark = placeholder.map(|placeholder| (spellings::unused_mark(messages), placeholder));
+        let marked = mark.map(|(mark, _)| with_marks(messages, mark));
+        let messages = marked.as_deref().unwrap_or(messages);
+        let prompt = spellings::render(tokenizer, messages, |messages| {
+            let text = opened(template, &Conversation { messages, tools, ..*conversation })?;
+            Ok(match mark {
+                Some((mark, placeholder)) => text.replace(mark, placeholder),
+                None => text,
+            })
+        })?;
+        if prompt.broken > 0 {
+            tracing::warn!(
+                "the model reads {} names of special tokens in this conversation with spaces in them, because its \
+                 template rewrites messages",
+                prompt.broken
+            );
+        }
+        check_length(tokenizer, &prompt.text, self.context)?;
+        let mut tokens = encoded(tokenizer, prompt.text, stop, move |tokenizer, text| {
+            tokenizer.encode_around(text, &prompt.plain)
+        })?;
+        if let Some(reply) = messages.last().filter(|message| message.role == Role::Assistant) {
+            tokens.extend(tokenizer.byte_tokens(&reply.unfinished));
+        }
+        Ok(tokens)
+    }
+}
+
+/// Messages with `mark` in the place of each picture.
+fn with_marks(messages: &[ChatMessage], mark: char) -> Vec<ChatMessage> {
+    let marked = |message: &ChatMessage| {
+        let mut content = message.content.clone();
+        for placed in message.pictures.iter().rev() {
+            content.insert(placed.at.min(content.len()), mark);
+        }
+        ChatMessage { content, pictures: Vec::new(), ..message.clone() }
+    };
+    messages.iter().map(marked).collect()
 }
 
 /// Encodes a text with `encode`; a long one on a thread of its own while `stop` is checked.
@@ -227,7 +287,12 @@ fn rendered(template: &ChatTemplate, conversation: &Conversation<'_>) -> Result<
     if (system.role, user.role) != (Role::System, Role::User) {
         return Err(refused);
     }
-    let asked = ChatMessage::new(Role::User, format!("{}\n\n{}", system.content, user.content));
+    let before = format!("{}\n\n", system.content);
+    let pictures = user.pictures.iter();
+    let pictures =
+        pictures.map(|placed| PlacedPicture { at: placed.at + before.len(), ..placed.clone() }).collect();
+    let content = before + &user.content;
+    let asked = ChatMessage { pictures, ..ChatMessage::new(Role::User, content) };
     let messages = [&[asked], rest].concat();
     template.render_with(&Conversation { messages: &messages, ..*conversation }, true).map_err(|_| refused)
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foretoken_model::error::Result;
-use foretoken_model::{ChatMessage, Conversation, Role, Tokenizer, Tool};
+use foretoken_model::{ChatMessage, Conversation, PlacedPicture, Role, Tokenizer, Tool};
 use serde_json::Value;
 
 /// Two planes of private-use characters, which stand for no text.
@@ -22,6 +22,13 @@ pub(super) struct Rendered {
     pub plain: Vec<Range<usize>>,
     /// Number of spellings that are rendered with spaces because the template lost them.
     pub broken: usize,
+}
+
+/// Character that no message contains.
+pub(super) fn unused_mark(messages: &[ChatMessage]) -> char {
+    let used = |mark: &char| messages.iter().any(|message| message.content.contains(*mark));
+    let marks = ('\u{E000}'..='\u{F8FF}').chain('\u{F0000}'..='\u{FFFFD}');
+    marks.into_iter().find(|mark| !used(mark)).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
 /// Renders `messages` with `render`, contents as plain text. The assistant's contents may contain
@@ -76,7 +83,19 @@ fn with(
             end = range.end;
         }
         content.push_str(&message.content[end..]);
-        ChatMessage { content, ..message.clone() }
+        // A picture within a spelling stands behind it.
+        let moved = |placed: &PlacedPicture| {
+            let before = ranges.iter().take_while(|range| range.start < placed.at);
+            let (mut end, mut added, mut removed) = (placed.at, 0, 0);
+            for range in before {
+                end = end.max(range.end);
+                added += shown(&message.content[range.clone()]).len();
+                removed += range.len();
+            }
+            PlacedPicture { at: end + added - removed, ..placed.clone() }
+        };
+        let pictures = message.pictures.iter().map(moved);
+        ChatMessage { content, pictures: pictures.collect(), ..message.clone() }
     };
     messages.iter().zip(spelled).map(content).collect()
 }

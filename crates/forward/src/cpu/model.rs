@@ -26,6 +26,7 @@ use super::tree_walk::TreeWalk;
 use super::workspace::{PassSize, Workspace};
 use crate::cached::{Cached, Executor, Nodes};
 use crate::device;
+use crate::media::MediaRows;
 use crate::pair_scores::PairScores;
 use crate::state_history::{SlotCounts, StatePlan, UsedSlots};
 use crate::tree::TokenTree;
@@ -61,6 +62,9 @@ const CHECKPOINT_BYTES: usize = 512 << 20;
 
 /// Upper limit of their number; more are of no use.
 const MAX_CHECKPOINTS: usize = 64;
+
+/// Rows of a pass without pictures.
+static NO_MEDIA: MediaRows = MediaRows::none();
 
 /// Bytes of memory that a growing cache leaves to the rest of the system.
 const MEMORY_RESERVE: u64 = 256 << 20;
@@ -142,6 +146,7 @@ impl CpuExecutor {
             vocabulary: self.vocabulary,
             taps: None,
             head_input: None,
+            media: &NO_MEDIA,
         }
     }
 
@@ -197,7 +202,8 @@ impl Executor for CpuExecutor {
         reserved.map_err(|_| Error::NoMemory { needed, free: (self.free_memory)() })
     }
 
-    fn run(&mut self, Nodes { tree, first, at, long, states }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
+    fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
+        let Nodes { tree, first, at, long, states, media } = nodes;
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads);
@@ -236,6 +242,7 @@ impl Executor for CpuExecutor {
                 rows: rows.clone(),
                 taps: want.features,
                 head_input: want.head_input,
+                media: &media,
                 ..self.pass_context(tree)
             };
             let timing = self.team.run(threads, &|member| context.run(member));

@@ -10,11 +10,11 @@ use super::device::GpuDevice;
 use super::head_input::HeadInputSteps;
 use super::network::Network;
 use super::state::State;
-use crate::HeadInput;
 use crate::cpu::panels::Panels;
 use crate::cpu::reference::rms_norm;
 use crate::cpu::simd::LANES;
 use crate::tree::TokenTree;
+use crate::{HeadInput, MediaRows};
 
 /// Destination of the uploads.
 pub struct Inputs<'a> {
@@ -25,6 +25,8 @@ pub struct Inputs<'a> {
     /// Parts of a draft head of either kind.
     pub head_steps: Option<&'a HeadInputSteps>,
     pub block: Option<&'a Block>,
+    /// Embeddings of pictures among the tree's nodes.
+    pub media: &'a MediaRows,
     /// The text is longer than [`ModelConfig::rope_switch_length`].
     pub long: bool,
 }
@@ -77,9 +79,13 @@ impl Inputs<'_> {
         let width = hidden.next_multiple_of(LANES);
         let mut states = vec![0.0; nodes.len() * width];
         for (node, state) in nodes.zip(states.chunks_exact_mut(width)) {
-            embedding.unpack_row(tree.token(node) as usize, &mut state[..hidden]);
-            if scale != 1.0 {
-                state.iter_mut().for_each(|number| *number *= scale);
+            if let Some(picture) = self.media.row(node) {
+                state.iter_mut().zip(picture).for_each(|(number, half)| *number = half.to_f32());
+            } else {
+                embedding.unpack_row(tree.token(node) as usize, &mut state[..hidden]);
+                if scale != 1.0 {
+                    state.iter_mut().for_each(|number| *number *= scale);
+                }
             }
             if let Some(norm) = &self.network.embedding_norm {
                 let epsilon = self.config.norm_epsilon as f32;

@@ -10,8 +10,8 @@
 //!   [`recording`] encodes the [`dispatches`] of a pass.
 //! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
 //!   of every layer.
-//! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings.
-//!   [`pass`] encodes the layers: [`attention`] over [`runs`], and [`feed_forward`] with its
+//! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
+//!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`attention`] over [`runs`], and [`feed_forward`] with its
 //!   [`gate`] or [`experts`]. [`head_input`] begins the pass of a draft head, [`block`] is the rest
 //!   of a head that drafts blocks.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else. [`model`] combines the parts.
@@ -43,6 +43,7 @@ mod order_tests;
 mod outputs;
 mod pace;
 mod pass;
+mod pictures;
 mod pipelines;
 mod probe;
 mod product;

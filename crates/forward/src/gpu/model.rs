@@ -1,6 +1,7 @@
 //! Passes on a GPU: split into chunks, with their outputs collected. [`Phases`] encodes the pass
 //! itself.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use foretoken_model::error::{Error, Result};
@@ -17,13 +18,14 @@ use super::memory::Memory;
 use super::network::{Network, missing};
 use super::outputs::{OutputBuffers, Outputs};
 use super::pass::{Phases, Steps};
+use super::pictures::Pictures;
 use super::recording::Recording;
 use super::scores::{LogitRequest, Scorer, Scores};
 use super::state::{ROWS, SCORED, State};
 use crate::cached::{Cached, Executor, Nodes};
 use crate::cpu::rescoring::{PositionScores, next_state, rescore};
 use crate::cpu::simd::LANES;
-use crate::{BlockState, DispatchStats, Features, HeadInput, LogitSubset, Logits, Row, Want};
+use crate::{BlockState, DispatchStats, Features, HeadInput, LogitSubset, Logits, MediaRows, Row, Want};
 
 /// A model on a GPU and its cache.
 pub type GpuModel = Cached<GpuExecutor>;
@@ -101,8 +103,9 @@ impl GpuExecutor {
     }
 
     /// Destination of a pass's inputs.
-    fn inputs(&self, long: bool) -> Inputs<'_> {
+    fn inputs<'a>(&'a self, media: &'a MediaRows, long: bool) -> Inputs<'a> {
         Inputs {
+            media,
             device: &self.device,
             config: &self.config,
             network: &self.network,
@@ -113,11 +116,29 @@ impl GpuExecutor {
         }
     }
 
+    /// Uploads pictures among `nodes`; `None` if there are none, or if all embeddings are uploaded.
+    ///
+    /// # Errors
+    /// `Error::Compute` when the device has no memory left.
+    fn pictures(&self, media: &MediaRows, nodes: Range<usize>) -> Result<Option<Pictures>> {
+        if media.is_empty() || self.network.embedding.is_some() {
+            return Ok(None);
+        }
+        let width = self.config.hidden.next_multiple_of(LANES);
+        Pictures::upload(&self.device, media, nodes, width).map(Some)
+    }
+
     /// Runs an uploaded chunk and collects the requested outputs.
     ///
     /// # Errors
     /// `Error::Compute` when the device fails.
-    fn run_chunk(&mut self, chunk: &Chunk, want: &Want<'_>, request: &LogitRequest<'_>) -> Result<()> {
+    fn run_chunk(
+        &mut self,
+        chunk: &Chunk,
+        pictures: Option<Pictures>,
+        want: &Want<'_>,
+        request: &LogitRequest<'_>,
+    ) -> Result<()> {
         let (taps, block) = (want.features, self.block.as_ref());
         let (rows, scored) = (chunk.rows, chunk.scored.len());
         self.output_buffers.prepare(&self.device, &self.config, taps, block, rows, scored)?;
@@ -130,6 +151,7 @@ impl GpuExecutor {
             rows: chunk.rows,
             cached: chunk.cached,
             longest: chunk.longest,
+            pictures,
             chain: chunk.chain,
             scored: chunk.scored.clone(),
             taps: taps.map(|taps| (taps, &self.output_buffers.states)),
@@ -174,7 +196,8 @@ impl Executor for GpuExecutor {
         Some(self.dispatch_stats)
     }
 
-    fn run(&mut self, Nodes { tree, first, at, long, .. }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
+    fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
+        let Nodes { tree, first, at, long, media, .. } = nodes;
         let positions: Vec<usize> = tree.depths().iter().map(|depth| at + depth).collect();
         let rows = want.rows_between(first, tree.len());
         let wanted = first + rows.start..first + rows.end;
@@ -202,11 +225,12 @@ impl Executor for GpuExecutor {
             let rows = nodes.start - first..nodes.end - first;
             let head_input = want.head_input.map(|head_input| (head_input, rows));
             let to = &self.memory.buffers.nodes;
-            self.inputs(long).write(tree, &positions, nodes.clone(), &chunk, to, head_input);
+            self.inputs(&media, long).write(tree, &positions, nodes.clone(), &chunk, to, head_input);
+            let pictures = self.pictures(&media, nodes.clone())?;
             let (rows, vocabulary) = (chunk.scored.len(), self.vocabulary);
             let request =
                 LogitRequest { tokens: &tokens[nodes], rows, vocabulary, subset, penalised: want.penalised };
-            self.run_chunk(&chunk, want, &request)?;
+            self.run_chunk(&chunk, pictures, want, &request)?;
         }
         Ok(())
     }

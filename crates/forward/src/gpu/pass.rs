@@ -15,6 +15,7 @@ use super::feed_forward::FeedForwardSteps;
 use super::head_input::HeadInputSteps;
 use super::kernels::{Kernel, NONE};
 use super::network::{Layer, Network};
+use super::pictures::Pictures;
 use super::product::{Out, Product};
 use super::recording::Recording;
 use super::state::{Rows, State};
@@ -52,6 +53,8 @@ pub struct Phases<'a> {
     pub cached: usize,
     /// Nodes of the longest path.
     pub longest: usize,
+    /// Pictures among the rows, where the device looks up embeddings.
+    pub pictures: Option<Pictures>,
     /// Every position is cached at the place of its text position.
     pub chain: bool,
     /// Rows whose logits are requested.
@@ -111,6 +114,9 @@ impl Phases<'_> {
         let mut tapped = 0;
         if let Some(embed) = &self.steps.embed {
             embed.run(recording.pass(), self.rows);
+        }
+        if let Some(pictures) = &self.pictures {
+            pictures.copy(recording, &self.state.hidden);
         }
         for (index, layer) in self.network.layers.iter().enumerate() {
             let attended = self.visibility().attention(layer).bytes();

@@ -5,6 +5,7 @@ use std::ops::Range;
 use candle_core::{DType, Device, Result, Tensor};
 use foretoken_model::token::TokenId;
 
+use crate::MediaRows;
 use crate::tree::TokenTree;
 
 /// Inputs for the nodes of a tree from some index on.
@@ -21,6 +22,15 @@ pub struct Feed {
     /// Cached positions before the tree.
     pub cached: usize,
     tree: usize,
+    pictures: Option<Pictures>,
+}
+
+/// Embeddings of pictures among the nodes.
+#[derive(Debug)]
+struct Pictures {
+    /// 1 for rows of pictures, `[nodes, hidden]`.
+    is_picture: Tensor,
+    embeddings: Tensor, // [nodes, hidden]
 }
 
 /// Positions of nodes in the text.
@@ -73,7 +83,36 @@ impl Feed {
             visible,
             cached,
             tree: tree.len(),
+            pictures: None,
         })
+    }
+
+    /// Adds the embeddings of pictures among the nodes, from index `first` on.
+    pub fn with_pictures(mut self, media: &MediaRows, first: usize, hidden: usize) -> Result<Self> {
+        if media.is_empty() {
+            return Ok(self);
+        }
+        let (nodes, device) = (self.ids.dim(0)?, self.ids.device().clone());
+        let (mut is_picture, mut embeddings) = (vec![0u8; nodes * hidden], vec![0f32; nodes * hidden]);
+        for row in 0..nodes {
+            let Some(embedding) = media.row(first + row) else { continue };
+            let range = row * hidden..(row + 1) * hidden;
+            is_picture[range.clone()].fill(1);
+            embeddings[range].iter_mut().zip(embedding).for_each(|(to, half)| *to = half.to_f32());
+        }
+        self.pictures = Some(Pictures {
+            is_picture: Tensor::from_vec(is_picture, (nodes, hidden), &device)?,
+            embeddings: Tensor::from_vec(embeddings, (nodes, hidden), &device)?,
+        });
+        Ok(self)
+    }
+
+    /// Replaces rows of `embeddings`, `[nodes, hidden]`, by those of pictures.
+    pub fn place_pictures(&self, embeddings: Tensor) -> Result<Tensor> {
+        match &self.pictures {
+            None => Ok(embeddings),
+            Some(pictures) => pictures.is_picture.where_cond(&pictures.embeddings, &embeddings),
+        }
     }
 
     /// Inputs for tokens that all follow `cached` positions and attend to these, but not to each
@@ -87,6 +126,7 @@ impl Feed {
             visible: vec![Vec::new(); tokens.len()],
             cached,
             tree: 0,
+            pictures: None,
         })
     }
 

@@ -171,6 +171,7 @@ impl TensorExecutor {
         if self.config.embedding_scale != 1.0 && self.embedding.is_some() {
             x = (x * f64::from(self.config.embedding_scale))?;
         }
+        x = feed.place_pictures(x)?;
         if self.config.normed_embeddings {
             let ones = Tensor::ones(self.config.hidden, DType::F32, &self.device)?;
             x = rms_norm(&x, &ones, self.config.norm_epsilon as f32)?;
@@ -333,13 +334,15 @@ impl Executor for TensorExecutor {
         Ok(self.device.synchronize()?)
     }
 
-    fn run(&mut self, Nodes { tree, first, at, long, states }: Nodes<'_>, want: &Want<'_>) -> Result<()> {
+    fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
+        let Nodes { tree, first, at, long, states, media } = nodes;
         self.rotary.iter_mut().for_each(|rotary| rotary.set_long(long));
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let start = at + first;
         let feed = match &self.head {
             Some(Head::Assistant(_)) => Feed::independent(&tokens, at, &self.device)?,
-            _ => Feed::new(tree, first, at, &self.device)?,
+            _ => Feed::new(tree, first, at, &self.device)?
+                .with_pictures(&media, first, self.config.hidden)?,
         };
         let caches_input = matches!(self.head, Some(Head::Block(_) | Head::Assistant(_)));
         if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| caches_input) {

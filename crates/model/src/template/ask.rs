@@ -41,6 +41,8 @@ pub(super) struct Prompt<'a> {
     pub(super) tools: Cow<'a, [Tool]>,
     pub(super) add_generation_prompt: bool,
     pub(super) thinking: Option<bool>,
+    /// True if every content is a list of parts, false if those with pictures are.
+    pub(super) in_parts: bool,
 }
 
 /// The rendered text, empty if none was requested, or the reason of a failure as part of a

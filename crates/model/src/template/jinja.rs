@@ -59,8 +59,9 @@ impl Compiled {
     }
 
     pub(super) fn render(&self, prompt: &Prompt<'_>) -> Result<String, minijinja::Error> {
+        let messages = prompt.messages.iter();
         let messages: Vec<Value> =
-            prompt.messages.iter().map(|message| message_value(message, &prompt.messages)).collect();
+            messages.map(|message| message_value(message, &prompt.messages, prompt.in_parts)).collect();
         let add_generation_prompt = prompt.add_generation_prompt;
         // Hugging Face's renderer passes `tools` and `documents`, None by default.
         let tools: Vec<Value> = prompt.tools.iter().map(|tool| Value::from(Serde(tool.json()))).collect();
@@ -74,8 +75,12 @@ impl Compiled {
 }
 
 /// Message as templates see it. Those that ask whether a message has calls see none otherwise.
-fn message_value(message: &ChatMessage, all: &[ChatMessage]) -> Value {
-    let value = context! { role => message.role.as_str(), content => message.content.as_str() };
+fn message_value(message: &ChatMessage, all: &[ChatMessage], in_parts: bool) -> Value {
+    let content = match in_parts || !message.pictures.is_empty() {
+        true => Value::from_iter(message.parts().into_iter().map(part_value)),
+        false => Value::from(message.content.as_str()),
+    };
+    let value = context! { role => message.role.as_str(), content };
     if !message.calls.is_empty() {
         let calls: Vec<Value> = message.calls.iter().map(|call| Value::from(Serde(call.json()))).collect();
         return context! { tool_calls => calls, ..value };
@@ -84,6 +89,14 @@ fn message_value(message: &ChatMessage, all: &[ChatMessage]) -> Value {
     let name = all.iter().flat_map(|before| &before.calls).find(|call| call.id == *id);
     let name = name.map(|call| call.name.as_str()).unwrap_or_default();
     context! { tool_call_id => id.as_str(), name, ..value }
+}
+
+/// Part of a message as templates see it: a text, or a picture.
+fn part_value(text: Option<&str>) -> Value {
+    match text {
+        Some(text) => context! { type => "text", text },
+        None => context! { type => "image" },
+    }
 }
 
 /// Builds the environment with the functions and filters that Hugging Face provides.

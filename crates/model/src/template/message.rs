@@ -1,8 +1,11 @@
 //! Conversations and their messages.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::Thinking;
+use crate::picture::{Detail, Picture};
 use crate::tools::{Tool, ToolCall};
 
 /// Conversation that a template renders.
@@ -22,6 +25,11 @@ impl<'a> Conversation<'a> {
         Self { messages, tools: &[], thinking }
     }
 
+    /// Pictures of all messages, in order.
+    pub fn pictures(&self) -> impl Iterator<Item = &'a PlacedPicture> {
+        self.messages.iter().flat_map(|message| &message.pictures)
+    }
+
     /// Returns whether it has tools, calls or results.
     pub fn has_calls(&self) -> bool {
         let has = |message: &ChatMessage| message.role == Role::Tool || !message.calls.is_empty();
@@ -34,6 +42,9 @@ impl<'a> Conversation<'a> {
 pub struct ChatMessage {
     pub role: Role,
     pub content: String,
+    /// Pictures in `content`, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<PlacedPicture>,
     /// Reasoning before `content`, without tags, where it is known apart from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
@@ -50,8 +61,38 @@ pub struct ChatMessage {
 
 impl ChatMessage {
     pub fn new(role: Role, content: impl Into<String>) -> Self {
-        let (unfinished, calls) = (Vec::new(), Vec::new());
-        Self { role, content: content.into(), thinking: None, unfinished, calls, call_id: None }
+        Self {
+            role,
+            content: content.into(),
+            pictures: Vec::new(),
+            thinking: None,
+            unfinished: Vec::new(),
+            calls: Vec::new(),
+            call_id: None,
+        }
+    }
+
+    /// Message with `picture` at the end of the content so far.
+    #[must_use]
+    pub fn with_picture(mut self, picture: &Arc<Picture>, detail: Detail) -> Self {
+        let (at, picture) = (self.content.len(), Arc::clone(picture));
+        self.pictures.push(PlacedPicture { at, picture, detail });
+        self
+    }
+
+    /// Parts of the content in order: texts, and `None` for each picture.
+    pub(super) fn parts(&self) -> Vec<Option<&str>> {
+        let mut parts = Vec::new();
+        let mut start = 0;
+        for picture in &self.pictures {
+            let text = self.content.get(start..picture.at).unwrap_or_default();
+            parts.extend((!text.is_empty()).then_some(Some(text)));
+            parts.push(None);
+            start = start.max(picture.at);
+        }
+        let text = self.content.get(start..).unwrap_or_default();
+        parts.extend((!text.is_empty() || parts.is_empty()).then_some(Some(text)));
+        parts
     }
 
     /// Message with its [`Self::thinking`] in `tags` before the content, as a model writes it;
@@ -63,6 +104,18 @@ impl ChatMessage {
         }
         self
     }
+}
+
+/// A picture in a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlacedPicture {
+    /// Place in the content, in bytes.
+    pub at: usize,
+    /// Unknown to templates, which write a placeholder.
+    #[serde(skip)]
+    pub picture: Arc<Picture>,
+    #[serde(skip)]
+    pub detail: Detail,
 }
 
 /// Author of a message.

@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 
 use ask::{Ask, Prompt, Source};
 pub(crate) use jinja::python_json;
-pub use message::{ChatMessage, Conversation, Role};
+pub use message::{ChatMessage, Conversation, PlacedPicture, Role};
 pub use renderer::{Renderer, TASK};
 pub(super) use thinking::IN_A_CHANNEL;
 pub use thinking::Thinking;
@@ -41,6 +41,8 @@ pub struct ChatTemplate {
     renderer: Arc<Renderer>,
     /// Form of calls that the template writes by itself, once it was tried.
     own_calls: OnceLock<Option<CallForm>>,
+    /// Every content has to be a list of parts, once that was tried.
+    in_parts: OnceLock<bool>,
 }
 
 impl ChatTemplate {
@@ -58,7 +60,8 @@ impl ChatTemplate {
     ) -> Result<Self> {
         check_length(&path, &source)?;
         let source = Source { text: source, bos: bos.map(str::to_owned), eos: eos.map(str::to_owned) };
-        let template = Self { path, source, renderer: Arc::clone(renderer), own_calls: OnceLock::new() };
+        let (own_calls, in_parts) = (OnceLock::new(), OnceLock::new());
+        let template = Self { path, source, renderer: Arc::clone(renderer), own_calls, in_parts };
         template.ask(None)?;
         Ok(template)
     }
@@ -150,13 +153,33 @@ impl ChatTemplate {
         conversation: &Conversation<'_>,
         add_generation_prompt: bool,
     ) -> Result<String> {
+        self.render_in(conversation, add_generation_prompt, self.is_in_parts())
+    }
+
+    fn render_in(
+        &self,
+        conversation: &Conversation<'_>,
+        add_generation_prompt: bool,
+        in_parts: bool,
+    ) -> Result<String> {
         let &Conversation { messages, tools, thinking } = conversation;
-        self.ask(Some(Prompt {
-            messages: messages.into(),
-            tools: tools.into(),
-            add_generation_prompt,
-            thinking,
-        }))
+        let (messages, tools) = (messages.into(), tools.into());
+        self.ask(Some(Prompt { messages, tools, add_generation_prompt, thinking, in_parts }))
+    }
+
+    /// Returns true if the template reads lists of parts alone and drops texts, as those of SmolVLM
+    /// do.
+    fn is_in_parts(&self) -> bool {
+        let tried = || {
+            const QUESTION: &str = "Is it 7421 metres?";
+            let question = [ChatMessage::new(Role::User, QUESTION)];
+            let conversation = Conversation::of(&question, None);
+            let reads = |in_parts| {
+                self.render_in(&conversation, true, in_parts).is_ok_and(|text| text.contains(QUESTION))
+            };
+            self.source.text.contains("'type'") && !reads(false) && reads(true)
+        };
+        *self.in_parts.get_or_init(tried)
     }
 
     fn ask(&self, prompt: Option<Prompt<'_>>) -> Result<String> {

@@ -5,7 +5,7 @@
 //! token outside of it is never guessed; the target emits it.
 
 use foretoken_model::DraftHead;
-use foretoken_model::token::TokenId;
+use foretoken_model::token::{TokenId, is_media};
 
 /// Tokens at the end of the text that are examined.
 const RECENT: usize = 256;
@@ -18,7 +18,8 @@ const BESIDES: usize = 8;
 pub(super) fn length(text: &[TokenId], vocabulary: usize) -> usize {
     let recent = &text[text.len().saturating_sub(RECENT)..];
     let holds = |length: &usize| {
-        let lacking = recent.iter().filter(|&&token| token as usize >= *length).count();
+        let lacks = |token: &&TokenId| **token as usize >= *length && !is_media(**token);
+        let lacking = recent.iter().filter(lacks).count();
         lacking <= recent.len() / LACKING + BESIDES
     };
     DraftHead::PARTS.iter().map(|part| vocabulary.div_ceil(*part)).find(holds).unwrap_or(vocabulary)

@@ -64,9 +64,6 @@ impl DraftText {
     /// Number of draft tokens of `context` that are not in `cached`.
     pub(super) fn behind(&self, cached: &[TokenId], context: &Context, vocabulary: &Vocabulary) -> usize {
         let Some(new) = self.new_of(context) else {
-            if matches!(vocabulary, Vocabulary::Same(_)) {
-                return context.len() - common(context, cached, 0);
-            }
             let known = vocabulary.translate(context);
             return known.len() - common(&known, cached, 0);
         };

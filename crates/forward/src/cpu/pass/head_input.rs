@@ -50,7 +50,9 @@ impl<'a> PassContext<'a> {
                 // SAFETY: the row belongs to this unit and has room for both.
                 unsafe {
                     let embedding = std::slice::from_raw_parts_mut(out, hidden);
-                    table.unpack_row(self.tree.token(row + self.first) as usize, embedding);
+                    if !self.copy_media(row, embedding) {
+                        table.unpack_row(self.tree.token(row + self.first) as usize, embedding);
+                    }
                     (self.kernels.rms_norm)(out, embedding_norm.as_ptr(), out, hidden, epsilon);
                     let half = out.add(hidden);
                     (self.kernels.rms_norm)(state, state_norm.as_ptr(), half, hidden, epsilon);

@@ -53,7 +53,7 @@ use super::simd::LANES;
 use super::team::Member;
 use super::workspace::{Inputs, Workspace};
 use crate::tree::TokenTree;
-use crate::{HeadInput, Taps};
+use crate::{HeadInput, MediaRows, Taps};
 
 /// Numbers that one member can norm and round in the time that a barrier takes.
 const BARRIER_COST: usize = 1 << 12;
@@ -96,6 +96,8 @@ pub struct PassContext<'a> {
     pub taps: Option<&'a Taps>,
     /// Inputs of a draft head for all rows.
     pub head_input: Option<HeadInput<'a>>,
+    /// Embeddings of pictures among the tree's nodes.
+    pub media: &'a MediaRows,
 }
 
 /// Operations on the hidden states that the next norm carries out first.
@@ -260,9 +262,11 @@ impl PassContext<'_> {
                 // SAFETY: the row belongs to this unit.
                 let state = unsafe { std::slice::from_raw_parts_mut(self.hidden(row), self.width()) };
                 let (state, rest) = state.split_at_mut(self.config.hidden);
-                embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
-                if scale != 1.0 {
-                    state.iter_mut().for_each(|number| *number *= scale);
+                if !self.copy_media(row, state) {
+                    embedding.unpack_row(self.tree.token(self.first + row) as usize, state);
+                    if scale != 1.0 {
+                        state.iter_mut().for_each(|number| *number *= scale);
+                    }
                 }
                 rest.fill(0.0);
                 if let Some(norm) = &self.network.embedding_norm {
@@ -273,6 +277,13 @@ impl PassContext<'_> {
             }
         });
         member.barrier();
+    }
+
+    /// Copies a row's embedding of a picture to `state`; returns false if the row is a token's.
+    pub(super) fn copy_media(&self, row: usize, state: &mut [f32]) -> bool {
+        let Some(embedding) = self.media.row(self.first + row) else { return false };
+        state.iter_mut().zip(embedding).for_each(|(number, &half)| *number = half.to_f32());
+        true
     }
 
     /// Returns the RMS norm of the states of `rows`, or the states without a weight, as rows from 0

@@ -1,0 +1,7 @@
+//! What a model perceives beside text: pictures, by [`vision`] models on candle tensors.
+//! `foretoken-engine` puts their embeddings into prompts.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
+pub mod resample;
+pub mod vision;

@@ -1,0 +1,90 @@
+//! Tokens around the embeddings of a picture, by the rules of transformers' processors.
+
+use foretoken_engine::vision::{PictureLayout, PicturePart};
+use foretoken_model::error::{Error, Result};
+use foretoken_model::token::TokenId;
+use foretoken_model::{Detail, Projector, Special, Tokenizer, VisionConfig, VisionSource};
+
+use super::sizes::Tiling;
+
+/// Layout of the pictures of a vision model.
+pub(super) struct Layout {
+    config: VisionConfig,
+    version: String,
+    token: TokenId,
+    names: Names,
+}
+
+/// Special tokens of a family.
+struct Names {
+    /// Token that stands for a picture in prompts.
+    placeholder: &'static str,
+    /// What templates write for a picture, with the placeholder.
+    whole: &'static str,
+}
+
+/// Token before each tile, and after the last.
+const FAKE: &str = "<fake_token_around_image>";
+
+impl Layout {
+    /// Finds the special tokens in the language model's vocabulary.
+    ///
+    /// # Errors
+    /// `Error::BadModel` if it does not have them.
+    pub fn new(source: &VisionSource, tokenizer: &Tokenizer) -> Result<Self> {
+        let names = match source.config().projector {
+            Projector::Idefics3 { .. } => Names { placeholder: "<image>", whole: "<image>" },
+            Projector::Qwen3Vl { .. } => Names {
+                placeholder: "<|image_pad|>",
+                whole: "<|vision_start|><|image_pad|><|vision_end|>",
+            },
+        };
+        let tokens = tokenizer.encode(names.placeholder, Special::Parse)?;
+        let [token] = tokens[..] else {
+            return Err(Error::BadModel {
+                path: source.path().to_owned(),
+                expected: format!("a language model with the token {}", names.placeholder),
+                found: "one without".to_owned(),
+                hint: "Choose the vision file (mmproj) of this model.",
+            });
+        };
+        Ok(Self { config: source.config().clone(), version: source.version(), token, names })
+    }
+}
+
+impl PictureLayout for Layout {
+    fn placeholder(&self) -> (TokenId, &str) {
+        (self.token, self.names.whole)
+    }
+
+    fn parts(&self, width: usize, height: usize, detail: Detail) -> Result<Vec<PicturePart>> {
+        let unit = self.config.unit();
+        let square = |tile: usize| PicturePart::Embeddings((tile / unit) * (tile / unit));
+        let text = |text: String| PicturePart::Text(text);
+        Ok(match Tiling::of(&self.config, width, height, detail)? {
+            Tiling::Whole { width, height } => {
+                vec![PicturePart::Embeddings((width / unit) * (height / unit))]
+            }
+            Tiling::Square { tile, .. } => {
+                vec![text(format!("{FAKE}<global-img>")), square(tile), text(FAKE.to_owned())]
+            }
+            Tiling::Tiles { rows, columns, tile, .. } => {
+                let mut parts = Vec::new();
+                for row in 1..=rows {
+                    for column in 1..=columns {
+                        let end = if column == 1 && row > 1 { "\n" } else { "" };
+                        parts.push(text(format!("{end}{FAKE}<row_{row}_col_{column}>")));
+                        parts.push(square(tile));
+                    }
+                }
+                parts.push(text(format!("\n\n{FAKE}<global-img>")));
+                parts.extend([square(tile), text(FAKE.to_owned())]);
+                parts
+            }
+        })
+    }
+
+    fn version(&self) -> &str {
+        &self.version
+    }
+}
