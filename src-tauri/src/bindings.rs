@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use foretoken_app::ipc::{
     ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES,
-    NGRAM_NAME, PRESET_NAME, Settings, TEXT_SIZE, ViewState,
+    NGRAM_NAME, PICTURE_BYTES, PRESET_NAME, Settings, TEXT_SIZE, ViewState,
 };
 use foretoken_app::settings::presets::BUILT_IN;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
@@ -125,6 +125,7 @@ fn the_facts_that_the_page_needs_are_written() {
         "attachments": ATTACHMENTS,
         "attachmentBytes": ATTACHMENT_BYTES,
         "fileBytes": FILE_BYTES,
+        "pictureBytes": PICTURE_BYTES,
         "draftMtp": DRAFT_MTP,
         "draftNgram": DRAFT_NGRAM,
         "ngramName": NGRAM_NAME,

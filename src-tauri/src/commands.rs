@@ -229,7 +229,7 @@ commands! {
     }
     fn search_messages(shell, query: String) -> Vec<SearchHit> { shell.app()?.search_messages(&query) }
     fn attachment(shell, id: i64) -> Attached { shell.app()?.attachment(id) }
-    fn count_attachment(shell, file: Attached) -> TokenCount { Ok(shell.app()?.count_attachment(&file)) }
+    fn count_attachment(shell, file: Attached) -> TokenCount { shell.app()?.count_attachment(&file) }
     fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
     fn keep_imported_trace(shell, name: String, text: String) -> Option<u32> {
         Ok(shell.state::<ImportedTraces>()?.keep(name, text))

@@ -28,3 +28,4 @@ mod shaders;
 mod statistics;
 mod tensors;
 mod traces;
+mod vision;

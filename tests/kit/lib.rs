@@ -18,6 +18,7 @@ mod random_assistant;
 mod random_block_head;
 mod random_family;
 mod random_head;
+mod random_vision;
 mod real_shape;
 pub mod served;
 #[cfg(unix)]
@@ -53,6 +54,7 @@ pub use random_assistant::RandomAssistant;
 pub use random_block_head::{BLOCK_ROWS, BlockKind, MASK, RandomBlockHead};
 pub use random_family::{RandomFamily, families, family, in_candle, recent};
 pub use random_head::{Flags, RandomHead};
+pub use random_vision::{RandomVision, made_up_picture};
 pub use real_shape::qwen35_9b;
 #[cfg(unix)]
 pub use slow_child::SlowChild;

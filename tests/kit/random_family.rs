@@ -42,6 +42,10 @@ pub struct RandomFamily {
     pub tensors: BTreeMap<String, Tensor>,
 }
 
+/// Types of tokens in GGUF files.
+const NORMAL: i32 = 1;
+const CONTROL: i32 = 3;
+
 const VOCABULARY: usize = 320;
 const HIDDEN: usize = 256;
 const INTERMEDIATE: usize = 352;
@@ -438,14 +442,19 @@ impl RandomFamily {
             own.into_iter().map(|(key, value)| (format!("{}.{key}", self.architecture), value)).collect();
         let template = self.config["chat_template"].as_str();
         all.extend(template.map(|template| ("tokenizer.chat_template".to_owned(), text(template))));
-        let tokens = byte_level_tokens(VOCABULARY);
+        let mut tokens = byte_level_tokens(VOCABULARY);
+        let mut types = vec![Value::I32(NORMAL); VOCABULARY];
+        let special = self.config["special_tokens"].as_array().into_iter().flatten().rev();
+        for ((token, kind), special) in tokens.iter_mut().zip(&mut types).rev().zip(special) {
+            (*token, *kind) = (text(special.as_str().unwrap()), Value::I32(CONTROL));
+        }
         all.extend(
             [
                 ("general.architecture", text(self.architecture)),
                 ("tokenizer.ggml.model", text("gpt2")),
                 ("tokenizer.ggml.pre", text("gpt-2")),
                 ("tokenizer.ggml.tokens", Value::Array(tokens)),
-                ("tokenizer.ggml.token_type", Value::Array(vec![Value::I32(1); VOCABULARY])),
+                ("tokenizer.ggml.token_type", Value::Array(types)),
                 ("tokenizer.ggml.merges", Value::Array(vec![text("t h")])),
             ]
             .map(|(key, value)| (key.to_owned(), value)),

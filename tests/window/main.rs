@@ -10,6 +10,7 @@ mod devices;
 mod e2e;
 mod finding;
 mod hostile_models;
+mod pictures;
 mod reload;
 mod remote;
 mod right_to_left;

@@ -136,7 +136,7 @@ test("a long pasted text becomes an attachment, which can be undone", async () =
 
 test("a pasted image is refused with a message, even without a file", async () => {
   expect(await paste("", "image/png")).toBe(true);
-  expect(words("attachment-problem")).toEqual(["Images cannot be read yet."]);
+  expect(words("attachment-problem")).toEqual(["This picture cannot be pasted. Save it and attach the file."]);
   expect(await paste("", "text/html")).toBe(false);
 });
 
@@ -163,7 +163,7 @@ test("a file of one long line is shown from its beginning, and more on demand", 
 test("refused files are explained in place, and excessive length before sending", async () => {
   await attach(["photo.png", "\0"]);
   expect(words("attachment-problem")).toEqual([
-    "Images cannot be read yet: photo.png was not attached.",
+    "photo.png is a picture of a kind that cannot be read. PNG, JPEG, WebP, GIF and BMP can be attached.",
   ]);
   await attach(["long.txt", "word ".repeat(3000)]);
   expect(words("attachment-problem")).toEqual([]);

@@ -14,6 +14,7 @@ use foretoken_persistence::StatsFile;
 use foretoken_store::Store;
 
 use crate::cancel::{JobSlot, Latest};
+use crate::conversations::pictures::Pictures;
 use crate::conversations::running::Running;
 use crate::conversations::unstored::Unstored;
 use crate::engine::page_status;
@@ -57,6 +58,7 @@ pub struct App {
     pub(crate) importing: Latest,
     /// Running count of a conversation's attachments.
     pub(crate) counting: Latest,
+    pub(crate) pictures: Pictures,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last ones.
     pub(crate) saving: Mutex<()>,
@@ -126,6 +128,7 @@ impl App {
         );
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(StatsFile(folders.clone()));
+        let pictures = Pictures::new(renderer.child_program());
         let host = Host { hardware, learning: Some(learning), renderer };
         let secrets = Secrets::new(&folders);
         let repliers = Repliers { remote: secrets.clone(), instead: replier };
@@ -150,6 +153,7 @@ impl App {
             running: Running::default(),
             importing: Latest::default(),
             counting: Latest::default(),
+            pictures,
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             open: Mutex::default(),

@@ -3,7 +3,7 @@
 //! - [`reply`]: sending messages and writing replies; `running`: the running reply, for a page that
 //!   is loaded meanwhile; `round`: a round, converted to JSON once
 //! - `unstored`: replies that could not be stored yet; `storing`: retries
-//! - `attachments`: attachments and their place in the prompt
+//! - `attachments`: attachments and their place in the prompt; `pictures`: decoded pictures
 //! - `history`: stored messages as a chat; `room`: conversations that exceed the context
 //! - `setup`: a conversation's own settings
 //! - `proof`: checks and arenas; `speedups`: speed-ups of stored replies
@@ -12,6 +12,7 @@
 
 pub(crate) mod attachments;
 pub(crate) mod history;
+pub(crate) mod pictures;
 pub(crate) mod proof;
 pub mod reply;
 pub(crate) mod room;

@@ -34,7 +34,7 @@ mod worker;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use foretoken_engine::session::{Hardware, Host};
+use foretoken_engine::session::{Hardware, Host, PromptEncoder};
 use foretoken_library::{Folders, Secrets};
 use foretoken_model::{ChatMessage, Tokenizer};
 use foretoken_server::{PromptReader, Writer};
@@ -121,6 +121,11 @@ impl Engine {
     /// Returns the latest status of the thread.
     pub fn status(&self) -> EngineStatus {
         self.status.get()
+    }
+
+    /// Returns the encoder of the local target's prompts; `None` without a target.
+    pub fn encoder(&self) -> Option<PromptEncoder> {
+        lock(&self.prompts).as_ref().map(|prompts| prompts.encoder().clone())
     }
 
     /// Returns the tokenizer of the local target; `None` without one.

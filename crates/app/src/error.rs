@@ -31,6 +31,7 @@ impl From<foretoken_model::Error> for CommandError {
             Error::EmptyPrompt => ErrorCode::EmptyPrompt,
             Error::PromptTooLong { .. } => ErrorCode::PromptTooLong,
             Error::Setting { .. } => ErrorCode::BadSetting,
+            Error::Picture(_) => ErrorCode::BadAttachment,
             Error::Cancelled => ErrorCode::Cancelled,
             Error::Compute(_) | Error::UnknownToken { .. } | Error::NotFinite => ErrorCode::Internal,
             _ => ErrorCode::BadModel,

@@ -32,6 +32,7 @@ impl Observable {
             loading: None,
             target: None,
             thinks: None,
+            sees: false,
             merges_system: false,
             penalties: ModelPenalties::default(),
             targets: Vec::new(),

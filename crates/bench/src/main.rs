@@ -124,7 +124,7 @@ struct ModelsArgs {
 static MEMORY: Bounded = Bounded;
 
 fn main() -> ExitCode {
-    if serve_untrusted_input() {
+    if serve_untrusted_input(&[]) {
         return ExitCode::SUCCESS;
     }
     let Cli { command } = Cli::parse();

@@ -1,8 +1,9 @@
-//! Options that several commands share. This file has the options of drafting; devices, sampling
-//! and prompts have files of their own.
+//! Options that several commands share. This file has the options of drafting; devices, sampling,
+//! prompts and pictures have files of their own.
 
 mod device;
 mod grammar;
+mod picture;
 mod reply;
 mod sampling;
 mod talk;
@@ -22,6 +23,7 @@ use foretoken_engine::speculation::{
 
 pub use self::device::{DeviceArgs, PairDeviceArgs};
 pub use self::grammar::GrammarArgs;
+pub use self::picture::VisionArgs;
 pub use self::reply::{ReplyArgs, read_text};
 pub use self::sampling::SamplingArgs;
 pub use self::talk::TalkArgs;

@@ -45,9 +45,10 @@ impl KeptChat {
         saved.filter(|chat| !chat.messages.is_empty()).ok_or(Error::NoChat)
     }
 
-    /// Keeps the conversation after a reply.
-    pub fn keep(&mut self, chat: &SavedChat, session: &mut Session) {
-        if let Err(error) = self.file.save(chat) {
+    /// Keeps the conversation after a reply, without its pictures.
+    pub fn keep(&mut self, mut chat: SavedChat, session: &mut Session) {
+        chat.messages.iter_mut().for_each(|message| message.pictures.clear());
+        if let Err(error) = self.file.save(&chat) {
             tracing::warn!("the conversation is not kept for --resume: {error}");
             return;
         }

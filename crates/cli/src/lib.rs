@@ -21,6 +21,7 @@ pub mod error;
 mod interrupt;
 mod kept_chat;
 pub mod output;
+mod pictures;
 pub mod random;
 mod ready;
 pub mod session;

@@ -27,6 +27,7 @@ pub fn ready(args: &TalkArgs, form: impl FnOnce(&ModelSource) -> Result<Form>) -
     };
     let source = args.device.target.open(&target)?;
     let mut session = load(&source, form(&source)?, &args.device)?;
+    args.vision.open(&mut session, &source)?;
     let draft = args.speculation.draft_or(default_draft(&target, &source)?);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold {

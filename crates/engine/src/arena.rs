@@ -70,7 +70,7 @@ pub fn run(
         decoder.forget(&mut drafters[*which]);
         let reply = decoder.reply(request, &mut drafters[*which], &mut |progress| match progress {
             Progress::Round(round) => on_event(Event::Round(round)),
-            Progress::Prompt { .. } | Progress::Picture { .. } => ControlFlow::Continue(()),
+            Progress::Prompt { .. } => ControlFlow::Continue(()),
         })?;
         let run = Run { pair, contender, reply: reply.uncancelled()? };
         go_on(on_event(Event::Finished(&run)))?;

@@ -51,10 +51,10 @@ const COMPARE: Task = Task {
     },
 };
 
-/// Answers requests about untrusted input if this process was started for that, and returns whether
-/// it was; see [`foretoken_model::child::serve_if_asked`].
-pub fn serve_untrusted_input() -> bool {
-    serve_if_asked(&[template::TASK, INSPECT, COMPARE, foretoken_grammar::TASK])
+/// Answers requests about untrusted input, also for the tasks `more`, if this process was started
+/// for that, and returns whether it was; see [`foretoken_model::child::serve_if_asked`].
+pub fn serve_untrusted_input(more: &[Task]) -> bool {
+    serve_if_asked(&[&[template::TASK, INSPECT, COMPARE, foretoken_grammar::TASK], more].concat())
 }
 
 /// Result of an inspection.

@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use foretoken_forward::{Embeddings, Media, MediaKey};
+use foretoken_forward::{Embeddings, Media, MediaKey, PictureShape};
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::{Detail, Picture, PlacedPicture, Special, Tokenizer};
@@ -14,16 +14,21 @@ use foretoken_model::{Detail, Picture, PlacedPicture, Special, Tokenizer};
 pub enum PicturePart {
     /// Text with special tokens.
     Text(String),
-    /// The picture's next embeddings, as many.
-    Embeddings(usize),
+    /// The picture's next embeddings, row by row.
+    Embeddings { rows: usize, columns: usize },
 }
 
 impl PicturePart {
+    /// Embeddings per row, if it has any.
+    fn columns(&self) -> Option<usize> {
+        if let Self::Embeddings { columns, .. } = self { Some(*columns) } else { None }
+    }
+
     /// Number of its embeddings.
     fn embeddings(&self) -> usize {
         match self {
             Self::Text(_) => 0,
-            Self::Embeddings(count) => *count,
+            Self::Embeddings { rows, columns } => rows * columns,
         }
     }
 }
@@ -105,17 +110,23 @@ impl PictureIds {
         Ok(expanded)
     }
 
-    /// Tokens that stand in the place of a picture's placeholder.
-    fn tokens(&self, placed: &PlacedPicture, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
+    /// Tokens that stand in the place of a picture's placeholder. Its embeddings have ids from now
+    /// on.
+    ///
+    /// # Errors
+    /// As [`PictureLayout::parts`] and [`Media::ids`].
+    pub fn tokens(&self, placed: &PlacedPicture, tokenizer: &Tokenizer) -> Result<Vec<TokenId>> {
         let PlacedPicture { picture, detail, .. } = placed;
         let parts = self.layout.parts(picture.width(), picture.height(), *detail)?;
+        let columns = parts.iter().find_map(PicturePart::columns).unwrap_or(1);
         let count = parts.iter().map(PicturePart::embeddings).sum();
-        let mut ids = self.media.ids(self.key(placed), count, self.layout.placeholder().0)?;
+        let shape = PictureShape { count, columns, placeholder: self.layout.placeholder().0 };
+        let mut ids = self.media.ids(self.key(placed), shape)?;
         let mut tokens = Vec::new();
         for part in &parts {
             match part {
                 PicturePart::Text(text) => tokens.extend(tokenizer.encode(text, Special::Parse)?),
-                PicturePart::Embeddings(count) => tokens.extend(ids.by_ref().take(*count)),
+                PicturePart::Embeddings { .. } => tokens.extend(ids.by_ref().take(part.embeddings())),
             }
         }
         Ok(tokens)

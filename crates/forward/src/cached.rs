@@ -4,11 +4,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use foretoken_model::{HeadKind, ModelConfig};
 use foretoken_model::error::Result;
 use foretoken_model::token::TokenId;
+use foretoken_model::{HeadKind, ModelConfig};
 
 use crate::cpu::Stored;
+use crate::grids::{Grids, Position, has_grids};
 use crate::media::{Media, MediaRows};
 use crate::pair_scores::PairScores;
 use crate::parked::Parked;
@@ -29,6 +30,8 @@ pub struct Nodes<'a> {
     pub states: Option<StatePlan>,
     /// Embeddings of the tree's nodes that are pictures, whose tokens are placeholders.
     pub media: MediaRows,
+    /// Positions of the nodes to run; `None` for those of a text without pictures.
+    pub positions: Option<Vec<Position>>,
 }
 
 /// Computes the passes of an engine and stores what they cache, by position.
@@ -139,6 +142,8 @@ pub struct Cached<E> {
     paired: Vec<f32>,
     /// Pictures whose ids may stand in the text.
     media: Option<Arc<Media>>,
+    /// Pictures in the text, in a model whose positions have rows and columns.
+    grids: Grids,
 }
 
 impl<E: Executor> Cached<E> {
@@ -156,6 +161,7 @@ impl<E: Executor> Cached<E> {
             restored: 0,
             paired: Vec::new(),
             media: None,
+            grids: Grids::default(),
         }
     }
 
@@ -166,6 +172,13 @@ impl<E: Executor> Cached<E> {
         let reads = self.config.draft_head.as_ref().is_none_or(|head| head.kind == HeadKind::Mtp);
         let pictures = MediaRows::of(tree, media)?;
         Ok(pictures.map(|(tree, rows)| (tree, if reads { rows } else { MediaRows::none() })))
+    }
+
+    /// Adds pictures among `tokens`, which follow the cached ones, if their rows and columns matter.
+    fn add_pictures(&self, grids: &mut Grids, tokens: impl Iterator<Item = TokenId>) {
+        if let Some(media) = self.media.as_ref().filter(|_| has_grids(&self.config)) {
+            grids.extend(self.tokens.len(), tokens, media);
+        }
     }
 
     /// Runs nodes as [`Runner::extend`]. With `record_all`, recurrent layers log the steps of all
@@ -181,13 +194,21 @@ impl<E: Executor> Cached<E> {
         let history = self.history.as_mut().filter(|_| count > 0);
         let states = history.map(|history| history.plan(tree, first, at, scored, record_all));
         let is_recurrent = states.is_some();
-        let ran = self.executor.run(Nodes { tree: run, first, at, long: self.long, states, media }, want);
+        let mut grids = self.grids.clone();
+        self.add_pictures(&mut grids, tree.tokens().skip(first));
+        let positions = (!grids.is_empty()).then(|| {
+            let depths = tree.depths().into_iter().skip(first);
+            depths.map(|depth| grids.position(at + depth)).collect()
+        });
+        let nodes = Nodes { tree: run, first, at, long: self.long, states, media, positions };
+        let ran = self.executor.run(nodes, want);
         if ran.is_err() && is_recurrent {
             // The states may be half updated.
             self.truncate(0);
         }
         ran?;
         self.tokens.extend(tree.tokens().skip(first));
+        self.grids = grids;
         Ok(())
     }
 }
@@ -224,6 +245,7 @@ impl<E: Executor> Model for Cached<E> {
     fn truncate(&mut self, length: usize) -> usize {
         let length = self.history.as_mut().map_or(length, |history| history.truncate(length));
         self.tokens.truncate(length);
+        self.grids.truncate(length);
         self.restored = self.restored.min(length);
         self.executor.release(length);
         self.tokens.len()
@@ -248,8 +270,11 @@ impl<E: Executor> Model for Cached<E> {
     fn resume(&mut self, Parked { tokens, stored, history, long, restored }: &Parked) -> bool {
         let fits = history.is_some() == self.history.is_some() && self.executor.restore(stored);
         if fits {
-            (self.tokens, self.history, self.long) = (tokens.to_vec(), history.clone(), *long);
+            (self.tokens, self.history, self.long) = (Vec::new(), history.clone(), *long);
             self.restored = *restored;
+            let mut grids = Grids::default();
+            self.add_pictures(&mut grids, tokens.iter().copied());
+            (self.tokens, self.grids) = (tokens.to_vec(), grids);
         }
         fits
     }
@@ -314,6 +339,7 @@ impl<E: Executor> Runner for Cached<E> {
         if self.history.as_mut().is_some_and(|history| !history.keep(start, path)) {
             // The state after these nodes cannot be restored.
             self.tokens.truncate(start);
+            self.grids.truncate(start);
             return self.run_nodes(&TokenTree::chain(kept), 0, &Want::nothing(), false);
         }
         let moves = path.iter().enumerate().filter(|&(to, &from)| to != from);
@@ -321,8 +347,10 @@ impl<E: Executor> Runner for Cached<E> {
         if !moves.is_empty() {
             self.executor.copy(&moves)?;
         }
+        // Pictures stand before the first branch, so those that are kept have their places.
         self.tokens.truncate(start);
         self.tokens.extend(kept);
+        self.grids.truncate(self.tokens.len());
         Ok(())
     }
 }

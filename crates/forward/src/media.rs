@@ -25,6 +25,16 @@ impl fmt::Debug for MediaKey {
     }
 }
 
+/// Embeddings of a picture in a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PictureShape {
+    pub count: usize,
+    /// Embeddings per row of the picture.
+    pub columns: usize,
+    /// Token that stands for them in the model's vocabulary.
+    pub placeholder: TokenId,
+}
+
 /// Embeddings of a picture, `[count, width]`. Half precision, so that embeddings have the same bits
 /// when they are read from a file.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,8 +84,7 @@ impl Embeddings {
 struct Picture {
     key: MediaKey,
     ids: Range<TokenId>,
-    /// Token in place of its ids where a model reads a table of tokens.
-    placeholder: TokenId,
+    shape: PictureShape,
     /// `None` if they were dropped.
     embeddings: Option<Arc<Embeddings>>,
 }
@@ -95,24 +104,23 @@ pub struct Media {
 }
 
 impl Media {
-    /// Ids of the `count` embeddings of the picture `key`, new ones for a picture that is not in
-    /// the table. `placeholder`: the token that stands for them in the model's vocabulary.
+    /// Ids of the embeddings of the picture `key`, new ones for a picture that is not in the table.
     ///
     /// # Errors
     /// `Error::Picture` when no ids are left.
-    pub fn ids(&self, key: MediaKey, count: usize, placeholder: TokenId) -> Result<Range<TokenId>> {
+    pub fn ids(&self, key: MediaKey, shape: PictureShape) -> Result<Range<TokenId>> {
         let mut table = self.write();
         if let Some(picture) = table.find(key).map(|index| &table.pictures[index])
-            && picture.ids.len() == count
+            && picture.shape == shape
         {
             return Ok(picture.ids.clone());
         }
         let first = table.pictures.last().map_or(MEDIA_IDS, |last| last.ids.end);
-        let end = TokenId::try_from(count).ok().and_then(|count| first.checked_add(count));
+        let end = TokenId::try_from(shape.count).ok().and_then(|count| first.checked_add(count));
         let Some(end) = end else {
             return Err(Error::Picture("there were too many; load the model again".to_owned()));
         };
-        table.pictures.push(Picture { key, ids: first..end, placeholder, embeddings: None });
+        table.pictures.push(Picture { key, ids: first..end, shape, embeddings: None });
         Ok(first..end)
     }
 
@@ -132,7 +140,8 @@ impl Media {
         let mut table = self.write();
         let fits = |&index: &usize| table.pictures[index].ids.len() == embeddings.len();
         let Some(index) = table.find(key).filter(fits) else {
-            let reason = format!("the vision model returned {} embeddings, not as many as expected", embeddings.len());
+            let reason =
+                format!("the vision model returned {} embeddings, not as many as expected", embeddings.len());
             return Err(Error::Picture(reason));
         };
         table.pictures[index].embeddings = Some(Arc::new(embeddings));
@@ -144,6 +153,16 @@ impl Media {
     /// Returns true if `token` is the id of a picture whose embeddings are in the table.
     pub fn contains(&self, token: TokenId) -> bool {
         self.read().of(token).is_some()
+    }
+
+    /// Shape of the picture whose first embedding `token` is; `None` for all other tokens.
+    pub(crate) fn begins(&self, token: TokenId) -> Option<PictureShape> {
+        if !is_media(token) {
+            return None;
+        }
+        let table = self.read();
+        let picture = table.picture(token).filter(|picture| picture.ids.start == token)?;
+        Some(picture.shape)
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Table> {
@@ -161,10 +180,15 @@ impl Table {
         self.pictures.iter().rposition(|picture| picture.key == key)
     }
 
+    /// Picture of an id.
+    fn picture(&self, token: TokenId) -> Option<&Picture> {
+        let index = self.pictures.partition_point(|picture| picture.ids.end <= token);
+        self.pictures.get(index).filter(|picture| picture.ids.contains(&token))
+    }
+
     /// Picture of an id, and its embeddings.
     fn of(&self, token: TokenId) -> Option<(&Picture, &Arc<Embeddings>)> {
-        let index = self.pictures.partition_point(|picture| picture.ids.end <= token);
-        let picture = self.pictures.get(index).filter(|picture| picture.ids.contains(&token))?;
+        let picture = self.picture(token)?;
         Some((picture, picture.embeddings.as_ref()?))
     }
 
@@ -174,7 +198,8 @@ impl Table {
     }
 
     fn shrink(&mut self) {
-        let bytes = |picture: &Picture| picture.embeddings.as_ref().map_or(0, |embeddings| embeddings.bytes());
+        let bytes =
+            |picture: &Picture| picture.embeddings.as_ref().map_or(0, |embeddings| embeddings.bytes());
         let mut total: usize = self.pictures.iter().map(bytes).sum();
         while total > MAX_BYTES && self.used.len() > 1 {
             let picture = &mut self.pictures[self.used.remove(0)];
@@ -218,7 +243,7 @@ impl MediaRows {
                 return Err(Error::Picture("its embeddings are not in memory any more".to_owned()));
             };
             rows.push(Some((Arc::clone(embeddings), (token - picture.ids.start) as usize)));
-            tokens.push(picture.placeholder);
+            tokens.push(picture.shape.placeholder);
         }
         Ok(Some((tree.with_tokens(&tokens), Self { rows })))
     }
@@ -243,6 +268,10 @@ mod tests {
         MediaKey([byte; 32])
     }
 
+    fn shape(count: usize) -> PictureShape {
+        PictureShape { count, columns: 1, placeholder: 7 }
+    }
+
     fn embeddings(count: usize) -> Embeddings {
         Embeddings::new(&vec![0.5; count * 2], 2).unwrap()
     }
@@ -250,11 +279,11 @@ mod tests {
     #[test]
     fn a_picture_keeps_its_ids_and_another_one_gets_others() {
         let media = Media::default();
-        let first = media.ids(key(1), 3, 7).unwrap();
+        let first = media.ids(key(1), shape(3)).unwrap();
         assert_eq!(first, MEDIA_IDS..MEDIA_IDS + 3);
-        assert_eq!(media.ids(key(2), 2, 7).unwrap(), MEDIA_IDS + 3..MEDIA_IDS + 5);
-        assert_eq!(media.ids(key(1), 3, 7).unwrap(), first);
-        assert_eq!(media.ids(key(1), 4, 7).unwrap(), MEDIA_IDS + 5..MEDIA_IDS + 9, "with another number");
+        assert_eq!(media.ids(key(2), shape(2)).unwrap(), MEDIA_IDS + 3..MEDIA_IDS + 5);
+        assert_eq!(media.ids(key(1), shape(3)).unwrap(), first);
+        assert_eq!(media.ids(key(1), shape(4)).unwrap(), MEDIA_IDS + 5..MEDIA_IDS + 9, "with another number");
         assert!(!media.has(key(1)) && !media.contains(first.start));
         media.insert(key(1), embeddings(4)).unwrap();
         assert!(media.has(key(1)) && media.contains(MEDIA_IDS + 5) && !media.contains(first.start));
@@ -264,7 +293,7 @@ mod tests {
     #[test]
     fn a_tree_with_pictures_has_placeholders_and_rows() {
         let media = Media::default();
-        let ids = media.ids(key(1), 2, 7).unwrap();
+        let ids = media.ids(key(1), shape(2)).unwrap();
         let tree = TokenTree::chain([1].into_iter().chain(ids).chain([2]));
         assert!(MediaRows::of(&tree, &media).is_err(), "without embeddings");
         media.insert(key(1), Embeddings::new(&[1.0, 2.0, 3.0, 4.0], 2).unwrap()).unwrap();
@@ -280,7 +309,7 @@ mod tests {
         let media = Media::default();
         let half = MAX_BYTES / 4 / 2;
         for byte in 1..=3 {
-            media.ids(key(byte), half, 7).unwrap();
+            media.ids(key(byte), shape(half)).unwrap();
         }
         media.insert(key(1), embeddings(half)).unwrap();
         media.insert(key(2), embeddings(half)).unwrap();

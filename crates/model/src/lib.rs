@@ -71,13 +71,14 @@ pub use problem_kind::ProblemKind;
 pub use stored_rows::StoredRows;
 use tables::outer;
 pub use template::{
-    ChatMessage, ChatTemplate, Conversation, PlacedPicture, Renderer, Role, Thinking, ThinkingParser, ThinkingPiece,
+    ChatMessage, ChatTemplate, Conversation, PlacedPicture, Renderer, Role, Thinking, ThinkingParser,
+    ThinkingPiece,
 };
 use tensors::{Tensors, TokenTable};
 pub use text_stream::TextStream;
 pub use tokenizer::{Special, SpecialToken, SpecialTokens, Tokenizer};
-pub use vision::{Projector, VisionConfig, VisionSource};
 pub use tools::{CallForm, CallParser, Piece, Tool, ToolCall, Written, call_id};
+pub use vision::{Projector, VisionConfig, VisionSource};
 pub use weights::{Watcher, Weights};
 
 /// Rows of the largest pass that memory is estimated for, that of a long draft.

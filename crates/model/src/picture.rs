@@ -24,7 +24,10 @@ impl Picture {
     pub fn new(width: usize, height: usize, pixels: Vec<u8>) -> Result<Self> {
         let size = width.checked_mul(height).and_then(|size| size.checked_mul(CHANNELS));
         if size != Some(pixels.len()) || pixels.is_empty() {
-            return Err(Error::Picture(format!("it has {} bytes for {width} x {height} pixels", pixels.len())));
+            return Err(Error::Picture(format!(
+                "it has {} bytes for {width} x {height} pixels",
+                pixels.len()
+            )));
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update(&(width as u64).to_le_bytes()).update(&pixels);

@@ -35,6 +35,10 @@ impl PromptReader {
         &self.encoder.tokenizer
     }
 
+    pub fn encoder(&self) -> &PromptEncoder {
+        &self.encoder
+    }
+
     /// Returns the number of tokens of an order's prompt.
     ///
     /// # Errors

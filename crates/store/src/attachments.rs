@@ -1,4 +1,4 @@
-//! Attachments: files added to a question, as text. A message lists its attachments; their text is
+//! Attachments: files added to a question, as text; pictures as data URLs. A message lists its attachments; their text is
 //! read only when someone opens one or a model needs it.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
@@ -11,6 +11,8 @@ use crate::{Error, Result, Store};
 pub enum AttachmentKind {
     Text,
     Pdf,
+    /// A picture, whose text is the file as a data URL.
+    Picture,
 }
 
 impl FromSql for AttachmentKind {
@@ -18,6 +20,7 @@ impl FromSql for AttachmentKind {
         match value.as_str()? {
             "text" => Ok(Self::Text),
             "pdf" => Ok(Self::Pdf),
+            "picture" => Ok(Self::Picture),
             _ => Err(FromSqlError::InvalidType),
         }
     }
@@ -28,6 +31,7 @@ impl ToSql for AttachmentKind {
         Ok(match self {
             Self::Text => "text",
             Self::Pdf => "pdf",
+            Self::Picture => "picture",
         }
         .into())
     }

@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     UNSENT,
     UNSENT_FILES_AND_EDITS,
     CALLS,
+    PICTURES,
 ];
 
 /// Ids are never reused (AUTOINCREMENT), so a page that holds the id of a deleted row can only
@@ -254,6 +255,34 @@ const CALLS: &str = "
     CREATE INDEX approvals_of_tool ON approvals (server, digest);
 ";
 
+/// Attachments may be pictures. Their tables are made again, since a check cannot be changed.
+const PICTURES: &str = "
+    CREATE TABLE attachments_with_pictures (
+        id       INTEGER PRIMARY KEY AUTOINCREMENT,
+        message  INTEGER NOT NULL REFERENCES messages (id) ON DELETE CASCADE,
+        position INTEGER NOT NULL,
+        name     TEXT    NOT NULL,
+        kind     TEXT    NOT NULL CHECK (kind IN ('text', 'pdf', 'picture')),
+        text     TEXT    NOT NULL,
+        UNIQUE (message, position)
+    ) STRICT;
+    INSERT INTO attachments_with_pictures SELECT id, message, position, name, kind, text FROM attachments;
+    DROP TABLE attachments;
+    ALTER TABLE attachments_with_pictures RENAME TO attachments;
+
+    CREATE TABLE unsent_files_with_pictures (
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,
+        conversation INTEGER REFERENCES conversations (id) ON DELETE CASCADE,
+        name         TEXT    NOT NULL,
+        kind         TEXT    NOT NULL CHECK (kind IN ('text', 'pdf', 'picture')),
+        text         TEXT    NOT NULL
+    ) STRICT;
+    INSERT INTO unsent_files_with_pictures SELECT id, conversation, name, kind, text FROM unsent_files;
+    DROP TABLE unsent_files;
+    ALTER TABLE unsent_files_with_pictures RENAME TO unsent_files;
+    CREATE INDEX unsent_files_of_conversation ON unsent_files (conversation);
+";
+
 /// Upgrades a database to this program's version, completely or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -295,9 +324,9 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 14).unwrap();
+        connection.pragma_update(None, "user_version", 15).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 14, known: 13 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 15, known: 14 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();

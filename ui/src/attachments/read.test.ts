@@ -95,13 +95,12 @@ test("a PDF with compressed streams is read", async () => {
   expect(read.text).toBe("A fox");
 });
 
-test("an empty file and an image are refused with a list of supported files", async () => {
+test("an empty file is refused and a picture is attached as it is", async () => {
   expect(await refusal(file("a.txt", ""))).toBe("Refusal: a.txt has no text in it.");
   expect(await refusal(file("a.txt", "\n \n"))).toBe("Refusal: a.txt has no text in it.");
   const picture = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0, 0, 0, 0x0d]);
-  expect(await refusal(file("photo.png", picture))).toBe(
-    "Refusal: Images cannot be read yet: photo.png was not attached.",
-  );
+  const { file: read } = await readFile(file("photo.png", picture));
+  expect(read).toMatchObject({ kind: "picture", text: "data:image/png;base64,iVBORwAAAA0=" });
 });
 
 test("a file of 100 MB is refused without being read", async () => {

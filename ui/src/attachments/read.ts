@@ -1,17 +1,15 @@
-/** Reads attached files as text. */
+/** Reads attached files as text, and pictures as data URLs. */
 import type { Attached } from "../bindings/Attached";
 import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
 import { decoded, decodedAs } from "./decode";
 import { textOfPdf } from "./pdf";
+import { isPicture, pictureFile } from "./picture";
 import { Refusal } from "./refusal";
 
 /** Bytes searched for a PDF's header, as lenient as other readers. */
 const HEAD_BYTES = 1024;
-
-/** File names of images. SVG is text. */
-const IMAGE = /\.(png|jpe?g|gif|webp|bmp|tiff?|heic|avif|ico)$/i;
 
 /** The parts of `File` that reading needs. */
 export interface Source {
@@ -41,10 +39,13 @@ export interface ReadFile {
  */
 export async function readFile(file: Source): Promise<ReadFile> {
   const { name, size } = file;
-  if (IMAGE.test(name)) throw new Refusal(t("attach.image", { name }));
   if (size === 0) throw new Refusal(t("attach.empty", { name }));
   if (size > facts.fileBytes) throw tooLarge(name, size, facts.fileBytes);
   const head = new Uint8Array(await file.slice(0, HEAD_BYTES).arrayBuffer());
+  if (isPicture(name, head)) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    return { file: await pictureFile(name, bytes), encoded: null };
+  }
   const pdf = name.toLowerCase().endsWith(".pdf") || isPdf(head);
   if (!pdf && size > facts.attachmentBytes) throw tooLarge(name, size, facts.attachmentBytes);
   const bytes = new Uint8Array(await file.arrayBuffer());

@@ -3,4 +3,4 @@
 /**
  * Kind of file that the text was extracted from.
  */
-export type AttachmentKind = "text" | "pdf";
+export type AttachmentKind = "text" | "pdf" | "picture";

@@ -35,6 +35,10 @@ target: ModelEntry | null,
  */
 thinks: boolean | null, 
 /**
+ * `true` if the target sees pictures.
+ */
+sees: boolean, 
+/**
  * `true` if the target's template refuses system messages, so that the system prompt is put
  * before the first question.
  */

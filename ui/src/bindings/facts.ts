@@ -28,6 +28,7 @@ export const facts = {
   "attachments": 20,
   "attachmentBytes": 4194304,
   "fileBytes": 67108864,
+  "pictureBytes": 20000000,
   "draftMtp": "mtp",
   "draftNgram": "ngram",
   "ngramName": "n-gram",

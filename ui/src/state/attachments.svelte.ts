@@ -219,6 +219,8 @@ export class Attachments {
     try {
       this.#change(id, { count: await this.#backend.countAttachment(file) });
     } catch (thrown) {
+      // A picture that cannot be read.
+      if (file.kind === "picture") this.remove(id);
       this.#refuse(home, errorWords(BackendError.from(thrown)));
     }
   }

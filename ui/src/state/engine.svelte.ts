@@ -11,6 +11,7 @@ const STARTING: EngineStatus = {
   loading: null,
   target: null,
   thinks: null,
+  sees: false,
   merges_system: false,
   targets: [],
   drafts: [],

@@ -62,6 +62,8 @@ export class Reply {
   speedup = $state.raw<Speedup | null>(null);
   /** Progress of the prefill, in tokens. */
   prompt = $state.raw<{ done: number; total: number } | null>(null);
+  /** Percent of new pictures that the model has looked at; null without any. */
+  looked = $state.raw<number | null>(null);
   /** Calls of the part being written, which have no ids yet. */
   writing = $state.raw<readonly WrittenCall[]>([]);
   /** Place in the text where the calls begin; null before. */
@@ -311,7 +313,7 @@ export class Reply {
     this.message = null;
     this.trace = null;
     this.speedup = null;
-    this.prompt = null;
+    this.prompt = this.looked = null;
     this.#clearCalls();
   }
 
@@ -332,7 +334,7 @@ export class Reply {
         this.#traces.keep(event.reply.id, this.trace);
         this.#conversations.place(event.reply);
         this.#text = "";
-        this.speedup = this.prompt = null;
+        this.speedup = this.prompt = this.looked = null;
         this.#clearCalls();
         this.#onBegin(event.conversation.id);
         break;
@@ -367,7 +369,11 @@ export class Reply {
       case "call_progress":
         this.progress = event;
         break;
+      case "pictures":
+        this.looked = event.percent;
+        break;
       case "prompt":
+        this.looked = null;
         this.prompt = { done: event.done, total: event.total };
         break;
       case "round":

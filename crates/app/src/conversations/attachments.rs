@@ -1,16 +1,20 @@
 //! Attachments of questions: their limits, their place in the prompt, and their token counts.
 
+use std::sync::Arc;
+
 use foretoken_engine::session::estimated_tokens;
 use foretoken_engine::trace::Summary;
-use foretoken_model::{Special, Tokenizer};
+use foretoken_model::{Picture, Special, Tokenizer};
 use foretoken_store as store;
 
-use super::history::seen_since;
+use super::history::{ReadMessage, seen_since};
+use super::pictures::DETAIL;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, CommandError, ContextUse, ErrorCode, Sent, TokenCount,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, CommandError, ContextUse, ErrorCode, Sent,
+    TokenCount,
 };
 
 /// A question with all its attachments loaded.
@@ -31,6 +35,13 @@ impl Question {
     }
 }
 
+/// A question as the model reads it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ReadQuestion {
+    pub(crate) words: String,
+    pub(crate) pictures: Vec<Arc<Picture>>,
+}
+
 impl App {
     /// Returns a stored attachment.
     ///
@@ -41,8 +52,21 @@ impl App {
     }
 
     /// Counts the tokens of an attachment in a prompt.
-    pub fn count_attachment(&self, file: &Attached) -> TokenCount {
-        self.count(&[block(&file.name, &file.text)], &Cancel::default())
+    ///
+    /// # Errors
+    /// Returns `BadAttachment` for a picture that cannot be read.
+    pub fn count_attachment(&self, file: &Attached) -> Result<TokenCount> {
+        if file.kind == AttachmentKind::Picture {
+            return self.count_picture(&file.text);
+        }
+        Ok(self.count(&[block(&file.name, &file.text)], &Cancel::default()))
+    }
+
+    /// Counts the tokens of a picture, which are known for a model that sees.
+    fn count_picture(&self, url: &str) -> Result<TokenCount> {
+        let picture = self.pictures.read(url)?;
+        let tokens = self.engine.encoder().and_then(|encoder| encoder.picture_tokens(&picture, DETAIL));
+        Ok(TokenCount { tokens: tokens.unwrap_or(0) as u32, exact: tokens.is_some() })
     }
 
     /// Counts the tokens in the model's context before the next message, and those of the system
@@ -54,7 +78,7 @@ impl App {
     pub fn context_use(&self, conversation: Option<i64>) -> Result<ContextUse> {
         let counting = self.counting.begin();
         let target = self.engine.status().target.map(|target| target.label);
-        let (mut files, mut texts, mut counted) = (Vec::new(), Vec::new(), None);
+        let (mut files, mut texts, mut counted, mut pictures) = (Vec::new(), Vec::new(), None, 0);
         if let Some(id) = conversation {
             let store = self.store();
             let seen_from = store.conversation(id)?.seen_from;
@@ -64,7 +88,11 @@ impl App {
             for message in seen_since(messages, seen_from) {
                 if !message.attachments.is_empty() {
                     let attached = store.attached(message.id)?;
-                    files.extend(attached.iter().map(|file| block(&file.name, &file.text)));
+                    let texts = attached.iter().filter(|file| file.kind != store::AttachmentKind::Picture);
+                    files.extend(texts.map(|file| block(&file.name, &file.text)));
+                    let seen = attached.iter().filter(|file| file.kind == store::AttachmentKind::Picture);
+                    let counts = seen.filter_map(|file| self.count_picture(&file.text).ok());
+                    pictures += counts.map(|count| count.tokens).sum::<u32>();
                 }
                 texts.push(message.text);
             }
@@ -72,6 +100,7 @@ impl App {
         let system_prompt = self.setup_of(conversation)?.values.system_prompt.trim().to_owned();
         let system_prompt = self.count(&[system_prompt], &counting);
         let attachments = self.count(&files, &counting);
+        let attachments = TokenCount { tokens: attachments.tokens + pictures, ..attachments };
         let used = counted.map_or_else(
             || {
                 let tokens = self.count(&texts, &counting).tokens;
@@ -118,6 +147,11 @@ impl App {
         for file in attached {
             let name = shown_name(&file.name);
             let text = &file.text;
+            if file.kind == AttachmentKind::Picture {
+                self.pictures.read(text)?;
+                files.push(Attached { name, ..file }.into());
+                continue;
+            }
             if text.trim().is_empty() {
                 return Err(refused(format!("{name} contains no text. Remove it.")));
             }
@@ -136,13 +170,27 @@ impl App {
         Ok(Question { text, attached: files })
     }
 
-    /// Returns the messages as the model receives them, with their attachments in the text.
-    pub(crate) fn as_read(&self, mut messages: Vec<store::Message>) -> Result<Vec<store::Message>> {
-        for message in messages.iter_mut().filter(|message| !message.attachments.is_empty()) {
+    /// Returns the messages as the model receives them, with their attachments.
+    pub(crate) fn as_read(&self, messages: Vec<store::Message>) -> Result<Vec<ReadMessage>> {
+        let read = |mut message: store::Message| {
+            if message.attachments.is_empty() {
+                return Ok(message.into());
+            }
             let attached = self.store().attached(message.id)?;
             message.text = words(&message.text, &attached);
-        }
-        Ok(messages)
+            Ok(ReadMessage { message, pictures: self.pictures_of(&attached)? })
+        };
+        messages.into_iter().map(read).collect()
+    }
+
+    /// Returns a question as the model receives it.
+    pub(crate) fn read_question(&self, question: &Question) -> Result<ReadQuestion> {
+        Ok(ReadQuestion { words: question.words(), pictures: self.pictures_of(&question.attached)? })
+    }
+
+    fn pictures_of(&self, attached: &[store::Attached]) -> Result<Vec<Arc<Picture>>> {
+        let pictures = attached.iter().filter(|file| file.kind == store::AttachmentKind::Picture);
+        Ok(pictures.map(|file| self.pictures.read(&file.text)).collect::<foretoken_model::Result<_>>()?)
     }
 }
 
@@ -168,7 +216,8 @@ pub(crate) fn shown_name(name: &str) -> String {
 /// Joins a question and its attachments into a prompt: each attachment as a [`block`], then the
 /// question.
 fn words(text: &str, attached: &[store::Attached]) -> String {
-    let mut parts: Vec<String> = attached.iter().map(|file| block(&file.name, &file.text)).collect();
+    let texts = attached.iter().filter(|file| file.kind != store::AttachmentKind::Picture);
+    let mut parts: Vec<String> = texts.map(|file| block(&file.name, &file.text)).collect();
     parts.extend((!text.is_empty()).then(|| text.to_owned()));
     parts.join("\n\n")
 }

@@ -1,24 +1,57 @@
 //! Converts stored messages to the chat that a model replies to.
 
+use std::borrow::Borrow;
+use std::ops::Deref;
+use std::sync::Arc;
+
 use foretoken_engine::trace::Summary;
-use foretoken_model::{ChatMessage, Role, ToolCall, call_id};
+use foretoken_model::{ChatMessage, Picture, Role, ToolCall, call_id};
 use foretoken_store::{self as store, CallState, NewCall};
 use foretoken_tools::REFUSED;
+
+use super::pictures::DETAIL;
 
 /// Results of calls that were not run, for the model.
 const STOPPED: &str = "The person stopped this call.";
 const LOST: &str = "The program ended before this call did.";
 
+/// A stored message as the model reads it: with its attachments in the text, and its pictures.
+#[derive(Debug, Clone)]
+pub(crate) struct ReadMessage {
+    pub(crate) message: store::Message,
+    pub(crate) pictures: Vec<Arc<Picture>>,
+}
+
+impl From<store::Message> for ReadMessage {
+    fn from(message: store::Message) -> Self {
+        Self { message, pictures: Vec::new() }
+    }
+}
+
+impl Borrow<store::Message> for ReadMessage {
+    fn borrow(&self) -> &store::Message {
+        &self.message
+    }
+}
+
+impl Deref for ReadMessage {
+    type Target = store::Message;
+
+    fn deref(&self) -> &store::Message {
+        &self.message
+    }
+}
+
 /// Returns the messages from `seen_from` on, if it is set.
-pub(crate) fn seen_since(messages: Vec<store::Message>, seen_from: Option<i64>) -> Vec<store::Message> {
-    messages.into_iter().filter(|message| seen_from.is_none_or(|from| message.id >= from)).collect()
+pub(crate) fn seen_since<M: Borrow<store::Message>>(messages: Vec<M>, seen_from: Option<i64>) -> Vec<M> {
+    messages.into_iter().filter(|message| seen_from.is_none_or(|from| message.borrow().id >= from)).collect()
 }
 
 /// Returns the chat from the first question on. Replies without text are left out.
-pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
+pub(crate) fn chat_messages(messages: Vec<ReadMessage>) -> Vec<ChatMessage> {
     let mut chat = Vec::new();
     let asked = messages.iter().skip_while(|message| message.role == store::Role::Assistant);
-    for message in asked.filter(|message| !message.text.is_empty()) {
+    for message in asked.filter(|message| !message.text.is_empty() || !message.pictures.is_empty()) {
         let role = match message.role {
             store::Role::User => Role::User,
             store::Role::Assistant => Role::Assistant,
@@ -27,7 +60,7 @@ pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
             push_calls(&mut chat, message);
             continue;
         }
-        push(&mut chat, role, &message.text);
+        push(&mut chat, role, &message.text, &message.pictures);
         if let Some(last) = chat.last_mut() {
             last.unfinished = unfinished(message);
         }
@@ -38,7 +71,7 @@ pub(crate) fn chat_messages(messages: Vec<store::Message>) -> Vec<ChatMessage> {
 /// Appends a reply with calls, and their results.
 fn push_calls(chat: &mut Vec<ChatMessage>, message: &store::Message) {
     let start = message.calls[0].call.text_start as usize;
-    push(chat, Role::Assistant, message.text.get(..start).unwrap_or(&message.text));
+    push(chat, Role::Assistant, message.text.get(..start).unwrap_or(&message.text), &[]);
     let made: usize = chat.iter().map(|message| message.calls.len()).sum();
     let mut results = Vec::with_capacity(message.calls.len());
     for (number, store::Call { call, .. }) in message.calls.iter().enumerate() {
@@ -71,17 +104,22 @@ fn unfinished(message: &store::Message) -> Vec<u8> {
 
 /// Appends a message. Consecutive messages of one role are merged, because some templates require
 /// alternating roles: questions without a reply in between, and a reply that continues an
-/// interrupted one.
-pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str) {
-    match chat.last_mut() {
-        Some(last) if last.role == role => {
+/// interrupted one. Pictures stand before the text.
+pub(crate) fn push(chat: &mut Vec<ChatMessage>, role: Role, text: &str, pictures: &[Arc<Picture>]) {
+    let mut message = match chat.pop_if(|last| last.role == role) {
+        Some(mut last) => {
             if role == Role::User {
                 last.content.push_str("\n\n");
             }
-            last.content.push_str(text);
+            last
         }
-        _ => chat.push(ChatMessage::new(role, text)),
+        None => ChatMessage::new(role, ""),
+    };
+    for picture in pictures {
+        message = message.with_picture(picture, DETAIL);
     }
+    message.content.push_str(text);
+    chat.push(message);
 }
 
 #[cfg(test)]
@@ -121,7 +159,7 @@ mod tests {
             (Assistant, "o."),
             (User, "Three?"),
         ];
-        let chat = chat_messages(stored.into_iter().map(|(role, text)| message(role, text)).collect());
+        let chat = chat_messages(stored.into_iter().map(|(role, text)| message(role, text).into()).collect());
         let chat: Vec<_> = chat.iter().map(|turn| (turn.role, turn.content.as_str())).collect();
         assert_eq!(chat, [(Role::User, "One?\n\nTwo?"), (Role::Assistant, "Two."), (Role::User, "Three?")]);
     }
@@ -132,11 +170,11 @@ mod tests {
         let summary = Summary { unfinished: vec![0xE2, 0x96], ..Summary::of(&[], Finish::Length, 1, 0, 1.0) };
         reply.summary = Some(serde_json::to_string(&summary).unwrap());
         let question = message(store::Role::User, "Why?");
-        let chat = chat_messages(vec![question.clone(), reply.clone()]);
+        let chat = chat_messages(vec![question.clone().into(), reply.clone().into()]);
         assert_eq!(chat[1].unfinished, [0xE2, 0x96]);
         // The continuation contains the whole character.
         let rest = message(store::Role::Assistant, "\u{2588}b");
-        let chat = chat_messages(vec![question, reply, rest]);
+        let chat = chat_messages(vec![question.into(), reply.into(), rest.into()]);
         assert_eq!((chat[1].content.as_str(), &chat[1].unfinished[..]), ("a\u{2588}b", &[][..]));
     }
 }

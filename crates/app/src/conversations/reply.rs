@@ -12,7 +12,7 @@ use foretoken_store::{self as store, Store};
 use foretoken_tools::{MOST_TURNS, Offer};
 
 use super::attachments;
-use super::history::{chat_messages, seen_since};
+use super::history::{ReadMessage, chat_messages, seen_since};
 use super::room::Branch;
 use super::round::SharedRound;
 use super::stored::utf16_length;
@@ -81,7 +81,7 @@ impl App {
         let guard = self.take_slot()?;
         let asked = self.question(sent.into())?;
         let messages = conversation.map_or_else(|| Ok(Vec::new()), |id| self.shown(id))?;
-        let branch = Branch { messages, next: Some(asked.words()), tools: None };
+        let branch = Branch { messages, next: Some(self.read_question(&asked)?), tools: None };
         let question = Question::Sent { conversation, asked };
         self.answer(conversation, branch, question, events, guard.cancel())
     }
@@ -99,7 +99,11 @@ impl App {
         let guard = self.take_slot()?;
         let asked = self.question(sent.into())?;
         let before = self.asked(question, store::Role::User)?;
-        let branch = Branch { messages: self.up_to(before.parent)?, next: Some(asked.words()), tools: None };
+        let branch = Branch {
+            messages: self.up_to(before.parent)?,
+            next: Some(self.read_question(&asked)?),
+            tools: None,
+        };
         let question = Question::Edited { question, asked };
         self.answer(Some(before.conversation), branch, question, events, guard.cancel())
     }
@@ -206,7 +210,7 @@ impl App {
 
     /// Returns the shown branch as the model receives it, including replies that could not be
     /// stored yet.
-    pub(crate) fn shown(&self, conversation: i64) -> Result<Vec<store::Message>> {
+    pub(crate) fn shown(&self, conversation: i64) -> Result<Vec<ReadMessage>> {
         let messages = self.unstored.over(|| self.store().messages(conversation))?;
         self.as_read(messages.into_iter().map(|(message, _)| message).collect())
     }
@@ -218,7 +222,7 @@ impl App {
     }
 
     /// Returns the messages up to `last` as the model receives them; none without one.
-    fn up_to(&self, last: Option<i64>) -> Result<Vec<store::Message>> {
+    fn up_to(&self, last: Option<i64>) -> Result<Vec<ReadMessage>> {
         let Some(last) = last else { return Ok(Vec::new()) };
         let messages = self.unstored.over(|| self.store().messages_up_to(last))?;
         self.as_read(messages.into_iter().map(|(message, _)| message).collect())
@@ -623,6 +627,9 @@ impl ReplyRecorder {
                     self.request.cancel.cancel();
                 }
                 let _ = self.records.send(Record::StoredStart(begun));
+            }
+            Event::Pictures { share } => {
+                (self.events)(ReplyEvent::Pictures { percent: (share * 100.0) as u32 });
             }
             Event::Prompt { done, total } => {
                 (self.events)(ReplyEvent::Prompt { done: done as u32, total: total as u32 });

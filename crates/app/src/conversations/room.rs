@@ -5,7 +5,8 @@ use foretoken_engine::session::ToolUse;
 use foretoken_model::Role;
 use foretoken_store as store;
 
-use super::history::{chat_messages, push, seen_since};
+use super::attachments::ReadQuestion;
+use super::history::{ReadMessage, chat_messages, push, seen_since};
 use super::reply::engine_gone;
 use crate::app::App;
 use crate::engine::replier::Chat;
@@ -15,9 +16,9 @@ use crate::ipc::{CommandError, Conversation, ErrorCode, PresetValues, PromptSize
 /// Messages that lead to a reply: one branch of a conversation, and the new question.
 pub(crate) struct Branch {
     /// Stored messages with the text of their attachments, oldest first.
-    pub(crate) messages: Vec<store::Message>,
-    /// Text of a new question.
-    pub(crate) next: Option<String>,
+    pub(crate) messages: Vec<ReadMessage>,
+    /// A new question.
+    pub(crate) next: Option<ReadQuestion>,
     /// Tools of the reply.
     pub(crate) tools: Option<ToolUse>,
 }
@@ -26,7 +27,9 @@ impl Branch {
     /// Returns the chat in the context that starts at the message `start`; `None` is the first.
     pub(crate) fn chat(&self, start: Option<i64>) -> Chat {
         let mut chat = chat_messages(seen_since(self.messages.clone(), start));
-        self.next.iter().for_each(|words| push(&mut chat, Role::User, words));
+        if let Some(ReadQuestion { words, pictures }) = &self.next {
+            push(&mut chat, Role::User, words, pictures);
+        }
         Chat { messages: chat, tools: self.tools.clone() }
     }
 
@@ -57,7 +60,7 @@ impl App {
     pub fn leave_out_oldest(&self, conversation: i64, next: Option<Sent>) -> Result<Conversation> {
         let _guard = self.take_slot()?;
         let values = self.open(Some(conversation))?.values;
-        let next = next.map(|sent| self.question(sent)).transpose()?.map(|question| question.words());
+        let next = next.map(|sent| self.read_question(&self.question(sent)?)).transpose()?;
         let start = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
         if next.is_none() {

@@ -60,6 +60,7 @@ impl Live {
         match (state.events.last_mut(), event) {
             (Some(ReplyEvent::Text { delta }), ReplyEvent::Text { delta: more }) => delta.push_str(&more),
             (Some(last @ ReplyEvent::Prompt { .. }), later @ ReplyEvent::Prompt { .. }) => *last = later,
+            (Some(last @ ReplyEvent::Pictures { .. }), later @ ReplyEvent::Pictures { .. }) => *last = later,
             (_, event) => state.events.push(event),
         }
     }

@@ -40,6 +40,7 @@ impl From<store::AttachmentKind> for AttachmentKind {
         match kind {
             store::AttachmentKind::Text => Self::Text,
             store::AttachmentKind::Pdf => Self::Pdf,
+            store::AttachmentKind::Picture => Self::Picture,
         }
     }
 }
@@ -49,6 +50,7 @@ impl From<AttachmentKind> for store::AttachmentKind {
         match kind {
             AttachmentKind::Text => Self::Text,
             AttachmentKind::Pdf => Self::Pdf,
+            AttachmentKind::Picture => Self::Picture,
         }
     }
 }

@@ -59,7 +59,7 @@ pub fn ask(
     cancel: &Cancel,
 ) -> Result<Option<String>> {
     let mut messages = conversation.to_vec();
-    push(&mut messages, Role::User, REQUEST);
+    push(&mut messages, Role::User, REQUEST, &[]);
     let settings = Settings {
         sampling: Sampling::greedy(),
         max_tokens: MAX_TOKENS,

@@ -8,7 +8,7 @@ use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::trace::Round;
 use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_model::token::TokenId;
-use foretoken_model::{KvDtype, Tokenizer};
+use foretoken_model::{Conversation, KvDtype, Tokenizer};
 
 use super::job::{OnCheck, Stored};
 use super::local::Local;
@@ -33,6 +33,7 @@ impl Local {
             cancel.flow()
         };
         let session = &mut self.loaded()?.session;
+        session.see(&Conversation::of(&stored.messages, None), &mut |_| cancel.flow())?;
         session.put_text_aside();
         let decoder = &mut session.decoder;
         if !asked.sampling.is_repeatable() {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use foretoken_engine::session::{Draft, DraftSource, Form, Remedy, Session, choose};
 use foretoken_forward::device::{DeviceChoice, DeviceRemark, Opened, Role};
 use foretoken_model::{Error, KvDtype, ModelConfig, ModelSource};
+use foretoken_senses::vision::{Tower, beside};
 
 use super::local::{Local, Target, message, no_target};
 use super::why::ready_to_speculate;
@@ -60,7 +61,7 @@ impl Local {
             choice,
             &wanted,
         )?;
-        Ok(self.set_target(id, entry, session))
+        Ok(self.set_target(id, entry, with_vision(session, &source)?))
     }
 
     fn show_loading(&self, entry: &ModelEntry) {
@@ -75,9 +76,11 @@ impl Local {
     fn set_target(&mut self, id: String, entry: ModelEntry, session: Session) -> Option<EngineMessage> {
         let reading_rate = self.models.speeds.reading(session.path(), &session.device().label.to_string());
         let (thinks, merges_system) = (session.form().thinks(), session.form().merges_system());
+        let sees = session.sees();
         // The draft may take as long again.
         self.status.update(|status| {
             (status.target, status.thinks, status.loading) = (Some(entry.clone()), thinks, None);
+            status.sees = sees;
             status.merges_system = merges_system;
             // These belong to the previous target.
             (status.drafts, status.draft) = (Vec::new(), String::new());
@@ -248,4 +251,17 @@ fn reloaded(remedy: Remedy) -> EngineMessage {
         Remedy::Shorter(tokens) => EngineMessage::ShorterContext { tokens: tokens as u32 },
         Remedy::Cpu => EngineMessage::Device { remark: DeviceRemark::Failed { role: Role::Target } },
     }
+}
+
+/// Gives a session the vision model beside its target, if there is one. One that cannot be used is
+/// only reported: the target still answers texts.
+fn with_vision(mut session: Session, source: &ModelSource) -> Result<Session> {
+    let hidden = source.config()?.hidden;
+    if let Some(path) = beside(source.path(), hidden) {
+        match Tower::open(&path, session.tokenizer(), hidden) {
+            Ok(tower) => session.set_vision(Some(Box::new(tower))),
+            Err(error) => tracing::warn!("{} is not used: {error}", path.display()),
+        }
+    }
+    Ok(session)
 }

@@ -6,7 +6,7 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
 use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_library::Secrets;
-use foretoken_model::{ChatMessage, KvDtype, Role, Thinking};
+use foretoken_model::{ChatMessage, Error, KvDtype, Role, Thinking};
 use foretoken_remote::{Question, Reply, ReplyEvent};
 
 use super::replier::{Chat, Ending, Event, Replier};
@@ -57,6 +57,10 @@ impl Replier for Remote {
     ) -> Result<Ending> {
         let conversation = &chat.messages;
         let Chosen { server, model } = servers::chosen(settings)?;
+        if conversation.iter().any(|message| !message.pictures.is_empty()) {
+            let reason = "pictures are not sent to remote servers. Choose a model on this computer";
+            return Err(Error::Picture(reason.to_owned()).into());
+        }
         let client = servers::client(server, &self.secrets)?;
         let messages = request_messages(conversation, settings);
         let question = Question {

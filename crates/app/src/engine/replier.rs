@@ -75,6 +75,8 @@ impl fmt::Display for PromptSize {
 pub enum Event<'a> {
     /// The conversation was accepted by the models with these labels. Comes first.
     Started { target: &'a str, draft: Option<&'a str> },
+    /// Share of the embeddings of new pictures that is computed.
+    Pictures { share: f32 },
     /// Prompt tokens processed so far.
     Prompt { done: usize, total: usize },
     /// The round of the next text, if there are rounds.

@@ -9,7 +9,7 @@ use foretoken_engine::session::{Form, Session, estimated_tokens};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_engine::trace::Finish;
 use foretoken_model::sampling::Mode;
-use foretoken_model::{CallParser, ChatMessage, Conversation, Piece, Role, Tool};
+use foretoken_model::{CallParser, ChatMessage, Conversation, Error as EngineError, Piece, Role, Tool};
 
 use super::local::{Local, Target};
 use super::prefill_rate::PrefillRate;
@@ -43,6 +43,14 @@ impl Replier for Local {
         request.admit(session.context())?;
         let (request, mut calls) = with_calls(session, chat, request)?;
         on(started);
+        let seen = session.see(&Conversation::of(&chat.messages, None), &mut |share| {
+            on(Event::Pictures { share });
+            cancel.flow()
+        });
+        match seen {
+            Err(EngineError::Cancelled) => return Ok(Ending { finish: Finish::Cancelled, summary: None }),
+            seen => seen?,
+        }
 
         let mut reporter = Reporter::new(draft.as_deref().unwrap_or_default(), &self.status.get().why);
         let status = Arc::clone(&self.status);
@@ -55,7 +63,6 @@ impl Replier for Local {
                     }
                     on(Event::Prompt { done, total });
                 }
-                Progress::Picture { .. } => {}
                 Progress::Round(round) => {
                     reporter.observe(round, &status);
                     let text: String = round.emitted().map(|(_, text)| text).collect();

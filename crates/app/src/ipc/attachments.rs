@@ -1,4 +1,4 @@
-//! Attachments of questions, as text.
+//! Attachments of questions, as text; pictures as data URLs.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
@@ -8,6 +8,9 @@ pub const ATTACHMENT_BYTES: usize = 4 << 20;
 
 /// Most bytes of a file from which text is extracted: much of a PDF is not text.
 pub const FILE_BYTES: usize = 64 << 20;
+
+/// Most bytes of a picture's file.
+pub const PICTURE_BYTES: usize = foretoken_senses::picture::MAX_BYTES;
 
 /// Most attachments of one question.
 pub const ATTACHMENTS: usize = 20;
@@ -19,6 +22,8 @@ pub const ATTACHMENTS: usize = 20;
 pub enum AttachmentKind {
     Text,
     Pdf,
+    /// A picture, whose text is the file as a data URL.
+    Picture,
 }
 
 /// An attachment as its message lists it, without the text.

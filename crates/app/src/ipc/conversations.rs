@@ -154,6 +154,8 @@ pub enum ReplyEvent {
     Started { conversation: Conversation, user: Option<Message>, reply: Message },
     /// A part of the reply that filled the context, as stored. The next `Started` continues it.
     PartEnded { reply: Message },
+    /// Share of the embeddings of new pictures that is computed.
+    Pictures { percent: u32 },
     /// Prompt tokens processed so far.
     Prompt { done: u32, total: u32 },
     /// A round's text, and the drafting behind it.

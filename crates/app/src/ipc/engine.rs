@@ -26,6 +26,8 @@ pub struct EngineStatus {
     pub target: Option<ModelEntry>,
     /// Default of the target's reasoning switch; `None` if its template has no such switch.
     pub thinks: Option<bool>,
+    /// `true` if the target sees pictures.
+    pub sees: bool,
     /// `true` if the target's template refuses system messages, so that the system prompt is put
     /// before the first question.
     pub merges_system: bool,
@@ -92,6 +94,7 @@ impl EngineStatus {
             loading,
             target,
             thinks,
+            sees,
             merges_system,
             penalties,
             targets,

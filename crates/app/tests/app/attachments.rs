@@ -130,12 +130,12 @@ fn attachments_that_cannot_be_sent_are_named_and_nothing_is_stored() {
 #[test]
 fn tokens_of_an_attachment_match_the_prompt_and_are_estimated_without_a_tokenizer() {
     let text = "Once upon a time a fox found a lantern.\n".repeat(8);
-    let estimate = fixture().app.count_attachment(&file("a.txt", &text));
+    let estimate = fixture().app.count_attachment(&file("a.txt", &text)).unwrap();
     assert_eq!((estimate.tokens, estimate.exact), (85, false));
 
     let fixture = Fixture::new();
     fixture.set(|settings| settings.max_tokens = 4);
-    let counted = fixture.app.count_attachment(&file("a.txt", &text));
+    let counted = fixture.app.count_attachment(&file("a.txt", &text)).unwrap();
     assert!(counted.exact);
     let prompt = |sent: Sent| {
         let reply = fixture.app.send(None, sent, listen().0).unwrap();
@@ -176,7 +176,7 @@ fn a_prompt_that_cannot_fit_is_refused_by_an_estimate_without_counting() {
     let error = fixture.app.send(None, sent("Hm?", &many), listen().0).unwrap_err();
     assert_eq!(error.code, ErrorCode::MessageTooLong);
     assert!(error.message.contains("its prompt has 2097"), "{}", error.message);
-    let counted = fixture.app.count_attachment(&whole);
+    let counted = fixture.app.count_attachment(&whole).unwrap();
     assert!(!counted.exact && counted.tokens >= ATTACHMENT_BYTES as u32 / 4, "{counted:?}");
 
     let conversation = fixture.send(None, "Hello").0.conversation.id;

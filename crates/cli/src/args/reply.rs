@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::{GrammarArgs, PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
+use super::{GrammarArgs, PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs, VisionArgs};
 use crate::error::{Error, Result};
 
 /// Options of a single reply, for `generate` and `check`.
@@ -15,6 +15,9 @@ pub struct ReplyArgs {
     pub target: String,
     #[command(flatten)]
     pub prompt: PromptArgs,
+    /// Picture before the prompt: PNG, JPEG, WebP, GIF or BMP; several are given by several options
+    #[arg(long, value_name = "FILE")]
+    pub picture: Vec<PathBuf>,
     /// Use the prompt as it is, without the chat template: only the model's begin-of-text token is
     /// added, if its tokenizer asks for one, and special tokens in the prompt are recognised
     #[arg(long)]
@@ -36,6 +39,8 @@ pub struct ReplyArgs {
     pub speculation: SpeculationArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub vision: VisionArgs,
     #[command(flatten)]
     pub device: PairDeviceArgs,
 }

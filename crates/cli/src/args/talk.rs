@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs};
+use super::{PairDeviceArgs, SamplingArgs, SpeculationArgs, ThinkingArgs, VisionArgs};
 
 /// Options of whole conversations, for `chat` and `serve`.
 #[derive(Debug, Clone, Args)]
@@ -22,6 +22,8 @@ pub struct TalkArgs {
     pub speculation: SpeculationArgs,
     #[command(flatten)]
     pub sampling: SamplingArgs,
+    #[command(flatten)]
+    pub vision: VisionArgs,
     #[command(flatten)]
     pub device: PairDeviceArgs,
 }

@@ -2,6 +2,7 @@
 //! time.
 
 use std::io::{IsTerminal, Write, stdin};
+use std::sync::Arc;
 
 use anstream::{AutoStream, ColorChoice};
 use foretoken_engine::decoder::Request;
@@ -12,7 +13,9 @@ use foretoken_library::STARTER;
 use foretoken_model::Error as EngineError;
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
-use foretoken_model::{CallParser, ChatMessage, Conversation, Role, ToolCall, Written, call_id};
+use foretoken_model::{
+    CallParser, ChatMessage, Conversation, Detail, Picture, Role, ToolCall, Written, call_id,
+};
 use foretoken_tools::MOST_TURNS;
 
 use crate::args::{DraftChoice, McpArgs, PairDeviceArgs, TalkArgs, draft_length};
@@ -22,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::kept_chat::{KeptChat, SavedChat};
 use crate::output;
+use crate::pictures;
 use crate::ready::{Ready, ready};
 use crate::session::{choose_draft, form, reply};
 
@@ -44,6 +48,7 @@ const HELP: &str = "\
 /draft MODEL|mtp|ngram|none  change the draft
 /length auto|N               tokens to draft in a round: 1 to 16, auto for the fastest, 0 for no drafts
 /think on|off                turn thinking before the answer on or off
+/picture FILE                show the model a picture with the next message
 /new                         start a new conversation
 /stats                       statistics of the last reply
 /help                        this list
@@ -95,8 +100,11 @@ pub fn run(Args { talk, resume, private, tools }: &Args) -> Result<()> {
     let cold = args.speculation.cold;
     let (devices, kept, last) = (&args.device, Some(kept).filter(|_| !private), None);
     let target = saved_name(target, &session);
+    let (detail, pictures) = (args.vision.detail(), Vec::new());
     let chat = Chat {
         session,
+        detail,
+        pictures,
         devices,
         cold,
         thinking,
@@ -138,6 +146,9 @@ struct Chat<'a> {
     request: Request,
     target: String,
     messages: Vec<ChatMessage>,
+    /// Pictures for the next message, and how closely they are looked at.
+    pictures: Vec<Arc<Picture>>,
+    detail: Detail,
     /// Files for `--resume`; `None` for a private conversation.
     kept: Option<KeptChat>,
     /// Statistics of the last reply.
@@ -185,8 +196,11 @@ impl Chat<'_> {
         let (name, value) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match (name, value.trim()) {
             ("/help", _) => output::note(HELP),
+            ("/picture", "") => output::note("expected a file after /picture"),
+            ("/picture", path) => self.show(path),
             ("/new", _) => {
                 self.messages.clear();
+                self.pictures.clear();
                 output::note("started a new conversation");
             }
             ("/think", value @ ("on" | "off")) => self.let_think(value == "on"),
@@ -220,6 +234,21 @@ impl Chat<'_> {
         output::note(if thinking { "thinking is on" } else { "thinking is off" });
     }
 
+    /// Adds a picture to the next message.
+    fn show(&mut self, path: &str) {
+        if !self.session.sees() {
+            return output::note("this model cannot see pictures; choose one with a vision file (mmproj)");
+        }
+        match pictures::read(path.as_ref()) {
+            Ok(picture) => {
+                let (width, height) = (picture.width(), picture.height());
+                output::note(format_args!("the next message has this picture of {width} x {height} pixels"));
+                self.pictures.push(picture);
+            }
+            Err(error) => output::failure(&error),
+        }
+    }
+
     fn let_draft(&mut self, name: &str) {
         let Ok(choice) = name.parse();
         match self.change_draft(&choice) {
@@ -247,7 +276,11 @@ impl Chat<'_> {
     /// can follow.
     fn answer(&mut self, text: &str) -> Result<()> {
         let before = self.messages.len();
-        self.messages.push(ChatMessage::new(Role::User, text));
+        let mut message = ChatMessage::new(Role::User, "");
+        for picture in std::mem::take(&mut self.pictures) {
+            message = message.with_picture(&picture, self.detail);
+        }
+        self.messages.push(ChatMessage { content: text.to_owned(), ..message });
         match self.reply_with_calls() {
             Err(error @ (Error::Engine(_) | Error::Library(_))) => {
                 self.messages.truncate(before);
@@ -338,6 +371,8 @@ impl Chat<'_> {
     fn reply(&mut self) -> Result<()> {
         let show: fn(&Round) -> Result<()> = if self.colours { show_coloured } else { show_plain };
         let mut request = Request { prompt: self.prompt(false)?, ..self.request.clone() };
+        let conversation = Conversation::of(&self.messages, self.thinking);
+        pictures::see(&mut self.session, &conversation, Some(&self.interrupt))?;
         let mut parser = None;
         if let (Some(asked), Form::Chat(template)) =
             (self.tools.as_ref().and_then(ChatTools::asked), self.session.form().as_ref())
@@ -369,7 +404,7 @@ impl Chat<'_> {
         self.add_reply(content, finish, parser);
         if let Some(kept) = &mut self.kept {
             let chat = SavedChat { target: self.target.clone(), messages: self.messages.clone() };
-            kept.keep(&chat, &mut self.session);
+            kept.keep(chat, &mut self.session);
         }
         Ok(())
     }

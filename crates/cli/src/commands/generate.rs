@@ -5,7 +5,7 @@ use foretoken_engine::session::{Form, Session, ToolUse};
 use foretoken_engine::trace::{Finish, Round, Speedup, Times};
 use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
-use foretoken_model::{CallParser, Conversation, Piece, ToolCall, Written};
+use foretoken_model::{CallParser, ChatMessage, Conversation, Piece, ToolCall, Written};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -13,6 +13,7 @@ use crate::args::{DraftChoice, ReplyArgs, ToolArgs};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
 use crate::output;
+use crate::pictures;
 use crate::session::{choose_draft, form, load, reply};
 
 #[derive(Debug, clap::Args)]
@@ -136,6 +137,15 @@ fn show(piece: Piece, written: &mut Written, json: bool) -> Result<()> {
     shown
 }
 
+/// `message` behind the pictures that `args` name.
+fn with_pictures(message: ChatMessage, args: &ReplyArgs) -> Result<ChatMessage> {
+    let mut shown = ChatMessage::new(message.role, "");
+    for path in &args.picture {
+        shown = shown.with_picture(&pictures::read(path)?, args.vision.detail());
+    }
+    Ok(ChatMessage { pictures: shown.pictures, ..message })
+}
+
 /// Loads the models that `args` name and builds the request, with sampling completed from `base`.
 /// Invalid options are rejected before any model is loaded.
 pub fn prepare(args: &ReplyArgs, base: Sampling) -> Result<(Session, Request)> {
@@ -154,10 +164,13 @@ fn prepare_with(
     let text = args.prompt.text()?;
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
+    args.vision.open(&mut session, &source)?;
     let thinking = args.thinking.of(session.form());
-    let messages = &[session.form().said(&text)?];
+    let messages = &[with_pictures(session.form().said(&text)?, args)?];
     let offered = tools.map_or(&[][..], |asked| &asked.tools);
-    let prompt = session.conversation(&Conversation { messages, tools: offered, thinking })?;
+    let conversation = Conversation { messages, tools: offered, thinking };
+    let prompt = session.conversation(&conversation)?;
+    pictures::see(&mut session, &conversation, None)?;
     let draft = args.speculation.draft_or(DraftChoice::None);
     choose_draft(&mut session, &draft, args.speculation.stage.as_deref(), &args.device)?;
     if !args.speculation.cold && !speculation.is_off() {

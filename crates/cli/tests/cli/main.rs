@@ -9,6 +9,7 @@ mod devices;
 mod inspection;
 mod measure;
 mod models;
+mod pictures;
 mod program;
 mod reply;
 mod serve;

@@ -20,7 +20,7 @@ use foretoken_model::child::Program;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::{ModelPenalties, Sampling};
 use foretoken_model::token::TokenId;
-use foretoken_model::{PlacedPicture, TextStream, Tokenizer};
+use foretoken_model::{TextStream, Tokenizer};
 
 use self::judge::judge;
 use self::loops::Loops;
@@ -63,8 +63,6 @@ pub struct Request {
     pub owner: Owner,
     /// Grammar that the reply follows; `None` for any text.
     pub constraint: Option<Constraint>,
-    /// Pictures whose ids are in the prompt.
-    pub pictures: Vec<PlacedPicture>,
     /// Number of alternatives for which each round records log probabilities, beside those of its
     /// tokens; `None` to record none.
     pub logprobs: Option<usize>,
@@ -84,7 +82,6 @@ impl Request {
             unfinished: Vec::new(),
             owner: Owner::default(),
             constraint: None,
-            pictures: Vec::new(),
             logprobs: None,
         }
     }
@@ -120,12 +117,6 @@ pub enum Progress<'a> {
     Prompt {
         done: usize,
         total: usize,
-    },
-    /// Share of a picture's embeddings that is computed, its index and the number of pictures.
-    Picture {
-        number: usize,
-        total: usize,
-        share: f32,
     },
     Round(&'a Round),
 }

@@ -177,7 +177,8 @@ impl Penalties {
     pub fn dry<'a>(&self, after: impl Into<After<'a>>) -> Vec<(TokenId, f32)> {
         let Some(repeats) = &self.repeats else { return Vec::new() };
         let mut found = repeats.at(after.into(), self.read, &self.tokens);
-        let is_free = |token| self.tokens.is_exempt(token) || self.tokens.is_breaker(token) || is_media(token);
+        let is_free =
+            |token| self.tokens.is_exempt(token) || self.tokens.is_breaker(token) || is_media(token);
         found.retain(|&(token, _)| !is_free(token));
         found
     }

@@ -40,13 +40,15 @@ use self::saved_text::{Reader, identity};
 pub use self::shelf::TextBudget;
 use self::shelf::{Loaded, Shelf};
 pub use self::tool_use::{ToolChoice, ToolUse};
+use foretoken_forward::Media;
 use foretoken_forward::device::{
     DeviceChoice, DeviceFact, DeviceNote, DeviceRemark, Gpu, Opened, Role, place,
 };
 use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
-use foretoken_forward::Media;
-use foretoken_model::{Conversation, KvDtype, ModelSource, PlacedPicture, Renderer, Special, Thinking, Tokenizer};
+use foretoken_model::{
+    Conversation, KvDtype, ModelSource, PlacedPicture, Renderer, Special, Thinking, Tokenizer,
+};
 
 use crate::constraint::Opening;
 use crate::decoder::{Decoder, Progress, Reply, Request};
@@ -437,12 +439,13 @@ impl Session {
         self.identity
     }
 
-    /// The person's loaded text, to be saved; `None` if there is none or its engine cannot share
-    /// it.
+    /// The person's loaded text, to be saved; `None` if there is none, if its engine cannot share
+    /// it, and with pictures, whose ids are those of this session.
     pub fn text_to_save(&mut self) -> Option<TextToSave> {
         let (target, draft) = (self.identity, self.draft.hash);
         let (shelf, loaded) = self.texts();
-        Some(TextToSave { text: shelf.own_text(&loaded)?, target, draft })
+        let text = shelf.own_text(&loaded).filter(|text| !text.has_pictures())?;
+        Some(TextToSave { text, target, draft })
     }
 
     /// Puts the text that was saved under `name` beside those in memory, unless one of them is as
@@ -559,10 +562,10 @@ impl Session {
         PromptEncoder {
             tokenizer: Arc::clone(self.tokenizer()),
             context: self.context(),
-            pictures: self.vision.as_ref().map(|vision| PictureIds {
-                layout: vision.layout(),
-                media: Arc::clone(&self.media),
-            }),
+            pictures: self
+                .vision
+                .as_ref()
+                .map(|vision| PictureIds { layout: vision.layout(), media: Arc::clone(&self.media) }),
         }
     }
 
@@ -575,7 +578,6 @@ impl Session {
         request: &Request,
         on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Reply> {
-        self.see(&request.pictures, on_progress)?;
         self.turn_to(request);
         let reply = self.decoder.reply(request, &mut self.draft.drafters, on_progress);
         if matches!(reply, Err(Error::NoMemory { .. })) {
@@ -595,26 +597,26 @@ impl Session {
         self.vision.is_some()
     }
 
-    /// Computes the embeddings of those `pictures` that are not in memory.
+    /// Computes the embeddings of pictures in a conversation that are not in memory, before a reply.
+    /// `on_progress` receives the share that is done; `Break` ends the work.
     ///
     /// # Errors
     /// As [`VisionModel::encode`].
     pub fn see(
         &mut self,
-        pictures: &[PlacedPicture],
-        on_progress: &mut dyn FnMut(Progress<'_>) -> ControlFlow<()>,
+        conversation: &Conversation<'_>,
+        on_progress: &mut dyn FnMut(f32) -> ControlFlow<()>,
     ) -> Result<()> {
-        let Some(ids) = self.encoder().pictures else {
-            return if pictures.is_empty() { Ok(()) } else { Err(sees_nothing()) };
-        };
-        let total = pictures.len();
+        let ids = self.encoder().pictures;
+        let pictures: Vec<&PlacedPicture> = conversation.pictures().collect();
         for (number, placed) in pictures.iter().enumerate() {
+            let (Some(ids), Some(vision)) = (&ids, &mut self.vision) else { return Err(sees_nothing()) };
             let key = ids.key(placed);
             if self.media.has(key) {
                 continue;
             }
-            let Some(vision) = &mut self.vision else { return Err(sees_nothing()) };
-            let progress = &mut |share| on_progress(Progress::Picture { number, total, share });
+            ids.tokens(placed, self.decoder.tokenizer())?;
+            let progress = &mut |share: f32| on_progress((number as f32 + share) / pictures.len() as f32);
             let embeddings = vision.encode(&placed.picture, placed.detail, progress)?;
             self.media.insert(key, embeddings)?;
         }

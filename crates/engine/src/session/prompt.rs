@@ -8,7 +8,8 @@ use foretoken_model::error::{Error, Result};
 use foretoken_model::token::TokenId;
 use foretoken_model::tokenizer::unless_stopped;
 use foretoken_model::{
-    ChatMessage, ChatTemplate, Conversation, ModelSource, PlacedPicture, Renderer, Role, Special, Tokenizer, tools,
+    ChatMessage, ChatTemplate, Conversation, Detail, ModelSource, Picture, PlacedPicture, Renderer, Role,
+    Special, Tokenizer, tools,
 };
 
 use super::spellings;
@@ -177,6 +178,14 @@ pub struct PromptEncoder {
 }
 
 impl PromptEncoder {
+    /// Number of tokens of a picture in a prompt; `None` for a target that cannot see it.
+    pub fn picture_tokens(&self, picture: &Arc<Picture>, detail: Detail) -> Option<usize> {
+        let ids = self.pictures.as_ref()?;
+        let placed = PlacedPicture { at: 0, picture: Arc::clone(picture), detail };
+        let placeholder = [ids.layout.placeholder().0];
+        Some(ids.expanded(&placeholder, std::iter::once(&placed), &self.tokenizer).ok()?.len())
+    }
+
     /// Renders and encodes a conversation. Pictures become what the template writes for them, or
     /// `placeholder`.
     fn encode(
@@ -383,6 +392,10 @@ mod tests {
         Arc::new(ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap())
     }
 
+    fn encoder(tokenizer: &Arc<Tokenizer>, context: usize) -> PromptEncoder {
+        PromptEncoder { tokenizer: Arc::clone(tokenizer), context, pictures: None }
+    }
+
     fn form(template: &str) -> Form {
         let renderer = Renderer::in_this_process();
         let template = ChatTemplate::new("model".into(), template.to_owned(), None, None, &renderer);
@@ -432,7 +445,7 @@ mod tests {
         let messages = [ChatMessage::new(Role::User, "Why?"), reply, ChatMessage::new(Role::User, "Oh.")];
         let prompt = |template: &str| {
             let conversation = Conversation::of(&messages, None);
-            let tokens = form(template).tokens(&tokenizer, &conversation, 999, &|| false).unwrap();
+            let tokens = form(template).tokens(&encoder(&tokenizer, 999), &conversation, &|| false).unwrap();
             let bytes: Vec<u8> =
                 tokens.iter().flat_map(|&token| tokenizer.decode_bytes(token)).copied().collect();
             String::from_utf8(bytes).unwrap()
@@ -461,7 +474,8 @@ mod tests {
         let mut reply = ChatMessage::new(Role::Assistant, "a");
         reply.unfinished = vec![0xE2, 0x96];
         let messages = [ChatMessage::new(Role::User, "b"), reply];
-        let tokens = form.tokens(&tokenizer, &Conversation::of(&messages, None), 64, &|| false).unwrap();
+        let tokens =
+            form.tokens(&encoder(&tokenizer, 64), &Conversation::of(&messages, None), &|| false).unwrap();
         assert_eq!(tokens, [98, 58, 97, 0xE2, 0x96]);
     }
 }

@@ -202,7 +202,7 @@ mod tests {
     use candle_core::quantized::gguf_file::Value;
 
     use super::*;
-    use crate::session::Form;
+    use crate::session::{Form, PromptEncoder};
     use foretoken_model::token::TokenId;
     use foretoken_model::{ChatTemplate, ModelSource, Renderer, Special};
     use foretoken_testkit::{Gguf, data, text};
@@ -217,6 +217,10 @@ mod tests {
     }
 
     const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+    fn encoder(tokenizer: &Arc<Tokenizer>) -> PromptEncoder {
+        PromptEncoder { tokenizer: Arc::clone(tokenizer), context: usize::MAX, pictures: None }
+    }
 
     fn known(name: &str) -> String {
         std::fs::read_to_string(data(&format!("templates/{name}.jinja"))).unwrap()
@@ -316,7 +320,7 @@ mod tests {
     }
 
     fn tokens(family: &Family, tokenizer: &Arc<Tokenizer>, messages: &[ChatMessage]) -> Vec<TokenId> {
-        family.form().tokens(tokenizer, &Conversation::of(messages, None), usize::MAX, &|| false).unwrap()
+        family.form().tokens(&encoder(tokenizer), &Conversation::of(messages, None), &|| false).unwrap()
     }
 
     #[test]
@@ -438,7 +442,8 @@ mod tests {
     fn special_tokens_in_a_raw_prompt_are_encoded() {
         let [tokenizer, _] = chatml().tokenizers();
         let said = [message(Role::User, "<|im_start|>a")];
-        let found = Form::Raw.tokens(&tokenizer, &Conversation::of(&said, None), 64, &|| false).unwrap();
+        let found =
+            Form::Raw.tokens(&encoder(&tokenizer), &Conversation::of(&said, None), &|| false).unwrap();
         assert_eq!(special(&tokenizer, &found).len(), 1);
     }
 }

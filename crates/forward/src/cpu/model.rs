@@ -203,7 +203,7 @@ impl Executor for CpuExecutor {
     }
 
     fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
-        let Nodes { tree, first, at, long, states, media } = nodes;
+        let Nodes { tree, first, at, long, states, media, positions } = nodes;
         let (nodes, rows) = (tree.len() - first, want.rows_between(first, tree.len()));
         let threads = self.members(nodes);
         let copies = copies_of_norms(&self.config, nodes, threads);
@@ -215,7 +215,7 @@ impl Executor for CpuExecutor {
         }
         let (scored, tile) = (rows.len(), self.kernels.tile);
         let size = PassSize { at, first, long, scored, members: threads, copies, tile };
-        self.workspace.prepare(&self.config, tree, size);
+        self.workspace.prepare(&self.config, tree, size, positions.as_deref());
         // A cluster's tokens are spread over the whole vocabulary.
         let clustered = self.config.assistant().is_some_and(|assistant| assistant.clusters.is_some());
         let wanted = if clustered { usize::MAX } else { want.vocabulary };

@@ -17,6 +17,7 @@ use super::product::Rows;
 use super::recurrent_buffers::RecurrentBuffers;
 use super::simd::LANES;
 use super::visible::RUN;
+use crate::grids::Position;
 use crate::slices::STRETCH;
 use crate::tree::TokenTree;
 use crate::{Features, Logits, Peak};
@@ -246,7 +247,14 @@ impl Workspace {
     }
 
     /// Allocates buffers for a pass over the nodes of `tree`.
-    pub fn prepare(&mut self, config: &ModelConfig, tree: &TokenTree, pass: PassSize) {
+    /// `places` are the positions of its rows if they have rows and columns.
+    pub fn prepare(
+        &mut self,
+        config: &ModelConfig,
+        tree: &TokenTree,
+        pass: PassSize,
+        places: Option<&[Position]>,
+    ) {
         let PassSize { at, first, long, scored, members, copies, tile } = pass;
         let rows = tree.len() - first;
         let whole = |width: usize| width.next_multiple_of(LANES);
@@ -321,7 +329,10 @@ impl Workspace {
         }
         self.rotations.resize_with(config.attention_kinds.len(), Default::default);
         for (kind, [keys, queries]) in config.attention_kinds.iter().zip(&mut self.rotations) {
-            kind.rotary.tabulate(&positions, long, keys);
+            match places {
+                Some(places) => kind.rotary.tabulate_grid(places, long, keys),
+                None => kind.rotary.tabulate(&positions, long, keys),
+            }
             if let Some(temperature) = kind.rotary.attn_temperature {
                 temperature.tabulate(&positions, keys, queries);
             }

@@ -6,6 +6,7 @@ use candle_core::{DType, Device, Result, Tensor};
 use foretoken_model::token::TokenId;
 
 use crate::MediaRows;
+use crate::grids::Position;
 use crate::tree::TokenTree;
 
 /// Inputs for the nodes of a tree from some index on.
@@ -40,6 +41,8 @@ pub enum Positions {
     Consecutive(Range<usize>),
     /// Positions `[nodes]`, and one more than the largest.
     Scattered(Tensor, usize),
+    /// Positions by time, row and column.
+    Grid(Vec<Position>),
 }
 
 /// Mask value that leaves nothing after the softmax. Not -inf, which times 0 is NaN.
@@ -105,6 +108,15 @@ impl Feed {
             embeddings: Tensor::from_vec(embeddings, (nodes, hidden), &device)?,
         });
         Ok(self)
+    }
+
+    /// Replaces the positions by those of a text with pictures, if there are some.
+    #[must_use]
+    pub fn with_positions(mut self, positions: Option<Vec<Position>>) -> Self {
+        if let Some(positions) = positions {
+            self.positions = Positions::Grid(positions);
+        }
+        self
     }
 
     /// Replaces rows of `embeddings`, `[nodes, hidden]`, by those of pictures.

@@ -335,14 +335,15 @@ impl Executor for TensorExecutor {
     }
 
     fn run(&mut self, nodes: Nodes<'_>, want: &Want<'_>) -> Result<()> {
-        let Nodes { tree, first, at, long, states, media } = nodes;
+        let Nodes { tree, first, at, long, states, media, positions } = nodes;
         self.rotary.iter_mut().for_each(|rotary| rotary.set_long(long));
         let tokens: Vec<TokenId> = tree.tokens().skip(first).collect();
         let start = at + first;
         let feed = match &self.head {
             Some(Head::Assistant(_)) => Feed::independent(&tokens, at, &self.device)?,
             _ => Feed::new(tree, first, at, &self.device)?
-                .with_pictures(&media, first, self.config.hidden)?,
+                .with_pictures(&media, first, self.config.hidden)?
+                .with_positions(positions),
         };
         let caches_input = matches!(self.head, Some(Head::Block(_) | Head::Assistant(_)));
         if let Some(HeadInput::Target(rows)) = want.head_input.filter(|_| caches_input) {

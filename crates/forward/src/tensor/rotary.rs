@@ -5,6 +5,7 @@ use candle_nn::rotary_emb::{rope, rope_i};
 use foretoken_model::{RopeTable, Rotary, RotaryLayout};
 
 use super::feed::Positions;
+use crate::grids::Position;
 
 /// Initial number of positions; doubled as needed.
 const FIRST: usize = 256;
@@ -63,8 +64,11 @@ impl RotaryTable {
     }
 
     pub fn at(&mut self, positions: &Positions) -> Result<Angles> {
-        let (&Positions::Consecutive(std::ops::Range { end, .. }) | &Positions::Scattered(_, end)) =
-            positions;
+        let end = match positions {
+            Positions::Consecutive(range) => range.end,
+            Positions::Scattered(_, end) => *end,
+            Positions::Grid(positions) => return self.on_grid(positions),
+        };
         if end > self.positions {
             let positions = end.next_power_of_two().max(FIRST);
             *self = Self::of(self.rotary.clone(), self.long, positions, self.cosines.device())?;
@@ -72,10 +76,26 @@ impl RotaryTable {
         let of = |table: &Tensor| match positions {
             Positions::Consecutive(range) => table.narrow(0, range.start, range.len()),
             Positions::Scattered(positions, _) => table.index_select(positions, 0),
+            Positions::Grid(_) => unreachable!("a grid has no table"),
         };
         let temperature = self.temperature.as_ref().map(of).transpose()?;
         let layout = self.rotary.layout;
         Ok(Angles { cosines: of(&self.cosines)?, sines: of(&self.sines)?, temperature, layout })
+    }
+}
+
+impl RotaryTable {
+    /// Angles of positions by time, row and column, whose families have no temperature.
+    fn on_grid(&self, positions: &[Position]) -> Result<Angles> {
+        let mut table = RopeTable::default();
+        self.rotary.tabulate_grid(positions, self.long, &mut table);
+        let (shape, device) = ((positions.len(), self.rotary.size() / 2), self.cosines.device());
+        Ok(Angles {
+            cosines: Tensor::from_vec(table.cosines, shape, device)?,
+            sines: Tensor::from_vec(table.sines, shape, device)?,
+            temperature: None,
+            layout: self.rotary.layout,
+        })
     }
 }
 

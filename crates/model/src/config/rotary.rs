@@ -23,6 +23,9 @@ pub struct Rotary {
     pub attn_temperature: Option<AttnTemperature>,
     /// Extension to a longer context that the frequencies include; `None` without one.
     pub scaling: Option<RopeScaling>,
+    /// Pairs that are rotated by time, by row and by column (M-RoPE, Wang et al. 2024), of which
+    /// each third pair in turn is; `None` if positions are numbers.
+    pub sections: Option<[usize; 3]>,
 }
 
 /// Extension of rotary positions to a longer context, as a model's file asks for it.
@@ -82,6 +85,7 @@ impl Rotary {
             long_frequencies: None,
             attn_temperature: None,
             scaling: None,
+            sections: None,
         }
     }
 
@@ -108,13 +112,39 @@ impl Rotary {
     /// Replaces `table` with the cosines and sines of `positions`; `long` selects the frequencies
     /// for long texts.
     pub fn tabulate(&self, positions: &[usize], long: bool, table: &mut RopeTable) {
+        self.tabulate_by(positions, |&position, _| position, long, table);
+    }
+
+    /// Replaces `table` as [`Self::tabulate`] does, for positions by time, row and column.
+    pub fn tabulate_grid(&self, positions: &[[usize; 3]], long: bool, table: &mut RopeTable) {
+        self.tabulate_by(positions, |position, pair| position[self.axis(pair)], long, table);
+    }
+
+    /// Axis by which a pair is rotated: time, row or column.
+    fn axis(&self, pair: usize) -> usize {
+        let axis = pair % 3;
+        let within = self.sections.is_some_and(|sections| pair < 3 * sections[axis]);
+        if within { axis } else { 0 }
+    }
+
+    fn tabulate_by<P>(
+        &self,
+        positions: &[P],
+        of: impl Fn(&P, usize) -> usize,
+        long: bool,
+        table: &mut RopeTable,
+    ) {
         let frequencies = match &self.long_frequencies {
             Some(frequencies) if long => &frequencies.inverse_frequencies,
             _ => &self.inverse_frequencies,
         };
+        let of = &of;
         let angles = || {
-            let of = |&position| frequencies.iter().map(move |f| f64::from(position as f32 * f));
-            positions.iter().flat_map(of)
+            let row = |position| {
+                let angle = move |(pair, f): (usize, &f32)| f64::from(of(position, pair) as f32 * f);
+                frequencies.iter().enumerate().map(angle)
+            };
+            positions.iter().flat_map(row)
         };
         table.cosines.clear();
         table.cosines.extend(angles().map(|angle| libm::cos(angle) as f32 * self.scale));

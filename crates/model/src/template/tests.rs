@@ -372,7 +372,13 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
             for prompt in [false, true] {
                 let messages = messages_of(conversation).into();
                 let tools = Cow::Borrowed(&[][..]);
-                let asked = Prompt { messages, tools, add_generation_prompt: prompt, thinking: None };
+                let asked = Prompt {
+                    messages,
+                    tools,
+                    add_generation_prompt: prompt,
+                    thinking: None,
+                    in_parts: false,
+                };
                 let rendered = template.render(&asked);
                 let found = match &rendered {
                     Ok(text) => json!(checksum(text)),

@@ -14,7 +14,7 @@ const PATCH: usize = 64;
 const GRID: usize = 512;
 const MERGE: usize = 16;
 const SIDE: usize = 4096;
-const PIXELS: usize = 1 << 26;
+const PIXELS: usize = 1 << 28;
 
 /// Settings of a vision transformer and of the projector to a language model.
 #[derive(Debug, Clone, PartialEq)]

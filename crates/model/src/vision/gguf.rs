@@ -7,9 +7,9 @@ use crate::gguf::Header;
 /// Projectors that Foretoken runs, for messages.
 pub(super) const SUPPORTED: &str = "the vision models of SmolVLM, Idefics 3 and Qwen3.5";
 
-/// Pixels of the smallest and the largest picture in Qwen's published files; mmproj files do not
-/// have them.
-pub(super) const QWEN_PIXELS: (usize, usize) = (1 << 16, 1 << 24);
+/// Embeddings of the smallest and the largest picture in Qwen's published files; mmproj files do
+/// not have them.
+const QWEN_EMBEDDINGS: [usize; 2] = [64, 16_384];
 
 /// Reads the settings from the header of an mmproj file.
 ///
@@ -26,12 +26,14 @@ pub(super) fn config(header: &Header) -> Result<VisionConfig> {
         let found = header.integer(&key)?.and_then(|size| usize::try_from(size).ok());
         found.ok_or_else(|| header.bad(format!("the setting {key}"), "none".to_owned()))
     };
-    let optional = |key: &str| Ok::<_, Error>(header.integer(&format!("clip.vision.{key}"))?.map(|size| size as usize));
+    let optional =
+        |key: &str| Ok::<_, Error>(header.integer(&format!("clip.vision.{key}"))?.map(|size| size as usize));
     let channels = |key: &str| -> Result<[f32; 3]> {
         let key = format!("clip.vision.{key}");
         let numbers = header.list(&key)?.and_then(|list| list.numbers());
         let three = numbers.and_then(|numbers| <[f64; 3]>::try_from(numbers).ok());
-        let three = three.ok_or_else(|| header.bad(format!("three numbers for {key}"), "others".to_owned()))?;
+        let three =
+            three.ok_or_else(|| header.bad(format!("three numbers for {key}"), "others".to_owned()))?;
         Ok(three.map(|number| number as f32))
     };
     let kind = match header.string("clip.projector_type")? {
@@ -49,8 +51,9 @@ pub(super) fn config(header: &Header) -> Result<VisionConfig> {
             if deepstack(header)? {
                 return Err(unsupported(header, "qwen3vl_merger with deepstack layers"));
             }
-            let (least, most) = QWEN_PIXELS;
-            (Projector::Qwen3Vl { least, most }, optional("spatial_merge_size")?.unwrap_or(2))
+            let merge = optional("spatial_merge_size")?.unwrap_or(2);
+            let [least, most] = qwen_pixels(patch.saturating_mul(merge));
+            (Projector::Qwen3Vl { least, most }, merge)
         }
         other => return Err(unsupported(header, other)),
     };
@@ -72,6 +75,12 @@ pub(super) fn config(header: &Header) -> Result<VisionConfig> {
         deviation: channels("image_std")?,
     }
     .checked(header.path())
+}
+
+/// Pixels of the smallest and the largest picture of Qwen's, with `unit` pixels per side of an
+/// embedding.
+pub(super) fn qwen_pixels(unit: usize) -> [usize; 2] {
+    QWEN_EMBEDDINGS.map(|embeddings| embeddings.saturating_mul(unit).saturating_mul(unit))
 }
 
 /// Returns true if embeddings of inner layers are added in the language model too.

@@ -4,7 +4,7 @@
 use serde_json::Value as Json;
 
 use super::config::{Projector, VisionConfig, bad};
-use super::gguf::{QWEN_PIXELS, SUPPORTED};
+use super::gguf::{SUPPORTED, qwen_pixels};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
 
@@ -17,7 +17,11 @@ pub(super) fn config(folder: &Folder) -> Result<VisionConfig> {
     let (whole, path) = (&folder.config, folder.path.as_path());
     let vision = &whole["vision_config"];
     if !vision.is_object() {
-        return Err(bad(path, "a folder with a vision model".to_owned(), "a language model alone".to_owned()));
+        return Err(bad(
+            path,
+            "a folder with a vision model".to_owned(),
+            "a language model alone".to_owned(),
+        ));
     }
     let processor = folder.processor()?;
     let kind = whole["model_type"].as_str().unwrap_or("none");
@@ -40,12 +44,14 @@ pub(super) fn config(folder: &Folder) -> Result<VisionConfig> {
             (Projector::Idefics3 { tile, longest }, depth, grid, size(whole, "scale_factor")?, language)
         }
         "qwen3_5" | "qwen3_5_moe" => {
-            let least = edge("size", "shortest_edge").unwrap_or(QWEN_PIXELS.0);
-            let most = edge("size", "longest_edge").unwrap_or(QWEN_PIXELS.1);
+            let merge = size(vision, "spatial_merge_size")?;
+            let [least, most] = qwen_pixels(patch.saturating_mul(merge));
+            let least = edge("size", "shortest_edge").unwrap_or(least);
+            let most = edge("size", "longest_edge").unwrap_or(most);
             let depth = [size(vision, "depth")?, size(vision, "num_heads")?];
             let grid = size(vision, "num_position_embeddings")?.isqrt();
             let output = size(vision, "out_hidden_size")?;
-            (Projector::Qwen3Vl { least, most }, depth, grid, size(vision, "spatial_merge_size")?, output)
+            (Projector::Qwen3Vl { least, most }, depth, grid, merge, output)
         }
         other => {
             let (path, found) = (path.to_owned(), other.to_owned());

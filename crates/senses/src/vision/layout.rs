@@ -34,10 +34,9 @@ impl Layout {
     pub fn new(source: &VisionSource, tokenizer: &Tokenizer) -> Result<Self> {
         let names = match source.config().projector {
             Projector::Idefics3 { .. } => Names { placeholder: "<image>", whole: "<image>" },
-            Projector::Qwen3Vl { .. } => Names {
-                placeholder: "<|image_pad|>",
-                whole: "<|vision_start|><|image_pad|><|vision_end|>",
-            },
+            Projector::Qwen3Vl { .. } => {
+                Names { placeholder: "<|image_pad|>", whole: "<|vision_start|><|image_pad|><|vision_end|>" }
+            }
         };
         let tokens = tokenizer.encode(names.placeholder, Special::Parse)?;
         let [token] = tokens[..] else {
@@ -59,11 +58,11 @@ impl PictureLayout for Layout {
 
     fn parts(&self, width: usize, height: usize, detail: Detail) -> Result<Vec<PicturePart>> {
         let unit = self.config.unit();
-        let square = |tile: usize| PicturePart::Embeddings((tile / unit) * (tile / unit));
+        let square = |tile: usize| PicturePart::Embeddings { rows: tile / unit, columns: tile / unit };
         let text = |text: String| PicturePart::Text(text);
         Ok(match Tiling::of(&self.config, width, height, detail)? {
             Tiling::Whole { width, height } => {
-                vec![PicturePart::Embeddings((width / unit) * (height / unit))]
+                vec![PicturePart::Embeddings { rows: height / unit, columns: width / unit }]
             }
             Tiling::Square { tile, .. } => {
                 vec![text(format!("{FAKE}<global-img>")), square(tile), text(FAKE.to_owned())]

@@ -125,9 +125,10 @@ pub fn beside(model: &Path, hidden: usize) -> Option<PathBuf> {
         name.contains("mmproj") && name.ends_with(".gguf")
     };
     let files = std::fs::read_dir(model.parent()?).ok()?.flatten().map(|entry| entry.path());
-    let mut fitting = files.take(MAX_FILES).filter(|path| is_vision_file(path)).filter(|path| {
-        VisionSource::open(path).is_ok_and(|source| source.config().output == hidden)
-    });
+    let mut fitting = files
+        .take(MAX_FILES)
+        .filter(|path| is_vision_file(path))
+        .filter(|path| VisionSource::open(path).is_ok_and(|source| source.config().output == hidden));
     fitting.next().filter(|_| fitting.next().is_none())
 }
 

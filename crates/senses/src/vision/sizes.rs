@@ -33,8 +33,9 @@ impl Tiling {
     /// # Errors
     /// `Error::Picture` for a ratio of sides that no model was trained with.
     pub fn of(config: &VisionConfig, width: usize, height: usize, detail: Detail) -> Result<Self> {
-        if width.max(height) > MAX_RATIO * width.min(height) {
-            let reason = format!("{width} x {height} pixels are too narrow: at most {MAX_RATIO} to 1 can be shown");
+        if width.min(height) == 0 || width.max(height) > MAX_RATIO * width.min(height) {
+            let reason =
+                format!("{width} x {height} pixels are too narrow: at most {MAX_RATIO} to 1 can be shown");
             return Err(Error::Picture(reason));
         }
         Ok(match config.projector {

@@ -68,7 +68,11 @@ impl Vit {
     ///
     /// # Errors
     /// `Error::Compute` without memory; `Error::Cancelled` after `Break`.
-    pub fn run(&self, patches: &Patches, on_progress: &mut dyn FnMut(f32) -> ControlFlow<()>) -> Result<Tensor> {
+    pub fn run(
+        &self,
+        patches: &Patches,
+        on_progress: &mut dyn FnMut(f32) -> ControlFlow<()>,
+    ) -> Result<Tensor> {
         let mut x = (self.patch_embedding.forward(&patches.pixels)? + self.positions(patches)?)?;
         let angles = match self.config.projector {
             Projector::Idefics3 { .. } => None,
@@ -93,7 +97,8 @@ impl Vit {
         let mut positions = Tensor::zeros((count, self.config.width), DType::F32, &Device::Cpu)?;
         for (of_row, of_column) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
             let taps = patches.places.iter().map(|&(row, column)| {
-                let ((row, row_weight), (column, column_weight)) = (rows[row][of_row], columns[column][of_column]);
+                let ((row, row_weight), (column, column_weight)) =
+                    (rows[row][of_row], columns[column][of_column]);
                 ((row * grid + column) as u32, row_weight * column_weight)
             });
             let (indices, weights): (Vec<u32>, Vec<f32>) = taps.unzip();

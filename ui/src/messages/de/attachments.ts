@@ -33,8 +33,11 @@ export const attachments = {
   "attach.pastedNote": "Der lange Text wurde als Datei angehängt.",
   "attach.pasteHere": "In die Nachricht setzen",
   "attach.empty": "In {name} steht kein Text.",
-  "attach.image": "Bilder können noch nicht gelesen werden: {name} wurde nicht angehängt.",
-  "attach.pastedImage": "Bilder können noch nicht gelesen werden.",
+  "attach.image":
+    "Diese Art von Bild kann nicht gelesen werden: {name}. PNG, JPEG, WebP, GIF und BMP lassen sich anhängen.",
+  "attach.pictureTooLarge": "{name} ist zu groß: Höchstens 20 MB lassen sich anhängen.",
+  "attach.pastedImage": "Dieses Bild lässt sich nicht einfügen. Speichere es und hänge die Datei an.",
+  "attach.unseen": "{name} kann keine Bilder sehen. Wähle ein Modell mit einer Vision-Datei (mmproj).",
   "attach.binary":
     "{name} ist kein Text. Text, Code, CSV-, JSON- und PDF-Dateien lassen sich anhängen.",
   "attach.tooLarge":

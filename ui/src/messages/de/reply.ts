@@ -52,6 +52,7 @@ export const reply = {
   "reply.ending.cancelled": "Du hast diese Antwort gestoppt.",
   "reply.incomplete": "Foretoken wurde beendet, bevor diese Antwort fertig war.",
   "reply.name": "Antwort",
+  "reply.looking": "Sieht sich das Bild an, {percent} %",
   "reply.reading": "Liest den Prompt, {done} von {total} Token",
   "reply.restored":
     "{tokens, plural, one {# Token des Kontexts kam von der Festplatte.} other {# Token des Kontexts kamen von der Festplatte.}}",

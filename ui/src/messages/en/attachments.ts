@@ -31,8 +31,11 @@ export const attachments = {
   "attach.pastedNote": "The long text was attached as a file.",
   "attach.pasteHere": "Put it into the message",
   "attach.empty": "{name} has no text in it.",
-  "attach.image": "Images cannot be read yet: {name} was not attached.",
-  "attach.pastedImage": "Images cannot be read yet.",
+  "attach.image":
+    "{name} is a picture of a kind that cannot be read. PNG, JPEG, WebP, GIF and BMP can be attached.",
+  "attach.pictureTooLarge": "{name} is too large: at most 20 MB can be attached.",
+  "attach.pastedImage": "This picture cannot be pasted. Save it and attach the file.",
+  "attach.unseen": "{name} cannot see pictures. Choose a model with a vision file (mmproj).",
   "attach.binary": "{name} is not text. Text, code, CSV, JSON and PDF files can be attached.",
   "attach.tooLarge":
     "{name} is too large: {size} MB, and at most {most} MB can be attached. Attach a part of it.",

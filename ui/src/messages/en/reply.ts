@@ -49,6 +49,7 @@ export const reply = {
   "reply.ending.cancelled": "You stopped this reply.",
   "reply.incomplete": "Foretoken was closed before this reply was finished.",
   "reply.name": "Reply",
+  "reply.looking": "Looking at the picture, {percent}%",
   "reply.reading": "Reading the prompt, {done} of {total} tokens",
   "reply.restored":
     "{tokens, plural, one {# token of the context was loaded from the disk.} other {# tokens of the context were loaded from the disk.}}",

@@ -349,6 +349,7 @@ fn the_constant_part_of_keys_is_what_rope_hardly_turns_of_their_bias() {
             long_frequencies: None,
             attn_temperature: None,
             scaling: None,
+            sections: None,
         };
         assert_eq!(key_offsets(&bias, keys, &rotary), expected);
     }

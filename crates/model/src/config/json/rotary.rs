@@ -10,7 +10,8 @@ const ORIGINAL: &str = "original_max_position_embeddings";
 
 /// Settings of a rotary embedding with the same meaning in both formats: key after the prefix, and
 /// name in config.json.
-const RENAMED: [(&str, &str); 8] = [
+const RENAMED: [(&str, &str); 9] = [
+    ("dimension_sections", "mrope_section"),
     ("scaling.factor", "factor"),
     ("scaling.low_freq_factor", "low_freq_factor"),
     ("scaling.high_freq_factor", "high_freq_factor"),

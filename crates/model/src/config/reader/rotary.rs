@@ -107,6 +107,21 @@ impl Rope<'_> {
         check_factors(self.keys.path(), &name, self.rotated / 2, divisors)
     }
 
+    /// Pairs by axis of positions (M-RoPE), which the families with pictures interleave; `None`
+    /// without, and for numbers that a head does not have, since texts need none.
+    fn sections(&self) -> Result<Option<[usize; 3]>> {
+        let found = self.keys.source.list(&self.key("dimension_sections"))?;
+        let Some(List::Integers(found)) = found else { return Ok(None) };
+        let pairs: Option<Vec<usize>> = found.iter().map(|&pairs| usize::try_from(pairs).ok()).collect();
+        Ok(match pairs.as_deref() {
+            Some(&[time, rows, columns, ..]) => {
+                let fits = |pairs: usize| pairs <= self.rotated / 2;
+                [time, rows, columns].into_iter().all(fits).then_some([time, rows, columns])
+            }
+            _ => None,
+        })
+    }
+
     /// Builds the rotary embedding.
     fn rotary(&self) -> Result<Rotary> {
         let (base, layout) = (self.base()?, self.layout()?);
@@ -154,7 +169,8 @@ impl Rope<'_> {
             scaling = yarn.scaling();
         }
         let attn_temperature = self.attn_temperature()?;
-        Ok(Rotary { attn_temperature, scaling, ..Rotary::new(layout, &frequencies, scale) })
+        let sections = self.sections()?;
+        Ok(Rotary { attn_temperature, scaling, sections, ..Rotary::new(layout, &frequencies, scale) })
     }
 
     fn llama3(&self) -> Result<Llama3Scaling> {
