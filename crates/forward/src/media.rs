@@ -50,7 +50,10 @@ impl Embeddings {
     /// `Error::Picture` if a number is too large for it or not a number.
     pub fn new(numbers: &[f32], width: usize) -> Result<Self> {
         let rounded: Vec<f16> = numbers.iter().map(|&number| f16::from_f32(number)).collect();
-        if width == 0 || numbers.len() % width != 0 || !rounded.iter().all(|number| number.is_finite()) {
+        if width == 0
+            || !numbers.len().is_multiple_of(width)
+            || !rounded.iter().all(|number| number.is_finite())
+        {
             return Err(Error::Picture("the vision model returned numbers that are out of range".to_owned()));
         }
         Ok(Self { numbers: rounded, width })
