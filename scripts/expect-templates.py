@@ -32,9 +32,23 @@ def tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=Fa
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
 
 
+class Generation(jinja2.ext.Extension):
+    """Blocks that mark the assistant's text for training; they render as their content."""
+
+    tags = {"generation"}
+
+    def parse(self, parser):
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(["name:endgeneration"], drop_needle=True)
+        return jinja2.nodes.CallBlock(self.call_method("content"), [], [], body).set_lineno(line)
+
+    def content(self, caller):
+        return caller()
+
+
 def environment():
     made = jinja2.sandbox.ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[jinja2.ext.loopcontrols]
+        trim_blocks=True, lstrip_blocks=True, extensions=[Generation, jinja2.ext.loopcontrols]
     )
     made.filters["tojson"] = tojson
     made.globals["raise_exception"] = raise_exception
@@ -43,11 +57,11 @@ def environment():
     return made
 
 
-def rendered(template, tokens, messages, add_generation_prompt):
+def rendered(template, tokens, messages, add_generation_prompt, tools=None):
     tokens = {name: text for name, text in tokens.items() if text is not None}
     try:
         text = template.render(
-            messages=messages, tools=None, documents=None, add_generation_prompt=add_generation_prompt, **tokens
+            messages=messages, tools=tools, documents=None, add_generation_prompt=add_generation_prompt, **tokens
         )
     except jinja2.exceptions.TemplateError as error:
         return {"refusal": str(error)}
@@ -62,6 +76,9 @@ def main():
         expected[name] = {
             conversation: [rendered(template, tokens, messages, prompt) for prompt in (False, True)]
             for conversation, messages in given["conversations"].items()
+        } | {
+            conversation: [rendered(template, tokens, messages, prompt, given["tools"]) for prompt in (False, True)]
+            for conversation, messages in given["conversations with tools"].items()
         }
     text = json.dumps(expected, indent=1, ensure_ascii=False)
     (FOLDER / "expected.json").write_text(text + "\n")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import with_anthropic
+import with_claude_code
 import with_openai
 import with_responses
 
@@ -27,6 +28,7 @@ def main() -> None:
     finally:
         server.terminate()
         server.wait()
+    with_claude_code.check(sys.argv[1])
 
 
 main()

@@ -2,7 +2,7 @@
 //! belongs to the grammar.
 
 use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use candle_core::quantized::GgmlDType;
 use foretoken_engine::accept::Guess;
@@ -23,7 +23,9 @@ use foretoken_model::error::Result;
 use foretoken_model::format::Format;
 use foretoken_model::sampling::{Mode, Sampling};
 use foretoken_model::token::TokenId;
-use foretoken_model::{CallForm, CallParser, Piece, Special, Thinking, Tool};
+use foretoken_model::tools::{MARKS, Place};
+use foretoken_model::{CallForm, CallParser, ModelSource, Piece, Special, Thinking, Tokenizer, Tool};
+use foretoken_testkit::Gguf;
 use foretoken_tests::{
     BlockKind, EVEN, Flags, RandomBlockHead, RandomHead, Shape, chat_prompt, decoder, loaded, model_drafter,
     nightly_or, shaped_model, starter_target,
@@ -63,16 +65,24 @@ fn grammars() -> Vec<Grammar> {
             "start: line+\nline: WORD \" = \" NUMBER \"\\n\"\nWORD: /[a-z]{2,7}/\nNUMBER: /[0-9]{1,3}/"
                 .to_owned(),
         ),
-        calls(CallForm::HERMES, &person(), false),
-        calls(CallForm::LLAMA, &person(), true),
+        calls(CallForm::HERMES, &person(), false, None),
+        calls(CallForm::LLAMA, &person(), true, None),
+        calls(CallForm::GEMMA, &person(), true, None),
+        calls(CallForm::GLM_4_7, &person(), true, None),
+        calls(CallForm::LFM, &person(), false, None),
     ]
 }
 
 /// Grammar of replies that may or have to call a tool with arguments of this schema.
-fn calls(form: CallForm, parameters: &Value, required: bool) -> Grammar {
+fn calls(form: CallForm, parameters: &Value, required: bool, tokenizer: Option<&Tokenizer>) -> Grammar {
+    let tools = greetings(parameters);
+    Calls { form, tools: &tools, required, parallel: true, tokenizer }.grammar(None).unwrap()
+}
+
+fn greetings(parameters: &Value) -> [Tool; 2] {
     let tool = |name: &str, parameters| Tool { name: name.to_owned(), description: None, parameters };
-    let tools = [tool("greet", parameters.clone()), tool("greet_all", json!({ "maxProperties": 0 }))];
-    Calls { form, tools: &tools, required, parallel: true }.grammar(None).unwrap()
+    let none = json!({ "properties": {}, "additionalProperties": false, "maxProperties": 0 });
+    [tool("greet", parameters.clone()), tool("greet_all", none)]
 }
 
 fn constrained(grammar: &Grammar) -> Option<Constraint> {
@@ -394,18 +404,35 @@ proptest! {
     #[test]
     fn every_complete_call_has_a_name_and_arguments_of_its_tool(
         fields in prop::collection::vec(("[a-z]{1,8}", shaped(), any::<bool>()), 0..4),
-        llama in any::<bool>(),
+        form in prop::sample::select(CallForm::ALL.to_vec()),
+        with_tokens in any::<bool>(),
         seed in any::<u32>(),
     ) {
         let mut fields = fields;
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         fields.dedup_by(|a, b| a.0 == b.0);
         let record = Shaped::Record(fields);
-        let form = if llama { CallForm::LLAMA } else { CallForm::HERMES };
-        for text in complete_texts(&calls(form, &record.schema(), true), seed) {
-            let mut parser = CallParser::new(form, None, false);
-            let mut pieces = parser.push(&text);
+        let tokenizer = marker_tokenizer();
+        let tokens = Some(&*tokenizer).filter(|_| with_tokens);
+        for reply in complete_replies(&calls(form, &record.schema(), true, tokens), seed) {
+            let text = reply.text;
+            let mut parser = CallParser::new(form, None, false).of_tools(&greetings(&record.schema()));
+            if with_tokens {
+                parser = parser.of_tokens(&tokenizer);
+            }
+            let mut pieces: Vec<Piece> =
+                reply.rounds.iter().flat_map(|round| parser.push_tokens(round.emitted())).collect();
             pieces.extend(parser.finish());
+            // Arguments come in pieces, and gpt-oss may reason before a call.
+            let mut joined: Vec<Piece> = Vec::new();
+            for piece in pieces {
+                match (joined.last_mut(), piece) {
+                    (Some(Piece::Arguments(json)), Piece::Arguments(more)) => json.push_str(&more),
+                    (_, Piece::Text(_)) if form.place == Place::Channel => {}
+                    (_, piece) => joined.push(piece),
+                }
+            }
+            let pieces = joined;
             prop_assert!(!pieces.is_empty(), "{}", text);
             for call in pieces.chunks(3) {
                 let [Piece::Call(name), Piece::Arguments(json), Piece::End] = call else {
@@ -426,6 +453,10 @@ proptest! {
 /// Texts of a model with random weights that follow a grammar to its end: drawn with drafts, and
 /// reproducible without and with drafts, where both must be the same.
 fn complete_texts(grammar: &Grammar, seed: u32) -> Vec<String> {
+    complete_replies(grammar, seed).into_iter().map(|reply| reply.text).collect()
+}
+
+fn complete_replies(grammar: &Grammar, seed: u32) -> Vec<Reply> {
     static DECODER: Mutex<Option<(Decoder, Drafters)>> = Mutex::new(None);
     let mut shared = DECODER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let (decoder, drafters) = shared.get_or_insert_with(random_decoder);
@@ -450,27 +481,37 @@ fn complete_texts(grammar: &Grammar, seed: u32) -> Vec<String> {
         reply(&reproducible, Speculation::fixed(5)),
     ];
     assert_eq!(replies[1].text, replies[2].text);
-    let complete = replies.into_iter().filter(|reply| reply.summary.finish == Finish::Stop);
-    complete.map(|reply| reply.text).collect()
+    replies.into_iter().filter(|reply| reply.summary.finish == Finish::Stop).collect()
 }
 
 /// A small model with random weights that can end its replies, and drafters, among them itself.
 fn random_decoder() -> (Decoder, Drafters) {
-    const END: TokenId = 300;
     let folder = tempfile::tempdir().unwrap();
     let source = shaped_model(
         folder.path(),
         Format::Q8_0,
         Shape { hidden: 64, heads: 4, feed_forward: 96, context: 1024, ..EVEN },
     );
-    let mut tokenizer = source.tokenizer().unwrap();
-    tokenizer.add_end(END);
-    let model = ModelDrafter::new(loaded(&source), Vocabulary::Same(tokenizer.vocabulary()), &[END]);
+    let tokenizer = marker_tokenizer();
+    let model =
+        ModelDrafter::new(loaded(&source), Vocabulary::Same(tokenizer.vocabulary()), tokenizer.ends());
     let drafters = Drafters::new(vec![
         Box::new(model),
         Box::new(ForcedDrafter),
         Box::<NgramDrafter>::default(),
         Box::<RecyclingDrafter>::default(),
     ]);
-    (Decoder::new(loaded(&source), Arc::new(tokenizer)), drafters)
+    (Decoder::new(loaded(&source), tokenizer), drafters)
+}
+
+/// A small vocabulary with every marker of calls, gpt-oss's headers and a token that ends replies.
+fn marker_tokenizer() -> Arc<Tokenizer> {
+    static TOKENIZER: LazyLock<Arc<Tokenizer>> = LazyLock::new(|| {
+        let mut gguf = Gguf::tiny();
+        let headers = ["<|start|>", "<|message|>", "<|end|>", "<|constrain|>", "<|return|>", "<|call|>"];
+        gguf.extend_vocabulary(MARKS.iter().chain(&headers).map(|&mark| (mark.to_owned(), 3)));
+        let folder = tempfile::tempdir().unwrap();
+        Arc::new(ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap())
+    });
+    Arc::clone(&TOKENIZER)
 }

@@ -5,6 +5,8 @@ use llguidance::api::TopLevelGrammar;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::gbnf;
+
 /// Key of a schema with llguidance's options.
 const OPTIONS: &str = "x-guidance";
 
@@ -20,15 +22,30 @@ pub enum Grammar {
     Regex(String),
     /// Texts of a Lark grammar in llguidance's dialect.
     Lark(String),
+    /// Texts of a grammar in llama.cpp's form.
+    Gbnf(String),
 }
 
 impl Grammar {
+    /// Grammar in Lark or in llama.cpp's form, whose rules have `::=`.
+    pub fn of_rules(source: String) -> Self {
+        let is_rule =
+            |line: &str| line.split_once("::=").is_some_and(|(name, _)| !name.contains(['"', '/', ':']));
+        if source.lines().any(is_rule) { Self::Gbnf(source) } else { Self::Lark(source) }
+    }
+
+    /// Source in Lark of a grammar in llama.cpp's form, or the reason why it is none; `None` for
+    /// other grammars.
+    pub fn converted(&self) -> Option<std::result::Result<String, String>> {
+        if let Self::Gbnf(source) = self { Some(gbnf::lark(source)) } else { None }
+    }
+
     /// Name of its kind, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Json | Self::Schema(_) => "JSON schema",
             Self::Regex(_) => "regular expression",
-            Self::Lark(_) => "grammar",
+            Self::Lark(_) | Self::Gbnf(_) => "grammar",
         }
     }
 
@@ -41,7 +58,7 @@ impl Grammar {
             Self::Json => return Ok(()),
             Self::Schema(source) => (source, 1 << 20),
             Self::Regex(source) => (source, 1 << 13),
-            Self::Lark(source) => (source, 1 << 18),
+            Self::Lark(source) | Self::Gbnf(source) => (source, 1 << 18),
         };
         if source.len() <= most {
             return Ok(());
@@ -55,7 +72,7 @@ impl Grammar {
         match self {
             Self::Json => Some(Ok(any_object())),
             Self::Schema(source) => Some(parsed(source)),
-            Self::Regex(_) | Self::Lark(_) => None,
+            Self::Regex(_) | Self::Lark(_) | Self::Gbnf(_) => None,
         }
     }
 
@@ -70,6 +87,7 @@ impl Grammar {
             Self::Schema(source) => TopLevelGrammar::from_json_schema(parsed(source)?),
             Self::Regex(source) => TopLevelGrammar::from_regex(source),
             Self::Lark(source) => TopLevelGrammar::from_lark(source.clone()),
+            Self::Gbnf(source) => TopLevelGrammar::from_lark(gbnf::lark(source)?),
         })
     }
 }

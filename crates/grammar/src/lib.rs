@@ -8,12 +8,14 @@
 //!
 //! - [`Grammar`]: its source; [`Calls`]: that of replies that call tools; [`Mask`]: a set of tokens
 //! - [`Grammars`], [`Cursor`]: compile grammars and follow texts, in a child that offers [`TASK`]
+//! - `calls`: grammars of calls in each form; `gbnf`: llama.cpp's grammars, converted
 //! - `vocabulary`, `matching`: the child's side, an adapter of llguidance
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod ask;
 mod calls;
+mod gbnf;
 mod grammar;
 mod grammars;
 mod mask;

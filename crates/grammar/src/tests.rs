@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use foretoken_model::token::TokenId;
-use foretoken_model::tools::{CallForm, Tool};
+use foretoken_model::tools::{CallForm, MARKS, Place, Tool, ToolCall};
 use foretoken_model::{ModelSource, Special, Tokenizer};
 use foretoken_testkit::{Gguf, VOCABULARY};
 use proptest::prelude::*;
@@ -285,7 +285,13 @@ fn accepts(grammar: &Grammar, text: &str) -> bool {
 #[test]
 fn replies_call_tools_with_valid_names_and_arguments() {
     let tools = tools();
-    let calls = |required, parallel| Calls { form: CallForm::HERMES, tools: &tools, required, parallel };
+    let calls = |required, parallel| Calls {
+        form: CallForm::HERMES,
+        tools: &tools,
+        required,
+        parallel,
+        tokenizer: None,
+    };
     let paris = "<tool_call>\n{\"name\": \"weather\", \"arguments\": {\"city\": \"Paris\"}}\n</tool_call>";
     let map = "<tool_call>\n{\"name\": \"weather_map\", \"arguments\": {\"a\": [1, {}]}}\n</tool_call>";
     let auto = calls(false, true).grammar(None).unwrap();
@@ -348,4 +354,224 @@ fn replies_call_tools_with_valid_names_and_arguments() {
     let call = "{\"name\": \"weather\", \"parameters\": {\"city\": \"Paris\"}}";
     assert!(accepts(&llama, call) && accepts(&llama, "{\"a\"") && accepts(&llama, &format!("So: {call}?")));
     assert!(!accepts(&llama, &format!("{call}?")) && !accepts(&llama, "{\"name\": \"x\""));
+}
+
+/// A tokenizer with a token for each byte, for each marker of calls and for gpt-oss's headers.
+fn marker_tokenizer() -> Arc<Tokenizer> {
+    let mut gguf = Gguf::tiny();
+    gguf.tensors.clear();
+    let headers = ["<|start|>", "<|message|>", "<|end|>", "<|constrain|>", "<|return|>", "<|call|>"];
+    gguf.extend_vocabulary(MARKS.iter().chain(&headers).map(|&mark| (mark.to_owned(), 3)));
+    let folder = tempfile::tempdir().unwrap();
+    Arc::new(ModelSource::open(&gguf.write(folder.path())).unwrap().tokenizer().unwrap())
+}
+
+/// Returns whether a grammar allows these tokens as a reply.
+fn accepts_tokens(tokenizer: &Arc<Tokenizer>, grammar: &Grammar, text: &[TokenId]) -> bool {
+    let grammars = Grammars::in_this_process(tokenizer, tokenizer.vocabulary());
+    let mut cursor = grammars.begin(grammar).unwrap();
+    let allowed = text.iter().all(|&token| {
+        let allows = mask(&mut cursor, &[]).allows(token);
+        cursor.extend(&[token]);
+        allows
+    });
+    allowed && mask(&mut cursor, &[]).allows(END)
+}
+
+fn call(name: &str, arguments: &serde_json::Value) -> ToolCall {
+    let arguments = arguments.as_object().cloned().unwrap();
+    ToolCall { id: "abc123XYZ".to_owned(), name: name.to_owned(), arguments }
+}
+
+#[test]
+fn every_form_allows_its_valid_calls_and_no_others_with_markers_as_tokens_and_as_letters() {
+    let [with_marks, without] = [marker_tokenizer(), tokenizer()];
+    let tools = tools();
+    let good = call("weather", &serde_json::json!({ "city": "Pa<r'>i\"s", "days": 7 }));
+    let short = call("weather", &serde_json::json!({ "city": "" }));
+    let any = call("weather_map", &serde_json::json!({ "a": [1, { "c": 2.5 }] }));
+    let bad = [
+        call("weather", &serde_json::json!({ "days": 7 })),
+        call("weather", &serde_json::json!({ "city": "Paris", "hours": 7 })),
+        call("weather", &serde_json::json!({ "city": "Paris", "days": "many" })),
+        call("wether", &serde_json::json!({ "city": "Paris" })),
+    ];
+    for form in CallForm::ALL.into_iter().filter(|form| form.place != Place::Channel) {
+        for (known, tokenizer) in [(None, &without), (Some(&*with_marks), &with_marks)] {
+            let calls = |required, parallel| {
+                Calls { form, tools: &tools, required, parallel, tokenizer: known }.grammar(None).unwrap()
+            };
+            let accepts = |grammar: &Grammar, text: &str| {
+                accepts_tokens(tokenizer, grammar, &tokenizer.encode(text, Special::Parse).unwrap())
+            };
+            let written = |calls: &[ToolCall]| form.all_written(calls);
+            let auto = calls(false, true);
+            for allowed in [&good, &short, &any] {
+                let text = written(std::slice::from_ref(allowed));
+                assert!(accepts(&auto, &text), "{form:?}: {text}");
+            }
+            for refused in &bad {
+                let text = written(std::slice::from_ref(refused));
+                // As an answer, JSON that is no call of a tool is refused from its name on.
+                assert!(!accepts(&auto, &text), "{form:?}: {text}");
+            }
+            assert!(accepts(&auto, "") && accepts(&auto, "Hello."), "{form:?}");
+            let several = written(&[good.clone(), any.clone(), short.clone()]);
+            assert_eq!(accepts(&auto, &several), form.between.is_some(), "{form:?}: {several}");
+            let one = written(std::slice::from_ref(&good));
+            assert!(!accepts(&auto, &format!("{one} and so on")), "{form:?}");
+            let required = calls(true, false);
+            assert!(accepts(&required, &one) && !accepts(&required, "Hello."), "{form:?}");
+            assert!(form.between.is_none() || !accepts(&required, &several), "{form:?}");
+            if form.place == Place::Anywhere {
+                assert!(accepts(&auto, &format!("Let me see.\n{one}")), "{form:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn markers_that_are_tokens_begin_calls_only_as_tokens() {
+    let tokenizer = marker_tokenizer();
+    let tools = tools();
+    for form in CallForm::ALL.into_iter().filter(|form| form.place == Place::Anywhere) {
+        let calls =
+            Calls { form, tools: &tools, required: false, parallel: true, tokenizer: Some(&tokenizer) };
+        let grammar = calls.grammar(None).unwrap();
+        let letters: Vec<TokenId> = form.trigger().bytes().map(TokenId::from).collect();
+        assert!(accepts_tokens(&tokenizer, &grammar, &letters), "{form:?}");
+        let token = tokenizer.encode(&form.trigger(), Special::Parse).unwrap();
+        assert!(!accepts_tokens(&tokenizer, &grammar, &token), "{form:?}");
+    }
+    // Nothing else has them as text.
+    let any = Grammar::Regex("(?s:.*)".to_owned());
+    assert!(!accepts_tokens(&tokenizer, &any, &tokenizer.encode("[TOOL_CALLS]", Special::Parse).unwrap()));
+    let letters: Vec<TokenId> = "[TOOL_CALLS]".bytes().map(TokenId::from).collect();
+    assert!(accepts_tokens(&tokenizer, &any, &letters));
+    let constant = schema(&serde_json::json!({ "const": "<tool_call>" }));
+    let mut cursor = Grammars::in_this_process(&tokenizer, tokenizer.vocabulary()).begin(&constant).unwrap();
+    let mut text = Vec::new();
+    while let Some(token) = mask(&mut cursor, &text).forced().filter(|&token| token != END) {
+        text.push(token);
+    }
+    assert_eq!(tokenizer.decode(&text), "\"<tool_call>\"");
+    assert!(!text.iter().any(|&token| tokenizer.is_special(token)), "a constant with letters of a marker");
+}
+
+#[test]
+fn gpt_oss_reasons_and_then_answers_or_calls_one_tool() {
+    let tokenizer = marker_tokenizer();
+    let tools = tools();
+    let form = CallForm::HARMONY;
+    let calls =
+        |required| Calls { form, tools: &tools, required, parallel: true, tokenizer: Some(&tokenizer) };
+    let auto = calls(false).grammar(None).unwrap();
+    let accepts = |grammar: &Grammar, text: &str| {
+        accepts_tokens(&tokenizer, grammar, &tokenizer.encode(text, Special::Parse).unwrap())
+    };
+    let thought = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant";
+    let answer = "<|channel|>final<|message|>So.";
+    let call =
+        |header: &str| format!("<|channel|>commentary to=functions.{header}<|message|>{{\"city\": \"a\"}}");
+    let plain = call("weather");
+    for allowed in [
+        answer,
+        &format!("{thought}{thought}{answer}"),
+        &plain,
+        &format!("{thought}{plain}"),
+        &call("weather <|constrain|>json"),
+        &call("weather json"),
+    ] {
+        assert!(accepts(&auto, allowed), "{allowed}");
+    }
+    for refused in [
+        "So.",
+        thought,
+        &call("wether"),
+        &plain.replace("city", "town"),
+        &format!("{plain}<|end|><|start|>assistant{plain}"),
+        &format!("{plain} "),
+    ] {
+        assert!(!accepts(&auto, refused), "{refused}");
+    }
+    let required = calls(true).grammar(None).unwrap();
+    assert!(accepts(&required, &format!("{thought}{plain}")) && !accepts(&required, answer));
+    let schema = calls(false).grammar(Some(&schema(&serde_json::json!({ "type": "boolean" })))).unwrap();
+    assert!(accepts(&schema, "<|channel|>final<|message|>true") && !accepts(&schema, answer));
+}
+
+#[test]
+fn gemmas_notation_keeps_to_the_schema() {
+    let tokenizer = marker_tokenizer();
+    let parameters = serde_json::json!({
+        "type": "object",
+        "properties": {
+            "b": { "type": "string", "minLength": 1, "maxLength": 3 },
+            "A": { "type": ["integer", "null"], "minimum": 2 },
+            "list": { "type": "array", "items": { "enum": ["x", 1] }, "minItems": 1, "maxItems": 2 },
+            "tree": { "$ref": "#/$defs/tree" },
+        },
+        "required": ["A"],
+        "$defs": { "tree": {
+            "type": "object", "properties": { "next": { "$ref": "#/$defs/tree" } }, "additionalProperties": false,
+        } },
+    });
+    let tools = [Tool { name: "f".to_owned(), description: None, parameters }];
+    let compiled = |tools: &[Tool]| {
+        let (form, tokenizer) = (CallForm::GEMMA, Some(&*tokenizer));
+        Calls { form, tools, required: true, parallel: false, tokenizer }.grammar(None)
+    };
+    let grammar = compiled(&tools).unwrap();
+    let accepts = |arguments: &str| {
+        let text = format!("<|tool_call>call:f{{{arguments}}}<tool_call|>");
+        accepts_tokens(&tokenizer, &grammar, &tokenizer.encode(&text, Special::Parse).unwrap())
+    };
+    for allowed in [
+        "A:2",
+        "A:null,b:<|\"|>a\"b<|\"|>",
+        "A:17,list:[<|\"|>x<|\"|>,1]",
+        "A:3,tree:{next:{next:{}}}",
+        "A:3,b:<|\"|>é<|\"|>,list:[1],tree:{}",
+    ] {
+        assert!(accepts(allowed), "{allowed}");
+    }
+    for refused in [
+        "",
+        "A:1",
+        "b:<|\"|>a<|\"|>,A:2",
+        "A:2,b:<|\"|><|\"|>",
+        "A:2,b:<|\"|>abcd<|\"|>",
+        "A:2,list:[]",
+        "A:2,list:[1,1,1]",
+        "A:2,list:[2]",
+        "A:2,tree:{other:1}",
+        "A:2,c:1",
+    ] {
+        assert!(!accepts(refused), "{refused}");
+    }
+    for unsupported in [serde_json::json!({ "not": {} }), serde_json::json!({ "pattern": "a" })] {
+        let parameters = serde_json::json!({ "type": "object", "properties": { "a": unsupported } });
+        let tools = [Tool { name: "f".to_owned(), description: None, parameters }];
+        let error = compiled(&tools).unwrap_err().to_string();
+        assert!(error.contains("is not supported in this model's calls"), "{error}");
+    }
+}
+
+#[test]
+fn llama_cpps_grammars_allow_their_texts() {
+    let list =
+        "root ::= item (\", \" item)*\nitem ::= word | \"(\" root? \")\"\n\nword ::=\n  [a-c]+ # letters\n";
+    let accepts = |source: &str, text: &str| accepts(&Grammar::of_rules(source.to_owned()), text);
+    for allowed in ["a", "abc, ()", "(a, (b), ())"] {
+        assert!(accepts(list, allowed), "{allowed}");
+    }
+    for refused in ["", "d", "a,b", "(a", "a, "] {
+        assert!(!accepts(list, refused), "{refused}");
+    }
+    let escapes = "root ::= \"\\x41\\u00e9\\n\\\"/\" [^\\]a-c\\-]{2} .?";
+    assert!(accepts(escapes, "A\u{e9}\n\"/xy") && accepts(escapes, "A\u{e9}\n\"/dé\n"));
+    assert!(!accepts(escapes, "A\u{e9}\n\"/x-") && !accepts(escapes, "A\u{e9}\n\"/x"));
+    let error = refused(&Grammar::Gbnf("root ::= <think>".to_owned()));
+    assert_eq!(error, "the grammar cannot be used: line 1: '<' is not supported here.");
+    assert!(matches!(Grammar::of_rules("start: \"a ::= b\"".to_owned()), Grammar::Lark(_)));
 }

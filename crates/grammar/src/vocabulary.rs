@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use foretoken_model::Tokenizer;
 use foretoken_model::token::TokenId;
+use foretoken_model::tools::MARKS;
 use llguidance::ParserFactory;
 use llguidance::earley::SlicedBiasComputer;
 use llguidance::toktrie::{InferenceCapabilities, TokEnv, TokRxInfo, TokTrie, TokenizerEnv};
@@ -22,8 +23,13 @@ struct Vocabulary {
     trie: TokTrie,
 }
 
+/// Returns whether a token is a marker of calls, which is never text.
+fn is_mark(tokenizer: &Tokenizer, token: TokenId) -> bool {
+    tokenizer.is_special(token) && MARKS.contains(&tokenizer.piece(token).as_str())
+}
+
 /// Prepares grammars over the first `rows` tokens of a vocabulary, which the model scores. Control
-/// tokens and those that end a reply are never text.
+/// tokens, markers of calls and tokens that end a reply are never text.
 ///
 /// # Errors
 /// The reason if no token ends a reply or llguidance cannot hold the vocabulary.
@@ -32,7 +38,7 @@ pub fn factory(tokenizer: Arc<Tokenizer>, rows: usize) -> Result<ParserFactory, 
     let Some(&end) = ends.first() else { return Err("the model has no token that ends a reply".to_owned()) };
     let bytes = |token: TokenId| match tokenizer.decode_bytes(token) {
         long if long.len() > LONGEST => Vec::new(),
-        _ if ends.contains(&token) => Vec::new(),
+        _ if ends.contains(&token) || is_mark(&tokenizer, token) => Vec::new(),
         bytes => bytes.to_vec(),
     };
     let words: Vec<Vec<u8>> = (0..rows as TokenId).map(bytes).collect();
@@ -64,7 +70,9 @@ impl TokenizerEnv for Vocabulary {
     fn tokenize_bytes(&self, bytes: &[u8]) -> Vec<TokenId> {
         self.trie.tokenize_with_greedy_fallback(bytes, |text| {
             let encoded = self.tokenizer.encode_within(text);
-            encoded.unwrap_or_else(|| self.trie.greedy_tokenize(text.as_bytes()))
+            let is_text =
+                |tokens: &Vec<TokenId>| !tokens.iter().any(|&token| is_mark(&self.tokenizer, token));
+            encoded.filter(is_text).unwrap_or_else(|| self.trie.greedy_tokenize(text.as_bytes()))
         })
     }
 

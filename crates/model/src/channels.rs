@@ -2,6 +2,8 @@
 //! and its answer to another, each after a header of control tokens. Converts between this form and
 //! reasoning between `<think>` tags.
 
+use std::borrow::Cow;
+
 use super::template::{IN_A_CHANNEL, Thinking};
 use super::tokenizer::Tokenizer;
 use crate::token::TokenId;
@@ -11,6 +13,14 @@ const TAGS: Thinking = Thinking::KNOWN[0];
 
 /// Channel of the reasoning.
 const ANALYSIS: &str = "analysis";
+
+/// Recipient of a call in a header, before the tool's name.
+const FUNCTIONS: &str = "to=functions.";
+
+/// Texts before and after the tool's name in the text of a call's header, whatever the order of its
+/// parts.
+const CALL: &str = "<|channel|>commentary to=functions.";
+const MESSAGE: &str = "<|message|>";
 
 /// Header of a reasoning message, after the role.
 const THINKS: &str = IN_A_CHANNEL;
@@ -33,6 +43,8 @@ pub struct Channels {
     marks: Marks,
     /// Text of the current header, until its message begins.
     header: Option<String>,
+    /// Recipient that the header named, before its channel or after it.
+    recipient: Option<String>,
     /// True if the text is between the tags.
     thinks: bool,
 }
@@ -46,7 +58,7 @@ impl Channels {
             channel: control("<|channel|>")?,
             message: control("<|message|>")?,
         };
-        let mut channels = Self { marks, header: None, thinks: false };
+        let mut channels = Self { marks, header: None, recipient: None, thinks: false };
         let last = prompt.iter().rposition(|&token| token == marks.start).unwrap_or(prompt.len());
         for &token in &prompt[last..] {
             channels.push(token, &String::from_utf8_lossy(tokenizer.decode_bytes(token)));
@@ -57,25 +69,44 @@ impl Channels {
     }
 
     /// Returns the text for `token`; `None` if `text`, the token's own text, stands.
-    pub fn push(&mut self, token: TokenId, text: &str) -> Option<&'static str> {
+    pub fn push(&mut self, token: TokenId, text: &str) -> Option<Cow<'static, str>> {
         if token == self.marks.start || token == self.marks.channel {
-            self.header = Some(String::new());
+            let header = self.header.replace(String::new()).unwrap_or_default();
+            self.recipient = recipient(&header).map(str::to_owned).filter(|_| token == self.marks.channel);
         } else if token == self.marks.message {
             let header = self.header.take().unwrap_or_default();
-            let thinks = header.trim().starts_with(ANALYSIS);
-            return Some(match (std::mem::replace(&mut self.thinks, thinks), thinks) {
+            let recipient = recipient(&header).map(str::to_owned).or(self.recipient.take());
+            let thinks = header.trim().starts_with(ANALYSIS) && recipient.is_none();
+            let between = match (std::mem::replace(&mut self.thinks, thinks), thinks) {
                 (false, true) => "<think>\n",
                 (true, false) => "\n</think>\n\n",
                 (true, true) => "\n",
                 (false, false) => "",
+            };
+            return Some(match recipient {
+                Some(tool) => [between, CALL, &tool, MESSAGE].concat().into(),
+                None => between.into(),
             });
         } else if let Some(header) = &mut self.header {
             header.push_str(text);
         } else {
             return None;
         }
-        Some("")
+        Some("".into())
     }
+
+    /// Returns whether a message has begun, so that a reply goes on with it.
+    pub fn is_in_message(prompt: &[TokenId], tokenizer: &Tokenizer) -> bool {
+        let Some(Self { marks, .. }) = Self::after(prompt, tokenizer) else { return false };
+        let last = |mark| prompt.iter().rposition(|&token| token == mark);
+        last(marks.message) > last(marks.start)
+    }
+}
+
+/// Tool that a header names as the recipient of its message.
+fn recipient(header: &str) -> Option<&str> {
+    let (_, named) = header.split_once(FUNCTIONS)?;
+    named.split(char::is_whitespace).next().filter(|name| !name.is_empty())
 }
 
 /// Returns the answer in `reply`, without the reasoning before it.
@@ -154,9 +185,15 @@ mod tests {
         assert_eq!(shown(ASKED, &format!("{thought}{between}{says}")), "<think>\nHm.\n</think>\n\nWait. So.");
         let more = format!("{thought}<|start|>assistant{thought}");
         assert_eq!(shown(ASKED, &format!("{more}{says}")), "<think>\nHm.\nHm.\n</think>\n\nSo.");
-        // Headers name the tool that is called.
-        let call = "<|channel|>commentary to=f <|constrain|>json<|message|>{}<|call|>";
-        assert_eq!(shown(ASKED, call), "{}");
+        // Headers name the tool that is called, before the channel or after it.
+        let header = "<|channel|>commentary to=functions.f<|message|>{}";
+        for call in [
+            "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{}<|call|>",
+            " to=functions.f<|channel|>commentary json<|message|>{}<|call|>",
+        ] {
+            let next = format!("{thought}<|start|>assistant{call}");
+            assert_eq!(shown(ASKED, &next), format!("<think>\nHm.\n</think>\n\n{header}"));
+        }
     }
 
     #[test]

@@ -77,7 +77,7 @@ impl TextStream {
         let bytes = tokenizer.next_bytes(token, &mut self.drops_space);
         let text = self.complete(bytes);
         let replaced = self.channels.as_mut().and_then(|channels| channels.push(token, &text));
-        self.release(replaced.unwrap_or(&text))
+        self.release(replaced.as_deref().unwrap_or(&text))
     }
 
     /// Returns whether a stop string has ended the text; nothing is added after it.

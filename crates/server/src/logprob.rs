@@ -3,6 +3,7 @@
 use foretoken_engine::logprobs::Logprobs;
 use foretoken_model::Tokenizer;
 use foretoken_model::token::TokenId;
+use serde_json::{Value, json};
 
 /// See the module; natural logarithm.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,10 +19,9 @@ pub struct Logprob {
 const NEVER: f32 = -9999.0;
 
 impl Logprob {
-    /// Log probabilities of written tokens, without those that end a reply.
-    pub(crate) fn all(found: &[Logprobs], tokenizer: &Tokenizer) -> Vec<Self> {
-        let is_text = |one: &&Logprobs| !tokenizer.ends().contains(&one.token);
-        found.iter().filter(is_text).map(|one| Self::of(one, tokenizer)).collect()
+    /// Log probability of a written token; `None` for one that ends a reply.
+    pub(crate) fn of_text(found: &Logprobs, tokenizer: &Tokenizer) -> Option<Self> {
+        (!tokenizer.ends().contains(&found.token)).then(|| Self::of(found, tokenizer))
     }
 
     fn of(found: &Logprobs, tokenizer: &Tokenizer) -> Self {
@@ -32,6 +32,17 @@ impl Logprob {
         };
         let top = found.top.iter().map(|&(token, logprob)| one(token, logprob)).collect();
         Self { top, ..one(found.token, found.logprob) }
+    }
+
+    /// JSON with the alternatives, as in OpenAI's protocols.
+    pub fn json(&self) -> Value {
+        let mut json = self.alone();
+        json["top_logprobs"] = self.top.iter().map(Self::alone).collect();
+        json
+    }
+
+    fn alone(&self) -> Value {
+        json!({ "token": self.text(), "logprob": self.logprob, "bytes": self.bytes })
     }
 
     /// Text of the token, with replacement characters for parts of others.

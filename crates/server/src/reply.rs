@@ -1,5 +1,7 @@
 //! Parts of a reply so far, in the order in which they were written.
 
+use std::ops::Range;
+
 use crate::logprob::Logprob;
 use crate::writer::Event;
 
@@ -12,6 +14,10 @@ pub struct Reply {
     thinking_tokens: usize,
     /// Log probabilities of the tokens so far, if they were asked for.
     logprobs: Vec<Logprob>,
+    /// Range of these that belongs to each part, which is empty where the part is no text, and the
+    /// number of those that were assigned.
+    spans: Vec<Range<usize>>,
+    assigned: usize,
 }
 
 #[derive(Debug)]
@@ -68,7 +74,25 @@ impl Reply {
             }
             _ => return None,
         }
-        Some(Added { index: self.parts.len() - 1, begins: self.parts.len() > before })
+        let begins = self.parts.len() > before;
+        self.assign(begins);
+        Some(Added { index: self.parts.len() - 1, begins })
+    }
+
+    /// Assigns new log probabilities to the last part, if it is text.
+    fn assign(&mut self, begins: bool) {
+        let from = std::mem::replace(&mut self.assigned, self.logprobs.len());
+        if begins {
+            self.spans.push(from..from);
+        }
+        if let (Some(span), Some(Part::Text(_))) = (self.spans.last_mut(), self.parts.last()) {
+            span.end = self.assigned;
+        }
+    }
+
+    /// Range of [`Self::logprobs`] that belongs to a part.
+    pub fn span(&self, index: usize) -> Range<usize> {
+        self.spans.get(index).cloned().unwrap_or_default()
     }
 
     /// Log probabilities of the tokens so far, if they were asked for.

@@ -1,5 +1,7 @@
 //! Reasoning, text and calls of a reply, found while it is written.
 
+use foretoken_model::token::TokenId;
+use foretoken_model::tools::unmarked;
 use foretoken_model::{CallParser, Piece, ThinkingParser, ThinkingPiece};
 
 use crate::writer::Event;
@@ -26,13 +28,14 @@ impl ReplyParser {
         Self { thinking, calls, space: String::new(), thinking_tokens: 0, begins }
     }
 
-    /// Goes on with the texts of tokens; returns the events that are certain. Neighbours of one
+    /// Goes on with tokens and their texts; returns the events that are certain. Neighbours of one
     /// kind are one.
-    pub fn push_tokens<'a>(&mut self, texts: impl Iterator<Item = &'a str>) -> Vec<Event> {
+    pub fn push_tokens<'a>(&mut self, tokens: impl Iterator<Item = (TokenId, &'a str)>) -> Vec<Event> {
         let mut events: Vec<Event> = Vec::new();
-        for text in texts {
+        for (token, text) in tokens {
             let was_thinking = self.is_thinking();
-            for event in self.push(text) {
+            let text = self.calls.as_ref().map_or(text.into(), |calls| calls.marked(token, text));
+            for event in self.push(&text) {
                 match (events.last_mut(), event) {
                     (Some(Event::Thinking(last)), Event::Thinking(more))
                     | (Some(Event::Text(last)), Event::Text(more))
@@ -51,7 +54,8 @@ impl ReplyParser {
         self.thinking_tokens
     }
 
-    fn is_thinking(&self) -> bool {
+    /// Returns whether separated reasoning goes on.
+    pub fn is_thinking(&self) -> bool {
         self.thinking.as_ref().is_some_and(ThinkingParser::is_thinking)
     }
 
@@ -79,6 +83,7 @@ impl ReplyParser {
                 Vec::new()
             }
             ThinkingPiece::Thinking(text) => {
+                let text = unmarked(&text);
                 let mut text = std::mem::take(&mut self.space) + self.first_word(&text);
                 self.space = text.split_off(text.trim_end().len());
                 if text.is_empty() { Vec::new() } else { vec![Event::Thinking(text)] }
@@ -148,7 +153,8 @@ mod tests {
         let thinking = |separates: bool| separates.then(|| ThinkingParser::new(Some(TAGS), false));
         for (separates, expected) in [(true, 4), (false, 0)] {
             let mut parser = ReplyParser::new(thinking(separates), None);
-            let events = parser.push_tokens(["<think>", "so", " so", "</think>", "yes", " no"].into_iter());
+            let texts = ["<think>", "so", " so", "</think>", "yes", " no"];
+            let events = parser.push_tokens(texts.map(|text| (0, text)).into_iter());
             assert_eq!((events.len(), parser.thinking_tokens()), (if separates { 2 } else { 1 }, expected));
         }
     }

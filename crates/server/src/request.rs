@@ -1,9 +1,10 @@
 //! The engine's request for an order.
 
+use foretoken_engine::constraint::Constraint;
 use foretoken_engine::decoder::Request;
 use foretoken_engine::session::{Form, Session};
+use foretoken_model::ThinkingParser;
 use foretoken_model::error::Result;
-use foretoken_model::{CallParser, ThinkingParser};
 
 use crate::order::{Defaults, Order, Prompt};
 use crate::prompt_reader::PromptReader;
@@ -32,13 +33,17 @@ pub fn request(
         ignore_end: order.ignore_end,
         owner: order.owner,
         logprobs: order.logprobs,
-        constraint: order.grammar.map(|grammar| session.form().constrained(grammar)),
+        constraint: order.grammar.map(|grammar| match order.prompt {
+            Prompt::Conversation(_) => session.form().constrained(grammar),
+            // A text that goes on does not begin with reasoning.
+            Prompt::Text(_) => Constraint { grammar, thinking: None },
+        }),
         ..Request::new(prompt)
     };
     let (request, calls) = match (&order.tools, session.form().as_ref()) {
         (Some(tools), Form::Chat(template)) => {
-            let calls = (template.calls(), tools.tools.clone());
-            (tools.constrained(session, template, request)?.0, Some(calls))
+            let (request, calls) = tools.constrained(session, template, request)?;
+            (request, Some(if separates { calls.after_thinking() } else { calls }))
         }
         _ => {
             session.decoder.admit(&request)?;
@@ -47,7 +52,5 @@ pub fn request(
     };
     let (tags, reasons) = session.reasoning(&request);
     let thinking = separates.then(|| ThinkingParser::new(tags, reasons));
-    let tags = if separates { None } else { tags };
-    let calls = calls.map(|(form, tools)| CallParser::new(form, tags, reasons).of_tools(&tools));
     Ok((request, ReplyParser::new(thinking, calls)))
 }

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::session::Session;
-use foretoken_engine::trace::{Finish, Speedup, Summary};
-use foretoken_model::error::Result;
+use foretoken_engine::trace::{Finish, Round, Speedup, Summary};
+use foretoken_model::Tokenizer;
+use foretoken_model::error::{Error, Result};
 use foretoken_model::sampling::Sampling;
 
 use crate::logprob::Logprob;
@@ -26,16 +27,28 @@ pub fn write(session: &mut Session, order: Order, defaults: &Defaults, sink: &Re
     let choices = order.choices;
     let (request, parser) = request(order, session, defaults, &|| sink.flow().is_break())?;
     sink.send(Event::Started(request.prompt.len()));
-    let mut total = write_one(session, &request, parser.clone(), sink)?;
-    for choice in 1..choices {
-        if total.finish == Finish::Cancelled {
-            break;
+    let replies = write_choices(session, &request, &parser, choices, sink)?;
+    replies.into_iter().reduce(sum).ok_or(Error::Cancelled)
+}
+
+/// Writes this many replies; returns the end of each.
+fn write_choices(
+    session: &mut Session,
+    request: &Request,
+    parser: &ReplyParser,
+    choices: usize,
+    sink: &ReplySink,
+) -> Result<Vec<Summary>> {
+    let mut replies: Vec<Summary> = Vec::with_capacity(choices);
+    for choice in 0..choices {
+        match replies.last() {
+            Some(last) if last.finish == Finish::Cancelled => break,
+            Some(last) => sink.send(Event::Next(last.finish)),
+            None => {}
         }
-        sink.send(Event::Next(total.finish));
-        let next = write_one(session, &of_choice(&request, choice as u32), parser.clone(), sink)?;
-        total = sum(total, next);
+        replies.push(write_one(session, &of_choice(request, choice as u32), parser.clone(), sink)?);
     }
-    Ok(total)
+    Ok(replies)
 }
 
 /// The request for reply number `choice`, whose seed is made from that of the first.
@@ -54,10 +67,10 @@ fn write_one(
     let reply = session.reply(request, &mut |progress| {
         if let Progress::Round(round) = progress {
             if !round.logprobs.is_empty() {
-                sink.send(Event::Logprobs(Logprob::all(&round.logprobs, &tokenizer)));
+                write_with_logprobs(round, &tokenizer, &mut parser, sink);
+                return sink.flow();
             }
-            let texts = round.emitted().map(|(_, text)| text);
-            parser.push_tokens(texts).into_iter().for_each(|event| sink.send(event));
+            parser.push_tokens(round.emitted()).into_iter().for_each(|event| sink.send(event));
         }
         sink.flow()
     })?;
@@ -65,6 +78,20 @@ fn write_one(
     let thinking = Event::ThinkingTokens(parser.thinking_tokens());
     parser.finish().into_iter().chain([thinking]).chain(stop).for_each(|event| sink.send(event));
     Ok(reply.summary)
+}
+
+/// Sends a round's tokens one by one, each after its log probability if it is no reasoning.
+fn write_with_logprobs(round: &Round, tokenizer: &Tokenizer, parser: &mut ReplyParser, sink: &ReplySink) {
+    let mut logprobs = round.logprobs.iter().peekable();
+    for (token, text) in round.emitted() {
+        let found = logprobs.next_if(|found| found.token == token);
+        let was_thinking = parser.is_thinking();
+        let events = parser.push_tokens(std::iter::once((token, text)));
+        let is_text = !was_thinking && !parser.is_thinking();
+        let logprob = found.filter(|_| is_text).and_then(|found| Logprob::of_text(found, tokenizer));
+        logprob.into_iter().for_each(|logprob| sink.send(Event::Logprobs(vec![logprob])));
+        events.into_iter().for_each(|event| sink.send(event));
+    }
 }
 
 /// Summary of replies to one prompt, which ended as `next` did.
@@ -105,7 +132,7 @@ mod tests {
 
     use foretoken_engine::session::{Form, Host, ThisComputer, whole_text};
     use foretoken_forward::device::DeviceChoice;
-    use foretoken_model::{Error, ModelSource, Renderer};
+    use foretoken_model::{ModelSource, Renderer};
     use foretoken_tests::write_starter_folder;
 
     use super::*;
@@ -126,6 +153,27 @@ mod tests {
         Session::load(&host, &source, Form::Raw, DeviceChoice::Cpu).unwrap()
     }
 
+    fn sink() -> (ReplySink, tokio::sync::mpsc::UnboundedReceiver<Event>) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        ReplySink::new(runtime.block_on(Queue::new(1).acquire()).unwrap())
+    }
+
+    #[test]
+    fn the_prompt_of_several_replies_is_read_once() {
+        let mut session = long_session();
+        let (sink, _events) = sink();
+        let prompt = Prompt::Text("Once upon a time, there was a fox. ".repeat(20));
+        let order = Order { max_tokens: Some(3), ..Order::new(prompt) };
+        let (request, parser) = request(order, &session, &Defaults::default(), &|| false).unwrap();
+        let replies = write_choices(&mut session, &request, &parser, 3, &sink).unwrap();
+        let read: Vec<u32> = replies.iter().map(|reply| reply.prompt_tokens - reply.reused_tokens).collect();
+        assert_eq!(
+            (read[0] as usize, &read[1..]),
+            (request.prompt.len(), &[1, 1][..]),
+            "the last token runs again"
+        );
+    }
+
     #[test]
     fn a_prompt_whose_client_left_is_not_encoded_to_its_end() {
         let mut session = long_session();
@@ -134,8 +182,7 @@ mod tests {
         whole_text(session.tokenizer(), &text, usize::MAX, &|| false).unwrap();
         let whole = begun.elapsed();
 
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (sink, events) = ReplySink::new(runtime.block_on(Queue::new(1).acquire()).unwrap());
+        let (sink, events) = sink();
         let order = Order { max_tokens: Some(1), ..Order::new(Prompt::Text(text)) };
         let client = thread::spawn(move || {
             thread::sleep(Duration::from_millis(10));

@@ -30,6 +30,20 @@ impl Word {
     }
 }
 
+/// Choice of a request.
+pub struct Choice {
+    /// `None` if the model gets no tools.
+    pub choice: Option<ToolChoice>,
+    /// Names of the tools that may be called; `None` for all.
+    pub allowed: Option<Vec<String>>,
+}
+
+impl From<Option<ToolChoice>> for Choice {
+    fn from(choice: Option<ToolChoice>) -> Self {
+        Self { choice, allowed: None }
+    }
+}
+
 /// Schema of a tool that declares no parameters.
 pub fn no_parameters() -> Value {
     json!({ "type": "object", "properties": {} })
@@ -38,10 +52,10 @@ pub fn no_parameters() -> Value {
 /// Returns the tools of a request; `None` if the model gets none.
 ///
 /// # Errors
-/// Refuses invalid and repeated names, too many tools, and a choice that is no tool.
+/// Refuses invalid and repeated names, too many tools, and choices that are no tools.
 pub fn checked(
     tools: Vec<Tool>,
-    choice: Option<ToolChoice>,
+    Choice { choice, allowed }: Choice,
     parallel: bool,
 ) -> Result<Option<ToolUse>, Refusal> {
     if tools.len() > MOST {
@@ -59,6 +73,9 @@ pub fn checked(
         }
     }
     let known = |name: &String| tools.iter().any(|tool| tool.name == *name);
+    if allowed.as_ref().is_some_and(|allowed| allowed.is_empty() || !allowed.iter().all(known)) {
+        return Err(Refusal::bad_field("tool_choice", "the names of some of the tools"));
+    }
     match choice {
         None => Ok(None),
         Some(ToolChoice::Named(name)) if !known(&name) => {
@@ -68,6 +85,6 @@ pub fn checked(
             Err(Refusal::bad_field("tools", "at least one tool"))
         }
         Some(_) if tools.is_empty() => Ok(None),
-        Some(choice) => Ok(Some(ToolUse { tools, choice, parallel })),
+        Some(choice) => Ok(Some(ToolUse { tools, choice, parallel, allowed })),
     }
 }

@@ -1,8 +1,10 @@
 //! Fuzz targets: each has seeds to mutate, and checks the invariants of mutated inputs.
 
+mod calls;
 mod contexts;
 mod documents;
 mod formats;
+mod gbnf;
 mod gguf;
 mod hub;
 mod import;
@@ -55,8 +57,8 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its share of a hundred executions: fast ones get more.
-pub const ALL: [(&str, u64, Make); 17] = [
-    ("hub", 17, hub::target),
+pub const ALL: [(&str, u64, Make); 19] = [
+    ("hub", 15, hub::target),
     ("trace", 15, trace::target),
     ("template", 12, template::target),
     ("server", 6, server::target),
@@ -73,6 +75,8 @@ pub const ALL: [(&str, u64, Make); 17] = [
     ("ipc", 1, ipc::target),
     ("import", 2, import::target),
     ("contexts", 4, contexts::target),
+    ("calls", 1, calls::target),
+    ("gbnf", 1, gbnf::target),
 ];
 
 /// Returns the target of this name.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use foretoken_engine::decoder::{Progress, Request};
 use foretoken_engine::session::{Form, Session, estimated_tokens};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
-use foretoken_engine::trace::Finish;
+use foretoken_engine::trace::{Finish, Round};
 use foretoken_model::sampling::Mode;
 use foretoken_model::{CallParser, ChatMessage, Conversation, Error as EngineError, Piece, Role, Tool};
 
@@ -69,7 +69,7 @@ impl Replier for Local {
                     on(Event::Round(round));
                     on(Event::Text { delta: &text });
                     if let Some(calls) = &mut calls {
-                        calls.push(&text, on);
+                        calls.push(round, on);
                     }
                 }
             }
@@ -155,8 +155,8 @@ struct Calls {
 }
 
 impl Calls {
-    fn push(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) {
-        for piece in self.parser.push(text) {
+    fn push(&mut self, round: &Round, on: &mut dyn FnMut(Event<'_>)) {
+        for piece in self.parser.push_tokens(round.emitted()) {
             match piece {
                 Piece::Text(text) => self.text += text.len(),
                 Piece::Call(name) => on(Event::CallBegan { name: &name, start: self.text }),

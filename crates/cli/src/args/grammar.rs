@@ -16,7 +16,7 @@ pub struct GrammarArgs {
     /// is standard input
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Write a text of the Lark grammar in FILE, in llguidance's dialect
+    /// Write a text of the grammar in FILE: GBNF, as llama.cpp's, or Lark in llguidance's dialect
     #[arg(long, value_name = "FILE")]
     grammar: Option<PathBuf>,
     /// Write a text that this regular expression matches as a whole
@@ -29,7 +29,7 @@ impl GrammarArgs {
     pub fn grammar(&self) -> Result<Option<Grammar>> {
         Ok(match self {
             Self { schema: Some(path), .. } => Some(Grammar::Schema(read_text(path)?)),
-            Self { grammar: Some(path), .. } => Some(Grammar::Lark(read_text(path)?)),
+            Self { grammar: Some(path), .. } => Some(Grammar::of_rules(read_text(path)?)),
             Self { regex, .. } => regex.clone().map(Grammar::Regex),
         })
     }

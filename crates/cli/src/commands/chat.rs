@@ -351,14 +351,9 @@ impl Chat<'_> {
     }
 
     /// Adds the reply to the conversation, with calls if it ended by itself.
-    fn add_reply(&mut self, content: String, finish: Finish, parser: Option<CallParser>) {
-        let mut written = Written { text: content, ..Written::default() };
-        if let Some(mut parser) = parser {
-            let text = std::mem::take(&mut written.text);
-            parser.push(&text).into_iter().chain(parser.finish()).for_each(|piece| written.push(piece));
-            if finish != Finish::Stop {
-                written.calls.clear();
-            }
+    fn add_reply(&mut self, mut written: Written, finish: Finish) {
+        if finish != Finish::Stop {
+            written.calls.clear();
         }
         let made: usize = self.messages.iter().map(|message| message.calls.len()).sum();
         let numbered = written.calls.into_iter().enumerate();
@@ -380,9 +375,15 @@ impl Chat<'_> {
             let constrained = asked.constrained(&self.session, template, request)?;
             (request, parser) = (constrained.0, Some(constrained.1));
         }
-        let mut content = String::new();
+        let (mut content, mut written) = (String::new(), Written::default());
         let finish = loop {
-            let reply = reply(&mut self.session, &request, &self.interrupt, &mut |round| show(round))?;
+            let mut show = |round: &Round| {
+                let pieces =
+                    parser.as_mut().map(|parser: &mut CallParser| parser.push_tokens(round.emitted()));
+                pieces.into_iter().flatten().for_each(|piece| written.push(piece));
+                show(round)
+            };
+            let reply = reply(&mut self.session, &request, &self.interrupt, &mut show)?;
             content.push_str(&reply.text);
             let Summary { finish, tokens, .. } = reply.summary;
             self.last = Some(reply.summary);
@@ -401,7 +402,11 @@ impl Chat<'_> {
         };
         output::line("")?;
         self.last.iter().for_each(|summary| output::note(output::summary(summary)));
-        self.add_reply(content, finish, parser);
+        match parser {
+            Some(mut parser) => parser.finish().into_iter().for_each(|piece| written.push(piece)),
+            None => written.text = content,
+        }
+        self.add_reply(written, finish);
         if let Some(kept) = &mut self.kept {
             let chat = SavedChat { target: self.target.clone(), messages: self.messages.clone() };
             kept.keep(chat, &mut self.session);

@@ -107,10 +107,9 @@ pub fn run(Args { reply: args, tools }: &Args) -> Result<()> {
         if args.json {
             output::json(&Line::Round(round))?;
         }
-        let text: String = round.emitted().map(|(_, text)| text).collect();
         let pieces = match &mut parser {
-            Some(parser) => parser.push(&text),
-            None => vec![Piece::Text(text)],
+            Some(parser) => parser.push_tokens(round.emitted()),
+            None => vec![Piece::Text(round.emitted().map(|(_, text)| text).collect())],
         };
         pieces.into_iter().try_for_each(|piece| show(piece, &mut written, args.json))
     })?;

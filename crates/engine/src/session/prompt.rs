@@ -9,7 +9,7 @@ use foretoken_model::token::TokenId;
 use foretoken_model::tokenizer::unless_stopped;
 use foretoken_model::{
     ChatMessage, ChatTemplate, Conversation, Detail, ModelSource, Picture, PlacedPicture, Renderer, Role,
-    Special, Tokenizer, tools,
+    Special, Tokenizer, Tool, tools,
 };
 
 use super::spellings;
@@ -112,17 +112,8 @@ impl Form {
             let text = self.conversation(conversation)?;
             return whole_text(&encoder.tokenizer, &text, encoder.context, stop);
         };
-        if conversation.messages.iter().any(|message| message.thinking.is_some()) {
-            let tagged = |message: &ChatMessage| message.clone().with_tags(template.thinking());
-            let messages: Vec<ChatMessage> = conversation.messages.iter().map(tagged).collect();
-            let conversation = Conversation { messages: &messages, ..*conversation };
-            return self.tokens(encoder, &conversation, stop);
-        }
-        if conversation.has_calls() && !template.has_own_calls() {
-            let messages = tools::as_text(conversation);
-            let conversation = Conversation::of(&messages, conversation.thinking);
-            return self.tokens(encoder, &conversation, stop);
-        }
+        let (tools, messages) = prepared(template, &encoder.tokenizer, conversation);
+        let conversation = &Conversation { messages: &messages, tools: &tools, ..*conversation };
         let count = conversation.pictures().count();
         if count == 0 {
             return encoder.encode(template, conversation, None, stop);
@@ -196,11 +187,7 @@ impl PromptEncoder {
         stop: &dyn Fn() -> bool,
     ) -> Result<Vec<TokenId>> {
         let tokenizer = &self.tokenizer;
-        let quotable = conversation.has_calls().then(|| spellings::quotable(tokenizer, conversation));
-        let (tools, messages) = match &quotable {
-            Some((tools, messages)) => (&tools[..], &messages[..]),
-            None => (conversation.tools, conversation.messages),
-        };
+        let (tools, messages) = (conversation.tools, conversation.messages);
         let mark = placeholder.map(|placeholder| (spellings::unused_mark(messages), placeholder));
         let marked = mark.map(|(mark, _)| with_marks(messages, mark));
         let messages = marked.as_deref().unwrap_or(messages);
@@ -241,6 +228,28 @@ fn with_marks(messages: &[ChatMessage], mark: char) -> Vec<ChatMessage> {
     messages.iter().map(marked).collect()
 }
 
+/// Tools and messages of a conversation as `template` expects them: reasoning, calls and results in
+/// their places, and no special tokens in what is quoted.
+fn prepared(
+    template: &ChatTemplate,
+    tokenizer: &Tokenizer,
+    conversation: &Conversation<'_>,
+) -> (Vec<Tool>, Vec<ChatMessage>) {
+    let tags = template.thinking();
+    let in_place = |message: &ChatMessage| match template.has_thinking_field() {
+        true if template.tools().calls && !message.calls.is_empty() => message.clone().without_tags(tags),
+        _ => message.clone().with_tags(tags),
+    };
+    let messages: Vec<ChatMessage> = conversation.messages.iter().map(in_place).collect();
+    let conversation = Conversation { messages: &messages, ..*conversation };
+    if !conversation.has_calls() {
+        return (Vec::new(), messages);
+    }
+    let (tools, messages) = spellings::quotable(tokenizer, &conversation);
+    let conversation = Conversation { messages: &messages, tools: &tools, ..conversation };
+    tools::for_template(&conversation, template.tools())
+}
+
 /// Encodes a text with `encode`; a long one on a thread of its own while `stop` is checked.
 fn encoded(
     tokenizer: &Arc<Tokenizer>,
@@ -268,6 +277,7 @@ fn opened(template: &ChatTemplate, conversation: &Conversation<'_>) -> Result<St
         return Ok(rendered(template, &Conversation { messages: before, ..*conversation })? + reply);
     }
     let said = |message: &ChatMessage| match message.role {
+        Role::Assistant if !message.calls.is_empty() => in_one_message(message),
         Role::Assistant => {
             ChatMessage { content: channels::said(&message.content).to_owned(), ..message.clone() }
         }
@@ -275,7 +285,18 @@ fn opened(template: &ChatTemplate, conversation: &Conversation<'_>) -> Result<St
     };
     let before: Vec<ChatMessage> = before.iter().map(said).collect();
     let rendered = rendered(template, &Conversation { messages: &before, ..*conversation })?;
-    Ok(rendered + &channels::written(reply, conversation.thinking != Some(false)))
+    // Calls are messages of their own, so no header is written for them.
+    let thinks = conversation.thinking != Some(false) || !conversation.tools.is_empty();
+    Ok(rendered + &channels::written(reply, thinks))
+}
+
+/// Message with calls whose text is part of its reasoning: a template with channels accepts one of
+/// both.
+fn in_one_message(message: &ChatMessage) -> ChatMessage {
+    let parts = [message.thinking.as_deref().unwrap_or_default(), &message.content];
+    let all: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    let thinking = Some(all.join("\n")).filter(|all| !all.is_empty());
+    ChatMessage { thinking, content: String::new(), ..message.clone() }
 }
 
 /// Renders a conversation. If the template refuses its system message, that text begins the first
@@ -341,7 +362,10 @@ fn check_length(tokenizer: &Tokenizer, text: &str, context: usize) -> Result<()>
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::*;
+    use foretoken_model::ToolCall;
 
     /// Template like that of gpt-oss, which refuses reasoning inside of a reply's content.
     const CHANNELS: &str = "{% for message in messages %}{% if message.role == 'assistant' %}\
@@ -454,6 +478,60 @@ mod tests {
         assert_eq!(prompt(each), "[Why?][So.][Oh.]");
         let thinks = format!("{each}{{# </think> #}}");
         assert_eq!(prompt(&thinks), "[Why?][<think>\nHm.\n</think>\n\nSo.][Oh.]");
+    }
+
+    /// Prompt of a well-known template for a reply to the result of a call.
+    fn after_a_call(template: &str, content: &str, thinking: Option<&str>, more: &[ChatMessage]) -> String {
+        let source = foretoken_testkit::data(&format!("templates/{template}.jinja"));
+        let form = form(&std::fs::read_to_string(source).unwrap());
+        let parameters = serde_json::json!({ "type": "object" });
+        let tools = [Tool { name: "f".to_owned(), description: Some("F.".to_owned()), parameters }];
+        let call = ToolCall { id: "call_1".to_owned(), name: "f".to_owned(), arguments: Map::new() };
+        let reply = ChatMessage {
+            thinking: thinking.map(str::to_owned),
+            calls: vec![call],
+            ..ChatMessage::new(Role::Assistant, content)
+        };
+        let result =
+            ChatMessage { call_id: Some("call_1".to_owned()), ..ChatMessage::new(Role::Tool, "yes") };
+        let messages = [&[ChatMessage::new(Role::User, "Why?"), reply, result], more].concat();
+        let conversation = Conversation { messages: &messages, tools: &tools, thinking: None };
+        let tokenizer = tokenizer();
+        let tokens = form.tokens(&encoder(&tokenizer, 99_999), &conversation, &|| false).unwrap();
+        let bytes: Vec<u8> =
+            tokens.iter().flat_map(|&token| tokenizer.decode_bytes(token)).copied().collect();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn reasoning_before_a_call_is_given_back_until_the_answer() {
+        let answered = [ChatMessage::new(Role::Assistant, "So."), ChatMessage::new(Role::User, "And?")];
+        for (template, open, thought, close) in [
+            (
+                "google-gemma-4-31B-it",
+                "<|channel>thought",
+                "<|channel>thought\nHm.\n<channel|><|tool_call>call:f{}",
+                "<channel|>",
+            ),
+            (
+                "openai-gpt-oss-120b",
+                "<think>",
+                "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant to=functions.f<|channel|>",
+                "</think>",
+            ),
+            ("Qwen-Qwen3-0.6B", "<think>", "<think>\nHm.\n</think>\n\n<tool_call>", "</think>"),
+            ("GLM-4.7-Flash", "<think>", "<think>Hm.</think><tool_call>f</tool_call>", "</think>"),
+            ("LFM2.5-8B-A1B", "<think>", "<think>Hm.</think><|tool_call_start|>[f()]", "</think>"),
+        ] {
+            let apart = after_a_call(template, "", Some("Hm."), &[]);
+            assert!(apart.contains(thought), "{apart}");
+            // Clients that know no reasoning send it as the beginning of the text.
+            assert_eq!(after_a_call(template, &format!("{open}\nHm.\n{close}\n\n"), None, &[]), apart);
+            let later = after_a_call(template, "", Some("Hm."), &answered);
+            assert!(!later.contains("Hm.") && later.contains("So."), "{later}");
+        }
+        let both = after_a_call("openai-gpt-oss-120b", "Wait.", Some("Hm."), &[]);
+        assert!(both.contains("<|channel|>analysis<|message|>Hm.\nWait.<|end|>"), "{both}");
     }
 
     #[test]

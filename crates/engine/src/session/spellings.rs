@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use foretoken_model::error::Result;
+use foretoken_model::tools::MARKS;
 use foretoken_model::{ChatMessage, Conversation, PlacedPicture, Role, Tokenizer, Tool};
 use serde_json::Value;
 
@@ -100,8 +101,8 @@ fn with(
     messages.iter().zip(spelled).map(content).collect()
 }
 
-/// Tools of `conversation`, and its messages with their calls, in which every spelling is
-/// [broken](broken): templates quote them as JSON.
+/// Tools of `conversation`, and its messages with their calls and separate reasoning, in which every
+/// spelling is [broken](broken): templates quote them as JSON.
 pub(super) fn quotable(
     tokenizer: &Tokenizer,
     conversation: &Conversation<'_>,
@@ -116,9 +117,16 @@ pub(super) fn quotable(
         tool.description.iter_mut().for_each(|text| break_in(text, false));
         each_text(&mut tool.parameters, &|text| break_in(text, false));
     }
+    messages.iter_mut().filter_map(|message| message.thinking.as_mut()).for_each(|text| break_in(text, true));
     for call in messages.iter_mut().flat_map(|message| &mut message.calls) {
         let mut arguments = Value::Object(std::mem::take(&mut call.arguments));
-        each_text(&mut arguments, &|text| break_in(text, true));
+        each_text(&mut arguments, &|text| {
+            break_in(text, true);
+            // A model writes markers of calls around them, not within.
+            for mark in MARKS.into_iter().filter(|mark| tokenizer.special_id(mark).is_some()) {
+                *text = text.replace(mark, &broken(mark));
+            }
+        });
         if let Value::Object(arguments) = arguments {
             call.arguments = arguments;
         }
@@ -359,6 +367,80 @@ mod tests {
                 found.iter().filter(|&&token| token == think).count()
             };
             assert_eq!([Role::System, Role::User, Role::Assistant].map(count), [0, 0, 1]);
+        }
+    }
+
+    /// Control tokens of the templates that write tools, beside the markers of calls.
+    const AROUND_TOOLS: [&str; 22] = [
+        "<|im_start|>",
+        "<|im_end|>",
+        "<|turn>",
+        "<turn|>",
+        "<|tool>",
+        "<tool|>",
+        "<|tool_response>",
+        "<tool_response|>",
+        "[INST]",
+        "[/INST]",
+        "[TOOL_RESULTS]",
+        "[/TOOL_RESULTS]",
+        "[/AVAILABLE_TOOLS]",
+        "<|start|>",
+        "<|message|>",
+        "<|end|>",
+        "<|user|>",
+        "<|observation|>",
+        "</tool_response>",
+        "<｜User｜>",
+        "<｜tool▁output▁end｜>",
+        "<|tool_list_end|>",
+    ];
+
+    /// Special tokens of a prompt in which a tool, a call and its result are `said`.
+    fn special_around_tools(template: &str, said: &str) -> Vec<String> {
+        let family =
+            Family { template: known(template), controls: &AROUND_TOOLS, added: &MARKS, has_system: true };
+        let [tokenizer, _] = family.tokenizers();
+        let parameters = serde_json::json!({
+            "type": "object", "properties": { "a": { "type": "string", "description": said } },
+        });
+        let tools = [Tool { name: "f".to_owned(), description: Some(said.to_owned()), parameters }];
+        let arguments = serde_json::json!({ "a": said }).as_object().cloned().unwrap();
+        let call = foretoken_model::ToolCall { id: "1".to_owned(), name: "f".to_owned(), arguments };
+        let messages = [
+            message(Role::User, said),
+            ChatMessage { calls: vec![call], ..message(Role::Assistant, "") },
+            ChatMessage { call_id: Some("1".to_owned()), ..message(Role::Tool, said) },
+        ];
+        let conversation = Conversation { messages: &messages, tools: &tools, thinking: None };
+        let found = family.form().tokens(&encoder(&tokenizer), &conversation, &|| false).unwrap();
+        special(&tokenizer, &found).into_iter().map(|token| tokenizer.piece(token)).collect()
+    }
+
+    #[test]
+    fn tools_calls_and_results_contain_no_special_tokens() {
+        for template in [
+            "Qwen-Qwen2.5-7B-Instruct",
+            "Qwen3-Coder",
+            "meta-llama-Llama-3.2-3B-Instruct",
+            "google-gemma-4-31B-it",
+            "openai-gpt-oss-120b",
+            "mistralai-Mistral-Nemo-Instruct-2407",
+            "Mistral-Small-3.2-24B-Instruct-2506",
+            "mistralai-Ministral-3-14B-Reasoning-2512",
+            "GLM-4.6",
+            "GLM-4.7-Flash",
+            "deepseek-ai-DeepSeek-V3.1",
+            "LFM2-8B-A1B",
+            "LFM2.5-Instruct",
+            "LFM2.5-8B-A1B",
+            "HuggingFaceTB-SmolLM3-3B",
+        ] {
+            let harmless = special_around_tools(template, "a b");
+            for spelling in AROUND_TOOLS.iter().chain(&MARKS) {
+                let hostile = special_around_tools(template, &format!("a {spelling}b{spelling}"));
+                assert_eq!(hostile, harmless, "{spelling} in {template}");
+            }
         }
     }
 

@@ -1,10 +1,13 @@
 //! Tools of a reply, and the calls that it may have.
 
 use foretoken_grammar::{Calls, Grammar};
+use foretoken_model::channels::Channels;
 use foretoken_model::error::{Error, Result};
+use foretoken_model::tools::Place;
 use foretoken_model::{CallParser, ChatTemplate, Tool};
 
 use super::Session;
+use crate::constraint::Constraint;
 use crate::decoder::Request;
 
 /// See the module.
@@ -15,6 +18,9 @@ pub struct ToolUse {
     pub choice: ToolChoice,
     /// `true` if the reply may have several calls.
     pub parallel: bool,
+    /// Names of those that may be called; `None` for all. The model sees the others, too, so that
+    /// its prompt stays the same.
+    pub allowed: Option<Vec<String>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +37,7 @@ impl ToolUse {
     /// Tools of a reply in which a chosen call is the only one; `None` without tools.
     pub fn of(tools: Vec<Tool>, choice: ToolChoice) -> Option<Self> {
         let parallel = choice == ToolChoice::Auto;
-        (!tools.is_empty()).then_some(Self { tools, choice, parallel })
+        (!tools.is_empty()).then_some(Self { tools, choice, parallel, allowed: None })
     }
 
     /// Constrains a reply to text, or what `request` constrains it to, and valid calls. Where a
@@ -46,15 +52,28 @@ impl ToolUse {
         template: &ChatTemplate,
         request: Request,
     ) -> Result<(Request, CallParser)> {
-        let form = template.calls();
+        let form = template.tools().form;
         let otherwise = request.constraint.as_ref().map(|constraint| &constraint.grammar);
+        let in_channels = form.place == Place::Channel;
         let with = |tools: &[Tool], otherwise: Option<&Grammar>| {
-            let calls =
-                Calls { form, tools, required: self.choice != ToolChoice::Auto, parallel: self.parallel };
-            let constraint = Some(session.form().constrained(calls.grammar(otherwise)?));
-            let constrained = Request { constraint, ..request.clone() };
+            let (required, parallel) = (self.choice != ToolChoice::Auto, self.parallel);
+            let calls = Calls { form, tools, required, parallel, tokenizer: Some(session.tokenizer()) };
+            let grammar = calls.grammar(otherwise)?;
+            // In channels, the grammar has the reasoning, too.
+            let constraint = match in_channels {
+                true => Constraint { grammar, thinking: None },
+                false => session.form().constrained(grammar),
+            };
+            let constrained = Request { constraint: Some(constraint), ..request.clone() };
             session.decoder.admit(&constrained).map(|()| constrained)
         };
+        let (thinking, reasons) = session.reasoning(&request);
+        let parser = CallParser::new(form, thinking, reasons).of_tokens(session.tokenizer());
+        if in_channels && Channels::is_in_message(&request.prompt, session.tokenizer()) {
+            // A call would be a message of its own.
+            session.decoder.admit(&request)?;
+            return Ok((request, parser));
+        }
         let mut tools = self.callable();
         let constrained = match with(&tools, otherwise) {
             Err(Error::Grammar { .. }) => {
@@ -68,14 +87,15 @@ impl ToolUse {
             }
             constrained => constrained,
         }?;
-        let (thinking, reasons) = session.reasoning(&constrained);
-        Ok((constrained, CallParser::new(form, thinking, reasons).of_tools(&tools)))
+        Ok((constrained, parser.of_tools(&tools)))
     }
 
     /// Tools that may be called.
     fn callable(&self) -> Vec<Tool> {
         let allows = |tool: &&Tool| match &self.choice {
-            ToolChoice::Auto | ToolChoice::Required => true,
+            ToolChoice::Auto | ToolChoice::Required => {
+                self.allowed.as_ref().is_none_or(|allowed| allowed.contains(&tool.name))
+            }
             ToolChoice::Named(name) => tool.name == *name,
         };
         self.tools.iter().filter(allows).cloned().collect()

@@ -83,7 +83,10 @@ fn message_value(message: &ChatMessage, all: &[ChatMessage], in_parts: bool) -> 
     let value = context! { role => message.role.as_str(), content };
     if !message.calls.is_empty() {
         let calls: Vec<Value> = message.calls.iter().map(|call| Value::from(Serde(call.json()))).collect();
-        return context! { tool_calls => calls, ..value };
+        let value = context! { tool_calls => calls, ..value };
+        let Some(thinking) = &message.thinking else { return value };
+        let fields = thinking::FIELDS.map(|(name, _)| (name, thinking.as_str()));
+        return context! { ..value, ..Value::from_pairs(fields) };
     }
     let Some(id) = &message.call_id else { return value };
     let name = all.iter().flat_map(|before| &before.calls).find(|call| call.id == *id);

@@ -104,6 +104,19 @@ impl ChatMessage {
         }
         self
     }
+
+    /// Message whose reasoning in `tags` at the beginning of the content is apart from it.
+    #[must_use]
+    pub fn without_tags(mut self, tags: Option<Thinking>) -> Self {
+        let split = tags.filter(|_| self.thinking.is_none()).and_then(|Thinking { open, close }| {
+            self.content.trim_start().strip_prefix(open)?.split_once(close)
+        });
+        if let Some((thinking, content)) = split {
+            self.thinking = Some(thinking.trim().to_owned());
+            self.content = content.trim_start().to_owned();
+        }
+        self
+    }
 }
 
 /// A picture in a message.

@@ -29,7 +29,7 @@ pub(crate) use thinking_parser::kept;
 pub use thinking_parser::{ThinkingParser, ThinkingPiece};
 
 use crate::error::{Error, Result};
-use crate::tools::{CallForm, Tool, ToolCall};
+use crate::tools::TemplateTools;
 
 /// Longest source that is compiled, in bytes; well-known models have up to 20,000.
 pub const MAX_SOURCE: usize = 1 << 18;
@@ -39,8 +39,8 @@ pub struct ChatTemplate {
     path: PathBuf,
     source: Source,
     renderer: Arc<Renderer>,
-    /// Form of calls that the template writes by itself, once it was tried.
-    own_calls: OnceLock<Option<CallForm>>,
+    /// What the template writes of tools, once it was tried.
+    tools: OnceLock<TemplateTools>,
     /// Every content has to be a list of parts, once that was tried.
     in_parts: OnceLock<bool>,
 }
@@ -60,8 +60,8 @@ impl ChatTemplate {
     ) -> Result<Self> {
         check_length(&path, &source)?;
         let source = Source { text: source, bos: bos.map(str::to_owned), eos: eos.map(str::to_owned) };
-        let (own_calls, in_parts) = (OnceLock::new(), OnceLock::new());
-        let template = Self { path, source, renderer: Arc::clone(renderer), own_calls, in_parts };
+        let (tools, in_parts) = (OnceLock::new(), OnceLock::new());
+        let template = Self { path, source, renderer: Arc::clone(renderer), tools, in_parts };
         template.ask(None)?;
         Ok(template)
     }
@@ -93,46 +93,17 @@ impl ChatTemplate {
         self.source.text.contains(IN_A_CHANNEL)
     }
 
-    /// Returns the form in which the model writes calls of tools.
-    pub fn calls(&self) -> CallForm {
-        self.own_calls().unwrap_or(CallForm::HERMES)
+    /// Returns whether the template reads the reasoning before calls in a field of its own.
+    pub fn has_thinking_field(&self) -> bool {
+        thinking::FIELDS.iter().any(|(_, read)| self.source.text.contains(read))
     }
 
-    /// Returns whether the template itself writes tools, calls and results. Otherwise they have to
-    /// be [text](crate::tools::as_text) in messages.
-    pub fn has_own_calls(&self) -> bool {
-        self.own_calls().is_some()
-    }
-
-    /// Form of calls that the template writes: it renders a conversation with a call, which has to
-    /// be there in this form, with the tool's description and the result.
-    fn own_calls(&self) -> Option<CallForm> {
-        const DESCRIPTION: &str = "Tells the height of a hill.";
-        const RESULT: &str = "7421 metres";
-        let render = || {
-            let parameters = serde_json::json!({
-                "type": "object",
-                "properties": { "hill": { "type": "string" } },
-                "required": ["hill"]
-            });
-            let description = Some(DESCRIPTION.to_owned());
-            let tools = [Tool { name: "height_of".to_owned(), description, parameters }];
-            let arguments = serde_json::json!({ "hill": "Fox" }).as_object().cloned()?;
-            let call = ToolCall { id: "a1b2c3d4e".to_owned(), name: "height_of".to_owned(), arguments };
-            let mut messages =
-                [Role::User, Role::Assistant, Role::Tool].map(|role| ChatMessage::new(role, ""));
-            messages[0].content = "How high is it?".to_owned();
-            messages[1].calls = vec![call.clone()];
-            messages[2].content = RESULT.to_owned();
-            messages[2].call_id = Some(call.id.clone());
-            let conversation = Conversation { messages: &messages, tools: &tools, thinking: None };
-            let rendered = self.render_with(&conversation, true).ok()?;
-            if !rendered.contains(DESCRIPTION) || !rendered.contains(RESULT) {
-                return None;
-            }
-            CallForm::ALL.into_iter().find(|form| rendered.contains(&form.written(&call)))
-        };
-        *self.own_calls.get_or_init(|| self.source.text.contains("tools").then(render).flatten())
+    /// Returns the form of the model's calls, and what the template writes of tools by itself. The
+    /// rest of a conversation with tools has to be [text](crate::tools::for_template).
+    pub fn tools(&self) -> &TemplateTools {
+        self.tools.get_or_init(|| {
+            TemplateTools::of(&self.source.text, |conversation| self.render_with(conversation, true))
+        })
     }
 
     /// Renders the prompt for `messages`. `add_generation_prompt` opens the assistant's next turn.

@@ -4,6 +4,7 @@ use serde_json::{Value as Json, json};
 
 use super::jinja::{Compiled, describe};
 use super::*;
+use crate::tools::{Tool, ToolCall};
 use foretoken_testkit::data;
 
 const CHATML: &str = "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
@@ -351,10 +352,32 @@ fn messages_of(conversation: &Json) -> Vec<ChatMessage> {
     let role = |name: &Json| match name.as_str() {
         Some("system") => Role::System,
         Some("user") => Role::User,
+        Some("tool") => Role::Tool,
         _ => Role::Assistant,
     };
+    let text = |value: &Json| value.as_str().map(str::to_owned);
+    let call = |call: &Json| ToolCall {
+        id: text(&call["id"]).unwrap(),
+        name: text(&call["function"]["name"]).unwrap(),
+        arguments: call["function"]["arguments"].as_object().unwrap().clone(),
+    };
     let messages = conversation.as_array().unwrap().iter();
-    messages.map(|m| message(role(&m["role"]), m["content"].as_str().unwrap())).collect()
+    let message = |m: &Json| ChatMessage {
+        thinking: text(&m["thinking"]),
+        call_id: text(&m["tool_call_id"]),
+        calls: m["tool_calls"].as_array().into_iter().flatten().map(call).collect(),
+        ..message(role(&m["role"]), m["content"].as_str().unwrap())
+    };
+    messages.map(message).collect()
+}
+
+fn tools_of(given: &Json) -> Vec<Tool> {
+    let tool = |tool: &Json| Tool {
+        name: tool["function"]["name"].as_str().unwrap().to_owned(),
+        description: tool["function"]["description"].as_str().map(str::to_owned),
+        parameters: tool["function"]["parameters"].clone(),
+    };
+    given["tools"].as_array().unwrap().iter().map(tool).collect()
 }
 
 #[test]
@@ -368,10 +391,13 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
         let source = Source { text: source, bos: token("bos_token"), eos: token("eos_token") };
         let mut template = Compiled::new(&source).unwrap();
         template.environment.add_function("strftime_now", |form: &str| format!("<{form}>"));
-        for (title, conversation) in given["conversations"].as_object().unwrap() {
+        let plain = given["conversations"].as_object().unwrap().iter().map(|named| (named, Vec::new()));
+        let with_tools = given["conversations with tools"].as_object().unwrap().iter();
+        let with_tools = with_tools.map(|named| (named, tools_of(&given)));
+        for ((title, conversation), tools) in plain.chain(with_tools) {
             for prompt in [false, true] {
                 let messages = messages_of(conversation).into();
-                let tools = Cow::Borrowed(&[][..]);
+                let tools = Cow::Borrowed(&tools[..]);
                 let asked = Prompt {
                     messages,
                     tools,
@@ -390,7 +416,7 @@ fn every_template_renders_every_conversation_as_jinja2_does() {
             }
         }
     }
-    assert_eq!(compared, 18 * 11 * 2);
+    assert_eq!(compared, 23 * (11 + 4) * 2);
 }
 
 #[test]

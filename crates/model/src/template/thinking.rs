@@ -6,6 +6,11 @@ use serde::Serialize;
 /// Granite.
 pub(super) const SWITCHES: [&str; 2] = ["enable_thinking", "thinking"];
 
+/// Fields of messages with calls in which templates expect their reasoning, and how they read it:
+/// Qwen 3, GLM and Gemma 4, and gpt-oss and LFM2.5.
+pub(super) const FIELDS: [(&str, &str); 2] =
+    [("reasoning_content", "reasoning_content"), ("thinking", "message.thinking")];
+
 /// Header of a reasoning message in gpt-oss's channels.
 pub(crate) const IN_A_CHANNEL: &str = "<|channel|>analysis<|message|>";
 

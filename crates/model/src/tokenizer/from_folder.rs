@@ -12,7 +12,7 @@ use tokenizers::AddedToken;
 
 use super::library::{Built, Library, Unused};
 use super::normalizer;
-use super::special::{SHOWN, SpecialToken, SpecialTokens};
+use super::special::{SpecialToken, SpecialTokens, is_shown};
 use super::table::{Kind, Spelling, Table, byte_token};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
@@ -92,7 +92,7 @@ pub(crate) fn from_folder(folder: &Folder) -> Result<Tokenizer> {
     let mut kinds: Vec<Kind> = texts.iter().map(|text| token_kind(text.as_deref(), spelling)).collect();
     for added in &document.added_tokens {
         if let Some(kind) = kinds.get_mut(added.id as usize) {
-            let shown = !added.special || SHOWN.contains(&added.content.as_str());
+            let shown = !added.special || is_shown(&added.content);
             *kind = if shown { Kind::Added } else { Kind::Control };
         }
     }

@@ -6,7 +6,7 @@ use super::bpe;
 use super::library::Library;
 use super::pre_tokenizer::PreTokenizer;
 use super::sentence_piece::SentencePiece;
-use super::special::{ENDS, SHOWN, SpecialToken, SpecialTokens};
+use super::special::{ENDS, SpecialToken, SpecialTokens, is_shown};
 use super::table::{Kind, Spelling, Table};
 use super::{Encoder, Tokenizer};
 use crate::error::{Error, Result};
@@ -189,13 +189,13 @@ fn is_marker(text: &str) -> bool {
 /// Kind of a marker that some writers list as normal text. The template means the token, and user
 /// input must not spell it.
 fn marker_kind(text: &str) -> Kind {
-    if ENDS.contains(&text) && !SHOWN.contains(&text) { Kind::Control } else { Kind::Added }
+    if ENDS.contains(&text) && !is_shown(text) { Kind::Control } else { Kind::Added }
 }
 
 /// Maps GGUF's token type to a kind.
 fn token_kind(text: &str, number: i64) -> Kind {
     match number {
-        2 | 3 if SHOWN.contains(&text) => Kind::Added,
+        2 | 3 if is_shown(text) => Kind::Added,
         2 | 3 => Kind::Control,
         // Some writers list end-of-turn tokens as user-defined; user input must not end a turn.
         4 if ENDS.contains(&text) => Kind::Control,

@@ -194,6 +194,11 @@ impl Tokenizer {
         }
     }
 
+    /// Returns the id of the special token with this text: see [`Self::is_special`].
+    pub fn special_id(&self, text: &str) -> Option<TokenId> {
+        self.id_of(text).filter(|&token| self.is_special(token))
+    }
+
     /// Returns the token that starts a text, if the model has one.
     pub fn bos(&self) -> Option<TokenId> {
         self.special.bos.as_ref().map(|token| token.id)

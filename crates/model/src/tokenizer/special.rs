@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::limits;
 use crate::token::TokenId;
+use crate::tools::{HEADER, MARKS};
 
 /// Control tokens that end a turn or a text in some family. Files often name only one of theirs.
 pub(super) const ENDS: &[&str] = &[
@@ -19,6 +20,7 @@ pub(super) const ENDS: &[&str] = &[
     "<｜end▁of▁sentence｜>",
     "<|EOT|>",
     "<turn|>",
+    "<|tool_response>",
     RETURN,
     "<|call|>",
 ];
@@ -27,8 +29,13 @@ pub(super) const ENDS: &[&str] = &[
 const RETURN: &str = "<|return|>";
 const MESSAGE_END: &str = "<|end|>";
 
-/// Control tokens that remain in the text: they enclose reasoning.
-pub(super) const SHOWN: &[&str] = &["<|channel>", "<channel|>"];
+/// Control tokens that remain in the text, besides the markers of calls: they enclose reasoning.
+const SHOWN: &[&str] = &["<|channel>", "<channel|>", "[THINK]", "[/THINK]"];
+
+/// Returns whether a control token of this name remains in the text.
+pub(super) fn is_shown(text: &str) -> bool {
+    SHOWN.contains(&text) || MARKS.contains(&text) && text != HEADER
+}
 
 /// A token by id and text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -1,98 +1,91 @@
-//! Texts around a call.
-
-use serde_json::Value;
+//! Texts around the parts of a call.
 
 use super::ToolCall;
+use super::arguments::ArgumentForm;
 use crate::template::python_json;
 
-/// Texts around the parts of a call.
+/// Texts around the parts of a reply's calls: `begin`, then for each call `open`, `before_name`, its
+/// name, `before_arguments`, its arguments and `close`, then `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallForm {
+pub struct CallForm<T = &'static str> {
+    /// Text before the first call; empty where the calls are no list.
+    pub begin: T,
     /// Text that begins a call.
-    pub open: &'static str,
+    pub open: T,
     /// Text between `open` and the tool's name.
-    pub before_name: &'static str,
+    pub before_name: T,
     /// Text between the name and the arguments.
-    pub before_arguments: &'static str,
-    pub arguments: ArgumentForm,
+    pub before_arguments: T,
+    pub arguments: ArgumentForm<T>,
     /// Text after the arguments, which ends the call.
-    pub close: &'static str,
+    pub close: T,
     /// Text between two calls; `None` where a reply has one call at most.
-    pub between: Option<&'static str>,
-    /// `true` where only the beginning of a reply can begin a call.
-    pub only_first: bool,
+    pub between: Option<T>,
+    /// Text after the last call of a list.
+    pub end: T,
+    /// Position of a call within a reply.
+    pub place: Place,
 }
 
-/// Form of a call's arguments.
+/// Position of a call within a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ArgumentForm {
-    /// One JSON object.
-    Json,
-    /// One after the other between tags, a text as it is and other values as JSON; see
-    /// [`Tool::takes_text`](super::Tool::takes_text).
-    Tags,
+pub enum Place {
+    /// After any text.
+    Anywhere,
+    /// At the beginning of the reply alone.
+    First,
+    /// In gpt-oss's channels, where the texts are those of [`crate::channels`].
+    Channel,
 }
 
-/// Texts around an argument between tags, and between its name and value.
-pub const TAG_OPEN: &str = "<parameter=";
-pub const TAG_NAMED: &str = ">\n";
-pub const TAG_CLOSE: &str = "\n</parameter>\n";
+/// One letter or digit of a call's id in the texts of a form.
+pub const ID_PART: char = '#';
+
+/// Letters and digits of a call's id.
+pub const ID_LENGTH: usize = 9;
+
+impl<T> CallForm<T> {
+    /// Returns the form with other texts.
+    pub fn map<U>(self, change: impl Fn(T) -> U) -> CallForm<U> {
+        CallForm {
+            begin: change(self.begin),
+            open: change(self.open),
+            before_name: change(self.before_name),
+            before_arguments: change(self.before_arguments),
+            arguments: self.arguments.map(&change),
+            close: change(self.close),
+            between: self.between.map(&change),
+            end: change(self.end),
+            place: self.place,
+        }
+    }
+}
 
 impl CallForm {
-    /// Form of Hermes, Qwen 2.5 and 3, and Granite 4, and of models whose template knows no tools.
-    pub const HERMES: Self = Self {
-        open: "<tool_call>",
-        before_name: "\n{\"name\": \"",
-        before_arguments: "\", \"arguments\": ",
-        arguments: ArgumentForm::Json,
-        close: "}\n</tool_call>",
-        between: Some("\n"),
-        only_first: false,
-    };
-
-    /// Form of Llama 3.1 and later.
-    pub const LLAMA: Self = Self {
-        open: "{\"name\": \"",
-        before_name: "",
-        before_arguments: "\", \"parameters\": ",
-        arguments: ArgumentForm::Json,
-        close: "}",
-        between: None,
-        only_first: true,
-    };
-
-    /// Form of Qwen3-Coder and Qwen 3.5.
-    pub const QWEN_CODER: Self = Self {
-        open: "<tool_call>",
-        before_name: "\n<function=",
-        before_arguments: ">\n",
-        arguments: ArgumentForm::Tags,
-        close: "</function>\n</tool_call>",
-        between: Some("\n"),
-        only_first: false,
-    };
-
-    /// Known forms.
-    pub const ALL: [Self; 3] = [Self::HERMES, Self::LLAMA, Self::QWEN_CODER];
+    /// Text that begins the calls of a reply.
+    pub fn trigger(&self) -> String {
+        [self.begin, self.open].concat()
+    }
 
     /// Returns a call as a model writes it.
     pub fn written(&self, call: &ToolCall) -> String {
-        let arguments = match self.arguments {
-            ArgumentForm::Json => python_json(&call.arguments),
-            ArgumentForm::Tags => call.arguments.iter().map(|(name, value)| tagged(name, value)).collect(),
-        };
-        [self.open, self.before_name, &call.name, self.before_arguments, &arguments, self.close].concat()
+        let arguments = self.arguments.written(&call.arguments);
+        let parts = [self.open, self.before_name, &call.name, self.before_arguments, &arguments, self.close];
+        parts.concat().replace(&ID_PART.to_string().repeat(ID_LENGTH), &call.id)
     }
 
     /// Returns calls as a model writes them one after the other.
     pub fn all_written(&self, calls: &[ToolCall]) -> String {
-        let calls: Vec<String> = calls.iter().map(|call| self.written(call)).collect();
-        calls.join(self.between.unwrap_or_default())
+        let written: Vec<String> = calls.iter().map(|call| self.written(call)).collect();
+        [self.begin, &written.join(self.between.unwrap_or_default()), self.end].concat()
     }
-}
 
-/// Argument between tags.
-fn tagged(name: &str, value: &Value) -> String {
-    let value = value.as_str().map_or_else(|| python_json(value), str::to_owned);
-    [TAG_OPEN, name, TAG_NAMED, &value, TAG_CLOSE].concat()
+    /// Returns a call as a template writes it, where this is the model's form.
+    pub(crate) fn in_template(&self, call: &ToolCall) -> String {
+        if self.place == Place::Channel {
+            let arguments = python_json(&call.arguments);
+            return format!(" to=functions.{}<|channel|>commentary json<|message|>{arguments}", call.name);
+        }
+        self.all_written(std::slice::from_ref(call))
+    }
 }

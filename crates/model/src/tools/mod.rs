@@ -2,14 +2,20 @@
 //! tool does.
 //!
 //! - [`Tool`], [`ToolCall`]: as programs describe them
-//! - [`CallForm`]: texts around a call, by which a model's template writes it
+//! - [`CallForm`]: texts around a call, by which a model's template writes it; `forms` lists them,
+//!   `arguments` has the forms of arguments, `mark` the markers that are tokens
+//! - [`TemplateTools`]: what a template writes by itself
 //! - [`CallParser`]: finds the calls of a reply while it is written
 //! - [`Written`]: a reply taken apart
-//! - [`as_text`]: conversations with tools for templates that know none
+//! - [`for_template`]: conversations with tools as a template can render them
 
+mod arguments;
+mod conversation;
 mod form;
-mod generic;
+mod forms;
+mod mark;
 mod parser;
+mod template;
 #[cfg(test)]
 mod tests;
 mod written;
@@ -17,9 +23,13 @@ mod written;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-pub use form::{ArgumentForm, CallForm, TAG_CLOSE, TAG_NAMED, TAG_OPEN};
-pub use generic::as_text;
+pub use arguments::{ArgumentForm, Tags, sort_key};
+pub use conversation::for_template;
+pub use form::{CallForm, ID_LENGTH, ID_PART, Place};
+pub(crate) use mark::HEADER;
+pub use mark::{MARKS, unmarked};
 pub use parser::{CallParser, Piece};
+pub use template::TemplateTools;
 pub use written::{Written, call_id};
 
 /// Longest name of a tool, in bytes: names of an agent's tools contain those of their servers.

@@ -1,9 +1,15 @@
 //! Calls of a reply, found while it is written.
 
-use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
 
-use super::{ArgumentForm, CallForm, TAG_CLOSE, TAG_NAMED, TAG_OPEN, Tool};
+use super::arguments::Reader;
+use super::form::{CallForm, ID_PART, Place};
+use super::mark::{marked, marked_last, unmarked};
+use super::{LONGEST_NAME, Tool};
 use crate::template::{Thinking, ThinkingParser, ThinkingPiece, kept};
+use crate::token::TokenId;
+use crate::tokenizer::Tokenizer;
 
 /// Part of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +26,13 @@ pub enum Piece {
 
 /// Finds calls in the text of a reply, in pieces of any length. What might begin a call, and white
 /// space before it, is held back until that is known. Text that is no call is returned unchanged.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CallParser {
-    form: CallForm,
+    form: CallForm<String>,
+    /// Text that begins the calls.
+    trigger: String,
+    /// Knows the tokens that are markers; `None` where letters are.
+    tokenizer: Option<Arc<Tokenizer>>,
     /// Tools whose schemas say which arguments between tags are texts.
     tools: Vec<Tool>,
     /// Finds the reasoning, in which nothing is a call.
@@ -38,58 +48,65 @@ enum State {
     Text(bool),
     /// Up to the end of the name of a tool.
     Name,
-    Arguments(Json),
-    /// Arguments between tags of this tool; `true` once there was one.
-    Tags(String, bool),
+    Arguments(Reader),
     /// After the arguments.
     Close,
-}
-
-/// Position within a JSON object.
-#[derive(Debug, Clone, Default)]
-struct Json {
-    depth: usize,
-    in_string: bool,
-    escaped: bool,
-}
-
-impl Json {
-    /// Returns the length of `text` up to the end of the object; `None` if it goes on.
-    fn end(&mut self, text: &str) -> Option<usize> {
-        for (at, byte) in text.bytes().enumerate() {
-            match byte {
-                _ if self.escaped => self.escaped = false,
-                b'\\' if self.in_string => self.escaped = true,
-                b'"' => self.in_string = !self.in_string,
-                b'{' | b'[' if !self.in_string => self.depth += 1,
-                b'}' | b']' if !self.in_string => {
-                    self.depth = self.depth.saturating_sub(1);
-                    if self.depth == 0 {
-                        return Some(at + 1);
-                    }
-                }
-                _ => {}
-            }
-        }
-        None
-    }
+    /// After a call of a list.
+    Next,
 }
 
 impl CallParser {
-    /// Creates a parser. `thinking` has the tags of a model that reasons, `reasons` is `true` if
-    /// the reply begins within its reasoning.
+    /// Creates a parser of texts. `thinking` has the tags of a model that reasons, `reasons` is
+    /// `true` if the reply begins within its reasoning.
     pub fn new(form: CallForm, thinking: Option<Thinking>, reasons: bool) -> Self {
-        let thinking = ThinkingParser::new(thinking, reasons);
-        Self { form, tools: Vec::new(), thinking, state: State::Text(true), held: String::new() }
+        Self {
+            form: form.map(str::to_owned),
+            trigger: form.trigger(),
+            tokenizer: None,
+            tools: Vec::new(),
+            thinking: ThinkingParser::new(thinking, reasons),
+            state: State::Text(true),
+            held: String::new(),
+        }
+    }
+
+    /// Takes markers that are tokens of this vocabulary for markers only where they are tokens: see
+    /// [`Self::marked`].
+    #[must_use]
+    pub fn of_tokens(mut self, tokenizer: &Arc<Tokenizer>) -> Self {
+        let is_token = |mark: &str| tokenizer.special_id(mark).is_some();
+        self.trigger = marked(&self.trigger, is_token);
+        self.form = self.form.map(|text| marked(&text, is_token));
+        self.tokenizer = Some(Arc::clone(tokenizer));
+        self
     }
 
     /// Reads arguments between tags by the schemas of `tools`.
     #[must_use]
     pub fn of_tools(mut self, tools: &[Tool]) -> Self {
-        if self.form.arguments == ArgumentForm::Tags {
-            self.tools = tools.to_vec();
-        }
+        self.tools = tools.to_vec();
         self
+    }
+
+    /// Parses the text after the reasoning alone.
+    #[must_use]
+    pub fn after_thinking(mut self) -> Self {
+        self.thinking = ThinkingParser::new(None, false);
+        self
+    }
+
+    /// Returns the text of a token as [`Self::push`] takes it.
+    pub fn marked<'a>(&self, token: TokenId, text: &'a str) -> Cow<'a, str> {
+        match &self.tokenizer {
+            Some(tokenizer) if tokenizer.is_special(token) => marked_last(text),
+            _ => unmarked(text),
+        }
+    }
+
+    /// Goes on with tokens and their texts; returns the parts that are certain.
+    pub fn push_tokens<'a>(&mut self, tokens: impl Iterator<Item = (TokenId, &'a str)>) -> Vec<Piece> {
+        let texts: String = tokens.map(|(token, text)| self.marked(token, text)).collect();
+        self.push(&texts)
     }
 
     /// Goes on with `text`; returns the parts that are certain.
@@ -132,68 +149,83 @@ impl CallParser {
                 self.text(may_begin, pieces)
             }
             State::Name => {
-                let Some((name, rest)) = self.held.split_once(self.form.before_arguments) else {
-                    return false;
-                };
-                let name = name.strip_prefix(self.form.before_name).unwrap_or(name);
-                pieces.0.push(Piece::Call(name.to_owned()));
-                self.state = match self.form.arguments {
-                    ArgumentForm::Json => State::Arguments(Json::default()),
-                    ArgumentForm::Tags => State::Tags(name.to_owned(), false),
-                };
-                self.held = rest.to_owned();
+                let Some((name, length)) = self.name() else { return false };
+                let tool = self.tools.iter().find(|known| known.name == name);
+                self.state = State::Arguments(Reader::new(&self.form.arguments, tool));
+                pieces.0.push(Piece::Call(name));
+                self.held.drain(..length);
                 true
             }
-            State::Arguments(json) => {
-                let end = json.end(&self.held);
-                let text = self.take(end.unwrap_or(self.held.len()));
-                pieces.arguments(&text);
-                if end.is_some() {
+            State::Arguments(reader) => {
+                let (json, ended) = reader.read(&mut self.held);
+                pieces.arguments(&json);
+                if ended {
                     self.state = State::Close;
                 }
-                end.is_some()
-            }
-            State::Tags(tool, has_any) => {
-                let begin = if *has_any { ", " } else { "{" };
-                if self.held.starts_with(self.form.close) {
-                    pieces.arguments(if *has_any { "}" } else { "{}" });
-                    self.state = State::Close;
-                    return true;
-                }
-                let Some((name, value, rest)) = tagged(&self.held) else { return false };
-                let json = json_of(value, self.tools.iter().find(|known| known.name == *tool), name);
-                pieces.arguments(&format!("{begin}{}: {json}", Value::from(name)));
-                *has_any = true;
-                self.held = rest.to_owned();
-                true
+                ended
             }
             State::Close => {
-                let Some(rest) = self.held.strip_prefix(self.form.close) else { return false };
+                let Some(length) = begins_with(&self.held, &self.form.close) else { return false };
                 pieces.0.push(Piece::End);
-                self.held = rest.to_owned();
-                self.state = State::Text(self.form.between.is_some());
+                self.held.drain(..length);
+                self.state = match self.form.end.as_str() {
+                    "" => State::Text(self.form.between.is_some()),
+                    _ => State::Next,
+                };
                 true
             }
+            State::Next => self.next(),
         }
+    }
+
+    /// Name of the called tool, and the length of the held text up to the arguments; `None` if they
+    /// have not begun.
+    fn name(&self) -> Option<(String, usize)> {
+        let start = begins_with(&self.held, &self.form.before_name)?;
+        let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        let length = self.held.bytes().skip(start).position(|byte| !is_name(byte))?;
+        if !(1..=LONGEST_NAME).contains(&length) {
+            return None;
+        }
+        let name = &self.held[start..start + length];
+        let before_arguments = begins_with(&self.held[start + length..], &self.form.before_arguments)?;
+        Some((name.to_owned(), start + length + before_arguments))
+    }
+
+    /// Processes what follows a call of a list.
+    fn next(&mut self) -> bool {
+        let next = [self.form.between.as_deref().unwrap_or_default(), &self.form.open].concat();
+        if self.held.starts_with(&self.form.end) {
+            self.held.drain(..self.form.end.len());
+            self.state = State::Text(false);
+        } else if !self.held.is_empty() && self.held.starts_with(&next) {
+            self.held.drain(..next.len());
+            self.state = State::Name;
+        } else {
+            return false;
+        }
+        true
     }
 
     /// Processes text up to a call.
     fn text(&mut self, may_begin: bool, pieces: &mut Pieces) -> bool {
-        let open = self.form.open;
-        let found = match (may_begin, self.form.only_first) {
+        let open = self.trigger.as_str();
+        let only_first = self.form.place == Place::First;
+        let found = match (may_begin, only_first) {
             (false, _) => None,
             (true, false) => self.held.find(open),
             (true, true) => Some(self.held.len() - self.held.trim_start().len())
                 .filter(|&at| self.held[at..].starts_with(open)),
         };
         if let Some(at) = found {
+            let length = open.len();
             let before = self.take(at);
             pieces.text(before.trim_end());
-            self.held.drain(..open.len());
+            self.held.drain(..length);
             self.state = State::Name;
             return true;
         }
-        let end = match (may_begin, self.form.only_first) {
+        let end = match (may_begin, only_first) {
             (false, _) => self.held.len(),
             (true, false) => self.held[..self.held.len() - kept(&self.held, open)].trim_end().len(),
             (true, true) => {
@@ -201,7 +233,7 @@ impl CallParser {
                 if open.starts_with(start) { 0 } else { self.held.len() }
             }
         };
-        if end > 0 && self.form.only_first {
+        if end > 0 && only_first {
             self.state = State::Text(false);
         }
         pieces.text(&self.take(end));
@@ -215,21 +247,12 @@ impl CallParser {
     }
 }
 
-/// Splits `text` into the name and value of an argument between tags and the rest; `None` if it is
-/// not complete.
-fn tagged(text: &str) -> Option<(&str, &str, &str)> {
-    let (name, rest) = text.strip_prefix(TAG_OPEN)?.split_once(TAG_NAMED)?;
-    let (value, rest) = rest.split_once(TAG_CLOSE)?;
-    Some((name, value, rest))
-}
-
-/// JSON of the value of argument `name` of a tool.
-fn json_of(value: &str, tool: Option<&Tool>, name: &str) -> String {
-    let is_text = tool.is_some_and(|tool| tool.takes_text(name));
-    match serde_json::from_str::<Value>(value) {
-        Ok(_) if !is_text => value.to_owned(),
-        _ => Value::from(value).to_string(),
-    }
+/// Length of `pattern` at the beginning of `text`, where an [`ID_PART`] is any letter or digit.
+fn begins_with(text: &str, pattern: &str) -> Option<usize> {
+    let is_same =
+        |(byte, part): (u8, u8)| byte == part || part == ID_PART as u8 && byte.is_ascii_alphanumeric();
+    let begins = text.len() >= pattern.len() && text.bytes().zip(pattern.bytes()).all(is_same);
+    begins.then_some(pattern.len())
 }
 
 /// Pieces in order; neighbours of one kind are one piece.
@@ -238,10 +261,11 @@ struct Pieces(Vec<Piece>);
 
 impl Pieces {
     fn text(&mut self, text: &str) {
+        let text = unmarked(text);
         match self.0.last_mut() {
             _ if text.is_empty() => {}
-            Some(Piece::Text(last)) => last.push_str(text),
-            _ => self.0.push(Piece::Text(text.to_owned())),
+            Some(Piece::Text(last)) => last.push_str(&text),
+            _ => self.0.push(Piece::Text(text.into_owned())),
         }
     }
 

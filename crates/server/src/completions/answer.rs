@@ -222,14 +222,8 @@ fn with_ends(mut choice: Value, index: usize, finish: Value) -> Value {
 /// Log probabilities in the endpoint's form. `offset` is the length of the texts before them in
 /// characters, which goes on.
 fn logprobs(kind: Kind, found: &[Logprob], offset: &mut usize) -> Value {
-    let one = |one: &Logprob| json!({ "token": one.text(), "logprob": one.logprob, "bytes": one.bytes });
     if kind == Kind::Chat {
-        let content = |found: &Logprob| {
-            let mut json = one(found);
-            json["top_logprobs"] = found.top.iter().map(one).collect();
-            json
-        };
-        return json!({ "content": found.iter().map(content).collect::<Vec<Value>>(), "refusal": null });
+        return json!({ "content": found.iter().map(Logprob::json).collect::<Vec<Value>>(), "refusal": null });
     }
     let texts: Vec<String> = found.iter().map(Logprob::text).collect();
     let mut place = |text: &String| std::mem::replace(offset, *offset + text.chars().count());

@@ -67,6 +67,8 @@ struct Body {
     stop: Option<Texts>,
     ignore_eos: Option<bool>,
     response_format: Option<ResponseFormat>,
+    /// GBNF, as llama-server names it.
+    grammar: Option<String>,
     tools: Option<Vec<ToolBody>>,
     tool_choice: Option<ToolChoiceBody>,
     parallel_tool_calls: Option<bool>,
@@ -170,14 +172,19 @@ impl Body {
             seed: self.seed.and_then(seed),
         };
         let max_tokens = max_tokens(self.max_completion_tokens.or(self.max_tokens), "max_tokens")?;
-        let grammar = self.response_format.and_then(ResponseFormat::grammar);
-        if grammar.is_some() && kind == Kind::Text {
+        let format = self.response_format.and_then(ResponseFormat::grammar);
+        if format.is_some() && kind == Kind::Text {
             return Err(unsupported("response_format"));
         }
         let tools = tool_use(self.tools, self.tool_choice, self.parallel_tool_calls)?;
         if tools.is_some() && kind == Kind::Text {
             return Err(unsupported("tools"));
         }
+        let rules = self.grammar.filter(|rules| !rules.is_empty()).map(Grammar::Gbnf);
+        if rules.is_some() && (format.is_some() || tools.is_some()) {
+            return Err(Refusal::bad_field("grammar", "no response_format and no tools beside it"));
+        }
+        let grammar = format.or(rules);
         let prompt = match kind {
             Kind::Chat => Prompt::Conversation(conversation(self.messages.unwrap_or_default())?),
             Kind::Text => Prompt::Text(text(self.prompt)?),
@@ -448,6 +455,36 @@ mod tests {
     }
 
     #[test]
+    fn a_grammar_is_one_of_llama_cpp_and_stands_alone() {
+        let rules = "root ::= [a-z]+";
+        let grammar = |more: Value| chat(more).map(|asked| asked.order.grammar);
+        assert_eq!(grammar(json!({ "grammar": rules })), Ok(Some(Grammar::Gbnf(rules.to_owned()))));
+        assert_eq!(grammar(json!({ "grammar": "" })), Ok(None));
+        let tool = json!({ "type": "function", "function": { "name": "look" } });
+        for more in [json!({ "response_format": { "type": "json_object" } }), json!({ "tools": [tool] })] {
+            let mut more = more;
+            more["grammar"] = rules.into();
+            assert_eq!(message(chat(more)), "grammar: expected no response_format and no tools beside it.");
+        }
+    }
+
+    #[test]
+    fn some_of_the_tools_are_allowed_while_the_model_sees_all() {
+        let tool = |name: &str| json!({ "type": "function", "function": { "name": name } });
+        let asked = |allowed: Value| {
+            let choice =
+                json!({ "type": "allowed_tools", "allowed_tools": { "mode": "auto", "tools": allowed } });
+            chat(json!({ "tools": [tool("look"), tool("hear")], "tool_choice": choice }))
+        };
+        let used = asked(json!([tool("hear")])).unwrap().order.tools.unwrap();
+        assert_eq!((used.tools.len(), used.choice), (2, ToolChoice::Auto));
+        assert_eq!(used.allowed, Some(vec!["hear".to_owned()]));
+        for allowed in [json!([]), json!([tool("see")])] {
+            assert_eq!(message(asked(allowed)), "tool_choice: expected the names of some of the tools.");
+        }
+    }
+
+    #[test]
     fn an_invalid_field_is_named_and_long_values_are_shortened() {
         for (more, begins) in [
             (json!({ "temperature": "hot" }), "temperature: invalid type: string \"hot\""),
@@ -562,7 +599,7 @@ mod tests {
         let many: Vec<Value> = (0..1025).map(|number| tool(&format!("t{number}"))).collect();
         for (more, begins) in [
             (json!({ "tool_choice": tool("c") }), "tool_choice: expected the name of one of the tools."),
-            (json!({ "tool_choice": "maybe" }), "tool_choice: expected none, auto, required, or a function"),
+            (json!({ "tool_choice": "maybe" }), "tool_choice: expected none, auto, required, a function"),
             (json!({ "tools": [tool("a"), tool("a")] }), "tools: expected tools of different names."),
             (json!({ "tools": [tool("a b")] }), "tools: expected names of 1 to 128 letters"),
             (json!({ "tools": many }), "tools: expected at most 1024 tools."),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::fields::arguments_in;
 use crate::refusal::Refusal;
-use crate::tool_use::{Word, checked, no_parameters};
+use crate::tool_use::{Choice, Word, checked, no_parameters};
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -23,10 +23,23 @@ pub struct Function {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected none, auto, required, or a function's name")]
+#[serde(untagged, expecting = "expected none, auto, required, a function's name, or allowed tools")]
 pub enum ToolChoiceBody {
     Word(Word),
     Function { function: Named },
+    Allowed { allowed_tools: Allowed },
+}
+
+/// Some of the tools, and whether one has to be called.
+#[derive(Deserialize)]
+pub struct Allowed {
+    mode: Word,
+    tools: Vec<AllowedTool>,
+}
+
+#[derive(Deserialize)]
+struct AllowedTool {
+    function: Named,
 }
 
 #[derive(Deserialize)]
@@ -75,9 +88,13 @@ pub fn tool_use(
         parameters: parameters.unwrap_or_else(no_parameters),
     };
     let choice = match choice {
-        None => Some(ToolChoice::Auto),
-        Some(ToolChoiceBody::Word(word)) => word.choice(),
-        Some(ToolChoiceBody::Function { function: Named { name } }) => Some(ToolChoice::Named(name)),
+        None => Some(ToolChoice::Auto).into(),
+        Some(ToolChoiceBody::Word(word)) => word.choice().into(),
+        Some(ToolChoiceBody::Function { function: Named { name } }) => Some(ToolChoice::Named(name)).into(),
+        Some(ToolChoiceBody::Allowed { allowed_tools: Allowed { mode, tools } }) => {
+            let names = tools.into_iter().map(|tool| tool.function.name);
+            Choice { choice: mode.choice(), allowed: Some(names.collect()) }
+        }
     };
     let tools = tools.unwrap_or_default().into_iter().map(tool).collect();
     checked(tools, choice, parallel.unwrap_or(true))

@@ -66,5 +66,5 @@ pub fn tool_use(
         Some(Choice::Tool { name }) => Some(ToolChoice::Named(name)),
     };
     let tools = tools.unwrap_or_default().into_iter().filter_map(ToolBody::tool).collect();
-    checked(tools, choice, !single.unwrap_or(false))
+    checked(tools, choice.into(), !single.unwrap_or(false))
 }

@@ -1,10 +1,13 @@
 //! Replies as responses, whole or as events.
 
+use std::ops::Range;
+
 use foretoken_engine::trace::{Finish, Summary};
 use serde_json::{Map, Value, json};
 
 use super::tools::{KnownTool, KnownTools, custom_input};
 use crate::format::{Format, Frame, now};
+use crate::logprob::Logprob;
 use crate::refusal::Refusal;
 use crate::reply::{Added, Call, Part, Reply};
 use crate::writer::Event;
@@ -29,6 +32,7 @@ impl Echo {
             ("text", json!({ "format": { "type": "text" } })),
             ("tool_choice", json!("auto")),
             ("tools", json!([])),
+            ("top_logprobs", json!(0)),
             ("top_p", Value::Null),
         ];
         let given = |name: &str| fields.get(name).filter(|value| !value.is_null()).cloned();
@@ -47,6 +51,8 @@ pub struct ResponseFormat {
     model: String,
     echo: Echo,
     next: u64,
+    /// Number of log probabilities that were sent.
+    sent: usize,
 }
 
 /// State of an item or a response.
@@ -79,7 +85,7 @@ impl Status {
 impl ResponseFormat {
     pub fn new(model: String, echo: Echo) -> Self {
         let number = format!("{:032x}", rand::random::<u128>());
-        Self { number, created: now(), model, echo, next: 0 }
+        Self { number, created: now(), model, echo, next: 0, sent: 0 }
     }
 
     /// Event with its number.
@@ -124,9 +130,16 @@ impl ResponseFormat {
     }
 
     /// Item of a part; one in progress has no content yet.
-    fn item(&self, part: &Part, index: usize, status: Status) -> Value {
+    fn item(&self, reply: &Reply, index: usize, status: Status) -> Value {
+        let part = &reply.parts()[index];
         let is_open = matches!(status, Status::InProgress);
-        let content = |text: &str| if is_open { json!([]) } else { json!([content(part, text)]) };
+        let content = |text: &str| {
+            if is_open {
+                json!([])
+            } else {
+                json!([content(part, text, &logprobs(reply, reply.span(index)))])
+            }
+        };
         let mut item = match part {
             Part::Thinking(text) => {
                 json!({ "type": "reasoning", "summary": [], "content": content(text) })
@@ -166,35 +179,39 @@ impl ResponseFormat {
     /// Items of a complete reply.
     fn items(&self, reply: &Reply, summary: &Summary) -> Vec<Value> {
         let last = reply.parts().len().saturating_sub(1);
-        let item = |(index, part)| {
+        let item = |index| {
             let status = if index == last { Status::of(summary.finish) } else { Status::Completed };
-            self.item(part, index, status)
+            self.item(reply, index, status)
         };
-        reply.parts().iter().enumerate().map(item).collect()
+        (0..reply.parts().len()).map(item).collect()
     }
 
     /// Events that begin a part.
-    fn open(&mut self, part: &Part, index: usize) -> Vec<Frame> {
-        let item = self.item(part, index, Status::InProgress);
+    fn open(&mut self, reply: &Reply, index: usize) -> Vec<Frame> {
+        let part = &reply.parts()[index];
+        let item = self.item(reply, index, Status::InProgress);
         let added = json!({ "output_index": index, "item": item });
         let mut frames = vec![self.event("response.output_item.added", added)];
         if !matches!(part, Part::Call(_)) {
-            let added = self.of_content(part, index, json!({ "part": content(part, "") }));
+            let added = self.of_content(part, index, json!({ "part": content(part, "", &json!([])) }));
             frames.push(self.event("response.content_part.added", added));
         }
         frames
     }
 
     /// Events that end a part.
-    fn close(&mut self, part: &Part, index: usize, status: Status) -> Vec<Frame> {
+    fn close(&mut self, reply: &Reply, index: usize, status: Status) -> Vec<Frame> {
+        let part = &reply.parts()[index];
         let mut frames = Vec::new();
         match part {
             Part::Thinking(text) | Part::Text(text) => {
-                let done = self.of_content(part, index, with_logprobs(part, json!({ "text": text })));
+                let logprobs = logprobs(reply, reply.span(index));
+                let done = with_logprobs(part, json!({ "text": text }), &logprobs);
+                let done = self.of_content(part, index, done);
                 let is_text = matches!(part, Part::Text(_));
                 let name = if is_text { "response.output_text.done" } else { "response.reasoning_text.done" };
                 frames.push(self.event(name, done));
-                let done = self.of_content(part, index, json!({ "part": content(part, text) }));
+                let done = self.of_content(part, index, json!({ "part": content(part, text, &logprobs) }));
                 frames.push(self.event("response.content_part.done", done));
             }
             Part::Call(call) if self.known(call).is_some_and(|tool| tool.is_custom) => {
@@ -211,7 +228,7 @@ impl ResponseFormat {
                 frames.push(self.event("response.function_call_arguments.done", done));
             }
         }
-        let item = self.item(part, index, status);
+        let item = self.item(reply, index, status);
         frames.push(self.event("response.output_item.done", json!({ "output_index": index, "item": item })));
         frames
     }
@@ -251,9 +268,9 @@ impl Format for ResponseFormat {
         let mut frames = Vec::new();
         if begins {
             if let Some(before) = index.checked_sub(1) {
-                frames.extend(self.close(&reply.parts()[before], before, Status::Completed));
+                frames.extend(self.close(reply, before, Status::Completed));
             }
-            frames.extend(self.open(part, index));
+            frames.extend(self.open(reply, index));
         }
         let is_custom =
             matches!(part, Part::Call(call) if self.known(call).is_some_and(|tool| tool.is_custom));
@@ -263,7 +280,11 @@ impl Format for ResponseFormat {
                 self.event("response.reasoning_text.delta", delta)
             }
             Event::Text(delta) => {
-                let delta = self.of_content(part, index, with_logprobs(part, json!({ "delta": delta })));
+                let span = reply.span(index);
+                let new = logprobs(reply, self.sent.clamp(span.start, span.end)..span.end);
+                self.sent = span.end;
+                let delta = with_logprobs(part, json!({ "delta": delta }), &new);
+                let delta = self.of_content(part, index, delta);
                 self.event("response.output_text.delta", delta)
             }
             Event::Arguments(delta) if !is_custom => {
@@ -280,8 +301,8 @@ impl Format for ResponseFormat {
     fn end(&mut self, reply: &Reply, summary: &Summary) -> Vec<Frame> {
         let status = Status::of(summary.finish);
         let mut frames = Vec::new();
-        if let Some((last, part)) = reply.parts().iter().enumerate().next_back() {
-            frames.extend(self.close(part, last, status));
+        if let Some(last) = reply.parts().len().checked_sub(1) {
+            frames.extend(self.close(reply, last, status));
         }
         let response = self.response(status, self.items(reply, summary), usage(reply, summary));
         let name = match status {
@@ -299,18 +320,23 @@ impl Format for ResponseFormat {
     }
 }
 
+/// Log probabilities in this range of those of a reply.
+fn logprobs(reply: &Reply, range: Range<usize>) -> Value {
+    reply.logprobs()[range].iter().map(Logprob::json).collect()
+}
+
 /// Content of a part that is text.
-fn content(part: &Part, text: &str) -> Value {
+fn content(part: &Part, text: &str, logprobs: &Value) -> Value {
     match part {
         Part::Thinking(_) => json!({ "type": "reasoning_text", "text": text }),
-        _ => json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] }),
+        _ => json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": logprobs }),
     }
 }
 
 /// Adds the field that events of text have beyond those of reasoning.
-fn with_logprobs(part: &Part, mut json: Value) -> Value {
+fn with_logprobs(part: &Part, mut json: Value, logprobs: &Value) -> Value {
     if let Part::Text(_) = part {
-        json["logprobs"] = json!([]);
+        json["logprobs"] = logprobs.clone();
     }
     json
 }

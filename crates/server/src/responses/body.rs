@@ -1,5 +1,5 @@
-//! Bodies of requests for responses. `include`, `metadata`, `prompt_cache_key` and the like change
-//! no text and are ignored.
+//! Bodies of requests for responses. What else may be `include`d, `metadata`, `prompt_cache_key` and
+//! the like change no text and are ignored.
 
 use foretoken_grammar::Grammar;
 use serde::Deserialize;
@@ -14,7 +14,13 @@ use crate::protocol::{ParsedRequest, ReplyFormat};
 use crate::refusal::Refusal;
 
 /// Fields that would change the reply.
-const UNSUPPORTED: [&str; 5] = ["background", "conversation", "max_tool_calls", "prompt", "top_logprobs"];
+const UNSUPPORTED: [&str; 4] = ["background", "conversation", "max_tool_calls", "prompt"];
+
+/// Part of a response that is sent only to those who include it.
+const LOGPROBS: &str = "message.output_text.logprobs";
+
+/// Most alternatives of a token whose log probabilities a response has.
+const MAX_TOP: i64 = 20;
 
 /// Field that names an earlier response.
 const PREVIOUS: &str = "previous_response_id";
@@ -34,6 +40,9 @@ struct Body {
     parallel_tool_calls: Option<bool>,
     text: Option<TextConfig>,
     reasoning: Option<Reasoning>,
+    include: Option<Vec<String>>,
+    #[serde(default, deserialize_with = "whole")]
+    top_logprobs: Option<i64>,
 }
 
 #[derive(Deserialize)]
@@ -72,6 +81,14 @@ impl Reasoning {
     }
 }
 
+/// Returns the number of alternatives of each token; `None` for no log probabilities.
+fn logprobs(includes: bool, top: Option<i64>) -> Result<Option<usize>, Refusal> {
+    let Some(top) = top else { return Ok(includes.then_some(0)) };
+    let number = usize::try_from(top).ok().filter(|_| top <= MAX_TOP);
+    let number = number.ok_or_else(|| Refusal::bad_field("top_logprobs", &format!("0 to {MAX_TOP}")))?;
+    Ok((includes || number > 0).then_some(number))
+}
+
 /// Parses a request for a response.
 ///
 /// # Errors
@@ -91,6 +108,8 @@ impl Body {
         let parallel = self.parallel_tool_calls.unwrap_or(true);
         let (tools, known) = tool_use(self.tools, self.tool_choice, parallel)?;
         let messages = conversation(self.instructions.as_deref(), self.input)?;
+        let includes = self.include.is_some_and(|included| included.iter().any(|part| part == LOGPROBS));
+        let logprobs = logprobs(includes, self.top_logprobs)?;
         let order = Order {
             sampling: SamplingChoices {
                 temperature: self.temperature,
@@ -102,6 +121,7 @@ impl Body {
             thinking: self.reasoning.and_then(|reasoning| reasoning.thinking()),
             grammar: self.text.and_then(|text| text.format).and_then(TextFormat::grammar),
             tools,
+            logprobs,
             ..Order::new(Prompt::Conversation(messages))
         };
         Ok(ParsedRequest {

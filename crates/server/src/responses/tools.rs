@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::refusal::Refusal;
-use crate::tool_use::{Word, checked, no_parameters};
+use crate::tool_use::{Choice, Word, checked, no_parameters};
 
 /// Text between the names of a namespace and of a tool in it.
 const BETWEEN: &str = "__";
@@ -52,7 +52,10 @@ pub enum Syntax {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged, expecting = "expected none, auto, required, or a function's or custom tool's name")]
+#[serde(
+    untagged,
+    expecting = "expected none, auto, required, a function's or custom tool's name, or allowed tools"
+)]
 pub enum ToolChoiceBody {
     Word(Word),
     Named(Named),
@@ -61,8 +64,34 @@ pub enum ToolChoiceBody {
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Named {
-    Function { name: String, namespace: Option<String> },
-    Custom { name: String, namespace: Option<String> },
+    Function {
+        name: String,
+        namespace: Option<String>,
+    },
+    Custom {
+        name: String,
+        namespace: Option<String>,
+    },
+    /// Some of the tools, and whether one has to be called.
+    AllowedTools {
+        mode: Word,
+        tools: Vec<Named>,
+    },
+    /// Tool that only OpenAI's servers have.
+    #[serde(other)]
+    Other,
+}
+
+impl Named {
+    /// Name under which the model gets the tool; `None` for one that it does not get.
+    fn offered(self) -> Option<String> {
+        match self {
+            Self::Function { name, namespace } | Self::Custom { name, namespace } => {
+                Some(offered(namespace.as_deref(), &name))
+            }
+            Self::AllowedTools { .. } | Self::Other => None,
+        }
+    }
 }
 
 /// Tool by the name that the model gets, and as its client knows it.
@@ -104,11 +133,15 @@ pub fn tool_use(
         }
     }
     let choice = match choice {
-        None => Some(ToolChoice::Auto),
-        Some(ToolChoiceBody::Word(word)) => word.choice(),
-        Some(ToolChoiceBody::Named(
-            Named::Function { name, namespace } | Named::Custom { name, namespace },
-        )) => Some(ToolChoice::Named(offered(namespace.as_deref(), &name))),
+        None => Some(ToolChoice::Auto).into(),
+        Some(ToolChoiceBody::Word(word)) => word.choice().into(),
+        Some(ToolChoiceBody::Named(Named::AllowedTools { mode, tools })) => {
+            let names = tools.into_iter().filter_map(Named::offered);
+            Choice { choice: mode.choice(), allowed: Some(names.collect()) }
+        }
+        Some(ToolChoiceBody::Named(named)) => {
+            Some(ToolChoice::Named(named.offered().unwrap_or_default())).into()
+        }
     };
     Ok((checked(list, choice, parallel)?, known))
 }

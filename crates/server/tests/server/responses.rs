@@ -3,7 +3,7 @@
 use foretoken_engine::session::ToolChoice;
 use foretoken_engine::trace::Finish;
 use foretoken_model::Role;
-use foretoken_server::{Event, Order, Prompt};
+use foretoken_server::{Event, Logprob, Order, Prompt};
 use foretoken_tests::client::{Answer, answer, asked, get, post};
 use serde_json::{Value, json};
 
@@ -296,4 +296,67 @@ fn invalid_requests_are_refused_by_name() {
     assert_eq!(get(fixture.at, RESPONSES).message(), "This path accepts POST only.");
     assert_eq!(get(fixture.at, "/v1/responses/resp_1").status, 404);
     assert!(fixture.orders.try_recv().is_err(), "nothing reached the writer");
+}
+
+#[test]
+fn log_probabilities_belong_to_the_text_alone_whole_and_in_a_stream() {
+    let logprob = |text: &str| {
+        let alone = Logprob { bytes: text.as_bytes().to_vec(), logprob: -0.5, top: Vec::new() };
+        Event::Logprobs(vec![Logprob { top: vec![alone.clone()], ..alone }])
+    };
+    let events = || {
+        vec![
+            Event::Thinking("Hm.".to_owned()),
+            logprob("Let"),
+            Event::Text("Let".to_owned()),
+            logprob(" me"),
+            logprob(" see"),
+            Event::Text(" me see".to_owned()),
+            logprob("<call>"),
+            Event::Call("look".to_owned()),
+            Event::Arguments("{}".to_owned()),
+            Event::CallEnded,
+        ]
+    };
+    let expected = |texts: &[&str]| {
+        let one = |text: &&str| json!({ "token": text, "logprob": -0.5, "bytes": text.as_bytes() });
+        let all = texts.iter().map(|text| with(one(text), json!({ "top_logprobs": [one(text)] })));
+        Value::from_iter(all)
+    };
+    let asked = json!({ "top_logprobs": 1, "tools": tools() });
+    let response = replied(asked.clone(), events(), Finish::Stop).json();
+    assert_eq!(response["output"][1]["content"][0]["logprobs"], expected(&["Let", " me", " see"]));
+    let streamed = stream(&replied(with(asked, json!({ "stream": true })), events(), Finish::Stop));
+    let of = |name: &str| {
+        let named = streamed.iter().filter(|event| event["type"] == name);
+        named.map(|event| event["logprobs"].clone()).collect::<Vec<Value>>()
+    };
+    assert_eq!(of("response.output_text.delta"), [expected(&["Let"]), expected(&[" me", " see"])]);
+    assert_eq!(of("response.output_text.done"), [expected(&["Let", " me", " see"])]);
+    let asked = |more: Value| order(more).logprobs;
+    assert_eq!(asked(json!({ "include": ["message.output_text.logprobs"] })), Some(0));
+    assert_eq!([asked(json!({ "top_logprobs": 20 })), asked(json!({ "top_logprobs": 0 }))], [Some(20), None]);
+    let fixture = Fixture::start();
+    let refused = post(fixture.at, RESPONSES, &body(json!({ "top_logprobs": 21 })).to_string());
+    assert_eq!((refused.status, refused.message()), (400, "top_logprobs: expected 0 to 20.".to_owned()));
+}
+
+#[test]
+fn some_of_the_tools_are_allowed_while_the_model_sees_all() {
+    let allowed = |tools: Value| json!({ "type": "allowed_tools", "mode": "required", "tools": tools });
+    let names = json!([
+        { "type": "function", "name": "look" },
+        { "type": "custom", "name": "patch" },
+        { "type": "function", "name": "send", "namespace": "mail" },
+        { "type": "web_search" },
+    ]);
+    let used = order(json!({ "tools": tools(), "tool_choice": allowed(names) })).tools.unwrap();
+    assert_eq!((used.tools.len(), used.choice), (4, ToolChoice::Required));
+    assert_eq!(used.allowed.unwrap(), ["look", "patch", "mail__send"]);
+    let fixture = Fixture::start();
+    for tools in [json!([]), json!([{ "type": "function", "name": "hear" }])] {
+        let body = body(json!({ "tools": self::tools(), "tool_choice": allowed(tools) }));
+        let refused = post(fixture.at, RESPONSES, &body.to_string());
+        assert_eq!(refused.message(), "tool_choice: expected the names of some of the tools.");
+    }
 }
