@@ -136,7 +136,9 @@ test("a long pasted text becomes an attachment, which can be undone", async () =
 
 test("a pasted image is refused with a message, even without a file", async () => {
   expect(await paste("", "image/png")).toBe(true);
-  expect(words("attachment-problem")).toEqual(["This picture cannot be pasted. Save it and attach the file."]);
+  expect(words("attachment-problem")).toEqual([
+    "This picture cannot be pasted. Save it and attach the file.",
+  ]);
   expect(await paste("", "text/html")).toBe(false);
 });
 

@@ -36,8 +36,10 @@ export const attachments = {
   "attach.image":
     "Diese Art von Bild kann nicht gelesen werden: {name}. PNG, JPEG, WebP, GIF und BMP lassen sich anhängen.",
   "attach.pictureTooLarge": "{name} ist zu groß: Höchstens 20 MB lassen sich anhängen.",
-  "attach.pastedImage": "Dieses Bild lässt sich nicht einfügen. Speichere es und hänge die Datei an.",
-  "attach.unseen": "{name} kann keine Bilder sehen. Wähle ein Modell mit einer Vision-Datei (mmproj).",
+  "attach.pastedImage":
+    "Dieses Bild lässt sich nicht einfügen. Speichere es und hänge die Datei an.",
+  "attach.unseen":
+    "{name} kann keine Bilder sehen. Wähle ein Modell mit einer Vision-Datei (mmproj).",
   "attach.binary":
     "{name} ist kein Text. Text, Code, CSV-, JSON- und PDF-Dateien lassen sich anhängen.",
   "attach.tooLarge":
