@@ -4,7 +4,8 @@ import { defineConfig } from "vitest/config";
 
 /**
  * KaTeX names each of its fonts in three formats; every webview this runs in reads the smallest. Bold
- * Fraktur and slanted sans serif, which hardly a formula has, are made from the regular fonts.
+ * Fraktur, bold or slanted sans serif, and text that is both bold and slanted, which hardly a formula
+ * has, are made from the other fonts.
  */
 const smallestFonts: Plugin = {
   name: "smallest-fonts",
@@ -14,7 +15,7 @@ const smallestFonts: Plugin = {
     handler: (css) =>
       css
         .replace(/,url\([^)]*\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)/g, "")
-        .replace(/@font-face\{[^}]*(?:Fraktur-Bold|SansSerif-Italic)[^}]*\}/g, ""),
+        .replace(/@font-face\{[^}]*(?:Fraktur-Bold|SansSerif-Italic|SansSerif-Bold|Main-BoldItalic)[^}]*\}/g, ""),
   },
 };
 
