@@ -15,7 +15,10 @@ const smallestFonts: Plugin = {
     handler: (css) =>
       css
         .replace(/,url\([^)]*\.(?:woff|ttf)\) format\("(?:woff|truetype)"\)/g, "")
-        .replace(/@font-face\{[^}]*(?:Fraktur-Bold|SansSerif-Italic|SansSerif-Bold|Main-BoldItalic)[^}]*\}/g, ""),
+        .replace(
+          /@font-face\{[^}]*(?:Fraktur-Bold|SansSerif-Italic|SansSerif-Bold|Main-BoldItalic)[^}]*\}/g,
+          "",
+        ),
   },
 };
 

@@ -18,8 +18,8 @@ use foretoken_app::ipc::{
     CommandError, ContextUse, Conversation, ConversationSetup, Download, EngineChange, ErrorCode, Export,
     FileDrag, Folder, FoundRepository, ImportProgress, ImportableServers, Imported, ImportedTrace, Message,
     ModelEntry, PairSpeedup, Preset, PresetValues, Recommendation, Reply, ReplyCheck, ReplyEvent, Repository,
-    SearchHit, Sent, ServerRequest, ServerStatus, Settings, Theme, TokenCount, TokenSource, ToolRule,
-    ToolsStatus, TraceStorage, Unsent, UnsentEdit, UnsentFile, ViewState,
+    SearchHit, SearchService, Sent, ServerRequest, ServerStatus, Settings, Theme, TokenCount, TokenSource,
+    ToolRule, ToolsStatus, TraceStorage, Unsent, UnsentEdit, UnsentFile, ViewState,
 };
 use foretoken_app::pace::{EventSender, Pace, Pacer};
 
@@ -127,6 +127,9 @@ commands! {
     fn importable_tool_servers(shell) -> Vec<ImportableServers> { shell.app()?.importable_tool_servers() }
     fn import_tool_servers(shell, program: String) -> ToolsStatus {
         shell.app()?.import_tool_servers(&program)
+    }
+    fn set_search_key(shell, service: SearchService, key: Option<String>) -> ToolsStatus {
+        shell.app()?.set_search_key(service, key.as_deref())
     }
     fn set_tool_rule(shell, server: Option<String>, digest: String, rule: ToolRule) -> () {
         shell.app()?.set_tool_rule(server.as_deref(), &digest, rule)

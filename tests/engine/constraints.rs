@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 use candle_core::quantized::GgmlDType;
 use foretoken_engine::accept::Guess;
+use foretoken_engine::check::{compare, reread};
 use foretoken_engine::constraint::Constraint;
 use foretoken_engine::context::Context;
 use foretoken_engine::decoder::{Decoder, Reply, Request};
@@ -240,6 +241,32 @@ fn forced_tokens_are_never_rejected_and_write_what_they_replace() {
 }
 
 /// Reasoning that a prompt has begun ends anywhere in a draft, and the grammar begins right there.
+#[test]
+fn a_check_of_a_constrained_reply_follows_its_grammar() {
+    let mut decoder = decoder(&starter_target());
+    let mut drafters = everybody(&decoder);
+    let go_on = || ControlFlow::Continue(());
+    for grammar in grammars() {
+        for sampling in [Sampling::greedy(), coupled()] {
+            let request = request(&decoder, &grammar, &sampling);
+            let reply = write(&mut decoder, &request, &mut drafters);
+            let found = compare(&mut decoder, &request, &reply.tokens, &mut |_| go_on()).unwrap();
+            assert!(found.identical, "{grammar:?}: {found:?}");
+            let free = Request { constraint: None, ..request };
+            let found = compare(&mut decoder, &free, &reply.tokens, &mut |_| go_on()).unwrap();
+            assert!(!found.identical && !found.first_difference.unwrap().near_tie, "{grammar:?}");
+        }
+        let request = request(&decoder, &grammar, &drawn(3));
+        let reply = write(&mut decoder, &request, &mut drafters);
+        let found = reread(&mut decoder, &request, &reply.rounds, &mut |_, _| go_on()).unwrap();
+        assert!(found.judged > 0, "{grammar:?}: nothing was drafted");
+        assert_eq!(found.different, 0, "{grammar:?}: {found:?}");
+        let free = Request { constraint: None, ..request };
+        let found = reread(&mut decoder, &free, &reply.rounds, &mut |_, _| go_on()).unwrap();
+        assert!(found.different > 0, "{grammar:?}");
+    }
+}
+
 #[test]
 fn the_grammar_begins_where_the_reasoning_ends_within_a_draft() {
     let mut decoder = decoder(&starter_target());

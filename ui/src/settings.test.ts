@@ -251,6 +251,9 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   keep_traces: { keep_traces: false },
 };
 
+  tool_web_search: { builtin_tools: ["web_search"] },
+  tool_read_attachment: { builtin_tools: ["read_attachment"] },
+  tool_search_conversations: { builtin_tools: ["search_conversations"] },
 test.each(Object.entries(OTHERS))(
   "%s is reset with its section and with all settings, and both can be undone",
   async (id, other) => {

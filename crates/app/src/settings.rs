@@ -61,6 +61,8 @@ impl Default for Settings {
             builtin_tools: Vec::new(),
             remote_servers: Vec::new(),
         }
+            search_service: None,
+            searxng_address: String::new(),
     }
 }
 
@@ -439,6 +441,8 @@ mod tests {
 
     /// Returns the paths of all settings in a document, without groups.
     fn paths(document: &Value) -> Vec<Vec<String>> {
+            "search_service": "brave",
+            "searxng_address": "http://localhost:8080",
         let Some(fields) = document.as_object().filter(|_| is_group(document)) else { return vec![vec![]] };
         let below = |(name, value): (&String, &Value)| {
             let name = name.clone();

@@ -1,16 +1,17 @@
 //! Tools of the window: servers in `mcp.json`, which run once a person has switched them on, what a
 //! person decides about calls, and the loop of replies and calls.
 //!
+//! - `builtins`: built-in tools, and what they need of the application
 //! - [`running`]: the running servers, and decisions that a reply waits for
 //! - `servers`: the list of servers, switched on and off, imported
 //! - `turns`: runs the calls of a reply and writes the next part
 
+mod builtins;
 pub(crate) mod running;
 mod servers;
-mod turns;
+pub(crate) mod turns;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::Tool;
@@ -21,9 +22,6 @@ use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{CallDecision, OfferedTool, PresetValues, ToolMode, ToolRule};
 use crate::models::servers::is_remote;
-
-/// Time for servers to become ready before a reply.
-const READY: Duration = Duration::from_secs(120);
 
 /// Tools of a reply.
 #[derive(Debug, Clone, Default)]
@@ -63,8 +61,8 @@ impl App {
         }
         self.start_servers()?;
         let toolbox = self.tools.toolbox()?;
-        toolbox.wait(READY, &|| cancel.is_cancelled());
-        let mut offers = toolbox.offers(&self.settings().builtin_tools);
+        toolbox.wait(&|| cancel.is_cancelled());
+        let mut offers = toolbox.offers(&self.builtins());
         let mut rules = Vec::with_capacity(offers.len());
         for offer in &offers {
             rules.push(self.rule(offer, conversation)?);

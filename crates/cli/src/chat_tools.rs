@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::io::stdin;
 use std::path::Path;
-use std::time::Duration;
 
 use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::{Tool, ToolCall};
@@ -14,9 +13,6 @@ use crate::args::McpArgs;
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::output;
-
-/// Time for servers to become ready.
-const READY: Duration = Duration::from_secs(120);
 
 /// See the module.
 pub struct ChatTools {
@@ -55,7 +51,7 @@ impl ChatTools {
     /// `Error::Usage` if the chosen tool does not exist.
     pub fn wait(&mut self, interrupt: &Interrupt) -> Result<()> {
         interrupt.begin();
-        self.toolbox.wait(READY, &|| interrupt.stopped());
+        self.toolbox.wait(&|| interrupt.stopped());
         interrupt.end();
         self.list();
         for server in self.toolbox.servers() {
@@ -121,8 +117,13 @@ impl ChatTools {
             let total = total.map_or(String::new(), |total| format!(" of {total}"));
             output::note(format_args!("{done}{total} {}", output::harmless(&message)));
         };
-        let outcome =
-            self.toolbox.call(&offer.source, call.arguments.clone(), &|| interrupt.stopped(), &on_progress);
+        let outcome = self.toolbox.call(
+            &offer.source,
+            call.arguments.clone(),
+            &(),
+            &|| interrupt.stopped(),
+            &on_progress,
+        );
         interrupt.end();
         let text = match outcome {
             // A quarter of the context, at four bytes a token.

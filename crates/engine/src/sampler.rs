@@ -42,6 +42,16 @@ impl Rules {
             Some(masks) => Distribution::constrained(row, &self.sampling, &penalties, &*masks.at(after)?),
         }
     }
+
+    /// Returns whether the constraint allows each of `tokens` at `after`.
+    ///
+    /// # Errors
+    /// As [`Masks::at`].
+    pub(crate) fn allows(&mut self, after: After<'_>, tokens: &[TokenId]) -> Result<bool> {
+        let Some(masks) = &mut self.masks else { return Ok(true) };
+        let mask = masks.at(after)?;
+        Ok(tokens.iter().all(|&token| mask.allows(token)))
+    }
 }
 
 impl Sampler {

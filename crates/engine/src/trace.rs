@@ -212,10 +212,20 @@ impl Round {
 
     /// Tokens that this round adds to the reply, in order.
     pub fn emitted(&self) -> impl Iterator<Item = (TokenId, &str)> {
-        let accepted = self.drafted.iter().filter(|d| d.outcome == Outcome::Accepted);
-        accepted
-            .map(|d| (d.token, d.text.as_str()))
-            .chain(self.extra.iter().map(|e| (e.token, e.text.as_str())))
+        let extra = self.extra.iter().map(|extra| (extra.token, extra.text.as_str()));
+        self.accepted_drafts().map(|drafted| (drafted.token, drafted.text.as_str())).chain(extra)
+    }
+
+    /// Tokens that this round adds to the reply, in order, each with its text and its drafter, or
+    /// `None` for a token of the target.
+    pub fn written(&self) -> impl Iterator<Item = (TokenId, &str, Option<DrafterKind>)> {
+        let extra = self.extra.iter().map(|extra| (extra.token, extra.text.as_str(), None));
+        let drafts = self.accepted_drafts();
+        drafts.map(|drafted| (drafted.token, drafted.text.as_str(), Some(drafted.drafter))).chain(extra)
+    }
+
+    fn accepted_drafts(&self) -> impl Iterator<Item = &Drafted> {
+        self.drafted.iter().filter(|drafted| drafted.outcome == Outcome::Accepted)
     }
 
     fn count(&self, outcome: Outcome) -> usize {

@@ -3,11 +3,15 @@
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
 use crate::{Error, Result, Store};
 
 /// State of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(export)]
 pub enum CallState {
     /// Waits for a person's decision.
     Asked,
@@ -57,6 +61,16 @@ impl ToSql for CallState {
     }
 }
 
+/// Number of tokens in which a model wrote a call.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct CallTokens {
+    pub written: u32,
+    /// Accepted tokens of drafters, and of the grammar, which forced them.
+    pub drafted: u32,
+    pub forced: u32,
+}
+
 /// A call that a reply makes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewCall {
@@ -75,6 +89,8 @@ pub struct NewCall {
     /// `true` if the tool reports an error.
     pub is_error: bool,
     pub took_ms: Option<i64>,
+    /// `None` if they were not counted.
+    pub tokens: Option<CallTokens>,
 }
 
 /// A stored call.
@@ -95,8 +111,8 @@ pub struct CallEnd<'a> {
 }
 
 impl Call {
-    const COLUMNS: &str =
-        "id, message, text_start, server, tool, name, arguments, state, result, is_error, took_ms";
+    const COLUMNS: &str = "id, message, text_start, server, tool, name, arguments, state, result, is_error, took_ms, \
+                           tokens, drafted, forced";
 
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         let call = NewCall {
@@ -109,6 +125,10 @@ impl Call {
             result: row.get(8)?,
             is_error: row.get(9)?,
             took_ms: row.get(10)?,
+            tokens: match row.get(11)? {
+                Some(written) => Some(CallTokens { written, drafted: row.get(12)?, forced: row.get(13)? }),
+                None => None,
+            },
         };
         Ok(Self { id: row.get(0)?, message: row.get(1)?, call })
     }
@@ -191,16 +211,33 @@ impl Store {
     }
 }
 
-/// Adds calls to a reply.
+/// Adds calls to a reply, whose text search finds up to them.
 pub(crate) fn add(connection: &Connection, reply: i64, calls: &[NewCall]) -> Result<()> {
+    let Some(start) = calls.iter().map(|call| call.text_start).min() else { return Ok(()) };
+    connection
+        .prepare_cached("UPDATE messages SET calls_start = ?2 WHERE id = ?1")?
+        .execute(params![reply, start])?;
     let mut statement = connection.prepare_cached(
-        "INSERT INTO calls (message, text_start, server, tool, name, arguments, state, result, is_error, took_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO calls (message, text_start, server, tool, name, arguments, state, result, is_error,
+                            took_ms, tokens, drafted, forced)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )?;
     for call in calls {
-        let NewCall { text_start, server, tool, name, arguments, state, result, is_error, took_ms } = call;
+        let NewCall { text_start, server, tool, name, arguments, state, result, is_error, .. } = call;
         statement.execute(params![
-            reply, text_start, server, tool, name, arguments, state, result, is_error, took_ms
+            reply,
+            text_start,
+            server,
+            tool,
+            name,
+            arguments,
+            state,
+            result,
+            is_error,
+            call.took_ms,
+            call.tokens.map(|tokens| tokens.written),
+            call.tokens.map(|tokens| tokens.drafted),
+            call.tokens.map(|tokens| tokens.forced),
         ])?;
     }
     Ok(())
@@ -212,11 +249,11 @@ pub(crate) fn listed(connection: &Connection, reply: i64) -> rusqlite::Result<Ve
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::store::tests::Fixture;
 
-    fn call(tool: &str) -> NewCall {
+    pub(crate) fn call(tool: &str) -> NewCall {
         NewCall {
             text_start: 3,
             server: Some("files".to_owned()),
@@ -227,6 +264,7 @@ mod tests {
             result: String::new(),
             is_error: false,
             took_ms: None,
+            tokens: Some(CallTokens { written: 20, drafted: 4, forced: 9 }),
         }
     }
 

@@ -44,13 +44,14 @@ mod setup;
 mod speedups;
 mod store;
 mod title;
+mod tool_sets;
 mod tree;
 mod unsent;
 mod view;
 
 pub use arenas::Arena;
 pub use attachments::{Attached, Attachment, AttachmentKind};
-pub use calls::{Call, CallEnd, CallState, NewCall};
+pub use calls::{Call, CallEnd, CallState, CallTokens, NewCall};
 pub use conversations::Conversation;
 pub use error::{Error, Result};
 pub use messages::{Ending, Message, NewQuestion, Role};

@@ -21,6 +21,9 @@ const MIGRATIONS: &[&str] = &[
     UNSENT_FILES_AND_EDITS,
     CALLS,
     PICTURES,
+    CALL_TOKENS,
+    TOOL_SETS,
+    SEARCH_WITHOUT_CALLS,
 ];
 
 /// Ids are never reused (AUTOINCREMENT), so a page that holds the id of a deleted row can only
@@ -283,6 +286,59 @@ const PICTURES: &str = "
     CREATE INDEX unsent_files_of_conversation ON unsent_files (conversation);
 ";
 
+/// Tokens of calls; NULL for calls that are older or were imported without them.
+const CALL_TOKENS: &str = "
+    ALTER TABLE calls ADD COLUMN tokens INTEGER;
+    ALTER TABLE calls ADD COLUMN drafted INTEGER;
+    ALTER TABLE calls ADD COLUMN forced INTEGER;
+";
+
+/// Tools that replies were offered. Replies with the same tools share a row.
+const TOOL_SETS: &str = "
+    CREATE TABLE tool_sets (
+        id   INTEGER PRIMARY KEY AUTOINCREMENT,
+        json TEXT    NOT NULL CHECK (json_valid(json))
+    ) STRICT;
+    ALTER TABLE messages ADD COLUMN tool_set INTEGER REFERENCES tool_sets (id);
+    CREATE INDEX messages_by_tool_set ON messages (tool_set) WHERE tool_set IS NOT NULL;
+    CREATE TRIGGER tools_removed AFTER DELETE ON messages WHEN old.tool_set IS NOT NULL BEGIN
+        DELETE FROM tool_sets WHERE id = old.tool_set
+            AND NOT EXISTS (SELECT 1 FROM messages WHERE tool_set = old.tool_set);
+    END;
+";
+
+/// Search leaves out the text of calls: `prose` is the text before them, and `calls_start` its
+/// length in bytes (NULL without calls).
+const SEARCH_WITHOUT_CALLS: &str = "
+    DROP TRIGGER messages_added;
+    DROP TRIGGER messages_removed;
+    DROP TRIGGER messages_changed;
+    DROP TABLE messages_text;
+    ALTER TABLE messages ADD COLUMN calls_start INTEGER;
+    ALTER TABLE messages ADD COLUMN prose TEXT AS (
+        CASE WHEN calls_start IS NULL THEN text
+             ELSE CAST(substr(CAST(text AS BLOB), 1, calls_start) AS TEXT) END
+    ) VIRTUAL;
+    UPDATE messages SET calls_start = (SELECT min(text_start) FROM calls WHERE message = messages.id)
+        WHERE id IN (SELECT message FROM calls);
+    CREATE VIRTUAL TABLE messages_text USING fts5 (
+        prose, content = 'messages', content_rowid = 'id', prefix = 1, tokenize = 'unicode61 remove_diacritics 2'
+    );
+    INSERT INTO messages_text (rowid, prose) SELECT id, prose FROM messages WHERE indexed;
+    INSERT INTO messages_text (messages_text, rank) VALUES ('secure-delete', 1);
+    INSERT INTO messages_text (messages_text) VALUES ('optimize');
+    CREATE TRIGGER messages_added AFTER INSERT ON messages WHEN new.indexed BEGIN
+        INSERT INTO messages_text (rowid, prose) VALUES (new.id, new.prose);
+    END;
+    CREATE TRIGGER messages_removed AFTER DELETE ON messages WHEN old.indexed BEGIN
+        INSERT INTO messages_text (messages_text, rowid, prose) VALUES ('delete', old.id, old.prose);
+    END;
+    CREATE TRIGGER messages_changed AFTER UPDATE OF text, indexed, calls_start ON messages BEGIN
+        INSERT INTO messages_text (messages_text, rowid, prose) SELECT 'delete', old.id, old.prose WHERE old.indexed;
+        INSERT INTO messages_text (rowid, prose) SELECT new.id, new.prose WHERE new.indexed;
+    END;
+";
+
 /// Upgrades a database to this program's version, completely or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -324,13 +380,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 15).unwrap();
+        connection.pragma_update(None, "user_version", 18).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 15, known: 14 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 18, known: 17 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 14));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 18));
     }
 
     #[test]
@@ -374,6 +430,28 @@ mod tests {
             .query_row("SELECT v FROM messages_text_config WHERE k = 'secure-delete'", [], |row| row.get(0))
             .unwrap();
         assert_eq!(secure, 1);
+    }
+
+    #[test]
+    fn search_finds_no_more_of_calls_that_were_stored_before() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(&MIGRATIONS[..13].concat()).unwrap();
+        connection
+            .execute_batch(
+                "INSERT INTO conversations (title, created_at, updated_at) VALUES ('c', 1, 2);
+                 INSERT INTO messages (conversation, role, text, created_at, indexed)
+                 VALUES (1, 'assistant', 'ä fox <call> wolf', 1, 1);
+                 INSERT INTO calls (message, text_start, tool, name, arguments, state, result, is_error)
+                 VALUES (1, 6, 'read', 'read', '{}', 'done', '', 0);
+                 PRAGMA user_version = 13;",
+            )
+            .unwrap();
+        migrate(&mut connection).unwrap();
+        let found = |word: &str| -> i64 {
+            let sql = "SELECT count(*) FROM messages_text(?1)";
+            connection.query_row(sql, [word], |row| row.get(0)).unwrap()
+        };
+        assert_eq!((found("fox"), found("wolf")), (1, 0));
     }
 
     #[test]

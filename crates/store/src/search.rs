@@ -9,6 +9,10 @@ use crate::{Conversation, Result, Store};
 /// little.
 const RANKED: u32 = 1000;
 
+/// Words of an excerpt; FTS5 returns at most 64.
+const SHORT: u32 = 16;
+const LONG: u32 = 64;
+
 /// A message that contains all words of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hit {
@@ -24,21 +28,30 @@ impl Store {
     /// are returned. Case and accents are ignored. Unfinished replies and deleted conversations are
     /// left out.
     pub fn search(&self, query: &str, limit: u32) -> Result<Vec<Hit>> {
+        self.find(query, limit, SHORT, None)
+    }
+
+    /// As [`Self::search`], in all conversations but one, and with longer excerpts.
+    pub fn search_elsewhere(&self, query: &str, limit: u32, conversation: i64) -> Result<Vec<Hit>> {
+        self.find(query, limit, LONG, Some(conversation))
+    }
+
+    fn find(&self, query: &str, limit: u32, words: u32, except: Option<i64>) -> Result<Vec<Hit>> {
         let Some(expression) = expression(query) else {
             return Ok(Vec::new());
         };
         let order = if self.matches_exceed(&expression, RANKED)? { "" } else { "messages_text.rank, " };
         let mut statement = self.connection.prepare_cached(&format!(
-            "SELECT {}, messages.id, snippet(messages_text, 0, char(2), char(3), '…', 16)
+            "SELECT {}, messages.id, snippet(messages_text, 0, char(2), char(3), '…', ?3)
              FROM messages_text
              JOIN messages ON messages.id = messages_text.rowid
              JOIN conversations ON conversations.id = messages.conversation
-             WHERE messages_text MATCH ?1 AND conversations.deleted_at IS NULL
+             WHERE messages_text MATCH ?1 AND conversations.deleted_at IS NULL AND conversations.id IS NOT ?4
              ORDER BY {order}messages_text.rowid DESC
              LIMIT ?2",
             Conversation::COLUMNS
         ))?;
-        let hits = statement.query_map(params![expression, limit], |row| {
+        let hits = statement.query_map(params![expression, limit, words, except], |row| {
             let message = row.get(Conversation::WIDTH)?;
             let excerpt = row.get(Conversation::WIDTH + 1)?;
             Ok(Hit { conversation: Conversation::read(row)?, message, excerpt })
@@ -73,8 +86,8 @@ fn expression(query: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Ending;
     use crate::store::tests::Fixture;
+    use crate::{Ending, NewCall};
 
     fn fixture_with(texts: &[&str]) -> (Fixture, i64) {
         let mut fixture = Fixture::new();
@@ -153,6 +166,36 @@ mod tests {
         fixture.store.finish_reply(other, Ending { text: "a bird", ..Ending::default() }).unwrap();
         assert_eq!(excerpts(&fixture.store, "wolf").len(), 1, "the earlier reply is kept");
         assert_eq!(excerpts(&fixture.store, "bird").len(), 1);
+        integrity(&fixture.store);
+    }
+
+    #[test]
+    fn a_search_elsewhere_leaves_one_conversation_out_and_has_longer_excerpts() {
+        let long = format!("{} fox {}", "before ".repeat(100), "after ".repeat(100));
+        let (mut fixture, conversation) = fixture_with(&["a fox"]);
+        let other = fixture.store.create_conversation("d").unwrap().id;
+        fixture.store.add_user_message(other, &long).unwrap();
+        let found = fixture.store.search_elsewhere("fox", 10, conversation).unwrap();
+        assert_eq!((found.len(), found[0].conversation.id), (1, other));
+        assert!(found[0].excerpt.split(' ').count() > 50, "{}", found[0].excerpt);
+    }
+
+    #[test]
+    fn the_text_of_calls_is_not_found_but_the_text_before_them_is() {
+        let (mut fixture, conversation) = fixture_with(&[]);
+        let reply = fixture.store.begin_reply(conversation, "Starter", None).unwrap().id;
+        let text = "Ä fox: <call> wolf";
+        fixture.store.finish_reply(reply, Ending { text, ..Ending::default() }).unwrap();
+        let call = NewCall { text_start: "Ä fox:".len() as i64, ..crate::calls::tests::call("read") };
+        fixture.store.add_calls(reply, std::slice::from_ref(&call)).unwrap();
+        assert_eq!(excerpts(&fixture.store, "fox"), ["Ä \u{2}fox\u{3}:"]);
+        assert!(excerpts(&fixture.store, "wolf").is_empty());
+        let copy = fixture.store.copy_conversation(conversation, None, "Copy").unwrap();
+        assert_eq!((excerpts(&fixture.store, "fox").len(), excerpts(&fixture.store, "wolf").len()), (2, 0));
+        fixture.store.connection.execute("DELETE FROM conversations WHERE id = ?1", [copy.id]).unwrap();
+        integrity(&fixture.store);
+        fixture.store.connection.execute("DELETE FROM conversations", []).unwrap();
+        assert!(excerpts(&fixture.store, "fox").is_empty());
         integrity(&fixture.store);
     }
 

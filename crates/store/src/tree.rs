@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row, params};
 use crate::conversations::missing;
 use crate::{
     Attached, Conversation, Error, NewCall, Result, Role, Store, attachments, branches, calls, conversations,
-    rounds,
+    rounds, tool_sets,
 };
 
 /// A whole conversation.
@@ -32,6 +32,8 @@ pub struct Tree {
     /// The conversation's own settings as JSON; other text is refused. `None` before the first
     /// reply.
     pub setup: Option<String>,
+    /// Tools of replies, each set as JSON; other text is refused.
+    pub tool_sets: Vec<String>,
 }
 
 /// A message of a [`Tree`]; see [`crate::Message`].
@@ -48,6 +50,8 @@ pub struct Node {
     pub attached: Vec<Attached>,
     /// Calls of a reply.
     pub calls: Vec<NewCall>,
+    /// Index of the reply's tools among those of the tree.
+    pub tool_set: Option<usize>,
     /// Milliseconds since 1970.
     pub created_at: i64,
     pub finish: Option<String>,
@@ -92,6 +96,7 @@ impl Node {
             text: row.get(3)?,
             attached: Vec::new(),
             calls: Vec::new(),
+            tool_set: None,
             created_at: row.get(4)?,
             finish: row.get(5)?,
             summary: row.get(6)?,
@@ -113,14 +118,20 @@ impl Store {
         let Conversation { title, pinned, created_at, updated_at, seen_from, .. } =
             self.conversation(conversation)?;
         let mut statement = self.connection.prepare_cached(
-            "SELECT id, parent, role, text, created_at, finish, summary, target, draft, problem, seen_from
+            "SELECT id, parent, role, text, created_at, finish, summary, target, draft, problem, seen_from, tool_set
              FROM messages WHERE conversation = ?1 AND deleted_with IS NULL ORDER BY id",
         )?;
         let mut rows = statement.query([conversation])?;
         let mut nodes: Vec<Node> = Vec::new();
         let mut indices = HashMap::new();
+        let mut sets: Vec<i64> = Vec::new();
         while let Some(row) = rows.next()? {
-            let node = Node::read(row, &indices)?;
+            let mut node = Node::read(row, &indices)?;
+            if let Some(set) = row.get::<_, Option<i64>>(11)? {
+                let known = sets.iter().position(|&other| other == set);
+                node.tool_set = known.or(Some(sets.len()));
+                sets.extend(known.is_none().then_some(set));
+            }
             indices.insert(node.id, nodes.len());
             nodes.push(node);
         }
@@ -130,9 +141,12 @@ impl Store {
             node.attached = self.attached(node.id)?;
             node.calls = self.calls(node.id)?.into_iter().map(|call| call.call).collect();
         }
+        let sql = "SELECT json FROM tool_sets WHERE id = ?1";
+        let json = |id: &i64| self.connection.prepare_cached(sql)?.query_row([id], |row| row.get(0));
+        let tool_sets = sets.iter().map(json).collect::<rusqlite::Result<_>>()?;
         let (named, setup) = (self.is_named(conversation)?, self.setup(conversation)?);
         let seen_from = index(seen_from);
-        Ok(Tree { title, named, pinned, created_at, updated_at, nodes, leaf, seen_from, setup })
+        Ok(Tree { title, named, pinned, created_at, updated_at, nodes, leaf, seen_from, setup, tool_sets })
     }
 
     /// Stores a copy of a conversation under another title, with its traces: all branches, or only
@@ -237,8 +251,10 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
     let mut ids: Vec<i64> = Vec::with_capacity(tree.nodes.len());
     let mut statement = connection.prepare_cached(
         "INSERT INTO messages (conversation, role, text, created_at, finish, summary, target, draft, problem, \
-         seen_from, parent, indexed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 1)",
+         seen_from, parent, tool_set, indexed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1)",
     )?;
+    let sets = tree.tool_sets.iter().map(|json| tool_sets::find_or_add(connection, json));
+    let sets = sets.collect::<Result<Vec<i64>>>()?;
     for node in &tree.nodes {
         let parent = match node.parent {
             Some(parent) => Some(
@@ -259,6 +275,7 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
             node.problem,
             node.seen_from.and_then(|index| ids.get(index)),
             parent,
+            node.tool_set.and_then(|set| sets.get(set)),
         ])?;
         let id = connection.last_insert_rowid();
         attachments::add(connection, id, &node.attached)?;

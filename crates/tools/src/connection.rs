@@ -29,7 +29,7 @@ use crate::process::Process;
 use crate::watched::{LONGEST_MESSAGE, Watched};
 
 /// Time to become ready: packages may be downloaded first.
-const START: Duration = Duration::from_secs(120);
+pub(crate) const START: Duration = Duration::from_secs(120);
 
 /// Time for a list of tools.
 const LIST: Duration = Duration::from_secs(15);

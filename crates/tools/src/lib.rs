@@ -8,7 +8,7 @@
 //! - `connection`: handshake, list of tools and calls; `process`: servers that are child processes;
 //!   `watched`: what they write
 //! - [`Outcome`]: the result of a call as text
-//! - [`Builtin`]: arithmetic, date and time, web pages
+//! - [`Builtin`]: tools of this program, such as arithmetic; [`BuiltinContext`]: what they need of it
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
@@ -24,7 +24,7 @@ mod process;
 mod toolbox;
 mod watched;
 
-pub use builtin::Builtin;
+pub use builtin::{AttachedFile, Builtin, BuiltinContext, FoundMessage, SearchEngine, SearchService};
 pub use config::{Listed, McpFile, ServerConfig, Transport, other_files};
 pub use error::{Error, Result};
 pub use handler::Progress;

@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
-use crate::builtin::Builtin;
+use crate::builtin::{Builtin, BuiltinContext};
 use crate::config::ServerConfig;
-use crate::connection::{CallTimes, Connection, call};
+use crate::connection::{CallTimes, Connection, START, call};
 use crate::error::{Error, Result};
 use crate::handler::{Handler, Progress};
 use crate::offer::{ListedTool, Offer, Source, builtin_offers, tell_apart};
@@ -145,9 +145,10 @@ impl Toolbox {
         }
     }
 
-    /// Waits until no server is starting, `stop` returns `true`, or `longest` has passed.
-    pub fn wait(&self, longest: Duration, stop: &dyn Fn() -> bool) {
-        let end = Instant::now() + longest;
+    /// Waits until no server is starting, at most for the time that one has to start, or until
+    /// `stop` returns `true`.
+    pub fn wait(&self, stop: &dyn Fn() -> bool) {
+        let end = Instant::now() + START;
         let mut servers = self.shared.lock();
         let starting = |servers: &BTreeMap<String, Running>| {
             servers.values().any(|server| server.state == ServerState::Starting)
@@ -188,11 +189,12 @@ impl Toolbox {
         &self,
         source: &Source,
         arguments: Map<String, Value>,
+        context: &dyn BuiltinContext,
         stop: &dyn Fn() -> bool,
         on_progress: &dyn Fn(Progress),
     ) -> Result<Outcome> {
         let (server, tool) = match source {
-            Source::Builtin(builtin) => return builtin.call(&arguments, &self.runtime, stop),
+            Source::Builtin(builtin) => return builtin.call(&arguments, context, &self.runtime, stop),
             Source::Server { server, tool } => (server, tool),
         };
         let (peer, handler) = {

@@ -19,7 +19,7 @@ fn config(mode: &str) -> ServerConfig {
 fn started(mode: &str) -> Toolbox {
     let toolbox = Toolbox::new().unwrap().with_times(Duration::from_secs(2), Duration::from_secs(20));
     toolbox.switch_on("test", &config(mode));
-    toolbox.wait(Duration::from_secs(60), &|| false);
+    toolbox.wait(&|| false);
     toolbox
 }
 
@@ -30,7 +30,7 @@ fn call(toolbox: &Toolbox, tool: &str, arguments: Value) -> Result<Outcome> {
 fn call_until(toolbox: &Toolbox, tool: &str, arguments: Value, stop: &dyn Fn() -> bool) -> Result<Outcome> {
     let Value::Object(arguments) = arguments else { panic!("{arguments}") };
     let source = Source::Server { server: "test".to_owned(), tool: tool.to_owned() };
-    toolbox.call(&source, arguments, stop, &|_| {})
+    toolbox.call(&source, arguments, &(), stop, &|_| {})
 }
 
 fn state(toolbox: &Toolbox) -> ServerState {
@@ -71,11 +71,11 @@ fn a_server_gets_a_clean_environment() {
 fn progress_is_reported_and_extends_the_time() {
     let toolbox = Toolbox::new().unwrap().with_times(Duration::from_millis(400), Duration::from_secs(20));
     toolbox.switch_on("test", &config(""));
-    toolbox.wait(Duration::from_secs(60), &|| false);
+    toolbox.wait(&|| false);
     let reports = RefCell::new(Vec::new());
     let source = Source::Server { server: "test".to_owned(), tool: "progress".to_owned() };
     let on_progress = |report: Progress| reports.borrow_mut().push(report);
-    let outcome = toolbox.call(&source, Map::new(), &|| false, &on_progress).unwrap();
+    let outcome = toolbox.call(&source, Map::new(), &(), &|| false, &on_progress).unwrap();
     assert_eq!(outcome.text, "done");
     let reports = reports.into_inner();
     assert!(reports.len() >= 2, "{reports:?}");
@@ -102,7 +102,7 @@ fn a_server_that_dies_or_floods_says_so_and_can_be_started_again() {
         let again = call(&toolbox, "add", json!({ "a": 1, "b": 1 })).unwrap_err();
         assert_eq!(again.to_string(), error, "the reason stays");
         toolbox.switch_on("test", &config(""));
-        toolbox.wait(Duration::from_secs(60), &|| false);
+        toolbox.wait(&|| false);
         assert_eq!(call(&toolbox, "add", json!({ "a": 1, "b": 1 })).unwrap().text, "2");
     }
 }
@@ -126,12 +126,12 @@ fn a_server_that_does_not_become_ready_says_why() {
     let toolbox = Toolbox::new().unwrap();
     let file = McpFile::parse(r#"{"mcpServers": {"gone": {"command": "no-such-command-here"}}}"#).unwrap();
     toolbox.switch_on("gone", file.servers()[0].1.as_ref().unwrap());
-    toolbox.wait(Duration::from_secs(10), &|| false);
+    toolbox.wait(&|| false);
     assert_eq!(state(&toolbox), ServerState::Failed(Error::NoCommand("no-such-command-here".to_owned())));
     // Waiting for a silent server can be stopped.
     let toolbox = Toolbox::new().unwrap();
     toolbox.switch_on("silent", &config("silent"));
-    toolbox.wait(Duration::from_secs(60), &|| true);
+    toolbox.wait(&|| true);
     assert_eq!(state(&toolbox), ServerState::Starting);
 }
 
@@ -186,7 +186,7 @@ fn a_server_that_cannot_be_reached_over_http_says_so() {
     let toolbox = Toolbox::new().unwrap();
     let transport = Transport::Http { url, headers: Default::default() };
     toolbox.switch_on("far", &ServerConfig { transport });
-    toolbox.wait(Duration::from_secs(30), &|| false);
+    toolbox.wait(&|| false);
     let ServerState::Failed(error) = state(&toolbox) else { panic!("{:?}", state(&toolbox)) };
     assert!(matches!(error, Error::Unreachable(_)), "{error}");
 }
@@ -201,7 +201,7 @@ fn a_server_from_a_package_registry_lists_and_reads_files() {
     let file = McpFile::parse(&json!({ "mcpServers": { "test": entry } }).to_string()).unwrap();
     let toolbox = Toolbox::new().unwrap();
     toolbox.switch_on("test", file.servers()[0].1.as_ref().unwrap());
-    toolbox.wait(Duration::from_secs(120), &|| false);
+    toolbox.wait(&|| false);
     assert_eq!(state(&toolbox), ServerState::Ready, "{:?}", toolbox.servers());
     let path = folder.path().join("note.txt");
     let outcome = call(&toolbox, "read_text_file", json!({ "path": path })).unwrap();

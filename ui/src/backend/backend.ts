@@ -39,6 +39,7 @@ import type { Recommendation } from "../bindings/Recommendation";
 import type { Repository } from "../bindings/Repository";
 import type { Round } from "../bindings/Round";
 import type { SearchHit } from "../bindings/SearchHit";
+import type { SearchService } from "../bindings/SearchService";
 import type { Sent } from "../bindings/Sent";
 import type { ServerRequest } from "../bindings/ServerRequest";
 import type { ServerStatus } from "../bindings/ServerStatus";
@@ -127,6 +128,8 @@ export interface Backend {
   importToolServers(program: string): Promise<ToolsStatus>;
   setToolRule(server: string | null, digest: string, rule: ToolRule): Promise<void>;
   /** Decides about a call that waits. */
+  /** Keeps the key of a service that searches the web, or removes it. */
+  setSearchKey(service: SearchService, key: string | null): Promise<ToolsStatus>;
   decideCall(call: number, decision: CallDecision): Promise<void>;
   /** Calls `onStatus` with the current status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;

@@ -73,6 +73,7 @@ export function backendOver(call: Call, channel: Receive): Backend {
     removeToolServer: (name) => call("remove_tool_server", { name }),
     importableToolServers: () => call("importable_tool_servers", {}),
     importToolServers: (program) => call("import_tool_servers", { program }),
+    setSearchKey: (service, key) => call("set_search_key", { service, key }),
     setToolRule: async (server, digest, rule) => {
       await call("set_tool_rule", { server, digest, rule });
     },

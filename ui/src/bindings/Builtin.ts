@@ -3,4 +3,4 @@
 /**
  * A tool of this program.
  */
-export type Builtin = "calculate" | "now" | "read_page";
+export type Builtin = "calculate" | "now" | "read_page" | "web_search" | "read_attachment" | "search_conversations";

@@ -6,6 +6,7 @@ import type { DeviceChoice } from "./DeviceChoice";
 import type { Preset } from "./Preset";
 import type { RemoteServer } from "./RemoteServer";
 import type { Sampling } from "./Sampling";
+import type { SearchService } from "./SearchService";
 import type { ServerSettings } from "./ServerSettings";
 import type { Speculation } from "./Speculation";
 import type { ToolMode } from "./ToolMode";
@@ -111,3 +112,12 @@ builtin_tools: Array<Builtin>,
  * Remote servers added by the user, whose models can be targets.
  */
 remote_servers: Array<RemoteServer>, };
+/**
+ * Service that searches the web for a built-in tool; `None` for none. Its key is in the system
+ * keyring.
+ */
+search_service: SearchService | null, 
+/**
+ * Address of the person's SearXNG server.
+ */
+searxng_address: string, 

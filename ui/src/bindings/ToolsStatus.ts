@@ -11,6 +11,10 @@ export type ToolsStatus = { servers: Array<ToolServer>,
  */
 tools: Array<OfferedTool>, 
 /**
+ * `true` if the chosen search service has a key.
+ */
+has_search_key: boolean, 
+/**
  * Why `mcp.json` cannot be read.
  */
 problem: string | null, };

@@ -34,6 +34,7 @@ import type { ReplyEvent } from "./ReplyEvent";
 import type { Repository } from "./Repository";
 import type { Round } from "./Round";
 import type { SearchHit } from "./SearchHit";
+import type { SearchService } from "./SearchService";
 import type { Sent } from "./Sent";
 import type { ServerRequest } from "./ServerRequest";
 import type { ServerStatus } from "./ServerStatus";
@@ -81,6 +82,7 @@ export type Commands = {
   remove_tool_server: { args: { name: string }, returns: ToolsStatus },
   importable_tool_servers: { args: {}, returns: Array<ImportableServers> },
   import_tool_servers: { args: { program: string }, returns: ToolsStatus },
+  set_search_key: { args: { service: SearchService, key: string | null }, returns: ToolsStatus },
   set_tool_rule: { args: { server: string | null, digest: string, rule: ToolRule }, returns: null },
   decide_call: { args: { call: number, decision: CallDecision }, returns: null },
   watch_engine: { args: { onChange: Channel<Partial<EngineStatus>> }, returns: null },

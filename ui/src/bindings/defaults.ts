@@ -82,6 +82,8 @@ export const defaults: Settings = {
 };
 
 export const viewDefaults: ViewState = {
+  "search_service": null,
+  "searxng_address": "",
   "reply_view": "tokens",
   "show_drafts": false,
   "key_dismissed": false,

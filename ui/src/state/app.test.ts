@@ -265,6 +265,7 @@ test("calls are shown while they are written, then with their states", async () 
     result: "",
     is_error: false,
     took_ms: null,
+    tokens: null,
   };
   const part = { ...stored, calls: [call], calls_start: 5 };
   fake.emit({ type: "part_ended", reply: part });

@@ -2,6 +2,8 @@
 import type { Builtin } from "../bindings/Builtin";
 import type { ImportableServers } from "../bindings/ImportableServers";
 import type { OfferedTool } from "../bindings/OfferedTool";
+import type { SearchService } from "../bindings/SearchService";
+import type { Settings as Values } from "../bindings/Settings";
 import type { ToolRule } from "../bindings/ToolRule";
 import type { ToolsStatus } from "../bindings/ToolsStatus";
 import { BackendError, type Backend } from "../backend/backend";
@@ -12,7 +14,12 @@ import type { Settings } from "./settings.svelte";
 const REFRESH_MS = 500;
 
 export class Tools {
-  status = $state.raw<ToolsStatus>({ servers: [], tools: [], problem: null });
+  status = $state.raw<ToolsStatus>({
+    servers: [],
+    tools: [],
+    has_search_key: false,
+    problem: null,
+  });
   importable = $state.raw<ImportableServers[]>([]);
   /** Why the last change failed; null if it did not. */
   problem = $state<string | null>(null);
@@ -70,6 +77,19 @@ export class Tools {
     this.#settings.change({ builtin_tools: on ? [...others, builtin] : others });
     await this.#settings.save();
     await this.load();
+  }
+
+  /** Changes the service that searches the web. */
+  async chooseSearch(change: Partial<Pick<Values, "search_service" | "searxng_address">>) {
+    this.#settings.change(change);
+    await this.#settings.save();
+    await this.load();
+  }
+
+  /** Keeps or removes the key of a search service; resolves with whether that worked. */
+  async setSearchKey(service: SearchService, key: string | null): Promise<boolean> {
+    await this.#change(() => this.#backend.setSearchKey(service, key));
+    return this.problem === null;
   }
 
   async setRule({ server, digest }: OfferedTool, rule: ToolRule) {

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, CommandError, ContextUse, ErrorCode, Sent,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, Builtin, CommandError, ContextUse, ErrorCode, Sent,
     TokenCount,
 };
 
@@ -29,9 +29,9 @@ impl Question {
         store::NewQuestion { text: &self.text, attached: &self.attached }
     }
 
-    /// Returns the text for the model.
-    pub(crate) fn words(&self) -> String {
-        words(&self.text, &self.attached)
+    /// Returns the text for the model, with attachments of at most `longest` tokens.
+    pub(crate) fn words(&self, longest: usize) -> String {
+        words(&self.text, &self.attached, longest)
     }
 }
 
@@ -79,6 +79,7 @@ impl App {
         let counting = self.counting.begin();
         let target = self.engine.status().target.map(|target| target.label);
         let (mut files, mut texts, mut counted, mut pictures) = (Vec::new(), Vec::new(), None, 0);
+        let longest = self.longest_attachment(self.reads_attachments(conversation)?);
         if let Some(id) = conversation {
             let store = self.store();
             let seen_from = store.conversation(id)?.seen_from;
@@ -89,7 +90,7 @@ impl App {
                 if !message.attachments.is_empty() {
                     let attached = store.attached(message.id)?;
                     let texts = attached.iter().filter(|file| file.kind != store::AttachmentKind::Picture);
-                    files.extend(texts.map(|file| block(&file.name, &file.text)));
+                    files.extend(texts.map(|file| shown(file, longest)));
                     let seen = attached.iter().filter(|file| file.kind == store::AttachmentKind::Picture);
                     let counts = seen.filter_map(|file| self.count_picture(&file.text).ok());
                     pictures += counts.map(|count| count.tokens).sum::<u32>();
@@ -170,27 +171,42 @@ impl App {
         Ok(Question { text, attached: files })
     }
 
-    /// Returns the messages as the model receives them, with their attachments.
-    pub(crate) fn as_read(&self, messages: Vec<store::Message>) -> Result<Vec<ReadMessage>> {
+    /// Returns the messages as the model receives them, with their attachments. Of texts with more
+    /// than `longest` tokens, only the beginning.
+    pub(crate) fn as_read(&self, messages: Vec<store::Message>, longest: usize) -> Result<Vec<ReadMessage>> {
         let read = |mut message: store::Message| {
             if message.attachments.is_empty() {
                 return Ok(message.into());
             }
             let attached = self.store().attached(message.id)?;
-            message.text = words(&message.text, &attached);
+            message.text = words(&message.text, &attached, longest);
             Ok(ReadMessage { message, pictures: self.pictures_of(&attached)? })
         };
         messages.into_iter().map(read).collect()
     }
 
-    /// Returns a question as the model receives it.
-    pub(crate) fn read_question(&self, question: &Question) -> Result<ReadQuestion> {
-        Ok(ReadQuestion { words: question.words(), pictures: self.pictures_of(&question.attached)? })
+    /// Returns a question of a conversation, or a new one, as the model receives it.
+    pub(crate) fn read_question(
+        &self,
+        question: &Question,
+        conversation: Option<i64>,
+    ) -> Result<ReadQuestion> {
+        let longest = self.longest_attachment(self.reads_attachments(conversation)?);
+        Ok(ReadQuestion { words: question.words(longest), pictures: self.pictures_of(&question.attached)? })
     }
 
     fn pictures_of(&self, attached: &[store::Attached]) -> Result<Vec<Arc<Picture>>> {
         let pictures = attached.iter().filter(|file| file.kind == store::AttachmentKind::Picture);
         Ok(pictures.map(|file| self.pictures.read(&file.text)).collect::<foretoken_model::Result<_>>()?)
+    }
+
+    /// Returns the tokens of the longest attachment that is part of a prompt as a whole: a quarter
+    /// of the context if the model can read the others with a tool.
+    pub(crate) fn longest_attachment(&self, reads_attachments: bool) -> usize {
+        match self.engine.status().target {
+            Some(target) if reads_attachments && target.context > 0 => target.context as usize / 4,
+            _ => usize::MAX,
+        }
     }
 }
 
@@ -213,13 +229,30 @@ pub(crate) fn shown_name(name: &str) -> String {
     }
 }
 
-/// Joins a question and its attachments into a prompt: each attachment as a [`block`], then the
+/// Joins a question and its attachments into a prompt: each attachment as it is [`shown`], then the
 /// question.
-fn words(text: &str, attached: &[store::Attached]) -> String {
+fn words(text: &str, attached: &[store::Attached], longest: usize) -> String {
     let texts = attached.iter().filter(|file| file.kind != store::AttachmentKind::Picture);
-    let mut parts: Vec<String> = texts.map(|file| block(&file.name, &file.text)).collect();
+    let mut parts: Vec<String> = texts.map(|file| shown(file, longest)).collect();
     parts.extend((!text.is_empty()).then(|| text.to_owned()));
     parts.join("\n\n")
+}
+
+/// Most bytes of an attachment that a model sees before it reads the rest with a tool.
+const BEGINNING: usize = 2_000;
+
+/// Formats an attachment as a [`block`], of one with more than `longest` tokens only the beginning.
+fn shown(file: &store::Attached, longest: usize) -> String {
+    if estimated_tokens(file.text.len()) <= longest {
+        return block(&file.name, &file.text);
+    }
+    let beginning = &file.text[..file.text.floor_char_boundary(BEGINNING.min(longest))];
+    let lines = file.text.lines().count();
+    let tool = Builtin::ReadAttachment.name();
+    format!(
+        "{}\n[The file has {lines} lines and is too long to be shown whole. Read it with the tool {tool}.]",
+        block(&file.name, beginning)
+    )
 }
 
 /// Formats an attachment: its name, and its text in a fence longer than any fence in it.
@@ -251,11 +284,24 @@ mod tests {
             text: text.to_owned(),
         };
         assert_eq!(
-            words("Which is older?", &[file("a.csv", "fox,3\nhen,2\n"), file("notes", "")]),
+            words("Which is older?", &[file("a.csv", "fox,3\nhen,2\n"), file("notes", "")], 100),
             "a.csv:\n```csv\nfox,3\nhen,2\n```\n\nnotes:\n```\n\n```\n\nWhich is older?"
         );
-        assert_eq!(words("", &[file("a b.md", "# A")]), "a b.md:\n```md\n# A\n```");
-        assert_eq!(words("Hm?", &[]), "Hm?");
+        assert_eq!(words("", &[file("a b.md", "# A")], 100), "a b.md:\n```md\n# A\n```");
+        assert_eq!(words("Hm?", &[], 100), "Hm?");
+    }
+
+    #[test]
+    fn a_model_that_can_read_attachments_sees_the_beginning_of_long_ones() {
+        let long = "äöü fox\n".repeat(1_000);
+        let file = store::Attached { name: "a.txt".into(), kind: AttachmentKind::Text, text: long.clone() };
+        assert_eq!(shown(&file, usize::MAX), block("a.txt", &long));
+        let short = shown(&file, 500);
+        assert!(short.len() < 500 + 200, "{}", short.len());
+        assert!(short.starts_with("a.txt:\n```txt\näöü fox\n"), "{short}");
+        assert!(short.ends_with(
+            "has 1000 lines and is too long to be shown whole. Read it with the tool read_attachment.]"
+        ));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use foretoken_engine::session::ToolUse;
 use foretoken_engine::trace::Summary;
+use foretoken_model::Tool;
 use foretoken_store as store;
 use serde_json::Value;
 
@@ -12,7 +14,7 @@ use super::reply::engine_gone;
 use crate::app::App;
 use crate::engine::{OnArena, OnCheck, Stored};
 use crate::error::Result;
-use crate::ipc::{Arena, ArenaRequest, CommandError, ErrorCode, ReplyCheck, TraceStorage};
+use crate::ipc::{Arena, ArenaRequest, Builtin, CommandError, ErrorCode, ReplyCheck, TraceStorage};
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -35,14 +37,21 @@ impl App {
             let message = "Only a reply that has ended can be checked.";
             return Err(CommandError::new(ErrorCode::NotFound, message));
         };
+        let tools = store.tools_of(reply)?;
+        let tools: Option<ToolUse> = tools.as_deref().map(serde_json::from_str).transpose()?;
+        let reads = |tool: &Tool| tool.name == Builtin::ReadAttachment.name();
+        let longest = self.longest_attachment(tools.iter().flat_map(|tools| &tools.tools).any(reads));
         let before = message.parent.map(|parent| store.messages_up_to(parent)).transpose()?;
         drop(store);
+        let seen = seen_since(before.unwrap_or_default(), message.seen_from);
         Ok(Stored {
             // The context that the model had then.
-            messages: chat_messages(self.as_read(seen_since(before.unwrap_or_default(), message.seen_from))?),
+            messages: chat_messages(self.as_read(seen, longest)?),
             target: message.target,
             summary: serde_json::from_str::<Summary>(&summary)?,
             rounds: self.trace(reply)?,
+            tools,
+            has_calls: !message.calls.is_empty(),
         })
     }
 

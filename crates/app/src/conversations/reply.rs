@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use foretoken_engine::trace::{Finish, Round, Speedup, SpeedupMeter};
-use foretoken_model::{ChatMessage, Piece, ToolCall, Written};
+use foretoken_model::{ChatMessage, Piece, Written};
 use foretoken_store::{self as store, Store};
 use foretoken_tools::{MOST_TURNS, Offer};
 
@@ -28,6 +28,7 @@ use crate::ipc::{
 
 pub use crate::conversations::running::Events;
 use crate::tools::Offered;
+use crate::tools::turns::MadeCall;
 
 /// Interval of storing: a kill loses at most this much of a reply.
 const STORE_INTERVAL: Duration = Duration::from_millis(500);
@@ -81,7 +82,7 @@ impl App {
         let guard = self.take_slot()?;
         let asked = self.question(sent.into())?;
         let messages = conversation.map_or_else(|| Ok(Vec::new()), |id| self.shown(id))?;
-        let branch = Branch { messages, next: Some(self.read_question(&asked)?), tools: None };
+        let branch = Branch { messages, next: Some(self.read_question(&asked, conversation)?), tools: None };
         let question = Question::Sent { conversation, asked };
         self.answer(conversation, branch, question, events, guard.cancel())
     }
@@ -101,7 +102,7 @@ impl App {
         let before = self.asked(question, store::Role::User)?;
         let branch = Branch {
             messages: self.up_to(before.parent)?,
-            next: Some(self.read_question(&asked)?),
+            next: Some(self.read_question(&asked, Some(before.conversation))?),
             tools: None,
         };
         let question = Question::Edited { question, asked };
@@ -212,7 +213,7 @@ impl App {
     /// stored yet.
     pub(crate) fn shown(&self, conversation: i64) -> Result<Vec<ReadMessage>> {
         let messages = self.unstored.over(|| self.store().messages(conversation))?;
-        self.as_read(messages.into_iter().map(|(message, _)| message).collect())
+        self.with_attachments(messages.into_iter().map(|(message, _)| message).collect())
     }
 
     /// Returns the part of the shown branch in the model's context.
@@ -225,7 +226,14 @@ impl App {
     fn up_to(&self, last: Option<i64>) -> Result<Vec<ReadMessage>> {
         let Some(last) = last else { return Ok(Vec::new()) };
         let messages = self.unstored.over(|| self.store().messages_up_to(last))?;
-        self.as_read(messages.into_iter().map(|(message, _)| message).collect())
+        self.with_attachments(messages.into_iter().map(|(message, _)| message).collect())
+    }
+
+    /// Returns messages of a conversation as the model receives them now.
+    fn with_attachments(&self, messages: Vec<store::Message>) -> Result<Vec<ReadMessage>> {
+        let conversation = messages.last().map(|message| message.conversation);
+        let longest = self.longest_attachment(self.reads_attachments(conversation)?);
+        self.as_read(messages, longest)
     }
 
     /// Takes the slot for a reply: messages and settings do not change until it is dropped.
@@ -385,6 +393,7 @@ impl App {
 
     fn write(self: &Arc<Self>, chat: Chat, request: ReplyRequest, events: &Events) -> Result<Reply> {
         let offered = request.offered.clone();
+        let tools = chat.tools.as_ref().map(serde_json::to_string).transpose()?;
         let values = PresetValues { max_tokens: request.max_tokens, ..request.setup.values.clone() };
         let cancel = request.cancel.clone();
         let earlier = match *request.question {
@@ -402,6 +411,7 @@ impl App {
             refused: false,
             round: None,
             text: String::new(),
+            tools,
             calls: CallsSoFar::default(),
             speed: LiveSpeedup { earlier, meter: SpeedupMeter::default(), due: Instant::now() },
         };
@@ -446,9 +456,9 @@ impl App {
                         written.add(&delta, round);
                     }
                 }
-                Ok(Record::Call { call, start }) => {
+                Ok(Record::Call(call)) => {
                     if let Some(written) = &mut written {
-                        written.calls.push((call, start));
+                        written.calls.push(call);
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {
@@ -503,7 +513,7 @@ impl App {
             if calls.is_empty() {
                 return Ok(message);
             }
-            let asked: Vec<_> = calls.iter().map(|(call, start)| offered.asked(call, *start)).collect();
+            let asked: Vec<_> = calls.into_iter().map(|call| offered.asked(call)).collect();
             let calls = store.add_calls(message.id, &asked)?;
             Ok(store::Message { calls, ..message })
         });
@@ -527,9 +537,11 @@ enum Record {
     /// The reply as it began, or the store's error.
     StoredStart(Result<Box<StoredStart>>),
     /// Added text with its round.
-    Text { delta: String, round: Option<SharedRound> },
-    /// A complete call; so much text, in bytes, is before all calls.
-    Call { call: ToolCall, start: usize },
+    Text {
+        delta: String,
+        round: Option<SharedRound>,
+    },
+    Call(MadeCall),
 }
 
 /// A reply that the store has begun, with its conversation.
@@ -544,8 +556,7 @@ struct PendingReply {
     /// `true` if there is more than what is stored.
     grown: bool,
     pending: Vec<SharedRound>,
-    /// Complete calls, each with the bytes of text before them.
-    calls: Vec<(ToolCall, usize)>,
+    calls: Vec<MadeCall>,
 }
 
 impl PendingReply {
@@ -579,6 +590,8 @@ struct ReplyRecorder {
     round: Option<SharedRound>,
     /// Text so far.
     text: String,
+    /// Tools that the reply is offered, as JSON.
+    tools: Option<String>,
     calls: CallsSoFar,
     speed: LiveSpeedup,
 }
@@ -665,10 +678,11 @@ impl ReplyRecorder {
                 self.calls.written.push(Piece::Arguments(json.to_owned()));
                 (self.events)(ReplyEvent::CallArguments { json: json.to_owned() });
             }
-            Event::CallEnded => {
+            Event::CallEnded { tokens } => {
                 self.calls.written.push(Piece::End);
                 for call in self.calls.written.calls.drain(..) {
-                    let _ = self.records.send(Record::Call { call, start: self.calls.start });
+                    let made = MadeCall { call, text_start: self.calls.start, tokens };
+                    let _ = self.records.send(Record::Call(made));
                 }
             }
         }
@@ -697,6 +711,9 @@ impl ReplyRecorder {
             Question::Unanswered { question } => (None, store.begin_answer(*question, target, draft)?),
             Question::Continued { reply } => (None, store.begin_continuation(*reply, target, draft)?),
         };
+        if let Some(tools) = &self.tools {
+            store.set_tools(reply.id, tools)?;
+        }
         let home = store.conversation(reply.conversation)?;
         drop(store);
         self.app.keep_setup(conversation, home.id, setup);

@@ -12,7 +12,8 @@ use foretoken_model::{Conversation, KvDtype, Tokenizer};
 
 use super::job::{OnCheck, Stored};
 use super::local::Local;
-use super::replying::request;
+use super::replier::Chat;
+use super::replying::{request, with_calls};
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{Candidate, CheckProgress, CommandError, ErrorCode, ReplyCheck, Settings, TextDifference};
@@ -104,11 +105,15 @@ impl Local {
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }
         let stop = || cancel.is_cancelled();
-        let asked = request(&target.session, &stored.messages, &[], &settings, &stop)?;
+        let asked = request(&target.session, &chat.messages, chat.offered(), &settings, &stop)?;
         if asked.prompt.len() as u32 != stored.summary.prompt_tokens {
+        if stored.has_calls && stored.tools.is_none() {
+            return Err(gone("The tools of this reply were not recorded"));
+        }
+        let chat = Chat { messages: stored.messages.clone(), tools: stored.tools.clone() };
             return Err(gone("The messages before this reply have changed"));
         }
-        Ok(asked)
+        Ok(with_calls(&target.session, &chat, asked)?.0)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc;
 
+use foretoken_engine::session::ToolUse;
 use foretoken_engine::trace::{Round, Summary};
 use foretoken_model::ChatMessage;
 use foretoken_server::{Order, ReplySink};
@@ -32,6 +33,10 @@ pub struct Stored {
     pub target: Option<String>,
     pub summary: Summary,
     pub rounds: Vec<Round>,
+    /// Tools that it was offered.
+    pub tools: Option<ToolUse>,
+    /// `true` if it has calls.
+    pub has_calls: bool,
 }
 
 /// A job of the thread; its result is sent to `done`.

@@ -6,6 +6,7 @@ use std::fmt;
 use foretoken_engine::session::ToolUse;
 use foretoken_engine::trace::{Finish, Round, Summary};
 use foretoken_model::{ChatMessage, Tool};
+use foretoken_store::CallTokens;
 
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -88,7 +89,7 @@ pub enum Event<'a> {
     /// JSON added to the arguments of the call that began last.
     CallArguments { json: &'a str },
     /// The call that began last is complete.
-    CallEnded,
+    CallEnded { tokens: Option<CallTokens> },
 }
 
 /// End of a reply.

@@ -1,15 +1,19 @@
 //! Replies by the models on this computer: the conversation in the target's template, and the
 //! draft.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use foretoken_engine::decoder::{Progress, Request};
+use foretoken_engine::drafter_kind::DrafterKind;
 use foretoken_engine::session::{Form, Session, estimated_tokens};
 use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_engine::trace::{Finish, Round};
 use foretoken_model::sampling::Mode;
-use foretoken_model::{CallParser, ChatMessage, Conversation, Error as EngineError, Piece, Role, Tool};
+use foretoken_model::token::TokenId;
+use foretoken_model::{CallParser, ChatMessage, Conversation, Error as EngineError, Piece, Role, Special, Tokenizer, Tool};
+use foretoken_store::CallTokens;
 
 use super::local::{Local, Target};
 use super::prefill_rate::PrefillRate;
@@ -148,20 +152,28 @@ pub(super) fn request(
 }
 
 /// Calls of a reply while it is written.
-struct Calls {
+pub(super) struct Calls {
     parser: CallParser,
-    /// Bytes of text so far, outside of calls.
+    /// Bytes of text so far, outside of calls and in all.
     text: usize,
 }
 
 impl Calls {
+    fn new(parser: CallParser) -> Self {
+        Self { parser, text: 0, read: 0, tokens: VecDeque::new() }
+    }
+
     fn push(&mut self, round: &Round, on: &mut dyn FnMut(Event<'_>)) {
-        for piece in self.parser.push_tokens(round.emitted()) {
-            match piece {
-                Piece::Text(text) => self.text += text.len(),
-                Piece::Call(name) => on(Event::CallBegan { name: &name, start: self.text }),
-                Piece::Arguments(json) => on(Event::CallArguments { json: &json }),
-                Piece::End => on(Event::CallEnded),
+        for (token, text, drafter) in round.written() {
+            self.read += text.len();
+            self.tokens.push_back((self.read, drafter));
+            for piece in self.parser.push_tokens(std::iter::once((token, text))) {
+                match piece {
+                    Piece::Text(text) => self.text += text.len(),
+                    Piece::Call(name) => on(Event::CallBegan { name: &name, start: self.text }),
+                    Piece::Arguments(json) => on(Event::CallArguments { json: &json }),
+                    Piece::End => on(Event::CallEnded { tokens: Some(self.take_tokens()) }),
+                }
             }
         }
     }
@@ -169,15 +181,22 @@ impl Calls {
 
 /// Constrains a reply to text and valid calls, if it may call tools. A reply that is continued
 /// makes no calls: its grammar would begin again.
-fn with_calls(session: &Session, chat: &Chat, request: Request) -> Result<(Request, Option<Calls>)> {
+pub(super) fn with_calls(
+    session: &Session,
+    chat: &Chat,
+    request: Request,
+) -> Result<(Request, Option<Calls>)> {
     let is_continued = chat.messages.last().is_some_and(|last| last.role == Role::Assistant);
     match (&chat.tools, session.form().as_ref()) {
         (Some(asked), Form::Chat(template)) if !is_continued => {
             let (request, parser) = asked.constrained(session, template, request)?;
-            Ok((request, Some(Calls { parser, text: 0 })))
+            Ok((request, Some(Calls::new(parser))))
         }
         _ => Ok((request, None)),
     }
+    read: usize,
+    /// Drafters of the tokens since the last call, each with the bytes of text up to its end.
+    tokens: VecDeque<(usize, Option<DrafterKind>)>,
 }
 
 /// Returns the approximate size of a prompt that cannot fit: megabytes of attachments are not
@@ -189,8 +208,21 @@ fn excess(session: &Session, messages: &[ChatMessage]) -> Option<PromptSize> {
     let size = PromptSize { tokens: estimated_tokens(bytes).max(context), context };
     (session.tokenizer().at_least(bytes) > context).then_some(size)
 }
+            // Tokens of the text before the calls.
+            while self.tokens.pop_front_if(|(end, _)| *end <= self.text).is_some() {}
 
 /// Returns the system prompt of a conversation.
+
+    /// Counts the tokens of the call that ended.
+    fn take_tokens(&mut self) -> CallTokens {
+        let mut tokens = CallTokens::default();
+        for (_, drafter) in self.tokens.drain(..) {
+            tokens.written += 1;
+            tokens.forced += u32::from(drafter == Some(DrafterKind::Forced));
+            tokens.drafted += u32::from(drafter.is_some_and(|drafter| drafter != DrafterKind::Forced));
+        }
+        tokens
+    }
 pub(super) fn system_prompt(settings: &Settings) -> Option<ChatMessage> {
     let system = settings.system_prompt.trim();
     (!system.is_empty()).then(|| ChatMessage::new(Role::System, system))

@@ -2,7 +2,7 @@
 //! the fields.
 
 use foretoken_engine::trace::{Finish, Round, Summary};
-use foretoken_store::{self as store, CallState, NewCall, Node, Tree};
+use foretoken_store::{self as store, CallState, CallTokens, NewCall, Node, Tree};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
@@ -41,6 +41,9 @@ pub struct Conversation {
     /// The conversation's own settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     setup: Option<Box<RawValue>>,
+    /// Tools of replies.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tool_sets: Vec<Box<RawValue>>,
     #[serde(deserialize_with = "list")]
     messages: Vec<Message>,
 }
@@ -54,6 +57,9 @@ struct Message {
     attached: Vec<Attached>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     calls: Vec<Call>,
+    /// Index of the reply's tools in `tool_sets`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tool_set: Option<usize>,
     created_at: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     finish: Option<String>,
@@ -87,11 +93,16 @@ struct Call {
     is_error: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     took_ms: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tokens: Option<CallTokens>,
 }
 
 /// Most calls of a reply, and the longest result in bytes.
 const MOST_CALLS: usize = 256;
 const LONGEST_RESULT: usize = 256 << 10;
+
+/// Most different sets of tools of a conversation.
+const MOST_TOOL_SETS: usize = 1_000;
 
 impl Call {
     fn of(call: &NewCall) -> Self {
@@ -105,18 +116,20 @@ impl Call {
             result: call.result.clone(),
             is_error: call.is_error,
             took_ms: call.took_ms,
+            tokens: call.tokens,
         }
     }
 
     fn stored(self) -> NewCall {
-        let Self { text_start, server, tool, name, arguments, state, result, is_error, took_ms } = self;
+        let Self { text_start, server, tool, name, arguments, state, result, is_error, took_ms, tokens } =
+            self;
         let state = match CallState::named(&state) {
             Some(CallState::Asked | CallState::Running) | None => CallState::Lost,
             Some(state) => state,
         };
         let arguments = Value::from(arguments).to_string();
         let text_start = text_start as i64;
-        NewCall { text_start, server, tool, name, arguments, state, result, is_error, took_ms }
+        NewCall { text_start, server, tool, name, arguments, state, result, is_error, took_ms, tokens }
     }
 }
 
@@ -171,6 +184,7 @@ pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
             text: node.text.clone(),
             attached: node.attached.iter().cloned().map(Attached::from).collect(),
             calls: node.calls.iter().map(Call::of).collect(),
+            tool_set: node.tool_set,
             created_at: node.created_at,
             finish: node.finish.clone(),
             summary: node.summary.as_ref().map(raw).transpose()?,
@@ -196,6 +210,7 @@ pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
         shown: tree.leaf,
         seen_from: tree.seen_from,
         setup: tree.setup.as_ref().map(raw).transpose()?,
+        tool_sets: tree.tool_sets.iter().map(raw).collect::<serde_json::Result<_>>()?,
         messages: tree.nodes.iter().map(message).collect::<serde_json::Result<_>>()?,
     };
     serde_json::to_vec(&conversation)
@@ -207,8 +222,21 @@ pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
 /// Returns `BadFile`.
 pub fn tree(conversation: Conversation) -> Result<Tree> {
     let Conversation {
-        title, named, pinned, created_at, updated_at, shown, seen_from, setup, messages, ..
+        title,
+        named,
+        pinned,
+        created_at,
+        updated_at,
+        shown,
+        seen_from,
+        setup,
+        tool_sets,
+        messages,
+        ..
     } = conversation;
+    if tool_sets.len() > MOST_TOOL_SETS {
+        return Err(bad(format!("the conversation has more than {MOST_TOOL_SETS} sets of tools")));
+    }
     let nodes = messages.into_iter().enumerate().map(|(place, message)| node(place, message));
     Ok(Tree {
         title: visible(&title)
@@ -226,6 +254,7 @@ pub fn tree(conversation: Conversation) -> Result<Tree> {
         leaf: shown,
         seen_from,
         setup: setup.map(|setup| setup.get().to_owned()),
+        tool_sets: tool_sets.iter().map(|set| set.get().to_owned()).collect(),
     })
 }
 
@@ -261,6 +290,7 @@ fn node(place: usize, message: Message) -> Result<Node> {
         text: message.text,
         attached: message.attached.into_iter().map(named).collect(),
         calls: message.calls.into_iter().map(Call::stored).collect(),
+        tool_set: message.tool_set,
         created_at: clamped(message.created_at),
         finish: finish.transpose().map_err(bad)?,
         summary: message.summary.map(|summary| summary.get().to_owned()),

@@ -123,8 +123,7 @@ pub fn tree(head: Head, mut messages: Vec<ImportedMessage>) -> ReadTree {
         updated_at: head.updated_at.map_or(newest, clamped),
         nodes,
         leaf,
-        seen_from: None,
-        setup: None,
+        ..Tree::default()
     };
     ReadTree { tree, left_out }
 }

@@ -74,6 +74,11 @@ pub struct Settings {
     pub remote_servers: Vec<RemoteServer>,
 }
 
+    /// Service that searches the web for a built-in tool; `None` for none. Its key is in the system
+    /// keyring.
+    pub search_service: Option<SearchService>,
+    /// Address of the person's SearXNG server.
+    pub searxng_address: String,
 /// A remote server with OpenAI's protocol. Its key is in the system keyring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -1,7 +1,7 @@
 //! Tools: servers, calls in replies, and what a person decides about them.
 
-use foretoken_store::CallState as Stored;
-pub use foretoken_tools::Builtin;
+pub use foretoken_store::{CallState, CallTokens};
+pub use foretoken_tools::{Builtin, SearchService};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
@@ -16,37 +16,6 @@ pub enum ToolMode {
     Auto,
     /// The first reply to a question begins with a call, for models that forget their tools.
     First,
-}
-
-/// State of a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-#[ts(export)]
-pub enum CallState {
-    /// Waits for a decision.
-    Asked,
-    Running,
-    Done,
-    /// Without a result; [`Call::result`] says why.
-    Failed,
-    Refused,
-    Stopped,
-    /// The program ended before the call did.
-    Lost,
-}
-
-impl From<Stored> for CallState {
-    fn from(state: Stored) -> Self {
-        match state {
-            Stored::Asked => Self::Asked,
-            Stored::Running => Self::Running,
-            Stored::Done => Self::Done,
-            Stored::Failed => Self::Failed,
-            Stored::Refused => Self::Refused,
-            Stored::Stopped => Self::Stopped,
-            Stored::Lost => Self::Lost,
-        }
-    }
 }
 
 /// A call of a tool in a reply.
@@ -70,6 +39,8 @@ pub struct Call {
     pub is_error: bool,
     #[ts(type = "number | null")]
     pub took_ms: Option<i64>,
+    /// `None` if they were not counted.
+    pub tokens: Option<CallTokens>,
 }
 
 /// Decision of a person about a call.
@@ -159,6 +130,8 @@ pub struct ToolsStatus {
     pub servers: Vec<ToolServer>,
     /// Tools of ready servers and those built in that are switched on.
     pub tools: Vec<OfferedTool>,
+    /// `true` if the chosen search service has a key.
+    pub has_search_key: bool,
     /// Why `mcp.json` cannot be read.
     pub problem: Option<String>,
 }

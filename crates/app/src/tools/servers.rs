@@ -24,12 +24,13 @@ impl App {
             shown(name.clone(), config, switched_on.get(&name), status)
         });
         let servers = shown.collect();
-        let builtins = self.settings().builtin_tools;
+        let builtins = self.builtins();
         let offers = match self.tools.toolbox.get() {
             Some(toolbox) => toolbox.offers(&builtins),
             None => foretoken_tools::builtin_offers(&builtins),
         };
-        Ok(ToolsStatus { servers, tools: self.offered_tools(&offers)?, problem })
+        let tools = self.offered_tools(&offers)?;
+        Ok(ToolsStatus { servers, tools, has_search_key: self.has_search_key(), problem })
     }
 
     /// Switches a server on, as it is in `mcp.json` now, or off. One that is switched on starts.

@@ -4,23 +4,32 @@
 use std::time::Instant;
 
 use foretoken_model::ToolCall;
-use foretoken_store::{self as store, CallEnd, CallState, NewCall};
+use foretoken_store::{self as store, CallEnd, CallState, CallTokens, NewCall};
 use foretoken_tools::Offer;
 use serde_json::Map;
 
 use super::Offered;
+use super::builtins::Calling;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::conversations::reply::Events;
 use crate::error::Result;
 use crate::ipc::{Call, CallDecision, ReplyEvent, ToolRule};
 
+/// A complete call of a reply.
+pub(crate) struct MadeCall {
+    pub(crate) call: ToolCall,
+    /// Bytes of the reply's text before all its calls.
+    pub(crate) text_start: usize,
+    pub(crate) tokens: Option<CallTokens>,
+}
+
 impl Offered {
-    /// Returns a call as it is stored with its reply. Calls begin at byte `text_start` of the text.
-    pub(crate) fn asked(&self, call: &ToolCall, text_start: usize) -> NewCall {
+    /// Returns a call as it is stored with its reply.
+    pub(crate) fn asked(&self, MadeCall { call, text_start, tokens }: &MadeCall) -> NewCall {
         let offer = self.offers.iter().find(|offer| offer.name == call.name);
         NewCall {
-            text_start: text_start as i64,
+            text_start: *text_start as i64,
             server: offer.and_then(Offer::server).map(str::to_owned),
             tool: offer.map_or(call.name.as_str(), Offer::tool).to_owned(),
             name: call.name.clone(),
@@ -29,6 +38,7 @@ impl Offered {
             result: String::new(),
             is_error: false,
             took_ms: None,
+            tokens: *tokens,
         }
     }
 }
@@ -50,7 +60,7 @@ impl App {
                 Some(offer) => match self.decided(&call, offer, conversation, cancel)? {
                     None => Ended { state: CallState::Stopped, ..Ended::default() },
                     Some(false) => Ended { state: CallState::Refused, ..Ended::default() },
-                    Some(true) => self.run_call(&call, offer, cancel, events)?,
+                    Some(true) => self.run_call(&call, offer, conversation, cancel, events)?,
                 },
             };
             self.end_call(call.id, &ended, events)?;
@@ -92,7 +102,14 @@ impl App {
         Ok(Some(!matches!(decision, CallDecision::Refuse | CallDecision::Never)))
     }
 
-    fn run_call(&self, call: &store::Call, offer: &Offer, cancel: &Cancel, events: &Events) -> Result<Ended> {
+    fn run_call(
+        &self,
+        call: &store::Call,
+        offer: &Offer,
+        conversation: i64,
+        cancel: &Cancel,
+        events: &Events,
+    ) -> Result<Ended> {
         self.end_call(call.id, &Ended { state: CallState::Running, ..Ended::default() }, events)?;
         let arguments: Map<_, _> = serde_json::from_str(&call.call.arguments)?;
         let begun = Instant::now();
@@ -100,8 +117,8 @@ impl App {
             let foretoken_tools::Progress { done, total, message } = progress;
             events(ReplyEvent::CallProgress { call: call.id, done, total, message });
         };
-        let outcome =
-            self.tools.toolbox()?.call(&offer.source, arguments, &|| cancel.is_cancelled(), &on_progress);
+        let (calling, stop) = (Calling { app: self, conversation }, || cancel.is_cancelled());
+        let outcome = self.tools.toolbox()?.call(&offer.source, arguments, &calling, &stop, &on_progress);
         let ended = match outcome {
             // At four bytes a token, a result takes a quarter of the context at most.
             Ok(outcome) => Ended {
@@ -153,10 +170,11 @@ impl From<store::Call> for Call {
             server: call.server,
             tool: call.tool,
             arguments: call.arguments,
-            state: call.state.into(),
+            state: call.state,
             result: call.result,
             is_error: call.is_error,
             took_ms: call.took_ms,
+            tokens: call.tokens,
         }
     }
 }

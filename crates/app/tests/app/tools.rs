@@ -1,5 +1,7 @@
 //! Tools: servers that a person switches on, calls with their approval, results and the next part.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -8,18 +10,19 @@ use foretoken_app::conversations::reply::Events;
 use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
-    Builtin, Call, CallDecision, CallState, ErrorCode, Export, ExportForm, Message, PromptSize, Reply,
-    ReplyEvent, Settings, ToolMode, ToolRule, ToolServerState,
+    Attached, AttachmentKind, Builtin, Call, CallDecision, CallState, ErrorCode, Export, ExportForm, Message,
+    PromptSize, Reply, ReplyCheck, ReplyEvent, SearchService, Sent, Settings, ToolMode, ToolRule,
+    ToolServerState,
 };
 use foretoken_engine::trace::Finish;
-use foretoken_model::Role;
+use foretoken_model::{Role, Tool};
 use foretoken_tests::mcp_server;
 use serde_json::json;
 
 use super::{Fixture, listen};
 
-/// Writer that calls the tool "test__WORD" for the question "WORD ARGUMENTS" if it has the tool,
-/// and repeats the results of calls.
+/// Writer that calls the tool "test__WORD" or "WORD" for a question whose last line is "WORD
+/// ARGUMENTS" if it has the tool, and repeats the results of calls.
 struct Caller;
 
 impl Replier for Caller {
@@ -32,17 +35,18 @@ impl Replier for Caller {
     ) -> Result<Ending> {
         on(Event::Started { target: "Caller", draft: None });
         let last = chat.messages.last().unwrap();
-        let (tool, arguments) = last.content.split_once(' ').unwrap_or((&last.content, "{}"));
-        let name = format!("test__{tool}");
-        let has = chat.tools.iter().flat_map(|asked| &asked.tools).any(|tool| tool.name == name);
-        match last.role {
-            Role::User if has => {
+        let asked = last.content.lines().last().unwrap_or_default();
+        let (word, arguments) = asked.split_once(' ').unwrap_or((asked, "{}"));
+        let mut tools = chat.tools.iter().flat_map(|asked| &asked.tools);
+        let tool = tools.find(|tool| tool.name == word || tool.name == format!("test__{word}"));
+        match (last.role, tool) {
+            (Role::User, Some(Tool { name, .. })) => {
                 on(Event::Text { delta: "Ä first: <call>" });
-                on(Event::CallBegan { name: &name, start: "Ä first:".len() });
+                on(Event::CallBegan { name, start: "Ä first:".len() });
                 on(Event::CallArguments { json: arguments });
-                on(Event::CallEnded);
+                on(Event::CallEnded { tokens: None });
             }
-            Role::Tool => {
+            (Role::Tool, _) => {
                 let results: Vec<_> = chat.messages.iter().filter(|turn| turn.role == Role::Tool).collect();
                 let asked = &chat.messages[chat.messages.len() - 2];
                 assert_eq!((asked.content.as_str(), asked.calls.len()), ("Ä first:", 1));
@@ -311,6 +315,92 @@ fn calls_are_exported_and_imported_and_an_imported_one_that_waits_is_lost() {
     assert_eq!((&calls[0].tool, &calls[0].arguments), (&original[0].tool, &original[0].arguments));
 }
 
+/// A server that answers every request with this JSON.
+fn answering(json: serde_json::Value) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut call in listener.incoming().flatten() {
+            let _ = call.read(&mut [0; 8192]);
+            let body = json.to_string();
+            let length = body.len();
+            let _ = write!(
+                call,
+                "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+            );
+        }
+    });
+    address
+}
+
+#[test]
+fn built_in_tools_search_other_conversations_and_the_web_and_read_attachments() {
+    let fixture = Fixture::with(tempfile::tempdir().unwrap(), Caller);
+    fixture.set(|settings| {
+        settings.tools = ToolMode::Auto;
+        settings.builtin_tools = Builtin::ALL.to_vec();
+    });
+    let once = |sent: Sent| {
+        let (events, _) = deciding(&fixture, |_, _| Some(CallDecision::Once));
+        fixture.app.send(None, sent, events).unwrap().reply.text
+    };
+    assert_eq!(once("Where do foxes light lanterns?".into()), "no tools");
+    let found = once("search_conversations {\"words\": \"lanterns fox\"}".into());
+    assert!(found.contains("In \"Where do foxes light lanterns?\", 2"), "{found}");
+    assert!(found.ends_with("the person wrote: Where do foxes light lanterns?"), "{found}");
+    let none = once("search_conversations {\"words\": \"search_conversations\"}".into());
+    assert!(none.contains("In \"search_conversations"), "an earlier one: {none}");
+    let attached =
+        vec![Attached { name: "a.txt".into(), kind: AttachmentKind::Text, text: "x\nfox\n".into() }];
+    let text = "read_attachment {\"file\": \"a.txt\", \"words\": \"fox\"}".to_owned();
+    let read = once(Sent { text, attached, ..Sent::default() });
+    assert!(read.ends_with("by number:\n2: fox\n"), "{read}");
+    let search = "web_search {\"query\": \"fox\"}";
+    assert_eq!(once(search.into()), "no tools", "no service is set");
+    fixture.set(|settings| {
+        settings.search_service = Some(SearchService::Searxng);
+        settings.searxng_address = answering(
+            json!({ "results": [{ "title": "Fox", "url": "https://a.example", "content": "Red." }] }),
+        );
+    });
+    assert!(once(search.into()).ends_with("1. Fox\nhttps://a.example\nRed."));
+    // A service that wants a key is offered once it has one.
+    fixture.set(|settings| settings.search_service = Some(SearchService::Brave));
+    let has = |name: &str| {
+        let tools = fixture.app.tools_status().unwrap().tools;
+        tools.iter().any(|tool| tool.name == name)
+    };
+    assert!(!has("web_search") && !fixture.app.tools_status().unwrap().has_search_key);
+    assert!(fixture.app.set_search_key(SearchService::Brave, Some(" secret ")).unwrap().has_search_key);
+    assert!(has("web_search"));
+    assert!(!fixture.app.set_search_key(SearchService::Brave, None).unwrap().has_search_key);
+}
+
+#[test]
+fn a_file_that_is_too_long_for_the_context_can_be_asked_about_with_the_tool() {
+    let fixture = Fixture::new();
+    let text: String = (0..20_000).map(|number| format!("Line {number} about foxes.\n")).collect();
+    let sent = || Sent {
+        text: "What is it about?".to_owned(),
+        attached: vec![Attached { name: "long.txt".into(), kind: AttachmentKind::Text, text: text.clone() }],
+        ..Sent::default()
+    };
+    let refused = fixture.app.send(None, sent(), listen().0).unwrap_err();
+    assert_eq!(refused.code, ErrorCode::MessageTooLong, "{}", refused.message);
+    fixture.set(|settings| {
+        settings.tools = ToolMode::Auto;
+        settings.builtin_tools = vec![Builtin::ReadAttachment];
+        settings.max_tokens = 8;
+    });
+    let (events, _) = deciding(&fixture, |_, _| Some(CallDecision::Refuse));
+    let reply = fixture.app.send(None, sent(), events).unwrap();
+    let used = fixture.app.context_use(Some(reply.conversation.id)).unwrap();
+    assert!(used.attachments.tokens < 1_000, "{used:?}");
+    let first = &messages(&fixture, &reply)[1];
+    let check = fixture.app.check_reply(first.id, Box::new(|_| ())).unwrap();
+    assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
+}
+
 #[test]
 fn a_real_model_calls_a_builtin_tool_first_and_answers_with_its_result() {
     let fixture = Fixture::new();
@@ -326,8 +416,13 @@ fn a_real_model_calls_a_builtin_tool_first_and_answers_with_its_result() {
     assert_eq!((call.tool.as_str(), call.server.clone(), call.state), ("now", None, CallState::Done));
     assert!(call.result.contains("UTC"), "{}", call.result);
     let summary = stored[1].summary.as_ref().unwrap();
-    assert!(summary.accepted > 0, "what the grammar forces is drafted: {summary:?}");
-    // A check of the call says that it cannot be made, not that drafts changed the text.
-    let error = fixture.app.check_reply(stored[1].id, Box::new(|_| ())).unwrap_err();
-    assert_eq!(error.code, ErrorCode::NotFound, "{}", error.message);
+    let tokens = call.tokens.unwrap();
+    assert!(tokens.forced > 0, "what the grammar forces is drafted: {tokens:?}");
+    assert!(tokens.written <= summary.tokens && tokens.drafted + tokens.forced <= summary.accepted);
+    // Each part is checked with the tools that it was offered.
+    fixture.set(|settings| settings.builtin_tools = Vec::new());
+    for part in [1, 2] {
+        let check = fixture.app.check_reply(stored[part].id, Box::new(|_| ())).unwrap();
+        assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
+    }
 }

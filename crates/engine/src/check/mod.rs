@@ -12,11 +12,11 @@ use foretoken_model::sampling::Sampling;
 use foretoken_model::token::TokenId;
 use serde::Serialize;
 
+use crate::context::Context;
 use crate::decoder::{Decoder, Progress, Request};
-use crate::distribution::Distribution;
 use crate::draft::Drafters;
-use crate::penalties::{Penalties, Penalty};
 use crate::random::coupled_score;
+use crate::sampler::{Rules, Sampler};
 
 pub use reread::{Agreement, reread};
 
@@ -82,9 +82,8 @@ pub fn compare(
     decoder.target_mut().truncate(0);
     let without = decoder.reply(request, &mut Drafters::default(), on_progress)?.uncancelled()?;
     let request = &Request { sampling: decoder.sampling(&request.sampling), ..request.clone() };
-    let tokens = decoder.penalty_tokens(&request.sampling);
-    let penalties = Penalties::with_tokens(&request.sampling, tokens).after_prompt(request.prompt.len());
-    let first_difference = part(decoder.target_mut(), request, &penalties, with, &without.tokens)?;
+    let sampler = decoder.sampler(request)?;
+    let first_difference = part(decoder.target_mut(), request, sampler, with, &without.tokens)?;
     Ok(Check { identical: first_difference.is_none(), tokens: without.tokens.len(), first_difference })
 }
 
@@ -107,7 +106,7 @@ pub fn first_difference(left: &[TokenId], right: &[TokenId]) -> Option<usize> {
 }
 
 /// First difference of the text `with` drafts from the text `without`, by the logits of `target`
-/// with penalties on all tokens.
+/// with penalties on all tokens; without a constraint.
 ///
 /// # Errors
 /// Errors of [`Model::run`].
@@ -117,22 +116,22 @@ pub fn difference(
     with: &[TokenId],
     without: &[TokenId],
 ) -> Result<Option<Difference>> {
-    let penalties = Penalties::new(&request.sampling).after_prompt(request.prompt.len());
-    part(target, request, &penalties, with, without)
+    let sampler = Sampler::new(&request.sampling)?.after_prompt(request.prompt.len());
+    part(target, request, sampler, with, without)
 }
 
 fn part(
     target: &mut dyn Model,
     request: &Request,
-    penalties: &Penalties,
+    mut sampler: Sampler,
     with: &[TokenId],
     without: &[TokenId],
 ) -> Result<Option<Difference>> {
     let Some(position) = first_difference(with, without) else { return Ok(None) };
     let tokens = (with.get(position).copied(), without.get(position).copied());
-    let context = [&request.prompt, &with[..position]].concat();
+    let context = Context::new([&request.prompt, &with[..position]].concat());
     let mut difference = Difference { position, with: tokens.0, without: tokens.1, ..Difference::default() };
-    let penalties = penalties.at(&context);
+    sampler.follow(&context);
     let mut margins = Vec::new();
     for rows in PASSES {
         let pass = score(target, &context, rows)?;
@@ -141,7 +140,7 @@ fn part(
         let logit = |token: Option<TokenId>| logits.get(token? as usize).copied();
         (difference.with_logit, difference.without_logit) = (logit(tokens.0), logit(tokens.1));
         if let Some((left, right)) = tokens.0.zip(tokens.1) {
-            margins.push(margin(row, &request.sampling, context.len(), &penalties, [left, right])?);
+            margins.push(margin(row, &mut sampler.rules, &context, [left, right])?);
         }
     }
     // A token that a filter keeps in some passes and drops in others is at the filter's edge.
@@ -176,26 +175,29 @@ fn score<'a>(target: &'a mut dyn Model, context: &[TokenId], rows: usize) -> Res
     target.run(&TokenTree::chain(std::iter::repeat_n(context[last], rows)), &Want::rows(0..1))
 }
 
-/// Lead of the first of two tokens, as a difference of logits or, with coupled draws, of perturbed
-/// scores. `None` if a token has no probability.
+/// Lead of the first of two tokens that may follow `context`, as a difference of logits or, with
+/// coupled draws, of perturbed scores. `None` if a token has no probability.
 fn margin(
     row: Row<'_>,
-    sampling: &Sampling,
-    position: usize,
-    penalties: &[Penalty],
+    rules: &mut Rules,
+    context: &Context,
     [left, right]: [TokenId; 2],
 ) -> Result<Option<f32>> {
-    let logits = row.logits()?;
+    let position = context.len();
+    if let Some(seed) = rules.sampling.seed.filter(|_| !rules.sampling.is_greedy()) {
+        let processed = rules.distribution(row, (&context[..]).into())?;
+        let score = |token| coupled_score(u64::from(seed), position, token, processed.probability(token));
+        let margin = (score(left) - score(right)) as f32 * rules.sampling.temperature;
+        return Ok(margin.is_finite().then_some(margin));
+    }
+    if !rules.allows((&context[..]).into(), &[left, right])? {
+        return Ok(None);
+    }
+    let (logits, penalties) = (row.logits()?, rules.penalties.at(&context[..]));
     let logit = |token: TokenId| {
         let penalty = penalties.iter().find(|penalty| penalty.token == token);
         let logit = logits[token as usize];
         penalty.map_or(logit, |penalty| penalty.apply(logit))
     };
-    let Some(seed) = sampling.seed.filter(|_| !sampling.is_greedy()) else {
-        return Ok(Some(logit(left) - logit(right)));
-    };
-    let processed = Distribution::processed(row, sampling, penalties)?;
-    let score = |token| coupled_score(u64::from(seed), position, token, processed.probability(token));
-    let margin = (score(left) - score(right)) as f32 * sampling.temperature;
-    Ok(margin.is_finite().then_some(margin))
+    Ok(Some(logit(left) - logit(right)))
 }

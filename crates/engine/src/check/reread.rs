@@ -12,8 +12,6 @@ use foretoken_model::token::TokenId;
 
 use crate::context::Context;
 use crate::decoder::{Decoder, Request};
-use crate::distribution::Distribution;
-use crate::penalties::Penalties;
 use crate::sampler::shown_probability;
 use crate::trace::{Outcome, Round};
 
@@ -44,11 +42,10 @@ pub fn reread(
 ) -> Result<Agreement> {
     request.admit(decoder.target().config().context)?;
     let request = &Request { sampling: decoder.sampling(&request.sampling), ..request.clone() };
-    let tokens = decoder.penalty_tokens(&request.sampling);
-    let mut penalties = Penalties::with_tokens(&request.sampling, tokens).after_prompt(request.prompt.len());
+    let mut sampler = decoder.sampler(request)?;
     let target = decoder.target_mut();
     target.truncate(0);
-    let subset = Distribution::logit_subset(&request.sampling);
+    let subset = sampler.logit_subset(1);
     if catch_up(target, &request.prompt, &mut |_, _| on_progress(0, 0))?.1.is_break() {
         return Err(Error::Cancelled);
     }
@@ -61,15 +58,14 @@ pub fn reread(
         for (depth, (token, _)) in round.emitted().enumerate() {
             let _ = rerun_if_outgrown(target, &context, &mut |_, _| ControlFlow::Continue(()))?;
             let last = TokenTree::chain(context.last().copied());
-            penalties.follow(&context);
-            let list = penalties.at(&context[..]);
-            let penalised: Vec<TokenId> = list.iter().map(|penalty| penalty.token).collect();
+            sampler.follow(&context);
+            let penalised = sampler.rules.penalties.tokens(&context, std::iter::empty());
             let want = Want::all_rows().subset(subset).penalised(&penalised);
             let pass = target.run(&last, &want)?;
             let row = pass.logits().row(0);
             let judged: Vec<(TokenId, f32)> = judged_after(round, parent).collect();
             if !judged.is_empty() {
-                let processed = Distribution::processed(row, &request.sampling, &list)?;
+                let processed = sampler.rules.distribution(row, (&context[..]).into())?;
                 for (guess, then) in judged {
                     let now = shown_probability(&request.sampling, row, &processed, guess)?;
                     agreement.add((now - then).abs());

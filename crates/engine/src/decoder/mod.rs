@@ -219,6 +219,16 @@ impl Decoder {
         Err(Error::Setting { name, expected, found: token.to_string() })
     }
 
+    /// Sampler of a reply, with the rules of its text.
+    ///
+    /// # Errors
+    /// As [`Sampler::new`] and [`Self::admit`].
+    pub(crate) fn sampler(&mut self, request: &Request) -> Result<Sampler> {
+        let tokens = self.penalty_tokens(&request.sampling);
+        let sampler = Sampler::with_tokens(&request.sampling, tokens)?.after_prompt(request.prompt.len());
+        Ok(sampler.constrained(self.masks(request)?))
+    }
+
     /// Masks of a reply; `None` if its text is free.
     fn masks(&self, request: &Request) -> Result<Option<Masks>> {
         let Some(constraint) = &request.constraint else { return Ok(None) };
@@ -310,8 +320,7 @@ impl<'a> Writing<'a> {
         started: Instant,
     ) -> Result<Self> {
         decoder.check(request)?;
-        let tokens = decoder.penalty_tokens(&request.sampling);
-        let masks = decoder.masks(request)?;
+        let sampler = decoder.sampler(request)?;
         let text = TextStream::new(Arc::clone(&decoder.tokenizer), &request.stop).after(&request.prompt);
         Ok(Self {
             target: decoder.target.as_mut(),
@@ -323,9 +332,7 @@ impl<'a> Writing<'a> {
             },
             drafters,
             request,
-            sampler: Sampler::with_tokens(&request.sampling, tokens)?
-                .after_prompt(request.prompt.len())
-                .constrained(masks),
+            sampler,
             started,
             context: Context::new(request.prompt.clone()),
             reused: 0,

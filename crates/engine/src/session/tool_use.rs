@@ -5,13 +5,14 @@ use foretoken_model::channels::Channels;
 use foretoken_model::error::{Error, Result};
 use foretoken_model::tools::Place;
 use foretoken_model::{CallParser, ChatTemplate, Tool};
+use serde::{Deserialize, Serialize};
 
 use super::Session;
 use crate::constraint::Constraint;
 use crate::decoder::Request;
 
 /// See the module.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
     /// At least one.
     pub tools: Vec<Tool>,
@@ -23,7 +24,8 @@ pub struct ToolUse {
     pub allowed: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
     /// The model decides whether it calls a tool.
     Auto,

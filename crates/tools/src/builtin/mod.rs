@@ -1,10 +1,16 @@
 //! Tools of this program itself. Each is off until a person switches it on.
 //!
-//! - `calculate`: exact arithmetic; `now`: date and time; `page`: reads a web page, from `address`es
-//!   of the public network only
+//! - `calculate`: exact arithmetic; `now`: date and time
+//! - `page`: reads a web page, from `address`es of the public network only; `web_search`: asks the
+//!   person's search engine; `request`: limits of both
+//! - `attachment`, `conversations`: the person's own texts, which the program provides
 
 mod address;
+mod attachment;
+mod conversations;
 mod page;
+mod request;
+mod web_search;
 
 use std::time::{Duration, Instant};
 
@@ -21,6 +27,61 @@ use crate::outcome::Outcome;
 const LONGEST_EXPRESSION: usize = 1_000;
 const CALCULATION: Duration = Duration::from_secs(1);
 
+pub use web_search::{SearchEngine, SearchService};
+
+/// What built-in tools need of the program that calls them.
+pub trait BuiltinContext {
+    /// Returns up to `most` messages of other conversations that contain all `words`, the best
+    /// first.
+    fn find_messages(&self, words: &str, most: u32) -> Result<Vec<FoundMessage>>;
+
+    /// Returns the files that are attached to the conversation, the latest last.
+    fn attached(&self) -> Result<Vec<AttachedFile>>;
+
+    /// Returns the text of an attached file.
+    fn attached_text(&self, id: i64) -> Result<String>;
+
+    /// Returns the person's search engine; `None` if none is set.
+    fn search_engine(&self) -> Option<SearchEngine>;
+}
+
+/// For programs that offer no built-in tools.
+impl BuiltinContext for () {
+    fn find_messages(&self, _: &str, _: u32) -> Result<Vec<FoundMessage>> {
+        Ok(Vec::new())
+    }
+
+    fn attached(&self) -> Result<Vec<AttachedFile>> {
+        Ok(Vec::new())
+    }
+
+    fn attached_text(&self, _: i64) -> Result<String> {
+        Ok(String::new())
+    }
+
+    fn search_engine(&self) -> Option<SearchEngine> {
+        None
+    }
+}
+
+/// A message that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundMessage {
+    /// Title of its conversation.
+    pub conversation: String,
+    pub date: String,
+    /// `true` if a model wrote it.
+    pub is_reply: bool,
+    pub excerpt: String,
+}
+
+/// An attached file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttachedFile {
+    pub id: i64,
+    pub name: String,
+}
+
 /// A tool of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
 #[serde(rename_all = "snake_case")]
@@ -29,10 +90,20 @@ pub enum Builtin {
     Calculate,
     Now,
     ReadPage,
+    WebSearch,
+    ReadAttachment,
+    SearchConversations,
 }
 
 impl Builtin {
-    pub const ALL: [Self; 3] = [Self::Calculate, Self::Now, Self::ReadPage];
+    pub const ALL: [Self; 6] = [
+        Self::Calculate,
+        Self::Now,
+        Self::ReadPage,
+        Self::WebSearch,
+        Self::ReadAttachment,
+        Self::SearchConversations,
+    ];
 
     /// Returns the name for models.
     pub fn name(self) -> &'static str {
@@ -40,6 +111,9 @@ impl Builtin {
             Self::Calculate => "calculate",
             Self::Now => "now",
             Self::ReadPage => "read_page",
+            Self::WebSearch => "web_search",
+            Self::ReadAttachment => "read_attachment",
+            Self::SearchConversations => "search_conversations",
         }
     }
 
@@ -66,27 +140,45 @@ impl Builtin {
                 "Reads a page of the public web as text.",
                 texts("url", "Address of the page, beginning with https:// or http://"),
             ),
+            Self::WebSearch => (
+                "Searches the web; returns titles, addresses and excerpts of pages.",
+                texts("query", "Words to search for"),
+            ),
+            Self::ReadAttachment => (attachment::DESCRIPTION, attachment::parameters()),
+            Self::SearchConversations => (
+                "Finds messages in the person's other conversations with this program.",
+                texts("words", "One to three words that the message must contain"),
+            ),
         }
     }
 
     pub(crate) fn call(
         self,
         arguments: &Map<String, Value>,
+        context: &dyn BuiltinContext,
         runtime: &Handle,
         stop: &dyn Fn() -> bool,
     ) -> Result<Outcome> {
-        let argument = |name: &str| {
-            let text = arguments.get(name).and_then(Value::as_str).map(str::trim);
-            let missing = || Error::Builtin(format!("Expected the argument \"{name}\", a text."));
-            text.filter(|text| !text.is_empty()).ok_or_else(missing)
-        };
+        let argument = |name: &str| text_argument(arguments, name);
         let text = match self {
             Self::Calculate => calculate(argument("expression")?)?,
             Self::Now => Local::now().format("%A, %Y-%m-%d %H:%M:%S UTC%:z").to_string(),
             Self::ReadPage => page::read(argument("url")?, runtime, stop)?,
+            Self::WebSearch => {
+                web_search::search(context.search_engine(), argument("query")?, runtime, stop)?
+            }
+            Self::ReadAttachment => attachment::read(arguments, context)?,
+            Self::SearchConversations => conversations::search(arguments, context)?,
         };
         Ok(Outcome::new(&text))
     }
+}
+
+/// Returns an argument that has to be a text.
+fn text_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str> {
+    let text = arguments.get(name).and_then(Value::as_str).map(str::trim);
+    let missing = || Error::Builtin(format!("Expected the argument \"{name}\", a text."));
+    text.filter(|text| !text.is_empty()).ok_or_else(missing)
 }
 
 /// Ends a calculation that takes too long.
@@ -115,6 +207,40 @@ fn calculate(expression: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Texts of a person for tests.
+    #[derive(Default)]
+    pub(super) struct Fixed {
+        pub(super) messages: Vec<FoundMessage>,
+        pub(super) files: Vec<(AttachedFile, String)>,
+    }
+
+    impl Fixed {
+        pub(super) fn with_files(files: &[(&str, &str)]) -> Self {
+            let file = |(id, (name, text)): (usize, &(&str, &str))| {
+                (AttachedFile { id: id as i64, name: (*name).to_owned() }, (*text).to_owned())
+            };
+            Self { files: files.iter().enumerate().map(file).collect(), ..Self::default() }
+        }
+    }
+
+    impl BuiltinContext for Fixed {
+        fn find_messages(&self, _: &str, _: u32) -> Result<Vec<FoundMessage>> {
+            Ok(self.messages.clone())
+        }
+
+        fn attached(&self) -> Result<Vec<AttachedFile>> {
+            Ok(self.files.iter().map(|(file, _)| file.clone()).collect())
+        }
+
+        fn attached_text(&self, id: i64) -> Result<String> {
+            Ok(self.files[id as usize].1.clone())
+        }
+
+        fn search_engine(&self) -> Option<SearchEngine> {
+            None
+        }
+    }
 
     #[test]
     fn arithmetic_is_exact_and_bounded() {

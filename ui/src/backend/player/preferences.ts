@@ -20,7 +20,12 @@ export class Preferences {
   readonly #targets = new Map<number, string>();
   #open: number | null = null;
   /** A browser runs no servers. */
-  readonly #tools: ToolsStatus = { servers: [], tools: [], problem: null };
+  readonly #tools: ToolsStatus = {
+    servers: [],
+    tools: [],
+    has_search_key: false,
+    problem: null,
+  };
 
   constructor(engine: Engine) {
     this.#engine = engine;

@@ -278,6 +278,7 @@ const CALL: Call = {
   result: "",
   is_error: false,
   took_ms: null,
+  tokens: null,
 };
 
 test("a call replaces its text by a card, which asks once and shows the result as plain text", () => {
@@ -301,9 +302,11 @@ test("a call replaces its text by a card, which asks once and shows the result a
 
 test("a stored call shows its result as it is, and an error as one", () => {
   const result = "<script>alert(1)</script>";
-  const done = { ...CALL, state: "done" as const, result, took_ms: 1500 };
+  const tokens = { written: 24, drafted: 4, forced: 9 };
+  const done = { ...CALL, state: "done" as const, result, took_ms: 1500, tokens };
   show({ ...REPLY, text: "", calls: [done], calls_start: 0 });
   expect(find("call-result")?.querySelector("script")).toBeNull();
   expect(find("call-result")?.textContent).toContain(result);
   expect(find("call")?.textContent).toContain("1.5 s");
+  expect(find("call-tokens")?.textContent.trim()).toBe("24 tokens: 9 forced, 4 drafted");
 });

@@ -13,6 +13,8 @@ export const tools = {
   "call.stopped": "gestoppt",
   "call.lost": "mit dem Programm beendet",
   "call.took": "{seconds} s",
+  "call.tokens":
+    "{tokens, plural, one {# Token: {forced} erzwungen, {drafted} geraten} other {# Token: {forced} erzwungen, {drafted} geraten}}",
   "call.ask": "Aufruf ausführen? Ein Tool kann lesen und ändern, was du kannst.",
   "call.decide": "Über {tool} entscheiden",
   "call.decision.once": "Einmal",
@@ -44,6 +46,23 @@ export const tools = {
   "setting.tool_read_page.explanation":
     "Liest eine öffentliche Webseite als Text. Die Adresse wird vorher gezeigt; Seiten können Anweisungen an das Modell enthalten.",
   "setting.tool_read_page.standard": "aus",
+  "setting.tool_web_search": "Websuche",
+  "setting.tool_web_search.explanation":
+    "Sucht im Web mit einem Dienst deiner Wahl. Er erhält die Wörter, nach denen das Modell sucht.",
+  "setting.tool_web_search.standard": "aus",
+  "tools.search.service": "Dienst",
+  "tools.search.none": "Keiner",
+  "tools.search.searxng": "Der Server muss das Format json erlauben.",
+  "tools.search.keyring": "Der Schlüssel liegt im Schlüsselbund des Systems.",
+  "tools.search.kept": "Ein Schlüssel ist gespeichert",
+  "setting.tool_read_attachment": "Lange Anhänge",
+  "setting.tool_read_attachment.explanation":
+    "Lässt das Modell angehängte Dateien stückweise lesen und durchsuchen. Von Dateien, die mehr als ein Viertel des Kontexts bräuchten, wird zunächst nur der Anfang gesendet.",
+  "setting.tool_read_attachment.standard": "aus",
+  "setting.tool_search_conversations": "Deine Unterhaltungen",
+  "setting.tool_search_conversations.explanation":
+    "Durchsucht deine anderen Unterhaltungen auf diesem Computer.",
+  "setting.tool_search_conversations.standard": "aus",
   "setting.tool_rules": "Aufrufe",
   "setting.tool_rules.explanation":
     "Was geschieht, wenn das Modell ein Tool aufruft. Ändert sich seine Beschreibung, wird wieder gefragt.",

@@ -11,6 +11,8 @@ export const tools = {
   "call.stopped": "stopped",
   "call.lost": "ended with the program",
   "call.took": "{seconds} s",
+  "call.tokens":
+    "{tokens, plural, one {# token: {forced} forced, {drafted} drafted} other {# tokens: {forced} forced, {drafted} drafted}}",
   "call.ask": "Run this call? A tool can read and change what you can.",
   "call.decide": "Decide about {tool}",
   "call.decision.once": "Once",
@@ -41,6 +43,23 @@ export const tools = {
   "setting.tool_read_page.explanation":
     "Reads a public web page as text. The address is shown first; pages can contain instructions to the model.",
   "setting.tool_read_page.standard": "off",
+  "setting.tool_web_search": "Web search",
+  "setting.tool_web_search.explanation":
+    "Searches the web with a service of your choice, which gets the words that the model searches for.",
+  "setting.tool_web_search.standard": "off",
+  "tools.search.service": "Service",
+  "tools.search.none": "None",
+  "tools.search.searxng": "The server has to allow the format json.",
+  "tools.search.keyring": "The key is kept in the system's keyring.",
+  "tools.search.kept": "A key is stored",
+  "setting.tool_read_attachment": "Long attachments",
+  "setting.tool_read_attachment.explanation":
+    "Lets the model read and search attached files piece by piece. Only the beginning of files that would take more than a quarter of the context is sent right away.",
+  "setting.tool_read_attachment.standard": "off",
+  "setting.tool_search_conversations": "Your conversations",
+  "setting.tool_search_conversations.explanation":
+    "Searches your other conversations on this computer.",
+  "setting.tool_search_conversations.standard": "off",
   "setting.tool_rules": "Calls",
   "setting.tool_rules.explanation":
     "What happens when the model calls a tool. A tool whose description changes asks again.",
