@@ -51,6 +51,7 @@ pub fn alone(path: &str, folder: &str) -> Command {
     let own = format!("no-data-{}-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
     let nowhere = Path::new(folder).join(own);
     command.env("FORETOKEN_DATA_DIR", &nowhere).env("HF_HUB_CACHE", &nowhere);
+    command.env("FORETOKEN_PROGRAMS_HOME", &nowhere);
     command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1").env_remove("RUST_LOG");
     command.env("FORETOKEN_SMOLLM2_DIR", &nowhere).env_remove("LLAMA_CPP_BIN");
     command.env("CANDLE_NUM_THREADS", "1").env("RAYON_NUM_THREADS", "1");

@@ -75,6 +75,7 @@ impl Window {
             .env("TAURI_AUTOMATION", "true")
             .env("TAURI_WEBVIEW_AUTOMATION", "true")
             .env("FORETOKEN_DATA_DIR", data)
+            .env("FORETOKEN_PROGRAMS_HOME", data.join("programs"))
             // The page's own storage; the hub's cache stays where it is.
             .env("XDG_DATA_HOME", data.join("webview"))
             // Most tests do not measure whether this computer's GPU is faster.

@@ -11,6 +11,7 @@ mod e2e;
 mod finding;
 mod hostile_models;
 mod pictures;
+mod programs;
 mod reload;
 mod remote;
 mod right_to_left;

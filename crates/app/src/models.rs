@@ -65,6 +65,8 @@ pub struct InstalledModel {
     /// Name, see [`ModelEntry::name`].
     pub name: String,
     pub kind: ModelKind,
+    /// Program that the model belongs to.
+    pub program: Option<&'static str>,
     /// Size of the weights on disk; 0 if unknown.
     pub size_bytes: u64,
 }
@@ -74,7 +76,7 @@ impl InstalledModel {
     pub fn added(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         let id = path.display().to_string();
-        Self { name: id.clone(), id, path, kind: ModelKind::Added, size_bytes: 0 }
+        Self { name: id.clone(), id, path, kind: ModelKind::Added, program: None, size_bytes: 0 }
     }
 
     /// Returns the model's list entry; problems of the file are part of it.
@@ -117,6 +119,7 @@ impl InstalledModel {
             label: file_name(&self.path),
             detail: None,
             kind: self.kind,
+            program: self.program.map(str::to_owned),
             name: self.name.clone(),
             size_bytes: self.size_bytes,
             memory_bytes: memory::needed(self.size_bytes),
@@ -136,12 +139,13 @@ impl InstalledModel {
 impl From<Installed> for InstalledModel {
     fn from(installed: Installed) -> Self {
         let Installed { id, name, path, kind, size_bytes } = installed;
-        let kind = match kind {
-            Kind::Bundled => ModelKind::Bundled,
-            Kind::Local => ModelKind::Local,
-            Kind::HubCache => ModelKind::Downloaded,
+        let (kind, program) = match kind {
+            Kind::Bundled => (ModelKind::Bundled, None),
+            Kind::Local => (ModelKind::Local, None),
+            Kind::HubCache => (ModelKind::Downloaded, None),
+            Kind::Program(program) => (ModelKind::Program, Some(program.name())),
         };
-        Self { id, path, name, kind, size_bytes }
+        Self { id, path, name, kind, program, size_bytes }
     }
 }
 

@@ -53,6 +53,9 @@ pub enum Error {
     #[error("'{0}' comes with Foretoken and cannot be removed.")]
     BundledStays(String),
 
+    #[error("'{name}' belongs to {program} and can be removed only there.")]
+    OfProgram { name: String, program: &'static str },
+
     #[error("{path} is in use and cannot be removed. Switch to another model, then remove it.", path = path.display())]
     InUse { path: PathBuf },
 

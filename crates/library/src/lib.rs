@@ -7,6 +7,7 @@
 //! - `bundled.rs`: models that come with the program, [`SMOLLM2`], [`SMOLLM2_HEAD`], [`STARTER`]
 //!   and [`STARTER_DRAFT`]
 //! - `cache.rs`: downloads of this and other programs in the hub's cache
+//! - [`Program`]: other programs, whose models are opened in place (`programs/`)
 //! - `model_path.rs`: files and folders that look like a model
 //! - [`catalogue()`]: known pairs and their repositories; [`pairs()`]: recommended ones
 //! - [`Hub`]: contents of a repository, requested with the user's token
@@ -43,6 +44,7 @@ mod model_path;
 mod nearest;
 mod pairs;
 mod private;
+mod programs;
 mod records;
 mod remove;
 mod saved_stats;
@@ -68,6 +70,7 @@ pub use job::{Download, DownloadState};
 pub use last_chat::LastChat;
 pub use library::{Installed, Kind, Library};
 pub use pairs::{Pair, Purpose, pairs};
+pub use programs::Program;
 pub use saved_stats::SavedStats;
 pub use search::FoundRepository;
 pub use secrets::Secrets;

@@ -1,12 +1,14 @@
 //! Every model on this computer, with its names. Does not read the files: the engine decides
 //! whether a model runs, and with which draft.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use crate::bundled::{Bundled, NAMES};
 use crate::disk::free_at;
 use crate::model_path::{models_below, recognise};
 use crate::nearest::nearest;
+use crate::programs::{Places, Program, ProgramModel};
 use crate::{Error, Folders, Result, cache};
 
 /// Origin of a model.
@@ -18,15 +20,17 @@ pub enum Kind {
     Local,
     /// Is in the hub's cache, downloaded by this program or another.
     HubCache,
+    /// Belongs to another program.
+    Program(Program),
 }
 
 /// A model on this computer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// Name of a bundled model, else the path.
+    /// Name of a bundled model or of another program's, else the path.
     pub id: String,
     /// Name that a person can use: of a bundled model, the path below the models folder,
-    /// `owner/name` or `owner/name:file`.
+    /// `owner/name`, `owner/name:file` or `program:name`.
     pub name: String,
     /// A `.gguf` file (the first part of a split model) or a safetensors folder.
     pub path: PathBuf,
@@ -41,6 +45,7 @@ pub struct Library {
     pub(crate) models: PathBuf,
     pub(crate) hub: PathBuf,
     bundled: Bundled,
+    places: Places,
 }
 
 impl Library {
@@ -48,7 +53,12 @@ impl Library {
     /// one. FORETOKEN_SMOLLM2_DIR and FORETOKEN_STARTER_DIR replace the folders of the bundled
     /// models.
     pub fn new(folders: &Folders, resources: Option<&Path>) -> Self {
-        Self { models: folders.models(), hub: cache::cache_folder(), bundled: Bundled::new(resources) }
+        Self {
+            models: folders.models(),
+            hub: cache::cache_folder(),
+            bundled: Bundled::new(resources),
+            places: Places::here(),
+        }
     }
 
     /// Returns the default target's name: SmolLM2 if it is installed, else the starter.
@@ -66,8 +76,9 @@ impl Library {
         free_at(&self.hub)
     }
 
-    /// Returns all installed models: bundled ones, then the models folder, then the hub's cache.
-    /// Unreadable ones are left out. Lists folders and opens no files.
+    /// Returns all installed models: bundled ones, then the models folder, then the hub's cache,
+    /// then those of other programs. Unreadable ones are left out. Lists folders, and opens only
+    /// files in which other programs describe models.
     pub fn installed(&self) -> Vec<Installed> {
         let bundled = NAMES.into_iter().filter_map(|name| {
             let found = recognise(&self.bundled.path(name)?.ok()?).ok()?;
@@ -83,7 +94,24 @@ impl Library {
             let id = found.path.to_str()?.to_string();
             Some(Installed { id, name, path: found.path, kind, size_bytes: found.size_bytes })
         });
-        bundled.chain(others).collect()
+        let mut installed: Vec<Installed> = bundled.chain(others).collect();
+        self.add_models_of_programs(&mut installed);
+        installed
+    }
+
+    /// Adds the models of other programs, without files that are listed already: programs can share
+    /// a folder.
+    fn add_models_of_programs(&self, installed: &mut Vec<Installed>) {
+        let target = |path: &Path| std::fs::canonicalize(path).ok();
+        let mut known: HashSet<PathBuf> = installed.iter().filter_map(|model| target(&model.path)).collect();
+        for program in Program::ALL {
+            for ProgramModel { name, found } in program.models(&self.places) {
+                if target(&found.path).is_some_and(|target| known.insert(target)) {
+                    let (path, size_bytes, kind) = (found.path, found.size_bytes, Kind::Program(program));
+                    installed.push(Installed { id: name.clone(), name, path, kind, size_bytes });
+                }
+            }
+        }
     }
 
     /// Returns the path of the model called `name`: a bundled model, the path of a `.gguf` file or
@@ -169,8 +197,14 @@ pub(crate) mod tests {
         download(&root.join("hub"), "owner/one", "abc", "one-Q4.gguf", 6);
         download(&root.join("hub"), "owner/two", "abc", "two-Q4.gguf", 7);
         download(&root.join("hub"), "owner/two", "abc", "two-Q8.gguf", 9);
-        let library =
-            Library { models: root.join("models"), hub: root.join("hub"), bundled: bundled_in(root) };
+        put(&root.join("home/.lmstudio/models/pub/model/far.gguf"), 3);
+        put(&root.join("home/.local/share/nomic.ai/GPT4All/near.gguf"), 2);
+        let library = Library {
+            models: root.join("models"),
+            hub: root.join("hub"),
+            bundled: bundled_in(root),
+            places: Places::below(&root.join("home")),
+        };
         (library, folder)
     }
 
@@ -189,6 +223,8 @@ pub(crate) mod tests {
             ("owner/one:one-Q4.gguf", Kind::HubCache, 6),
             ("owner/two:two-Q4.gguf", Kind::HubCache, 7),
             ("owner/two:two-Q8.gguf", Kind::HubCache, 9),
+            ("lmstudio:pub/model/far.gguf", Kind::Program(Program::LmStudio), 3),
+            ("gpt4all:near.gguf", Kind::Program(Program::Gpt4All), 2),
         ];
         assert_eq!(listed, expected.map(|(name, kind, size)| (name.to_string(), kind, size)));
     }
@@ -202,6 +238,18 @@ pub(crate) mod tests {
         }
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_two_programs_share_is_listed_once() {
+        let (library, folder) = library();
+        let root = folder.path();
+        std::fs::remove_dir_all(root.join("home/.lmstudio/models")).unwrap();
+        std::os::unix::fs::symlink(root.join("models"), root.join("home/.lmstudio/models")).unwrap();
+        let names: Vec<_> = library.installed().into_iter().map(|model| model.name).collect();
+        assert!(names.contains(&"local.gguf".to_owned()), "{names:?}");
+        assert!(!names.iter().any(|name| name.starts_with("lmstudio:")), "{names:?}");
+    }
+
     #[test]
     fn a_name_may_be_shortened_while_it_is_unambiguous() {
         let (library, folder) = library();
@@ -210,6 +258,8 @@ pub(crate) mod tests {
             ("publisher", "models/publisher/llama"),
             ("owner/one", "hub/models--owner--one/snapshots/abc/one-Q4.gguf"),
             ("owner/two:two-Q8", "hub/models--owner--two/snapshots/abc/two-Q8.gguf"),
+            ("lmstudio:pub/model/far", "home/.lmstudio/models/pub/model/far.gguf"),
+            ("gpt4all", "home/.local/share/nomic.ai/GPT4All/near.gguf"),
         ] {
             assert_eq!(library.resolve(short).unwrap(), folder.path().join(path));
         }
@@ -267,6 +317,7 @@ pub(crate) mod tests {
             models: folder.path().join("none"),
             hub: folder.path().join("hub"),
             bundled: bundled_in(&folder.path().join("none")),
+            places: Places::below(&folder.path().join("none")),
         };
         assert_eq!(library.installed().len(), 1);
         assert!(matches!(library.resolve(STARTER), Err(Error::NoStarter { .. })));

@@ -15,7 +15,8 @@ impl Library {
     /// until it is closed.
     ///
     /// # Errors
-    /// `Error::BundledStays` for a model that comes with Foretoken, `Error::Unknown` for one that
+    /// `Error::BundledStays` for a model that comes with Foretoken, `Error::OfProgram` for another
+    /// program's, `Error::Unknown` for one that
     /// is not installed, `Error::InUse` on systems that do not delete open files, `Error::Outside`
     /// if a link leads out of the folder; nothing is removed then.
     pub fn remove(&self, id: &str) -> Result<()> {
@@ -33,6 +34,9 @@ impl Library {
                 Ok(())
             }
             Kind::HubCache => self.remove_cached(&model.path),
+            Kind::Program(program) => {
+                Err(Error::OfProgram { name: model.name.clone(), program: program.name() })
+            }
         }
     }
 

@@ -24,8 +24,12 @@ label: string,
  */
 detail: ModelDetail | null, kind: ModelKind, 
 /**
+ * Name of the other program that the model belongs to.
+ */
+program: string | null, 
+/**
  * Origin: the path below the models folder, `owner/name:file` or `owner/name` of a download, a
- * remote server's own name for the model, or else the path.
+ * remote server's or another program's name for the model, or else the path.
  */
 name: string, 
 /**

@@ -3,4 +3,4 @@
 /**
  * Origin of a model.
  */
-export type ModelKind = "bundled" | "local" | "downloaded" | "added" | "remote";
+export type ModelKind = "bundled" | "local" | "downloaded" | "added" | "program" | "remote";

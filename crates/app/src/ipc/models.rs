@@ -19,8 +19,10 @@ pub struct ModelEntry {
     /// Details for lists; `None` if the model could not be read.
     pub detail: Option<ModelDetail>,
     pub kind: ModelKind,
+    /// Name of the other program that the model belongs to.
+    pub program: Option<String>,
     /// Origin: the path below the models folder, `owner/name:file` or `owner/name` of a download, a
-    /// remote server's own name for the model, or else the path.
+    /// remote server's or another program's name for the model, or else the path.
     pub name: String,
     /// Size of the weights on disk, all parts together; 0 if the model could not be read.
     #[ts(type = "number")]
@@ -120,6 +122,8 @@ pub enum ModelKind {
     Downloaded,
     /// Added by path: can be taken off the list, and the file stays.
     Added,
+    /// Belongs to another program, see [`ModelEntry::program`].
+    Program,
     /// On a remote server, see [`super::RemoteServer`].
     Remote,
 }

@@ -70,6 +70,7 @@ fn listed(server: &RemoteServer, model: &RemoteModel) -> ModelEntry {
         label: label(server, &model.id),
         detail: Some(ModelDetail::Server { host: host(server) }),
         kind: ModelKind::Remote,
+        program: None,
         name: model.id.clone(),
         size_bytes: 0,
         memory_bytes: 0,

@@ -16,8 +16,8 @@ use crate::session::library;
 
 #[derive(Debug, clap::Subcommand)]
 pub enum Models {
-    /// List the models that come with this program, those in the models folder and those in the
-    /// hub's cache
+    /// List the models that come with this program, those in the models folder, those in the hub's
+    /// cache, and those of LM Studio, Ollama, Jan, GPT4All and llama.cpp
     List {
         /// Print JSON, one object per line, and nothing else
         #[arg(long)]
@@ -50,6 +50,9 @@ struct Line {
     problem: Option<String>,
     path: String,
     kind: &'static str,
+    /// Program that the model belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program: Option<&'static str>,
     bytes: u64,
 }
 
@@ -88,7 +91,9 @@ impl Line {
             Kind::Bundled => "bundled",
             Kind::Local => "local",
             Kind::HubCache => "hub_cache",
+            Kind::Program(_) => "program",
         };
+        let program = if let Kind::Program(program) = model.kind { Some(program.name()) } else { None };
         let (label, problem) = match inspector.inspect(&model.path) {
             Ok(found) => (Some(found.label()), None),
             Err(problem) => (None, Some(problem.kind.to_string())),
@@ -99,6 +104,7 @@ impl Line {
             problem,
             path: model.path.display().to_string(),
             kind,
+            program,
             bytes: model.size_bytes,
         }
     }

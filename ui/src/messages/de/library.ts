@@ -75,6 +75,7 @@ export const library = {
   "library.bundledStarter": "In Foretoken enthalten, zum Ausprobieren",
   "library.local": "Modellordner: {name}",
   "library.downloaded": "Heruntergeladen: {name}",
+  "library.ofProgram": "{program}: {name}",
   "library.askDelete": "{model} vom Datenträger löschen? Das macht {size} frei.",
   "library.askDeleteInUse":
     "Es ist in Gebrauch und funktioniert weiter, bis du ein anderes Modell wählst.",

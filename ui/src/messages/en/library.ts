@@ -73,6 +73,7 @@ export const library = {
   "library.bundledStarter": "Comes with Foretoken, for trying things out",
   "library.local": "Models folder: {name}",
   "library.downloaded": "Downloaded: {name}",
+  "library.ofProgram": "{program}: {name}",
   "library.askDelete": "Delete {model} from disk? That frees {size}.",
   "library.askDeleteInUse": "It is in use, and keeps working until you choose another model.",
   "library.targetTag": "target",
