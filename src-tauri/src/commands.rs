@@ -245,6 +245,7 @@ commands! {
         shell.state::<ImportedTraces>()?.forget(id);
         Ok(())
     }
+    fn word_tokens(shell, word: String) -> Vec<String> { Ok(shell.app()?.word_tokens(&word)) }
     fn context_use(shell, conversation: Option<i64>) -> ContextUse { shell.app()?.context_use(conversation) }
     fn send(shell, conversation: Option<i64>, sent: Sent, on_events: Channel<Vec<ReplyEvent>>) -> Reply {
         let app = shell.app()?;

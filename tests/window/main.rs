@@ -15,6 +15,7 @@ mod programs;
 mod reload;
 mod remote;
 mod right_to_left;
+mod sampling;
 mod scaling;
 mod seeing;
 mod serving;

@@ -16,6 +16,8 @@ const OF_MINE: Preset = {
     sampling: { ...defaults.sampling, temperature: 1.5 },
     speculation: defaults.speculation,
     max_tokens: 9,
+    stop: [],
+    word_bias: [],
     tools: "off",
   },
 };

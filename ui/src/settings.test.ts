@@ -222,9 +222,13 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   dry_allowed_length: { sampling: { ...defaults.sampling, dry_allowed_length: 4 } },
   dry_penalty_last_n: { sampling: { ...defaults.sampling, dry_penalty_last_n: 512 } },
   dry_sequence_breakers: { sampling: { ...defaults.sampling, dry_sequence_breakers: ["."] } },
+  presence_penalty: { sampling: { ...defaults.sampling, presence_penalty: 0.5 } },
+  frequency_penalty: { sampling: { ...defaults.sampling, frequency_penalty: -0.5 } },
+  word_bias: { word_bias: [{ word: "fox", bias: -5 }] },
   stop_loops: { sampling: { ...defaults.sampling, stop_loops: false } },
   seed: { sampling: { ...defaults.sampling, seed: 7 } },
   max_tokens: { max_tokens: 100 },
+  stop: { stop: ["User:"] },
   context_overflow: { context_overflow: "stop" },
   thinking: { thinking: true },
   model_preset: { model_presets: { ...defaults.model_presets, starter: "precise" } },
@@ -247,13 +251,13 @@ const OTHERS: Partial<Record<SettingId, Partial<Settings>>> = {
   tool_calculate: { builtin_tools: ["calculate"] },
   tool_now: { builtin_tools: ["now"] },
   tool_read_page: { builtin_tools: ["read_page"] },
+  tool_web_search: { builtin_tools: ["web_search"] },
+  tool_read_attachment: { builtin_tools: ["read_attachment"] },
+  tool_search_conversations: { builtin_tools: ["search_conversations"] },
   write_titles: { write_titles: false },
   keep_traces: { keep_traces: false },
 };
 
-  tool_web_search: { builtin_tools: ["web_search"] },
-  tool_read_attachment: { builtin_tools: ["read_attachment"] },
-  tool_search_conversations: { builtin_tools: ["search_conversations"] },
 test.each(Object.entries(OTHERS))(
   "%s is reset with its section and with all settings, and both can be undone",
   async (id, other) => {

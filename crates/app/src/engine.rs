@@ -45,6 +45,7 @@ use self::local::{Chosen, Local};
 use self::page_status::PendingChoice;
 use self::remote::Remote;
 use self::replier::{Chat, Ending, Replier};
+pub(crate) use self::replying::word_tokens;
 use self::saved_contexts::SavedContexts;
 use self::serving::ServerWriter;
 use self::worker::Worker;

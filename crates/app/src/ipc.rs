@@ -42,7 +42,10 @@ pub use library::{
 pub use models::{
     ContextWindow, DraftMerit, DraftOption, ModelDetail, ModelEntry, ModelKind, ModelSpeed, Problem,
 };
-pub use presets::{ConversationSetup, PRESET_NAME, Preset, PresetValues};
+pub use presets::{
+    BIASED_WORD_BYTES, BIASED_WORDS, ConversationSetup, PRESET_NAME, Preset, PresetValues, STOP_WORD_BYTES,
+    STOP_WORDS, WordBias,
+};
 pub use proof::{
     ARENA_PAIRS, ARENA_TOKENS, Arena, ArenaEvent, ArenaRequest, ArenaRun, ArenaSetup, Candidate,
     CheckProgress, ReplyCheck, Setup, TextDifference, TraceStorage, Verdict,

@@ -42,6 +42,8 @@ impl Default for Settings {
             sampling: Sampling::default(),
             thinking: None,
             max_tokens: MAX_TOKENS,
+            stop: Vec::new(),
+            word_bias: Vec::new(),
             context_overflow: ContextOverflow::default(),
             context_lengths: BTreeMap::new(),
             int8_kv_caches: Vec::new(),
@@ -59,10 +61,10 @@ impl Default for Settings {
             tools: ToolMode::Off,
             tool_servers: BTreeMap::new(),
             builtin_tools: Vec::new(),
-            remote_servers: Vec::new(),
-        }
             search_service: None,
             searxng_address: String::new(),
+            remote_servers: Vec::new(),
+        }
     }
 }
 
@@ -399,6 +401,8 @@ mod tests {
                 "automatic_penalties": false,
                 "repetition_penalty": 1.5,
                 "repeat_last_n": 32,
+                "presence_penalty": 0.5,
+                "frequency_penalty": -0.5,
                 "dry_multiplier": 0.5,
                 "dry_base": 2.0,
                 "dry_allowed_length": 5,
@@ -409,6 +413,8 @@ mod tests {
                 "mode": "reproducible"
             },
             "max_tokens": 3,
+            "stop": ["User:"],
+            "word_bias": [{ "word": "fox", "bias": -5.0 }],
             "context_overflow": "stop",
             "context_lengths": { "starter": 512 },
             "int8_kv_caches": ["starter"],
@@ -435,14 +441,14 @@ mod tests {
             "tools": "auto",
             "tool_servers": { "files": "a1b2" },
             "builtin_tools": ["now"],
+            "search_service": "brave",
+            "searxng_address": "http://localhost:8080",
             "remote_servers": [{ "name": "gpu", "address": "http://gpu:8000/v1", "models": [{ "id": "m", "context": 7 }] }]
         })
     }
 
     /// Returns the paths of all settings in a document, without groups.
     fn paths(document: &Value) -> Vec<Vec<String>> {
-            "search_service": "brave",
-            "searxng_address": "http://localhost:8080",
         let Some(fields) = document.as_object().filter(|_| is_group(document)) else { return vec![vec![]] };
         let below = |(name, value): (&String, &Value)| {
             let name = name.clone();

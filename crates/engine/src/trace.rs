@@ -314,6 +314,10 @@ pub struct ReplySettings {
     pub speculation: Speculation,
     /// Sampling settings, with the random seed that was drawn if the text depends on one.
     pub sampling: Sampling,
+    /// Stop strings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<String>>")]
+    pub stop: Vec<String>,
     /// System prompt; filled in by the caller.
     #[serde(default)]
     pub system_prompt: String,

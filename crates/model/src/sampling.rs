@@ -42,16 +42,12 @@ pub struct Sampling {
     #[serde(default = "whole_text")]
     pub repeat_last_n: i32,
     /// Subtract from the logits of tokens that occur in the reply, -2 to 2; 0 is off.
-    #[serde(skip_serializing_if = "is_zero")]
-    #[ts(skip)]
     pub presence_penalty: f32,
     /// Subtract from a token's logit for each time that it occurs in the reply, -2 to 2; 0 is off.
-    #[serde(skip_serializing_if = "is_zero")]
-    #[ts(skip)]
     pub frequency_penalty: f32,
     /// Tokens, and what is added to their logits before all penalties, -100 to 100.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[ts(skip)]
+    #[ts(optional, as = "Option<Vec<(TokenId, f32)>>")]
     pub logit_bias: Vec<(TokenId, f32)>,
     /// DRY lowers the logit of a token that would continue a repeated sequence of n tokens by
     /// multiplier x base^(n - allowed length), from the allowed length on; 0 is off.
@@ -79,10 +75,6 @@ fn no_choice() -> bool {
 /// Earlier versions applied the repetition penalty to the whole text.
 fn whole_text() -> i32 {
     -1
-}
-
-fn is_zero(number: &f32) -> bool {
-    *number == 0.0
 }
 
 /// Maximum number of tokens with a bias.

@@ -13,6 +13,8 @@ pub struct Question<'a> {
     pub sampling: &'a Sampling,
     /// Longest reply in tokens; `None` leaves it to the server.
     pub max_tokens: Option<usize>,
+    /// Texts that end the reply.
+    pub stop: &'a [String],
     /// Reasoning before the reply: on, off, or `None` to leave it to the server.
     pub thinking: Option<bool>,
     /// `true` to send fields that are not OpenAI's own; `false` for a server that refused them.
@@ -37,6 +39,12 @@ pub struct Body<'a> {
     seed: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max_tokens: Option<usize>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    stop: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    presence_penalty: Option<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    frequency_penalty: Option<f32>,
     #[serde(flatten)]
     extras: Option<Extras<'a>>,
 }
@@ -95,9 +103,12 @@ struct TemplateArguments {
 
 impl<'a> Body<'a> {
     pub fn of(question: &Question<'a>) -> Self {
-        let Question { model, messages, sampling, max_tokens, thinking, extras: with_extras } = *question;
+        let Question { model, messages, sampling, max_tokens, stop, thinking, extras: with_extras } =
+            *question;
         let turn = |message: &'a ChatMessage| Turn { role: role(message.role), content: &message.content };
         let continues = question.continues();
+        // Servers that do not know them would refuse them.
+        let set = |penalty: f32| (penalty != 0.0).then_some(penalty);
         let extras = Extras {
             stream_options: StreamOptions { include_usage: true },
             top_k: if sampling.top_k == 0 { -1 } else { i64::from(sampling.top_k) },
@@ -125,6 +136,9 @@ impl<'a> Body<'a> {
             top_p: sampling.top_p,
             seed: sampling.seed,
             max_tokens,
+            stop,
+            presence_penalty: set(sampling.presence_penalty),
+            frequency_penalty: set(sampling.frequency_penalty),
             extras: with_extras.then_some(extras),
         }
     }
@@ -185,6 +199,7 @@ mod tests {
             messages,
             sampling: &sampling,
             max_tokens: Some(40),
+            stop: &[],
             thinking: Some(false),
             extras: with_extras,
         };
@@ -209,6 +224,23 @@ mod tests {
             "stream": true, "temperature": 0.7, "top_p": 0.9, "seed": 7, "max_tokens": 40
         });
         assert_eq!(body(&messages, false), plain);
+        let sampling = Sampling { presence_penalty: 0.5, frequency_penalty: -1.0, ..Sampling::default() };
+        let stop = ["END".to_owned()];
+        let (max_tokens, thinking, extras) = (None, None, false);
+        let question = Question {
+            model: "m",
+            messages: &messages,
+            sampling: &sampling,
+            max_tokens,
+            stop: &stop,
+            thinking,
+            extras,
+        };
+        let sent = serde_json::to_value(Body::of(&question)).unwrap();
+        assert_eq!(
+            (&sent["stop"], &sent["presence_penalty"], &sent["frequency_penalty"]),
+            (&json!(["END"]), &json!(0.5), &json!(-1.0))
+        );
         let whole = body(&messages, true);
         assert_eq!((&whole["top_k"], &whole["min_p"]), (&json!(-1), &json!(0.05)));
         assert_eq!(whole["repetition_penalty"], whole["repeat_penalty"]);

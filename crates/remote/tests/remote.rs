@@ -119,7 +119,7 @@ fn client_with(address: &str, key: Option<&str>, patience: Timeouts) -> Client {
 }
 
 fn question<'a>(model: &'a str, messages: &'a [ChatMessage], sampling: &'a Sampling) -> Question<'a> {
-    Question { model, messages, sampling, max_tokens: None, thinking: None, extras: true }
+    Question { model, messages, sampling, max_tokens: None, stop: &[], thinking: None, extras: true }
 }
 
 /// Requests a reply; returns its events as text, reasoning in brackets, and the result.

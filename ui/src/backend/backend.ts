@@ -116,6 +116,8 @@ export interface Backend {
   testServer(name: string): Promise<Settings>;
   /** Removes a server and its key. */
   removeServer(name: string): Promise<Settings>;
+  /** Texts of the target's tokens that are a word; none if it is several tokens. */
+  wordTokens(word: string): Promise<string[]>;
   /** Servers of tools and what they offer. */
   toolsStatus(): Promise<ToolsStatus>;
   /** Switches a server on, as its entry is now, or off. */
@@ -126,10 +128,10 @@ export interface Backend {
   /** Servers of other programs on this computer. */
   importableToolServers(): Promise<ImportableServers[]>;
   importToolServers(program: string): Promise<ToolsStatus>;
-  setToolRule(server: string | null, digest: string, rule: ToolRule): Promise<void>;
-  /** Decides about a call that waits. */
   /** Keeps the key of a service that searches the web, or removes it. */
   setSearchKey(service: SearchService, key: string | null): Promise<ToolsStatus>;
+  setToolRule(server: string | null, digest: string, rule: ToolRule): Promise<void>;
+  /** Decides about a call that waits. */
   decideCall(call: number, decision: CallDecision): Promise<void>;
   /** Calls `onStatus` with the current status at once, then at each change. */
   watchEngine(onStatus: (status: EngineStatus) => void): Promise<void>;

@@ -67,13 +67,14 @@ export function backendOver(call: Call, channel: Receive): Backend {
     addServer: (name, address, key) => call("add_server", { name, address, key }),
     testServer: (name) => call("test_server", { name }),
     removeServer: (name) => call("remove_server", { name }),
+    wordTokens: (word) => call("word_tokens", { word }),
     toolsStatus: () => call("tools_status", {}),
     switchToolServer: (name, on) => call("switch_tool_server", { name, on }),
     addToolServers: (text) => call("add_tool_servers", { text }),
     removeToolServer: (name) => call("remove_tool_server", { name }),
     importableToolServers: () => call("importable_tool_servers", {}),
-    importToolServers: (program) => call("import_tool_servers", { program }),
     setSearchKey: (service, key) => call("set_search_key", { service, key }),
+    importToolServers: (program) => call("import_tool_servers", { program }),
     setToolRule: async (server, digest, rule) => {
       await call("set_tool_rule", { server, digest, rule });
     },

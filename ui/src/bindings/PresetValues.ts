@@ -2,6 +2,7 @@
 import type { Sampling } from "./Sampling";
 import type { Speculation } from "./Speculation";
 import type { ToolMode } from "./ToolMode";
+import type { WordBias } from "./WordBias";
 
 /**
  * Settings of replies, independent of the model.
@@ -15,6 +16,14 @@ system_prompt: string, sampling: Sampling, speculation: Speculation,
  * Longest reply in tokens; 0 means as long as the context allows.
  */
 max_tokens: number, 
+/**
+ * Texts that end a reply and are no part of it, at most [`STOP_WORDS`].
+ */
+stop: Array<string>, 
+/**
+ * Words that are made more or less likely, at most [`BIASED_WORDS`].
+ */
+word_bias: Array<WordBias>, 
 /**
  * Calls of tools in replies.
  */

@@ -11,6 +11,10 @@ export type ReplySettings = { speculation: Speculation,
  */
 sampling: Sampling, 
 /**
+ * Stop strings.
+ */
+stop?: Array<string>, 
+/**
  * System prompt; filled in by the caller.
  */
 system_prompt: string, 

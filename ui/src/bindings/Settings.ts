@@ -10,6 +10,7 @@ import type { SearchService } from "./SearchService";
 import type { ServerSettings } from "./ServerSettings";
 import type { Speculation } from "./Speculation";
 import type { ToolMode } from "./ToolMode";
+import type { WordBias } from "./WordBias";
 
 /**
  * All settings. Stored as one document; missing fields take their defaults.
@@ -44,6 +45,14 @@ thinking: boolean | null,
  * Longest reply in tokens; 0 means as long as the context allows.
  */
 max_tokens: number, 
+/**
+ * See [`super::PresetValues::stop`].
+ */
+stop: Array<string>, 
+/**
+ * See [`super::PresetValues::word_bias`].
+ */
+word_bias: Array<WordBias>, 
 /**
  * Behaviour when a conversation no longer fits into the model's context.
  */
@@ -109,10 +118,6 @@ tool_servers: { [key in string]: string },
  */
 builtin_tools: Array<Builtin>, 
 /**
- * Remote servers added by the user, whose models can be targets.
- */
-remote_servers: Array<RemoteServer>, };
-/**
  * Service that searches the web for a built-in tool; `None` for none. Its key is in the system
  * keyring.
  */
@@ -121,3 +126,7 @@ search_service: SearchService | null,
  * Address of the person's SearXNG server.
  */
 searxng_address: string, 
+/**
+ * Remote servers added by the user, whose models can be targets.
+ */
+remote_servers: Array<RemoteServer>, };

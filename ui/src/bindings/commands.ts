@@ -131,6 +131,7 @@ export type Commands = {
   imported_traces: { args: {}, returns: Array<ImportedTrace> },
   imported_trace: { args: { id: number }, returns: ArrayBuffer },
   forget_imported_trace: { args: { id: number }, returns: null },
+  word_tokens: { args: { word: string }, returns: Array<string> },
   context_use: { args: { conversation: number | null }, returns: ContextUse },
   send: { args: { conversation: number | null, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },
   send_instead: { args: { message: number, sent: Sent, onEvents: Channel<Array<ReplyEvent>> }, returns: Reply },

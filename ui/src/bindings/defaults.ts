@@ -30,6 +30,8 @@ export const defaults: Settings = {
     "automatic_penalties": true,
     "repetition_penalty": 1.0,
     "repeat_last_n": 64,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
     "dry_multiplier": 0.0,
     "dry_base": 1.75,
     "dry_allowed_length": 2,
@@ -46,6 +48,8 @@ export const defaults: Settings = {
   },
   "thinking": null,
   "max_tokens": 2048,
+  "stop": [],
+  "word_bias": [],
   "context_overflow": "drop_oldest",
   "context_lengths": {},
   "int8_kv_caches": [],
@@ -78,12 +82,12 @@ export const defaults: Settings = {
   "tools": "off",
   "tool_servers": {},
   "builtin_tools": [],
+  "search_service": null,
+  "searxng_address": "",
   "remote_servers": []
 };
 
 export const viewDefaults: ViewState = {
-  "search_service": null,
-  "searxng_address": "",
   "reply_view": "tokens",
   "show_drafts": false,
   "key_dismissed": false,

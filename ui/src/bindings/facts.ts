@@ -25,6 +25,10 @@ export const facts = {
     "creative",
     "code"
   ],
+  "stopWords": 16,
+  "stopWordBytes": 256,
+  "biasedWords": 64,
+  "biasedWordBytes": 64,
   "attachments": 20,
   "attachmentBytes": 4194304,
   "fileBytes": 67108864,

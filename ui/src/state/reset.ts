@@ -13,6 +13,8 @@ const STANDARD: Record<SectionId, (values: Settings) => Partial<Settings>> = {
   sampling: ({ sampling }) => ({
     sampling: { ...defaults.sampling, mode: sampling.mode },
     max_tokens: defaults.max_tokens,
+    stop: defaults.stop,
+    word_bias: defaults.word_bias,
     context_overflow: defaults.context_overflow,
     thinking: defaults.thinking,
   }),

@@ -64,8 +64,9 @@ export class Setup {
 
   /** The general values, used by conversations without their own. */
   get standard(): PresetValues {
-    const { system_prompt, sampling, speculation, max_tokens, tools } = this.#settings.values;
-    return { system_prompt, sampling, speculation, max_tokens, tools };
+    const { system_prompt, sampling, speculation, max_tokens, stop, word_bias, tools } =
+      this.#settings.values;
+    return { system_prompt, sampling, speculation, max_tokens, stop, word_bias, tools };
   }
 
   /** Fetches the set-up of a conversation; for null, of a new one. */
@@ -99,6 +100,11 @@ export class Setup {
 
   changeSpeculation(change: Partial<Speculation>) {
     this.change({ speculation: { ...this.values.speculation, ...change } });
+  }
+
+  /** Texts of the target's tokens that are a word; none if it is several tokens. */
+  wordTokens(word: string): Promise<string[]> {
+    return this.#backend.wordTokens(word);
   }
 
   /** Increases the repetition penalties of the open conversation. */

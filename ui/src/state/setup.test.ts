@@ -13,6 +13,8 @@ const values = (system_prompt: string): PresetValues => ({
   sampling,
   speculation,
   max_tokens: 0,
+  stop: [],
+  word_bias: [],
   tools: "off",
 });
 

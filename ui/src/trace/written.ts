@@ -11,11 +11,13 @@ import { t } from "../messages/say";
 export type Row = [name: string, value: string];
 
 export function settingRows(written: ReplySettings): Row[] {
-  const { speculation, sampling, system_prompt, thinking } = written;
+  const { speculation, sampling, stop = [], system_prompt, thinking } = written;
   const thought: Row[] =
     thinking === null ? [] : [[t("setting.thinking"), t(`written.${thinking ? "on" : "off"}`)]];
   const prompt: Row[] = system_prompt === "" ? [] : [[t("setting.system_prompt"), system_prompt]];
-  return [...speculationRows(speculation), ...samplingRows(sampling), ...thought, ...prompt];
+  const ends: Row[] = stop.length === 0 ? [] : [[t("setting.stop"), stop.join(" · ")]];
+  const rows = [...speculationRows(speculation), ...samplingRows(sampling)];
+  return [...rows, ...ends, ...thought, ...prompt];
 }
 
 function speculationRows(speculation: Speculation): Row[] {
@@ -63,6 +65,12 @@ export function penaltyRows(sampling: Sampling): Row[] {
     const from = t("written.fromLength", { count: length });
     rows.push([t("written.dry"), `${numbers}, ${from}, ${last(sampling.dry_penalty_last_n)}`]);
   }
+  for (const key of ["presence_penalty", "frequency_penalty"] as const) {
+    // Older replies have none.
+    if (sampling[key]) rows.push([t(`setting.${key}`), count(sampling[key], 6)]);
+  }
+  const biased = sampling.logit_bias?.length ?? 0;
+  if (biased > 0) rows.push([t("setting.word_bias"), t("written.biased", { count: biased })]);
   return rows;
 }
 

@@ -6,8 +6,9 @@
 use foretoken_store::Store;
 
 use crate::app::{App, OpenConversation, earlier};
+use crate::engine::word_tokens;
 use crate::error::Result;
-use crate::ipc::{ConversationSetup, ModelEntry, Preset, PresetValues, Settings};
+use crate::ipc::{BIASED_WORD_BYTES, ConversationSetup, ModelEntry, Preset, PresetValues, Settings};
 use crate::lock::lock;
 
 impl App {
@@ -52,6 +53,14 @@ impl App {
         }
         drop(open);
         self.open(conversation)
+    }
+
+    /// Returns the texts of the target's tokens that are `word`, with or without a space before it;
+    /// none if it is several tokens, or without a target on this computer.
+    pub fn word_tokens(&self, word: &str) -> Vec<String> {
+        let Some(tokenizer) = self.engine.tokenizer() else { return Vec::new() };
+        let word: String = word.chars().take(BIASED_WORD_BYTES).collect();
+        word_tokens(&tokenizer, &word).into_iter().map(|token| tokenizer.piece(token)).collect()
     }
 
     /// Returns the built-in presets for the settings and the target.

@@ -83,6 +83,9 @@ impl Local {
             system_prompt: written.system_prompt.clone(),
             thinking: written.thinking,
             max_tokens: stored.summary.tokens,
+            stop: written.stop.clone(),
+            // Those of the reply are in its sampling.
+            word_bias: Vec::new(),
             ..self.settings.clone()
         };
         let target = self.loaded()?;
@@ -104,13 +107,13 @@ impl Local {
             };
             return Err(CommandError::new(ErrorCode::BadModel, message));
         }
-        let stop = || cancel.is_cancelled();
-        let asked = request(&target.session, &chat.messages, chat.offered(), &settings, &stop)?;
-        if asked.prompt.len() as u32 != stored.summary.prompt_tokens {
         if stored.has_calls && stored.tools.is_none() {
             return Err(gone("The tools of this reply were not recorded"));
         }
         let chat = Chat { messages: stored.messages.clone(), tools: stored.tools.clone() };
+        let stop = || cancel.is_cancelled();
+        let asked = request(&target.session, &chat.messages, chat.offered(), &settings, &stop)?;
+        if asked.prompt.len() as u32 != stored.summary.prompt_tokens {
             return Err(gone("The messages before this reply have changed"));
         }
         Ok(with_calls(&target.session, &chat, asked)?.0)

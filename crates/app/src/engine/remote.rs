@@ -68,6 +68,7 @@ impl Replier for Remote {
             messages: &messages,
             sampling: &settings.sampling,
             max_tokens: longest(settings.max_tokens),
+            stop: &settings.stop,
             thinking: settings.thinking,
             extras: !self.plain.contains(&server.address),
         };
@@ -162,6 +163,7 @@ fn summary(reply: &Reply, settings: &Settings) -> Option<Summary> {
         settings: Some(ReplySettings {
             speculation: Speculation::off(),
             sampling: settings.sampling.clone(),
+            stop: settings.stop.clone(),
             system_prompt: settings.system_prompt.clone(),
             thinking: settings.thinking,
         }),

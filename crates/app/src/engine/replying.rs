@@ -21,7 +21,7 @@ use super::replier::{Chat, Ending, Event, Replier};
 use super::why::Reporter;
 use crate::cancel::Cancel;
 use crate::error::Result;
-use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, PromptSize, Settings};
+use crate::ipc::{CommandError, DRAFT_NGRAM, ErrorCode, PromptSize, Settings, WordBias};
 
 impl Replier for Local {
     fn reply(
@@ -141,14 +141,40 @@ pub(super) fn request(
         // A fixed seed asks for the same text again, even with another draft.
         sampling.mode = Mode::Reproducible;
     }
+    sampling.logit_bias.extend(biases(session.tokenizer(), &settings.word_bias));
     Ok(Request {
         sampling,
         speculation: settings.speculation.clone(),
         max_tokens: longest(settings.max_tokens),
+        stop: settings.stop.clone(),
         continues,
         unfinished,
         ..Request::new(session.conversation_unless(&conversation, stop)?)
     })
+}
+
+/// Returns the biases of the tokens that are one of `words`, with or without a space before it. A
+/// word of several tokens has none: its parts are parts of other words, too.
+fn biases(tokenizer: &Tokenizer, words: &[WordBias]) -> BTreeMap<TokenId, f32> {
+    let mut biases = BTreeMap::new();
+    for WordBias { word, bias } in words {
+        let tokens = word_tokens(tokenizer, word);
+        biases.extend(tokens.into_iter().map(|token| (token, *bias)));
+    }
+    biases
+}
+
+/// Returns the tokens that are `word`, with or without a space before it.
+pub(crate) fn word_tokens(tokenizer: &Tokenizer, word: &str) -> Vec<TokenId> {
+    let mut tokens = Vec::new();
+    for text in [word.to_owned(), format!(" {word}")] {
+        if let Ok(&[token]) = tokenizer.encode(&text, Special::Ignore).as_deref()
+            && !tokens.contains(&token)
+        {
+            tokens.push(token);
+        }
+    }
+    tokens
 }
 
 /// Calls of a reply while it is written.
@@ -156,6 +182,9 @@ pub(super) struct Calls {
     parser: CallParser,
     /// Bytes of text so far, outside of calls and in all.
     text: usize,
+    read: usize,
+    /// Drafters of the tokens since the last call, each with the bytes of text up to its end.
+    tokens: VecDeque<(usize, Option<DrafterKind>)>,
 }
 
 impl Calls {
@@ -175,7 +204,20 @@ impl Calls {
                     Piece::End => on(Event::CallEnded { tokens: Some(self.take_tokens()) }),
                 }
             }
+            // Tokens of the text before the calls.
+            while self.tokens.pop_front_if(|(end, _)| *end <= self.text).is_some() {}
         }
+    }
+
+    /// Counts the tokens of the call that ended.
+    fn take_tokens(&mut self) -> CallTokens {
+        let mut tokens = CallTokens::default();
+        for (_, drafter) in self.tokens.drain(..) {
+            tokens.written += 1;
+            tokens.forced += u32::from(drafter == Some(DrafterKind::Forced));
+            tokens.drafted += u32::from(drafter.is_some_and(|drafter| drafter != DrafterKind::Forced));
+        }
+        tokens
     }
 }
 
@@ -194,9 +236,6 @@ pub(super) fn with_calls(
         }
         _ => Ok((request, None)),
     }
-    read: usize,
-    /// Drafters of the tokens since the last call, each with the bytes of text up to its end.
-    tokens: VecDeque<(usize, Option<DrafterKind>)>,
 }
 
 /// Returns the approximate size of a prompt that cannot fit: megabytes of attachments are not
@@ -208,21 +247,8 @@ fn excess(session: &Session, messages: &[ChatMessage]) -> Option<PromptSize> {
     let size = PromptSize { tokens: estimated_tokens(bytes).max(context), context };
     (session.tokenizer().at_least(bytes) > context).then_some(size)
 }
-            // Tokens of the text before the calls.
-            while self.tokens.pop_front_if(|(end, _)| *end <= self.text).is_some() {}
 
 /// Returns the system prompt of a conversation.
-
-    /// Counts the tokens of the call that ended.
-    fn take_tokens(&mut self) -> CallTokens {
-        let mut tokens = CallTokens::default();
-        for (_, drafter) in self.tokens.drain(..) {
-            tokens.written += 1;
-            tokens.forced += u32::from(drafter == Some(DrafterKind::Forced));
-            tokens.drafted += u32::from(drafter.is_some_and(|drafter| drafter != DrafterKind::Forced));
-        }
-        tokens
-    }
 pub(super) fn system_prompt(settings: &Settings) -> Option<ChatMessage> {
     let system = settings.system_prompt.trim();
     (!system.is_empty()).then(|| ChatMessage::new(Role::System, system))

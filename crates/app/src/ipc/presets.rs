@@ -12,6 +12,24 @@ use super::tools::ToolMode;
 /// Length of a preset's name in characters.
 pub const PRESET_NAME: RangeInclusive<u32> = 1..=60;
 
+/// Most texts that end a reply, and bytes of each.
+pub const STOP_WORDS: u32 = 16;
+pub const STOP_WORD_BYTES: usize = 256;
+
+/// Most words with a bias, and bytes of each.
+pub const BIASED_WORDS: u32 = 64;
+pub const BIASED_WORD_BYTES: usize = 64;
+
+/// A word that is made more or less likely.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct WordBias {
+    /// The tokens that are this word, with and without a space before it.
+    pub word: String,
+    /// Amount that is added to their logits, -100 to 100.
+    pub bias: f32,
+}
+
 /// Settings of replies, independent of the model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, TS)]
 #[serde(default)]
@@ -23,6 +41,10 @@ pub struct PresetValues {
     pub speculation: Speculation,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
+    /// Texts that end a reply and are no part of it, at most [`STOP_WORDS`].
+    pub stop: Vec<String>,
+    /// Words that are made more or less likely, at most [`BIASED_WORDS`].
+    pub word_bias: Vec<WordBias>,
     /// Calls of tools in replies.
     pub tools: ToolMode,
 }

@@ -9,8 +9,8 @@ use foretoken_model::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::presets::Preset;
-use super::tools::{Builtin, ToolMode};
+use super::presets::{Preset, WordBias};
+use super::tools::{Builtin, SearchService, ToolMode};
 
 /// All settings. Stored as one document; missing fields take their defaults.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -34,6 +34,10 @@ pub struct Settings {
     pub thinking: Option<bool>,
     /// Longest reply in tokens; 0 means as long as the context allows.
     pub max_tokens: u32,
+    /// See [`super::PresetValues::stop`].
+    pub stop: Vec<String>,
+    /// See [`super::PresetValues::word_bias`].
+    pub word_bias: Vec<WordBias>,
     /// Behaviour when a conversation no longer fits into the model's context.
     pub context_overflow: ContextOverflow,
     /// Context length of targets in tokens, at least [`MIN_CONTEXT`], by the target's id. Other
@@ -70,15 +74,15 @@ pub struct Settings {
     pub tool_servers: BTreeMap<String, String>,
     /// Built-in tools that are switched on.
     pub builtin_tools: Vec<Builtin>,
-    /// Remote servers added by the user, whose models can be targets.
-    pub remote_servers: Vec<RemoteServer>,
-}
-
     /// Service that searches the web for a built-in tool; `None` for none. Its key is in the system
     /// keyring.
     pub search_service: Option<SearchService>,
     /// Address of the person's SearXNG server.
     pub searxng_address: String,
+    /// Remote servers added by the user, whose models can be targets.
+    pub remote_servers: Vec<RemoteServer>,
+}
+
 /// A remote server with OpenAI's protocol. Its key is in the system keyring.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]

@@ -5,7 +5,10 @@ use std::collections::HashSet;
 use foretoken_model::recommended::Recommended;
 
 use crate::error::{Result, bad_setting};
-use crate::ipc::{ModelEntry, PRESET_NAME, Preset, PresetValues, Settings};
+use crate::ipc::{
+    BIASED_WORD_BYTES, BIASED_WORDS, ModelEntry, PRESET_NAME, Preset, PresetValues, STOP_WORD_BYTES,
+    STOP_WORDS, Settings, WordBias,
+};
 
 /// Id of the preset with the sampling that the target's makers recommend.
 pub const RECOMMENDED: &str = "recommended";
@@ -25,6 +28,8 @@ impl Settings {
             sampling: self.sampling.clone(),
             speculation: self.speculation.clone(),
             max_tokens: self.max_tokens,
+            stop: self.stop.clone(),
+            word_bias: self.word_bias.clone(),
             tools: self.tools,
         }
     }
@@ -32,8 +37,9 @@ impl Settings {
     /// Returns the settings with these values.
     #[must_use]
     pub fn with(self, values: PresetValues) -> Self {
-        let PresetValues { system_prompt, sampling, speculation, max_tokens, tools } = values;
-        Self { system_prompt, sampling, speculation, max_tokens, tools, ..self }
+        let PresetValues { system_prompt, sampling, speculation, max_tokens, stop, word_bias, tools } =
+            values;
+        Self { system_prompt, sampling, speculation, max_tokens, stop, word_bias, tools, ..self }
     }
 
     /// Returns the built-in presets that apply to this target.
@@ -81,7 +87,21 @@ impl PresetValues {
     /// Returns `BadSetting` naming the first value out of its range.
     pub fn validate(&self) -> Result<()> {
         self.sampling.validate()?;
-        Ok(self.speculation.validate()?)
+        self.speculation.validate()?;
+        let fits = |text: &str, most: usize| (1..=most).contains(&text.len());
+        let stop_fits = self.stop.len() <= STOP_WORDS as usize
+            && self.stop.iter().all(|stop| fits(stop, STOP_WORD_BYTES));
+        if !stop_fits {
+            return Err(bad_setting("stop words", "at most 16 texts of 1 to 256 bytes", self.stop.len()));
+        }
+        let usable = |WordBias { word, bias }: &WordBias| {
+            fits(word, BIASED_WORD_BYTES) && (-100.0..=100.0).contains(bias)
+        };
+        if self.word_bias.len() > BIASED_WORDS as usize || !self.word_bias.iter().all(usable) {
+            let expected = "at most 64 words of 1 to 64 bytes, each with -100 to 100";
+            return Err(bad_setting("word bias", expected, self.word_bias.len()));
+        }
+        Ok(())
     }
 }
 
@@ -125,6 +145,24 @@ mod tests {
 
     fn target(recommended: Option<Recommended>) -> ModelEntry {
         ModelEntry { recommended, ..InstalledModel::added("/nowhere/a.gguf").unread() }
+    }
+
+    #[test]
+    fn stop_words_and_word_biases_are_few_and_short() {
+        let stops =
+            |stop: &[String]| PresetValues { stop: stop.to_vec(), ..PresetValues::default() }.validate();
+        assert_eq!(stops(&["x".repeat(STOP_WORD_BYTES)]), Ok(()));
+        assert_eq!(stops(&vec!["x".to_owned(); STOP_WORDS as usize]), Ok(()));
+        assert!(stops(&vec!["x".to_owned(); STOP_WORDS as usize + 1]).is_err());
+        assert!(stops(&["x".repeat(STOP_WORD_BYTES + 1)]).is_err());
+        assert!(stops(&[String::new()]).is_err());
+        let bias = |word: &str, bias: f32| {
+            let word_bias = vec![WordBias { word: word.to_owned(), bias }];
+            PresetValues { word_bias, ..PresetValues::default() }.validate()
+        };
+        assert_eq!((bias("fox", 100.0), bias("fox", -100.0)), (Ok(()), Ok(())));
+        assert!(bias("fox", 100.5).is_err() && bias("fox", f32::NAN).is_err() && bias("", 1.0).is_err());
+        assert!(bias(&"x".repeat(BIASED_WORD_BYTES + 1), 1.0).is_err());
     }
 
     #[test]

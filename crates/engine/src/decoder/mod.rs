@@ -280,6 +280,7 @@ impl Decoder {
         let settings = ReplySettings {
             speculation: request.speculation.clone(),
             sampling: request.sampling.clone(),
+            stop: request.stop.clone(),
             system_prompt: String::new(),
             thinking: None,
         };

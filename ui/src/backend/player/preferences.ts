@@ -51,6 +51,8 @@ export class Preferences {
     import_tool_servers: () => this.#tools,
     importable_tool_servers: () => [],
     set_tool_rule: () => null,
+    set_search_key: () => this.#tools,
+    word_tokens: ({ word }) => (word.includes(" ") ? [] : [word]),
     decide_call: () => null,
     add_server: ({ name, address }) => this.#changeServer(name, [{ name, address, models: [] }]),
     remove_server: ({ name }) => this.#changeServer(name, []),
@@ -91,8 +93,9 @@ export class Preferences {
   }
 
   #values(): PresetValues {
-    const { system_prompt, sampling, speculation, max_tokens, tools } = this.#engine.settings;
-    return { system_prompt, sampling, speculation, max_tokens, tools };
+    const { system_prompt, sampling, speculation, max_tokens, stop, word_bias, tools } =
+      this.#engine.settings;
+    return { system_prompt, sampling, speculation, max_tokens, stop, word_bias, tools };
   }
 
   #changeServer(name: string, changed: Settings["remote_servers"]) {

@@ -96,6 +96,21 @@ export const settings = {
   "setting.dry_sequence_breakers.explanation":
     "An ihnen endet eine wiederholte Folge. Mit Leerzeichen trennen; \\n ist ein Zeilenumbruch, \\s ein Leerzeichen.",
   "setting.dry_sequence_breakers.standard": '\\n : " *',
+  "setting.presence_penalty": "Presence Penalty",
+  "setting.presence_penalty.explanation":
+    "Macht Wörter, die in der Antwort schon vorkommen, unwahrscheinlicher, egal wie oft. Negative Werte machen sie wahrscheinlicher.",
+  "setting.presence_penalty.standard": "0",
+  "setting.frequency_penalty": "Frequency Penalty",
+  "setting.frequency_penalty.explanation":
+    "Macht Wörter mit jedem Vorkommen in der Antwort unwahrscheinlicher.",
+  "setting.frequency_penalty.standard": "0",
+  "setting.word_bias": "Wortgewichte",
+  "setting.word_bias.explanation":
+    "Macht Wörter wahrscheinlicher (bis 100) oder unwahrscheinlicher (bis −100), mit und ohne Leerzeichen davor.",
+  "setting.word_bias.standard": "keine",
+  "settings.biasWord": "Wort",
+  "settings.biasOf": "Gewicht von {word}",
+  "settings.biasSeveral": "Wirkt nicht: Dieses Modell schreibt es in mehreren Token",
   "setting.stop_loops": "Schleifen beenden",
   "setting.stop_loops.explanation":
     "Beendet eine Antwort, in der sich das Modell endlos wiederholt. Du kannst sie trotzdem fortsetzen.",
@@ -104,6 +119,11 @@ export const settings = {
   "setting.seed.explanation":
     "Derselbe Seed ergibt im reproduzierbaren Sampling-Modus wieder denselben Text. Leer lassen für einen neuen Seed bei jeder Antwort.",
   "setting.seed.standard": "leer",
+  "setting.stop": "Stoppwörter",
+  "setting.stop.explanation":
+    "Eine Antwort endet vor einem dieser Texte. Einer pro Zeile; \\n steht für einen Zeilenumbruch.",
+  "setting.stop.standard": "keine",
+  "settings.tooManyStops": "Höchstens 16 Stoppwörter mit 256 Bytes.",
   "setting.max_tokens": "Höchstlänge",
   "setting.max_tokens.explanation":
     "Die längste Antwort in Token; sie lässt sich fortsetzen. Leer lassen, um das ganze Kontextfenster zu erlauben.",

@@ -96,6 +96,7 @@ export const trace = {
   "speedup.same": "nicht schneller",
   "speedup.slower": "{factor}-mal so schnell",
   "speedup.times": "{factor}-mal",
+  "written.biased": "{count, plural, one {# Token} other {# Token}}",
   "written.fixed": "fest, {value}",
   "written.width": "Breite {value}",
   "written.auto": "auto",

@@ -92,6 +92,21 @@ export const settings = {
   "setting.dry_sequence_breakers.explanation":
     "A repeated sequence ends at these. Separate them with spaces; \\n is a line break, \\s a space.",
   "setting.dry_sequence_breakers.standard": '\\n : " *',
+  "setting.presence_penalty": "Presence penalty",
+  "setting.presence_penalty.explanation":
+    "Makes words that already occur in the reply less likely, however often. Negative values make them likelier.",
+  "setting.presence_penalty.standard": "0",
+  "setting.frequency_penalty": "Frequency penalty",
+  "setting.frequency_penalty.explanation":
+    "Makes words less likely each time they occur in the reply.",
+  "setting.frequency_penalty.standard": "0",
+  "setting.word_bias": "Word bias",
+  "setting.word_bias.explanation":
+    "Makes words more (up to 100) or less likely (down to −100), with and without a space before them.",
+  "setting.word_bias.standard": "none",
+  "settings.biasWord": "Word",
+  "settings.biasOf": "Bias of {word}",
+  "settings.biasSeveral": "Has no effect: this model writes it in several tokens",
   "setting.stop_loops": "Stop loops",
   "setting.stop_loops.explanation":
     "Ends a reply in which the model repeats itself without end. You can continue it anyway.",
@@ -100,6 +115,11 @@ export const settings = {
   "setting.seed.explanation":
     "The same seed gives the same text again in the reproducible sampling mode. Leave empty for a new seed with each reply.",
   "setting.seed.standard": "empty",
+  "setting.stop": "Stop words",
+  "setting.stop.explanation":
+    "A reply ends before one of these texts. One a line; \\n stands for a line break.",
+  "setting.stop.standard": "none",
+  "settings.tooManyStops": "At most 16 stop words of 256 bytes.",
   "setting.max_tokens": "Maximum length",
   "setting.max_tokens.explanation":
     "Longest reply in tokens; it can be continued. Leave empty to allow the whole context window.",

@@ -91,6 +91,7 @@ export const trace = {
   "speedup.same": "no faster",
   "speedup.slower": "{factor}× the speed",
   "speedup.times": "{factor}×",
+  "written.biased": "{count, plural, one {# token} other {# tokens}}",
   "written.fixed": "fixed, {value}",
   "written.width": "width, {value}",
   "written.auto": "auto",
