@@ -246,7 +246,9 @@ fn a_check_of_a_constrained_reply_follows_its_grammar() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = everybody(&decoder);
     let go_on = || ControlFlow::Continue(());
-    for grammar in grammars() {
+    // Where calls are not required, all text may be free.
+    let free = calls(CallForm::HERMES, &person(), false);
+    for grammar in grammars().into_iter().filter(|grammar| *grammar != free) {
         for sampling in [Sampling::greedy(), coupled()] {
             let request = request(&decoder, &grammar, &sampling);
             let reply = write(&mut decoder, &request, &mut drafters);

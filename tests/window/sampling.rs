@@ -23,6 +23,7 @@ async fn a_stop_word_ends_a_reply_and_a_bias_keeps_a_word_away_and_both_are_chec
     let data = folder.path().join("data");
     always_drafting(&data);
     let window = Window::open(&data).await;
+    window.click("reply-view-text").await;
     let plain = reply(&window).await;
     assert!(plain.contains(" the "), "{plain}");
     let words: Vec<&str> = plain.split_whitespace().take(12).collect();
@@ -41,6 +42,8 @@ async fn a_stop_word_ends_a_reply_and_a_bias_keeps_a_word_away_and_both_are_chec
     window.click("bias-add").await;
     fill(&window, "bias-value", "-100").await;
     assert!(!window.text("bias").await.contains("several"), "it is one token of the starter");
+    let script = "document.querySelector('[data-setting=word_bias]').scrollIntoView({ block: 'center' })";
+    window.page.execute(script, vec![]).await.unwrap();
     window.photograph("word-bias").await;
     window.click("settings-close").await;
     let biased = reply(&window).await;
@@ -53,15 +56,17 @@ async fn a_stop_word_ends_a_reply_and_a_bias_keeps_a_word_away_and_both_are_chec
     window.close().await;
 }
 
+/// Opens the settings of all conversations: a new one has none of its own.
 async fn open_sampling(window: &Window) {
+    window.click("new-chat").await;
     window.click("settings-open").await;
     window.click("settings-tab-sampling").await;
 }
 
-/// Asks in a new conversation, and returns the reply with the words around it.
+/// Asks in a new conversation, and returns the reply.
 async fn reply(window: &Window) -> String {
     window.click("new-chat").await;
     window.ask(QUESTION).await;
     window.wait_for_reply(1).await;
-    window.text("message-reply").await
+    window.text("reply-text").await
 }

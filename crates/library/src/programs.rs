@@ -1,37 +1,23 @@
-//! Models of other programs on this computer, in the folders where these keep them. They are opened
-//! in place and never copied, changed or deleted. What these programs wrote is untrusted: files that
-//! describe models are read up to a limit, and only models inside of a program's folder count, links
-//! followed.
+//! Models of other programs on this computer, in the folders where these keep them. They are
+//! opened in place and never copied, changed or deleted. What these programs wrote is untrusted:
+//! files that describe models are read up to a limit, and only models inside of a program's folder
+//! count, links followed.
 //!
-//! - `places`: the folders of each program, from its own settings
+//! - `places`: the programs and their folders, from their own settings
 //! - `ollama`, `jan`: programs that describe their models in files; the others keep plain files
+//! - `files`: reading these files, with limits
 
+mod files;
 mod jan;
 mod ollama;
 mod places;
 
-use std::fs::{self, File};
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use self::files::{MOST, is_inside, name_below};
 pub(crate) use self::places::Places;
+pub use self::places::Program;
 use crate::model_path::{Found, models_below};
-
-/// Another program with models.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Program {
-    LmStudio,
-    Ollama,
-    Jan,
-    Gpt4All,
-    LlamaCpp,
-}
-
-/// Most models of one program.
-const MOST: usize = 1_000;
-
-/// Largest file that describes a model or holds a program's settings, in bytes.
-const LARGEST_TEXT: u64 = 1 << 20;
 
 /// A model of another program.
 #[derive(Debug)]
@@ -91,35 +77,6 @@ impl Program {
 fn plain(root: &Path) -> Vec<(String, Found)> {
     let inside = models_below(root).into_iter().filter(|found| is_inside(root, &found.path));
     inside.filter_map(|found| Some((name_below(root, &found.path)?, found))).collect()
-}
-
-/// Returns a path below `root` with slashes.
-fn name_below(root: &Path, path: &Path) -> Option<String> {
-    Some(path.strip_prefix(root).ok()?.to_str()?.replace('\\', "/")).filter(|name| !name.is_empty())
-}
-
-/// Returns whether a path leads to something below `root`, links followed. The root itself may be
-/// a link.
-fn is_inside(root: &Path, path: &Path) -> bool {
-    let Ok(root) = fs::canonicalize(root) else { return false };
-    fs::canonicalize(path).is_ok_and(|path| path.starts_with(root))
-}
-
-/// Reads a text file of at most [`LARGEST_TEXT`] bytes; `None` for what is no such file.
-fn read_text(path: &Path) -> Option<String> {
-    // Opening a pipe would wait for its writer.
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let mut text = String::new();
-    let read = File::open(path).ok()?.take(LARGEST_TEXT + 1).read_to_string(&mut text).ok()?;
-    (read as u64 <= LARGEST_TEXT).then_some(text)
-}
-
-/// A file of weights, whatever its name.
-fn weights(path: PathBuf) -> Option<Found> {
-    let metadata = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
-    Some(Found { size_bytes: metadata.len(), path })
 }
 
 #[cfg(test)]
@@ -197,17 +154,6 @@ mod tests {
         symlink(&models, home.join(".lmstudio/models")).unwrap();
         let found = expected([("lmstudio:pub/good/m.gguf", 1), ("lmstudio:pub/same/m.gguf", 1)]);
         assert_eq!(names(Program::LmStudio, &places), found);
-    }
-
-    #[test]
-    fn a_text_that_is_too_large_is_not_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
-        std::fs::write(&path, " ".repeat(LARGEST_TEXT as usize)).unwrap();
-        assert!(read_text(&path).is_some());
-        std::fs::write(&path, " ".repeat(LARGEST_TEXT as usize + 1)).unwrap();
-        assert!(read_text(&path).is_none());
-        assert!(read_text(folder.path()).is_none());
     }
 
     #[test]

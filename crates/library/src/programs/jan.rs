@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{MOST, is_inside, name_below, read_text};
+use super::files::{MOST, is_inside, name_below, read_text};
 use crate::model_path::{Found, recognise, visible_entries};
 
 /// Deepest level of a model's folder: ids contain slashes.

@@ -1,11 +1,11 @@
-//! Ollama's models: `manifests-v2/HOST/NAMESPACE/MODEL/TAG`, or `manifests/…` of older versions, are
-//! JSON and name the files in `blobs/` by their SHA-256.
+//! Ollama's models: `manifests-v2/HOST/NAMESPACE/MODEL/TAG`, or `manifests/…` of older versions,
+//! are JSON and name the files in `blobs/` by their SHA-256.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::{MOST, is_inside, name_below, read_text, weights};
+use super::files::{MOST, is_inside, name_below, read_text, weights};
 use crate::model_path::{Found, visible_entries};
 
 /// Folders of manifests, the present one first.

@@ -7,8 +7,18 @@ use std::path::{Path, PathBuf};
 use directories::BaseDirs;
 use serde_json::Value;
 
-use super::{Program, read_text};
+use super::files::read_text;
 use crate::folders::path_named;
+
+/// Another program with models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    LmStudio,
+    Ollama,
+    Jan,
+    Gpt4All,
+    LlamaCpp,
+}
 
 /// Environment variable with a folder in place of the person's home folder.
 const HOME: &str = "FORETOKEN_PROGRAMS_HOME";

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::{AttachedFile, BuiltinContext, text_argument};
+use super::context::{AttachedFile, BuiltinContext, text_argument};
 use crate::error::{Error, Result};
 use crate::log::printable;
 
@@ -134,7 +134,7 @@ fn found(name: &str, lines: &[&str], words: &str, first: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::tests::Fixed;
+    use crate::builtin::context::tests::Fixed;
 
     fn call(arguments: Value, files: &[(&str, &str)]) -> Result<String> {
         let Value::Object(arguments) = arguments else { unreachable!() };

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{BuiltinContext, FoundMessage, text_argument};
+use super::context::{BuiltinContext, FoundMessage, text_argument};
 use crate::error::Result;
 
 /// Most messages, and the longest excerpt in characters.
@@ -28,7 +28,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::builtin::tests::Fixed;
+    use crate::builtin::context::tests::Fixed;
 
     #[test]
     fn messages_are_named_by_conversation_date_and_writer_and_are_few_and_short() {

@@ -3,10 +3,11 @@
 //! - `calculate`: exact arithmetic; `now`: date and time
 //! - `page`: reads a web page, from `address`es of the public network only; `web_search`: asks the
 //!   person's search engine; `request`: limits of both
-//! - `attachment`, `conversations`: the person's own texts, which the program provides
+//! - `attachment`, `conversations`: the person's own texts, which the program provides (`context`)
 
 mod address;
 mod attachment;
+mod context;
 mod conversations;
 mod page;
 mod request;
@@ -20,67 +21,15 @@ use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 use ts_rs::TS;
 
+use self::context::text_argument;
+pub use self::context::{AttachedFile, BuiltinContext, FoundMessage};
+pub use self::web_search::{SearchEngine, SearchService};
 use crate::error::{Error, Result};
 use crate::outcome::Outcome;
 
 /// Longest expression in letters, and the time for its value.
 const LONGEST_EXPRESSION: usize = 1_000;
 const CALCULATION: Duration = Duration::from_secs(1);
-
-pub use web_search::{SearchEngine, SearchService};
-
-/// What built-in tools need of the program that calls them.
-pub trait BuiltinContext {
-    /// Returns up to `most` messages of other conversations that contain all `words`, the best
-    /// first.
-    fn find_messages(&self, words: &str, most: u32) -> Result<Vec<FoundMessage>>;
-
-    /// Returns the files that are attached to the conversation, the latest last.
-    fn attached(&self) -> Result<Vec<AttachedFile>>;
-
-    /// Returns the text of an attached file.
-    fn attached_text(&self, id: i64) -> Result<String>;
-
-    /// Returns the person's search engine; `None` if none is set.
-    fn search_engine(&self) -> Option<SearchEngine>;
-}
-
-/// For programs that offer no built-in tools.
-impl BuiltinContext for () {
-    fn find_messages(&self, _: &str, _: u32) -> Result<Vec<FoundMessage>> {
-        Ok(Vec::new())
-    }
-
-    fn attached(&self) -> Result<Vec<AttachedFile>> {
-        Ok(Vec::new())
-    }
-
-    fn attached_text(&self, _: i64) -> Result<String> {
-        Ok(String::new())
-    }
-
-    fn search_engine(&self) -> Option<SearchEngine> {
-        None
-    }
-}
-
-/// A message that was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundMessage {
-    /// Title of its conversation.
-    pub conversation: String,
-    pub date: String,
-    /// `true` if a model wrote it.
-    pub is_reply: bool,
-    pub excerpt: String,
-}
-
-/// An attached file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AttachedFile {
-    pub id: i64,
-    pub name: String,
-}
 
 /// A tool of this program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
@@ -174,13 +123,6 @@ impl Builtin {
     }
 }
 
-/// Returns an argument that has to be a text.
-fn text_argument<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str> {
-    let text = arguments.get(name).and_then(Value::as_str).map(str::trim);
-    let missing = || Error::Builtin(format!("Expected the argument \"{name}\", a text."));
-    text.filter(|text| !text.is_empty()).ok_or_else(missing)
-}
-
 /// Ends a calculation that takes too long.
 struct Deadline(Instant);
 
@@ -207,40 +149,6 @@ fn calculate(expression: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Texts of a person for tests.
-    #[derive(Default)]
-    pub(super) struct Fixed {
-        pub(super) messages: Vec<FoundMessage>,
-        pub(super) files: Vec<(AttachedFile, String)>,
-    }
-
-    impl Fixed {
-        pub(super) fn with_files(files: &[(&str, &str)]) -> Self {
-            let file = |(id, (name, text)): (usize, &(&str, &str))| {
-                (AttachedFile { id: id as i64, name: (*name).to_owned() }, (*text).to_owned())
-            };
-            Self { files: files.iter().enumerate().map(file).collect(), ..Self::default() }
-        }
-    }
-
-    impl BuiltinContext for Fixed {
-        fn find_messages(&self, _: &str, _: u32) -> Result<Vec<FoundMessage>> {
-            Ok(self.messages.clone())
-        }
-
-        fn attached(&self) -> Result<Vec<AttachedFile>> {
-            Ok(self.files.iter().map(|(file, _)| file.clone()).collect())
-        }
-
-        fn attached_text(&self, id: i64) -> Result<String> {
-            Ok(self.files[id as usize].1.clone())
-        }
-
-        fn search_engine(&self) -> Option<SearchEngine> {
-            None
-        }
-    }
 
     #[test]
     fn arithmetic_is_exact_and_bounded() {
