@@ -13,8 +13,8 @@ use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, Builtin, CommandError, ContextUse, ErrorCode, Sent,
-    TokenCount,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, Builtin, CommandError, ContextUse, ErrorCode,
+    Sent, TokenCount,
 };
 
 /// A question with all its attachments loaded.

@@ -60,7 +60,8 @@ impl App {
     pub fn leave_out_oldest(&self, conversation: i64, next: Option<Sent>) -> Result<Conversation> {
         let _guard = self.take_slot()?;
         let values = self.open(Some(conversation))?.values;
-        let next = next.map(|sent| self.read_question(&self.question(sent)?, Some(conversation))).transpose()?;
+        let next =
+            next.map(|sent| self.read_question(&self.question(sent)?, Some(conversation))).transpose()?;
         let start = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
         if next.is_none() {

@@ -12,7 +12,9 @@ use foretoken_engine::speculation::{DrafterChoice, Speculation};
 use foretoken_engine::trace::{Finish, Round};
 use foretoken_model::sampling::Mode;
 use foretoken_model::token::TokenId;
-use foretoken_model::{CallParser, ChatMessage, Conversation, Error as EngineError, Piece, Role, Special, Tokenizer, Tool};
+use foretoken_model::{
+    CallParser, ChatMessage, Conversation, Error as EngineError, Piece, Role, Special, Tokenizer, Tool,
+};
 use foretoken_store::CallTokens;
 
 use super::local::{Local, Target};

@@ -99,6 +99,7 @@ impl BuiltinContext for Calling<'_> {
     fn attached(&self) -> Result<Vec<AttachedFile>, Error> {
         let messages = self.app.store().messages(self.conversation).map_err(failed)?;
         let files = messages.into_iter().flat_map(|message| message.attachments);
+        let files = files.filter(|file| file.kind != store::AttachmentKind::Picture);
         Ok(files.map(|file| AttachedFile { id: file.id, name: file.name }).collect())
     }
 
