@@ -240,15 +240,14 @@ fn forced_tokens_are_never_rejected_and_write_what_they_replace() {
     }
 }
 
-/// Reasoning that a prompt has begun ends anywhere in a draft, and the grammar begins right there.
 #[test]
 fn a_check_of_a_constrained_reply_follows_its_grammar() {
     let mut decoder = decoder(&starter_target());
     let mut drafters = everybody(&decoder);
     let go_on = || ControlFlow::Continue(());
     // Where calls are not required, all text may be free.
-    let free = calls(CallForm::HERMES, &person(), false);
-    for grammar in grammars().into_iter().filter(|grammar| *grammar != free) {
+    let free = [CallForm::HERMES, CallForm::LFM].map(|form| calls(form, &person(), false, None));
+    for grammar in grammars().into_iter().filter(|grammar| !free.contains(grammar)) {
         for sampling in [Sampling::greedy(), coupled()] {
             let request = request(&decoder, &grammar, &sampling);
             let reply = write(&mut decoder, &request, &mut drafters);
@@ -269,6 +268,7 @@ fn a_check_of_a_constrained_reply_follows_its_grammar() {
     }
 }
 
+/// Reasoning that a prompt has begun ends anywhere in a draft, and the grammar begins right there.
 #[test]
 fn the_grammar_begins_where_the_reasoning_ends_within_a_draft() {
     let mut decoder = decoder(&starter_target());
