@@ -75,21 +75,34 @@ pub enum Named {
     /// Some of the tools, and whether one has to be called.
     AllowedTools {
         mode: Word,
-        tools: Vec<Named>,
+        tools: Vec<AllowedTool>,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum AllowedTool {
+    Function {
+        name: String,
+        namespace: Option<String>,
+    },
+    Custom {
+        name: String,
+        namespace: Option<String>,
     },
     /// Tool that only OpenAI's servers have.
     #[serde(other)]
     Other,
 }
 
-impl Named {
+impl AllowedTool {
     /// Name under which the model gets the tool; `None` for one that it does not get.
     fn offered(self) -> Option<String> {
         match self {
             Self::Function { name, namespace } | Self::Custom { name, namespace } => {
                 Some(offered(namespace.as_deref(), &name))
             }
-            Self::AllowedTools { .. } | Self::Other => None,
+            Self::Other => None,
         }
     }
 }
@@ -136,12 +149,12 @@ pub fn tool_use(
         None => Some(ToolChoice::Auto).into(),
         Some(ToolChoiceBody::Word(word)) => word.choice().into(),
         Some(ToolChoiceBody::Named(Named::AllowedTools { mode, tools })) => {
-            let names = tools.into_iter().filter_map(Named::offered);
+            let names = tools.into_iter().filter_map(AllowedTool::offered);
             Choice { choice: mode.choice(), allowed: Some(names.collect()) }
         }
-        Some(ToolChoiceBody::Named(named)) => {
-            Some(ToolChoice::Named(named.offered().unwrap_or_default())).into()
-        }
+        Some(ToolChoiceBody::Named(
+            Named::Function { name, namespace } | Named::Custom { name, namespace },
+        )) => Some(ToolChoice::Named(offered(namespace.as_deref(), &name))).into(),
     };
     Ok((checked(list, choice, parallel)?, known))
 }
