@@ -247,7 +247,8 @@ impl RandomVision {
         }
     }
 
-    /// Writes a GGUF file of the language model, with the mmproj file beside it. Returns both paths.
+    /// Writes a GGUF file of the language model, with the mmproj file beside it. Returns both
+    /// paths.
     pub fn write_gguf(&self, path: &Path, quantisation: GgmlDType) -> (PathBuf, PathBuf) {
         let model = path.join(format!("{}.gguf", self.label));
         self.text.write_gguf(&model, quantisation, |_| true);

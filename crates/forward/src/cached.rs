@@ -174,7 +174,7 @@ impl<E: Executor> Cached<E> {
         Ok(pictures.map(|(tree, rows)| (tree, if reads { rows } else { MediaRows::none() })))
     }
 
-    /// Adds pictures among `tokens`, which follow the cached ones, if their rows and columns matter.
+    /// Adds pictures among `tokens`, which follow the cached ones, if rows and columns matter.
     fn add_pictures(&self, grids: &mut Grids, tokens: impl Iterator<Item = TokenId>) {
         if let Some(media) = self.media.as_ref().filter(|_| has_grids(&self.config)) {
             grids.extend(self.tokens.len(), tokens, media);

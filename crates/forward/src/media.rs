@@ -215,7 +215,7 @@ impl Table {
 /// Embeddings of pictures among the nodes of a pass.
 #[derive(Debug, Clone, Default)]
 pub struct MediaRows {
-    /// Of each node of the tree; empty if none is a picture's.
+    /// Row of each node of the tree; empty if none is a picture's.
     rows: Vec<Option<(Arc<Embeddings>, usize)>>,
 }
 

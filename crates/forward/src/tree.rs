@@ -37,7 +37,7 @@ impl TokenTree {
         self.nodes.len() - 1
     }
 
-    /// The same tree with other tokens.
+    /// Tree of the same shape with other tokens.
     ///
     /// # Panics
     /// If there are not as many as nodes.

@@ -1,5 +1,5 @@
-//! Attachments: files added to a question, as text; pictures as data URLs. A message lists its attachments; their text is
-//! read only when someone opens one or a model needs it.
+//! Attachments: files added to a question, as text; pictures as data URLs. A message lists its
+//! attachments; their text is read only when someone opens one or a model needs it.
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};

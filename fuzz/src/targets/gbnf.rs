@@ -1,5 +1,5 @@
-//! Grammars in llama.cpp's form, converted to Lark. What compiles these runs in a process of its own
-//! with limits, so only the conversion is tested.
+//! Grammars in llama.cpp's form, converted to Lark. What compiles these runs in a process of its
+//! own with limits, so only the conversion is tested.
 
 use foretoken_grammar::Grammar;
 

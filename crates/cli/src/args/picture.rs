@@ -25,8 +25,8 @@ enum DetailArg {
 /// Options for models that see.
 #[derive(Debug, Clone, Args)]
 pub struct VisionArgs {
-    /// Vision file (mmproj) of the target [default: the one in the target's folder, if it is the only
-    /// one that fits]
+    /// Vision file (mmproj) of the target [default: the one in the target's folder, if it is the
+    /// only one that fits]
     #[arg(long, value_name = "FILE", help_heading = "Pictures")]
     vision: Option<PathBuf>,
     /// How closely pictures are looked at: more detail takes longer

@@ -597,8 +597,8 @@ impl Session {
         self.vision.is_some()
     }
 
-    /// Computes the embeddings of pictures in a conversation that are not in memory, before a reply.
-    /// `on_progress` receives the share that is done; `Break` ends the work.
+    /// Computes the embeddings of pictures in a conversation that are not in memory, before a
+    /// reply. `on_progress` receives the share that is done; `Break` ends the work.
     ///
     /// # Errors
     /// As [`VisionModel::encode`].

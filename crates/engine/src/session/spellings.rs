@@ -101,8 +101,8 @@ fn with(
     messages.iter().zip(spelled).map(content).collect()
 }
 
-/// Tools of `conversation`, and its messages with their calls and separate reasoning, in which every
-/// spelling is [broken](broken): templates quote them as JSON.
+/// Tools of `conversation`, and its messages with their calls and separate reasoning, in which
+/// every spelling is [broken](broken): templates quote them as JSON.
 pub(super) fn quotable(
     tokenizer: &Tokenizer,
     conversation: &Conversation<'_>,

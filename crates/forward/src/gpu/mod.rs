@@ -11,9 +11,9 @@
 //! - Model: [`network`] holds the weights, [`state`] the activations, [`memory`] the KV [`cache`]
 //!   of every layer.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
-//!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`attention`] over [`runs`], and [`feed_forward`] with its
-//!   [`gate`] or [`experts`]. [`head_input`] begins the pass of a draft head, [`block`] is the rest
-//!   of a head that drafts blocks.
+//!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`attention`] over
+//!   [`runs`], and [`feed_forward`] with its [`gate`] or [`experts`]. [`head_input`] begins the pass
+//!   of a draft head, [`block`] is the rest of a head that drafts blocks.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else. [`model`] combines the parts.
 
 mod attention;

@@ -16,7 +16,7 @@ pub fn arguments(tags: &Tags, tool: &Tool, rules: &mut Rules<'_>) -> String {
         return if has_none { String::new() } else { any(tags, rules) };
     };
     let mut all = Vec::new();
-    for (name, schema) in properties {
+    for name in properties.keys() {
         // A name that ends its own tag cannot be written.
         if name.contains(['<', '>', '\n']) {
             if is_required(&tool.parameters, name) {
@@ -25,7 +25,7 @@ pub fn arguments(tags: &Tags, tool: &Tool, rules: &mut Rules<'_>) -> String {
             continue;
         }
         let before = rules.literal(&[tags.open, name, tags.named].concat());
-        let rule = format!("{before} {}", value(tags, tool, (name, schema), rules));
+        let rule = format!("{before} {}", value(tags, tool, name, rules));
         all.push(if is_required(&tool.parameters, name) { rule } else { format!("({rule})?") });
     }
     all.join(" ")
@@ -49,7 +49,8 @@ fn text(tags: &Tags, rules: &mut Rules<'_>) -> String {
 }
 
 /// Rule of the value of an argument and its closing tag.
-fn value(tags: &Tags, tool: &Tool, (name, schema): (&str, &Value), rules: &mut Rules<'_>) -> String {
+fn value(tags: &Tags, tool: &Tool, name: &str, rules: &mut Rules<'_>) -> String {
+    let schema = &tool.parameters["properties"][name];
     let close = rules.literal(tags.close);
     if !tool.takes_text(name) {
         return format!("%json {} {close}", part(tool, schema));

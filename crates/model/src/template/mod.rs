@@ -39,7 +39,7 @@ pub struct ChatTemplate {
     path: PathBuf,
     source: Source,
     renderer: Arc<Renderer>,
-    /// What the template writes of tools, once it was tried.
+    /// Tools as the template writes them, once it was tried.
     tools: OnceLock<TemplateTools>,
     /// Every content has to be a list of parts, once that was tried.
     in_parts: OnceLock<bool>,

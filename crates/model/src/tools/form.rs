@@ -4,8 +4,8 @@ use super::ToolCall;
 use super::arguments::ArgumentForm;
 use crate::template::python_json;
 
-/// Texts around the parts of a reply's calls: `begin`, then for each call `open`, `before_name`, its
-/// name, `before_arguments`, its arguments and `close`, then `end`.
+/// Texts around the parts of a reply's calls: `begin`, then for each call `open`, `before_name`,
+/// its name, `before_arguments`, its arguments and `close`, then `end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallForm<T = &'static str> {
     /// Text before the first call; empty where the calls are no list.

@@ -1,4 +1,4 @@
-//! What a chat template writes of tools, calls and results by itself.
+//! Tools, calls and results as a chat template writes them by itself.
 
 use serde_json::json;
 

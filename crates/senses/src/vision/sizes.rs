@@ -43,7 +43,7 @@ impl Tiling {
                 let scaled = scaled_to_edge(width, height, longest);
                 match detail {
                     Detail::Low | Detail::Normal => Self::Square { scaled, tile },
-                    Detail::High => tiled(scaled, tile),
+                    Detail::High => tiled(scaled.0, scaled.1, tile),
                 }
             }
             Projector::Qwen3Vl { least, most } => {
@@ -82,7 +82,7 @@ impl Tiling {
 }
 
 /// Tiles of a picture that was scaled to its longest edge: one if it fits into a tile.
-fn tiled((width, height): (usize, usize), tile: usize) -> Tiling {
+fn tiled(width: usize, height: usize, tile: usize) -> Tiling {
     let ratio = width as f64 / height as f64;
     let up = |side: usize| side.div_ceil(tile) * tile;
     let (columns, rows) = if width >= height {

@@ -1,5 +1,5 @@
-//! Bodies of requests for responses. What else may be `include`d, `metadata`, `prompt_cache_key` and
-//! the like change no text and are ignored.
+//! Bodies of requests for responses. What else may be `include`d, `metadata`, `prompt_cache_key`
+//! and the like change no text and are ignored.
 
 use foretoken_grammar::Grammar;
 use serde::Deserialize;

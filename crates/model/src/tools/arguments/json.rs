@@ -1,6 +1,7 @@
 //! Arguments as one JSON object.
 
-use super::take;
+use super::text::take;
+use crate::tools::mark::unmarked;
 
 /// Position within a JSON object.
 #[derive(Debug, Clone, Default)]
@@ -11,10 +12,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// See [`super::Reader::read`].
+    /// See `Reader::read` of the module above.
     pub fn read(&mut self, held: &mut String, json: &mut String) -> bool {
         let end = self.end(held);
-        json.push_str(&super::super::mark::unmarked(&take(held, end.unwrap_or(held.len()))));
+        json.push_str(&unmarked(&take(held, end.unwrap_or(held.len()))));
         end.is_some()
     }
 

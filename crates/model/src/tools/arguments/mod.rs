@@ -4,12 +4,14 @@ mod json;
 mod notation;
 mod python;
 mod tags;
+mod text;
 
 use serde_json::{Map, Value};
 
 use super::Tool;
 use crate::template::python_json;
 pub use tags::Tags;
+pub use text::sort_key;
 
 /// Form of a call's arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,11 +63,6 @@ impl ArgumentForm {
     }
 }
 
-/// Position of a key in Gemma's sorted objects.
-pub fn sort_key(name: &str) -> String {
-    name.to_lowercase()
-}
-
 /// Reads arguments while they are written.
 #[derive(Debug, Clone)]
 pub(super) enum Reader {
@@ -98,16 +95,4 @@ impl Reader {
         };
         (json, ended)
     }
-}
-
-/// Appends text to the inside of a JSON string.
-fn push_escaped(json: &mut String, text: &str) {
-    let quoted = Value::from(super::mark::unmarked(text)).to_string();
-    json.push_str(&quoted[1..quoted.len() - 1]);
-}
-
-/// Takes the first `length` bytes of `held`.
-fn take(held: &mut String, length: usize) -> String {
-    let rest = held.split_off(length);
-    std::mem::replace(held, rest)
 }

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{push_escaped, sort_key, take};
+use super::text::{push_escaped, sort_key, take};
 use crate::template::kept;
 
 pub(super) fn written(value: &Value, quote: &str) -> String {
@@ -32,7 +32,7 @@ pub struct Reader {
     next: Next,
 }
 
-/// What is read next.
+/// Part that is read next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Next {
     Key,
@@ -45,7 +45,7 @@ impl Reader {
         Self { quote: quote.to_owned(), open: Vec::new(), next: Next::Other }
     }
 
-    /// See [`super::Reader::read`].
+    /// See `Reader::read` of the module above.
     pub fn read(&mut self, held: &mut String, json: &mut String) -> bool {
         loop {
             let goes_on = match self.next {

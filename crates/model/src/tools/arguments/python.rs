@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::push_escaped;
+use super::text::push_escaped;
 use crate::template::python_json;
 
 pub(super) fn written(arguments: &Map<String, Value>) -> String {
@@ -51,7 +51,7 @@ enum State {
 }
 
 impl Reader {
-    /// See [`super::Reader::read`]. The bracket that ends the call stays in `held`.
+    /// See `Reader::read` of the module above. The bracket that ends the call stays in `held`.
     pub fn read(&mut self, held: &mut String, json: &mut String) -> bool {
         for (at, sign) in held.char_indices() {
             match self.state {

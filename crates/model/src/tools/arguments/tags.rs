@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{push_escaped, take};
+use super::text::{push_escaped, take};
 use crate::template::{kept, python_json};
 use crate::tools::Tool;
 
@@ -48,7 +48,7 @@ impl Reader {
         Self { tags: tags.clone(), tool: tool.cloned(), has_any: false, value: None }
     }
 
-    /// See [`super::Reader::read`].
+    /// See `Reader::read` of the module above.
     pub fn read(&mut self, held: &mut String, json: &mut String) -> bool {
         loop {
             let goes_on = match self.value {
