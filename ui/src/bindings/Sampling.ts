@@ -35,6 +35,18 @@ repetition_penalty: number,
  */
 repeat_last_n: number, 
 /**
+ * Subtract from the logits of tokens that occur in the reply, -2 to 2; 0 is off.
+ */
+presence_penalty: number, 
+/**
+ * Subtract from a token's logit for each time that it occurs in the reply, -2 to 2; 0 is off.
+ */
+frequency_penalty: number, 
+/**
+ * Tokens, and what is added to their logits before all penalties, -100 to 100.
+ */
+logit_bias?: Array<[number, number]>, 
+/**
  * DRY lowers the logit of a token that would continue a repeated sequence of n tokens by
  * multiplier x base^(n - allowed length), from the allowed length on; 0 is off.
  */

@@ -12,8 +12,8 @@
 //!   of every layer.
 //! - Pass: [`inputs`] uploads what the rows of a [`chunk`] need, [`embed`] looks up embeddings,
 //!   [`pictures`] replaces those of pictures. [`pass`] encodes the layers: [`attention`] over
-//!   [`runs`], and [`feed_forward`] with its [`gate`] or [`experts`]. [`head_input`] begins the pass
-//!   of a draft head, [`block`] is the rest of a head that drafts blocks.
+//!   [`runs`], and [`feed_forward`] with its [`gate`] or [`experts`]. [`head_input`] begins the
+//!   pass of a draft head, [`block`] is the rest of a head that drafts blocks.
 //! - Outputs: [`scores`] returns logits, [`outputs`] everything else. [`model`] combines the parts.
 
 mod attention;
