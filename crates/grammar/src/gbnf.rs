@@ -389,6 +389,7 @@ impl Converter<'_> {
                 let items: Vec<String> = items.iter().map(|item| self.written(item)).collect();
                 format!("({})", items.join(" | "))
             }
+            Node::Repeated(_, _, Some(0)) => terminal(""),
             Node::Repeated(item, least, most) => {
                 let most = most.map(|most| most.to_string()).unwrap_or_default();
                 format!("({}){{{least},{most}}}", self.written(item))

@@ -509,6 +509,8 @@ fn gemmas_notation_keeps_to_the_schema() {
             "b": { "type": "string", "minLength": 1, "maxLength": 3 },
             "A": { "type": ["integer", "null"], "minimum": 2 },
             "list": { "type": "array", "items": { "enum": ["x", 1] }, "minItems": 1, "maxItems": 2 },
+            "one": { "type": "array", "items": { "type": "boolean" }, "maxItems": 1 },
+            "pair": { "type": "object", "maxProperties": 1 },
             "tree": { "$ref": "#/$defs/tree" },
         },
         "required": ["A"],
@@ -531,6 +533,8 @@ fn gemmas_notation_keeps_to_the_schema() {
         "A:null,b:<|\"|>a\"b<|\"|>",
         "A:17,list:[<|\"|>x<|\"|>,1]",
         "A:3,tree:{next:{next:{}}}",
+        "A:3,one:[true],pair:{a:1}",
+        "A:3,one:[],pair:{}",
         "A:3,b:<|\"|>é<|\"|>,list:[1],tree:{}",
     ] {
         assert!(accepts(allowed), "{allowed}");
@@ -542,6 +546,8 @@ fn gemmas_notation_keeps_to_the_schema() {
         "A:2,b:<|\"|><|\"|>",
         "A:2,b:<|\"|>abcd<|\"|>",
         "A:2,list:[]",
+        "A:2,one:[true,true]",
+        "A:2,pair:{a:1,b:2}",
         "A:2,list:[1,1,1]",
         "A:2,list:[2]",
         "A:2,tree:{other:1}",
@@ -568,6 +574,7 @@ fn llama_cpps_grammars_allow_their_texts() {
     for refused in ["", "d", "a,b", "(a", "a, "] {
         assert!(!accepts(list, refused), "{refused}");
     }
+    assert!(accepts("root ::= \"a\" (\"b\" root){0} | \"(\" root \")\"", "(a)"));
     let escapes = "root ::= \"\\x41\\u00e9\\n\\\"/\" [^\\]a-c\\-]{2} .?";
     assert!(accepts(escapes, "A\u{e9}\n\"/xy") && accepts(escapes, "A\u{e9}\n\"/dé\n"));
     assert!(!accepts(escapes, "A\u{e9}\n\"/x-") && !accepts(escapes, "A\u{e9}\n\"/x"));

@@ -179,8 +179,9 @@ impl Writer<'_, '_> {
             (_, Some(0)) => "\"[]\"".to_owned(),
             (least, most) if most.is_some_and(|most| most < least) => self.refuse("it accepts nothing"),
             (least, most) => {
-                let most = most.map(|most| (most - 1).to_string()).unwrap_or_default();
-                let more = format!("{item} (\",\" {item}){{{},{most}}}", least.max(1) - 1);
+                let more = format!("\",\" {item}");
+                let more = repeated(&more, least.max(1) - 1, most.map(|most| most - 1));
+                let more = format!("{item} {more}");
                 if least == 0 { format!("\"[\" ({more})? \"]\"") } else { format!("\"[\" {more} \"]\"") }
             }
         }
@@ -196,8 +197,8 @@ impl Writer<'_, '_> {
             }
             let value = if others.is_object() { self.value(others, depth + 1) } else { self.any() };
             let field = self.rules.add(format!("/[A-Za-z_][A-Za-z0-9_-]*/ \":\" {value}"));
-            let rest = most.map_or("*".to_owned(), |most| format!("{{0,{}}}", most - 1));
-            return format!("\"{{\" ({field} (\",\" {field}){rest})? \"}}\"");
+            let rest = repeated(&format!("\",\" {field}"), 0, most.map(|most| most - 1));
+            return format!("\"{{\" ({field} {rest})? \"}}\"");
         };
         if most.is_some_and(|most| most < properties.len() as u64) {
             return self.refuse("maxProperties is not supported in this model's calls");
@@ -218,6 +219,14 @@ impl Writer<'_, '_> {
             fields.push((self.rules.add(format!("{} {value}", quoted(&format!("{name}:")))), required));
         }
         format!("\"{{\" {} \"}}\"", in_order(&fields, "\",\"", self.rules))
+    }
+}
+
+/// Repetition of a rule's part. llguidance refuses one of zero times.
+fn repeated(part: &str, least: u64, most: Option<u64>) -> String {
+    match most {
+        Some(0) => String::new(),
+        most => format!("({part}){{{least},{}}}", most.map(|most| most.to_string()).unwrap_or_default()),
     }
 }
 
