@@ -4,7 +4,7 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use foretoken_model::token::TokenId;
+use foretoken_model::token::{TokenId, is_media};
 
 /// Number of cuts that are kept; a reader with an older mark compares everything.
 const MAX_CUTS: usize = 8;
@@ -13,6 +13,8 @@ const MAX_CUTS: usize = 8;
 #[derive(Debug)]
 pub struct Context {
     tokens: Vec<TokenId>,
+    /// Number of tokens that name embeddings of pictures.
+    media: usize,
     /// Unique identifier of this context.
     id: u64,
     /// Number of cuts so far.
@@ -43,15 +45,23 @@ impl Context {
     pub fn new(tokens: Vec<TokenId>) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = NEXT.fetch_add(1, Ordering::Relaxed);
-        Self { tokens, id, cuts: 0, last_cuts: Vec::with_capacity(MAX_CUTS + 1), forgotten: 0 }
+        let media = count_media(&tokens);
+        Self { tokens, media, id, cuts: 0, last_cuts: Vec::with_capacity(MAX_CUTS + 1), forgotten: 0 }
     }
 
     pub fn push(&mut self, token: TokenId) {
-        self.tokens.push(token);
+        self.extend([token]);
     }
 
     pub fn extend(&mut self, tokens: impl IntoIterator<Item = TokenId>) {
+        let before = self.tokens.len();
         self.tokens.extend(tokens);
+        self.media += count_media(&self.tokens[before..]);
+    }
+
+    /// Returns true if some of its tokens name embeddings of pictures.
+    pub fn has_media(&self) -> bool {
+        self.media > 0
     }
 
     /// Drops all but the first `length` tokens.
@@ -59,6 +69,7 @@ impl Context {
         if length >= self.tokens.len() {
             return;
         }
+        self.media -= count_media(&self.tokens[length..]);
         self.tokens.truncate(length);
         self.cuts += 1;
         while self.last_cuts.pop_if(|&mut (_, left)| left >= length).is_some() {}
@@ -86,6 +97,10 @@ impl Context {
     pub fn common(&self, others: &[TokenId], known: usize) -> usize {
         common(&self.tokens, others, known)
     }
+}
+
+fn count_media(tokens: &[TokenId]) -> usize {
+    tokens.iter().filter(|&&token| is_media(token)).count()
 }
 
 /// Length of the common prefix of two texts, whose first `known` tokens are known to be equal.
@@ -143,6 +158,7 @@ impl<'a, const N: usize> From<&'a [TokenId; N]> for After<'a> {
 
 #[cfg(test)]
 mod tests {
+    use foretoken_model::token::MEDIA_IDS;
     use proptest::prelude::*;
 
     use super::*;
@@ -155,6 +171,18 @@ mod tests {
         assert_eq!((context.unchanged_since(mark), &context[..]), (3, &[1, 2, 3, 4, 5][..]));
         assert_eq!(Context::new(vec![1, 2, 3]).unchanged_since(mark), 0);
         assert_eq!(context.unchanged_since(Mark::default()), 0);
+    }
+
+    #[test]
+    fn pictures_are_counted_while_the_context_grows_and_is_cut() {
+        let mut context = Context::new(vec![1, MEDIA_IDS]);
+        context.push(MEDIA_IDS + 1);
+        context.truncate(2);
+        assert!(context.has_media());
+        context.truncate(1);
+        assert!(!context.has_media());
+        context.extend([2, MEDIA_IDS]);
+        assert!(context.has_media());
     }
 
     #[test]

@@ -64,6 +64,10 @@ impl DraftText {
     /// Number of draft tokens of `context` that are not in `cached`.
     pub(super) fn behind(&self, cached: &[TokenId], context: &Context, vocabulary: &Vocabulary) -> usize {
         let Some(new) = self.new_of(context) else {
+            // While the model does not draft, each round comes here.
+            if matches!(vocabulary, Vocabulary::Same(_)) && !context.has_media() {
+                return context.len() - common(context, cached, 0);
+            }
             let known = vocabulary.translate(context);
             return known.len() - common(&known, cached, 0);
         };
