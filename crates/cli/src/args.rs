@@ -138,6 +138,14 @@ impl SpeculationArgs {
         }
     }
 
+    /// These options for another target, whose draft is its own unless drafts without a model were
+    /// named.
+    #[must_use]
+    pub fn without_models(&self) -> Self {
+        let without = |draft: &DraftChoice| matches!(draft, DraftChoice::None | DraftChoice::Ngram);
+        Self { draft: self.draft.clone().filter(without), stage: None, ..self.clone() }
+    }
+
     /// The draft that was named. Without one: `otherwise`, or no model if a drafter was named.
     pub fn draft_or(&self, otherwise: DraftChoice) -> DraftChoice {
         match (&self.draft, self.drafter) {

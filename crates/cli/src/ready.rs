@@ -21,10 +21,7 @@ pub struct Ready {
 /// # Errors
 /// Those of opening and loading models.
 pub fn ready(args: &TalkArgs, form: impl FnOnce(&ModelSource) -> Result<Form>) -> Result<Ready> {
-    let target = match &args.target {
-        Some(target) => target.clone(),
-        None => library()?.default_target().to_owned(),
-    };
+    let target = target_name(args)?;
     let source = args.device.target.open(&target)?;
     let mut session = load(&source, form(&source)?, &args.device)?;
     args.vision.open(&mut session, &source)?;
@@ -34,6 +31,17 @@ pub fn ready(args: &TalkArgs, form: impl FnOnce(&ModelSource) -> Result<Form>) -
         session.prepare();
     }
     Ok(Ready { target, draft, session })
+}
+
+/// Name or path of the target that `args` name, or of the default one.
+///
+/// # Errors
+/// Errors of locating the models.
+pub fn target_name(args: &TalkArgs) -> Result<String> {
+    Ok(match &args.target {
+        Some(target) => target.clone(),
+        None => library()?.default_target().to_owned(),
+    })
 }
 
 fn default_draft(target: &str, source: &ModelSource) -> Result<DraftChoice> {

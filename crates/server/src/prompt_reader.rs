@@ -23,12 +23,12 @@ pub struct PromptReader {
 
 impl PromptReader {
     pub fn of(session: &Session, thinking: Option<bool>) -> Self {
-        Self {
-            path: session.path().to_owned(),
-            form: Arc::clone(session.form()),
-            encoder: session.encoder(),
-            thinking,
-        }
+        Self::new(session.path().to_owned(), Arc::clone(session.form()), session.encoder(), thinking)
+    }
+
+    /// Reader for the model at `path`, which need not be loaded.
+    pub fn new(path: PathBuf, form: Arc<Form>, encoder: PromptEncoder, thinking: Option<bool>) -> Self {
+        Self { path, form, encoder, thinking }
     }
 
     pub fn tokenizer(&self) -> &Arc<Tokenizer> {

@@ -106,42 +106,53 @@ async fn wrong_method(method: Method, uri: Uri) -> Answer {
 }
 
 async fn list_models(State(state): State<ServerState>) -> axum::Json<Value> {
-    let models: Vec<Value> = state.writer.model().iter().map(|name| model(name)).collect();
+    let models: Vec<Value> = state.models().iter().map(|name| model(name)).collect();
     axum::Json(json!({ "object": "list", "data": models }))
 }
 
 async fn one_model(State(state): State<ServerState>, Path(name): Path<String>) -> Answer {
-    Ok(axum::Json(model(&state.loaded(Some(&name))?)).into_response())
+    Ok(axum::Json(model(&state.chosen(Some(&name))?)).into_response())
 }
 
 async fn health(State(state): State<ServerState>) -> Answer {
-    state.loaded(None)?;
+    state.chosen(None)?;
     Ok((StatusCode::OK, axum::Json(json!({ "status": "ok" }))).into_response())
 }
 
 impl ServerState {
-    /// Returns the loaded model, if `wanted` is it or `None`.
-    fn loaded(&self, wanted: Option<&str>) -> Result<String, Refusal> {
+    /// Models that requests can name, without duplicates; the loaded one is first.
+    fn models(&self) -> Vec<String> {
+        let loaded = self.writer.model();
+        let others = self.writer.others().into_iter().filter(|name| Some(name) != loaded.as_ref());
+        loaded.iter().cloned().chain(others).collect()
+    }
+
+    /// Returns the model that replies to a request for `wanted`; without a name, the loaded one.
+    fn chosen(&self, wanted: Option<&str>) -> Result<String, Refusal> {
         let not_ready = || Refusal::not_ready("No model is loaded yet. Try again in a moment.");
         let loaded = self.writer.model().ok_or_else(not_ready)?;
         match wanted {
-            Some(wanted) if wanted != loaded => Err(Refusal::unknown_model(wanted, &loaded)),
-            _ => Ok(loaded),
+            None => Ok(loaded),
+            Some(wanted) if wanted == loaded || self.writer.others().iter().any(|name| name == wanted) => {
+                Ok(wanted.to_owned())
+            }
+            Some(wanted) => Err(Refusal::unknown_model(wanted, &loaded)),
         }
     }
 
     async fn reply(self, request: Request, endpoint: Endpoint) -> Answer {
         let logging = request.extensions().get::<Logging>().cloned();
         let ParsedRequest { model, order, streams, format } = read(request, endpoint).await?;
-        self.loaded(model.as_deref())?;
+        self.chosen(model.as_deref())?;
         let slot = self.queue.acquire().await?;
         // Another model may have been loaded meanwhile.
-        let format = format.of(self.loaded(model.as_deref())?);
+        let model = self.chosen(model.as_deref())?;
+        let format = format.of(model.clone());
         if let Some(logging) = &logging {
             logging.model(format.model());
         }
         let (sink, mut events) = ReplySink::new(slot);
-        self.writer.begin(order, sink);
+        self.writer.begin(&model, order, sink);
         // The first event decides between a reply and an error status.
         let prompt_tokens = match events.recv().await {
             Some(Event::Failed(refusal)) => return Err(refusal),
@@ -155,12 +166,12 @@ impl ServerState {
     /// Counts the tokens of a request for a message, one request at a time.
     async fn count(self, request: Request) -> Answer {
         let ParsedRequest { model, order, .. } = read(request, Endpoint::Messages).await?;
-        self.loaded(model.as_deref())?;
+        let model = self.chosen(model.as_deref())?;
         let slot = self.counts.acquire().await?;
         let writer = Arc::clone(&self.writer);
         let counted = spawn_blocking(move || {
             let _slot = slot;
-            writer.count(order)
+            writer.count(&model, order)
         });
         let tokens = counted.await.map_err(|_| Refusal::failed(STOPPED))??;
         Ok(axum::Json(json!({ "input_tokens": tokens })).into_response())

@@ -11,19 +11,27 @@ use crate::order::Order;
 use crate::queue::Slot;
 use crate::refusal::Refusal;
 
-/// A writer of replies. The server requests one at a time.
+/// A writer of replies. The server requests one at a time, by models that [`model`](Self::model) or
+/// [`others`](Self::others) named.
 pub trait Writer: Send + Sync + 'static {
-    /// Name of the loaded model; `None` while none is loaded.
+    /// Name of the model that replies to requests without one; `None` while none is loaded.
     fn model(&self) -> Option<String>;
 
-    /// Begins a reply and returns immediately: the caller serves no other request meanwhile.
-    fn begin(&self, order: Order, sink: ReplySink);
+    /// Names of models that are loaded when a request names them.
+    fn others(&self) -> Vec<String> {
+        Vec::new()
+    }
 
-    /// Returns the number of tokens of an order's prompt, even while a reply is written.
+    /// Begins a reply by `model` and returns immediately: the caller serves no other request
+    /// meanwhile.
+    fn begin(&self, model: &str, order: Order, sink: ReplySink);
+
+    /// Returns the number of tokens of an order's prompt for `model`, even while a reply is
+    /// written.
     ///
     /// # Errors
     /// Those of a reply to it.
-    fn count(&self, order: Order) -> Result<usize, Refusal>;
+    fn count(&self, model: &str, order: Order) -> Result<usize, Refusal>;
 }
 
 /// Returns the public name of a model: the file or folder name if `name` is a path.

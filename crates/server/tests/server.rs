@@ -25,6 +25,9 @@ const STREAM: &str = r#"{"stream":true,"messages":[{"role":"user","content":"Hel
 /// Passes requests to the test.
 struct ScriptedWriter {
     model: Mutex<Option<String>>,
+    others: Mutex<Vec<String>>,
+    /// Models of the requests so far.
+    models: Mutex<Vec<String>>,
     orders: mpsc::Sender<(Order, ReplySink)>,
 }
 
@@ -33,11 +36,16 @@ impl Writer for ScriptedWriter {
         self.model.lock().unwrap().clone()
     }
 
-    fn begin(&self, order: Order, sink: ReplySink) {
+    fn others(&self) -> Vec<String> {
+        self.others.lock().unwrap().clone()
+    }
+
+    fn begin(&self, model: &str, order: Order, sink: ReplySink) {
+        self.models.lock().unwrap().push(model.to_owned());
         self.orders.send((order, sink)).unwrap();
     }
 
-    fn count(&self, order: Order) -> Result<usize, Refusal> {
+    fn count(&self, _model: &str, order: Order) -> Result<usize, Refusal> {
         match order.prompt {
             Prompt::Conversation(messages) => Ok(messages.iter().map(|message| message.content.len()).sum()),
             Prompt::Text(_) => Err(Refusal::bad_request("a scripted refusal.")),
@@ -56,7 +64,9 @@ struct Fixture {
 impl Fixture {
     fn with_key(key: &str) -> Self {
         let (orders, ordered) = mpsc::channel();
-        let writer = Arc::new(ScriptedWriter { model: Mutex::new(Some("made/up".to_owned())), orders });
+        let model = Mutex::new(Some("made/up".to_owned()));
+        let (others, models) = Default::default();
+        let writer = Arc::new(ScriptedWriter { model, others, models, orders });
         let address = Address { host: "127.0.0.1".to_owned(), port: 0, key: key.to_owned() };
         let server = Server::start(&address, writer.clone()).unwrap();
         Self { at: server.address(), server, writer, orders: ordered }
@@ -417,6 +427,25 @@ fn foreign_hosts_and_web_pages_are_refused_and_the_key_grants_access() {
         (Some("bearer"), json!("invalid_api_key"))
     );
     assert_eq!(get(fixture.at, "/health").status, 200);
+}
+
+#[test]
+fn a_request_may_name_a_model_that_is_not_loaded_yet() {
+    let fixture = Fixture::start();
+    *fixture.writer.others.lock().unwrap() = vec!["small".to_owned(), "made/up".to_owned()];
+    let listed = get(fixture.at, "/v1/models").json();
+    let names: Vec<_> = listed["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
+    assert_eq!(names, ["made/up", "small"]);
+    assert_eq!(get(fixture.at, "/v1/models/small").json()["id"], "small");
+    let asked_for = |name: &str| with(serde_json::from_str(HELLO).unwrap(), json!({ "model": name }));
+    let client = asked(fixture.at, CHAT, &asked_for("small").to_string());
+    reply(fixture.order().1);
+    assert_eq!(answer(client).json()["model"], "small");
+    let client = asked(fixture.at, CHAT, HELLO);
+    reply(fixture.order().1);
+    assert_eq!(answer(client).json()["model"], "made/up");
+    assert_eq!(*fixture.writer.models.lock().unwrap(), ["small", "made/up"]);
+    assert_eq!(post(fixture.at, CHAT, &asked_for("large").to_string()).status, 404);
 }
 
 #[test]

@@ -30,13 +30,13 @@ impl Writer for ServerWriter {
         here.map(|target| model_name(&target.name))
     }
 
-    fn begin(&self, order: Order, sink: ReplySink) {
+    fn begin(&self, _model: &str, order: Order, sink: ReplySink) {
         self.background.all();
         // If the thread is gone, the dropped sink reports it.
         let _ = self.jobs.send(Job::Serve { order: Box::new(order), sink });
     }
 
-    fn count(&self, order: Order) -> std::result::Result<usize, Refusal> {
+    fn count(&self, _model: &str, order: Order) -> std::result::Result<usize, Refusal> {
         let prompts = lock(&self.prompts).clone();
         prompts
             .ok_or_else(|| Refusal::not_ready("No model is loaded yet. Try again in a moment."))?

@@ -72,6 +72,12 @@ impl PairDeviceArgs {
         }
     }
 
+    /// These options for another target.
+    #[must_use]
+    pub fn without_context(&self) -> Self {
+        Self { context: None, ..self.clone() }
+    }
+
     /// `None` for the target's device.
     pub fn draft_device(&self) -> Option<&DeviceChoice> {
         self.draft_device.as_ref()

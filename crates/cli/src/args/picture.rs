@@ -43,6 +43,12 @@ impl VisionArgs {
         }
     }
 
+    /// These options for another target.
+    #[must_use]
+    pub fn without_file(&self) -> Self {
+        Self { vision: None, ..self.clone() }
+    }
+
     /// Gives the session the vision model of its target, if there is one.
     ///
     /// # Errors

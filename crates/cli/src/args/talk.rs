@@ -27,3 +27,18 @@ pub struct TalkArgs {
     #[command(flatten)]
     pub device: PairDeviceArgs,
 }
+
+impl TalkArgs {
+    /// These options for another target, without the models, files and lengths that were chosen for
+    /// this one.
+    #[must_use]
+    pub fn for_target(&self, target: String) -> Self {
+        Self {
+            target: Some(target),
+            speculation: self.speculation.without_models(),
+            vision: self.vision.without_file(),
+            device: self.device.without_context(),
+            ..self.clone()
+        }
+    }
+}

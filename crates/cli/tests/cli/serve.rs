@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use foretoken_tests::client::{Answer, answer, asked, head, post, send};
+use foretoken_tests::client::{Answer, answer, asked, get, head, post, send};
 use foretoken_tests::endless_model;
 use foretoken_tests::served::Served;
 use serde_json::{Value, json};
@@ -413,6 +413,30 @@ fn without_memory_for_contexts_only_the_last_request_is_continued() {
     }
     let (prompt, cached) = talks[1].usage(&served);
     assert!(prompt - cached < 40, "{cached} of {prompt}");
+}
+
+#[test]
+fn a_request_can_name_another_model_on_this_computer() {
+    let served = start(&[&PAIR[..], &["--all-models", "--idle-minutes", "600"]].concat());
+    let listed = get(&served.at, "/v1/models").json();
+    let names: Vec<_> = listed["data"].as_array().unwrap().iter().map(|model| model["id"].clone()).collect();
+    assert_eq!(names[0], "starter");
+    assert!(names.contains(&json!("starter-draft")) && !names.contains(&json!("smollm2-head")), "{names:?}");
+    // Its tokens are counted without loading it.
+    let other = json!({ "model": "starter-draft", "temperature": 0, "max_tokens": 20 });
+    let counted = served.ask("messages/count_tokens", &story(other.clone())).json();
+    let starter = served.story(json!({ "temperature": 0, "max_tokens": 20 }));
+    let reply = served.story(other);
+    assert_eq!(reply["model"], "starter-draft");
+    assert_eq!(reply["usage"]["prompt_tokens"], counted["input_tokens"]);
+    let alone = ["--target", "starter-draft", "--draft", "none", "--prompt", STORY, "--max-tokens", "20"];
+    let done = lines(&[&["generate"][..], &alone].concat()).pop().unwrap();
+    assert_eq!(text(&reply), done["text"]);
+    // The target comes back with its own draft.
+    let again = served.story(json!({ "model": "starter", "temperature": 0, "max_tokens": 20 }));
+    assert_eq!(text(&again), text(&starter));
+    let unknown = served.ask("chat/completions", &story(json!({ "model": "no such model" })));
+    assert_eq!(unknown.status, 404, "{}", unknown.body);
 }
 
 #[cfg(unix)]
