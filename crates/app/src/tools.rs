@@ -21,7 +21,6 @@ use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{CallDecision, OfferedTool, PresetValues, ToolMode, ToolRule};
-use crate::models::servers::is_remote;
 
 /// Tools of a reply.
 #[derive(Debug, Clone, Default)]
@@ -55,8 +54,7 @@ impl App {
         conversation: Option<i64>,
         cancel: &Cancel,
     ) -> Result<Offered> {
-        // The protocol of remote servers has no tools here.
-        if values.tools == ToolMode::Off || is_remote(&self.settings().target) {
+        if values.tools == ToolMode::Off {
             return Ok(Offered::default());
         }
         self.start_servers()?;

@@ -1,8 +1,10 @@
 //! Request bodies in OpenAI's protocol.
 
+use foretoken_engine::session::{ToolChoice, ToolUse};
 use foretoken_model::sampling::Sampling;
-use foretoken_model::{ChatMessage, Role};
+use foretoken_model::{ChatMessage, Role, Tool, ToolCall};
 use serde::Serialize;
+use serde_json::{Value, json};
 
 /// Messages to reply to, with options.
 #[derive(Debug, Clone, Copy)]
@@ -10,6 +12,8 @@ pub struct Question<'a> {
     pub model: &'a str,
     /// Messages so far; if the last is the assistant's, the reply continues it.
     pub messages: &'a [ChatMessage],
+    /// Tools that the reply may call. A reply that continues another one calls none.
+    pub tools: Option<&'a ToolUse>,
     pub sampling: &'a Sampling,
     /// Longest reply in tokens; `None` leaves it to the server.
     pub max_tokens: Option<usize>,
@@ -41,6 +45,8 @@ pub struct Body<'a> {
     max_tokens: Option<usize>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     stop: &'a [String],
+    #[serde(flatten)]
+    tools: Option<Tools>,
     #[serde(skip_serializing_if = "Option::is_none")]
     presence_penalty: Option<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,7 +58,20 @@ pub struct Body<'a> {
 #[derive(Debug, Serialize)]
 struct Turn<'a> {
     role: &'static str,
-    content: &'a str,
+    /// `None` in a message that only has calls.
+    content: Option<&'a str>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+}
+
+/// Tools of a request.
+#[derive(Debug, Serialize)]
+struct Tools {
+    tools: Vec<Value>,
+    tool_choice: Value,
+    parallel_tool_calls: bool,
 }
 
 /// Fields beyond OpenAI's own that vLLM, SGLang and llama-server accept. Other servers may refuse
@@ -103,9 +122,8 @@ struct TemplateArguments {
 
 impl<'a> Body<'a> {
     pub fn of(question: &Question<'a>) -> Self {
-        let Question { model, messages, sampling, max_tokens, stop, thinking, extras: with_extras } =
+        let Question { model, messages, tools, sampling, max_tokens, stop, thinking, extras: with_extras } =
             *question;
-        let turn = |message: &'a ChatMessage| Turn { role: role(message.role), content: &message.content };
         let continues = question.continues();
         // Servers that do not know them would refuse them.
         let set = |penalty: f32| (penalty != 0.0).then_some(penalty);
@@ -130,13 +148,14 @@ impl<'a> Body<'a> {
         };
         Self {
             model,
-            messages: messages.iter().map(turn).collect(),
+            messages: messages.iter().map(Turn::of).collect(),
             stream: true,
             temperature: sampling.temperature,
             top_p: sampling.top_p,
             seed: sampling.seed,
             max_tokens,
             stop,
+            tools: tools.filter(|_| !continues).map(Tools::of),
             presence_penalty: set(sampling.presence_penalty),
             frequency_penalty: set(sampling.frequency_penalty),
             extras: with_extras.then_some(extras),
@@ -166,6 +185,38 @@ impl<'a> Body<'a> {
     }
 }
 
+impl<'a> Turn<'a> {
+    fn of(message: &'a ChatMessage) -> Self {
+        let ChatMessage { role: author, content, calls, call_id, .. } = message;
+        Self {
+            role: role(*author),
+            content: Some(content.as_str()).filter(|content| calls.is_empty() || !content.is_empty()),
+            tool_calls: calls.iter().map(call).collect(),
+            tool_call_id: call_id.as_deref(),
+        }
+    }
+}
+
+/// JSON of a call, with its arguments as a text.
+fn call(ToolCall { id, name, arguments }: &ToolCall) -> Value {
+    let arguments = Value::from(arguments.clone()).to_string();
+    json!({ "id": id, "type": "function", "function": { "name": name, "arguments": arguments } })
+}
+
+impl Tools {
+    fn of(ToolUse { tools, choice, parallel, .. }: &ToolUse) -> Self {
+        Self {
+            tools: tools.iter().map(Tool::json).collect(),
+            tool_choice: match choice {
+                ToolChoice::Auto => json!("auto"),
+                ToolChoice::Required => json!("required"),
+                ToolChoice::Named(name) => json!({ "type": "function", "function": { "name": name } }),
+            },
+            parallel_tool_calls: *parallel,
+        }
+    }
+}
+
 /// Name of the extra that switches reasoning. Servers that accept the other extras refuse it for
 /// models without a chat template.
 pub const THINKING: &str = "chat_template_kwargs";
@@ -181,7 +232,7 @@ fn role(role: Role) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::{Map, json};
 
     use super::*;
 
@@ -197,6 +248,7 @@ mod tests {
         let question = Question {
             model: "m",
             messages,
+            tools: None,
             sampling: &sampling,
             max_tokens: Some(40),
             stop: &[],
@@ -230,6 +282,7 @@ mod tests {
         let question = Question {
             model: "m",
             messages: &messages,
+            tools: None,
             sampling: &sampling,
             max_tokens,
             stop: &stop,
@@ -248,6 +301,56 @@ mod tests {
         assert_eq!(whole.get("continue_final_message"), None);
         let thinking = json!({ "enable_thinking": false, "thinking": false });
         assert_eq!(whole["chat_template_kwargs"], thinking);
+    }
+
+    #[test]
+    fn tools_calls_and_results_have_the_protocols_form_and_a_continued_reply_has_none() {
+        let tool =
+            Tool { name: "add".to_owned(), description: None, parameters: json!({ "type": "object" }) };
+        let call = ToolCall { id: "call00000".to_owned(), name: "add".to_owned(), arguments: Map::new() };
+        let messages = [
+            message(Role::User, "Hi"),
+            ChatMessage { calls: vec![call], ..message(Role::Assistant, "") },
+            ChatMessage { call_id: Some("call00000".to_owned()), ..message(Role::Tool, "3") },
+        ];
+        let sent = |messages: &[ChatMessage], choice: ToolChoice| {
+            let tools = ToolUse::of(vec![tool.clone()], choice);
+            let sampling = Sampling::default();
+            let question = Question {
+                model: "m",
+                messages,
+                tools: tools.as_ref(),
+                sampling: &sampling,
+                max_tokens: None,
+                stop: &[],
+                thinking: None,
+                extras: false,
+            };
+            serde_json::to_value(Body::of(&question)).unwrap()
+        };
+        let body = sent(&messages, ToolChoice::Auto);
+        let function = json!({ "name": "add", "arguments": "{}" });
+        let called = json!([{ "id": "call00000", "type": "function", "function": function }]);
+        assert_eq!(
+            body["messages"],
+            json!([
+                { "role": "user", "content": "Hi" },
+                { "role": "assistant", "content": null, "tool_calls": called },
+                { "role": "tool", "content": "3", "tool_call_id": "call00000" },
+            ])
+        );
+        let function = json!({ "name": "add", "parameters": { "type": "object" } });
+        assert_eq!(body["tools"], json!([{ "type": "function", "function": function }]));
+        assert_eq!((&body["tool_choice"], &body["parallel_tool_calls"]), (&json!("auto"), &json!(true)));
+        let required = sent(&messages, ToolChoice::Required);
+        assert_eq!(
+            (&required["tool_choice"], &required["parallel_tool_calls"]),
+            (&json!("required"), &json!(false))
+        );
+        let named = sent(&messages, ToolChoice::Named("add".to_owned()));
+        assert_eq!(named["tool_choice"]["function"]["name"], "add");
+        let continued = sent(&[message(Role::User, "Hi"), message(Role::Assistant, "He")], ToolChoice::Auto);
+        assert_eq!(continued.get("tools"), None);
     }
 
     #[test]

@@ -84,6 +84,11 @@ pub enum Error {
     #[error("The server's response can't be read: {0}. It may use another protocol.")]
     Garbled(&'static str),
 
+    #[error(
+        "The model called '{name}' with arguments that are not a JSON object. Regenerate the reply, or choose another model."
+    )]
+    Arguments { name: String },
+
     #[error("The server sent {0}, so the connection was closed.")]
     TooLarge(&'static str),
 

@@ -3,7 +3,7 @@
 //!
 //! - [`address`]: server addresses, parsed leniently
 //! - [`client`]: requests, their time limits and how to cancel them
-//! - `body`: request bodies; `piece`: chunks of a reply
+//! - `body`: request bodies; `piece`: chunks of a reply; `calls`: its calls of tools
 //! - `events`: parser of server-sent events
 //! - [`reply`]: events and result of a reply; [`usage`]: token counts that the server reports,
 //!   checked for plausibility
@@ -13,6 +13,7 @@
 
 pub mod address;
 mod body;
+mod calls;
 pub mod client;
 pub mod error;
 mod events;

@@ -3,6 +3,7 @@
 use foretoken_engine::trace::Finish;
 use serde_json::Value;
 
+use crate::calls::CallPart;
 use crate::error::{Error, Result, ServerMessage};
 use crate::refusal;
 
@@ -11,6 +12,7 @@ use crate::refusal;
 pub struct Piece {
     pub thinking: String,
     pub text: String,
+    pub calls: Vec<CallPart>,
     pub finish: Option<Finish>,
     /// Usage as the server sent it.
     pub usage: Value,
@@ -44,6 +46,7 @@ impl Piece {
         Ok(Self {
             thinking: thinking.to_owned(),
             text: word("content").to_owned(),
+            calls: CallPart::all(delta),
             // Some servers send an empty reason with every chunk before the last.
             finish: choice["finish_reason"]
                 .as_str()

@@ -5,6 +5,7 @@ use std::time::Instant;
 use foretoken_engine::trace::Finish;
 use serde_json::Value;
 
+use crate::calls::{CallPart, Calls};
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::piece::Piece;
@@ -23,6 +24,12 @@ pub enum ReplyEvent<'a> {
     /// Reasoning before the reply, if the server separates it.
     Thinking(&'a str),
     Text(&'a str),
+    /// A call of the tool with this name begins.
+    Call(&'a str),
+    /// JSON added to the arguments of the call that began last.
+    Arguments(&'a str),
+    /// The call that began last is complete, and its arguments are a JSON object.
+    CallEnded,
 }
 
 /// A finished reply.
@@ -56,10 +63,11 @@ pub struct Listener<'a> {
     first: Option<Instant>,
     last: Instant,
     started: bool,
-    /// Bytes of text and reasoning.
+    /// Bytes of text, reasoning and calls.
     bytes: usize,
-    /// `true` once text other than reasoning was received.
+    /// `true` once text other than reasoning, or a call, was received.
     answered: bool,
+    calls: Calls,
     finish: Option<Finish>,
     /// Time of the finish reason, or of text after it.
     finished: Option<Instant>,
@@ -83,6 +91,7 @@ impl<'a> Listener<'a> {
             started: false,
             bytes: 0,
             answered: false,
+            calls: Calls::default(),
             finish: None,
             finished: None,
             resumed: false,
@@ -100,7 +109,7 @@ impl<'a> Listener<'a> {
         }
     }
 
-    /// Returns whether text was received.
+    /// Returns whether text or a call was received.
     pub fn has_text(&self) -> bool {
         self.first.is_some()
     }
@@ -138,7 +147,12 @@ impl<'a> Listener<'a> {
             self.with_events(Events::finish)?;
         }
         // Some servers end with `[DONE]` only, others without it.
-        self.finish.or(self.done.then_some(Finish::Stop)).ok_or(Error::Cut)
+        let finish = self.finish.or(self.done.then_some(Finish::Stop)).ok_or(Error::Cut)?;
+        match self.calls.end(self.on) {
+            // The last call was cut.
+            Err(Error::Arguments { .. }) if finish == Finish::Length => Ok(finish),
+            ended => ended.map(|()| finish),
+        }
     }
 
     fn with_events(
@@ -157,9 +171,10 @@ impl<'a> Listener<'a> {
             return Ok(());
         }
         let piece = Piece::read(data)?;
-        self.bytes += piece.thinking.len() + piece.text.len();
-        let has_text = !(piece.thinking.is_empty() && piece.text.is_empty());
-        self.answered |= !piece.text.is_empty();
+        let calls = piece.calls.iter().map(CallPart::bytes).sum::<usize>();
+        self.bytes += piece.thinking.len() + piece.text.len() + calls;
+        let has_text = !(piece.thinking.is_empty() && piece.text.is_empty() && piece.calls.is_empty());
+        self.answered |= !(piece.text.is_empty() && piece.calls.is_empty());
         self.resumed |= has_text && self.finish.is_some();
         if piece.finish.is_some() || has_text && self.finish.is_some() {
             self.finished = Some(Instant::now());
@@ -167,14 +182,19 @@ impl<'a> Listener<'a> {
         if self.bytes > MAX_TEXT {
             return Err(Error::TooLarge("an endless reply"));
         }
+        if has_text {
+            self.last = Instant::now();
+            self.first.get_or_insert(self.last);
+        }
         let events = [ReplyEvent::Thinking(&piece.thinking), ReplyEvent::Text(&piece.text)];
         for event in events
             .into_iter()
             .filter(|event| !matches!(event, ReplyEvent::Thinking("") | ReplyEvent::Text("")))
         {
-            self.last = Instant::now();
-            self.first.get_or_insert(self.last);
             (self.on)(event);
+        }
+        for part in piece.calls {
+            self.calls.take(part, self.on)?;
         }
         self.finish = piece.finish.or(self.finish);
         let kept = [&mut self.usage, &mut self.timings, &mut self.metrics];

@@ -119,7 +119,16 @@ fn client_with(address: &str, key: Option<&str>, patience: Timeouts) -> Client {
 }
 
 fn question<'a>(model: &'a str, messages: &'a [ChatMessage], sampling: &'a Sampling) -> Question<'a> {
-    Question { model, messages, sampling, max_tokens: None, stop: &[], thinking: None, extras: true }
+    Question {
+        model,
+        messages,
+        tools: None,
+        sampling,
+        max_tokens: None,
+        stop: &[],
+        thinking: None,
+        extras: true,
+    }
 }
 
 /// Requests a reply; returns its events as text, reasoning in brackets, and the result.
@@ -132,6 +141,9 @@ fn ask_until(client: &Client, messages: &[ChatMessage], stop: &dyn Fn() -> bool)
         ReplyEvent::WithoutExtras => events.push('-'),
         ReplyEvent::Thinking(text) => events += &format!("[{text}]"),
         ReplyEvent::Text(text) => events += text,
+        ReplyEvent::Call(name) => events += &format!("({name} "),
+        ReplyEvent::Arguments(json) => events += json,
+        ReplyEvent::CallEnded => events.push(')'),
     });
     (events, reply)
 }
@@ -217,6 +229,35 @@ fn a_request_has_the_key_and_the_protocols_field_names() {
     let body: Value = serde_json::from_str(body).unwrap();
     assert_eq!((&body["model"], &body["top_k"]), (&"fox-7b".into(), &40.into()));
     assert_eq!(body["messages"][0]["content"], "What is a fox?");
+}
+
+/// Chunk with a part of a call.
+fn call_part(part: &Value) -> String {
+    let chunk = json!({ "choices": [{ "delta": { "tool_calls": [part] }, "finish_reason": null }] });
+    format!("data: {chunk}\n\n")
+}
+
+#[test]
+fn calls_of_tools_are_read_after_the_text_and_a_cut_one_is_not_complete() {
+    let begun = call_part(&json!({ "index": 0, "id": "a", "function": { "name": "add", "arguments": "" } }));
+    let more = call_part(&json!({ "index": 0, "function": { "arguments": "{\"a\": 1}" } }));
+    let next = call_part(&json!({ "index": 1, "id": "b", "function": { "name": "now" } }));
+    let ended = |reason: &str| {
+        let chunk = json!({ "choices": [{ "delta": {}, "finish_reason": reason }] });
+        format!("data: {chunk}\n\ndata: [DONE]\n\n")
+    };
+    let (events, reply) = answered(&[STREAM, FOX, &begun, &more, &next, &ended("tool_calls")]);
+    assert_eq!(events, ">A fox(add {\"a\": 1})(now {})");
+    assert_eq!(reply.unwrap().finish, Finish::Stop);
+    let half = call_part(&json!({ "index": 0, "function": { "arguments": "{\"a\":" } }));
+    let (events, reply) = answered(&[STREAM, &begun, &half, &ended("length")]);
+    assert_eq!((events.as_str(), reply.unwrap().finish), (">(add {\"a\":", Finish::Length));
+    let (_, reply) = answered(&[STREAM, &begun, &half, &ended("tool_calls")]);
+    let error = reply.unwrap_err().to_string();
+    assert!(
+        error.starts_with("The model called 'add' with arguments that are not a JSON object."),
+        "{error}"
+    );
 }
 
 #[test]

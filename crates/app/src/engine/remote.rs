@@ -6,8 +6,9 @@ use foretoken_engine::speculation::Speculation;
 use foretoken_engine::trace::{ReplySettings, Summary, Times};
 use foretoken_forward::ORDER_OF_SUMS;
 use foretoken_library::Secrets;
-use foretoken_model::{ChatMessage, Error, KvDtype, Role, Thinking};
+use foretoken_model::{ChatMessage, Error, KvDtype, Role, Thinking, Tool, ToolCall};
 use foretoken_remote::{Question, Reply, ReplyEvent};
+use serde_json::Value;
 
 use super::replier::{Chat, Ending, Event, Replier};
 use super::replying::{longest, system_prompt};
@@ -39,10 +40,10 @@ impl Remote {
     }
 
     /// Updates the bytes per token from a server's count.
-    fn learn(&mut self, messages: &[ChatMessage], tokens: u32) {
+    fn learn(&mut self, messages: &[ChatMessage], tools: &[Tool], tokens: u32) {
         let text = tokens as usize - (messages.len() * MARKS).min(tokens as usize);
         if text > 0 {
-            self.token_bytes = (bytes(messages) as f64 / text as f64).clamp(1.0, 2.0 * TOKEN_BYTES);
+            self.token_bytes = (bytes(messages, tools) as f64 / text as f64).clamp(1.0, 2.0 * TOKEN_BYTES);
         }
     }
 }
@@ -66,6 +67,7 @@ impl Replier for Remote {
         let question = Question {
             model,
             messages: &messages,
+            tools: chat.tools.as_ref(),
             sampling: &settings.sampling,
             max_tokens: longest(settings.max_tokens),
             stop: &settings.stop,
@@ -73,26 +75,21 @@ impl Replier for Remote {
             extras: !self.plain.contains(&server.address),
         };
         let label = servers::label(server, model);
-        let mut thinks = false;
+        let mut text = ReplyText::default();
         let reply = client.reply(&question, &|| cancel.is_cancelled(), &mut |event| match event {
             ReplyEvent::Started => on(Event::Started { target: &label, draft: None }),
             ReplyEvent::WithoutExtras => drop(self.plain.insert(server.address.clone())),
-            ReplyEvent::Thinking(text) => {
-                if !std::mem::replace(&mut thinks, true) {
-                    on(Event::Text { delta: THINKING.open });
-                }
-                on(Event::Text { delta: text });
+            ReplyEvent::Thinking(delta) => text.think(delta, on),
+            ReplyEvent::Text(delta) => text.write(delta, on),
+            ReplyEvent::Call(name) => {
+                let start = text.begin_call(on);
+                on(Event::CallBegan { name, start });
             }
-            ReplyEvent::Text(text) => {
-                if std::mem::take(&mut thinks) {
-                    on(Event::Text { delta: THINKING.close });
-                    on(Event::Text { delta: "\n\n" });
-                }
-                on(Event::Text { delta: text });
-            }
+            ReplyEvent::Arguments(json) => on(Event::CallArguments { json }),
+            ReplyEvent::CallEnded => on(Event::CallEnded { tokens: None }),
         })?;
         if let Some(usage) = reply.usage {
-            self.learn(&messages, usage.prompt);
+            self.learn(&messages, chat.offered(), usage.prompt);
         }
         Ok(Ending { finish: reply.finish, summary: summary(&reply, settings) })
     }
@@ -102,8 +99,53 @@ impl Replier for Remote {
         let conversation = &chat.messages;
         let context = servers::context(settings)?;
         let messages = request_messages(conversation, settings);
-        let tokens = (bytes(&messages) as f64 / self.token_bytes).ceil() as usize + messages.len() * MARKS;
+        let tokens = (bytes(&messages, chat.offered()) as f64 / self.token_bytes).ceil() as usize
+            + messages.len() * MARKS;
         Ok(PromptSize { tokens, context })
+    }
+}
+
+/// Text of a reply while it is received, with its reasoning in tags.
+#[derive(Default)]
+struct ReplyText {
+    bytes: usize,
+    thinks: bool,
+    /// Bytes of text before the first call. Text after a call is left out, since local models write
+    /// none there, either.
+    calls_start: Option<usize>,
+}
+
+impl ReplyText {
+    fn push(&mut self, delta: &str, on: &mut dyn FnMut(Event<'_>)) {
+        if self.calls_start.is_none() {
+            self.bytes += delta.len();
+            on(Event::Text { delta });
+        }
+    }
+
+    fn think(&mut self, delta: &str, on: &mut dyn FnMut(Event<'_>)) {
+        if !std::mem::replace(&mut self.thinks, true) {
+            self.push(THINKING.open, on);
+        }
+        self.push(delta, on);
+    }
+
+    fn write(&mut self, delta: &str, on: &mut dyn FnMut(Event<'_>)) {
+        self.end_thinking(on);
+        self.push(delta, on);
+    }
+
+    fn end_thinking(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        if std::mem::take(&mut self.thinks) {
+            self.push(THINKING.close, on);
+            self.push("\n\n", on);
+        }
+    }
+
+    /// Returns the bytes of text before all calls.
+    fn begin_call(&mut self, on: &mut dyn FnMut(Event<'_>)) -> usize {
+        self.end_thinking(on);
+        *self.calls_start.get_or_insert(self.bytes)
     }
 }
 
@@ -126,8 +168,13 @@ fn without_reasoning(reply: &str) -> String {
     Thinking::KNOWN.into_iter().find_map(after).map_or(reply, str::trim_start).to_owned()
 }
 
-fn bytes(messages: &[ChatMessage]) -> usize {
-    messages.iter().map(|message| message.content.len()).sum()
+/// Bytes of messages, calls and tools.
+fn bytes(messages: &[ChatMessage], tools: &[Tool]) -> usize {
+    let call = |call: &ToolCall| call.name.len() + Value::from(call.arguments.clone()).to_string().len();
+    let message =
+        |message: &ChatMessage| message.content.len() + message.calls.iter().map(call).sum::<usize>();
+    let tool = |tool: &Tool| tool.json().to_string().len();
+    messages.iter().map(message).sum::<usize>() + tools.iter().map(tool).sum::<usize>()
 }
 
 /// Returns the statistics, if the server counted tokens. There are no rounds: the protocol does not

@@ -19,6 +19,7 @@ use foretoken_model::{Role, Tool};
 use foretoken_tests::mcp_server;
 use serde_json::json;
 
+use super::serving::serving;
 use super::{Fixture, listen};
 
 /// Writer that calls the tool "test__WORD" or "WORD" for a question whose last line is "WORD
@@ -425,4 +426,29 @@ fn a_real_model_calls_a_builtin_tool_first_and_answers_with_its_result() {
         let check = fixture.app.check_reply(stored[part].id, Box::new(|_| ())).unwrap();
         assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
     }
+}
+
+#[test]
+fn a_model_on_a_server_calls_tools_of_this_computer() {
+    let (_far, at) = serving();
+    let fixture = Fixture::new();
+    fixture.app.add_server("far", &at, None).unwrap();
+    fixture.app.test_server("far").unwrap();
+    fixture.set(|settings| {
+        settings.target = "remote:far/starter".to_owned();
+        settings.tools = ToolMode::First;
+        settings.builtin_tools = vec![Builtin::Now];
+    });
+    fixture.wait_for(|status| status.device.name == "far");
+    let (events, received) = deciding(&fixture, |_, _| Some(CallDecision::Always));
+    let reply = fixture.app.send(None, "What day is it?", events).unwrap();
+    let stored = messages(&fixture, &reply);
+    assert_eq!(stored.len(), 3, "{stored:?}");
+    let call = &stored[1].calls[0];
+    assert_eq!((call.tool.as_str(), call.state, call.tokens), ("now", CallState::Done, None));
+    assert!(call.result.contains("UTC"), "{}", call.result);
+    assert_eq!(stored[1].target.as_deref(), Some("starter · far"));
+    assert!(stored[1].summary.is_some(), "the server's counts include the call");
+    let began = |event: &ReplyEvent| matches!(event, ReplyEvent::CallBegan { tool, .. } if tool == "now");
+    assert!(received.lock().unwrap().iter().any(began));
 }

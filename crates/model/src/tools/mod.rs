@@ -67,8 +67,8 @@ impl Tool {
         schema["type"] == "string" || schema["type"].is_null() && texts()
     }
 
-    /// JSON of a tool in templates, as in OpenAI's protocol.
-    pub(crate) fn json(&self) -> Value {
+    /// JSON of a tool in templates and in OpenAI's protocol.
+    pub fn json(&self) -> Value {
         let mut function = Map::new();
         function.insert("name".to_owned(), self.name.as_str().into());
         if let Some(description) = &self.description {
