@@ -221,7 +221,7 @@ export class Attachments {
     } catch (thrown) {
       // A picture that cannot be read.
       if (file.kind === "picture") this.remove(id);
-      this.#refuse(home, errorWords(BackendError.from(thrown)));
+      this.#refuse(home, `${file.name}: ${errorWords(BackendError.from(thrown))}`);
     }
   }
 

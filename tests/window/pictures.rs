@@ -1,0 +1,133 @@
+//! Pictures in the real window: attached, seen by a small random model with drafts, proved, kept,
+//! and refused where the model cannot see.
+#![cfg(target_os = "linux")]
+
+use std::path::{Path, PathBuf};
+
+use candle_core::quantized::GgmlDType;
+use foretoken_engine::speculation::Speculation;
+use foretoken_model::Picture;
+use foretoken_model::sampling::Sampling;
+use foretoken_store::{AttachmentKind, Store};
+use foretoken_tests::window::Window;
+use foretoken_tests::{RandomVision, made_up_picture};
+use serde_json::json;
+
+/// Template of a model that sees.
+const TEMPLATE: &str = "{% for message in messages %}<|im_start|>{{ message.role }}:\
+    {% if message.content is string %}{{ message.content }}{% else %}{% for part in message.content %}\
+    {% if part['type'] == 'text' %}{{ part.text }}{% else %}<image>{% endif %}{% endfor %}{% endif %}\
+    <|im_end|>{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant:{% endif %}";
+
+fn write_png(path: &Path, picture: &Picture) -> PathBuf {
+    let file = std::fs::File::create(path).unwrap();
+    let mut encoder = png::Encoder::new(file, picture.width() as u32, picture.height() as u32);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.write_header().unwrap().write_image_data(picture.pixels()).unwrap();
+    path.to_owned()
+}
+
+/// A model that sees, chosen in the window of `data`. Returns its path.
+fn choose_vision(folder: &Path, data: &Path) -> PathBuf {
+    let mut vision = RandomVision::smolvlm();
+    vision.text = vision.text.with_template(TEMPLATE);
+    std::fs::create_dir_all(folder).unwrap();
+    let (model, _) = vision.write_gguf(folder, GgmlDType::F32);
+    let settings = json!({
+        "speculation": Speculation::fixed(4), "sampling": Sampling::greedy(), "max_tokens": 40,
+        "added_models": [model], "target": model, "drafts": { model.to_str().unwrap(): "ngram" },
+        "appearance": { "theme": "dark" },
+    });
+    Store::open(&data.join("foretoken.db")).unwrap().save_settings(&settings.to_string()).unwrap();
+    model
+}
+
+async fn attach(window: &Window, path: &Path) {
+    window.find_hidden("attach").await.send_keys(path.to_str().unwrap()).await.unwrap();
+}
+
+/// Waits until a thumbnail shows its picture.
+async fn wait_for_thumbnails(window: &Window, count: usize) {
+    let script = "return [...document.querySelectorAll('[data-testid=attachment-thumbnail]')]
+        .filter((image) => image.complete && image.naturalWidth > 0).length";
+    let shown = async || window.page.execute(script, vec![]).await.unwrap();
+    window.wait("the thumbnails are drawn", async || shown().await == json!(count)).await;
+}
+
+#[tokio::test]
+async fn a_picture_is_attached_seen_with_drafts_proved_and_there_after_a_reload() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    choose_vision(&folder.path().join("models"), &data);
+    let picture = write_png(&folder.path().join("fox.png"), &made_up_picture("fox", 60, 40));
+    let other = write_png(&folder.path().join("hen.png"), &made_up_picture("hen", 40, 60));
+    let window = Window::open(&data).await;
+
+    attach(&window, &picture).await;
+    wait_for_thumbnails(&window, 1).await;
+    let counted = async || window.text("attachment").await.contains(" tokens");
+    window.wait("its tokens are counted", async || counted().await).await;
+    window.photograph("picture-composer").await;
+    window.ask("What is there? the cat and the dog and the cat and the dog").await;
+    window.wait_for_reply(1).await;
+    let first = window.text("message-reply").await;
+    wait_for_thumbnails(&window, 1).await;
+    window.click("attachment-open").await;
+    window.find("attachment-picture").await;
+    window.photograph("picture-question").await;
+
+    window.click("reply-more").await;
+    window.click("check-reply").await;
+    window.find("check-result").await;
+    let verdict = window.attribute("[data-testid='check-result']", "data-verdict").await;
+    assert_eq!(verdict.as_deref(), Some("identical"));
+
+    window.page.refresh().await.unwrap();
+    window.click("conversation-item").await;
+    wait_for_thumbnails(&window, 1).await;
+    // The same question about another picture, in a conversation of its own.
+    window.click("new-chat").await;
+    attach(&window, &other).await;
+    wait_for_thumbnails(&window, 1).await;
+    window.ask("What is there? the cat and the dog and the cat and the dog").await;
+    window.wait_for_reply(1).await;
+    assert_ne!(window.text("message-reply").await, first, "the reply depends on the picture");
+    window.close().await;
+
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    let conversations = store.conversations().unwrap();
+    let messages = store.messages(conversations[1].id).unwrap();
+    let files = store.attached(messages[0].id).unwrap();
+    assert_eq!((files[0].name.as_str(), files[0].kind), ("fox.png", AttachmentKind::Picture));
+    assert!(files[0].text.starts_with("data:image/png;base64,iVBOR"), "the file as it came");
+}
+
+#[tokio::test]
+async fn a_damaged_picture_and_a_model_that_does_not_see_are_named_before_sending() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    crate::e2e::always_drafting(&data);
+    let window = Window::open(&data).await;
+    let damaged = folder.path().join("damaged.png");
+    std::fs::write(&damaged, *b"\x89PNG\r\n\x1a\n\0\0\0").unwrap();
+    attach(&window, &damaged).await;
+    window
+        .wait("the damaged picture is refused", async || {
+            window
+                .body()
+                .await
+                .contains("damaged.png: the picture cannot be used: it is damaged or cut short")
+                && window.all("[data-testid='attachment']").await.is_empty()
+        })
+        .await;
+    attach(&window, &write_png(&folder.path().join("fox.png"), &made_up_picture("fox", 60, 40))).await;
+    window.find("pictures-unseen").await;
+    window.photograph("picture-unseen").await;
+    window.ask("What is there?").await;
+    window
+        .wait("the question is refused", async || window.body().await.contains("cannot see pictures"))
+        .await;
+    window.close().await;
+    let store = Store::open(&data.join("foretoken.db")).unwrap();
+    assert!(store.conversations().unwrap().is_empty(), "a refused question leaves nothing");
+}
