@@ -6,9 +6,9 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 use foretoken_app::ipc::{
-    ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, BIASED_WORD_BYTES, BIASED_WORDS, DRAFT_MTP,
-    DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES, NGRAM_NAME, PICTURE_BYTES, PRESET_NAME, STOP_WORD_BYTES, STOP_WORDS,
-    Settings, TEXT_SIZE, ViewState,
+    ARENA_PAIRS, ARENA_TOKENS, ATTACHMENT_BYTES, ATTACHMENTS, BIASED_WORD_BYTES, BIASED_WORDS,
+    DOCUMENT_BYTES, DRAFT_MTP, DRAFT_NGRAM, DRAFT_NONE, FILE_BYTES, NGRAM_NAME, PICTURE_BYTES, PRESET_NAME,
+    STOP_WORD_BYTES, STOP_WORDS, Settings, TEXT_SIZE, ViewState,
 };
 use foretoken_app::settings::presets::BUILT_IN;
 use foretoken_engine::speculation::{MAX_DRAFT_LENGTH, MAX_TREE_WIDTH};
@@ -130,6 +130,7 @@ fn the_facts_that_the_page_needs_are_written() {
         "attachments": ATTACHMENTS,
         "attachmentBytes": ATTACHMENT_BYTES,
         "fileBytes": FILE_BYTES,
+        "documentBytes": DOCUMENT_BYTES,
         "pictureBytes": PICTURE_BYTES,
         "draftMtp": DRAFT_MTP,
         "draftNgram": DRAFT_NGRAM,

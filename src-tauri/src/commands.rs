@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
+use foretoken_documents::DocumentText;
 use foretoken_engine::trace::{Round, Speedup};
 use serde::Serialize;
 use tauri::ipc::{Channel, InvokeResponseBody, IpcResponse};
@@ -232,6 +233,7 @@ commands! {
     }
     fn search_messages(shell, query: String) -> Vec<SearchHit> { shell.app()?.search_messages(&query) }
     fn attachment(shell, id: i64) -> Attached { shell.app()?.attachment(id) }
+    fn read_document(shell, file: String) -> DocumentText { Ok(shell.app()?.read_document(&file)) }
     fn count_attachment(shell, file: Attached) -> TokenCount { shell.app()?.count_attachment(&file) }
     fn dropped_file(shell, path: String) -> Bytes { Ok(Bytes(shell.state::<Drags>()?.read(&path)?)) }
     fn keep_imported_trace(shell, name: String, text: String) -> Option<u32> {

@@ -11,7 +11,7 @@ use foretoken_model::child::Bounded;
 static MEMORY: Bounded = Bounded;
 
 fn main() -> ExitCode {
-    if serve_untrusted_input(&[foretoken_senses::picture::TASK]) {
+    if serve_untrusted_input(&[foretoken_senses::picture::TASK, foretoken_documents::TASK]) {
         return ExitCode::SUCCESS;
     }
     match foretoken::run() {

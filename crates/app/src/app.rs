@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use foretoken_documents::DocumentReader;
 use foretoken_engine::inspection::Inspector;
 use foretoken_engine::session::{Hardware, Host, Learning, ThisComputer};
 use foretoken_forward::device::free_memory;
@@ -59,6 +60,7 @@ pub struct App {
     /// Running count of a conversation's attachments.
     pub(crate) counting: Latest,
     pub(crate) pictures: Pictures,
+    pub(crate) documents: DocumentReader,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last ones.
     pub(crate) saving: Mutex<()>,
@@ -129,6 +131,7 @@ impl App {
         let earlier = earlier(&store, &settings)?;
         let learning: Arc<dyn Learning> = Arc::new(StatsFile(folders.clone()));
         let pictures = Pictures::new(renderer.child_program());
+        let documents = DocumentReader::new(renderer.child_program());
         let host = Host { hardware, learning: Some(learning), renderer };
         let secrets = Secrets::new(&folders);
         let repliers = Repliers { remote: secrets.clone(), instead: replier };
@@ -154,6 +157,7 @@ impl App {
             importing: Latest::default(),
             counting: Latest::default(),
             pictures,
+            documents,
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             open: Mutex::default(),

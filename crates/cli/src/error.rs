@@ -33,6 +33,10 @@ pub enum Error {
     #[error("{path} cannot be read: {source}.", path = path.display())]
     Read { path: PathBuf, source: io::Error },
 
+    /// A file without text, or one of another format.
+    #[error("{path} cannot be used: {reason}.", path = path.display())]
+    Unread { path: PathBuf, reason: &'static str },
+
     #[error("{path} cannot be written: {source}.", path = path.display())]
     Write { path: PathBuf, source: io::Error },
 

@@ -9,6 +9,7 @@
 //! - [`output`], `colour`: writes results and messages, coloured on a terminal
 //! - `kept_chat`: the conversation that `chat --resume` continues
 //! - `chat_tools`: tools of MCP servers in `chat`
+//! - `files`, `pictures`: files that questions name
 //! - `interrupt`, [`error`]: Ctrl-C and errors
 
 #![cfg_attr(test, allow(clippy::unwrap_used))]
@@ -18,6 +19,7 @@ mod chat_tools;
 mod colour;
 pub mod commands;
 pub mod error;
+mod files;
 mod interrupt;
 mod kept_chat;
 pub mod output;

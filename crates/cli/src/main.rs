@@ -29,7 +29,7 @@ struct Cli {
 static MEMORY: Bounded = Bounded;
 
 fn main() -> ExitCode {
-    if serve_untrusted_input(&[foretoken_senses::picture::TASK]) {
+    if serve_untrusted_input(&[foretoken_senses::picture::TASK, foretoken_documents::TASK]) {
         return ExitCode::SUCCESS;
     }
     let Cli { command } = Cli::parse();

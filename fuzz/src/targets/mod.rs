@@ -9,6 +9,7 @@ mod gguf;
 mod hub;
 mod import;
 mod ipc;
+mod office;
 mod remote;
 mod server;
 mod template;
@@ -57,7 +58,7 @@ impl Memory {
 type Make = fn() -> Target;
 
 /// All targets, each with its share of a hundred executions: fast ones get more.
-pub const ALL: [(&str, u64, Make); 19] = [
+pub const ALL: [(&str, u64, Make); 20] = [
     ("hub", 15, hub::target),
     ("trace", 15, trace::target),
     ("template", 12, template::target),
@@ -74,7 +75,8 @@ pub const ALL: [(&str, u64, Make); 19] = [
     ("vocabulary", 2, gguf::vocabulary),
     ("ipc", 1, ipc::target),
     ("import", 2, import::target),
-    ("contexts", 4, contexts::target),
+    ("office", 1, office::target),
+    ("contexts", 3, contexts::target),
     ("calls", 1, calls::target),
     ("gbnf", 1, gbnf::target),
 ];

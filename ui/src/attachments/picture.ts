@@ -54,7 +54,8 @@ async function converted(name: string, bytes: Uint8Array): Promise<Uint8Array> {
   }
 }
 
-function base64(bytes: Uint8Array): string {
+/** Bytes in Base64. */
+export function base64(bytes: Uint8Array): string {
   const pieces: string[] = [];
   for (let at = 0; at < bytes.length; at += PIECE) {
     pieces.push(String.fromCharCode(...bytes.subarray(at, at + PIECE)));

@@ -5,7 +5,7 @@ import { facts } from "../bindings/facts";
 import { LocalWorker } from "./workerFixture";
 import { lockedPdf, packedPdf, pdfOf } from "./pdfFixture";
 import { textOfPdf } from "./pdf";
-import { readFile, type Source } from "./read";
+import { readFile as readWith, type Source } from "./read";
 
 beforeEach(() => vi.stubGlobal("Worker", LocalWorker));
 
@@ -14,6 +14,16 @@ afterEach(() => {
   vi.unstubAllGlobals();
   vi.useRealTimers();
 });
+
+/** Documents whose text was asked for. */
+const asked: string[] = [];
+
+const readFile = (source: Source) =>
+  readWith(source, (document) => {
+    asked.push(atob(document));
+    const unread = atob(document).includes("locked") ? "encrypted" : null;
+    return Promise.resolve(unread ? { unread } : { text: "A fox." });
+  });
 
 const file = (name: string, content: string | Uint8Array<ArrayBuffer>) => new File([content], name);
 
@@ -118,4 +128,28 @@ test("a file of 100 MB is refused without being read", async () => {
 test("a text that grows when decoded to UTF-8 is measured again", async () => {
   const letters = new Uint8Array(facts.attachmentBytes / 2 + 1).fill(0xe4);
   expect(await refusal(file("a.txt", letters))).toContain("at most 4 MB");
+});
+
+test("documents are known by their content and read by the application", async () => {
+  const page = "\ufeff<?xml version='1.0'?><!-- a --><!DOCTYPE html><p>A fox.";
+  for (const [name, content] of [
+    ["a.docx", "PK\x03\x04 and more"],
+    ["a.pdf", "PK\x03\x04 and more"],
+    ["a.txt", page],
+  ] as const) {
+    asked.length = 0;
+    const { file: read, encoded } = await readFile(file(name, content));
+    expect(read).toEqual({ name, kind: "text", text: "A fox." });
+    expect([asked.length, encoded]).toEqual([1, null]);
+  }
+  expect(await refusal(file("a.xlsx", "PK\x03\x04 locked"))).toContain("with a password");
+});
+
+test("text that only has the name of a document is read as text", async () => {
+  asked.length = 0;
+  for (const text of ["a fox", "the tag <html> begins a page", `${"<!---->".repeat(140)}<svg>`]) {
+    const { file: read } = await readFile(file("a.docx", text));
+    expect(read.text).toBe(text);
+  }
+  expect(asked).toEqual([]);
 });

@@ -1,9 +1,10 @@
-/** Reads attached files as text, and pictures as data URLs. */
+/** Reads attached files: text, PDFs and documents as text, and pictures as data URLs. */
 import type { Attached } from "../bindings/Attached";
 import { facts } from "../bindings/facts";
 import { count, decimal } from "../messages/numbers";
 import { t } from "../messages/say";
 import { decoded, decodedAs } from "./decode";
+import { documentFile, isDocument, type ReadDocument } from "./document";
 import { textOfPdf } from "./pdf";
 import { isPicture, pictureFile } from "./picture";
 import { Refusal } from "./refusal";
@@ -33,11 +34,11 @@ export interface ReadFile {
 }
 
 /**
- * Reads a file as text.
+ * Reads a file as text; `read` extracts that of a document.
  *
  * @throws Refusal, or the browser's error for an unreadable file.
  */
-export async function readFile(file: Source): Promise<ReadFile> {
+export async function readFile(file: Source, read: ReadDocument): Promise<ReadFile> {
   const { name, size } = file;
   if (size === 0) throw new Refusal(t("attach.empty", { name }));
   if (size > facts.fileBytes) throw tooLarge(name, size, facts.fileBytes);
@@ -45,6 +46,10 @@ export async function readFile(file: Source): Promise<ReadFile> {
   if (isPicture(name, head)) {
     const bytes = new Uint8Array(await file.arrayBuffer());
     return { file: await pictureFile(name, bytes), encoded: null };
+  }
+  if (isDocument(head)) {
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    return { file: await documentFile(name, bytes, read), encoded: null };
   }
   const pdf = name.toLowerCase().endsWith(".pdf") || isPdf(head);
   if (!pdf && size > facts.attachmentBytes) throw tooLarge(name, size, facts.attachmentBytes);

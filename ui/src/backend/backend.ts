@@ -15,6 +15,7 @@ import type { CommandError } from "../bindings/CommandError";
 import type { ContextUse } from "../bindings/ContextUse";
 import type { Conversation } from "../bindings/Conversation";
 import type { ConversationSetup } from "../bindings/ConversationSetup";
+import type { DocumentText } from "../bindings/DocumentText";
 import type { Download } from "../bindings/Download";
 import type { EngineStatus } from "../bindings/EngineStatus";
 import type { ErrorCode } from "../bindings/ErrorCode";
@@ -221,6 +222,8 @@ export interface Backend {
   search(query: string): Promise<SearchHit[]>;
   /** An attachment of a message. */
   attachment(id: number): Promise<Attached>;
+  /** Text of a document's file in Base64, or why it has none. */
+  readDocument(file: string): Promise<DocumentText>;
   /** Number of tokens of a file in a prompt. */
   countAttachment(file: Attached): Promise<TokenCount>;
   /**

@@ -164,6 +164,7 @@ export function backendOver(call: Call, channel: Receive): Backend {
     },
     search: (query) => call("search_messages", { query }),
     attachment: (id) => call("attachment", { id }),
+    readDocument: (file) => call("read_document", { file }),
     countAttachment: (file) => call("count_attachment", { file }),
     contextUse: (conversation) => call("context_use", { conversation }),
     send: (conversation, sent, onEvent) =>

@@ -12,6 +12,7 @@ import type { CheckProgress } from "./CheckProgress";
 import type { ContextUse } from "./ContextUse";
 import type { Conversation } from "./Conversation";
 import type { ConversationSetup } from "./ConversationSetup";
+import type { DocumentText } from "./DocumentText";
 import type { Download } from "./Download";
 import type { EngineStatus } from "./EngineStatus";
 import type { Export } from "./Export";
@@ -125,6 +126,7 @@ export type Commands = {
   stop_import: { args: {}, returns: null },
   search_messages: { args: { query: string }, returns: Array<SearchHit> },
   attachment: { args: { id: number }, returns: Attached },
+  read_document: { args: { file: string }, returns: DocumentText },
   count_attachment: { args: { file: Attached }, returns: TokenCount },
   dropped_file: { args: { path: string }, returns: ArrayBuffer },
   keep_imported_trace: { args: { name: string, text: string }, returns: number | null },

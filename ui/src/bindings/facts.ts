@@ -32,6 +32,7 @@ export const facts = {
   "attachments": 20,
   "attachmentBytes": 4194304,
   "fileBytes": 67108864,
+  "documentBytes": 33554432,
   "pictureBytes": 20000000,
   "draftMtp": "mtp",
   "draftNgram": "ngram",

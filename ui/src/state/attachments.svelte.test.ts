@@ -69,7 +69,7 @@ test("a refused file is named, and the others are attached", async () => {
   await attachments.add([file("a.bin", "\0"), file("a.md", "abc"), file("empty", "")]);
   expect(names()).toEqual(["a.md"]);
   expect(attachments.problems).toEqual([
-    "a.bin is not text. Text, code, CSV, JSON and PDF files can be attached.",
+    "a.bin is not text. Text, code, CSV, JSON, PDF, Word, PowerPoint, Excel, OpenDocument sheets, EPUB and HTML files can be attached.",
     "empty has no text in it.",
   ]);
   attachments.dismiss();

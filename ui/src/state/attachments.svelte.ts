@@ -190,7 +190,9 @@ export class Attachments {
 
   async #read(home: Conversation, id: number, source: Source) {
     try {
-      const { file, encoded } = await readFile(source);
+      const { file, encoded } = await readFile(source, (document) =>
+        this.#backend.readDocument(document),
+      );
       this.#change(id, { encoded });
       await this.#keep(home, id, this.#unlike(home, file));
     } catch (thrown) {

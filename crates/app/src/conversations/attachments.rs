@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use foretoken_documents::{DocumentText, Unread, block};
 use foretoken_engine::session::estimated_tokens;
 use foretoken_engine::trace::Summary;
 use foretoken_model::{Picture, Special, Tokenizer};
@@ -49,6 +52,15 @@ impl App {
     /// Returns `NotFound` if it does not exist.
     pub fn attachment(&self, id: i64) -> Result<Attached> {
         Ok(self.store().attachment(id)?.into())
+    }
+
+    /// Extracts the text of a document's file in Base64.
+    pub fn read_document(&self, file: &str) -> DocumentText {
+        STANDARD
+            .decode(file)
+            .map_err(|_| Unread::Damaged)
+            .and_then(|bytes| self.documents.read(&bytes))
+            .into()
     }
 
     /// Counts the tokens of an attachment in a prompt.
@@ -253,21 +265,6 @@ fn shown(file: &store::Attached, longest: usize) -> String {
         "{}\n[The file has {lines} lines and is too long to be shown whole. Read it with the tool {tool}.]",
         block(&file.name, beginning)
     )
-}
-
-/// Formats an attachment: its name, and its text in a fence longer than any fence in it.
-fn block(name: &str, text: &str) -> String {
-    let fence = "`".repeat(longest_run(text).max(2) + 1);
-    let language = name.rsplit_once('.').map_or("", |(_, end)| end);
-    let is_word = !language.is_empty() && language.chars().all(|letter| letter.is_ascii_alphanumeric());
-    let language = if is_word { language } else { "" };
-    let end = if text.ends_with('\n') { "" } else { "\n" };
-    format!("{name}:\n{fence}{language}\n{text}{end}{fence}")
-}
-
-/// Returns the longest run of backticks.
-fn longest_run(text: &str) -> usize {
-    text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -4,10 +4,13 @@ use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 /// Most bytes of an attachment's text: more than the contexts of models hold.
-pub const ATTACHMENT_BYTES: usize = 4 << 20;
+pub const ATTACHMENT_BYTES: usize = foretoken_documents::MAX_TEXT;
 
 /// Most bytes of a file from which text is extracted: much of a PDF is not text.
 pub const FILE_BYTES: usize = 64 << 20;
+
+/// Most bytes of a document from which the child process extracts text.
+pub const DOCUMENT_BYTES: usize = foretoken_documents::MAX_BYTES;
 
 /// Most bytes of a picture's file.
 pub const PICTURE_BYTES: usize = foretoken_senses::picture::MAX_BYTES;

@@ -22,6 +22,7 @@ use crate::args::{DraftChoice, McpArgs, PairDeviceArgs, TalkArgs, draft_length};
 use crate::chat_tools::ChatTools;
 use crate::colour;
 use crate::error::{Error, Result};
+use crate::files;
 use crate::interrupt::Interrupt;
 use crate::kept_chat::{KeptChat, SavedChat};
 use crate::output;
@@ -48,6 +49,7 @@ const HELP: &str = "\
 /draft MODEL|mtp|ngram|none  change the draft
 /length auto|N               tokens to draft in a round: 1 to 16, auto for the fastest, 0 for no drafts
 /think on|off                turn thinking before the answer on or off
+/file FILE                   put the text of a file before the next message
 /picture FILE                show the model a picture with the next message
 /new                         start a new conversation
 /stats                       statistics of the last reply
@@ -100,11 +102,12 @@ pub fn run(Args { talk, resume, private, tools }: &Args) -> Result<()> {
     let cold = args.speculation.cold;
     let (devices, kept, last) = (&args.device, Some(kept).filter(|_| !private), None);
     let target = saved_name(target, &session);
-    let (detail, pictures) = (args.vision.detail(), Vec::new());
+    let (detail, pictures, files) = (args.vision.detail(), Vec::new(), Vec::new());
     let chat = Chat {
         session,
         detail,
         pictures,
+        files,
         devices,
         cold,
         thinking,
@@ -146,6 +149,8 @@ struct Chat<'a> {
     request: Request,
     target: String,
     messages: Vec<ChatMessage>,
+    /// Texts of files for the next message.
+    files: Vec<String>,
     /// Pictures for the next message, and how closely they are looked at.
     pictures: Vec<Arc<Picture>>,
     detail: Detail,
@@ -196,11 +201,14 @@ impl Chat<'_> {
         let (name, value) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
         match (name, value.trim()) {
             ("/help", _) => output::note(HELP),
+            ("/file", "") => output::note("expected a file after /file"),
+            ("/file", path) => self.attach(path),
             ("/picture", "") => output::note("expected a file after /picture"),
             ("/picture", path) => self.show(path),
             ("/new", _) => {
                 self.messages.clear();
                 self.pictures.clear();
+                self.files.clear();
                 output::note("started a new conversation");
             }
             ("/think", value @ ("on" | "off")) => self.let_think(value == "on"),
@@ -232,6 +240,17 @@ impl Chat<'_> {
         }
         self.thinking = Some(thinking);
         output::note(if thinking { "thinking is on" } else { "thinking is off" });
+    }
+
+    /// Adds the text of a file to the next message.
+    fn attach(&mut self, path: &str) {
+        match files::read(path.as_ref()) {
+            Ok(text) => {
+                output::note("the next message has the text of this file");
+                self.files.push(text);
+            }
+            Err(error) => output::failure(&error),
+        }
     }
 
     /// Adds a picture to the next message.
@@ -280,7 +299,9 @@ impl Chat<'_> {
         for picture in std::mem::take(&mut self.pictures) {
             message = message.with_picture(&picture, self.detail);
         }
-        self.messages.push(ChatMessage { content: text.to_owned(), ..message });
+        let mut content = std::mem::take(&mut self.files);
+        content.push(text.to_owned());
+        self.messages.push(ChatMessage { content: content.join("\n\n"), ..message });
         match self.reply_with_calls() {
             Err(error @ (Error::Engine(_) | Error::Library(_))) => {
                 self.messages.truncate(before);

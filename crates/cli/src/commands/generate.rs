@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::args::{DraftChoice, ReplyArgs, ToolArgs};
 use crate::error::Result;
+use crate::files;
 use crate::interrupt::Interrupt;
 use crate::output;
 use crate::pictures;
@@ -160,7 +161,7 @@ fn prepare_with(
     let sampling = args.sampling.over(base)?;
     let speculation = args.speculation.speculation()?;
     let grammar = args.grammar.grammar()?;
-    let text = args.prompt.text()?;
+    let text = files::before(&args.file, args.prompt.text()?)?;
     let source = args.device.target.open(&args.target)?;
     let mut session = load(&source, form(&source, args.raw)?, &args.device)?;
     args.vision.open(&mut session, &source)?;

@@ -6,6 +6,7 @@ mod broken_models;
 mod chat;
 mod describe;
 mod devices;
+mod files;
 mod inspection;
 mod measure;
 mod models;

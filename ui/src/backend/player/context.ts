@@ -17,6 +17,7 @@ export class Context {
   }
 
   readonly handlers: Handlers = {
+    read_document: () => ({ unread: "unknown" }),
     count_attachment: ({ file }) => estimated(file.text),
     context_use: ({ conversation }) => ({
       used: { tokens: this.#used(conversation), exact: true },

@@ -41,7 +41,11 @@ export const attachments = {
   "attach.unseen":
     "{name} kann keine Bilder sehen. Wähle ein Modell mit einer Vision-Datei (mmproj).",
   "attach.binary":
-    "{name} ist kein Text. Text, Code, CSV-, JSON- und PDF-Dateien lassen sich anhängen.",
+    "{name} ist kein Text. Text, Code, CSV-, JSON-, PDF-, Word-, PowerPoint-, Excel-, EPUB- und HTML-Dateien und OpenDocument-Tabellen lassen sich anhängen.",
+  "attach.oldOffice":
+    "{name} hat das Format alter Office-Versionen. Speichere die Datei als .docx, .pptx oder .xlsx und häng die an.",
+  "attach.documentTooLong":
+    "{name} hat mehr Text, Zeilen oder Zellen, als sich anhängen lassen. Häng einen Teil davon an.",
   "attach.tooLarge":
     "{name} ist zu groß: {size} MB, und höchstens {most} MB lassen sich anhängen. Häng einen Teil davon an.",
   "attach.tooMany":
@@ -52,7 +56,7 @@ export const attachments = {
     "In {name} steht kein Text: Die Seiten sind Bilder, und Text in Bildern wird hier nicht erkannt.",
   "attach.encrypted":
     "{name} ist mit einem Passwort geschützt. Speichere eine Kopie ohne Passwort und häng die an.",
-  "attach.damaged": "{name} lässt sich nicht als PDF lesen: Die Datei ist vielleicht beschädigt.",
+  "attach.damaged": "{name} lässt sich nicht lesen: Die Datei ist vielleicht beschädigt.",
   "attach.unpacksTooLarge": "{name} wird entpackt zu groß; die Datei wurde nicht angehängt.",
   "attach.slow": "{name} zu lesen hat zu lange gedauert; die Datei wurde nicht angehängt.",
   "attach.tooLong":

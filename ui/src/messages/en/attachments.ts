@@ -36,7 +36,12 @@ export const attachments = {
   "attach.pictureTooLarge": "{name} is too large: at most 20 MB can be attached.",
   "attach.pastedImage": "This picture cannot be pasted. Save it and attach the file.",
   "attach.unseen": "{name} cannot see pictures. Choose a model with a vision file (mmproj).",
-  "attach.binary": "{name} is not text. Text, code, CSV, JSON and PDF files can be attached.",
+  "attach.binary":
+    "{name} is not text. Text, code, CSV, JSON, PDF, Word, PowerPoint, Excel, OpenDocument sheets, EPUB and HTML files can be attached.",
+  "attach.oldOffice":
+    "{name} has the format of old versions of Office. Save it as .docx, .pptx or .xlsx, and attach that.",
+  "attach.documentTooLong":
+    "{name} has more text, rows or cells than can be attached. Attach a part of it.",
   "attach.tooLarge":
     "{name} is too large: {size} MB, and at most {most} MB can be attached. Attach a part of it.",
   "attach.tooMany":
@@ -47,7 +52,7 @@ export const attachments = {
     "{name} has no text in it: its pages are pictures, and text in pictures is not recognised here.",
   "attach.encrypted":
     "{name} is protected with a password. Save a copy without it, and attach that.",
-  "attach.damaged": "{name} cannot be read as a PDF: it may be damaged.",
+  "attach.damaged": "{name} cannot be read: it may be damaged.",
   "attach.unpacksTooLarge": "{name} unpacks to more than can be read, so it was not attached.",
   "attach.slow": "{name} took too long to read, so it was not attached.",
   "attach.tooLong":

@@ -1,0 +1,55 @@
+//! Parent's side of reading documents: a request to the child process for each file.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use foretoken_model::child::{Child, Failure, Handler, Program, Task};
+
+use crate::{DocumentText, MAX_BYTES, Unread, text_of};
+
+/// Reading of a document as a task of the child process.
+pub const TASK: Task = Task { name: "document", memory: 640_000_000, time: Duration::from_secs(20), start };
+
+/// Reader of documents, one at a time.
+pub struct DocumentReader(Option<Child>);
+
+impl DocumentReader {
+    /// Reads in a child process of `program`, or in this process without one, for tests with their
+    /// own documents.
+    pub fn new(program: Option<&Program>) -> Self {
+        Self(program.cloned().map(Child::of))
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// Every [`Unread`].
+    pub fn read(&self, bytes: &[u8]) -> Result<String, Unread> {
+        if bytes.len() > MAX_BYTES {
+            return Err(Unread::TooLong);
+        }
+        let Some(child) = &self.0 else { return text_of(bytes) };
+        let answer = child.answer(&TASK, STANDARD.encode(bytes).as_bytes());
+        // The memory of a large file is not needed any longer.
+        child.rest();
+        let answer = answer.map_err(|failure| match failure {
+            Failure::TooLong => Unread::Slow,
+            Failure::TooMuchMemory => Unread::UnpacksTooLarge,
+            Failure::NotStarted(_) | Failure::Ended => Unread::Damaged,
+        })?;
+        match serde_json::from_slice(&answer) {
+            Ok(DocumentText::Text(text)) => Ok(text),
+            Ok(DocumentText::Unread(unread)) => Err(unread),
+            Err(_) => Err(Unread::Damaged),
+        }
+    }
+}
+
+/// Returns the function that answers requests in the child process.
+fn start() -> Handler {
+    Box::new(|input| {
+        let read = STANDARD.decode(input).map_err(|_| Unread::Damaged).and_then(|bytes| text_of(&bytes));
+        serde_json::to_vec(&DocumentText::from(read)).unwrap_or_default()
+    })
+}
