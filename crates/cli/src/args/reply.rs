@@ -15,8 +15,8 @@ pub struct ReplyArgs {
     pub target: String,
     #[command(flatten)]
     pub prompt: PromptArgs,
-    /// File before the prompt: text, .docx, .pptx, .xlsx, .ods, .epub or .html; several are given by
-    /// several options
+    /// File before the prompt: text, .docx, .pptx, .xlsx, .ods, .epub or .html; several are given
+    /// by several options
     #[arg(long, value_name = "FILE", conflicts_with = "raw")]
     pub file: Vec<PathBuf>,
     /// Picture before the prompt: PNG, JPEG, WebP, GIF or BMP; several are given by several options
