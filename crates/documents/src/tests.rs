@@ -107,7 +107,7 @@ fn a_word_document_keeps_headings_lists_and_tables() {
         <m:AlternateContent><m:Choice><w:p><w:r><w:t>box</w:t></w:r></w:p></m:Choice>\
         <m:Fallback><w:p><w:r><w:t>box</w:t></w:r></w:p></m:Fallback></m:AlternateContent>";
     let text = text_of(&word(body)).unwrap();
-    assert_eq!(text, "## Foxes\nA fox & a hen.ä\n- first\na | b \nbox");
+    assert_eq!(text, "## Foxes\nA fox & a hen.ä\n- first\na | b\nbox");
 }
 
 #[test]

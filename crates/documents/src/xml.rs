@@ -44,8 +44,8 @@ impl Element<'_> {
     }
 
     fn value(&self, is_meant: impl Fn(&str, bool) -> bool) -> Option<String> {
-        let attributes = self.0.attributes().with_checks(false).filter_map(Result::ok);
-        let mut found = attributes.filter(|attribute| {
+        let mut attributes = self.0.attributes();
+        let mut found = attributes.with_checks(false).filter_map(Result::ok).filter(|attribute| {
             let (name, prefix) = attribute.key.decompose();
             is_meant(name.into_inner(), prefix.is_some())
         });
