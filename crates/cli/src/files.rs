@@ -28,7 +28,7 @@ pub fn read(path: &Path) -> Result<String> {
     Ok(block(&name, &text))
 }
 
-fn plain(bytes: Vec<u8>) -> Result<String, Unread> {
+fn plain(bytes: Vec<u8>) -> std::result::Result<String, Unread> {
     if bytes.len() > MAX_TEXT {
         return Err(Unread::TooLong);
     }

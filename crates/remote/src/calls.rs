@@ -4,7 +4,7 @@ use foretoken_model::Tool;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
-use crate::reply::ReplyEvent;
+use crate::reply_event::ReplyEvent;
 
 /// Most calls of a reply.
 const MAX_CALLS: usize = 128;
@@ -62,11 +62,6 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Returns whether any call began.
-    pub fn has_any(&self) -> bool {
-        self.began > 0
-    }
-
     /// Adds a part.
     ///
     /// # Errors

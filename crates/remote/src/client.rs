@@ -16,7 +16,8 @@ use crate::address::Address;
 use crate::body::{Body, Question, THINKING};
 use crate::error::{Error, Result};
 use crate::refusal::{Refusal, connection_error};
-use crate::reply::{Ending, Listener, Reply, ReplyEvent};
+use crate::reply::{Ending, Listener, Reply};
+use crate::reply_event::ReplyEvent;
 
 /// Interval at which `stop` is checked.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(20);
