@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { cardOf, duration, probability, sentenceOf, visible } from "./describe";
+import { cardOf, duration, probability, seconds, sentenceOf, visible } from "./describe";
 import { drafted, extra, round, threeRounds, treeRound } from "./fixtures";
 
 test("a rejected token's card has its probabilities and its position in the draft", () => {
@@ -94,4 +94,11 @@ test("numbers keep their significant digits", () => {
   expect(duration(59_600)).toBe("1:00");
   expect(duration(1_094_900)).toBe("18:15");
   expect(duration(7_905_700)).toBe("2 h 12 min");
+});
+
+test("a waiting time is at least a second, and in minutes or hours where it is long", () => {
+  expect(seconds(20)).toBe("1\u00a0s");
+  expect(seconds(59_000)).toBe("59\u00a0s");
+  expect(seconds(125_000)).toBe("2\u00a0min 5\u00a0s");
+  expect(seconds(7_905_700)).toBe("2 h 12 min");
 });

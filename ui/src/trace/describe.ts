@@ -161,13 +161,7 @@ export function probability(value: number): string {
 /** A duration: "3.4 ms", "212 ms", "4.1 s", "42 s", "18:15", "2 h 12 min". */
 export function duration(ms: number): string {
   const seconds = Math.round(ms / 1000);
-  if (seconds >= 3600) {
-    const minutes = Math.round(seconds / 60);
-    return t("amount.hours", {
-      hours: count(Math.floor(minutes / 60)),
-      minutes: count(minutes % 60),
-    });
-  }
+  if (seconds >= 3600) return hours(seconds);
   if (seconds >= 60) return clockWords(ms);
   if (ms >= 9950) return `${count(seconds)}\u00a0s`;
   if (ms >= 1000) return `${decimal(ms / 1000, 1)}\u00a0s`;
@@ -180,9 +174,19 @@ function clockWords(ms: number): string {
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
 }
 
-/** A waiting time: "8 s", "2 min 5 s". At least a second. */
+/** "2 h 12 min", of seconds. */
+function hours(seconds: number): string {
+  const minutes = Math.round(seconds / 60);
+  return t("amount.hours", {
+    hours: count(Math.floor(minutes / 60)),
+    minutes: count(minutes % 60),
+  });
+}
+
+/** A waiting time: "8 s", "2 min 5 s", "2 h 12 min". At least a second. */
 export function seconds(ms: number): string {
   const all = Math.max(1, Math.round(ms / 1000));
+  if (all >= 3600) return hours(all);
   if (all < 60) return t("amount.seconds", { seconds: count(all) });
   const [minutes, rest] = [count(Math.floor(all / 60)), count(all % 60)];
   return t("amount.minutes", { minutes, seconds: rest });

@@ -307,6 +307,6 @@ test("a stored call shows its result as it is, and an error as one", () => {
   show({ ...REPLY, text: "", calls: [done], calls_start: 0 });
   expect(find("call-result")?.querySelector("script")).toBeNull();
   expect(find("call-result")?.textContent).toContain(result);
-  expect(find("call")?.textContent).toContain("1.5 s");
+  expect(find("call")?.textContent).toContain("1.5\u00a0s");
   expect(find("call-tokens")?.textContent.trim()).toBe("24 tokens: 9 forced, 4 drafted");
 });

@@ -68,7 +68,7 @@ export const attachments = {
   "context.waiting": "Zu senden",
   "context.free": "Platz für die Antwort",
   "context.ready": "bereit",
-  "context.toRead": "{time} s zu lesen",
+  "context.toRead": "{time} zu lesen",
   "context.full": "Der Kontext ist fast voll.",
   "context.drop": "Älteste Nachrichten weglassen",
   "context.dropAndContinue": "Älteste weglassen und fortfahren",

@@ -147,7 +147,7 @@ export const inspector = {
     "{rounds, plural, one {# Runde, keine geratenen Token.} other {# Runden, keine geratenen Token.}}",
   "heatmap.position": "Position {position} {percent}",
   "heatmap.summary":
-    "{rounds, plural, one {# Runde.} other {# Runden.}} {accepted} von {judged} geprüften Token angenommen, {discarded} nie geprüft. Angenommen nach Position: {positions}.",
+    "{rounds, plural, one {# Runde.} other {# Runden.}} {accepted} von {judged} geprüften Token angenommen, {discarded} ungeprüft. Angenommen nach Position: {positions}.",
   "heatmap.acceptance": "Drafts, Runde für Runde",
   "heatmap.wholeLabel": "Ganze Antwort zeigen",
   "heatmap.whole": "Ganze Antwort zeigen ({keys})",

@@ -12,7 +12,6 @@ export const tools = {
   "call.refused": "nicht erlaubt",
   "call.stopped": "gestoppt",
   "call.lost": "mit dem Programm beendet",
-  "call.took": "{seconds} s",
   "call.tokens":
     "{tokens, plural, one {# Token: {forced} erzwungen, {drafted} geraten} other {# Token: {forced} erzwungen, {drafted} geraten}}",
   "call.ask": "Aufruf ausführen? Ein Tool kann lesen und ändern, was du kannst.",

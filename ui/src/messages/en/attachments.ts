@@ -64,7 +64,7 @@ export const attachments = {
   "context.waiting": "To be sent",
   "context.free": "Room for the reply",
   "context.ready": "ready",
-  "context.toRead": "{time} s to read",
+  "context.toRead": "{time} to read",
   "context.full": "The context is nearly full.",
   "context.drop": "Drop oldest messages",
   "context.dropAndContinue": "Drop oldest and continue",

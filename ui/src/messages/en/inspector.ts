@@ -142,7 +142,7 @@ export const inspector = {
     "{rounds, plural, one {# round, no draft tokens.} other {# rounds, no draft tokens.}}",
   "heatmap.position": "position {position} {percent}",
   "heatmap.summary":
-    "{rounds, plural, one {# round.} other {# rounds.}} {accepted} of {judged} checked tokens accepted, {discarded} never checked. Accepted by position: {positions}.",
+    "{rounds, plural, one {# round.} other {# rounds.}} {accepted} of {judged} checked tokens accepted, {discarded} not checked. Accepted by position: {positions}.",
   "heatmap.acceptance": "Drafts, round by round",
   "heatmap.wholeLabel": "Show the whole reply",
   "heatmap.whole": "Show the whole reply ({keys})",

@@ -10,7 +10,6 @@ export const tools = {
   "call.refused": "not allowed",
   "call.stopped": "stopped",
   "call.lost": "ended with the program",
-  "call.took": "{seconds} s",
   "call.tokens":
     "{tokens, plural, one {# token: {forced} forced, {drafted} drafted} other {# tokens: {forced} forced, {drafted} drafted}}",
   "call.ask": "Run this call? A tool can read and change what you can.",
