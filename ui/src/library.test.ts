@@ -213,6 +213,7 @@ test("each state of a download offers its actions", async () => {
   expect(row("download", "disk is full").textContent).toContain(
     "Paused at 2.8\u00a0GB of 9.0\u00a0GB",
   );
+  expect(row("download", "Queued").textContent).toContain("Queued, 4.0\u00a0GB");
 });
 
 test("a token can be stored and removed, and its text is never shown again", async () => {

@@ -31,14 +31,13 @@ export function causeWords({ near_tie, gap }: TextDifference): string {
  * The result where distributions are compared instead of texts; if they differ, also why texts
  * cannot be.
  */
-export function distributionWords(check: DistributionCheck, label: string | null): string {
+export function distributionWords(check: DistributionCheck): string {
   const { judged, different, largest_difference } = check;
   const why = t("check.why");
   if (judged === 0) return `${t("check.nothingJudged")} ${why}`;
   const difference = brief(largest_difference);
   if (different > 0) {
-    const target = shortName(label);
-    return `${t("check.differ", { target, judged, different, difference })} ${why}`;
+    return `${t("check.differ", { judged: count(judged), different, difference })} ${why}`;
   }
   return largest_difference > 0
     ? t("check.sameAlmost", { judged, difference })

@@ -5,18 +5,17 @@ import type { Trace } from "../../state/trace.svelte";
 import { duration } from "../../trace/describe";
 import type { SpeedCurve } from "../../trace/speed";
 import type { Statistics } from "../../trace/statistics";
-import { short } from "../ui/plot/plot";
-import { decimal, percent } from "../../messages/numbers";
+import { decimal, percent, significant } from "../../messages/numbers";
 import { t } from "../../messages/say";
 
 /** "27 to 41 tokens/s"; the mean without a curve. */
 export function speedValue(curve: SpeedCurve | null, rate: number | null): string {
   if (curve) {
     const rates = curve.points.map(([, held]) => held);
-    const [low, high] = [short(Math.min(...rates)), short(Math.max(...rates))];
+    const [low, high] = [significant(Math.min(...rates)), significant(Math.max(...rates))];
     return low === high ? t("decision.rate", { rate: low }) : t("inspector.fromTo", { low, high });
   }
-  return rate === null ? "" : t("decision.rate", { rate: short(rate) });
+  return rate === null ? "" : t("decision.rate", { rate: significant(rate) });
 }
 
 /** "4 tokens, about 2.9 accepted": the draft length, and how many tokens of it are expected. */

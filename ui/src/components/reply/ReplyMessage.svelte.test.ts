@@ -176,6 +176,15 @@ const WRITTEN = {
   summary: { ...summary(), acceptance_rate: 0.84, tokens_per_second: 33.2 },
 };
 
+test.each([
+  [6.378, "6.4 tokens/s"],
+  [2803, "2,800 tokens/s"],
+])("a speed of %d tokens/s has two significant digits in the foot", (rate, words) => {
+  const written = { ...WRITTEN, summary: { ...WRITTEN.summary, tokens_per_second: rate } };
+  show(written);
+  expect(find("reply-numbers")?.querySelector("span")?.textContent).toBe(words);
+});
+
 test("a reply's foot shows its speed, acceptance rate and speed-up", () => {
   app.conversations.messages = [WRITTEN];
   vi.spyOn(app, "speedupOf").mockReturnValue({ factor: 1.6 } as never);

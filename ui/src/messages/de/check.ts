@@ -23,7 +23,7 @@ export const check = {
   "check.sameAlmost":
     "{judged, plural, one {Bestätigt: ohne Drafts neu berechnet, die eine Wahrscheinlichkeit stimmt überein (größter Unterschied {difference}).} other {Bestätigt: ohne Drafts neu berechnet, alle # Wahrscheinlichkeiten stimmen überein (größter Unterschied {difference}).}}",
   "check.differ":
-    "{judged, plural, one {{target} gab die Wahrscheinlichkeit, nach der das eine geratene Token geprüft wurde, ohne Drafts noch einmal an;} other {{target} gab die # Wahrscheinlichkeiten, nach denen geratene Token geprüft wurden, ohne Drafts noch einmal an;}} {different, plural, one {# weicht ab, um höchstens {difference}.} other {# weichen ab, um höchstens {difference}.}}",
+    "{different, plural, one {Ohne Drafts neu berechnet: # von {judged} Wahrscheinlichkeiten weicht ab, um {difference}.} other {Ohne Drafts neu berechnet: # von {judged} Wahrscheinlichkeiten weichen ab, um höchstens {difference}.}}",
   "check.running": "Wird ohne Drafts neu erzeugt",
   "check.runningAt": "Wird ohne Drafts neu erzeugt: {done} von {total} Token",
   "check.progress": "Fortschritt der Prüfung",

@@ -21,7 +21,7 @@ export const check = {
   "check.sameAlmost":
     "{judged, plural, one {Verified: recomputed without drafts, the one probability agrees (largest difference {difference}).} other {Verified: recomputed without drafts, all # probabilities agree (largest difference {difference}).}}",
   "check.differ":
-    "{judged, plural, one {{target} gave the probability by which the one drafted token was judged again, without drafts,} other {{target} gave the # probabilities by which drafted tokens were judged again, without drafts,}} {different, plural, one {and # differs, by {difference} at most.} other {and # differ, by {difference} at most.}}",
+    "{different, plural, one {Recomputed without drafts: # of {judged} probabilities differs, by {difference}.} other {Recomputed without drafts: # of {judged} probabilities differ, by {difference} at most.}}",
   "check.running": "Regenerating without drafts",
   "check.runningAt": "Regenerating without drafts: {done} of {total} tokens",
   "check.progress": "Progress of the check",
