@@ -1,6 +1,7 @@
 //! A reply streamed by a remote server.
 
-use foretoken_remote::reply::{Listener, ReplyEvent};
+use foretoken_remote::ReplyEvent;
+use foretoken_remote::reply::Listener;
 
 use super::{Memory, Target, corpus, repository};
 use crate::run::files;
@@ -57,9 +58,11 @@ pub fn target() -> Target {
 fn listen(parts: &[&[u8]]) -> (String, Option<String>) {
     let mut text = String::new();
     let mut on = |event: ReplyEvent<'_>| match event {
-        ReplyEvent::Started => (),
-        ReplyEvent::WithoutExtras => (),
-        ReplyEvent::Thinking(piece) | ReplyEvent::Text(piece) => text.push_str(piece),
+        ReplyEvent::Started | ReplyEvent::WithoutExtras | ReplyEvent::CallEnded => (),
+        ReplyEvent::Thinking(piece)
+        | ReplyEvent::Text(piece)
+        | ReplyEvent::Call(piece)
+        | ReplyEvent::Arguments(piece) => text.push_str(piece),
     };
     let mut listener = Listener::new(&mut on);
     let taken = parts.iter().try_for_each(|part| listener.take(part));
