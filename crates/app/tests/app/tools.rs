@@ -434,11 +434,14 @@ fn a_model_on_a_server_calls_tools_of_this_computer() {
     let fixture = Fixture::new();
     fixture.app.add_server("far", &at, None).unwrap();
     fixture.app.test_server("far").unwrap();
-    fixture.set(|settings| {
-        settings.target = "remote:far/starter".to_owned();
-        settings.tools = ToolMode::First;
-        settings.builtin_tools = vec![Builtin::Now];
-    });
+    let settings = Settings {
+        target: "remote:far/starter".to_owned(),
+        max_tokens: 40,
+        tools: ToolMode::First,
+        builtin_tools: vec![Builtin::Now],
+        ..fixture.app.settings()
+    };
+    fixture.app.save_settings(settings).unwrap();
     fixture.wait_for(|status| status.device.name == "far");
     let (events, received) = deciding(&fixture, |_, _| Some(CallDecision::Always));
     let reply = fixture.app.send(None, "What day is it?", events).unwrap();
