@@ -6,7 +6,7 @@ use flate2::read::DeflateDecoder;
 use zip::result::ZipError;
 use zip::{CompressionMethod, ZipArchive};
 
-use crate::Unread;
+use crate::unread::Unread;
 
 /// Unpacked bytes that are read of an archive, of all parts together.
 const MAX_UNPACKED: u64 = 256 << 20;

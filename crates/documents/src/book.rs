@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::Unread;
 use crate::archive::Archive;
 use crate::page;
 use crate::relations::{folder_of, joined};
 use crate::text::Text;
+use crate::unread::Unread;
 use crate::xml::{Node, walk};
 
 /// Most chapters and other files of a book.

@@ -1,8 +1,8 @@
 //! A document's format, from its content.
 
-use crate::Unread;
 use crate::archive::Archive;
 use crate::page::is_page;
+use crate::unread::Unread;
 
 /// First bytes of the container of Office before 2007, which also holds encrypted documents.
 const COMPOUND: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";

@@ -18,6 +18,7 @@ mod relations;
 mod sheet;
 mod slides;
 mod text;
+mod unread;
 mod word;
 mod xml;
 
@@ -26,6 +27,8 @@ mod tests;
 
 pub use block::block;
 pub use reader::{DocumentReader, TASK};
+pub use text::MAX_TEXT;
+pub use unread::Unread;
 
 use kind::Kind;
 use serde::{Deserialize, Serialize};
@@ -33,48 +36,6 @@ use ts_rs::TS;
 
 /// Longest file, in bytes.
 pub const MAX_BYTES: usize = 32 << 20;
-
-/// Longest text of a file, in bytes: more than the contexts of models hold.
-pub const MAX_TEXT: usize = 4 << 20;
-
-/// Reason why a file's text cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, TS)]
-#[serde(rename_all = "snake_case")]
-#[ts(export)]
-pub enum Unread {
-    /// No document of a known format.
-    Unknown,
-    /// Protected with a password.
-    Encrypted,
-    /// Damaged or cut short.
-    Damaged,
-    /// Binary format of Office before 2007.
-    Old,
-    /// Without text.
-    Empty,
-    /// Text, rows or cells beyond the limits.
-    TooLong,
-    /// Unpacks to more than is read, or takes too much memory.
-    UnpacksTooLarge,
-    /// Reading takes too long.
-    Slow,
-}
-
-impl Unread {
-    /// The reason as the end of a sentence about a file.
-    pub fn reason(self) -> &'static str {
-        match self {
-            Self::Unknown => "it is neither text nor a .docx, .pptx, .epub, .html, .xlsx or .ods file",
-            Self::Encrypted => "it is protected with a password",
-            Self::Damaged => "it is damaged or cut short",
-            Self::Old => "it has the format of old versions of Office; save it as .docx, .pptx or .xlsx",
-            Self::Empty => "it has no text",
-            Self::TooLong => "it has more text, rows or cells than are read",
-            Self::UnpacksTooLarge => "it unpacks to more than is read",
-            Self::Slow => "reading it takes too long",
-        }
-    }
-}
 
 /// Text of a file, or the reason why there is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]

@@ -3,7 +3,8 @@
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use html2text::config;
 
-use crate::{MAX_TEXT, Unread};
+use crate::text::MAX_TEXT;
+use crate::unread::Unread;
 
 /// Bytes that are searched for the begin of a page, and for its encoding.
 const HEAD: usize = 1_024;

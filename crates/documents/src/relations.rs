@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use crate::Unread;
 use crate::archive::Archive;
+use crate::unread::Unread;
 use crate::xml::{Node, walk};
 
 /// Most relationships of a part.

@@ -1,9 +1,9 @@
 //! Text of .pptx files: the slides in order, with their notes.
 
-use crate::Unread;
 use crate::archive::Archive;
 use crate::relations::Relations;
 use crate::text::Text;
+use crate::unread::Unread;
 use crate::xml::{Node, walk};
 
 /// Most slides that are read.

@@ -1,6 +1,9 @@
 //! A document's text while it is put together, up to the limit.
 
-use crate::{MAX_TEXT, Unread};
+use crate::unread::Unread;
+
+/// Longest text of a file, in bytes: more than the contexts of models hold.
+pub const MAX_TEXT: usize = 4 << 20;
 
 /// Text of bounded length.
 #[derive(Default)]

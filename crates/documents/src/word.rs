@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use crate::Unread;
 use crate::archive::Archive;
 use crate::text::Text;
+use crate::unread::Unread;
 use crate::xml::{Element, Node, walk};
 
 /// Most styles of a document.

@@ -7,8 +7,8 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Error, Reader, XmlVersion};
 
-use crate::Unread;
 use crate::archive::unread;
+use crate::unread::Unread;
 
 /// Most elements that contain each other.
 const MAX_DEPTH: usize = 1_000;

@@ -1,9 +1,9 @@
 //! Text of .ods files: cells as they are shown.
 
 use super::rows::Rows;
-use crate::Unread;
 use crate::archive::Archive;
 use crate::text::Text;
+use crate::unread::Unread;
 use crate::xml::{Element, Node, walk};
 
 /// Extracts the text of all sheets.

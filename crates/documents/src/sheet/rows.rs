@@ -1,7 +1,7 @@
 //! Rows of a sheet as lines, within the limits.
 
-use crate::Unread;
 use crate::text::Text;
+use crate::unread::Unread;
 
 /// Rows that are read of a file, of all sheets together.
 const MAX_ROWS: u64 = 200_000;

@@ -6,9 +6,9 @@ use super::format::Format;
 use super::rows::Rows;
 use crate::archive::Archive;
 use crate::relations::Relations;
-use crate::text::Text;
+use crate::text::{MAX_TEXT, Text};
+use crate::unread::Unread;
 use crate::xml::{Element, Node, walk};
-use crate::{MAX_TEXT, Unread};
 
 const WORKBOOK: &str = "xl/workbook.xml";
 
