@@ -16,7 +16,7 @@ use foretoken_model::{ChatMessage, Role};
 use foretoken_remote::{
     Address, Client, Drafts, Error, Model, Question, Reply, ReplyEvent, Result, Timeouts, Usage,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const STREAM: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream; charset=utf-8\r\nconnection: close\r\n\r\n";
