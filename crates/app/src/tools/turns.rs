@@ -120,10 +120,9 @@ impl App {
         let (calling, stop) = (Calling { app: self, conversation }, || cancel.is_cancelled());
         let outcome = self.tools.toolbox()?.call(&offer.source, arguments, &calling, &stop, &on_progress);
         let ended = match outcome {
-            // At four bytes a token, a result takes a quarter of the context at most.
             Ok(outcome) => Ended {
                 state: CallState::Done,
-                result: outcome.cut(self.engine.status().target.map_or(usize::MAX, |t| t.context as usize)),
+                result: outcome.cut(self.longest_result()),
                 is_error: outcome.is_error,
                 ..Ended::default()
             },
@@ -131,6 +130,13 @@ impl App {
             Err(error) => failed(&error),
         };
         Ok(Ended { took_ms: Some(begun.elapsed().as_millis() as i64), ..ended })
+    }
+
+    /// Most bytes of a result: a quarter of the context at four bytes a token. Servers may not
+    /// report a context.
+    fn longest_result(&self) -> usize {
+        let target = self.engine.status().target.filter(|target| target.context > 0);
+        target.map_or(usize::MAX, |target| target.context as usize)
     }
 
     /// Stores the state of a call and shows it.
