@@ -51,7 +51,7 @@ pub fn with_long_context(mut family: RandomFamily) -> RandomFamily {
 
 /// Returns whether the family has experts.
 fn routes(family: &RandomFamily) -> bool {
-    ["qwen3moe", "gpt-oss", "gemma4 with experts", "qwen35moe", "glm"].contains(&family.label)
+    family.tensors.keys().any(|name| name.contains(".experts.") || name.contains("block_sparse_moe"))
 }
 
 fn on_tensors(source: &ModelSource, tokens: &[TokenId]) -> Vec<Vec<f32>> {

@@ -34,6 +34,12 @@ impl Stored {
         let bytes = random_blocks(format, deviation, rows * columns, &mut rand::rng());
         Self { name, shape: vec![rows, columns], format, bytes }
     }
+
+    /// Copy of the tensor, rounded to another of candle's formats.
+    pub fn rounded_to(&self, format: Format) -> Self {
+        let numbers = Tensor::from_vec(self.format.dequantise(&self.bytes), self.shape.clone(), &Device::Cpu);
+        Self::of(self.name.clone(), &numbers.unwrap(), format)
+    }
 }
 
 /// Writes a file.

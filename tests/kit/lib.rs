@@ -47,7 +47,7 @@ use foretoken_model::token::TokenId;
 use foretoken_model::{ChatMessage, KvDtype, ModelSource, Renderer, Role, Special, Tokenizer};
 
 pub use extent::{is_nightly, nightly_or, tested_families, tested_formats};
-use gguf_file::Stored;
+pub use gguf_file::Stored;
 pub use head_files::made_up;
 pub use programs::{Run, alone, application, cli, finished, mcp_server};
 pub use random_assistant::RandomAssistant;
@@ -234,7 +234,7 @@ pub fn random_model(folder: &Path, format: Format) -> ModelSource {
 
 pub fn shaped_model(folder: &Path, format: Format, shape: Shape) -> ModelSource {
     let path = folder.join(format!("random-{}-{}.gguf", format.name(), shape.hidden));
-    write_random_model(&path, format, shape, None)
+    write_model(&path, shape, &random_weights(format, shape), None)
 }
 
 const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
@@ -242,17 +242,18 @@ const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% e
 /// A random model with a chat template and a long context, whose replies do not end.
 pub fn endless_model(folder: &Path) -> ModelSource {
     let shape = Shape { context: 32_768, ..EVEN };
-    write_random_model(&folder.join("endless.gguf"), Format::Q8_0, shape, Some(TEMPLATE))
+    write_model(&folder.join("endless.gguf"), shape, &random_weights(Format::Q8_0, shape), Some(TEMPLATE))
 }
 
 /// An endless model that is large enough to take a moment to load.
 pub fn large_model(folder: &Path) -> ModelSource {
     let shape = Shape { hidden: 512, feed_forward: 2048, vocabulary: 40_000, ..EVEN };
-    write_random_model(&folder.join("large.gguf"), Format::F32, shape, Some(TEMPLATE))
+    write_model(&folder.join("large.gguf"), shape, &random_weights(Format::F32, shape), Some(TEMPLATE))
 }
 
-fn write_random_model(path: &Path, format: Format, shape: Shape, template: Option<&str>) -> ModelSource {
-    let Shape { hidden, heads, kv_heads, feed_forward, vocabulary, context } = shape;
+/// Random tensors of a Llama with two layers; norms are ones.
+pub fn random_weights(format: Format, shape: Shape) -> Vec<Stored> {
+    let Shape { hidden, heads, kv_heads, feed_forward, vocabulary, .. } = shape;
     let keys = hidden / heads * kv_heads;
     let mut tensors = Vec::new();
     let mut matrix = |name: String, rows: usize, columns: usize| {
@@ -273,6 +274,12 @@ fn write_random_model(path: &Path, format: Format, shape: Shape, template: Optio
     for name in ["blk.0.attn_norm", "blk.0.ffn_norm", "blk.1.attn_norm", "blk.1.ffn_norm", "output_norm"] {
         tensors.push(Stored::of(format!("{name}.weight"), &ones, Format::F32));
     }
+    tensors
+}
+
+/// Writes a Llama with the tensors of [`random_weights`] and a byte-level vocabulary.
+pub fn write_model(path: &Path, shape: Shape, tensors: &[Stored], template: Option<&str>) -> ModelSource {
+    let Shape { hidden, heads, kv_heads, feed_forward, vocabulary, context } = shape;
     let number = |value: usize| Value::U32(value as u32);
     let mut metadata = vec![
         ("general.architecture", Value::String("llama".into())),
@@ -292,7 +299,7 @@ fn write_random_model(path: &Path, format: Format, shape: Shape, template: Optio
         ("tokenizer.ggml.merges", Value::Array(vec![Value::String("t h".into())])),
     ];
     metadata.extend(template.map(|text| ("tokenizer.chat_template", Value::String(text.into()))));
-    gguf_file::write(path, &metadata, &tensors);
+    gguf_file::write(path, &metadata, tensors);
     ModelSource::open(path).unwrap()
 }
 
