@@ -145,8 +145,8 @@ fn tensors_agree_with_the_reference_implementation() {
     assert!(found < 1e-4, "relative error {found}");
 }
 
-/// Asserts that logits of `source` are as near to the exact ones as the reference's of `read`, which
-/// has the same weights in a format that the reference reads.
+/// Asserts that logits of `source` are as near to the exact ones as the reference's of `read`, a
+/// file with the same weights in a format that the reference reads.
 fn assert_as_near_as_the_reference(source: &ModelSource, read: &ModelSource) {
     let tokens: Vec<TokenId> = (0..40).map(|i| 3 + i * 97 % 310).collect();
     let ours = logits_in_chunks(loaded(source).as_mut(), &tokens, &[40]);

@@ -31,6 +31,8 @@ pub mod window;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use candle_core::quantized::gguf_file::Value;
 use candle_core::{Device, Tensor};
@@ -238,6 +240,16 @@ pub fn shaped_model(folder: &Path, format: Format, shape: Shape) -> ModelSource 
 }
 
 const TEMPLATE: &str = "{% for message in messages %}{{ message.content }}\n{% endfor %}";
+
+/// Waits until a condition holds.
+#[track_caller]
+pub fn soon(holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(10), "the condition does not hold");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// A random model with a chat template and a long context, whose replies do not end.
 pub fn endless_model(folder: &Path) -> ModelSource {

@@ -7,7 +7,7 @@ use crate::page;
 use crate::relations::{folder_of, joined};
 use crate::text::Text;
 use crate::unread::Unread;
-use crate::xml::{Node, walk};
+use crate::xml::{Node, walk, walk_optional};
 
 /// Most chapters and other files of a book.
 const MAX_FILES: usize = 20_000;
@@ -65,11 +65,7 @@ fn chapters(archive: &mut Archive<'_>, package: &str) -> Result<Vec<String>, Unr
 
 /// Refuses a book with chapters that are encrypted; of many books only the fonts are.
 fn refuse_encrypted(archive: &mut Archive<'_>, chapters: &[String]) -> Result<(), Unread> {
-    const ENCRYPTION: &str = "META-INF/encryption.xml";
-    if !archive.has(ENCRYPTION) {
-        return Ok(());
-    }
-    walk(archive.part(ENCRYPTION)?, &mut |node| match node {
+    walk_optional(archive, "META-INF/encryption.xml", &mut |node| match node {
         Node::Open(element) if element.name() == "CipherReference" => {
             let encrypted = unescaped(&element.attribute("URI").unwrap_or_default());
             if chapters.contains(&encrypted) { Err(Unread::Encrypted) } else { Ok(()) }

@@ -26,11 +26,19 @@ impl DocumentReader {
     /// # Errors
     /// Every [`Unread`].
     pub fn read(&self, bytes: &[u8]) -> Result<String, Unread> {
-        if bytes.len() > MAX_BYTES {
+        self.read_encoded(&STANDARD.encode(bytes))
+    }
+
+    /// Reads a document in Base64.
+    ///
+    /// # Errors
+    /// Every [`Unread`]; `Damaged` for another text.
+    pub fn read_encoded(&self, document: &str) -> Result<String, Unread> {
+        if document.len() > MAX_BYTES.div_ceil(3) * 4 {
             return Err(Unread::TooLong);
         }
-        let Some(child) = &self.0 else { return text_of(bytes) };
-        let answer = child.answer(&TASK, STANDARD.encode(bytes).as_bytes());
+        let Some(child) = &self.0 else { return decoded(document.as_bytes()) };
+        let answer = child.answer(&TASK, document.as_bytes());
         // The memory of a large file is not needed any longer.
         child.rest();
         let answer = answer.map_err(|failure| match failure {
@@ -48,8 +56,10 @@ impl DocumentReader {
 
 /// Returns the function that answers requests in the child process.
 fn start() -> Handler {
-    Box::new(|input| {
-        let read = STANDARD.decode(input).map_err(|_| Unread::Damaged).and_then(|bytes| text_of(&bytes));
-        serde_json::to_vec(&DocumentText::from(read)).unwrap_or_default()
-    })
+    Box::new(|input| serde_json::to_vec(&DocumentText::from(decoded(input))).unwrap_or_default())
+}
+
+/// Returns the text of a document in Base64.
+fn decoded(document: &[u8]) -> Result<String, Unread> {
+    text_of(&STANDARD.decode(document).map_err(|_| Unread::Damaged)?)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::archive::Archive;
 use crate::unread::Unread;
-use crate::xml::{Node, walk};
+use crate::xml::{Node, walk_optional};
 
 /// Most relationships of a part.
 const MAX_RELATIONS: usize = 20_000;
@@ -28,10 +28,7 @@ impl Relations {
         let file = name.rsplit('/').next().unwrap_or(name);
         let part = joined(folder, &format!("_rels/{file}.rels"));
         let mut relations = Self::default();
-        if !archive.has(&part) {
-            return Ok(relations);
-        }
-        walk(archive.part(&part)?, &mut |node| {
+        walk_optional(archive, &part, &mut |node| {
             let Node::Open(element) = node else { return Ok(()) };
             if element.name() != "Relationship" || element.attribute("TargetMode").is_some() {
                 return Ok(());

@@ -7,7 +7,7 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Error, Reader, XmlVersion};
 
-use crate::archive::unread;
+use crate::archive::{Archive, unread};
 use crate::unread::Unread;
 
 /// Most elements that contain each other.
@@ -56,6 +56,18 @@ impl Element<'_> {
                 .map_or_else(|_| value.value.to_string(), Cow::into_owned),
         )
     }
+}
+
+/// Walks through a part of an archive; a missing one has no nodes.
+///
+/// # Errors
+/// As [`walk`], and [`Archive::part`].
+pub fn walk_optional(
+    archive: &mut Archive<'_>,
+    name: &str,
+    on: &mut dyn FnMut(Node<'_>) -> Result<(), Unread>,
+) -> Result<(), Unread> {
+    if archive.has(name) { walk(archive.part(name)?, on) } else { Ok(()) }
 }
 
 /// Passes every node of a part to `on`. Entities that the part declares itself are left out.

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use foretoken_engine::trace::{Finish, Speedup, Summary};
 use foretoken_server::{Address, Event, Logprob, Order, Prompt, Refusal, ReplySink, Server, Writer};
 use foretoken_tests::client::{Answer, answer, asked, get, head, leave, post, send};
+use foretoken_tests::soon;
 use serde_json::{Value, json};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -123,16 +124,6 @@ fn reply(sink: ReplySink) {
         sink.send(Event::Text(piece.to_owned()));
     }
     sink.end(Ok(summary()));
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-fn soon(holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "the condition does not hold");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 #[test]

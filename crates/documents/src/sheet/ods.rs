@@ -4,7 +4,7 @@ use super::rows::Rows;
 use crate::archive::Archive;
 use crate::text::Text;
 use crate::unread::Unread;
-use crate::xml::{Element, Node, walk};
+use crate::xml::{Element, Node, walk, walk_optional};
 
 /// Extracts the text of all sheets.
 ///
@@ -19,11 +19,7 @@ pub fn text_of(archive: &mut Archive<'_>) -> Result<String, Unread> {
 
 /// Refuses a file whose list of parts says that they are encrypted.
 fn refuse_encrypted(archive: &mut Archive<'_>) -> Result<(), Unread> {
-    const MANIFEST: &str = "META-INF/manifest.xml";
-    if !archive.has(MANIFEST) {
-        return Ok(());
-    }
-    walk(archive.part(MANIFEST)?, &mut |node| match node {
+    walk_optional(archive, "META-INF/manifest.xml", &mut |node| match node {
         Node::Open(element) if element.name() == "encryption-data" => Err(Unread::Encrypted),
         _ => Ok(()),
     })

@@ -8,7 +8,7 @@ use crate::archive::Archive;
 use crate::relations::Relations;
 use crate::text::{MAX_TEXT, Text};
 use crate::unread::Unread;
-use crate::xml::{Element, Node, walk};
+use crate::xml::{Element, Node, walk, walk_optional};
 
 const WORKBOOK: &str = "xl/workbook.xml";
 
@@ -46,14 +46,10 @@ pub fn text_of(archive: &mut Archive<'_>) -> Result<String, Unread> {
         Ok(())
     })?;
     let relations = Relations::of(archive, WORKBOOK)?;
-    let shared = match relations.of_kind("sharedStrings").filter(|part| archive.has(part)) {
-        Some(part) => shared_texts(archive, part)?,
-        None => Vec::new(),
-    };
-    let formats = match relations.of_kind("styles").filter(|part| archive.has(part)) {
-        Some(part) => formats(archive, part)?,
-        None => Vec::new(),
-    };
+    let shared = relations.of_kind("sharedStrings").map(|part| shared_texts(archive, part));
+    let formats = relations.of_kind("styles").map(|part| formats(archive, part));
+    let (shared, formats) =
+        (shared.transpose()?.unwrap_or_default(), formats.transpose()?.unwrap_or_default());
     let mut reader = Reader { shared, formats, base, ..Reader::default() };
     for (name, id) in sheets {
         let part = relations.target(&id).ok_or(Unread::Damaged)?;
@@ -70,7 +66,7 @@ pub fn text_of(archive: &mut Archive<'_>) -> Result<String, Unread> {
 fn shared_texts(archive: &mut Archive<'_>, part: &str) -> Result<Vec<String>, Unread> {
     let (mut texts, mut text) = (Vec::new(), Text::default());
     let (mut bytes, mut in_text, mut in_reading) = (0, false, false);
-    walk(archive.part(part)?, &mut |node| {
+    walk_optional(archive, part, &mut |node| {
         match node {
             Node::Open(element) => match element.name() {
                 // Japanese readings stand beside the text.
@@ -100,7 +96,7 @@ fn shared_texts(archive: &mut Archive<'_>, part: &str) -> Result<Vec<String>, Un
 /// Reads how numbers are shown, by the cells' styles.
 fn formats(archive: &mut Archive<'_>, part: &str) -> Result<Vec<Format>, Unread> {
     let (mut codes, mut formats, mut in_cells) = (HashMap::new(), Vec::new(), false);
-    walk(archive.part(part)?, &mut |node| {
+    walk_optional(archive, part, &mut |node| {
         let id = |element: &Element<'_>| element.attribute("numFmtId")?.parse::<u32>().ok();
         match node {
             Node::Open(element) => match element.name() {

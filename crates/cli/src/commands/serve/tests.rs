@@ -1,7 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use foretoken_engine::session::Remedy;
 use foretoken_engine::trace::{Finish, Summary};
@@ -9,6 +9,7 @@ use foretoken_model::Error as EngineError;
 use foretoken_model::error::Result as EngineResult;
 use foretoken_server::{Event, Order, ReplySink};
 use foretoken_tests::client::{Answer, get, post};
+use foretoken_tests::soon;
 
 use super::session_thread::{Failure, Replying};
 use super::*;
@@ -124,16 +125,6 @@ impl Fixture {
 
     fn log(&self) -> Vec<String> {
         self.log.lock().unwrap().clone()
-    }
-}
-
-/// Waits until a condition holds.
-#[track_caller]
-fn soon(holds: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "it does not hold");
-        thread::sleep(Duration::from_millis(1));
     }
 }
 
