@@ -4,6 +4,7 @@
 //!
 //! - `measure`: measures a model with random weights; `report`: its figures
 //! - `contexts`: a text put aside, written, read and resumed
+//! - `documents`: indexing and searching documents
 //! - `kernels`: times of the GPU engine's kernels
 //! - `kv_cache`: a KV cache in 8 bits beside one in 16
 //! - `loading`: times and memory of loading a model
@@ -16,6 +17,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod contexts;
+mod documents;
 mod kernels;
 mod kv_cache;
 mod llama_cpp;
@@ -41,6 +43,7 @@ use foretoken_engine::inspection::serve_untrusted_input;
 use foretoken_model::child::Bounded;
 
 use self::contexts::ContextsArgs;
+use self::documents::DocumentsArgs;
 use self::kernels::KernelArgs;
 use self::kv_cache::KvCacheArgs;
 use self::llama_cpp::LlamaCpp;
@@ -77,6 +80,8 @@ enum Command {
     Loading(LoadingArgs),
     /// Time sampling and verification on the host, over synthetic logits
     Sampling(SamplingArgs),
+    /// Index and search documents of made-up words
+    Documents(DocumentsArgs),
     /// Time the masks of grammars over a model's vocabulary
     Masks(MasksArgs),
     /// Record texts of a target and the drafts at each of their positions, for `replay`
@@ -140,7 +145,9 @@ impl Command {
             Self::Contexts(args) => Some(&args.device.target),
             Self::Loading(args) => Some(&args.device),
             Self::Record(args) => Some(&args.device.target),
-            Self::KvCache(_) | Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => None,
+            Self::KvCache(_) | Self::Documents(_) | Self::Sampling(_) | Self::Masks(_) | Self::Replay(_) => {
+                None
+            }
         }
     }
 
@@ -156,6 +163,7 @@ impl Command {
             Self::KvCache(args) => args.run()?,
             Self::Contexts(args) => args.run()?,
             Self::Loading(args) => args.run()?,
+            Self::Documents(args) => args.run()?,
             Self::Sampling(args) => args.run()?,
             Self::Masks(args) => args.run()?,
             Self::Record(args) => args.run()?,

@@ -83,6 +83,19 @@ fn sampling_is_timed_for_every_setting() {
 }
 
 #[test]
+fn documents_are_indexed_and_questions_find_their_place() {
+    let ask = "documents --pages 2,40 --questions 20 --json";
+    let reports = run(&ask.split(' ').map(ToString::to_string).collect::<Vec<_>>()).json();
+    assert_eq!(reports.len(), 2);
+    for report in &reports {
+        let [indexing, search, longest, right] =
+            ["indexing", "search", "longest", "right"].map(|name| report[name].as_f64().unwrap());
+        assert!(indexing > 0.0 && 0.0 < search && search <= longest, "{report}");
+        assert!(right > 0.9, "{report}");
+    }
+}
+
+#[test]
 fn a_bench_with_random_weights_generates_its_models_and_measures_everything() {
     let folder = tempfile::tempdir().unwrap();
     let ask = random(&folder, &["tiny:Q4_K_M,tiny:Q8_0", "--verify-cost", "--json"]);

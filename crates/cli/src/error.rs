@@ -20,6 +20,9 @@ pub enum Error {
     #[error(transparent)]
     Tools(#[from] foretoken_tools::Error),
 
+    #[error(transparent)]
+    Documents(#[from] foretoken_documents::IndexError),
+
     /// `chat --resume` before any chat was kept.
     #[error(
         "there is no earlier chat to resume: none was kept, or it cannot be read. Start one with 'foretoken-cli chat'."

@@ -5,14 +5,17 @@
 //! - [`DocumentReader`]: the parent's side
 //! - [`text_of`]: the work, in the process that calls it
 //! - [`block`]: a file's text in a prompt
+//! - [`Index`]: passages of documents that match a question
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod archive;
 mod block;
 mod book;
+mod index;
 mod kind;
 mod page;
+mod passage;
 mod reader;
 mod relations;
 mod sheet;
@@ -20,12 +23,14 @@ mod slides;
 mod text;
 mod unread;
 mod word;
+mod words;
 mod xml;
 
 #[cfg(test)]
 mod tests;
 
 pub use block::block;
+pub use index::{DocumentKey, Found, Index, IndexError};
 pub use reader::{DocumentReader, TASK};
 pub use text::MAX_TEXT;
 pub use unread::Unread;

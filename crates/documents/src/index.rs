@@ -1,0 +1,345 @@
+//! Full-text index of documents, in memory: SQLite's FTS5 over their passages.
+
+use std::fmt;
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::passage::passages;
+use crate::words::{expression, searchable, words};
+
+/// Most bytes of text that are held. The document that was searched longest ago is dropped first.
+const MOST_BYTES: i64 = 256 << 20;
+
+/// A word in more than one of `COMMON` passages says little, unless it is in at most `FEW`.
+const COMMON: i64 = 10;
+const FEW: i64 = 50;
+
+/// An error of the index, such as a lack of memory.
+#[derive(Debug)]
+pub struct IndexError(rusqlite::Error);
+
+impl fmt::Display for IndexError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "The attached documents cannot be searched: {}", self.0)
+    }
+}
+
+impl std::error::Error for IndexError {}
+
+impl From<rusqlite::Error> for IndexError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self(error)
+    }
+}
+
+/// Name of a document in the index. The same text has the same key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DocumentKey([u8; 32]);
+
+impl DocumentKey {
+    pub fn of(text: &str) -> Self {
+        Self(*blake3::hash(text.as_bytes()).as_bytes())
+    }
+}
+
+/// A passage that contains words of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    pub document: DocumentKey,
+    /// Number of the passage; those that follow each other have consecutive numbers.
+    pub number: i64,
+    pub text: String,
+    pub page: Option<u32>,
+    pub heading: Option<String>,
+}
+
+/// Documents whose passages can be searched.
+#[derive(Debug)]
+pub struct Index {
+    connection: Connection,
+    most_bytes: i64,
+}
+
+const TABLES: &str = "
+    CREATE TABLE documents (
+        id       INTEGER PRIMARY KEY,
+        key      BLOB    NOT NULL UNIQUE,
+        bytes    INTEGER NOT NULL,
+        searched INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE passages (
+        id       INTEGER PRIMARY KEY,
+        document INTEGER NOT NULL,
+        text     TEXT    NOT NULL,
+        page     INTEGER,
+        heading  TEXT
+    ) STRICT;
+    CREATE INDEX passages_of_document ON passages (document);
+    CREATE VIRTUAL TABLE passages_text USING fts5 (
+        text, content = '', contentless_delete = 1, tokenize = 'porter unicode61 remove_diacritics 2'
+    );
+";
+
+impl Index {
+    /// Opens an empty index.
+    ///
+    /// # Errors
+    /// Without memory.
+    pub fn open() -> Result<Self, IndexError> {
+        let connection = Connection::open_in_memory()?;
+        connection.execute_batch(TABLES)?;
+        Ok(Self { connection, most_bytes: MOST_BYTES })
+    }
+
+    /// Returns whether a document can be searched.
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    pub fn has(&self, document: DocumentKey) -> Result<bool, IndexError> {
+        Ok(self.id(document)?.is_some())
+    }
+
+    /// Adds a document, unless it is there.
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    pub fn add(&mut self, text: &str) -> Result<DocumentKey, IndexError> {
+        let key = DocumentKey::of(text);
+        if self.id(key)?.is_some() {
+            return Ok(key);
+        }
+        self.make_room(text.len() as i64)?;
+        let transaction = self.connection.transaction()?;
+        {
+            transaction.execute(
+                "INSERT INTO documents (key, bytes, searched)
+                 SELECT ?1, ?2, 1 + ifnull(max(searched), 0) FROM documents",
+                params![key.0, text.len() as i64],
+            )?;
+            let document = transaction.last_insert_rowid();
+            let mut passage = transaction.prepare_cached(
+                "INSERT INTO passages (document, text, page, heading) VALUES (?1, ?2, ?3, ?4)",
+            )?;
+            let mut words =
+                transaction.prepare_cached("INSERT INTO passages_text (rowid, text) VALUES (?1, ?2)")?;
+            for found in passages(text) {
+                let part = &text[found.range];
+                passage.execute(params![document, part, found.page, found.heading])?;
+                // Headings are found at the passages below them.
+                let heading = found.heading.unwrap_or_default();
+                words.execute(params![
+                    transaction.last_insert_rowid(),
+                    searchable(&format!("{heading}\n{part}"))
+                ])?;
+            }
+        }
+        transaction.commit()?;
+        Ok(key)
+    }
+
+    /// Returns the passages of these documents that match a question best, best first, at most
+    /// `most`. A passage matches with one word; words in more than a tenth of all passages count
+    /// only if the question has no rarer ones.
+    ///
+    /// # Errors
+    /// See [`IndexError`].
+    pub fn find(
+        &self,
+        documents: &[DocumentKey],
+        question: &str,
+        most: usize,
+    ) -> Result<Vec<Found>, IndexError> {
+        let mut ids = Vec::with_capacity(documents.len());
+        for document in documents {
+            ids.extend(self.id(*document)?);
+        }
+        let Some(expression) = self.telling(question)? else { return Ok(Vec::new()) };
+        self.touch(&ids)?;
+        let ids = serde_json::Value::from(ids).to_string();
+        let mut statement = self.connection.prepare_cached(
+            "SELECT documents.key, passages.id, passages.text, page, heading
+             FROM passages_text
+             JOIN passages ON passages.id = passages_text.rowid
+             JOIN documents ON documents.id = passages.document
+             WHERE passages_text MATCH ?1 AND documents.id IN (SELECT value FROM json_each(?2))
+             ORDER BY bm25(passages_text), passages.id
+             LIMIT ?3",
+        )?;
+        let found = statement.query_map(params![expression, ids, most as i64], |row| {
+            Ok(Found {
+                document: DocumentKey(row.get(0)?),
+                number: row.get(1)?,
+                text: row.get(2)?,
+                page: row.get(3)?,
+                heading: row.get(4)?,
+            })
+        })?;
+        Ok(found.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn id(&self, document: DocumentKey) -> Result<Option<i64>, IndexError> {
+        let mut statement = self.connection.prepare_cached("SELECT id FROM documents WHERE key = ?1")?;
+        Ok(statement.query_row([document.0], |row| row.get(0)).optional()?)
+    }
+
+    /// The expression of a question's words that occur: of the rare ones, or of all if none is.
+    fn telling(&self, question: &str) -> Result<Option<String>, IndexError> {
+        let passages: i64 =
+            self.connection.query_row("SELECT count(*) FROM passages", [], |row| row.get(0))?;
+        let rare = (passages / COMMON).max(FEW);
+        let mut count = self.connection.prepare_cached(
+            "SELECT count(*) FROM (SELECT 1 FROM passages_text WHERE passages_text MATCH ?1 LIMIT ?2 + 1)",
+        )?;
+        let (mut known, mut telling) = (Vec::new(), Vec::new());
+        for word in words(question) {
+            let matches: i64 = count.query_row(params![word, rare], |row| row.get(0))?;
+            if (1..=rare).contains(&matches) {
+                telling.push(word);
+            } else if matches > 0 {
+                known.push(word);
+            }
+        }
+        Ok(expression(if telling.is_empty() { known } else { telling }))
+    }
+
+    /// Notes that documents were searched.
+    fn touch(&self, ids: &[i64]) -> Result<(), IndexError> {
+        let mut statement = self.connection.prepare_cached(
+            "UPDATE documents SET searched = (SELECT 1 + max(searched) FROM documents) WHERE id = ?1",
+        )?;
+        for id in ids {
+            statement.execute([id])?;
+        }
+        Ok(())
+    }
+
+    /// Drops the documents that were searched longest ago, until `bytes` more fit.
+    fn make_room(&mut self, bytes: i64) -> Result<(), IndexError> {
+        let transaction = self.connection.transaction()?;
+        loop {
+            let held: i64 =
+                transaction.query_row("SELECT ifnull(sum(bytes), 0) FROM documents", [], |row| row.get(0))?;
+            if held == 0 || held + bytes <= self.most_bytes {
+                break;
+            }
+            let oldest: i64 =
+                transaction
+                    .query_row("SELECT id FROM documents ORDER BY searched LIMIT 1", [], |row| row.get(0))?;
+            transaction.execute(
+                "DELETE FROM passages_text WHERE rowid IN (SELECT id FROM passages WHERE document = ?1)",
+                [oldest],
+            )?;
+            transaction.execute("DELETE FROM passages WHERE document = ?1", [oldest])?;
+            transaction.execute("DELETE FROM documents WHERE id = ?1", [oldest])?;
+        }
+        Ok(transaction.commit()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(texts: &[&str]) -> (Index, Vec<DocumentKey>) {
+        let mut index = Index::open().unwrap();
+        let keys = texts.iter().map(|text| index.add(text).unwrap()).collect();
+        (index, keys)
+    }
+
+    /// Passages of their own: a heading each.
+    fn sections(texts: &[&str]) -> String {
+        texts.iter().enumerate().map(|(number, text)| format!("# S{number}\n{text}\n")).collect()
+    }
+
+    fn headings(index: &Index, keys: &[DocumentKey], question: &str) -> Vec<String> {
+        let found = index.find(keys, question, 10).unwrap();
+        found.into_iter().filter_map(|found| found.heading).collect()
+    }
+
+    #[test]
+    fn passages_with_more_and_rarer_words_of_the_question_come_first() {
+        let mut texts = vec!["The town has a harbour."; 12];
+        texts[3] = "The town has a lighthouse.";
+        texts[7] = "The lighthouse keeper is called Ines.";
+        let (index, keys) = index(&[&sections(&texts)]);
+        let question = "What is the name of the keeper of the lighthouse?";
+        assert_eq!(headings(&index, &keys, question)[..2], ["S7", "S3"]);
+        assert_eq!(headings(&index, &keys, "zebra"), [""; 0]);
+        assert_eq!(headings(&index, &keys, "?").len(), 0);
+    }
+
+    #[test]
+    fn words_in_many_passages_count_only_without_rarer_ones() {
+        let mut texts = vec!["The town has a harbour."; 600];
+        texts[300] = "A lighthouse stands here.";
+        let (index, keys) = index(&[&sections(&texts)]);
+        assert_eq!(headings(&index, &keys, "Where in the town is the lighthouse?"), ["S300"]);
+        assert_eq!(headings(&index, &keys, "Which town has a harbour?").len(), 10);
+    }
+
+    #[test]
+    fn a_passage_has_its_place() {
+        let text = "# One\nfox\u{c}# Two\nhen\n\nThe hen's egg.";
+        let (index, keys) = index(&[text]);
+        let found = index.find(&keys, "Eggs?", 5).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].page, found[0].heading.as_deref()), (Some(2), Some("Two")));
+        assert_eq!(found[0].text, "\u{c}# Two\nhen\n\nThe hen's egg.");
+        assert_eq!(found[0].document, keys[0]);
+    }
+
+    #[test]
+    fn case_accents_and_endings_are_ignored_and_languages_without_spaces_are_found() {
+        let texts =
+            ["Übermäßige Kälte", "Foxes were running", "懒狗睡觉。狐狸跳过。", "きつねは跳ぶ", "หมาป่าวิ่งเร็ว"];
+        let (index, keys) = index(&[&sections(&texts)]);
+        for (question, section) in [
+            ("KALTE", "S0"),
+            ("Does a fox run?", "S1"),
+            ("狐狸在哪里？", "S2"),
+            ("きつねはどこ", "S3"),
+            ("หมาป่า", "S4"),
+        ] {
+            assert_eq!(
+                headings(&index, &keys, question).first().map(String::as_str),
+                Some(section),
+                "{question}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_named_documents_are_searched() {
+        let (mut index, keys) = index(&["The fox runs.", "The fox sleeps."]);
+        assert_eq!(index.find(&keys, "fox", 5).unwrap().len(), 2);
+        let found = index.find(&keys[1..], "fox", 5).unwrap();
+        assert_eq!(found.iter().map(|found| &*found.text).collect::<Vec<_>>(), ["The fox sleeps."]);
+        assert_eq!(index.find(&[], "fox", 5).unwrap(), []);
+        assert_eq!(index.add("The fox runs.").unwrap(), keys[0]);
+        assert_eq!(index.find(&keys, "fox", 5).unwrap().len(), 2, "added once");
+    }
+
+    #[test]
+    fn any_question_is_safe() {
+        let (index, keys) = index(&["say \"fox\" AND run"]);
+        for question in ["", "\"", "*", "NEAR(", "fox\0", "text:fox", "-fox", "^", "{fox}", "\u{301}", "'"] {
+            index.find(&keys, question, 5).unwrap();
+        }
+        assert_eq!(index.find(&keys, "\"fox\" OR", 5).unwrap().len(), 1);
+        let long = "fox hen ".repeat(100_000);
+        assert_eq!(index.find(&keys, &long, 5).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_document_searched_longest_ago_is_dropped_first() {
+        let (mut index, keys) = index(&["fox one", "fox two"]);
+        index.most_bytes = 15;
+        index.find(&keys[..1], "fox", 5).unwrap();
+        let third = index.add("fox six").unwrap();
+        assert_eq!([keys[0], keys[1], third].map(|key| index.has(key).unwrap()), [true, false, true]);
+        assert_eq!(index.find(&[keys[0], keys[1], third], "fox", 5).unwrap().len(), 2);
+        let large = index.add(&"hen ".repeat(100)).unwrap();
+        assert!(index.has(large).unwrap(), "a document beyond the limit is held by itself");
+        assert!(!index.has(third).unwrap());
+    }
+}
