@@ -50,6 +50,7 @@ const part = (id: number, parent: number, own: number, whole: number): Message =
   parent,
   siblings: [id],
   attachments: [],
+  excerpts: [],
   calls: [],
   calls_start: null,
   unstored: null,

@@ -15,6 +15,7 @@ use foretoken_persistence::StatsFile;
 use foretoken_store::Store;
 
 use crate::cancel::{JobSlot, Latest};
+use crate::conversations::document_search::DocumentSearch;
 use crate::conversations::pictures::Pictures;
 use crate::conversations::running::Running;
 use crate::conversations::unstored::Unstored;
@@ -61,6 +62,7 @@ pub struct App {
     pub(crate) counting: Latest,
     pub(crate) pictures: Pictures,
     pub(crate) documents: DocumentReader,
+    pub(crate) document_search: DocumentSearch,
     settings: Mutex<Settings>,
     /// Held while settings change, so that store, memory and engine agree on the last ones.
     pub(crate) saving: Mutex<()>,
@@ -158,6 +160,7 @@ impl App {
             counting: Latest::default(),
             pictures,
             documents,
+            document_search: DocumentSearch::default(),
             settings: Mutex::new(settings),
             saving: Mutex::new(()),
             open: Mutex::default(),

@@ -4,6 +4,8 @@
 //!   is loaded meanwhile; `round`: a round, converted to JSON once
 //! - `unstored`: replies that could not be stored yet; `storing`: retries
 //! - `attachments`: attachments and their place in the prompt; `pictures`: decoded pictures
+//! - `whole_files`, `excerpts`: files that a prompt has as a whole, and passages of longer ones,
+//!   which `document_search` finds
 //! - `history`: stored messages as a chat; `room`: conversations that exceed the context
 //! - `setup`: a conversation's own settings
 //! - `proof`: checks and arenas; `speedups`: speed-ups of stored replies
@@ -11,6 +13,8 @@
 //! - `stored`: stored rows, converted for the page
 
 pub(crate) mod attachments;
+pub(crate) mod document_search;
+pub(crate) mod excerpts;
 pub(crate) mod history;
 pub(crate) mod pictures;
 pub(crate) mod proof;
@@ -24,6 +28,7 @@ pub(crate) mod stored;
 pub(crate) mod storing;
 pub(crate) mod title;
 pub(crate) mod unstored;
+pub(crate) mod whole_files;
 
 use foretoken_engine::trace::Round;
 use foretoken_model::Role;

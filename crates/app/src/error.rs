@@ -44,6 +44,12 @@ impl From<foretoken_model::Error> for CommandError {
     }
 }
 
+impl From<foretoken_documents::IndexError> for CommandError {
+    fn from(error: foretoken_documents::IndexError) -> Self {
+        Self::new(ErrorCode::Internal, error)
+    }
+}
+
 impl From<foretoken_library::Error> for CommandError {
     fn from(error: foretoken_library::Error) -> Self {
         use foretoken_library::Error;

@@ -53,6 +53,8 @@ pub struct Message {
     pub seen_from: Option<i64>,
     /// Attachments of a question.
     pub attachments: Vec<Attachment>,
+    /// Excerpts of documents that a question's prompt contains, as JSON.
+    pub excerpts: Option<String>,
     /// Calls of a reply.
     pub calls: Vec<Call>,
 }
@@ -63,11 +65,13 @@ pub struct NewQuestion<'a> {
     pub text: &'a str,
     /// Attachments, with their texts.
     pub attached: &'a [Attached],
+    /// Excerpts of documents for the prompt, as JSON; other text is refused.
+    pub excerpts: Option<&'a str>,
 }
 
 impl<'a> From<&'a str> for NewQuestion<'a> {
     fn from(text: &'a str) -> Self {
-        Self { text, attached: &[] }
+        Self { text, attached: &[], excerpts: None }
     }
 }
 
@@ -83,7 +87,7 @@ impl NewQuestion<'_> {
 
 impl Message {
     const COLUMNS: &str = "id, conversation, role, text, created_at, finish, summary, target, draft, \
-                                      problem, seen_from, parent, (SELECT group_concat(sibling.id) \
+                                      problem, seen_from, parent, excerpts, (SELECT group_concat(sibling.id) \
                                       FROM messages AS sibling WHERE sibling.conversation = messages.conversation \
                                       AND sibling.parent IS messages.parent AND sibling.deleted_with IS NULL)";
 
@@ -102,7 +106,8 @@ impl Message {
             problem: row.get(9)?,
             seen_from: row.get(10)?,
             parent: row.get(11)?,
-            siblings: ids(row.get::<_, Option<String>>(12)?.as_deref()),
+            excerpts: row.get(12)?,
+            siblings: ids(row.get::<_, Option<String>>(13)?.as_deref()),
             attachments: Vec::new(),
             calls: Vec::new(),
         })
@@ -263,9 +268,9 @@ fn add_question(
         connection,
         conversation,
         now,
-        "INSERT INTO messages (conversation, created_at, parent, role, text, indexed)
-         VALUES (?1, ?2, ?3, 'user', ?4, 1)",
-        &[&parent, &asked.text],
+        "INSERT INTO messages (conversation, created_at, parent, role, text, excerpts, indexed)
+         VALUES (?1, ?2, ?3, 'user', ?4, ?5, 1)",
+        &[&parent, &asked.text, &asked.excerpts],
     )?;
     attachments::add(connection, question.id, asked.attached)?;
     Ok(with_parts(connection, question)?)

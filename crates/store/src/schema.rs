@@ -24,6 +24,7 @@ const MIGRATIONS: &[&str] = &[
     CALL_TOKENS,
     TOOL_SETS,
     SEARCH_WITHOUT_CALLS,
+    EXCERPTS,
 ];
 
 /// Ids are never reused (AUTOINCREMENT), so a page that holds the id of a deleted row can only
@@ -339,6 +340,9 @@ const SEARCH_WITHOUT_CALLS: &str = "
     END;
 ";
 
+/// Excerpts of long documents that the prompt of a question contains.
+const EXCERPTS: &str = "ALTER TABLE messages ADD COLUMN excerpts TEXT CHECK (json_valid(excerpts))";
+
 /// Upgrades a database to this program's version, completely or not at all.
 pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
     if version(connection)? == MIGRATIONS.len() as i64 {
@@ -380,13 +384,13 @@ mod tests {
     #[test]
     fn a_database_from_a_newer_program_is_refused_and_left_unchanged() {
         let mut connection = Connection::open_in_memory().unwrap();
-        connection.pragma_update(None, "user_version", 18).unwrap();
+        connection.pragma_update(None, "user_version", 19).unwrap();
         let error = migrate(&mut connection).unwrap_err();
-        assert!(matches!(error, Error::Newer { found: 18, known: 17 }), "{error}");
+        assert!(matches!(error, Error::Newer { found: 19, known: 18 }), "{error}");
         assert!(error.to_string().contains("Update Foretoken"), "{error}");
         let tables: i64 =
             connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).unwrap();
-        assert_eq!((tables, version(&connection).unwrap()), (0, 18));
+        assert_eq!((tables, version(&connection).unwrap()), (0, 19));
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Node {
     pub text: String,
     /// Attachments with their texts.
     pub attached: Vec<Attached>,
+    /// Excerpts of documents that a question's prompt contains, as JSON; other text is refused.
+    pub excerpts: Option<String>,
     /// Calls of a reply.
     pub calls: Vec<NewCall>,
     /// Index of the reply's tools among those of the tree.
@@ -95,6 +97,7 @@ impl Node {
             reply: row.get::<_, Role>(2)? == Role::Assistant,
             text: row.get(3)?,
             attached: Vec::new(),
+            excerpts: row.get(12)?,
             calls: Vec::new(),
             tool_set: None,
             created_at: row.get(4)?,
@@ -118,7 +121,8 @@ impl Store {
         let Conversation { title, pinned, created_at, updated_at, seen_from, .. } =
             self.conversation(conversation)?;
         let mut statement = self.connection.prepare_cached(
-            "SELECT id, parent, role, text, created_at, finish, summary, target, draft, problem, seen_from, tool_set
+            "SELECT id, parent, role, text, created_at, finish, summary, target, draft, problem, seen_from, tool_set,
+                    excerpts
              FROM messages WHERE conversation = ?1 AND deleted_with IS NULL ORDER BY id",
         )?;
         let mut rows = statement.query([conversation])?;
@@ -251,7 +255,8 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
     let mut ids: Vec<i64> = Vec::with_capacity(tree.nodes.len());
     let mut statement = connection.prepare_cached(
         "INSERT INTO messages (conversation, role, text, created_at, finish, summary, target, draft, problem, \
-         seen_from, parent, tool_set, indexed) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1)",
+         seen_from, parent, tool_set, excerpts, indexed)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, 1)",
     )?;
     let sets = tree.tool_sets.iter().map(|json| tool_sets::find_or_add(connection, json));
     let sets = sets.collect::<Result<Vec<i64>>>()?;
@@ -276,6 +281,7 @@ fn insert(connection: &Connection, tree: &Tree) -> Result<(i64, Vec<i64>)> {
             node.seen_from.and_then(|index| ids.get(index)),
             parent,
             node.tool_set.and_then(|set| sets.get(set)),
+            node.excerpts,
         ])?;
         let id = connection.last_insert_rowid();
         attachments::add(connection, id, &node.attached)?;
@@ -313,7 +319,7 @@ mod tests {
     fn branched() -> (Fixture, i64) {
         let mut fixture = Fixture::new();
         let file = Attached { name: "a.txt".into(), kind: AttachmentKind::Pdf, text: "Foxes".into() };
-        let asked = NewQuestion { text: "Why?", attached: &[file] };
+        let asked = NewQuestion { text: "Why?", attached: &[file], excerpts: Some("[1]") };
         let (question, first) = fixture.store.ask(None, asked, "Starter", Some("n-gram")).unwrap();
         let ending = Ending { text: "a fox", finish: Some("stop"), summary: Some("{}"), problem: None };
         fixture.store.append_rounds(first.id, "a fox", &[(0, "[0]"), (1, "[1]")]).unwrap();

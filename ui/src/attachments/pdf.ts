@@ -6,10 +6,13 @@
 /** Time limit of a file. */
 const PATIENCE_MS = 60_000;
 
+/** Separates pages, which are counted by it. */
+const PAGE_END = "\n\f\n";
+
 /** Why a PDF's text could not be read; messages explain each case. */
 export type PdfProblem = "encrypted" | "damaged" | "slow" | "unpacksTooLarge";
 
-/** Text with an empty line between pages; empty if all pages are images. */
+/** Text with a page end, U+000C, between pages; empty if all pages are images. */
 export async function textOfPdf(
   bytes: Uint8Array,
   longest: number,
@@ -74,10 +77,10 @@ async function pagesOf(opened: Promise<Pages>, longest: number): Promise<string>
   let length = 0;
   for (let number = 1; number <= pages.numPages && length <= longest; number += 1) {
     const text = await textOf(await pages.getPage(number), longest - length);
-    if (text !== "") texts.push(text);
-    length += text.length;
+    texts.push(text);
+    length += text.length + PAGE_END.length;
   }
-  return texts.join("\n\n");
+  return texts.some((text) => text !== "") ? texts.join(PAGE_END) : "";
 }
 
 /**

@@ -46,7 +46,7 @@ test("a PDF is read page by page, with any file name", async () => {
     const { file: read } = await readFile(
       file(name, pdfOf(["A fox found a lantern.", "It was lit."])),
     );
-    const text = "A fox found a lantern.\n\nIt was lit.";
+    const text = "A fox found a lantern.\n\f\nIt was lit.";
     expect(read).toEqual({ name, kind: "pdf", text });
   }
 });

@@ -42,16 +42,22 @@ function nameOf(label: string): string {
 const SHARE = 0.1;
 const SECONDS = 3;
 
+/** "1,234 tokens". */
+function sizeWords({ tokens, exact }: TokenCount): string {
+  return t(exact ? "attach.tokens" : "attach.aboutTokens", { count: tokens });
+}
+
+/** "12,345 tokens, searched for each question". */
+export function searchedWords(size: TokenCount): string {
+  return `${sizeWords(size)}, ${t("attach.searched")}`;
+}
+
 /** "1,234 tokens, 15% of the context, about 12 s to read". `context` in tokens, 0 if unknown. */
-export function tokenWords(
-  { tokens, exact }: TokenCount,
-  context: number,
-  rate: number | null,
-): string {
-  const size = t(exact ? "attach.tokens" : "attach.aboutTokens", { count: tokens });
+export function tokenWords(size: TokenCount, context: number, rate: number | null): string {
+  const { tokens } = size;
   const share = context > 0 ? tokens / context : 0;
   const seconds = rate === null ? 0 : tokens / rate;
-  const parts = [size];
+  const parts = [sizeWords(size)];
   if (share >= SHARE) parts.push(t("attach.share", { share: percent(share) }));
   if (seconds >= SECONDS) parts.push(timeWords(seconds));
   return parts.join(", ");

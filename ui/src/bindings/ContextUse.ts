@@ -12,4 +12,8 @@ used: TokenCount, system_prompt: TokenCount,
 /**
  * Attachments of the messages in the context.
  */
-attachments: TokenCount, };
+attachments: TokenCount, 
+/**
+ * Tokens that further attachments may have; longer ones are searched. `None` without a limit.
+ */
+whole_files: number | null, };

@@ -97,8 +97,12 @@ export class App {
     this.conversations = new Conversations(backend, this.toasts, () => this.playback.close());
     this.traces = new Traces(backend, (message) => this.toasts.show(message));
     this.imports = new Imports(backend);
-    this.attachments = new Attachments(backend, () => this.conversations.current);
     this.context = new Context(backend);
+    this.attachments = new Attachments(
+      backend,
+      () => this.conversations.current,
+      () => this.context.use.whole_files,
+    );
     this.reply = new Reply(backend, this.conversations, this.traces, (conversation) => {
       // A new reply is more interesting than the replay of an old one.
       this.playback.close();

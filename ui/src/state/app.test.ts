@@ -34,6 +34,7 @@ const message = (id: number, change: Partial<Message> = {}): Message => ({
   parent: null,
   siblings: [id],
   attachments: [],
+  excerpts: [],
   calls: [],
   calls_start: null,
   unstored: null,

@@ -33,7 +33,11 @@ beforeEach(() => {
       return Promise.resolve();
     },
   } as unknown as Backend;
-  attachments = new Attachments(backend, () => current);
+  attachments = new Attachments(
+    backend,
+    () => current,
+    () => null,
+  );
 });
 
 const file = (name: string, text: string) => new File([text], name);
@@ -101,12 +105,20 @@ test("sent files are removed from the list, and files added meanwhile stay", asy
 
 test("each conversation has its own files, which survive a restart until they are sent", async () => {
   await attachments.add([file("new.md", "abc")]);
-  attachments = new Attachments(backend, () => 1);
+  attachments = new Attachments(
+    backend,
+    () => 1,
+    () => null,
+  );
   await attachments.add([file("a.md", "abc"), file("b.md", "abcd"), file("c.md", "abcde")]);
   attachments.remove(attachments.waiting[1]?.id ?? expect.fail("it is missing"));
   await expect.poll(() => stored.length).toBe(3);
 
-  const again = new Attachments(backend, () => 1);
+  const again = new Attachments(
+    backend,
+    () => 1,
+    () => null,
+  );
   await Promise.all([again.load(null), again.load(1), again.load(1)]);
   expect(again.waiting.map(({ name }) => name)).toEqual(["a.md", "c.md"]);
   await expect.poll(() => again.tokens).toBe(8);
@@ -131,7 +143,11 @@ test("files of an imported conversation stay on the page only", async () => {
 
 test("a refusal is shown in the conversation of its file", async () => {
   let open = $state<number | null>(1);
-  const all = new Attachments(backend, () => open);
+  const all = new Attachments(
+    backend,
+    () => open,
+    () => null,
+  );
   const adding = all.add([new File(["\0"], "a.bin")]);
   open = 2;
   await adding;

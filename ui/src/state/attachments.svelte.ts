@@ -1,5 +1,6 @@
 /** Files of unsent messages, by conversation: read, counted, and stored to survive a restart. */
 import { SvelteMap } from "svelte/reactivity";
+import { searchedFiles } from "../attachments/excerpts";
 import { readAs, readFile, within, type Encoded, type Source } from "../attachments/read";
 import { Refusal } from "../attachments/refusal";
 import type { Attached } from "../bindings/Attached";
@@ -33,10 +34,13 @@ export class Attachments {
   readonly problems = $derived.by(() => this.#problems.get(this.#current()) ?? []);
 
   readonly reading = $derived(this.waiting.some(({ file }) => file === null));
-  /** Sum of all token counts. */
-  readonly tokens = $derived(
-    this.waiting.reduce((sum, { count }) => sum + (count?.tokens ?? 0), 0),
-  );
+  /** Files that are too long to be part of the prompt as a whole. */
+  readonly searched = $derived.by(() => searchedFiles(this.waiting, this.#left()));
+  /** Sum of the token counts of all others. */
+  readonly tokens = $derived.by(() => {
+    const whole = this.waiting.filter(({ id }) => !this.searched.has(id));
+    return whole.reduce((sum, { count }) => sum + (count?.tokens ?? 0), 0);
+  });
 
   #lastId = 0;
   /** Ids of files in the store, by their ids on the page; null if storing failed. */
@@ -44,10 +48,13 @@ export class Attachments {
   readonly #loaded = new Set<Conversation>();
   readonly #backend: Backend;
   readonly #current: () => Conversation;
+  readonly #left: () => number | null;
 
-  constructor(backend: Backend, current: () => Conversation) {
+  /** `left` are the tokens that further files may have; null without a limit. */
+  constructor(backend: Backend, current: () => Conversation, left: () => number | null) {
     this.#backend = backend;
     this.#current = current;
+    this.#left = left;
   }
 
   /** Loads the stored files of a conversation, once. */

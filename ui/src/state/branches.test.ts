@@ -16,6 +16,7 @@ const message = (id: number, role: Message["role"], parent: number | null): Mess
   parent,
   siblings: [id],
   attachments: [],
+  excerpts: [],
   calls: [],
   calls_start: null,
   unstored: null,

@@ -8,6 +8,7 @@ const NOTHING: ContextUse = {
   used: { tokens: 0, exact: true },
   system_prompt: { tokens: 0, exact: true },
   attachments: { tokens: 0, exact: true },
+  whole_files: null,
 };
 
 export class Context {

@@ -54,6 +54,11 @@ export class Conversations {
     this.messages.filter(({ role, id }) => role === "user" && id >= (this.contextStart ?? id)),
   );
 
+  /** The question of the open conversation that a reply answers, also in parts or after calls. */
+  questionOf(reply: Message): Message | null {
+    return this.messages.findLast(({ role, id }) => role === "user" && id < reply.id) ?? null;
+  }
+
   /** The stored question at the end of the open conversation, if it has no reply. */
   readonly unanswered = $derived.by(() => {
     const last = this.messages.at(-1);

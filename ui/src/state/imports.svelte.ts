@@ -122,6 +122,7 @@ export class Imports {
       created_at: file.header?.created_at ?? 0,
       problem: null,
       attachments: [],
+      excerpts: [],
       calls: [],
       calls_start: null,
       unstored: null,

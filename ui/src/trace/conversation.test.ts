@@ -19,6 +19,7 @@ function message(id: number, change: Partial<Message> = {}): Message {
     parent: null,
     siblings: [id],
     attachments: [],
+    excerpts: [],
     calls: [],
     calls_start: null,
     unstored: null,

@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use foretoken_documents::{DocumentText, Unread, block};
+use foretoken_documents::{DocumentText, block};
 use foretoken_engine::session::estimated_tokens;
 use foretoken_engine::trace::Summary;
 use foretoken_model::{Picture, Special, Tokenizer};
 use foretoken_store as store;
 
-use super::history::{ReadMessage, seen_since};
+use super::excerpts::quoted;
+use super::history::{ReadMessage, is_seen};
 use super::pictures::DETAIL;
+use super::whole_files::WholeFiles;
 use crate::app::App;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::ipc::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, Builtin, CommandError, ContextUse, ErrorCode,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, CommandError, ContextUse, ErrorCode, Excerpt,
     Sent, TokenCount,
 };
 
@@ -24,17 +24,14 @@ use crate::ipc::{
 pub(crate) struct Question {
     pub(crate) text: String,
     pub(crate) attached: Vec<store::Attached>,
+    /// Excerpts as JSON, if documents are searched.
+    pub(crate) excerpts: Option<String>,
 }
 
 impl Question {
     /// Returns the question for the store.
     pub(crate) fn asked(&self) -> store::NewQuestion<'_> {
-        store::NewQuestion { text: &self.text, attached: &self.attached }
-    }
-
-    /// Returns the text for the model, with attachments of at most `longest` tokens.
-    pub(crate) fn words(&self, longest: usize) -> String {
-        words(&self.text, &self.attached, longest)
+        store::NewQuestion { text: &self.text, attached: &self.attached, excerpts: self.excerpts.as_deref() }
     }
 }
 
@@ -56,14 +53,10 @@ impl App {
 
     /// Extracts the text of a document's file in Base64.
     pub fn read_document(&self, file: &str) -> DocumentText {
-        STANDARD
-            .decode(file)
-            .map_err(|_| Unread::Damaged)
-            .and_then(|bytes| self.documents.read(&bytes))
-            .into()
+        self.documents.read_encoded(file).into()
     }
 
-    /// Counts the tokens of an attachment in a prompt.
+    /// Counts the tokens of an attachment in a prompt, and prepares its search if it is long.
     ///
     /// # Errors
     /// Returns `BadAttachment` for a picture that cannot be read.
@@ -71,6 +64,7 @@ impl App {
         if file.kind == AttachmentKind::Picture {
             return self.count_picture(&file.text);
         }
+        self.prepare_search(file)?;
         Ok(self.count(&[block(&file.name, &file.text)], &Cancel::default()))
     }
 
@@ -91,23 +85,26 @@ impl App {
         let counting = self.counting.begin();
         let target = self.engine.status().target.map(|target| target.label);
         let (mut files, mut texts, mut counted, mut pictures) = (Vec::new(), Vec::new(), None, 0);
-        let longest = self.longest_attachment(self.reads_attachments(conversation)?);
+        let mut whole = self.whole_files(conversation)?;
         if let Some(id) = conversation {
             let store = self.store();
             let seen_from = store.conversation(id)?.seen_from;
             let messages = store.messages(id)?;
             let last = messages.last().filter(|last| last.seen_from == seen_from && last.target == target);
             counted = last.and_then(tokens_after);
-            for message in seen_since(messages, seen_from) {
-                if !message.attachments.is_empty() {
-                    let attached = store.attached(message.id)?;
-                    let texts = attached.iter().filter(|file| file.kind != store::AttachmentKind::Picture);
-                    files.extend(texts.map(|file| shown(file, longest)));
+            for message in messages {
+                let attached = match message.attachments.is_empty() {
+                    true => Vec::new(),
+                    false => store.attached(message.id)?,
+                };
+                let shown = with_excerpts(&attached, message.excerpts.as_deref(), &mut whole)?;
+                if is_seen(&message, seen_from) {
+                    files.extend(shown);
                     let seen = attached.iter().filter(|file| file.kind == store::AttachmentKind::Picture);
                     let counts = seen.filter_map(|file| self.count_picture(&file.text).ok());
                     pictures += counts.map(|count| count.tokens).sum::<u32>();
+                    texts.push(message.text);
                 }
-                texts.push(message.text);
             }
         }
         let system_prompt = self.setup_of(conversation)?.values.system_prompt.trim().to_owned();
@@ -122,7 +119,7 @@ impl App {
             },
             |tokens| TokenCount { tokens, exact: true },
         );
-        Ok(ContextUse { used, system_prompt, attachments })
+        Ok(ContextUse { used, system_prompt, attachments, whole_files: whole.left() })
     }
 
     /// Counts the tokens of all texts: estimated without a tokenizer, if they cannot fit anyway,
@@ -143,12 +140,18 @@ impl App {
         TokenCount { tokens: u32::try_from(tokens).unwrap_or(u32::MAX), exact }
     }
 
-    /// Loads and checks a message to send.
+    /// Loads and checks a message to send after the messages `before`, and finds the excerpts for
+    /// it.
     ///
     /// # Errors
     /// Returns `EmptyPrompt`; `BadAttachment` for too many or too long attachments; `NotFound` for
     /// missing ones.
-    pub(crate) fn question(&self, sent: Sent) -> Result<Question> {
+    pub(crate) fn question(
+        &self,
+        sent: Sent,
+        before: &[ReadMessage],
+        conversation: Option<i64>,
+    ) -> Result<Question> {
         let Sent { text, kept, attached } = sent;
         if kept.len() + attached.len() > ATTACHMENTS {
             return Err(refused(format!("At most {ATTACHMENTS} files can be attached to a message.")));
@@ -180,31 +183,44 @@ impl App {
         if text.is_empty() && files.is_empty() {
             return Err(foretoken_model::Error::EmptyPrompt.into());
         }
-        Ok(Question { text, attached: files })
+        let excerpts = self.excerpts(&text, &files, before, self.whole_files(conversation)?)?;
+        let excerpts = (!excerpts.is_empty()).then(|| serde_json::to_string(&excerpts)).transpose()?;
+        Ok(Question { text, attached: files, excerpts })
     }
 
-    /// Returns the messages as the model receives them, with their attachments. Of texts with more
-    /// than `longest` tokens, only the beginning.
-    pub(crate) fn as_read(&self, messages: Vec<store::Message>, longest: usize) -> Result<Vec<ReadMessage>> {
+    /// Returns the messages of a branch as the model receives them, with their attachments.
+    pub(crate) fn as_read(
+        &self,
+        messages: Vec<store::Message>,
+        mut whole: WholeFiles,
+    ) -> Result<Vec<ReadMessage>> {
         let read = |mut message: store::Message| {
-            if message.attachments.is_empty() {
+            if message.attachments.is_empty() && message.excerpts.is_none() {
                 return Ok(message.into());
             }
             let attached = self.store().attached(message.id)?;
-            message.text = words(&message.text, &attached, longest);
+            message.text = words(&message.text, &attached, message.excerpts.as_deref(), &mut whole)?;
             Ok(ReadMessage { message, pictures: self.pictures_of(&attached)? })
         };
         messages.into_iter().map(read).collect()
     }
 
-    /// Returns a question of a conversation, or a new one, as the model receives it.
+    /// Returns a question after the messages `before`, as the model receives it.
     pub(crate) fn read_question(
         &self,
         question: &Question,
+        before: &[ReadMessage],
         conversation: Option<i64>,
     ) -> Result<ReadQuestion> {
-        let longest = self.longest_attachment(self.reads_attachments(conversation)?);
-        Ok(ReadQuestion { words: question.words(longest), pictures: self.pictures_of(&question.attached)? })
+        let mut whole = self.whole_files(conversation)?;
+        for file in before.iter().flat_map(|message| &message.attachments) {
+            whole.next(file.kind, file.bytes as usize);
+        }
+        let Question { text, attached, excerpts } = question;
+        Ok(ReadQuestion {
+            words: words(text, attached, excerpts.as_deref(), &mut whole)?,
+            pictures: self.pictures_of(attached)?,
+        })
     }
 
     fn pictures_of(&self, attached: &[store::Attached]) -> Result<Vec<Arc<Picture>>> {
@@ -212,13 +228,17 @@ impl App {
         Ok(pictures.map(|file| self.pictures.read(&file.text)).collect::<foretoken_model::Result<_>>()?)
     }
 
-    /// Returns the tokens of the longest attachment that is part of a prompt as a whole: a quarter
-    /// of the context if the model can read the others with a tool.
-    pub(crate) fn longest_attachment(&self, reads_attachments: bool) -> usize {
-        match self.engine.status().target {
-            Some(target) if reads_attachments && target.context > 0 => target.context as usize / 4,
-            _ => usize::MAX,
-        }
+    /// Returns the limit of whole files in a conversation.
+    pub(crate) fn whole_files(&self, conversation: Option<i64>) -> Result<WholeFiles> {
+        Ok(self.whole_files_if(self.reads_attachments(conversation)?))
+    }
+
+    /// Returns the limit of whole files: half of the context, or a quarter if the model can read
+    /// the others with a tool. Remote servers get all files whole.
+    pub(crate) fn whole_files_if(&self, has_tool: bool) -> WholeFiles {
+        let context = self.engine.status().target.map_or(0, |target| target.context as usize);
+        let share = if has_tool { context / 4 } else { context / 2 };
+        WholeFiles::new(if context == 0 { usize::MAX } else { share }, has_tool)
     }
 }
 
@@ -241,30 +261,28 @@ pub(crate) fn shown_name(name: &str) -> String {
     }
 }
 
-/// Joins a question and its attachments into a prompt: each attachment as it is [`shown`], then the
-/// question.
-fn words(text: &str, attached: &[store::Attached], longest: usize) -> String {
-    let texts = attached.iter().filter(|file| file.kind != store::AttachmentKind::Picture);
-    let mut parts: Vec<String> = texts.map(|file| shown(file, longest)).collect();
+/// Joins a question, its attachments and its excerpts, as JSON, into a prompt: attachments as they
+/// are [`WholeFiles::shown`], excerpts, then the question.
+fn words(
+    text: &str,
+    attached: &[store::Attached],
+    excerpts: Option<&str>,
+    whole: &mut WholeFiles,
+) -> Result<String> {
+    let mut parts = with_excerpts(attached, excerpts, whole)?;
     parts.extend((!text.is_empty()).then(|| text.to_owned()));
-    parts.join("\n\n")
+    Ok(parts.join("\n\n"))
 }
 
-/// Most bytes of an attachment that a model sees before it reads the rest with a tool.
-const BEGINNING: usize = 2_000;
-
-/// Formats an attachment as a [`block`], of one with more than `longest` tokens only the beginning.
-fn shown(file: &store::Attached, longest: usize) -> String {
-    if estimated_tokens(file.text.len()) <= longest {
-        return block(&file.name, &file.text);
-    }
-    let beginning = &file.text[..file.text.floor_char_boundary(BEGINNING.min(longest))];
-    let lines = file.text.lines().count();
-    let tool = Builtin::ReadAttachment.name();
-    format!(
-        "{}\n[The file has {lines} lines and is too long to be shown whole. Read it with the tool {tool}.]",
-        block(&file.name, beginning)
-    )
+/// Returns attachments as they are shown, and the excerpts of a question.
+fn with_excerpts(
+    attached: &[store::Attached],
+    excerpts: Option<&str>,
+    whole: &mut WholeFiles,
+) -> Result<Vec<String>> {
+    let excerpts: Vec<Excerpt> = excerpts.map_or_else(|| Ok(Vec::new()), serde_json::from_str)?;
+    let files = attached.iter().filter_map(|file| whole.shown(file));
+    Ok(files.chain((!excerpts.is_empty()).then(|| quoted(&excerpts))).collect())
 }
 
 #[cfg(test)]
@@ -280,25 +298,15 @@ mod tests {
             kind: AttachmentKind::Text,
             text: text.to_owned(),
         };
+        let words = |text, files: &[store::Attached]| {
+            words(text, files, None, &mut WholeFiles::new(100, false)).unwrap()
+        };
         assert_eq!(
-            words("Which is older?", &[file("a.csv", "fox,3\nhen,2\n"), file("notes", "")], 100),
+            words("Which is older?", &[file("a.csv", "fox,3\nhen,2\n"), file("notes", "")]),
             "a.csv:\n```csv\nfox,3\nhen,2\n```\n\nnotes:\n```\n\n```\n\nWhich is older?"
         );
-        assert_eq!(words("", &[file("a b.md", "# A")], 100), "a b.md:\n```md\n# A\n```");
-        assert_eq!(words("Hm?", &[], 100), "Hm?");
-    }
-
-    #[test]
-    fn a_model_that_can_read_attachments_sees_the_beginning_of_long_ones() {
-        let long = "äöü fox\n".repeat(1_000);
-        let file = store::Attached { name: "a.txt".into(), kind: AttachmentKind::Text, text: long.clone() };
-        assert_eq!(shown(&file, usize::MAX), block("a.txt", &long));
-        let short = shown(&file, 500);
-        assert!(short.len() < 500 + 200, "{}", short.len());
-        assert!(short.starts_with("a.txt:\n```txt\näöü fox\n"), "{short}");
-        assert!(short.ends_with(
-            "has 1000 lines and is too long to be shown whole. Read it with the tool read_attachment.]"
-        ));
+        assert_eq!(words("", &[file("a b.md", "# A")]), "a b.md:\n```md\n# A\n```");
+        assert_eq!(words("Hm?", &[]), "Hm?");
     }
 
     #[test]

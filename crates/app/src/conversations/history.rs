@@ -42,9 +42,14 @@ impl Deref for ReadMessage {
     }
 }
 
+/// Returns whether a message is in a context that starts at `seen_from`, if it is set.
+pub(crate) fn is_seen(message: &store::Message, seen_from: Option<i64>) -> bool {
+    seen_from.is_none_or(|from| message.id >= from)
+}
+
 /// Returns the messages from `seen_from` on, if it is set.
 pub(crate) fn seen_since<M: Borrow<store::Message>>(messages: Vec<M>, seen_from: Option<i64>) -> Vec<M> {
-    messages.into_iter().filter(|message| seen_from.is_none_or(|from| message.borrow().id >= from)).collect()
+    messages.into_iter().filter(|message| is_seen(message.borrow(), seen_from)).collect()
 }
 
 /// Returns the chat from the first question on. Replies without text are left out.
@@ -144,6 +149,7 @@ mod tests {
             parent: None,
             siblings: vec![1],
             attachments: Vec::new(),
+            excerpts: None,
             calls: Vec::new(),
         }
     }

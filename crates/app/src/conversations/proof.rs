@@ -40,13 +40,13 @@ impl App {
         let tools = store.tools_of(reply)?;
         let tools: Option<ToolUse> = tools.as_deref().map(serde_json::from_str).transpose()?;
         let reads = |tool: &Tool| tool.name == Builtin::ReadAttachment.name();
-        let longest = self.longest_attachment(tools.iter().flat_map(|tools| &tools.tools).any(reads));
+        let whole = self.whole_files_if(tools.iter().flat_map(|tools| &tools.tools).any(reads));
         let before = message.parent.map(|parent| store.messages_up_to(parent)).transpose()?;
         drop(store);
-        let seen = seen_since(before.unwrap_or_default(), message.seen_from);
+        let seen = seen_since(self.as_read(before.unwrap_or_default(), whole)?, message.seen_from);
         Ok(Stored {
             // The context that the model had then.
-            messages: chat_messages(self.as_read(seen, longest)?),
+            messages: chat_messages(seen),
             target: message.target,
             summary: serde_json::from_str::<Summary>(&summary)?,
             rounds: self.trace(reply)?,

@@ -80,9 +80,10 @@ impl App {
         events: Events,
     ) -> Result<Reply> {
         let guard = self.take_slot()?;
-        let asked = self.question(sent.into())?;
         let messages = conversation.map_or_else(|| Ok(Vec::new()), |id| self.shown(id))?;
-        let branch = Branch { messages, next: Some(self.read_question(&asked, conversation)?), tools: None };
+        let asked = self.question(sent.into(), &messages, conversation)?;
+        let next = Some(self.read_question(&asked, &messages, conversation)?);
+        let branch = Branch { messages, next, tools: None };
         let question = Question::Sent { conversation, asked };
         self.answer(conversation, branch, question, events, guard.cancel())
     }
@@ -98,15 +99,14 @@ impl App {
         events: Events,
     ) -> Result<Reply> {
         let guard = self.take_slot()?;
-        let asked = self.question(sent.into())?;
         let before = self.asked(question, store::Role::User)?;
-        let branch = Branch {
-            messages: self.up_to(before.parent)?,
-            next: Some(self.read_question(&asked, Some(before.conversation))?),
-            tools: None,
-        };
+        let conversation = Some(before.conversation);
+        let messages = self.up_to(before.parent)?;
+        let asked = self.question(sent.into(), &messages, conversation)?;
+        let next = Some(self.read_question(&asked, &messages, conversation)?);
+        let branch = Branch { messages, next, tools: None };
         let question = Question::Edited { question, asked };
-        self.answer(Some(before.conversation), branch, question, events, guard.cancel())
+        self.answer(conversation, branch, question, events, guard.cancel())
     }
 
     /// Regenerates a reply as a sibling of the original, or replies to a question without a reply.
@@ -232,8 +232,8 @@ impl App {
     /// Returns messages of a conversation as the model receives them now.
     fn with_attachments(&self, messages: Vec<store::Message>) -> Result<Vec<ReadMessage>> {
         let conversation = messages.last().map(|message| message.conversation);
-        let longest = self.longest_attachment(self.reads_attachments(conversation)?);
-        self.as_read(messages, longest)
+        let whole = self.whole_files(conversation)?;
+        self.as_read(messages, whole)
     }
 
     /// Takes the slot for a reply: messages and settings do not change until it is dropped.

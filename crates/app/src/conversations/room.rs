@@ -60,10 +60,13 @@ impl App {
     pub fn leave_out_oldest(&self, conversation: i64, next: Option<Sent>) -> Result<Conversation> {
         let _guard = self.take_slot()?;
         let values = self.open(Some(conversation))?.values;
-        let next =
-            next.map(|sent| self.read_question(&self.question(sent)?, Some(conversation))).transpose()?;
         let start = self.store().conversation(conversation)?.seen_from;
         let mut messages = self.shown(conversation)?;
+        let read = |sent| {
+            let asked = self.question(sent, &messages, Some(conversation))?;
+            self.read_question(&asked, &messages, Some(conversation))
+        };
+        let next = next.map(read).transpose()?;
         if next.is_none() {
             messages.pop_if(|last| last.role == store::Role::Assistant);
         }

@@ -94,6 +94,7 @@ impl TryFrom<store::Message> for Message {
             parent: row.parent,
             siblings: row.siblings,
             attachments: row.attachments.into_iter().map(Into::into).collect(),
+            excerpts: row.excerpts.as_deref().map_or_else(|| Ok(Vec::new()), parse)?,
             unstored: None,
             speedup: None,
         })

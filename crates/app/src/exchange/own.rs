@@ -13,7 +13,7 @@ use super::problem::bad;
 use super::reply_tree::{clamped, visible};
 use crate::conversations::attachments::shown_name;
 use crate::error::Result;
-use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Role};
+use crate::ipc::{ATTACHMENT_BYTES, ATTACHMENTS, Attached, Excerpt, Role};
 
 pub const FORMAT: &str = "foretoken-conversation";
 
@@ -55,6 +55,9 @@ struct Message {
     text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     attached: Vec<Attached>,
+    /// Excerpts of documents that the prompt of a question contains.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    excerpts: Vec<Excerpt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     calls: Vec<Call>,
     /// Index of the reply's tools in `tool_sets`.
@@ -100,6 +103,10 @@ struct Call {
 /// Most calls of a reply, and the longest result in bytes.
 const MOST_CALLS: usize = 256;
 const LONGEST_RESULT: usize = 256 << 10;
+
+/// Most excerpts of a question, and the longest in bytes.
+const MOST_EXCERPTS: usize = 64;
+const LONGEST_EXCERPT: usize = 64 << 10;
 
 /// Most different sets of tools of a conversation.
 const MOST_TOOL_SETS: usize = 1_000;
@@ -183,6 +190,7 @@ pub fn json(tree: &Tree) -> serde_json::Result<Vec<u8>> {
             role: if node.reply { Role::Assistant } else { Role::User },
             text: node.text.clone(),
             attached: node.attached.iter().cloned().map(Attached::from).collect(),
+            excerpts: node.excerpts.as_deref().map_or_else(|| Ok(Vec::new()), serde_json::from_str)?,
             calls: node.calls.iter().map(Call::of).collect(),
             tool_set: node.tool_set,
             created_at: node.created_at,
@@ -267,6 +275,10 @@ fn node(place: usize, message: Message) -> Result<Node> {
     if message.attached.len() > ATTACHMENTS || message.attached.iter().any(too_long) {
         return Err(bad(format!("message {place} has too many or too large attachments")));
     }
+    let too_long = |excerpt: &Excerpt| excerpt.text.len() > LONGEST_EXCERPT;
+    if message.excerpts.len() > MOST_EXCERPTS || message.excerpts.iter().any(too_long) {
+        return Err(bad(format!("message {place} has too many or too long excerpts")));
+    }
     let is_bad =
         |call: &Call| !message.text.is_char_boundary(call.text_start) || call.result.len() > LONGEST_RESULT;
     if message.calls.len() > MOST_CALLS || message.calls.iter().any(is_bad) {
@@ -283,12 +295,15 @@ fn node(place: usize, message: Message) -> Result<Node> {
             return Err(bad(format!("round {index} of message {place} is missing")));
         }
     }
+    let excerpts = (!message.excerpts.is_empty())
+        .then(|| serde_json::to_string(&message.excerpts.into_iter().map(place_named).collect::<Vec<_>>()));
     Ok(Node {
         id: 0,
         parent: message.parent,
         reply: message.role == Role::Assistant,
         text: message.text,
         attached: message.attached.into_iter().map(named).collect(),
+        excerpts: excerpts.transpose().map_err(bad)?,
         calls: message.calls.into_iter().map(Call::stored).collect(),
         tool_set: message.tool_set,
         created_at: clamped(message.created_at),
@@ -305,6 +320,12 @@ fn node(place: usize, message: Message) -> Result<Node> {
 /// Gives an attachment a valid name, as the window does.
 fn named(file: Attached) -> store::Attached {
     Attached { name: shown_name(&file.name), ..file }.into()
+}
+
+/// Gives the document and the heading of an excerpt valid names.
+fn place_named(excerpt: Excerpt) -> Excerpt {
+    let heading = excerpt.heading.as_deref().map(shown_name);
+    Excerpt { name: shown_name(&excerpt.name), heading, ..excerpt }
 }
 
 /// Returns the same JSON on one line, as traces are packed: it has line breaks only between tokens.

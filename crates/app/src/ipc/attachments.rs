@@ -51,6 +51,19 @@ pub struct Attached {
     pub text: String,
 }
 
+/// A part of an attached document that matches a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, TS)]
+#[ts(export)]
+pub struct Excerpt {
+    /// Name of the document.
+    pub name: String,
+    /// Page of its first letter, from 1, in a document with pages.
+    pub page: Option<u32>,
+    /// Last heading before it.
+    pub heading: Option<String>,
+    pub text: String,
+}
+
 /// A message that a person sends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 #[ts(export)]
@@ -88,4 +101,6 @@ pub struct ContextUse {
     pub system_prompt: TokenCount,
     /// Attachments of the messages in the context.
     pub attachments: TokenCount,
+    /// Tokens that further attachments may have; longer ones are searched. `None` without a limit.
+    pub whole_files: Option<u32>,
 }

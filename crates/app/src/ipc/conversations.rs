@@ -4,7 +4,7 @@ use foretoken_engine::trace::{Finish, Round, Speedup, Summary};
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
-use super::{Attachment, Call};
+use super::{Attachment, Call, Excerpt};
 use crate::conversations::round::SharedRound;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, TS)]
@@ -59,6 +59,8 @@ pub struct Message {
     pub siblings: Vec<i64>,
     /// Attachments of a question.
     pub attachments: Vec<Attachment>,
+    /// Excerpts of long documents that the prompt of a question contains, numbered from 1.
+    pub excerpts: Vec<Excerpt>,
     /// Calls of a reply, in order.
     pub calls: Vec<Call>,
     /// Place in the text where the calls begin, in UTF-16 code units.

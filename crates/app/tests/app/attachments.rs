@@ -5,8 +5,8 @@ use foretoken_app::cancel::Cancel;
 use foretoken_app::engine::replier::{Chat, Ending, Event, Replier};
 use foretoken_app::error::Result;
 use foretoken_app::ipc::{
-    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, PromptSize, Sent, Settings,
-    TokenCount,
+    ATTACHMENT_BYTES, ATTACHMENTS, Attached, AttachmentKind, ErrorCode, PromptSize, ReplyCheck, Sent,
+    Settings, TokenCount,
 };
 use foretoken_engine::trace::{Finish, Summary};
 
@@ -171,19 +171,68 @@ fn tokens_of_an_attachment_match_the_prompt_and_are_estimated_without_a_tokenize
 fn a_prompt_that_cannot_fit_is_refused_by_an_estimate_without_counting() {
     let fixture = Fixture::new();
     let whole = file("a.txt", &"A fox found it. ".repeat(ATTACHMENT_BYTES / 16));
-    let many = vec![whole.clone(); ATTACHMENTS];
-
-    let error = fixture.app.send(None, sent("Hm?", &many), listen().0).unwrap_err();
+    let error = fixture.app.send(None, whole.text.as_str(), listen().0).unwrap_err();
     assert_eq!(error.code, ErrorCode::MessageTooLong);
-    assert!(error.message.contains("its prompt has 2097"), "{}", error.message);
+    assert!(error.message.contains("its prompt has 1048"), "{}", error.message);
     let counted = fixture.app.count_attachment(&whole).unwrap();
     assert!(!counted.exact && counted.tokens >= ATTACHMENT_BYTES as u32 / 4, "{counted:?}");
 
     let conversation = fixture.send(None, "Hello").0.conversation.id;
-    let next = Some(sent("Hm?", &[whole]));
+    let next = Some(whole.text.as_str().into());
     let refused = fixture.app.leave_out_oldest(conversation, next).unwrap_err().message;
     assert!(refused.starts_with("This message is too long: its prompt has 10485"), "{refused}");
     assert_eq!(fixture.app.conversations().unwrap().len(), 1);
+}
+
+/// Sections with a heading each.
+fn sections(texts: impl Iterator<Item = String>) -> String {
+    (0..).zip(texts).map(|(number, text)| format!("## Section {number}\n{text}\n")).collect()
+}
+
+#[test]
+fn long_files_are_searched_and_their_excerpts_stay_with_the_question() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 4);
+    let filler = |number| format!("It rained in town {number}. {}", "The river rose. ".repeat(9));
+    let keeper = "The keeper of the lighthouse is called Ines.".to_owned();
+    let text = sections((0..400).map(filler).chain([keeper]).chain((400..900).map(filler)));
+    let long = file("town.md", &text);
+    fixture.app.count_attachment(&long).unwrap();
+    let asked = sent("Who is the keeper of the lighthouse?", &[long]);
+    let reply = fixture.app.send(None, asked, listen().0).unwrap();
+    let conversation = reply.conversation.id;
+    let excerpts = |index: usize| fixture.app.messages(conversation).unwrap()[index].excerpts.clone();
+    let found = excerpts(0);
+    assert_eq!((found[0].name.as_str(), found[0].heading.as_deref()), ("town.md", Some("Section 400")));
+    assert!(found[0].text.contains("Ines"), "{found:?}");
+    assert!(text.contains(&found[0].text), "an excerpt is a part of the file");
+    let used = fixture.app.context_use(Some(conversation)).unwrap();
+    assert!(used.attachments.tokens > 100 && used.used.tokens < 1_024, "{used:?}");
+
+    // A later question finds others, and the first one's prompt stays the same.
+    fixture.app.send(Some(conversation), "What about town 77?", listen().0).unwrap();
+    assert_eq!(excerpts(0), found);
+    assert!(excerpts(2).iter().any(|excerpt| excerpt.text.contains("town 77.")), "{:?}", excerpts(2));
+    let check = fixture.app.check_reply(reply.reply.id, Box::new(|_| ())).unwrap();
+    assert!(matches!(check, ReplyCheck::Text { difference: None, .. }), "{check:?}");
+
+    // After a restart the documents are indexed again.
+    let fixture = fixture.restart();
+    fixture.app.send(Some(conversation), "And town 123?", listen().0).unwrap();
+    let last = fixture.app.messages(conversation).unwrap()[4].excerpts.clone();
+    assert!(last.iter().any(|excerpt| excerpt.text.contains("town 123.")), "{last:?}");
+}
+
+#[test]
+fn short_files_have_no_excerpts() {
+    let fixture = Fixture::new();
+    fixture.set(|settings| settings.max_tokens = 4);
+    let asked = sent("Who is a fox?", &[file("a.txt", "Ines is a fox.")]);
+    let reply = fixture.app.send(None, asked, listen().0).unwrap();
+    let messages = fixture.app.messages(reply.conversation.id).unwrap();
+    assert_eq!(messages[0].excerpts, []);
+    let left = fixture.app.context_use(Some(reply.conversation.id)).unwrap().whole_files;
+    assert!(left.is_some_and(|left| left < 512), "{left:?}");
 }
 
 #[test]
@@ -194,7 +243,7 @@ fn the_prefill_rate_is_known_after_a_long_prompt() {
     fixture.send(None, "Hello!");
     assert_eq!(fixture.status().reading_rate, None, "a short prompt does not count");
     let text = "It was about a fox. ".repeat(120);
-    let reply = fixture.app.send(None, sent("Hm?", &[file("a.txt", &text)]), listen().0).unwrap().reply;
+    let reply = fixture.send(None, &text).0.reply;
     assert!(reply.summary.unwrap().prompt_tokens > 500);
     let rate = fixture.status().reading_rate.unwrap();
     assert!(rate > 1.0);

@@ -386,8 +386,6 @@ fn a_file_that_is_too_long_for_the_context_can_be_asked_about_with_the_tool() {
         attached: vec![Attached { name: "long.txt".into(), kind: AttachmentKind::Text, text: text.clone() }],
         ..Sent::default()
     };
-    let refused = fixture.app.send(None, sent(), listen().0).unwrap_err();
-    assert_eq!(refused.code, ErrorCode::MessageTooLong, "{}", refused.message);
     fixture.set(|settings| {
         settings.tools = ToolMode::Auto;
         settings.builtin_tools = vec![Builtin::ReadAttachment];

@@ -23,6 +23,7 @@ export class Context {
       used: { tokens: this.#used(conversation), exact: true },
       system_prompt: estimated(this.#engine.settings.system_prompt),
       attachments: estimated(this.#history.attachedText(this.#history.shown(conversation))),
+      whole_files: null,
     }),
     leave_out_oldest: ({ conversation, next }) => {
       const asked = this.#history.shown(conversation).findLast(({ role }) => role === "user");

@@ -138,6 +138,7 @@ export class History {
       problem: null,
       parent,
       attachments: [],
+      excerpts: [],
       calls: [],
       calls_start: null,
       unstored: null,

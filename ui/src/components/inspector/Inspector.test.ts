@@ -33,6 +33,7 @@ const reply: Message = {
   parent: null,
   siblings: [7],
   attachments: [],
+  excerpts: [],
   calls: [],
   calls_start: null,
   unstored: null,

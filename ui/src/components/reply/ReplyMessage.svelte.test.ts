@@ -23,6 +23,7 @@ const REPLY: Message = {
   parent: null,
   siblings: [1],
   attachments: [],
+  excerpts: [],
   calls: [],
   calls_start: null,
   unstored: null,
@@ -318,4 +319,31 @@ test("a stored call shows its result as it is, and an error as one", () => {
   expect(find("call-result")?.textContent).toContain(result);
   expect(find("call")?.textContent).toContain("1.5\u00a0s");
   expect(find("call-tokens")?.textContent.trim()).toBe("24 tokens: 9 forced, 4 drafted");
+});
+
+test("a reply lists the excerpts that it cites as sources, which open", async () => {
+  const excerpts = [1, 2, 3].map((page) => ({
+    name: "a.pdf",
+    page,
+    heading: page === 3 ? "Foxes" : null,
+    text: `words of page ${page}`,
+  }));
+  const question = { ...REPLY, id: 1, role: "user" as const, text: "Why?", excerpts };
+  const reply = { ...REPLY, id: 2, parent: 1, text: "A fox [3], no hen [1]; see [7]." };
+  app.conversations.messages = [question, reply];
+  app.view.showAllAs("text");
+  show(reply);
+  const sources = find("sources");
+  const chips = [
+    ...(sources?.querySelectorAll<HTMLElement>("[data-testid=attachment-open]") ?? []),
+  ];
+  const words = chips.map(({ textContent }) => textContent.replace(/\s+/g, " ").trim());
+  expect(words).toEqual(["[1] a.pdf page 1", "[3] a.pdf page 3, Foxes"]);
+  chips[1]?.click();
+  await vi.waitFor(() => expect(sources?.textContent).toContain("words of page 3"));
+});
+
+test("a reply without citations has no sources", () => {
+  show({ ...REPLY, text: "A fox [1]." });
+  expect(find("sources")).toBeNull();
 });

@@ -17,6 +17,12 @@ export const attachments = {
   "attach.share": "{share} des Kontexts",
   "attach.seconds": "etwa {time} s zum Lesen",
   "attach.minutes": "etwa {time} min zum Lesen",
+  "attach.searched": "wird für jede Frage durchsucht",
+  "attach.page": "Seite {page}",
+  "attach.excerpts": "{count, plural, one {# Auszug} other {# Auszüge}} aus den Dateien",
+  "attach.excerptsTitle":
+    "Stellen langer Dateien, die zu dieser Frage passen. Das Modell liest sie mit ihr.",
+  "attach.sources": "Quellen",
   "attach.encoding": "Kodierung",
   "attach.script.western": "Westeuropäisch",
   "attach.script.central": "Mitteleuropäisch",

@@ -15,6 +15,12 @@ export const attachments = {
   "attach.share": "{share} of the context",
   "attach.seconds": "about {time} s to read",
   "attach.minutes": "about {time} min to read",
+  "attach.searched": "searched for each question",
+  "attach.page": "page {page}",
+  "attach.excerpts": "{count, plural, one {# excerpt} other {# excerpts}} from the files",
+  "attach.excerptsTitle":
+    "Passages of long files that match this question. The model reads them with it.",
+  "attach.sources": "Sources",
   "attach.encoding": "Encoding",
   "attach.script.western": "Western",
   "attach.script.central": "Central European",

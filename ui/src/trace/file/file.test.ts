@@ -28,6 +28,7 @@ const reply: Message = {
   parent: null,
   siblings: [3],
   attachments: [],
+  excerpts: [],
   calls: [],
   calls_start: null,
   unstored: null,
