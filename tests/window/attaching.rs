@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
+use fantoccini::elements::Element;
 use foretoken_store::{AttachmentKind, Store};
 use foretoken_tests::window::Window;
 use serde_json::json;
@@ -90,4 +91,49 @@ async fn attached_files_are_read_by_the_page_counted_by_the_shell_and_seen_by_th
     };
     // Eight lines of code and a sentence: no tokenizer needs fewer tokens.
     assert!(read(3) > 2 * read(1) + 60, "{} after {}", read(3), read(1));
+}
+
+#[tokio::test]
+async fn a_document_longer_than_the_context_is_searched_and_its_excerpts_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    let window = Window::open_with_smollm2(&data).await;
+    window.configure(json!({ "max_tokens": 24 })).await;
+    window.ask("Hello!").await;
+    window.wait_for_reply(1).await;
+    let town = |number: usize| format!("## Town {number}\nIt rained in town {number}. The river rose. ");
+    let text: String = (0..4_000).map(town).map(|words| words + &"A bridge was built. ".repeat(5)).collect();
+    let keeper = "\n## The lighthouse\nThe keeper of the lighthouse is called Ines.\n";
+    attach(&window, &write(folder.path(), "towns.md", text + keeper)).await;
+    window
+        .wait("the file is marked as searched", async || {
+            let chips = window.all("[data-testid='attachment']").await;
+            match chips.first() {
+                Some(chip) => chip.text().await.is_ok_and(|words| words.contains("searched")),
+                None => false,
+            }
+        })
+        .await;
+    window.photograph("searched-file").await;
+    window.ask("Who is the keeper of the lighthouse?").await;
+    window.wait_for_reply(2).await;
+    window.click("excerpts").await;
+    window.photograph("excerpts").await;
+    let chips = window.all("[data-testid='attachment-open']").await;
+    let names = words_of(&chips).await;
+    let place = names.iter().position(|words| words.contains("The lighthouse"));
+    chips[place.unwrap_or_else(|| panic!("{names:?}"))].click().await.unwrap();
+    let shown = window.text("attachment-text").await;
+    assert!(shown.contains("called Ines"), "{shown}");
+    window.photograph("excerpt").await;
+    window.close().await;
+}
+
+/// Words of chips.
+async fn words_of(chips: &[Element]) -> Vec<String> {
+    let mut words = Vec::new();
+    for chip in chips {
+        words.push(chip.text().await.unwrap_or_default());
+    }
+    words
 }
